@@ -1,0 +1,1 @@
+"""One sparse regression across sites that cannot share records."""
