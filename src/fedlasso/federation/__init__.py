@@ -1,0 +1,36 @@
+"""The seam: sites, questions, and the ledger that meters them."""
+
+from fedlasso.federation.codec import decode, encode
+from fedlasso.federation.federation import Federation, InProcess
+from fedlasso.federation.ledger import Cost, Costs, Ledger, metered
+from fedlasso.federation.messages import Message, Reply, Request
+from fedlasso.federation.questions import (
+    ErrorSums,
+    FitAt,
+    FitSums,
+    LargestEigenvalue,
+    Rows,
+    ValidationErrors,
+)
+from fedlasso.federation.site import Site
+
+__all__ = [
+    "Cost",
+    "Costs",
+    "ErrorSums",
+    "Federation",
+    "FitAt",
+    "FitSums",
+    "InProcess",
+    "LargestEigenvalue",
+    "Ledger",
+    "Message",
+    "Reply",
+    "Request",
+    "Rows",
+    "Site",
+    "ValidationErrors",
+    "decode",
+    "encode",
+    "metered",
+]

@@ -1,0 +1,128 @@
+"""Messages to bytes and back, without pickle.
+
+A message on the wire is ``FL1``, the length of a JSON head, the head (type, names, shapes), and the
+payload: every number as eight little-endian bytes. Nothing but the payload is charged.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import struct
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from fedlasso.errors import FedLassoError
+from fedlasso.federation.messages import TYPES, Message, layout
+
+_MAGIC = b"FL1"
+_PREFIX = struct.Struct("<3sI")
+_LARGEST_HEAD = 1 << 24
+
+
+class Size(NamedTuple):
+    """Bytes of one message: numbers, and the framing around them."""
+
+    payload: int
+    framing: int
+
+
+def encode(message: Message) -> bytes:
+    """Bytes of a message; numbers that are not finite are refused."""
+    head: dict[str, Any] = {"type": type(message).__name__}
+    shapes: list[tuple[int, ...]] = []
+    chunks: list[bytes] = []
+    for name, kind in layout(type(message)):
+        value = getattr(message, name)
+        if kind == "array":
+            array = np.asarray(value, dtype="<f8")
+            if not np.isfinite(array).all():
+                raise FedLassoError(_not_finite(message, name))
+            shapes.append(array.shape)
+            chunks.append(array.tobytes())
+        elif kind == "float":
+            if not math.isfinite(value):
+                raise FedLassoError(_not_finite(message, name))
+            chunks.append(struct.pack("<d", value))
+        elif kind == "int":
+            chunks.append(struct.pack("<q", value))
+        elif value:
+            head[name] = value
+    if shapes:
+        head["shapes"] = shapes
+    text = json.dumps(head, separators=(",", ":")).encode()
+    return b"".join((_PREFIX.pack(_MAGIC, len(text)), text, *chunks))
+
+
+def decode(data: bytes) -> Message:
+    """The message in some bytes; anything malformed is a `FedLassoError`."""
+    try:
+        return _decode(data)
+    except FedLassoError:
+        raise
+    except (ValueError, TypeError, KeyError, struct.error, RecursionError, OverflowError) as error:
+        raise FedLassoError(f"malformed message: {type(error).__name__}") from error
+
+
+def _decode(data: bytes) -> Message:
+    magic, length = _PREFIX.unpack_from(data)
+    if magic != _MAGIC or length > _LARGEST_HEAD:
+        raise FedLassoError("malformed message: not one of ours")
+    at = _PREFIX.size + length
+    head = json.loads(data[_PREFIX.size : at])
+    cls = TYPES.get(head["type"])
+    if cls is None:
+        raise FedLassoError(f"unknown kind of message {head['type']!r}: update fedlasso")
+    shapes = iter(head.get("shapes", ()))
+    values: dict[str, Any] = {}
+    for name, kind in layout(cls):
+        if kind == "array":
+            shape = _checked_shape(next(shapes, None))
+            array = np.frombuffer(data, "<f8", math.prod(shape), at).reshape(shape)
+            if not np.isfinite(array).all():
+                raise FedLassoError(f"malformed message: {name} is not finite")
+            values[name] = array
+            at += array.nbytes
+        elif kind in ("float", "int"):
+            (values[name],) = struct.unpack_from("<d" if kind == "float" else "<q", data, at)
+            if not math.isfinite(values[name]):
+                raise FedLassoError(f"malformed message: {name} is not finite")
+            at += 8
+        else:
+            values[name] = _checked_text(head.get(name), kind)
+    if at != len(data):
+        raise FedLassoError("malformed message: bytes left over")
+    return cls(**values)
+
+
+def _checked_shape(shape: Any) -> tuple[int, ...]:
+    if not isinstance(shape, list) or not all(type(n) is int and n >= 0 for n in shape):
+        raise FedLassoError("malformed message: bad shape")
+    return tuple(shape)
+
+
+def _checked_text(value: Any, kind: str) -> Any:
+    if kind == "texts":
+        value = [] if value is None else value
+        if isinstance(value, list) and all(isinstance(v, str) for v in value):
+            return tuple(value)
+    elif kind == "note":
+        if value is None or (type(value) is int and value >= 0):
+            return value or 0
+    elif value is None or isinstance(value, str):
+        return value or ""
+    raise FedLassoError("malformed message: bad text")
+
+
+def size(data: bytes) -> Size:
+    """Payload and framing bytes of an encoded message."""
+    framing = _PREFIX.size + _PREFIX.unpack_from(data)[1]
+    return Size(len(data) - framing, framing)
+
+
+def _not_finite(message: Message, name: str) -> str:
+    return (
+        f"{type(message).__name__}: {name} is not finite; "
+        "the procedure diverges on these data: lower its rate or rescale the columns"
+    )

@@ -1,0 +1,109 @@
+"""A federation: the only door to the sites' records."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Protocol, TypeVar
+
+from fedlasso.errors import FedLassoError
+from fedlasso.federation.codec import decode, encode
+from fedlasso.federation.messages import Reply, Request
+from fedlasso.federation.site import Site
+
+R = TypeVar("R", bound=Reply)
+
+
+class Federation(Protocol):
+    """Sites that answer questions, near or far."""
+
+    @property
+    def sites(self) -> tuple[str, ...]:
+        """Names of the sites, sorted."""
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Names of the columns, the same at every site."""
+
+    def ask(self, request: Request[R]) -> tuple[R, ...]:
+        """Ask every site (or those in ``request.to``) one question; replies sorted by site name.
+
+        A site that fails or does not answer is an error that names it.
+        """
+
+
+class InProcess:
+    """Sites in this process. Every message still passes through the codec.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> federation = InProcess([Site("b", np.eye(2), [1, 2]), Site("a", np.eye(2), [3, 4])])
+    >>> federation.sites
+    ('a', 'b')
+    """
+
+    def __init__(self, sites: Iterable[Site]) -> None:
+        members = sorted(sites, key=lambda site: site.name)
+        check_members([(site.name, site.columns) for site in members])
+        self._members = {site.name: site for site in members}
+        self.sites: tuple[str, ...] = tuple(self._members)
+        self.columns: tuple[str, ...] = members[0].columns
+
+    def ask(self, request: Request[R]) -> tuple[R, ...]:
+        """Ask the sites in turn."""
+        data = encode(request)
+        return tuple(self._ask_one(name, data) for name in asked(self.sites, request))
+
+    def _ask_one(self, name: str, data: bytes) -> R:
+        try:
+            return decode(self._members[name].answer_bytes(data))  # type: ignore[return-value]
+        except FedLassoError as error:
+            text = str(error)
+            raise error if name in text else FedLassoError(f"site {name!r}: {text}") from error
+        except Exception as error:
+            raise FedLassoError(f"site {name!r} failed with {type(error).__name__}") from error
+
+
+def asked(sites: Sequence[str], request: Request[R]) -> tuple[str, ...]:
+    """The sites a request goes to, sorted."""
+    for name in request.to:
+        if name not in sites:
+            raise FedLassoError(f"no site is called {name!r}; the sites are {', '.join(sites)}")
+    return tuple(sorted(request.to)) if request.to else tuple(sites)
+
+
+def check_members(members: Sequence[tuple[str, tuple[str, ...]]]) -> None:
+    """Refuse a federation whose sites do not fit together."""
+    if not members:
+        raise FedLassoError("a federation needs at least one site")
+    names = [name for name, _ in members]
+    for i, name in enumerate(names):
+        if name in names[:i]:
+            raise FedLassoError(f"two sites are called {name!r}; give each its own name")
+    first, columns = members[0]
+    for name, other in members[1:]:
+        if len(other) != len(columns):
+            raise FedLassoError(
+                f"site {name!r} has {len(other)} columns but site {first!r} has {len(columns)}; "
+                "give every site the same columns"
+            )
+        for k, (a, b) in enumerate(zip(columns, other, strict=True)):
+            if a != b:
+                raise FedLassoError(
+                    f"site {name!r}: column {k + 1} is {b!r} but site {first!r} has {a!r}; "
+                    "give every site the same columns in the same order"
+                )
+
+
+def check_replies(sites: Sequence[str], replies: Iterable[R]) -> tuple[R, ...]:
+    """Replies sorted by site name, one from every site that was asked."""
+    by_site = {reply.site: reply for reply in replies}
+    for name in sites:
+        if name not in by_site:
+            raise FedLassoError(
+                f"site {name!r} did not answer; bring it back and resume, or fit without it"
+            )
+    for name in by_site:
+        if name not in sites:
+            raise FedLassoError(f"site {name!r} answered without being asked")
+    return tuple(by_site[name] for name in sorted(sites))

@@ -1,0 +1,144 @@
+"""The ledger: what passed between server and sites, counted from the messages themselves."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field, fields
+from types import MappingProxyType
+from typing import TypeVar
+
+from fedlasso.federation.codec import encode, size
+from fedlasso.federation.federation import Federation, asked, check_replies
+from fedlasso.federation.messages import Reply, Request
+
+R = TypeVar("R", bound=Reply)
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """What one kind of exchange cost at one site, or a sum of such costs."""
+
+    upload: int = 0
+    download: int = 0
+    upload_framing: int = 0
+    download_framing: int = 0
+    messages: int = 0
+    steps: int = 0
+    operations: int = 0
+
+    def __add__(self, other: Cost) -> Cost:
+        return Cost(*(getattr(self, n) + getattr(other, n) for n in _COUNTS))
+
+    def __sub__(self, other: Cost) -> Cost:
+        return Cost(*(getattr(self, n) - getattr(other, n) for n in _COUNTS))
+
+
+_COUNTS = tuple(f.name for f in fields(Cost))
+
+
+@dataclass(frozen=True)
+class Costs:
+    """Costs by (kind, site), and seconds by kind. Costs add up, and a difference is a stretch."""
+
+    entries: Mapping[tuple[str, str], Cost] = field(default_factory=dict)
+    seconds: Mapping[str, float] = field(default_factory=dict)
+
+    def total(self, kind: str | None = None, site: str | None = None) -> Cost:
+        """Sum over every kind or one, and over every site or one."""
+        chosen = (
+            cost for (k, s), cost in self.entries.items() if kind in (None, k) and site in (None, s)
+        )
+        return sum(chosen, Cost())
+
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        """Kinds of exchange that took place, in their order."""
+        return tuple(dict.fromkeys(k for k, _ in self.entries))
+
+    @property
+    def sites(self) -> tuple[str, ...]:
+        """Sites that were asked, sorted."""
+        return tuple(sorted({s for _, s in self.entries}))
+
+    def most_steps(self, kind: str | None = None) -> int:
+        """Local steps at the site that took most."""
+        return max((self.total(kind, site).steps for site in self.sites), default=0)
+
+    def __add__(self, other: Costs) -> Costs:
+        entries, seconds = dict(self.entries), dict(self.seconds)
+        for key, cost in other.entries.items():
+            entries[key] = entries.get(key, Cost()) + cost
+        for kind, s in other.seconds.items():
+            seconds[kind] = seconds.get(kind, 0.0) + s
+        return Costs(entries, seconds)
+
+    def __sub__(self, earlier: Costs) -> Costs:
+        entries = {k: c - earlier.entries.get(k, Cost()) for k, c in self.entries.items()}
+        seconds = {k: s - earlier.seconds.get(k, 0.0) for k, s in self.seconds.items()}
+        return Costs(
+            {k: c for k, c in entries.items() if c.messages},
+            {k: s for k, s in seconds.items() if s > 0.0},
+        )
+
+
+class Ledger:
+    """A federation that meters another one.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fedlasso.federation import InProcess, Rows, Site
+    >>> ledger = Ledger(InProcess([Site("a", np.eye(2), [1, 2])]))
+    >>> ledger.ask(Rows())[0].rows, ledger.costs.total().upload
+    (2, 8)
+    """
+
+    def __init__(self, federation: Federation) -> None:
+        self._federation = federation
+        self._entries: dict[tuple[str, str], Cost] = {}
+        self._seconds: dict[str, float] = {}
+
+    @property
+    def sites(self) -> tuple[str, ...]:
+        """Names of the sites, sorted."""
+        return self._federation.sites
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Names of the columns."""
+        return self._federation.columns
+
+    @property
+    def costs(self) -> Costs:
+        """Everything counted so far."""
+        return Costs(MappingProxyType(dict(self._entries)), MappingProxyType(dict(self._seconds)))
+
+    @contextmanager
+    def clock(self, kind: str) -> Iterator[None]:
+        """Add the time spent inside to the seconds of one kind."""
+        start = time.perf_counter()
+        try:
+            yield
+        finally:
+            elapsed = time.perf_counter() - start
+            self._seconds[kind] = self._seconds.get(kind, 0.0) + elapsed
+
+    def ask(self, request: Request[R]) -> tuple[R, ...]:
+        """Ask the federation, and count what passed."""
+        with self.clock(request.kind):
+            replies = check_replies(asked(self.sites, request), self._federation.ask(request))
+        down = size(encode(request))
+        for reply in replies:
+            up = size(encode(reply))
+            key = (request.kind, reply.site)
+            self._entries[key] = self._entries.get(key, Cost()) + Cost(
+                up.payload, down.payload, up.framing, down.framing, 1, reply.steps, reply.operations
+            )
+        return replies
+
+
+def metered(federation: Federation) -> Ledger:
+    """The federation itself if it is a ledger already, else a new ledger around it."""
+    return federation if isinstance(federation, Ledger) else Ledger(federation)

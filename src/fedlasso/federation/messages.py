@@ -1,0 +1,87 @@
+"""Requests and replies: typed, frozen, and all that ever passes between server and sites."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, fields
+from functools import cache
+from typing import TYPE_CHECKING, ClassVar, Generic, Literal, TypeVar, get_type_hints
+
+from fedlasso.lasso import Array
+
+if TYPE_CHECKING:
+    from fedlasso.federation.site import Site
+
+FieldKind = Literal["array", "float", "int", "text", "texts", "note"]
+_KINDS: dict[object, FieldKind] = {
+    Array: "array",
+    float: "float",
+    int: "int",
+    str: "text",
+    tuple[str, ...]: "texts",
+}
+_NOTE = {"note": True}
+TYPES: dict[str, type[Message]] = {}
+
+
+@dataclass(frozen=True, eq=False)
+class Message:
+    """What the codec can carry: arrays, floats, ints (charged) and names (framing, not charged)."""
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        known = TYPES.setdefault(cls.__name__, cls)
+        if known.__qualname__ != cls.__qualname__ or known.__module__ != cls.__module__:
+            raise TypeError(f"two kinds of message are called {cls.__name__}")
+        TYPES[cls.__name__] = cls
+
+
+@dataclass(frozen=True, eq=False)
+class Reply(Message):
+    """A site's answer. The work it took travels as a note: recorded, not charged.
+
+    Attributes
+    ----------
+    site : name of the site that answered
+    steps : sweeps or gradient evaluations this answer took
+    operations : leading arithmetic operations of those steps
+    """
+
+    site: str = field(default="", kw_only=True)
+    steps: int = field(default=0, kw_only=True, metadata=_NOTE)
+    operations: int = field(default=0, kw_only=True, metadata=_NOTE)
+
+
+R = TypeVar("R", bound=Reply)
+
+
+@dataclass(frozen=True, eq=False)
+class Request(Message, Generic[R]):
+    """A question to the sites, which knows how a site answers it.
+
+    The reply may depend on the request and on that site's records only.
+
+    Attributes
+    ----------
+    kind : what the ledger files the exchange under
+    to : the sites that are asked; empty means every site
+    """
+
+    kind: ClassVar[str] = "training"
+    to: tuple[str, ...] = field(default=(), kw_only=True)
+
+    def answer(self, site: Site) -> R:
+        """Answer from one site's records."""
+        raise TypeError(f"{type(self).__name__} does not say how a site answers it")
+
+
+@cache
+def layout(cls: type[Message]) -> tuple[tuple[str, FieldKind], ...]:
+    """Names and kinds of a message's fields, in wire order."""
+    hints = get_type_hints(cls)
+    kinds: list[tuple[str, FieldKind]] = []
+    for f in fields(cls):
+        kind = _KINDS.get(hints[f.name])
+        if kind is None:
+            raise TypeError(f"{cls.__name__}.{f.name}: a message cannot carry {hints[f.name]}")
+        kinds.append((f.name, "note" if f.metadata.get("note") else kind))
+    return tuple(kinds)

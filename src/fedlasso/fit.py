@@ -1,0 +1,194 @@
+"""The one round loop, and what a fit is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import Enum
+from itertools import islice
+from typing import Any, TypeVar
+
+import numpy as np
+
+from fedlasso.errors import FedLassoError
+from fedlasso.federation import Costs, Federation, FitAt, Ledger, metered
+from fedlasso.lasso import Array, duality_gap
+from fedlasso.procedures import Problem, Procedure, State, find_procedure
+from fedlasso.tuning import Rule, Validation, choose_penalty, fix_penalty, validate
+
+S = TypeVar("S", bound=State)
+
+
+def prepare(ledger: Ledger, procedure: Procedure[S], problem: Problem) -> S:
+    """The first state, after whatever the procedure asks before it starts."""
+    question = procedure.prepare()
+    return procedure.start(problem, ledger.ask(question) if question is not None else ())
+
+
+def iterate(ledger: Ledger, procedure: Procedure[S], problem: Problem, state: S) -> Iterator[S]:
+    """Round after round until the procedure is done, or nobody takes the next state."""
+    while not procedure.done(problem, state):
+        replies = ledger.ask(procedure.request(problem, state))
+        with ledger.clock("training"):
+            state = procedure.advance(problem, state, replies)
+        yield state
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """How far a model can be from the pooled Lasso, known without pooling a record.
+
+    Attributes
+    ----------
+    objective : F(b), the pooled objective
+    gap : pooled duality gap: F(b) is at most this much above the smallest possible value
+    """
+
+    objective: float
+    gap: float
+
+    @property
+    def relative_gap(self) -> float:
+        """The gap as a share of the best possible objective."""
+        best = self.objective - self.gap
+        return self.gap / best if best > 0 else (0.0 if self.gap == 0 else float("inf"))
+
+    def __str__(self) -> str:
+        return f"at most {100 * self.relative_gap:.2g}% above the best possible objective"
+
+
+def certify(federation: Federation, problem: Problem, b: Array) -> Certificate:
+    """Certify a model by one gradient and three scalars from every site."""
+    sums = federation.ask(FitAt(b))
+    gradient = np.sum([s.gradient for s in sums], axis=0) / problem.m
+    rss = sum(s.residual_ss for s in sums)
+    ry = sum(s.residual_y for s in sums)
+    yy = sum(s.y_ss for s in sums)
+    gap = duality_gap(rss, ry, yy, gradient, b, problem.lam, problem.m)
+    objective = rss / (2 * problem.m) + problem.lam * float(np.abs(b).sum())
+    return Certificate(objective, gap)
+
+
+class Status(Enum):
+    """How a fit ended; the text says what to do."""
+
+    OPTIMAL = "The fit is the pooled Lasso to the tolerance asked for. Nothing to do."
+    SHORT = (
+        "The rounds are used up before the pooled Lasso was reached. Read the certificate; if it "
+        "is too loose, give more rounds or another procedure."
+    )
+    UNCERTIFIED = "No certificate was asked for. Fit with certify=True to know the distance."
+
+
+@dataclass(frozen=True, eq=False)
+class Fit:
+    """The result of a fit.
+
+    Attributes
+    ----------
+    coefficients : the chosen model
+    candidates : every candidate model, one a column
+    chosen : index of the chosen candidate
+    setting : its threshold or rate
+    validation : pooled validation errors, if there was anything to choose
+    path : every round's candidate models, if asked for
+    state : what a further round would start from
+    costs : what passed between server and sites
+    certificate : distance to the pooled Lasso, if asked for
+    """
+
+    procedure: Procedure[Any]
+    problem: Problem
+    rounds: int
+    coefficients: Array
+    candidates: Array
+    chosen: int
+    validation: Validation | None
+    path: tuple[Array, ...] | None
+    state: State
+    costs: Costs
+    certificate: Certificate | None
+    status: Status
+
+    @property
+    def setting(self) -> float:
+        """Threshold or rate of the chosen candidate."""
+        return self.procedure.settings[self.chosen]
+
+
+def fit(
+    federation: Federation,
+    procedure: str | Procedure[Any] = "CD",
+    *,
+    lam: float | None = None,
+    epochs: int = 1,
+    rounds: int = 30,
+    rule: Rule = "min",
+    keep_path: bool = False,
+    certified: bool = True,
+    tol: float = 1e-8,
+) -> Fit:
+    """Fit one Lasso across the sites of a federation.
+
+    Parameters
+    ----------
+    federation : the sites
+    procedure : a name from the registry, or a procedure with its hyperparameters
+    lam : the common penalty; by default each site searches its own and the weighted mean is used
+    epochs : local epochs a round, for a procedure given by name
+    rounds : rounds of each path
+    rule : how the candidate is chosen on the second validation samples, ``"min"`` or ``"1se"``
+    keep_path : keep every round's models
+    certified : spend one gradient and three scalars per site on a certificate
+    tol : relative gap at which a certified fit counts as optimal
+    """
+    if isinstance(procedure, str):
+        procedure = find_procedure(procedure)(epochs=epochs)
+    if not isinstance(rounds, int | np.integer) or rounds < 1:
+        raise FedLassoError(f"rounds is {rounds!r}; give a whole number, 1 or more")
+    ledger = metered(federation)
+    before = ledger.costs
+    problem = choose_penalty(ledger) if lam is None else fix_penalty(ledger, lam)
+    state = prepare(ledger, procedure, problem)
+    path: list[Array] = []
+    for state in islice(iterate(ledger, procedure, problem, state), rounds):
+        if keep_path:
+            path.append(procedure.models(problem, state))
+    candidates = procedure.models(problem, state)
+    # A single model at a given penalty leaves nothing to choose, so nothing is asked or charged.
+    chooses = lam is None or candidates.shape[1] > 1
+    validation = validate(ledger, candidates) if chooses else None
+    chosen = validation.select(rule) if validation is not None else 0
+    b = np.ascontiguousarray(candidates[:, chosen])
+    certificate = certify(ledger, problem, b) if certified else None
+    return Fit(
+        procedure=procedure,
+        problem=problem,
+        rounds=state.round,
+        coefficients=b,
+        candidates=candidates,
+        chosen=chosen,
+        validation=validation,
+        path=tuple(path) if keep_path else None,
+        state=state,
+        costs=ledger.costs - before,
+        certificate=certificate,
+        status=_status(certificate, tol),
+    )
+
+
+def _status(certificate: Certificate | None, tol: float) -> Status:
+    if certificate is None:
+        return Status.UNCERTIFIED
+    return Status.OPTIMAL if certificate.relative_gap <= tol else Status.SHORT
+
+
+__all__ = [
+    "Certificate",
+    "Fit",
+    "Status",
+    "certify",
+    "fit",
+    "iterate",
+    "prepare",
+]

@@ -1,0 +1,46 @@
+r"""ST and P: soft-threshold the average once after fitting, or after every round.
+
+.. math::
+    \text{ST}: S(\beta_R, \tau), \qquad
+    \text{P}: \beta_{t+1} = S\Bigl(\sum_j w_j T_j^E(\beta_t), \tau\Bigr), \qquad
+    \tau / \lambda \in \{0, 0.03, 0.1, 0.3, 1\}.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from fedlasso.lasso import Array, soft_threshold
+from fedlasso.procedures.averaging import Average, Averaging
+from fedlasso.procedures.procedure import Problem
+
+THRESHOLDS = (0.0, 0.03, 0.1, 0.3, 1.0)
+
+
+@dataclass(frozen=True)
+class ThresholdedAverage(Averaging):
+    """ST: the candidates share CD's path and differ in the threshold at its end."""
+
+    name: ClassVar[str] = "ST"
+    settings: ClassVar[tuple[float, ...]] = THRESHOLDS
+
+    def models(self, problem: Problem, state: Average) -> Array:
+        return soft_threshold(state.beta, problem.lam * np.array(self.settings))
+
+
+@dataclass(frozen=True)
+class ThresholdedRounds(Averaging):
+    """P: each threshold is a path of its own, since it changes every later local update."""
+
+    name: ClassVar[str] = "P"
+    settings: ClassVar[tuple[float, ...]] = THRESHOLDS
+    paths: ClassVar[int] = len(THRESHOLDS)
+
+    def advance(self, problem: Problem, state: Average, replies: Sequence[Any]) -> Average:
+        average = super().advance(problem, state, replies)
+        thresholded = soft_threshold(average.beta, problem.lam * np.array(self.settings))
+        return Average(thresholded, round=average.round)

@@ -1,0 +1,122 @@
+r"""What local epochs can and cannot change: exact calculations, and data that realise them.
+
+Orthogonal designs, X_j'X_j = m_j I and z_j = X_j'y_j / m_j: averaging gives
+:math:`\sum_j w_j S(z_j, \lambda)` for every E, the pooled Lasso is :math:`S(\sum_j w_j z_j, \lambda)`.
+
+Two correlated sites, :math:`H_1 = I`, :math:`H_2 = (1, r; r, 1)`: the limit of averaging, its
+contraction and its objective gap depend on E, not monotonically.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from fedlasso.errors import FedLassoError
+from fedlasso.federation import Site
+from fedlasso.lasso import Array, soft_threshold
+
+
+def orthogonal_average(z: Array, weights: ArrayLike, lam: float) -> Array:
+    """Limit of averaging, reached in one round whatever E; z has one row a site."""
+    return np.asarray(weights) @ soft_threshold(z, lam)
+
+
+def orthogonal_pooled(z: Array, weights: ArrayLike, lam: float) -> Array:
+    """The pooled Lasso of the same sites."""
+    return soft_threshold(np.asarray(weights) @ z, lam)
+
+
+def orthogonal_sites(z: Array, sizes: Sequence[int], rng: np.random.Generator) -> list[Site]:
+    """Sites with X_j'X_j = m_j I and scores z_j; needs p <= min m_j."""
+    p = z.shape[1]
+    if p > min(sizes):
+        raise FedLassoError(f"orthogonal columns need at least {p} rows at every site")
+    return [
+        _realise(f"site{j + 1}", np.eye(p), z_j, m, rng)
+        for j, (z_j, m) in enumerate(zip(z, sizes, strict=True))
+    ]
+
+
+@dataclass(frozen=True)
+class CorrelatedPair:
+    """Two equally weighted sites and two predictors whose limit depends on the epoch count.
+
+    Examples
+    --------
+    >>> pair = CorrelatedPair(r=0.8, a=2, d=1)
+    >>> [round(pair.gap(E), 6) for E in (1, 2, 3)]
+    [0.008239, 0.004571, 0.009398]
+    """
+
+    r: float
+    a: float
+    d: float
+    lam: float = 1.0
+
+    def __post_init__(self) -> None:
+        if not (0 < self.r < 1 and self.a > 0 and self.d > 0 and self.lam > 0):
+            raise FedLassoError("the construction needs 0 < r < 1 and positive a, d, lam")
+
+    @property
+    def grams(self) -> tuple[Array, Array]:
+        """H_1 and H_2."""
+        return np.eye(2), np.array([[1.0, self.r], [self.r, 1.0]])
+
+    @property
+    def scores(self) -> tuple[Array, Array]:
+        """z_j = H_j theta_j + lam (1, 1)'."""
+        theta = np.array([self.a, self.a]), np.array([self.a, self.a + self.d])
+        first, second = (H @ t + self.lam for H, t in zip(self.grams, theta, strict=True))
+        return first, second
+
+    def limit(self, epochs: float) -> Array:
+        """b_E, where averaging with E epochs ends."""
+        r, a, d = self.r, self.a, self.d
+        s = r ** (2 * epochs)
+        return np.array([a + s / r * d / (2 * (2 - s)), a + (1 - s) * d / (2 - s)])
+
+    def contraction(self, epochs: float) -> float:
+        """Factor by which the second coordinate's error shrinks in a round."""
+        return float(self.r ** (2 * epochs) / 2)
+
+    @property
+    def pooled(self) -> Array:
+        """b_star, the pooled Lasso."""
+        r, a, d = self.r, self.a, self.d
+        return np.array([a + r * d / (4 - r**2), a + (2 - r**2) * d / (4 - r**2)])
+
+    def gap(self, epochs: float) -> float:
+        """F(b_E) - F(b_star)."""
+        r, d = self.r, self.d
+        s = r ** (2 * epochs)
+        t = s / (2 - s)
+        return float(d**2 * r**4 / (32 * (4 - r**2)) + d**2 / (8 * r**2) * (t - r**2 / 2) ** 2)
+
+    @property
+    def best_epochs(self) -> float:
+        """E_star(r), the real epoch count with the smallest gap."""
+        return float(1 + np.log(1 + self.r**2 / 2) / -np.log(self.r**2))
+
+    @property
+    def best_whole_epochs(self) -> int:
+        """The better of the two whole numbers beside it."""
+        low = int(np.floor(self.best_epochs))
+        return min((low, low + 1), key=self.gap)
+
+    def sites(self, rows: int, rng: np.random.Generator) -> list[Site]:
+        """Two real sites of equal size with these Gram matrices and scores."""
+        return [
+            _realise(f"site{j + 1}", H, z, rows, rng)
+            for j, (H, z) in enumerate(zip(self.grams, self.scores, strict=True))
+        ]
+
+
+def _realise(name: str, H: Array, z: Array, m: int, rng: np.random.Generator) -> Site:
+    """A site with X'X/m = H and X'y/m = z."""
+    Q = np.linalg.qr(rng.standard_normal((m, len(H)))).Q
+    X = np.sqrt(m) * Q @ np.linalg.cholesky(H).T
+    return Site(name, X, X @ np.linalg.solve(H, z))

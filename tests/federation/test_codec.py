@@ -1,0 +1,122 @@
+"""The wire: exact round trips, and nothing malformed gets through."""
+
+import contextlib
+import json
+import struct
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+
+from fedlasso import FedLassoError
+from fedlasso.federation import FitAt, FitSums, Message, ValidationErrors, decode, encode
+from fedlasso.federation.codec import size
+from fedlasso.federation.messages import TYPES, layout
+from fedlasso.procedures.averaging import LocalSweeps
+
+FINITE = st.floats(allow_nan=False, allow_infinity=False)
+
+
+def example(cls: type[Message], array: Any, number: float, count: int) -> Message:
+    values: dict[str, Any] = {
+        "array": array,
+        "float": number,
+        "int": count,
+        "text": "née",
+        "texts": ("a", "b"),
+        "note": 7,
+    }
+    return cls(**{name: values[kind] for name, kind in layout(cls)})
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    array=hnp.arrays(
+        np.float64, hnp.array_shapes(min_dims=0, max_dims=2, min_side=0), elements=FINITE
+    ),
+    number=FINITE,
+    count=st.integers(-(2**63), 2**63 - 1),
+    data=st.data(),
+)
+def test_every_message_survives_the_wire_bit_for_bit(
+    array: Any, number: float, count: int, data: st.DataObject
+) -> None:
+    cls = data.draw(st.sampled_from(sorted(TYPES.values(), key=lambda c: c.__name__)))
+    message = example(cls, array, number, count)
+    again = decode(encode(message))
+    assert type(again) is cls
+    for name, kind in layout(cls):
+        sent, got = getattr(message, name), getattr(again, name)
+        if kind == "array":
+            assert sent.shape == got.shape
+            assert sent.tobytes() == got.tobytes()
+        else:
+            assert sent == got
+
+
+def test_payload_is_eight_bytes_a_number_and_names_are_framing() -> None:
+    sums = FitSums(np.ones(5), 1.0, 2.0, 3.0, site="a long name", steps=4, operations=5)
+    assert size(encode(sums)).payload == 8 * (5 + 3)
+    longer = FitSums(np.ones(5), 1.0, 2.0, 3.0, site="a much longer name", steps=4, operations=5)
+    assert size(encode(longer)).payload == size(encode(sums)).payload
+    assert size(encode(longer)).framing > size(encode(sums)).framing
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
+def test_numbers_that_are_not_finite_do_not_travel(bad: float) -> None:
+    with pytest.raises(FedLassoError, match="FitAt: b is not finite"):
+        encode(FitAt(np.array([1.0, bad])))
+    data = bytearray(encode(FitAt(np.array([1.0, 2.0]))))
+    data[-8:] = struct.pack("<d", bad)
+    with pytest.raises(FedLassoError, match="malformed message: b is not finite"):
+        decode(bytes(data))
+
+
+def with_head(head: Any, payload: bytes = b"") -> bytes:
+    text = json.dumps(head).encode()
+    return struct.pack("<3sI", b"FL1", len(text)) + text + payload
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"",
+        b"FL1",
+        b"XX1" + bytes(4),
+        b"FL1\xff\xff\xff\xff",
+        with_head([]),
+        with_head({"type": "Nobody"}),
+        with_head({"type": "FitAt"}),
+        with_head({"type": "FitAt", "shapes": [[-1]]}),
+        with_head({"type": "FitAt", "shapes": [[10**12, 10**12]]}),
+        with_head({"type": "FitAt", "shapes": [["3"]]}),
+        with_head({"type": "FitAt", "shapes": [[1]]}, bytes(16)),
+        with_head({"type": "FitAt", "shapes": [[1]], "to": "a"}, bytes(8)),
+        with_head({"type": "FitSums", "shapes": [[0]], "steps": -1}, bytes(24)),
+    ],
+)
+def test_malformed_bytes_are_one_clear_error(data: bytes) -> None:
+    with pytest.raises(FedLassoError, match=r"malformed message|unknown kind"):
+        decode(data)
+
+
+@settings(max_examples=300, deadline=None)
+@given(data=st.data())
+def test_damaged_bytes_never_crash(data: st.DataObject) -> None:
+    good = encode(LocalSweeps(np.ones((3, 2)), 0.5, 2))
+    damaged = bytearray(good)
+    for _ in range(data.draw(st.integers(1, 4))):
+        damaged[data.draw(st.integers(0, len(good) - 1))] = data.draw(st.integers(0, 255))
+    cut = data.draw(st.integers(0, len(good)))
+    with contextlib.suppress(FedLassoError):
+        decode(bytes(damaged[:cut]))
+
+
+def test_decoded_arrays_cannot_be_written_to() -> None:
+    request = decode(encode(ValidationErrors(np.ones((2, 1)))))
+    assert isinstance(request, ValidationErrors)
+    with pytest.raises(ValueError, match="read-only"):
+        request.candidates[0, 0] = 2.0

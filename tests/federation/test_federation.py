@@ -1,0 +1,101 @@
+"""The seam: order, names, failures, and what the ledger sees."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TypeVar
+
+import numpy as np
+import pytest
+from draws import draw_federation, draw_sites
+
+from fedlasso import FedLassoError, InProcess, Ledger
+from fedlasso.federation import Cost, Costs, FitAt, Reply, Request, Rows, Site
+from fedlasso.federation.questions import RowCount
+
+R = TypeVar("R", bound=Reply)
+
+
+@dataclass(frozen=True, eq=False)
+class Breaks(Request[RowCount]):
+    """Fails at one site with an exception that carries data."""
+
+    def answer(self, site: Site) -> RowCount:
+        if site.name == "b":
+            raise RuntimeError(f"secret {site.training.y[0]}")
+        return RowCount(site.rows)
+
+
+class Lossy:
+    """A federation that loses some replies and reorders the rest."""
+
+    def __init__(self, inner: InProcess, lost: Sequence[str]) -> None:
+        self.inner, self.lost = inner, lost
+        self.sites, self.columns = inner.sites, inner.columns
+
+    def ask(self, request: Request[R]) -> tuple[R, ...]:
+        return tuple(r for r in self.inner.ask(request)[::-1] if r.site not in self.lost)
+
+
+def test_replies_come_sorted_by_site_name() -> None:
+    federation = InProcess(draw_sites()[::-1])
+    assert [r.site for r in federation.ask(Rows())] == ["a", "b", "c"]
+    assert [r.rows for r in federation.ask(Rows())] == [30, 25, 20]
+
+
+def test_one_site_can_be_asked_alone() -> None:
+    assert [r.site for r in draw_federation().ask(Rows(to=("b",)))] == ["b"]
+    with pytest.raises(FedLassoError, match="no site is called 'z'"):
+        draw_federation().ask(Rows(to=("z",)))
+
+
+def test_a_failing_site_is_named_and_leaks_nothing() -> None:
+    with pytest.raises(FedLassoError, match="site 'b' failed with RuntimeError") as caught:
+        draw_federation().ask(Breaks())
+    assert "secret" not in str(caught.value)
+
+
+def test_a_missing_site_is_named() -> None:
+    with pytest.raises(FedLassoError, match="site 'b' did not answer"):
+        Ledger(Lossy(draw_federation(), ["b"])).ask(Rows())
+
+
+def test_the_ledger_restores_the_order() -> None:
+    replies = Ledger(Lossy(draw_federation(), [])).ask(Rows())
+    assert [r.site for r in replies] == ["a", "b", "c"]
+
+
+def test_the_ledger_counts_each_site_apart() -> None:
+    ledger = Ledger(draw_federation())
+    ledger.ask(FitAt(np.zeros(40)))
+    ledger.ask(Rows(to=("b",)))
+    assert ledger.costs.total("certificate", "a").upload == 8 * 43
+    assert ledger.costs.total("certificate").download == 3 * 8 * 40
+    assert ledger.costs.total("penalty") == ledger.costs.total("penalty", "b")
+    assert ledger.costs.total("penalty").upload == 8
+    assert ledger.costs.total("certificate", "b").operations == 4 * 25 * 40
+    assert ledger.costs.total().messages == 4
+    assert set(ledger.costs.seconds) == {"certificate", "penalty"}
+    assert ledger.costs.total("nothing") == Cost()
+
+
+def test_costs_add_and_subtract() -> None:
+    ledger = Ledger(draw_federation())
+    ledger.ask(Rows())
+    first = ledger.costs
+    ledger.ask(FitAt(np.zeros(40)))
+    second = ledger.costs - first
+    assert second.kinds == ("certificate",)
+    assert (first + second).entries == ledger.costs.entries
+    assert (Costs() + first).entries == first.entries
+
+
+def test_gradient_sums_of_sites_add_up_to_the_pooled_gradient() -> None:
+    sites = draw_sites()
+    b = np.linspace(-1, 1, 40)
+    sums = InProcess(sites).ask(FitAt(b))
+    X = np.vstack([s.training.X for s in sites])
+    y = np.concatenate([s.training.y for s in sites])
+    np.testing.assert_allclose(
+        sum(s.gradient for s in sums), X.T @ (X @ b - y), rtol=1e-12, atol=1e-10
+    )
+    np.testing.assert_allclose(sum(s.residual_ss for s in sums), ((y - X @ b) ** 2).sum())

@@ -1,0 +1,92 @@
+"""The common penalty and the two selection rules."""
+
+import numpy as np
+import pytest
+from draws import draw_federation, draw_sites
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from fedlasso import InProcess, Ledger
+from fedlasso.lasso import Array
+from fedlasso.tuning import LocalPenalty, Validation, choose_penalty, search_penalty, validate
+
+
+def test_common_penalty_is_the_weighted_mean_of_local_choices() -> None:
+    sites = draw_sites()
+    problem = choose_penalty(InProcess(sites))
+    local = [search_penalty(s.training, s.validation("penalty")) for s in sites]
+    assert problem.lam == pytest.approx(
+        sum(s.rows * c.lam for s, c in zip(sites, local, strict=True)) / 75, rel=1e-14
+    )
+    assert problem.sizes == (30, 25, 20)
+
+
+def test_each_site_keeps_its_search_to_itself() -> None:
+    sites = draw_sites()
+    ledger = Ledger(InProcess(sites))
+    choose_penalty(ledger)
+    search = sites[0].diagnostics["penalty"]
+    assert isinstance(search, LocalPenalty)
+    assert search.path.gaps.max() <= 1e-10
+    assert len(search.path.penalties) == 30
+    assert ledger.costs.total().upload == 3 * 16
+
+
+def test_local_choice_has_the_smallest_error_and_ties_go_to_the_larger_penalty() -> None:
+    site = draw_sites()[0]
+    search = search_penalty(site.training, site.validation("penalty"))
+    held_out = site.validation("penalty")
+    errors = [((held_out.y - held_out.X @ b) ** 2).mean() for b in search.path.coefficients.T]
+    np.testing.assert_allclose(search.errors, errors, rtol=1e-10)
+    assert search.lam == search.path.penalties[int(np.argmin(errors))]
+    assert (np.diff(search.path.penalties) < 0).all()
+    flat = search_penalty(site.training, type(held_out)(np.zeros((3, 40)), np.ones(3)))
+    assert flat.chosen == 0
+
+
+def test_pooled_sums_equal_pooled_rows() -> None:
+    sites = draw_sites()
+    candidates = np.random.default_rng(2).standard_normal((40, 3)) * 0.3
+    candidates[5:, 1] = 0
+    validation = validate(InProcess(sites), candidates)
+    X = np.vstack([s.validation("candidate").X for s in sites])
+    y = np.concatenate([s.validation("candidate").y for s in sites])
+    squares = (y[:, None] - X @ candidates) ** 2
+    np.testing.assert_allclose(validation.mse, squares.mean(axis=0), rtol=1e-12)
+    np.testing.assert_allclose(
+        validation.se, squares.std(axis=0, ddof=1) / np.sqrt(len(y)), rtol=1e-9
+    )
+    assert validation.active.tolist() == [40, 5, 40]
+
+
+def pick(mse: list[float], se: list[float], active: list[float]) -> tuple[int, int]:
+    validation = Validation(*(np.array(v, dtype=float) for v in (mse, se, active)))
+    return validation.select("min"), validation.select("1se")
+
+
+def test_the_two_rules() -> None:
+    assert pick([3, 1, 1], [9, 0.1, 0.1], [1, 5, 5]) == (1, 1)  # ties go to candidate order
+    assert pick([1.4, 1, 1.2], [0, 0.5, 0], [3, 9, 3]) == (1, 2)  # fewest, then smaller error
+    assert pick([1.6, 1, 1.2], [0, 0.5, 0], [1, 9, 3]) == (1, 2)  # beyond one standard error
+    assert pick([1.5, 1, 1.2], [0, 0.5, 0], [1, 9, 3]) == (1, 0)  # exactly one standard error
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.lists(st.tuples(*[st.integers(0, 5)] * 3), min_size=1, max_size=6))
+def test_one_standard_error_is_never_denser_than_the_minimum(
+    rows: list[tuple[int, int, int]],
+) -> None:
+    mse, se, active = np.array(rows, dtype=float).T
+    validation = Validation(mse, se, active)
+    least, near = validation.select("min"), validation.select("1se")
+    assert active[near] <= active[least]
+    assert mse[near] <= mse[least] + se[least]
+    assert mse[least] == mse.min()
+
+
+def test_candidates_travel_together_without_changing_a_bit() -> None:
+    candidates: Array = np.random.default_rng(3).standard_normal((40, 5))
+    together = validate(draw_federation(), candidates)
+    alone = [validate(draw_federation(), candidates[:, [j]]) for j in range(5)]
+    assert together.mse.tobytes() == np.concatenate([v.mse for v in alone]).tobytes()
+    assert together.se.tobytes() == np.concatenate([v.se for v in alone]).tobytes()
