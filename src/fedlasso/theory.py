@@ -1,7 +1,8 @@
 r"""What local epochs can and cannot change: exact calculations, and data that realise them.
 
 Orthogonal designs, X_j'X_j = m_j I and z_j = X_j'y_j / m_j: averaging gives
-:math:`\sum_j w_j S(z_j, \lambda)` for every E, the pooled Lasso is :math:`S(\sum_j w_j z_j, \lambda)`.
+:math:`\sum_j w_j S(z_j, \lambda)` for every E, and the pooled Lasso is
+:math:`S(\sum_j w_j z_j, \lambda)`.
 
 Two correlated sites, :math:`H_1 = I`, :math:`H_2 = (1, r; r, 1)`: the limit of averaging, its
 contraction and its objective gap depend on E, not monotonically.

@@ -83,7 +83,7 @@ def fix_penalty(federation: Federation, lam: float) -> Problem:
 
 @dataclass(frozen=True, eq=False)
 class Validation:
-    """Pooled validation: mean squared error of each candidate, its standard error, active counts."""
+    """Pooled validation of each candidate: mean squared error, its standard error, active count."""
 
     mse: Array
     se: Array
