@@ -10,8 +10,8 @@ __version__ = "0.1.0"
 __all__ = [
     "REGISTRY",
     "Certificate",
-    "Federation",
     "FedLassoError",
+    "Federation",
     "Fit",
     "InProcess",
     "Ledger",
