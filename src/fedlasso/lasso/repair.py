@@ -14,7 +14,9 @@ STEPS = 300
 # Optimality is asked for to this share of the largest useful penalty: a few roundings of X'r/m.
 EXACT = 1e-13
 # Singular values below this share of the largest are zero.
-RANK = 1e-11
+RANK = 1e-12
+# Signs with a smaller part outside the row space of X lie in it.
+ALIGNED = 1e-12
 
 
 def feature_sign_search(f: LeastSquares, lam: float, start: Array) -> Array:
@@ -58,16 +60,15 @@ def newton_step(f: LeastSquares, r: Array, s: Array, lam: float) -> tuple[Array,
     only a change of sign stops it.
     """
     A = np.flatnonzero(s)
-    U, sigma, Vt = scipy.linalg.svd(f.X[:, A], full_matrices=False)
+    U, sigma, Vt = scipy.linalg.svd(f.X[:, A])
     rank = int((sigma > RANK * sigma[0]).sum())
-    U, sigma, Vt = U[:, :rank], sigma[:rank], Vt[:rank]
-    seen = Vt @ s[A]
-    unseen = s[A] - Vt.T @ seen
+    U, sigma, V, null = U[:, :rank], sigma[:rank], Vt[:rank].T, Vt[rank:].T
     d = np.zeros(f.p)
-    if np.abs(unseen).max() > 1e-8:
-        d[A] = -unseen
+    unseen = null.T @ s[A]
+    if np.abs(unseen).max(initial=0.0) > ALIGNED:
+        d[A] = -null @ (unseen / scipy.linalg.norm(unseen))
         return d, True
-    d[A] = Vt.T @ ((U.T @ r - lam * f.m * seen / sigma) / sigma)
+    d[A] = V @ ((U.T @ r - lam * f.m * (V.T @ s[A]) / sigma) / sigma)
     return d, False
 
 
