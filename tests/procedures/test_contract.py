@@ -45,7 +45,7 @@ def test_stopping_and_going_on_through_the_wire_changes_no_bit(name: str) -> Non
     whole = list(islice(iterate(ledger, procedure, problem, begin(ledger, procedure, problem)), 6))
     saved = decode(encode(whole[2]))
     fresh = Ledger(draw_federation())
-    rest = list(islice(iterate(fresh, procedure, problem, saved), 3))  # type: ignore[type-var]
+    rest = list(islice(iterate(fresh, procedure, problem, saved), 3))
     assert encode(rest[-1]) == encode(whole[-1])
 
 

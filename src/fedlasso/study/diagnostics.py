@@ -8,7 +8,7 @@ from fedlasso.study.store import Store
 
 
 def diagnose(store: Store) -> str:
-    """A few lines a reader can check: finished, failed, references and penalty fits in tolerance."""
+    """Lines a reader can check: what is finished, and what met its tolerance."""
     tasks, parts = store.tasks(), store.parts()
     failures = store.failures()
     lines = [f"replicates: {sum(t in parts for t in tasks)} of {len(tasks)} finished"]

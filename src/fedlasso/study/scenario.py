@@ -7,6 +7,7 @@ import tomllib
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from scipy.signal import lfilter
@@ -192,7 +193,9 @@ def read_scenarios(path: Path) -> tuple[Scenario, ...]:
                     f"{path}: scenario {name!r} has no setting {key!r}; "
                     f"known: {', '.join(sorted(known))}"
                 )
-        values = {k: tuple(v) if isinstance(v, list) else v for k, v in table.items()}
+        values: dict[str, Any] = {
+            k: tuple(v) if isinstance(v, list) else v for k, v in table.items()
+        }
         try:
             scenarios.append(Scenario(name, **values))
         except TypeError as error:

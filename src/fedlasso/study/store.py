@@ -1,6 +1,6 @@
-"""A results folder: one checked Parquet part a replicate, a manifest, and failures with their errors.
+"""A results folder: one checked Parquet part a replicate, a manifest, and the failures.
 
-Layout: ``manifest.json``, ``parts/SCENARIO/NUMBER-CHECKSUM.parquet``, ``failures/SCENARIO/NUMBER.txt``.
+``manifest.json``, ``parts/SCENARIO/NUMBER-CHECKSUM.parquet``, ``failures/SCENARIO/NUMBER.txt``.
 A part's name carries the hash of its bytes and appears in one rename, so a part is whole or absent.
 """
 
@@ -32,7 +32,8 @@ def to_parquet(records: Sequence[Record]) -> bytes:
     columns = {name: [record.get(name) for record in records] for name in names}
     sink = pa.BufferOutputStream()
     pq.write_table(pa.table(columns), sink, compression="zstd")
-    return sink.getvalue().to_pybytes()
+    data: bytes = sink.getvalue().to_pybytes()
+    return data
 
 
 @dataclass(frozen=True)
