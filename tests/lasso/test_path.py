@@ -19,7 +19,7 @@ from fedlasso.lasso import (
     solve_reference,
     stationarity,
 )
-from fedlasso.lasso.homotopy import Design, State, advance
+from fedlasso.lasso.homotopy import Design, State, advance, enter, first_state, leave
 from fedlasso.lasso.path import relative_gap
 from fedlasso.lasso.repair import feature_sign_search
 
@@ -130,6 +130,21 @@ def test_agrees_with_lars_and_its_knots(
         assert_allclose(ours, theirs, atol=1e-9, rtol=0)
     assert path.knots == alphas.size - 1
     assert path.fallbacks == 0
+
+
+@pytest.mark.parametrize("gram", [True, False])
+def test_inverse_by_bordering_and_deflation(draw: Draw, gram: bool) -> None:
+    f = draw(30, 10)
+    D = Design(f.columns, f.y, f.gram if gram else np.empty((0, 0)), f.column_norms)
+    S = first_state(f.score, f.m)
+    for k in (7, 2, 5, 0, 9):
+        assert enter(D, S, k, 1.0)
+    for place in (1, 3):
+        leave(D, S, place)
+    A = S.active[: S.a[0]]
+    assert A.tolist() == [7, 9, 5]
+    assert S.place[A].tolist() == [0, 1, 2]
+    assert_allclose(S.inverse[:3, :3], np.linalg.inv(f.gram[np.ix_(A, A)]), rtol=1e-12)
 
 
 def test_agrees_with_coordinate_descent(draw: Draw) -> None:
