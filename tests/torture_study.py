@@ -34,7 +34,8 @@ def start(folder: Path, file: Path, replicates: int) -> subprocess.Popen[bytes]:
 def export(folder: Path) -> str:
     """The table without its seconds."""
     frame: pd.DataFrame = Store(folder).table()
-    return frame[[c for c in frame if not c.startswith("seconds")]].to_csv()
+    text: str = frame[[c for c in frame if not c.startswith("seconds")]].to_csv()
+    return text
 
 
 def parts(folder: Path) -> dict[Path, int]:

@@ -20,7 +20,8 @@ SETTINGS = ["--epochs", "1,20", "--budgets", "30", "--seed", "7", "--replicates"
 
 def export(folder: Path) -> str:
     frame: pd.DataFrame = Store(folder).table()
-    return frame[[c for c in frame if not c.startswith("seconds")]].to_csv()
+    text: str = frame[[c for c in frame if not c.startswith("seconds")]].to_csv()
+    return text
 
 
 @pytest.fixture(scope="module")
