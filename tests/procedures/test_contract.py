@@ -61,7 +61,7 @@ def test_stopping_and_going_on_through_the_wire_changes_no_bit(name: str) -> Non
         for site, memory in zip(restarted, memories, strict=True):
             site.memory = memory
     fresh = Ledger(InProcess(restarted))
-    rest = list(islice(iterate(fresh, procedure, problem, saved), 3))  # type: ignore[type-var]
+    rest = list(islice(iterate(fresh, procedure, problem, saved), 3))
     assert encode((rest or [saved])[-1]) == encode(whole)
     assert (not rest) == procedure.done(problem, last)
 

@@ -7,7 +7,8 @@ r"""Gram on a working set: exact, and only the moments of columns that may matte
 Rounds are of two kinds. A gradient round asks for the pooled gradient outside A, p - \|A\| numbers;
 without violators the fit is the pooled Lasso and the procedure is done. A moment round asks for the
 block of n new columns, n\|A\| + n(n+1)/2 numbers: increments only, nothing is sent twice. Of the
-violators the steepest are taken, as many as cost no more than a gradient round.
+violators the steepest are taken, as many as cost no more than a gradient round and ``growth`` times
+\|A\|^2, so that a large model is reached in few rounds.
 
 **This reveals the second moments of the columns in the working set**, as sums over a site's rows.
 """
@@ -90,6 +91,7 @@ class WorkingSetGram(Procedure[WorkingSet]):
     """The pooled Lasso from moments of a growing working set; ``epochs`` is not used."""
 
     name: ClassVar[str] = "WorkingSetGram"
+    growth: float = 0.25
 
     def start(self, problem: Problem, prepared: Sequence[Any]) -> WorkingSet:
         none, zero = np.zeros(0), np.zeros(problem.p)
@@ -113,7 +115,8 @@ class WorkingSetGram(Procedure[WorkingSet]):
         order = np.argsort(-steep, kind="stable")
         violators = order[steep[order] > problem.lam + ROUNDING * np.abs(score).max()]
         a, n = state.known.size, 1
-        while n < violators.size and (n + 1) * a + (n + 1) * (n + 2) // 2 <= problem.p - a:
+        allowed = problem.p - a + self.growth * a * a
+        while n < violators.size and (n + 1) * a + (n + 1) * (n + 2) // 2 <= allowed:
             n += 1
         wanted = violators[:n].astype(np.float64)
         return WorkingSet(state.b, state.known, state.gram, score, wanted, 1, round=state.round + 1)
