@@ -65,12 +65,16 @@ class Evaluator:
         objective = self._pooled.value(b) + self._lam * float(np.abs(b).sum())
         gap = objective - self._reference.objective
         predicted = prediction_record(b, self._truth, self._test)
-        return support_record(b, self._truth) | predicted | {
-            "objective": objective,
-            "gap": gap,
-            "relative_gap": gap / max(1.0, abs(self._reference.objective)),
-            "stationarity": stationarity(b, self._pooled.gradient(b), self._lam),
-        }
+        return (
+            support_record(b, self._truth)
+            | predicted
+            | {
+                "objective": objective,
+                "gap": gap,
+                "relative_gap": gap / max(1.0, abs(self._reference.objective)),
+                "stationarity": stationarity(b, self._pooled.gradient(b), self._lam),
+            }
+        )
 
 
 def cost_record(costs: Costs) -> Record:
