@@ -13,7 +13,7 @@ import numpy as np
 from fedlasso.errors import FedLassoError
 from fedlasso.federation import Costs, Federation, FitAt, Ledger, metered
 from fedlasso.lasso import Array, duality_gap
-from fedlasso.procedures import Problem, Procedure, State, find_procedure
+from fedlasso.procedures import Certificate, Problem, Procedure, State, find_procedure
 from fedlasso.tuning import Rule, Validation, choose_penalty, fix_penalty, validate
 
 S = TypeVar("S", bound=State)
@@ -32,29 +32,6 @@ def iterate(ledger: Ledger, procedure: Procedure[S], problem: Problem, state: S)
         with ledger.clock("training"):
             state = procedure.advance(problem, state, replies)
         yield state
-
-
-@dataclass(frozen=True)
-class Certificate:
-    """How far a model can be from the pooled Lasso, known without pooling a record.
-
-    Attributes
-    ----------
-    objective : F(b), the pooled objective
-    gap : pooled duality gap: F(b) is at most this much above the smallest possible value
-    """
-
-    objective: float
-    gap: float
-
-    @property
-    def relative_gap(self) -> float:
-        """The gap as a share of the best possible objective."""
-        best = self.objective - self.gap
-        return self.gap / best if best > 0 else (0.0 if self.gap == 0 else float("inf"))
-
-    def __str__(self) -> str:
-        return f"at most {100 * self.relative_gap:.2g}% above the best possible objective"
 
 
 def certify(federation: Federation, problem: Problem, b: Array) -> Certificate:
@@ -139,7 +116,8 @@ def fit(
     rounds : rounds of each path
     rule : how the candidate is chosen on the second validation samples, ``"min"`` or ``"1se"``
     keep_path : keep every round's models
-    certified : spend one gradient and three scalars per site on a certificate
+    certified : certify the fit, at one gradient and three scalars per site unless the procedure
+        knows its certificate anyway
     tol : relative gap at which a certified fit counts as optimal
     """
     if isinstance(procedure, str):
@@ -160,7 +138,9 @@ def fit(
     validation = validate(ledger, candidates) if chooses else None
     chosen = validation.select(rule) if validation is not None else 0
     b = np.ascontiguousarray(candidates[:, chosen])
-    certificate = certify(ledger, problem, b) if certified else None
+    certificate = procedure.certificate(problem, state) if certified else None
+    if certified and certificate is None:
+        certificate = certify(ledger, problem, b)
     return Fit(
         procedure=procedure,
         problem=problem,

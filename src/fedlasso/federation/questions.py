@@ -47,6 +47,48 @@ class LargestEigenvalue(Request[Eigenvalue]):
 
 
 @dataclass(frozen=True, eq=False)
+class ResponseSquare(Reply):
+    """y_j'y_j."""
+
+    y_ss: float
+
+
+@dataclass(frozen=True, eq=False)
+class ResponseSquares(Request[ResponseSquare]):
+    """The sum of squared responses: with it gradients alone make a certificate."""
+
+    kind: ClassVar[str] = "rate"
+
+    def answer(self, site: Site) -> ResponseSquare:
+        return ResponseSquare(site.training.y_ss)
+
+
+@dataclass(frozen=True, eq=False)
+class GradientSum(Reply):
+    """X_j'(X_j b - y_j), summed over the site's rows; those of several sites simply add up."""
+
+    gradient: Array
+
+
+@dataclass(frozen=True, eq=False)
+class GradientAt(Request[GradientSum]):
+    """The gradient of the local sum of squares / 2 at b, or at every column of b."""
+
+    kind: ClassVar[str] = "training"
+    b: Array
+
+    def answer(self, site: Site) -> GradientSum:
+        f = site.training
+        columns = self.b.reshape(len(self.b), -1).T
+        gradients = np.column_stack([f.m * f.gradient(b) for b in columns])
+        return GradientSum(
+            gradients.reshape(self.b.shape),
+            steps=len(columns),
+            operations=site.operations(len(columns)),
+        )
+
+
+@dataclass(frozen=True, eq=False)
 class FitSums(Reply):
     """Sums over a site's rows; those of several sites simply add up.
 

@@ -5,8 +5,10 @@ from typing import Any
 
 from fedlasso.errors import FedLassoError
 from fedlasso.procedures.averaging import Averaging
+from fedlasso.procedures.certificate import Certificate
 from fedlasso.procedures.dual_averaging import DualAveraging
 from fedlasso.procedures.procedure import Problem, Procedure, State
+from fedlasso.procedures.secant import Secant
 from fedlasso.procedures.thresholded import ThresholdedAverage, ThresholdedRounds
 
 REGISTRY: dict[str, type[Procedure[Any]]] = {
@@ -14,6 +16,7 @@ REGISTRY: dict[str, type[Procedure[Any]]] = {
     "ST": ThresholdedAverage,
     "P": ThresholdedRounds,
     "DA": DualAveraging,
+    "Secant": Secant,
 }
 
 
@@ -30,9 +33,11 @@ def find_procedure(name: str) -> type[Procedure[Any]]:
 __all__ = [
     "REGISTRY",
     "Averaging",
+    "Certificate",
     "DualAveraging",
     "Problem",
     "Procedure",
+    "Secant",
     "State",
     "ThresholdedAverage",
     "ThresholdedRounds",
