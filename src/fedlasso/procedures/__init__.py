@@ -8,7 +8,7 @@ from fedlasso.procedures.averaging import Averaging
 from fedlasso.procedures.certificate import Certificate
 from fedlasso.procedures.dual_averaging import DualAveraging
 from fedlasso.procedures.procedure import Problem, Procedure, State
-from fedlasso.procedures.secant import Secant
+from fedlasso.procedures.secant import Knowledge, Secant
 from fedlasso.procedures.thresholded import ThresholdedAverage, ThresholdedRounds
 
 REGISTRY: dict[str, type[Procedure[Any]]] = {
@@ -35,6 +35,7 @@ __all__ = [
     "Averaging",
     "Certificate",
     "DualAveraging",
+    "Knowledge",
     "Problem",
     "Procedure",
     "Secant",
