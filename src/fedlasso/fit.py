@@ -20,10 +20,15 @@ from fedlasso.tuning import Rule, Validation, choose_penalty, fix_penalty, valid
 S = TypeVar("S", bound=State)
 
 
-def prepare(ledger: Ledger, procedure: Procedure[S], problem: Problem) -> S:
-    """The first state, after whatever the procedure asks before it starts."""
+def prepare(ledger: Ledger, procedure: Procedure[Any]) -> tuple[Any, ...]:
+    """Replies to whatever the procedure asks before its first round."""
     question = procedure.prepare()
-    return procedure.start(problem, ledger.ask(question) if question is not None else ())
+    return ledger.ask(question) if question is not None else ()
+
+
+def begin(ledger: Ledger, procedure: Procedure[S], problem: Problem) -> S:
+    """The first state, after that question."""
+    return procedure.start(problem, prepare(ledger, procedure))
 
 
 def iterate(ledger: Ledger, procedure: Procedure[S], problem: Problem, state: S) -> Iterator[S]:
@@ -151,9 +156,9 @@ def fit(
     ledger = metered(federation)
     before = ledger.costs
     problem = choose_penalty(ledger) if lam is None else fix_penalty(ledger, lam)
-    state = prepare(ledger, procedure, problem)
+    first = state = begin(ledger, procedure, problem)
     path: list[Array] = []
-    for state in islice(iterate(ledger, procedure, problem, state), rounds):
+    for state in islice(iterate(ledger, procedure, problem, first), rounds):
         if keep_path:
             path.append(procedure.models(problem, state))
     candidates = procedure.models(problem, state)
@@ -221,6 +226,7 @@ __all__ = [
     "Certificate",
     "Fit",
     "Status",
+    "begin",
     "certify",
     "fit",
     "iterate",

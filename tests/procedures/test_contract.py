@@ -9,7 +9,7 @@ from draws import draw_federation, draw_sites
 
 from fedlasso import REGISTRY, InProcess, Ledger, fit
 from fedlasso.federation import decode, encode
-from fedlasso.fit import iterate, prepare
+from fedlasso.fit import begin, iterate
 from fedlasso.lasso import LeastSquares
 from fedlasso.procedures import Problem, Procedure
 from fedlasso.tuning import fix_penalty
@@ -42,12 +42,10 @@ def test_stopping_and_going_on_through_the_wire_changes_no_bit(name: str) -> Non
     ledger = Ledger(draw_federation())
     problem = fix_penalty(ledger, LAM)
     procedure = make(name)
-    whole = list(
-        islice(iterate(ledger, procedure, problem, prepare(ledger, procedure, problem)), 6)
-    )
+    whole = list(islice(iterate(ledger, procedure, problem, begin(ledger, procedure, problem)), 6))
     saved = decode(encode(whole[2]))
     fresh = Ledger(draw_federation())
-    rest = list(islice(iterate(fresh, procedure, problem, saved), 3))  # type: ignore[type-var]
+    rest = list(islice(iterate(fresh, procedure, problem, saved), 3))
     assert encode(rest[-1]) == encode(whole[-1])
 
 
@@ -55,7 +53,7 @@ def test_stopping_and_going_on_through_the_wire_changes_no_bit(name: str) -> Non
 def test_states_count_their_rounds(name: str) -> None:
     ledger = Ledger(draw_federation())
     problem, procedure = fix_penalty(ledger, LAM), make(name)
-    states = islice(iterate(ledger, procedure, problem, prepare(ledger, procedure, problem)), 3)
+    states = islice(iterate(ledger, procedure, problem, begin(ledger, procedure, problem)), 3)
     assert [s.round for s in states] == [1, 2, 3]
 
 
@@ -82,7 +80,7 @@ def test_a_penalty_above_every_local_largest_gives_the_empty_model(name: str) ->
 def test_state_and_replies_are_not_mutated(name: str) -> None:
     ledger = Ledger(draw_federation())
     problem, procedure = fix_penalty(ledger, LAM), make(name)
-    state = prepare(ledger, procedure, problem)
+    state = begin(ledger, procedure, problem)
     state = next(iterate(ledger, procedure, problem, state))
     before = encode(state)
     replies = ledger.ask(procedure.request(problem, state))
@@ -97,7 +95,7 @@ def test_state_and_replies_are_not_mutated(name: str) -> None:
 def test_what_a_procedure_says_it_uploads_is_what_it_uploads(name: str) -> None:
     ledger = Ledger(draw_federation())
     problem, procedure = fix_penalty(ledger, LAM), make(name)
-    state = prepare(ledger, procedure, problem)
+    state = begin(ledger, procedure, problem)
     for _ in range(ROUNDS):
         promised, before = procedure.upload(problem, state), ledger.costs
         state = next(iterate(ledger, procedure, problem, state))

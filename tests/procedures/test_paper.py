@@ -1,12 +1,14 @@
 """CD, ST, P and DA against plain numpy written straight from the paper."""
 
+from typing import Literal
+
 import numpy as np
 import pytest
 from draws import draw_sites
 
 from fedlasso import InProcess, fit
 from fedlasso.federation import Site
-from fedlasso.lasso import Array, soft_threshold
+from fedlasso.lasso import Array, dual_steps, local_sweeps, soft_threshold
 
 LAM = 0.12
 THRESHOLDS = np.array([0.0, 0.03, 0.1, 0.3, 1.0])
@@ -109,14 +111,11 @@ def test_da_with_one_step_a_round_is_pooled_da() -> None:
 
 def test_the_two_forms_of_a_site_agree() -> None:
     """A site that prefers X'X and one that prefers X answer alike."""
-    from fedlasso.lasso import dual_steps, local_sweeps
-
     site = draw_sites()[0]
     start = np.random.default_rng(1).standard_normal((40, 3))
-    sweeps = [local_sweeps(site.training, start, LAM, 3, form=f) for f in ("gram", "residual")]
-    np.testing.assert_allclose(*sweeps, atol=1e-12)
+    forms: tuple[Literal["gram"], Literal["residual"]] = ("gram", "residual")
+    sweeps = [local_sweeps(site.training, start, LAM, 3, form=f) for f in forms]
+    np.testing.assert_allclose(sweeps[0], sweeps[1], atol=1e-12)
     rates = np.array([0.01, 0.05, 0.1])
-    steps = [
-        dual_steps(site.training, start, rates, LAM, 4, 3, form=f) for f in ("gram", "residual")
-    ]
-    np.testing.assert_allclose(*steps, atol=1e-12)
+    steps = [dual_steps(site.training, start, rates, LAM, 4, 3, form=f) for f in forms]
+    np.testing.assert_allclose(steps[0], steps[1], atol=1e-12)

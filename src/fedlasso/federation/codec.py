@@ -19,6 +19,8 @@ from fedlasso.federation.messages import TYPES, Message, layout
 _MAGIC = b"FL1"
 _PREFIX = struct.Struct("<3sI")
 _LARGEST_HEAD = 1 << 24
+_NUMBERS = {"array": "<d", "float": "<d", "int": "<q"}
+_to_json = json.JSONEncoder(separators=(",", ":")).encode
 
 
 class Size(NamedTuple):
@@ -30,29 +32,45 @@ class Size(NamedTuple):
 
 def encode(message: Message) -> bytes:
     """Bytes of a message; numbers that are not finite are refused."""
+    head = _head(message)
+    chunks = [_PREFIX.pack(_MAGIC, len(head)), head]
+    for name, kind in layout(type(message)):
+        if kind not in _NUMBERS:
+            continue
+        value = getattr(message, name)
+        if kind != "int" and not np.isfinite(value).all():
+            raise FedLassoError(
+                f"{type(message).__name__}: {name} is not finite; the procedure diverges on these "
+                "data: lower its rate or rescale the columns"
+            )
+        if kind == "array":
+            chunks.append(np.asarray(value, dtype="<f8").tobytes())
+        else:
+            chunks.append(struct.pack(_NUMBERS[kind], value))
+    return b"".join(chunks)
+
+
+def size(message: Message) -> Size:
+    """How many bytes `encode` makes of a message."""
+    numbers = 0
+    for name, kind in layout(type(message)):
+        if kind in _NUMBERS:
+            numbers += getattr(message, name).size if kind == "array" else 1
+    return Size(8 * numbers, _PREFIX.size + len(_head(message)))
+
+
+def _head(message: Message) -> bytes:
     head: dict[str, Any] = {"type": type(message).__name__}
-    shapes: list[tuple[int, ...]] = []
-    chunks: list[bytes] = []
+    shapes = []
     for name, kind in layout(type(message)):
         value = getattr(message, name)
         if kind == "array":
-            array = np.asarray(value, dtype="<f8")
-            if not np.isfinite(array).all():
-                raise FedLassoError(_not_finite(message, name))
-            shapes.append(array.shape)
-            chunks.append(array.tobytes())
-        elif kind == "float":
-            if not math.isfinite(value):
-                raise FedLassoError(_not_finite(message, name))
-            chunks.append(struct.pack("<d", value))
-        elif kind == "int":
-            chunks.append(struct.pack("<q", value))
-        elif value:
+            shapes.append(value.shape)
+        elif kind not in _NUMBERS and value:
             head[name] = value
     if shapes:
         head["shapes"] = shapes
-    text = json.dumps(head, separators=(",", ":")).encode()
-    return b"".join((_PREFIX.pack(_MAGIC, len(text)), text, *chunks))
+    return _to_json(head).encode()
 
 
 def decode(data: bytes) -> Message:
@@ -85,7 +103,7 @@ def _decode(data: bytes) -> Message:
             values[name] = array
             at += array.nbytes
         elif kind in ("float", "int"):
-            (values[name],) = struct.unpack_from("<d" if kind == "float" else "<q", data, at)
+            (values[name],) = struct.unpack_from(_NUMBERS[kind], data, at)
             if not math.isfinite(values[name]):
                 raise FedLassoError(f"malformed message: {name} is not finite")
             at += 8
@@ -113,16 +131,3 @@ def _checked_text(value: Any, kind: str) -> Any:
     elif value is None or isinstance(value, str):
         return value or ""
     raise FedLassoError("malformed message: bad text")
-
-
-def size(data: bytes) -> Size:
-    """Payload and framing bytes of an encoded message."""
-    framing = _PREFIX.size + _PREFIX.unpack_from(data)[1]
-    return Size(len(data) - framing, framing)
-
-
-def _not_finite(message: Message, name: str) -> str:
-    return (
-        f"{type(message).__name__}: {name} is not finite; "
-        "the procedure diverges on these data: lower its rate or rescale the columns"
-    )

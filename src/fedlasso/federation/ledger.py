@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, fields
 from types import MappingProxyType
 from typing import TypeVar
 
-from fedlasso.federation.codec import encode, size
+from fedlasso.federation.codec import size
 from fedlasso.federation.federation import Federation, asked, check_replies
 from fedlasso.federation.messages import Reply, Request
 
@@ -129,9 +129,9 @@ class Ledger:
         """Ask the federation, and count what passed."""
         with self.clock(request.kind):
             replies = check_replies(asked(self.sites, request), self._federation.ask(request))
-        down = size(encode(request))
+        down = size(request)
         for reply in replies:
-            up = size(encode(reply))
+            up = size(reply)
             key = (request.kind, reply.site)
             self._entries[key] = self._entries.get(key, Cost()) + Cost(
                 up.payload, down.payload, up.framing, down.framing, 1, reply.steps, reply.operations

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, fields
-from functools import cache
 from typing import TYPE_CHECKING, ClassVar, Generic, Literal, TypeVar, get_type_hints
 
 from fedlasso.lasso import Array
@@ -20,7 +19,9 @@ _KINDS: dict[object, FieldKind] = {
     tuple[str, ...]: "texts",
 }
 _NOTE = {"note": True}
+Layout = tuple[tuple[str, FieldKind], ...]
 TYPES: dict[str, type[Message]] = {}
+_LAYOUTS: dict[type[Message], Layout] = {}
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,9 +75,14 @@ class Request(Message, Generic[R]):
         raise TypeError(f"{type(self).__name__} does not say how a site answers it")
 
 
-@cache
-def layout(cls: type[Message]) -> tuple[tuple[str, FieldKind], ...]:
-    """Names and kinds of a message's fields, in wire order."""
+def layout(cls: type[Message]) -> Layout:
+    """Names and kinds of a message's fields, in wire order; worked out once a type."""
+    if cls not in _LAYOUTS:
+        _LAYOUTS[cls] = _layout(cls)
+    return _LAYOUTS[cls]
+
+
+def _layout(cls: type[Message]) -> Layout:
     hints = get_type_hints(cls)
     kinds: list[tuple[str, FieldKind]] = []
     for f in fields(cls):

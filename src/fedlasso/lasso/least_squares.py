@@ -14,8 +14,8 @@ from fedlasso.lasso.compiled import compiled, dot, subtract_product
 
 # One p x p matrix of doubles may take 128 MiB: ten sites of a study then still fit a laptop.
 GRAM_COLUMNS = 4096
-# Below this many records per column, p/m, a pass over X is cheaper than a pass over X'X.
-GRAM_ASPECT = 8
+# With p beyond this many times m, a pass over X costs less than a pass over X'X and its set-up.
+GRAM_ASPECT = 16
 # Up to this size a dense eigenvalue is cheaper than starting Lanczos.
 DENSE_EIGENVALUE = 64
 
@@ -69,6 +69,8 @@ class LeastSquares:
             raise ValueError(f"X must be (m, p) and y (m,), not {np.shape(X)} and {np.shape(y)}.")
         if self.y.size == 0:
             raise ValueError("X and y hold no records.")
+        if not (np.isfinite(self.columns).all() and np.isfinite(self.y).all()):
+            raise ValueError("X and y must be finite.")
         self.columns.flags.writeable = False
         self.y.flags.writeable = False
 

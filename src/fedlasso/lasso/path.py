@@ -103,7 +103,10 @@ def relative_gap(f: LeastSquares, b: Array, lam: float) -> float:
     """Return the duality gap at b as a share of ||y||^2 / (2m)."""
     r = f.residual(b)
     gap = duality_gap(float(r @ r), float(r @ f.y), f.y_ss, f.gradient_from(r), b, lam, f.m)
-    return gap / (f.y_ss / (2 * f.m)) if gap > 0 else gap
+    scale = f.y_ss / (2 * f.m)
+    if scale == 0.0:
+        return 0.0 if gap == 0.0 else np.inf
+    return gap / scale
 
 
 def fall_back(f: LeastSquares, lam: float, b: Array) -> tuple[Array, float]:

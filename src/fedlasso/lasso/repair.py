@@ -14,7 +14,9 @@ STEPS = 300
 # Optimality is asked for to this share of the largest useful penalty: a few roundings of X'r/m.
 EXACT = 1e-13
 # Singular values below this share of the largest are zero.
-RANK = 1e-11
+RANK = 1e-12
+# Signs with a smaller part outside the row space of X lie in it.
+ALIGNED = 1e-12
 
 
 def feature_sign_search(f: LeastSquares, lam: float, start: Array) -> Array:
@@ -38,11 +40,12 @@ def feature_sign_search(f: LeastSquares, lam: float, start: Array) -> Array:
                     break
                 s[k] = np.sign(c[k])
                 full_steps = 0
+            r = f.residual(b)
             try:
-                d, longest = newton_step(f, f.residual(b), s, lam)
+                d, endless = newton_step(f, r, s, lam)
             except scipy.linalg.LinAlgError:
                 break
-            moved, full = best_point(f, b, d, longest, lam)
+            moved, full = line_search(f, b, r, d, endless, lam)
             full_steps = full_steps + 1 if full else 0
             if moved is None:
                 break
@@ -50,49 +53,49 @@ def feature_sign_search(f: LeastSquares, lam: float, start: Array) -> Array:
     return b
 
 
-def newton_step(f: LeastSquares, r: Array, s: Array, lam: float) -> tuple[Array, float]:
-    """Return the move to the minimum over the columns and signs in `s`, and how far it may go.
+def newton_step(f: LeastSquares, r: Array, s: Array, lam: float) -> tuple[Array, bool]:
+    """Return the move to the minimum over the columns and signs in `s`.
 
-    Where the penalty falls along a direction that X does not see, that direction comes first and
-    has no end but a change of sign.
+    The flag says that it has no such end: X does not see the move, the penalty falls along it, and
+    only a change of sign stops it.
     """
     A = np.flatnonzero(s)
-    U, sigma, Vt = scipy.linalg.svd(f.X[:, A], full_matrices=False)
+    U, sigma, Vt = scipy.linalg.svd(f.X[:, A])
     rank = int((sigma > RANK * sigma[0]).sum())
-    U, sigma, Vt = U[:, :rank], sigma[:rank], Vt[:rank]
-    seen = Vt @ s[A]
-    unseen = s[A] - Vt.T @ seen
+    U, sigma, V, null = U[:, :rank], sigma[:rank], Vt[:rank].T, Vt[rank:].T
     d = np.zeros(f.p)
-    if np.abs(unseen).max() > 1e-8:
-        d[A] = -unseen
-        return d, np.inf
-    d[A] = Vt.T @ ((U.T @ r - lam * f.m * seen / sigma) / sigma)
-    return d, 1.0
+    unseen = null.T @ s[A]
+    if np.abs(unseen).max(initial=0.0) > ALIGNED:
+        d[A] = -null @ (unseen / scipy.linalg.norm(unseen))
+        return d, True
+    d[A] = V @ ((U.T @ r - lam * f.m * (V.T @ s[A]) / sigma) / sigma)
+    return d, False
 
 
-def best_point(
-    f: LeastSquares, b: Array, d: Array, longest: float, lam: float
+def line_search(
+    f: LeastSquares, b: Array, r: Array, d: Array, endless: bool, lam: float
 ) -> tuple[Array | None, bool]:
-    """Return the best of b + d and the points on the way where a sign changes.
+    """Minimize the objective along b + t d by its slope, which rounding hides later than its value.
 
-    None when none is better than b; the flag says that b + d was taken and changed no sign.
+    Returns the minimizer, None when the slope is not negative at b, and whether it is b + d with
+    no sign changed on the way.
     """
-    turning = b * d < 0
+    turning = np.flatnonzero(b * d < 0)
     crossings = -b[turning] / d[turning]
-    crossings = np.unique(crossings[crossings < longest])
-    if longest == 1.0 and crossings.size == 0:
+    if not endless and (crossings > 1).all():
         return b + d, True
-    best, value = None, penalized(f, b, lam)
-    for t in [*crossings, longest] if longest == 1.0 else crossings:
-        trial = b + t * d
-        # exactly zero where t is that coordinate's crossing
-        trial[np.abs(trial) <= 1e-15 * np.abs(b)] = 0.0
-        trial_value = penalized(f, trial, lam)
-        if trial_value < value:
-            best, value = trial, trial_value
-    return best, False
-
-
-def penalized(f: LeastSquares, b: Array, lam: float) -> float:
-    """Return f(b) + lam |b|_1."""
-    return f.value(b) + lam * float(np.abs(b).sum())
+    Xd = f.X @ d
+    curvature = 0.0 if endless else float(Xd @ Xd) / f.m
+    slope = lam * float(np.where(b != 0, np.sign(b), np.sign(d)) @ d) - float(Xd @ r) / f.m
+    if slope >= 0:
+        return None, False
+    for i in crossings.argsort():
+        t, k = crossings[i], turning[i]
+        if slope + curvature * t >= 0:
+            break
+        slope += 2 * lam * abs(d[k])
+        if slope + curvature * t >= 0:
+            moved: Array = b + t * d
+            moved[k] = 0.0
+            return moved, False
+    return (b - slope / curvature * d, False) if curvature > 0 else (None, False)

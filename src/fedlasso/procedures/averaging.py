@@ -35,13 +35,13 @@ class LocalSweeps(Request[Coefficients]):
     epochs: int
 
     def answer(self, site: Site) -> Coefficients:
-        values = [
-            site.remember(
+        def sweep(b: Array) -> Array:
+            return site.remember(
                 ("sweeps", self.lam, self.epochs, b.tobytes()),
-                lambda b=b: local_sweeps(site.training, b[:, None], self.lam, self.epochs)[:, 0],
+                lambda: local_sweeps(site.training, b[:, None], self.lam, self.epochs)[:, 0],
             )
-            for b in self.start.T
-        ]
+
+        values = [sweep(b) for b in self.start.T]
         steps = self.epochs * len(values)
         return Coefficients(np.column_stack(values), steps=steps, operations=site.operations(steps))
 

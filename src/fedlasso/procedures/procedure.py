@@ -78,11 +78,13 @@ class Procedure(Generic[S]):
     name : as the paper calls it
     settings : one label per candidate (a threshold, a rate), in candidate order
     paths : how many training paths are run and charged
+    path_of : the procedure whose path this one reads, if not its own
     """
 
     name: ClassVar[str]
     settings: ClassVar[tuple[float, ...]] = (0.0,)
     paths: ClassVar[int] = 1
+    path_of: ClassVar[str] = ""
     epochs: int = 1
 
     def __post_init__(self) -> None:

@@ -26,6 +26,7 @@ class ThresholdedAverage(Averaging):
     """ST: the candidates share CD's path and differ in the threshold at its end."""
 
     name: ClassVar[str] = "ST"
+    path_of: ClassVar[str] = "CD"
     settings: ClassVar[tuple[float, ...]] = THRESHOLDS
 
     def models(self, problem: Problem, state: Average) -> Array:

@@ -1,0 +1,40 @@
+"""The command line: thin, one module a command group."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+
+from fedlasso import __version__
+from fedlasso.errors import FedLassoError
+
+INTERRUPTED = 130
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Entry point of the ``fedlasso`` command."""
+    from fedlasso.cli import study
+
+    parser = argparse.ArgumentParser(
+        prog="fedlasso",
+        description="One sparse regression across sites that cannot share records.",
+        epilog="Example: fedlasso study run --replicates 2 --out results/short",
+    )
+    parser.add_argument("--version", action="version", version=f"fedlasso {__version__}")
+    parser.add_argument("--debug", action="store_true", help="show the traceback of an error")
+    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    study.add(commands)
+    options = parser.parse_args(arguments)
+    try:
+        return int(options.run(options))
+    except FedLassoError as error:
+        if options.debug:
+            raise
+        print(f"fedlasso: {error}", file=sys.stderr)
+        return 2
+    except BrokenPipeError:
+        # Whoever read our output has gone, as `head` does; say nothing, and let nothing say more.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0

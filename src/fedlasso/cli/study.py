@@ -1,0 +1,199 @@
+"""``fedlasso study``: run, look at, summarise and export Monte Carlo studies."""
+
+from __future__ import annotations
+
+import argparse
+import signal
+import sys
+from collections.abc import Sequence
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+from fedlasso.cli.formats import print_frame, progress_bar
+from fedlasso.errors import FedLassoError
+from fedlasso.study import SCENARIOS, STUDIES, Scenario, Store, read_scenarios, run_study
+from fedlasso.study.diagnostics import diagnose
+from fedlasso.study.summary import contrast, summarise
+
+
+def add(commands: Any) -> None:
+    """Add the command group."""
+    study = commands.add_parser("study", help="run and read Monte Carlo studies")
+    actions = study.add_subparsers(dest="action", required=True, metavar="ACTION")
+
+    run = _action(
+        actions, "run", run_command, "run a study, or go on with it",
+        "fedlasso study run --scenarios baseline,ten-sites --replicates 10 --out results/two",
+    )  # fmt: skip
+    run.add_argument("--study", default="paper", help=f"one of {', '.join(STUDIES)}")
+    run.add_argument("--scenarios", type=_names, help="names, comma-separated; default: all")
+    run.add_argument("--scenario-file", type=Path, help="TOML file with scenarios of your own")
+    run.add_argument("--replicates", type=int, default=50, help="replicates a scenario")
+    run.add_argument("--methods", type=_names, help="e.g. CD,ST,P,DA")
+    run.add_argument("--epochs", type=_numbers, help="local epoch counts, e.g. 1,5,20")
+    run.add_argument("--budgets", type=_numbers, help="upload budgets, e.g. 30,100")
+    run.add_argument("--seed", type=int, help="study seed")
+    run.add_argument("--workers", type=int, help="worker processes; default: one a core")
+    run.add_argument(
+        "--engine", default="processes",
+        help="processes, dask (a local cluster) or a Dask scheduler such as tcp://host:8786",
+    )  # fmt: skip
+    run.add_argument(
+        "--allow-code-change", action="store_true", help="resume although the code has changed"
+    )
+    run.add_argument("--out", type=Path, required=True, help="results folder; again to resume")
+
+    status = _action(
+        actions, "status", status_command, "how far a study is, and whether its numbers hold",
+        "fedlasso study status results/two",
+    )  # fmt: skip
+    summary = _action(
+        actions, "summary", summary_command, "means, Monte Carlo errors and paired contrasts",
+        "fedlasso study summary results/two --scenario baseline --budget 30",
+    )  # fmt: skip
+    export = _action(
+        actions, "export", export_command, "write all outcomes as one table",
+        "fedlasso study export results/two outcomes.csv",
+    )  # fmt: skip
+    for parser in (status, summary, export):
+        parser.add_argument("folder", type=Path, metavar="DIR")
+    summary.add_argument("--scenario", help="one scenario only")
+    summary.add_argument("--budget", type=int, help="default: the largest")
+    summary.add_argument("--panel", default="joint", choices=["upload", "joint"])
+    summary.add_argument("--rule", default="min", choices=["min", "1se"])
+    export.add_argument("file", type=Path, metavar="FILE.csv|FILE.parquet")
+    export.add_argument(
+        "--record", default="outcome",
+        help="outcome (default), candidate, reference or penalty",
+    )  # fmt: skip
+
+
+def _action(actions: Any, name: str, run: Any, text: str, example: str) -> Any:
+    parser = actions.add_parser(
+        name, help=text, description=text.capitalize() + ".", epilog=f"Example: {example}"
+    )
+    parser.set_defaults(run=run)
+    return parser
+
+
+def _names(text: str) -> tuple[str, ...]:
+    return tuple(name.strip() for name in text.split(",") if name.strip())
+
+
+def _numbers(text: str) -> tuple[int, ...]:
+    try:
+        return tuple(int(number) for number in _names(text))
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a list of whole numbers") from None
+
+
+def run_command(options: argparse.Namespace) -> int:
+    """Run or resume."""
+    if options.study not in STUDIES:
+        raise FedLassoError(f"no study is called {options.study!r}; known: {', '.join(STUDIES)}")
+    kind = STUDIES[options.study]
+    known = {f.name for f in fields(kind)}  # type: ignore[arg-type]
+    given = {n: getattr(options, n) for n in ("methods", "epochs", "budgets", "seed")}
+    settings = {name: value for name, value in given.items() if value is not None}
+    for name in settings:
+        if name not in known:
+            raise FedLassoError(f"study {options.study!r} takes no --{name}")
+    study = kind(**settings)
+    scenarios = _scenarios(kind, options)
+    store = Store(options.out)
+    # An ending terminal and a service manager stop a run just as Ctrl-C does.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        with progress_bar(f"{options.study} study") as listen:
+            progress = run_study(
+                study, scenarios, options.replicates, store,
+                engine=options.engine, workers=options.workers,
+                allow_code_change=options.allow_code_change, listen=listen,
+            )  # fmt: skip
+    except KeyboardInterrupt:
+        print(
+            f"\nfedlasso: stopped; {len(store.parts())} replicates are kept in {options.out}. "
+            "Run the same command again to go on.",
+            file=sys.stderr,
+        )
+        return 130
+    print(diagnose(store))
+    if progress.failed:
+        print(
+            f"fedlasso: {progress.failed} replicates failed; `fedlasso study status {options.out}` "
+            "shows why, and running again retries them",
+            file=sys.stderr,
+        )
+        return 1
+    return 0
+
+
+def _scenarios(kind: Any, options: argparse.Namespace) -> Sequence[Scenario]:
+    own = read_scenarios(options.scenario_file) if options.scenario_file else ()
+    known = getattr(kind, "scenarios", SCENARIOS) | {s.name: s for s in own}
+    names = options.scenarios or ([s.name for s in own] if own else list(known))
+    for name in names:
+        if name not in known:
+            raise FedLassoError(f"no scenario is called {name!r}; known: {', '.join(known)}")
+    return [known[name] for name in names]
+
+
+def status_command(options: argparse.Namespace) -> int:
+    """How far, and how well."""
+    store = Store(options.folder)
+    print(diagnose(store))
+    for (scenario, number), error in store.failures().items():
+        print(f"failed: {scenario} {number}: {error.strip().splitlines()[-1]}")
+    return 0
+
+
+def summary_command(options: argparse.Namespace) -> int:
+    """Means and contrasts of one budget, panel and rule."""
+    rows = Store(options.folder).table()
+    if rows.empty:
+        raise FedLassoError(f"{options.folder} has no finished replicate yet")
+    budget = options.budget or int(rows["budget"].max())
+    chosen = (rows["budget"] == budget) & (rows["panel"] == options.panel)
+    chosen &= rows["rule"] == options.rule
+    if options.scenario:
+        chosen &= rows["scenario"] == options.scenario
+    rows = rows[chosen]
+    if rows.empty:
+        raise FedLassoError("no finished replicate matches; see `fedlasso study status`")
+    print(f"Budget {budget}, {options.panel} limits, rule {options.rule}: mean (standard error)")
+    means = summarise(rows, ["f1", "active", "test_mse", "gap", "relative_gap"])
+    means["text"] = [f"{m:.4g} ({s:.2g})" for m, s in zip(means["mean"], means["se"], strict=True)]
+    print_frame(
+        means.pivot_table(
+            index=["scenario", "method", "epochs"], columns="metric", values="text",
+            aggfunc="first", sort=False,
+        ).reset_index()
+    )  # fmt: skip
+    epochs = sorted(rows["epochs"].unique())
+    methods = list(dict.fromkeys(rows["method"]))
+    paired = [("epochs", epochs[0], last) for last in epochs[1:]]
+    paired += [("method", methods[0], other) for other in methods[1:]]
+    for along, first, second in paired:
+        table = contrast(rows, along, first, second, ["f1", "test_mse"])
+        print(f"\nPaired difference, {along} {second} minus {first}")
+        print_frame(table.drop(columns=["contrast", "budget", "panel", "rule"], errors="ignore"))
+    return 0
+
+
+def export_command(options: argparse.Namespace) -> int:
+    """One flat table."""
+    rows = Store(options.folder).table(options.record)
+    if rows.empty:
+        raise FedLassoError(f"{options.folder} has no {options.record} rows")
+    try:
+        if options.file.suffix == ".csv":
+            rows.to_csv(options.file, index=False)
+        elif options.file.suffix == ".parquet":
+            rows.to_parquet(options.file, index=False)
+        else:
+            raise FedLassoError(f"cannot export to {options.file.name}; name a .csv or .parquet")
+    except OSError as error:
+        raise FedLassoError(f"cannot write {options.file}: {error.strerror}") from error
+    print(f"{len(rows)} rows in {options.file}")
+    return 0

@@ -1,0 +1,84 @@
+"""What is measured of a fitted model once the truth may be looked at."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from fedlasso.federation import Costs
+from fedlasso.lasso import Array, LeastSquares, Reference, stationarity
+from fedlasso.study.scenario import Draw, pool
+from fedlasso.tuning import ACTIVE
+
+Record = dict[str, str | int | float | bool | None]
+CUTOFFS: Mapping[str, float] = {"": ACTIVE, "_1e6": 1e-6, "_1e2": 1e-2}
+
+
+def support_record(b: Array, truth: Array) -> Record:
+    """Precision, recall, F1 and number active at the three cutoffs; empty models score zero."""
+    record: Record = {}
+    true = truth != 0
+    for suffix, cutoff in CUTOFFS.items():
+        active = np.abs(b) > cutoff
+        hits = int((active & true).sum())
+        precision = hits / int(active.sum()) if active.any() else 0.0
+        recall = hits / int(true.sum()) if true.any() else 0.0
+        f1 = 2 * precision * recall / (precision + recall) if hits else 0.0
+        record |= {
+            f"precision{suffix}": precision,
+            f"recall{suffix}": recall,
+            f"f1{suffix}": f1,
+            f"active{suffix}": int(active.sum()),
+        }
+    return record
+
+
+class Evaluator:
+    """Evaluates models on one draw, against its pooled reference."""
+
+    def __init__(self, draw: Draw, pooled: LeastSquares, lam: float, reference: Reference) -> None:
+        self._truth = draw.truth
+        self._test = pool(draw.test)
+        self._pooled = pooled
+        self._lam = lam
+        self._reference = reference
+        self._known: dict[bytes, Record] = {}
+
+    def __call__(self, b: Array) -> Record:
+        """Outcomes of one model; a model seen before is not evaluated twice."""
+        key = b.tobytes()
+        if key not in self._known:
+            self._known[key] = self._evaluate(b)
+        return self._known[key]
+
+    def _evaluate(self, b: Array) -> Record:
+        objective = self._pooled.value(b) + self._lam * float(np.abs(b).sum())
+        gap = objective - self._reference.objective
+        error = self._test.residual(b)
+        return support_record(b, self._truth) | {
+            "test_mse": float((error * error).mean()),
+            "coef_error": float(np.sqrt(((b - self._truth) ** 2).sum())),
+            "objective": objective,
+            "gap": gap,
+            "relative_gap": gap / max(1.0, abs(self._reference.objective)),
+            "stationarity": stationarity(b, self._pooled.gradient(b), self._lam),
+        }
+
+
+def cost_record(costs: Costs) -> Record:
+    """Ledger columns of one fit: all uploads and downloads, training steps, seconds by phase."""
+    total, training = costs.total(), costs.total("training")
+    record: Record = {
+        "upload_bytes": total.upload,
+        "download_bytes": total.download,
+        "framing_bytes": total.upload_framing + total.download_framing,
+        "training_upload_bytes": training.upload,
+        "local_steps": costs.most_steps("training"),
+        "operations": training.operations,
+        "penalty_steps": costs.most_steps("penalty"),
+        "penalty_operations": costs.total("penalty").operations,
+    }
+    for kind in ("penalty", "rate", "training", "validation"):
+        record[f"seconds_{kind}"] = costs.seconds.get(kind)
+    return record

@@ -1,0 +1,198 @@
+"""Runs a study's replicates on any executor, and keeps each one as soon as it is finished."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+import time
+import traceback
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import BrokenExecutor, Executor, Future, ProcessPoolExecutor, as_completed
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from typing import Any, ClassVar, Protocol
+
+from threadpoolctl import threadpool_limits
+
+from fedlasso.errors import FedLassoError
+from fedlasso.study.outcomes import Record
+from fedlasso.study.provenance import describe_code, describe_machine
+from fedlasso.study.scenario import Scenario
+from fedlasso.study.store import Store, Task, to_parquet
+
+
+class Study(Protocol):
+    """A study definition: a frozen dataclass of settings, and what one replicate is."""
+
+    name: ClassVar[str]
+
+    @property
+    def seed(self) -> int:
+        """The study seed."""
+
+    def replicate(self, scenario: Scenario, number: int) -> list[Record]:
+        """All records of one replicate."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What became of one replicate: its Parquet bytes, or the error."""
+
+    data: bytes | None
+    error: str | None
+
+
+def run_replicate(study: Study, scenario: Scenario, number: int) -> Outcome:
+    """One replicate in one BLAS thread; runs in a worker, near or far."""
+    try:
+        with threadpool_limits(1):
+            return Outcome(to_parquet(study.replicate(scenario, number)), None)
+    except Exception:
+        return Outcome(None, traceback.format_exc())
+
+
+@dataclass
+class Progress:
+    """How far a run is."""
+
+    total: int
+    done: int = 0
+    failed: int = 0
+
+
+Listener = Callable[[Progress], None]
+
+
+def run_study(
+    study: Study,
+    scenarios: Sequence[Scenario],
+    replicates: int,
+    store: Store,
+    *,
+    engine: str = "processes",
+    workers: int | None = None,
+    allow_code_change: bool = False,
+    listen: Listener = lambda progress: None,
+) -> Progress:
+    """Run what is not finished yet, and keep every replicate as it finishes.
+
+    Parameters
+    ----------
+    engine : ``"processes"``, ``"dask"`` (a local cluster) or a scheduler such as ``tcp://host:8786``
+    workers : processes, or workers of the local cluster; by default one a core
+    listen : called with the progress whenever it changes
+    """
+    if replicates < 1:
+        raise FedLassoError(f"replicates is {replicates}; give a whole number, 1 or more")
+    workers = workers or len(os.sched_getaffinity(0))
+    store.open(
+        make_manifest(study, scenarios, replicates, engine, workers),
+        allow_code_change=allow_code_change,
+    )
+    store.drop_damaged()
+    by_name = {scenario.name: scenario for scenario in scenarios}
+    finished = store.parts()
+    tasks = [(s, r) for s in by_name for r in range(replicates)]
+    todo = [task for task in tasks if task not in finished]
+    progress = Progress(len(tasks), len(tasks) - len(todo))
+    listen(progress)
+    with open_executor(engine, workers) as executor:
+        futures = {executor.submit(run_replicate, study, by_name[s], r): (s, r) for s, r in todo}
+        try:
+            for future in as_completed(futures):
+                _keep(store, futures[future], future, progress)
+                listen(progress)
+        except BaseException:
+            executor.shutdown(wait=False, cancel_futures=True)
+            raise
+    return progress
+
+
+def _keep(store: Store, task: Task, future: Future[Outcome], progress: Progress) -> None:
+    try:
+        outcome = future.result()
+    except BrokenExecutor as error:
+        raise FedLassoError(
+            "a worker process died, perhaps for want of memory; what is finished is kept: "
+            "run the same command again, with fewer --workers if it happens again"
+        ) from error
+    except Exception as error:
+        outcome = Outcome(None, f"{type(error).__name__}: {error}")
+    if outcome.data is not None:
+        store.write_part(task, outcome.data)
+        progress.done += 1
+    else:
+        store.write_failure(task, outcome.error or "")
+        progress.failed += 1
+
+
+def make_manifest(
+    study: Study, scenarios: Sequence[Scenario], replicates: int, engine: str, workers: int
+) -> dict[str, Any]:
+    """Everything needed to know, and to repeat, what is about to be run."""
+    settings = {k: list(v) if isinstance(v, tuple) else v for k, v in asdict(study).items()}  # type: ignore[call-overload]
+    code = describe_code()
+    return {
+        "study": {"name": study.name, **settings},
+        "scenarios": {
+            s.name: {k: list(v) if isinstance(v, tuple) else v for k, v in asdict(s).items()}
+            for s in scenarios
+        },
+        "replicates": replicates,
+        "code": code,
+        "run": {
+            "started": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+            "engine": engine,
+            "workers": workers,
+            "code": code["hash"],
+            "machine": describe_machine(),
+        },
+    }
+
+
+@contextmanager
+def open_executor(engine: str, workers: int) -> Iterator[Executor]:
+    """An executor for an engine's name."""
+    if engine == "processes":
+        # Workers leave Ctrl-C to the parent, which keeps what is finished and stops them.
+        context = multiprocessing.get_context("forkserver")
+        with ProcessPoolExecutor(
+            workers, mp_context=context, initializer=signal.signal,
+            initargs=(signal.SIGINT, signal.SIG_IGN),
+        ) as pool:  # fmt: skip
+            yield pool
+    elif engine == "dask" or "://" in engine:
+        with _dask_client(engine, workers) as client:
+            yield client.get_executor(pure=False)
+    else:
+        raise FedLassoError(
+            f"no engine is called {engine!r}; use processes, dask or a scheduler's address"
+        )
+
+
+@contextmanager
+def _dask_client(engine: str, workers: int) -> Iterator[Any]:
+    try:
+        from distributed import Client, LocalCluster
+    except ImportError as error:
+        raise FedLassoError(
+            "Dask is not installed; install it with: pip install 'fedlasso[dask]'"
+        ) from error
+    if engine == "dask":
+        with (
+            LocalCluster(
+                n_workers=workers, threads_per_worker=1, dashboard_address=None
+            ) as cluster,
+            Client(cluster) as client,
+        ):
+            yield client
+        return
+    try:
+        client = Client(engine, timeout="10s")
+    except (OSError, TimeoutError) as error:
+        raise FedLassoError(
+            f"no Dask scheduler answers at {engine}; start one with `dask scheduler`"
+        ) from error
+    with client:
+        yield client

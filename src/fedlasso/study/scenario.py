@@ -1,0 +1,203 @@
+"""Scenarios: frozen, named parameters that draw sites and truth."""
+
+from __future__ import annotations
+
+import hashlib
+import tomllib
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from scipy.signal import lfilter
+
+from fedlasso.errors import FedLassoError
+from fedlasso.federation import Site
+from fedlasso.lasso import Array, LeastSquares
+
+Sample = tuple[Array, Array]
+
+
+@dataclass(frozen=True, eq=False)
+class Draw:
+    """One replicate's data, one entry a site, and the truth behind them."""
+
+    truth: Array
+    training: tuple[Sample, ...]
+    penalty_validation: tuple[Sample, ...]
+    candidate_validation: tuple[Sample, ...]
+    test: tuple[Sample, ...]
+
+    def sites(self) -> list[Site]:
+        """Sites that hold the training and validation records; the test sample stays outside."""
+        return [
+            Site(
+                site_name(j, len(self.training)), *training,
+                validation={"penalty": penalty, "candidate": candidate},
+            )
+            for j, (training, penalty, candidate) in enumerate(
+                zip(
+                    self.training, self.penalty_validation, self.candidate_validation, strict=True
+                )
+            )
+        ]  # fmt: skip
+
+
+def site_name(j: int, sites: int) -> str:
+    """Names that sort as numbers do."""
+    return f"site{j + 1:0{len(str(sites))}d}"
+
+
+def pool(samples: Sequence[Sample]) -> LeastSquares:
+    """All sites' records of one kind together: for evaluation, never for fitting."""
+    X = np.concatenate([X.T for X, _ in samples], axis=1).T
+    return LeastSquares(X, np.concatenate([y for _, y in samples]))
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """How a replicate's data are generated. One value of a per-site setting serves every site.
+
+    Attributes
+    ----------
+    sizes : training rows of each site
+    p, nonzeros : predictors, and how many have a true effect
+    magnitudes : range of the absolute true effects
+    correlations : rho of Cov(X_k, X_l) = rho^|k-l|
+    scales : standard deviation of the predictors
+    snr : population signal variance over noise variance
+    noise : multipliers of the noise standard deviation
+    validation, test : rows of each validation sample and of the test sample, over all sites
+    """
+
+    name: str
+    sizes: tuple[int, ...] = (268, 268, 264)
+    p: int = 600
+    nonzeros: int = 30
+    magnitudes: tuple[float, float] = (0.4, 1.2)
+    correlations: tuple[float, ...] = (0.5,)
+    scales: tuple[float, ...] = (1.0,)
+    snr: float = 1.0
+    noise: tuple[float, ...] = (1.0,)
+    validation: int = 200
+    test: int = 2000
+
+    def __post_init__(self) -> None:
+        for label in ("correlations", "scales", "noise"):
+            if len(getattr(self, label)) not in (1, len(self.sizes)):
+                raise FedLassoError(
+                    f"scenario {self.name!r}: {label} has {len(getattr(self, label))} values; "
+                    f"give one, or one for each of the {len(self.sizes)} sites"
+                )
+        if not self.sizes or min(self.sizes) < 1:
+            raise FedLassoError(f"scenario {self.name!r}: every site needs at least one row")
+        if not 0 <= self.nonzeros <= self.p:
+            raise FedLassoError(f"scenario {self.name!r}: nonzeros must be between 0 and p")
+        if not all(-1 < rho < 1 for rho in self.correlations) or self.snr <= 0:
+            raise FedLassoError(f"scenario {self.name!r}: need |correlations| < 1 and snr > 0")
+
+    def generator(self, seed: int, replicate: int) -> np.random.Generator:
+        """Randomness that depends on study seed, scenario name and replicate number only."""
+        name = int.from_bytes(hashlib.sha256(self.name.encode()).digest()[:8], "little")
+        return np.random.default_rng(np.random.SeedSequence([seed, name, replicate]))
+
+    def draw(self, rng: np.random.Generator) -> Draw:
+        """Draw truth and records."""
+        truth = np.zeros(self.p)
+        where = rng.choice(self.p, self.nonzeros, replace=False)
+        signs = rng.choice([-1.0, 1.0], self.nonzeros)
+        truth[where] = signs * rng.uniform(*self.magnitudes, self.nonzeros)
+        rows = (self.sizes, *(split(n, self.sizes) for n in [self.validation] * 2 + [self.test]))
+        samples = [tuple(self._sample(j, n_j, truth, rng) for j, n_j in enumerate(n)) for n in rows]
+        return Draw(truth, *samples)
+
+    def _sample(self, j: int, n: int, truth: Array, rng: np.random.Generator) -> Sample:
+        rho, scale, multiplier = (
+            values[j if len(values) > 1 else 0]
+            for values in (self.correlations, self.scales, self.noise)
+        )
+        # Columns in rows: an autoregression of order one has exactly the covariance rho^|k-l|.
+        shocks = rng.standard_normal((self.p, n))
+        shocks[1:] *= np.sqrt(1 - rho**2)
+        X = scale * lfilter([1.0], [1.0, -rho], shocks, axis=0).T
+        sd = scale * np.sqrt(signal_variance(truth, rho) / self.snr) * multiplier
+        y = LeastSquares(X, np.zeros(n)).residual(-truth) + sd * rng.standard_normal(n)
+        return X, y
+
+
+def signal_variance(b: Array, rho: float) -> float:
+    """b' Sigma b with Sigma_kl = rho^|k-l|."""
+    tail = lfilter([1.0], [1.0, -rho], b)
+    return float((b * (2 * tail - b)).sum())
+
+
+def split(n: int, sizes: Sequence[int]) -> tuple[int, ...]:
+    """Split n over sites in proportion to sizes, by largest remainder, at least one row each."""
+    m = sum(sizes)
+    shares = [n * size // m for size in sizes]
+    order = sorted(range(len(sizes)), key=lambda j: (-(n * sizes[j] % m), j))
+    for j in order[: n - sum(shares)]:
+        shares[j] += 1
+    return tuple(max(1, share) for share in shares)
+
+
+_PAPER = (
+    Scenario("baseline"),
+    Scenario("independent", correlations=(0.0,)),
+    Scenario("strong-correlation", correlations=(0.8,)),
+    Scenario("two-sites", sizes=(400, 400)),
+    Scenario("five-sites", sizes=(160,) * 5),
+    Scenario("ten-sites", sizes=(80,) * 10),
+    Scenario("weak-signal", snr=0.25),
+    Scenario("strong-signal", snr=4.0),
+    Scenario("fewer-predictors", p=300),
+    Scenario("more-predictors", p=1000),
+    Scenario("unequal-sizes", sizes=(640, 120, 40)),
+    Scenario(
+        "different-distributions",
+        correlations=(0.0, 0.4, 0.7),
+        scales=(1.0, 1.4, 0.7),
+        noise=(1.0, 1.5, 0.8),
+    ),
+)
+SCENARIOS: dict[str, Scenario] = {scenario.name: scenario for scenario in _PAPER}
+
+
+def read_scenarios(path: Path) -> tuple[Scenario, ...]:
+    """Users' own scenarios: one table a scenario, unlisted settings as in the baseline.
+
+    Examples
+    --------
+    A file with one scenario::
+
+        [small]
+        sizes = [50, 40]
+        p = 100
+        correlations = [0.2, 0.6]
+    """
+    try:
+        tables = tomllib.loads(path.read_text())
+    except OSError as error:
+        raise FedLassoError(f"cannot read {path}: {error.strerror}") from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise FedLassoError(f"{path} is not a TOML file: {error}") from error
+    known = {f.name for f in fields(Scenario)} - {"name"}
+    scenarios = []
+    for name, table in tables.items():
+        if not isinstance(table, dict):
+            raise FedLassoError(f"{path}: {name!r} stands outside a [scenario] table")
+        for key in table:
+            if key not in known:
+                raise FedLassoError(
+                    f"{path}: scenario {name!r} has no setting {key!r}; "
+                    f"known: {', '.join(sorted(known))}"
+                )
+        values: dict[str, Any] = {
+            k: tuple(v) if isinstance(v, list) else v for k, v in table.items()
+        }
+        try:
+            scenarios.append(Scenario(name, **values))
+        except TypeError as error:
+            raise FedLassoError(f"{path}: scenario {name!r}: {error}") from error
+    return tuple(scenarios)

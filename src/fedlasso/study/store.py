@@ -1,0 +1,186 @@
+"""A results folder: one checked Parquet part a replicate, a manifest, and the failures.
+
+``manifest.json``, ``parts/SCENARIO/NUMBER-CHECKSUM.parquet``, ``failures/SCENARIO/NUMBER.txt``.
+A part's name carries the hash of its bytes and appears in one rename, so a part is whole or absent.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from fedlasso.errors import FedLassoError
+from fedlasso.study.outcomes import Record
+from fedlasso.study.provenance import describe_difference
+
+Task = tuple[str, int]
+
+
+def to_parquet(records: Sequence[Record]) -> bytes:
+    """Records of one replicate as the bytes of a Parquet file; a missing quantity is null."""
+    names = dict.fromkeys(name for record in records for name in record)
+    columns = {name: [record.get(name) for record in records] for name in names}
+    sink = pa.BufferOutputStream()
+    pq.write_table(pa.table(columns), sink, compression="zstd")
+    data: bytes = sink.getvalue().to_pybytes()
+    return data
+
+
+@dataclass(frozen=True)
+class Store:
+    """A results folder."""
+
+    folder: Path
+
+    @property
+    def manifest_file(self) -> Path:
+        """Where the manifest is."""
+        return self.folder / "manifest.json"
+
+    def manifest(self) -> dict[str, Any]:
+        """What was run, with which code, versions, seeds and machine."""
+        try:
+            manifest = json.loads(self.manifest_file.read_text())
+        except FileNotFoundError:
+            raise FedLassoError(
+                f"{self.folder} holds no study; name the folder that `fedlasso study run` wrote"
+            ) from None
+        except (OSError, ValueError) as error:
+            raise FedLassoError(f"cannot read {self.manifest_file}: {error}") from error
+        if not isinstance(manifest, dict) or "study" not in manifest:
+            raise FedLassoError(f"{self.manifest_file} is not the manifest of a study")
+        return manifest
+
+    def open(self, manifest: Mapping[str, Any], *, allow_code_change: bool = False) -> None:
+        """Start a study here or resume one; refuse to mix rows that do not belong together.
+
+        More replicates or more scenarios extend a study. Anything else that differs is refused,
+        except, if allowed and then recorded, the code and the versions.
+        """
+        merged = dict(manifest) | {"runs": [manifest["run"]]}
+        del merged["run"]
+        if self.manifest_file.exists():
+            old = self.manifest()
+            differs = describe_difference(old["study"], manifest["study"])
+            if differs:
+                raise FedLassoError(
+                    f"{self.folder} holds another study: {differs}; "
+                    "use the same settings or another --out"
+                )
+            code = describe_difference(old["code"], manifest["code"])
+            if code and not allow_code_change:
+                raise FedLassoError(
+                    f"{self.folder} was computed by other code: {code}; "
+                    "use --allow-code-change to go on, or another --out"
+                )
+            scenarios = old["scenarios"] | manifest["scenarios"]
+            for name, parameters in manifest["scenarios"].items():
+                differs = describe_difference(old["scenarios"].get(name, parameters), parameters)
+                if differs:
+                    raise FedLassoError(
+                        f"{self.folder} holds another scenario {name!r}: {differs}; "
+                        "rename the scenario or use another --out"
+                    )
+            replicates = max(old["replicates"], manifest["replicates"])
+            merged |= {"scenarios": scenarios, "replicates": replicates}
+            merged["runs"] = [*old["runs"], manifest["run"]]
+        self._write(self.manifest_file, json.dumps(merged, indent=2).encode())
+
+    def tasks(self) -> list[Task]:
+        """Every (scenario, replicate) that the manifest asks for."""
+        manifest = self.manifest()
+        return [(s, r) for s in manifest["scenarios"] for r in range(manifest["replicates"])]
+
+    def parts(self) -> dict[Task, Path]:
+        """Parts that are there, by their names alone."""
+        return {
+            (path.parent.name, int(path.name.partition("-")[0])): path
+            for path in sorted(self.folder.glob("parts/*/*-*.parquet"))
+        }
+
+    def drop_damaged(self) -> list[Task]:
+        """Remove parts whose bytes are not those that were written, and say which."""
+        damaged = []
+        for task, path in self.parts().items():
+            if _checksum(path.read_bytes()) != path.stem.partition("-")[2]:
+                path.unlink()
+                damaged.append(task)
+        return damaged
+
+    def write_part(self, task: Task, data: bytes) -> None:
+        """Keep a finished replicate."""
+        scenario, number = task
+        name = f"{number:04d}-{_checksum(data)}.parquet"
+        self._write(self.folder / "parts" / scenario / name, data)
+        self._failure_file(task).unlink(missing_ok=True)
+
+    def write_failure(self, task: Task, text: str) -> None:
+        """Record why a replicate failed; it is tried again on resume."""
+        self._write(self._failure_file(task), text.encode())
+
+    def failures(self) -> dict[Task, str]:
+        """Failed replicates and their errors."""
+        return {
+            (path.parent.name, int(path.stem)): path.read_text()
+            for path in sorted(self.folder.glob("failures/*/*.txt"))
+        }
+
+    def table(self, record: str = "outcome") -> pd.DataFrame:
+        """All rows of one kind of record, in the order of scenarios and replicates.
+
+        Kinds: ``outcome``, ``candidate``, ``reference``, ``penalty``. The files behind it are plain
+        Parquet: Polars and DuckDB read ``DIR/parts/*/*.parquet`` just as well.
+        """
+        order = {name: i for i, name in enumerate(self.manifest()["scenarios"])}
+        parts = sorted(self.parts().items(), key=lambda item: (order[item[0][0]], item[0][1]))
+        tables = [
+            pq.ParquetFile(path).read().filter(pa.compute.field("record") == record)
+            for _, path in parts
+        ]
+        if not tables:
+            return pd.DataFrame()
+        table = pa.concat_tables(tables, promote_options="permissive")
+        empty = [name for name in table.column_names if table[name].null_count == len(table)]
+        frame: pd.DataFrame = table.drop_columns(empty).to_pandas()
+        return frame
+
+    def _failure_file(self, task: Task) -> Path:
+        return self.folder / "failures" / task[0] / f"{task[1]:04d}.txt"
+
+    def _write(self, path: Path, data: bytes) -> None:
+        with self._disk_errors():
+            path.parent.mkdir(parents=True, exist_ok=True)
+            temporary = path.with_name(f".{path.name}.{os.getpid()}")
+            try:
+                with temporary.open("wb") as file:
+                    file.write(data)
+                    file.flush()
+                    os.fsync(file.fileno())
+                temporary.replace(path)
+            except BaseException:
+                temporary.unlink(missing_ok=True)
+                raise
+
+    @contextmanager
+    def _disk_errors(self) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            raise FedLassoError(
+                f"cannot write to {self.folder}: {error.strerror}; what is finished is kept: "
+                "make room or choose another --out, then run the same command again"
+            ) from error
+
+
+def _checksum(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()[:16]

@@ -1,0 +1,49 @@
+"""Means with Monte Carlo standard errors, and differences paired within replicate."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pandas as pd
+
+from fedlasso.errors import FedLassoError
+
+CELL = ["scenario", "method", "epochs", "budget", "panel", "rule"]
+METRICS = (
+    "f1",
+    "precision",
+    "recall",
+    "active",
+    "test_mse",
+    "coef_error",
+    "gap",
+    "relative_gap",
+    "stationarity",
+)
+
+
+def summarise(rows: pd.DataFrame, metrics: Sequence[str] = METRICS) -> pd.DataFrame:
+    """Mean, Monte Carlo standard error sd/sqrt(n) and n of each metric in each cell (long form)."""
+    by = [name for name in CELL if name in rows]
+    long = rows.melt(by, list(metrics), "metric", "value")
+    groups = long.groupby([*by, "metric"], sort=False)["value"]
+    table = groups.agg(mean="mean", sd=lambda v: v.std(ddof=1), n="count").reset_index()
+    table["se"] = table["sd"] / np.sqrt(table["n"])
+    return table.drop(columns="sd")
+
+
+def contrast(
+    rows: pd.DataFrame, along: str, first: object, second: object, metrics: Sequence[str] = METRICS
+) -> pd.DataFrame:
+    """Paired differences ``second - first`` of one axis (method, epochs, rule, ...), summarised."""
+    if along not in CELL:
+        raise FedLassoError(f"cannot contrast along {along!r}; use one of {', '.join(CELL)}")
+    keys = [name for name in CELL if name in rows and name != along] + ["replicate"]
+    a, b = (rows[rows[along] == value].set_index(keys)[list(metrics)] for value in (first, second))
+    differences = (b - a).dropna(how="all").reset_index()
+    table = summarise(differences, metrics)
+    table.insert(0, "contrast", f"{along} {second} - {first}")
+    table["low"] = table["mean"] - 1.96 * table["se"]
+    table["high"] = table["mean"] + 1.96 * table["se"]
+    return table

@@ -1,0 +1,92 @@
+"""The objective, the duality gap and the stationarity map."""
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from fedlasso.lasso import (
+    LeastSquares,
+    duality_gap,
+    lasso_path,
+    objective,
+    pooled_objective,
+    soft_threshold,
+    stationarity,
+)
+from fedlasso.lasso.arrays import Array
+
+Draw = Callable[..., LeastSquares]
+
+
+def gap_at(f: LeastSquares, b: Array, lam: float) -> float:
+    r = f.y - f.X @ b
+    return duality_gap(
+        float(r @ r), float(r @ f.y), float(f.y @ f.y), -f.X.T @ r / f.m, b, lam, f.m
+    )
+
+
+def test_soft_threshold_by_hand() -> None:
+    v = np.array([3.0, -3.0, 0.5, -0.5, 0.0])
+    assert soft_threshold(v, 1.0).tolist() == [2.0, -2.0, 0.0, 0.0, 0.0]
+    assert soft_threshold(v, 0.0).tolist() == v.tolist()
+
+
+def test_pooled_objective_is_the_objective_of_stacked_rows(draw: Draw) -> None:
+    parts = [(f.X, f.y) for f in (draw(20, 7, seed=1), draw(9, 7, seed=2), draw(1, 7, seed=3))]
+    b = np.linspace(-1, 1, 7)
+    stacked = objective(np.vstack([X for X, _ in parts]), np.hstack([y for _, y in parts]), b, 0.3)
+    assert pooled_objective(parts, b, 0.3) == pytest.approx(stacked, rel=1e-14)
+
+
+@settings(max_examples=30, deadline=None)
+@given(
+    m=st.integers(1, 12),
+    p=st.integers(1, 12),
+    seed=st.integers(0, 1000),
+    share=st.floats(0.01, 1.5),
+    scale=st.floats(0.0, 2.0),
+)
+def test_gap_bounds_the_distance_to_the_minimum(
+    draw: Draw, m: int, p: int, seed: int, share: float, scale: float
+) -> None:
+    f = draw(m, p, seed=seed)
+    lam = share * float(np.abs(f.score).max())
+    best = lasso_path(f, np.array([lam])).coefficients[:, 0]
+    b = best + scale * np.random.default_rng(seed).standard_normal(p)
+    distance = objective(f.X, f.y, b, lam) - objective(f.X, f.y, best, lam)
+    slack = 1e-12 * (1 + f.value(np.zeros(p)))
+    assert distance >= -slack
+    assert gap_at(f, b, lam) >= distance - slack
+
+
+def test_gap_closes_at_the_minimum_and_uses_the_best_scaling(draw: Draw) -> None:
+    f = draw(40, 15)
+    lam = 0.2 * float(np.abs(f.score).max())
+    best = lasso_path(f, np.array([lam])).coefficients[:, 0]
+    assert gap_at(f, best, lam) <= 1e-13 * f.value(np.zeros(15))
+    # any other feasible multiple of the residual gives a larger gap
+    b = 1.1 * best
+    r = f.y - f.X @ b
+    edge = lam / np.abs(f.X.T @ r / f.m).max()
+    for s in np.linspace(-edge, edge, 21):
+        dual = (f.y @ f.y - (f.y - s * r) @ (f.y - s * r)) / (2 * f.m)
+        assert gap_at(f, b, lam) <= objective(f.X, f.y, b, lam) - dual + 1e-14
+
+
+def test_gap_without_penalty_or_residual(draw: Draw) -> None:
+    f = draw(10, 3)
+    assert gap_at(f, np.zeros(3), 0.0) == pytest.approx(f.value(np.zeros(3)))
+    assert gap_at(LeastSquares(f.X, 0 * f.y), np.zeros(3), 0.0) == 0.0
+    exact = LeastSquares(np.eye(2), np.ones(2))
+    assert gap_at(exact, np.ones(2), 0.5) == pytest.approx(1.0)
+
+
+def test_stationarity_vanishes_only_at_the_minimum(draw: Draw) -> None:
+    f = draw(40, 15)
+    lam = 0.2 * float(np.abs(f.score).max())
+    best = lasso_path(f, np.array([lam])).coefficients[:, 0]
+    assert stationarity(best, f.gradient(best), lam) < 1e-14
+    assert stationarity(0.9 * best, f.gradient(0.9 * best), lam) > 1e-3

@@ -1,0 +1,147 @@
+"""Exact local sweeps, in both forms."""
+
+from collections.abc import Callable
+from typing import get_args
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose
+from sklearn.linear_model import Lasso
+
+from fedlasso.lasso import LeastSquares, local_sweeps, objective
+from fedlasso.lasso.arrays import Array
+from fedlasso.lasso.sweeps import Form
+
+Draw = Callable[..., LeastSquares]
+each_form = pytest.mark.parametrize("form", get_args(Form))
+
+
+def explicit_sweeps(f: LeastSquares, b: Array, lam: float, epochs: int) -> Array:
+    """Apply the paper's equation as written."""
+    b = b.copy()
+    for _ in range(epochs):
+        for k in range(f.p):
+            x = f.X[:, k]
+            r = f.y - f.X @ b + x * b[k]
+            v = x @ r
+            b[k] = np.sign(v) * max(abs(v) - f.m * lam, 0.0) / (x @ x)
+    return b
+
+
+def starts(f: LeastSquares, q: int, seed: int = 0) -> Array:
+    """Draw q starts, the first zero, the others sparse to dense."""
+    rng = np.random.default_rng(seed)
+    B = rng.standard_normal((f.p, q)) * (rng.random((f.p, q)) < np.linspace(0, 1, q))
+    return np.asarray(B, dtype=np.float64)
+
+
+@each_form
+@pytest.mark.parametrize(("m", "p"), [(30, 20), (20, 45), (1, 5), (7, 1)])
+@pytest.mark.parametrize("epochs", [0, 1, 4])
+def test_equals_explicit_updates(draw: Draw, form: Form, m: int, p: int, epochs: int) -> None:
+    f = draw(m, p)
+    lam = 0.1 * float(np.abs(f.score).max())
+    B = starts(f, 3)
+    result = local_sweeps(f, B, lam, epochs, form)
+    assert result.shape == B.shape
+    for j in range(3):
+        assert_allclose(result[:, j], explicit_sweeps(f, B[:, j], lam, epochs), atol=1e-12, rtol=0)
+
+
+@each_form
+@pytest.mark.parametrize("epochs", [1, 5, 20])
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_equals_scikit_learn_with_fixed_sweeps(draw: Draw, form: Form, epochs: int) -> None:
+    # From starts far from the optimum, whose gap is too wide for scikit-learn's screening (which
+    # zeroes screened coordinates before the first sweep) to take part.
+    f = draw(60, 90)
+    lam = 0.1 * float(np.abs(f.score).max())
+    B = starts(f, 3)
+    result = local_sweeps(f, B, lam, epochs, form)
+    for j in range(3):
+        peer = Lasso(alpha=lam, fit_intercept=False, max_iter=epochs, tol=0.0, warm_start=True)
+        peer.coef_ = B[:, j].copy()
+        peer.fit(f.X, f.y)
+        assert peer.n_iter_ == epochs
+        assert_allclose(result[:, j], peer.coef_, atol=1e-10, rtol=0)
+
+
+@each_form
+@settings(max_examples=25, deadline=None)
+@given(
+    m=st.integers(1, 15),
+    p=st.integers(1, 40),
+    seed=st.integers(0, 1000),
+    share=st.floats(0.0, 1.2),
+    first=st.integers(0, 4),
+    then=st.integers(0, 4),
+)
+def test_promises(
+    draw: Draw, form: Form, m: int, p: int, seed: int, share: float, first: int, then: int
+) -> None:
+    f = draw(m, p, seed=seed)
+    lam = share * float(np.abs(f.score).max())
+    B = starts(f, 4, seed)
+    kept = B.copy()
+    whole = local_sweeps(f, B, lam, first + then, form)
+    assert np.array_equal(B, kept)
+    split = local_sweeps(f, local_sweeps(f, B, lam, first, form), lam, then, form)
+    assert whole.tobytes() == split.tobytes()
+    for j in range(4):
+        alone = local_sweeps(f, B[:, [j]], lam, first + then, form)
+        assert whole[:, j].tobytes() == alone[:, 0].tobytes()
+        before = objective(f.X, f.y, B[:, j], lam)
+        assert objective(f.X, f.y, whole[:, j], lam) <= before * (1 + 1e-12)
+
+
+@each_form
+def test_splitting_and_company_at_the_size_of_a_study(draw: Draw, form: Form) -> None:
+    f = draw(268, 600)
+    lam = 0.1 * float(np.abs(f.score).max())
+    B = starts(f, 3)
+    whole = local_sweeps(f, B, lam, 5, form)
+    assert (
+        whole.tobytes() == local_sweeps(f, local_sweeps(f, B, lam, 2, form), lam, 3, form).tobytes()
+    )
+    assert whole[:, 1].tobytes() == local_sweeps(f, B[:, [1]], lam, 5, form)[:, 0].tobytes()
+
+
+@each_form
+def test_a_fixed_point_ends_the_work(draw: Draw, form: Form) -> None:
+    f = draw(30, 10)
+    lam = 0.1 * float(np.abs(f.score).max())
+    # a billion sweeps return only because one that changes nothing is the last
+    b = local_sweeps(f, np.zeros((10, 1)), lam, 10**9, form)
+    assert np.array_equal(local_sweeps(f, b, lam, 1, form), b)
+    assert np.abs(b).max() > 0
+
+
+@each_form
+def test_silence_at_lambda_max_and_at_a_column_of_zeros(draw: Draw, form: Form) -> None:
+    f = draw(17, 23)
+    lam = float(np.abs(f.score).max())
+    assert not local_sweeps(f, np.zeros((23, 2)), lam, 3, form).any()
+    X = f.X.copy()
+    X[:, 4] = 0.0
+    b = local_sweeps(LeastSquares(X, f.y), np.ones((23, 1)), 0.1 * lam, 3, form)
+    assert np.isfinite(b).all()
+    assert b[4, 0] == 0.0
+
+
+@each_form
+def test_a_nan_is_not_hidden(draw: Draw, form: Form) -> None:
+    f = draw(17, 23)
+    start = np.zeros((23, 1))
+    start[3] = np.nan
+    assert np.isnan(local_sweeps(f, start, 0.1, 1, form)).any()
+
+
+def test_many_columns_never_build_a_gram_matrix() -> None:
+    rng = np.random.default_rng(0)
+    X = np.asfortranarray(rng.standard_normal((20_000, 500)).T)
+    f = LeastSquares(X, rng.standard_normal(500))
+    b = local_sweeps(f, np.zeros((20_000, 1)), 0.9 * float(np.abs(f.score).max()), 1)
+    assert b.any()
+    assert "gram" not in f.__dict__

@@ -1,0 +1,31 @@
+"""A study small enough for tests."""
+
+from fedlasso.study import PaperStudy, Scenario
+from fedlasso.study.outcomes import Record
+
+SMALL = Scenario("small", sizes=(20, 16, 12), p=30, nonzeros=4, validation=12, test=40)
+OTHER = Scenario("other", sizes=(15, 15), p=25, nonzeros=3, validation=10, test=30)
+STUDY = PaperStudy(seed=7, epochs=(1, 20), budgets=(30,))
+TOML = """
+[small]
+sizes = [20, 16, 12]
+p = 30
+nonzeros = 4
+validation = 12
+test = 40
+[other]
+sizes = [15, 15]
+p = 25
+nonzeros = 3
+validation = 10
+test = 30
+"""
+
+
+class Broken(PaperStudy):
+    """Fails in one replicate."""
+
+    def replicate(self, scenario: Scenario, number: int) -> list[Record]:
+        if (scenario.name, number) == ("small", 1):
+            raise ZeroDivisionError("on purpose")
+        return super().replicate(scenario, number)

@@ -1,0 +1,146 @@
+"""Runs, resumes and refusals."""
+
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+from study.small import OTHER, SMALL, STUDY, Broken
+
+from fedlasso import FedLassoError
+from fedlasso.study import PaperStudy, Progress, Store, run_study
+from fedlasso.study.diagnostics import diagnose
+from fedlasso.study.provenance import describe_code
+from fedlasso.study.runner import run_replicate
+
+
+def untimed(store: Store) -> pd.DataFrame:
+    frame = store.table()
+    return frame[[c for c in frame if not c.startswith("seconds")]]
+
+
+def run(folder: Path, study: PaperStudy = STUDY, **options: Any) -> Store:
+    store = Store(folder)
+    options.setdefault("workers", 1)
+    run_study(study, options.pop("scenarios", [SMALL, OTHER]), options.pop("replicates", 3), store,
+              **options)  # fmt: skip
+    return store
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> Store:
+    return run(tmp_path_factory.mktemp("finished"))
+
+
+def test_one_worker_is_two_workers(finished: Store, tmp_path: Path) -> None:
+    two = run(tmp_path, workers=2)
+    assert untimed(two).to_csv() == untimed(finished).to_csv()
+
+
+def test_rerunning_computes_nothing_again(finished: Store) -> None:
+    before = {path: path.stat().st_mtime_ns for path in finished.parts().values()}
+    run(finished.folder)
+    assert {path: path.stat().st_mtime_ns for path in finished.parts().values()} == before
+
+
+def test_damaged_parts_are_found_and_recomputed(finished: Store, tmp_path: Path) -> None:
+    store = run(tmp_path)
+    first, second, *_ = store.parts().values()
+    first.write_bytes(first.read_bytes()[:-9])
+    data = bytearray(second.read_bytes())
+    data[len(data) // 2] ^= 1
+    second.write_bytes(bytes(data))
+    run(tmp_path)
+    assert untimed(store).to_csv() == untimed(finished).to_csv()
+
+
+def test_more_replicates_and_scenarios_extend_a_study(finished: Store, tmp_path: Path) -> None:
+    run(tmp_path, scenarios=[SMALL], replicates=1)
+    store = run(tmp_path)
+    assert untimed(store).to_csv() == untimed(finished).to_csv()
+    assert len(store.manifest()["runs"]) == 2
+
+
+def test_another_configuration_is_refused_with_what_differs(finished: Store) -> None:
+    with pytest.raises(FedLassoError, match=r"seed was 7 and is 8.*another --out"):
+        run(finished.folder, PaperStudy(seed=8, epochs=(1, 20), budgets=(30,)))
+    with pytest.raises(FedLassoError, match=r"epochs was \[1, 20\] and is \[1\]"):
+        run(finished.folder, PaperStudy(seed=7, epochs=(1,), budgets=(30,)))
+    changed = type(SMALL)("small", sizes=(20, 16, 12), p=31, nonzeros=4)
+    with pytest.raises(FedLassoError, match=r"another scenario 'small': p was 30 and is 31"):
+        run(finished.folder, scenarios=[changed])
+
+
+def test_other_code_is_refused_unless_allowed_and_recorded(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run(tmp_path, scenarios=[SMALL], replicates=1)
+    real = describe_code()
+    monkeypatch.setattr("fedlasso.study.runner.describe_code", lambda: real | {"hash": "changed"})
+    with pytest.raises(FedLassoError, match=r"hash was .* and is 'changed'; use --allow-code"):
+        run(tmp_path, scenarios=[SMALL], replicates=2)
+    store = run(tmp_path, scenarios=[SMALL], replicates=2, allow_code_change=True)
+    assert [r["code"] for r in store.manifest()["runs"]] == [real["hash"], "changed"]
+
+
+def test_failures_are_recorded_retried_and_never_counted_as_done(
+    finished: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[Progress] = []
+    broken = Broken(seed=7, epochs=(1, 20), budgets=(30,))
+    store = Store(tmp_path)
+    progress = run_study(broken, [SMALL, OTHER], 3, store, workers=1, listen=seen.append)
+    assert (progress.done, progress.failed) == (5, 1)
+    assert "ZeroDivisionError" in store.failures()["small", 1]
+    assert ("small", 1) not in store.parts()
+    assert "5 of 6 finished, 1 failed" in diagnose(store)
+    run(tmp_path)
+    assert store.failures() == {}
+    assert untimed(store).to_csv() == untimed(finished).to_csv()
+
+
+def test_a_full_disk_is_one_clear_error_and_keeps_what_is_finished(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    writes = 0
+
+    def full(descriptor: int) -> None:
+        nonlocal writes
+        writes += 1
+        if writes > 3:
+            raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("os.fsync", full)
+    with pytest.raises(FedLassoError, match=r"cannot write to .*No space left on device"):
+        run(tmp_path)
+    assert len(Store(tmp_path).parts()) == 2
+    assert not list(tmp_path.rglob(".*"))
+
+
+def test_a_file_in_the_way_is_one_clear_error(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(FedLassoError, match="cannot write to"):
+        run(tmp_path / "file")
+
+
+def test_folders_that_hold_no_study_say_so(tmp_path: Path) -> None:
+    with pytest.raises(FedLassoError, match="holds no study"):
+        Store(tmp_path).table()
+    (tmp_path / "manifest.json").write_text("[]")
+    with pytest.raises(FedLassoError, match="not the manifest"):
+        Store(tmp_path).manifest()
+
+
+def test_parts_are_plain_parquet(finished: Store) -> None:
+    one = pd.read_parquet(finished.parts()["small", 0])
+    assert set(one["record"]) == {"outcome", "candidate", "reference", "penalty"}
+    assert run_replicate(STUDY, SMALL, 0).error is None
+
+
+def test_bad_engines_and_counts_are_one_clear_line(tmp_path: Path) -> None:
+    with pytest.raises(FedLassoError, match="no engine is called 'spark'"):
+        run(tmp_path / "a", engine="spark")
+    with pytest.raises(FedLassoError, match="replicates is 0"):
+        run(tmp_path / "b", replicates=0)
+    with pytest.raises(FedLassoError, match="no Dask scheduler answers"):
+        run(tmp_path / "c", engine="tcp://127.0.0.1:1")
