@@ -21,6 +21,9 @@ Goal = Literal["prediction", "selection", "objective"]
 GOALS: tuple[Goal, ...] = ("prediction", "selection", "objective")
 # Certified relative gaps: of the Lasso fits on the way, and of refits on a support.
 TOL, REFIT_TOL = 0.01, 0.005
+# The adaptive path by goal: power of the weights, penalties, and the last as a share of the first.
+# Squared weights let go of weak predictors sooner: better for selection, not for prediction.
+ADAPTIVE = {"prediction": (1.0, 14, 0.01), "selection": (2.0, 20, 0.003)}
 # A path ends when this many penalties in a row have not lowered the validation error.
 PATIENCE = 4
 
@@ -61,15 +64,15 @@ def pursue(ledger: Ledger, goal: Goal, uploads: int, rule: Rule = "min") -> Purs
     lasso = _validated(
         explorer, explorer.walk(explorer.grid(_count(uploads, 20)), tol=TOL, reserve=uploads // 2)
     )
-    if not lasso:
-        lasso = [(_empty(explorer), float("inf"))]
     adaptive: list[tuple[PathPoint, float]] = []
     filled = [(point, error) for point, error in lasso if point.active]
     if filled:
-        weights = explorer.adaptive_weights(_best(filled).coefficients)
-        grid = explorer.adaptive_grid(weights, _count(uploads, 14), ratio=0.01)
+        power, count, ratio = ADAPTIVE[goal]
+        weights = explorer.adaptive_weights(_best(filled).coefficients, power)
+        grid = explorer.adaptive_grid(weights, _count(uploads, count), ratio)
         adaptive = _validated(explorer, explorer.walk(grid, weights, tol=TOL, reserve=uploads // 5))
     refits = _validated(explorer, _refits(explorer, [point for point, _ in adaptive]))
+    # The path starts with the empty model, certified by the first gradient: it is never empty.
     families = {"Lasso": lasso, "adaptive Lasso": adaptive, "refitted adaptive Lasso": refits}
     if goal == "selection" and refits:
         points = tuple(point for point, _ in refits)
@@ -117,8 +120,3 @@ def _refits(explorer: Explorer, points: Iterable[PathPoint]) -> Iterable[PathPoi
 
 def _best(family: list[tuple[PathPoint, float]]) -> PathPoint:
     return min(family, key=lambda found: found[1])[0]
-
-
-def _empty(explorer: Explorer) -> PathPoint:
-    """The empty model, certified at the largest useful penalty."""
-    return explorer.fit(explorer.largest_penalty)

@@ -168,9 +168,12 @@ class Explorer:
         """The whole of `walk`."""
         return tuple(self.walk(penalties, weights, tol, reserve))
 
-    def adaptive_weights(self, b: Array) -> Array:
-        """1/|b_k|, infinite where b_k is not active: second-stage weights of the adaptive Lasso."""
-        return _inverse(np.where(np.abs(b) > ACTIVE, np.abs(b), 0.0))
+    def adaptive_weights(self, b: Array, power: float = 1.0) -> Array:
+        """1/|b_k|^power, infinite where b_k is not active: the adaptive Lasso of Zou (2006)."""
+        weights = np.full(b.shape, np.inf)
+        on = np.abs(b) > ACTIVE
+        weights[on] = np.abs(b[on]) ** -power
+        return weights
 
     def adaptive_grid(self, weights: Array, count: int = 20, ratio: float = 1e-3) -> Array:
         """As `grid`, for weighted penalties."""
@@ -190,8 +193,9 @@ class Explorer:
     def state(self, point: PathPoint) -> Knowledge:
         """What a Secant fit at the point's penalty would go on from."""
         known, b = self.known, point.coefficients
+        trial = known.propose(np.full(self.problem.p, point.lam), b)
         return Knowledge(
-            known.c, known.y_ms, known.Q, known.Y, known.mu, b, b, round=max(self.spent, 1)
+            known.c, known.y_ms, known.Q, known.Y, known.mu, b, trial, round=self.spent
         )
 
 
@@ -209,9 +213,3 @@ def ebic(points: Sequence[PathPoint], m: int, p: int, gamma: float = 0.0) -> Arr
 
 def _scaled(lam: float, weights: Array) -> Array:
     return np.where(np.isfinite(weights), lam * np.where(np.isfinite(weights), weights, 0), np.inf)
-
-
-def _inverse(sizes: Array) -> Array:
-    with np.errstate(divide="ignore"):
-        inverse: Array = 1.0 / sizes
-    return inverse
