@@ -24,8 +24,9 @@ TOL, REFIT_TOL = 0.01, 0.005
 # The adaptive path by goal: power of the weights, penalties, and the last as a share of the first.
 # Squared weights let go of weak predictors sooner: better for selection, not for prediction.
 ADAPTIVE = {"prediction": (1.0, 14, 0.01), "selection": (2.0, 20, 0.003)}
-# A path ends when this many penalties in a row have not lowered the validation error.
-PATIENCE = 4
+# A path ends when this many fits in a row have not lowered the validation error. Sparse fits of a
+# weak signal are noisy, so paths that start with a few large coefficients are given longer.
+PATIENCE, PATIENCE_SPARSE = 4, 8
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,8 +71,10 @@ def pursue(ledger: Ledger, goal: Goal, uploads: int, rule: Rule = "min") -> Purs
         power, count, ratio = ADAPTIVE[goal]
         weights = explorer.adaptive_weights(_best(filled).coefficients, power)
         grid = explorer.adaptive_grid(weights, _count(uploads, count), ratio)
-        adaptive = _validated(explorer, explorer.walk(grid, weights, tol=TOL, reserve=uploads // 5))
-    refits = _validated(explorer, _refits(explorer, [point for point, _ in adaptive]))
+        walk = explorer.walk(grid, weights, tol=TOL, reserve=uploads // 5)
+        adaptive = _validated(explorer, walk, PATIENCE_SPARSE)
+    supports = _refits(explorer, [point for point, _ in adaptive])
+    refits = _validated(explorer, supports, PATIENCE_SPARSE)
     # The path starts with the empty model, certified by the first gradient: it is never empty.
     families = {"Lasso": lasso, "adaptive Lasso": adaptive, "refitted adaptive Lasso": refits}
     if goal == "selection" and refits:
@@ -80,7 +83,8 @@ def pursue(ledger: Ledger, goal: Goal, uploads: int, rule: Rule = "min") -> Purs
     else:
         points = tuple(_best(family) for family in families.values() if family)
         names = [name for name, family in families.items() if family]
-    validation = validate(ledger, np.column_stack([point.coefficients for point in points]))
+    models = np.column_stack([point.coefficients for point in points])
+    validation = validate(ledger, models)
     chosen = validation.select(rule)
     error = {"min": "the smallest validation error", "1se": "one standard error's sparsest"}[rule]
     why = (
@@ -95,13 +99,15 @@ def _count(uploads: int, most: int) -> int:
     return max(3, min(most, uploads * most // 100))
 
 
-def _validated(explorer: Explorer, fits: Iterable[PathPoint]) -> list[tuple[PathPoint, float]]:
+def _validated(
+    explorer: Explorer, fits: Iterable[PathPoint], patience: int = PATIENCE
+) -> list[tuple[PathPoint, float]]:
     """Fits with their error on the first validation samples, until that has long been rising."""
     found: list[tuple[PathPoint, float]] = []
     for point in fits:
         validation = validate(explorer.ledger, point.coefficients[:, None], purpose="penalty")
         found.append((point, float(validation.mse[0])))
-        if min(error for _, error in found) < min(error for _, error in found[-PATIENCE:]):
+        if min(error for _, error in found) < min(error for _, error in found[-patience:]):
             break
     return found
 
