@@ -1,16 +1,19 @@
 # Everything happens in .venv inside the checkout; nothing else is needed on the machine but Python.
 PYTHON ?= python3
 BIN := .venv/bin
+REPLICATES ?= 50
+OUT ?= results/paper-$(REPLICATES)
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: setup test lint study bench clean
+.PHONY: setup test lint study torture bench clean
 
 setup: .venv/ready
 
 .venv/ready: pyproject.toml constraints.txt
-	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "fedlasso needs Python 3.11 or newer: make PYTHON=python3.11 ...")'
+	@$(PYTHON) -c 'import sys; sys.exit("fedlasso needs Python 3.11 or newer; say make PYTHON=/path/to/python3.11" if sys.version_info < (3, 11) else 0)'
+	@echo "Setting up .venv (once, about a minute)"
 	@test -x $(BIN)/python || $(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[dev]'
+	@$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[dev]'
 	@touch $@
 
 lint: setup
@@ -22,8 +25,21 @@ lint: setup
 test: lint
 	$(BIN)/pytest -n 2
 
+# The paper's study: 12 scenarios x 50 replicates; the short form is make study REPLICATES=2.
+study: setup
+	$(BIN)/fedlasso study run --replicates $(REPLICATES) --out $(OUT)
+	$(BIN)/fedlasso study summary $(OUT) --scenario baseline
+	@echo "Results are in $(OUT). Next: $(BIN)/fedlasso study export $(OUT) outcomes.csv"
+	@echo "Short form: make study REPLICATES=2"
+
+# Twenty kills at random moments, each resumed to the same table.
+torture: setup
+	$(BIN)/python tests/torture_study.py
+
 bench: setup
 	$(BIN)/python benchmarks/kernels.py
+	$(BIN)/python benchmarks/replicate.py
+	$(BIN)/python benchmarks/growth.py
 
 clean:
 	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -26,6 +26,7 @@ class LocalPenalty:
     path: LassoPath
     errors: Array
     chosen: int
+    grid: tuple[int, float]
 
     @property
     def lam(self) -> float:
@@ -40,7 +41,17 @@ def search_penalty(
     path = lasso_path(training, penalty_grid(training, count, ratio))
     residuals = [held_out.residual(b) for b in path.coefficients.T]
     errors = np.array([(r * r).sum() for r in residuals]) / held_out.m
-    return LocalPenalty(path, errors, int(np.argmin(errors)))
+    return LocalPenalty(path, errors, int(np.argmin(errors)), (count, ratio))
+
+
+def local_search(site: Site, count: int = 30, ratio: float = 1e-3) -> LocalPenalty:
+    """The search at one site, done once and kept there."""
+    known = site.diagnostics.get("penalty")
+    if isinstance(known, LocalPenalty) and known.grid == (count, ratio):
+        return known
+    search = search_penalty(site.training, site.validation("penalty"), count, ratio)
+    site.diagnostics["penalty"] = search
+    return search
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,8 +71,7 @@ class ChoosePenalty(Request[PenaltyChoice]):
     ratio: float = 1e-3
 
     def answer(self, site: Site) -> PenaltyChoice:
-        search = search_penalty(site.training, site.validation("penalty"), self.count, self.ratio)
-        site.diagnostics["penalty"] = search
+        search = local_search(site, self.count, self.ratio)
         knots = search.path.knots
         return PenaltyChoice(site.rows, search.lam, steps=knots, operations=site.operations(knots))
 

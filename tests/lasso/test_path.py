@@ -19,17 +19,23 @@ from fedlasso.lasso import (
     solve_reference,
     stationarity,
 )
-from fedlasso.lasso.homotopy import State
+from fedlasso.lasso.homotopy import Design, State, advance, enter, first_state, leave
 from fedlasso.lasso.path import relative_gap
 from fedlasso.lasso.repair import feature_sign_search
 
 Draw = Callable[..., LeastSquares]
 
 
-def assert_solved(f: LeastSquares) -> None:
-    """Assert that the default grid is solved, by a gap computed here and not by the path."""
+def assert_solved(f: LeastSquares, alone: bool = True) -> None:
+    """Assert that the default grid is solved, by a gap computed here and not by the path.
+
+    With `alone`, the homotopy must do it without the fallback, and to its usual digits.
+    """
     path = lasso_path(f, penalty_grid(f))
     assert path.met.all()
+    if alone:
+        assert path.fallbacks == 0
+        assert path.gaps.max() <= 1e-13
     assert np.isfinite(path.coefficients).all()
     for b, lam in zip(path.coefficients.T, path.penalties, strict=True):
         r = f.y - f.X @ b
@@ -69,8 +75,10 @@ def test_dependent_columns(draw: Draw, seed: int) -> None:
     nearer = np.hstack([f.X, f.X + 1e-9 * rng.standard_normal(f.X.shape)])
     sums = np.hstack([f.X, f.X[:, :10] + f.X[:, 10:20]])
     zero = np.hstack([f.X, np.zeros((60, 1))])
-    for X in (twins, near, nearer, sums, zero):
+    for X in (twins, sums, zero):
         assert_solved(LeastSquares(X, f.y))
+    for X in (near, nearer):
+        assert_solved(LeastSquares(X, f.y), alone=False)
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -124,6 +132,21 @@ def test_agrees_with_lars_and_its_knots(
     assert path.fallbacks == 0
 
 
+@pytest.mark.parametrize("gram", [True, False])
+def test_inverse_by_bordering_and_deflation(draw: Draw, gram: bool) -> None:
+    f = draw(30, 10)
+    D = Design(f.columns, f.y, f.gram if gram else np.empty((0, 0)), f.column_norms)
+    S = first_state(f.score, f.m)
+    for k in (7, 2, 5, 0, 9):
+        assert enter(D, S, k, 1.0)
+    for place in (1, 3):
+        leave(D, S, place)
+    A = S.active[: S.a[0]]
+    assert A.tolist() == [7, 9, 5]
+    assert S.place[A].tolist() == [0, 1, 2]
+    assert_allclose(S.inverse[:3, :3], np.linalg.inv(f.gram[np.ix_(A, A)]), rtol=1e-12)
+
+
 def test_agrees_with_coordinate_descent(draw: Draw) -> None:
     f = draw(120, 40)
     lam = 0.1 * float(np.abs(f.score).max())
@@ -153,15 +176,20 @@ def test_the_fallback_repairs_a_lost_homotopy(draw: Draw, monkeypatch: pytest.Mo
     grid = penalty_grid(f, count=10)
     good = lasso_path(f, grid)
 
-    def lost(D: object, S: State, target: float, limit: int) -> int:
+    def lost(D: Design, S: State, target: float, limit: int) -> int:
+        if not failing:
+            return advance(D, S, target, limit)
+        failing.pop()
         S.lam[0] = target
         S.b[:] += 1.0
         S.inverse[:] = np.nan
         return 0
 
     monkeypatch.setattr(path_module, "advance", lost)
+    failing = [1, 2]
     path = lasso_path(f, grid)
-    assert path.fallbacks == 9
+    # after each repair the homotopy goes on from the repaired solution
+    assert path.fallbacks == 2
     assert path.met.all()
     assert_allclose(path.coefficients, good.coefficients, atol=1e-9)
 

@@ -1,5 +1,6 @@
 """What every procedure in the registry promises."""
 
+from copy import deepcopy
 from itertools import islice
 from typing import Any
 
@@ -7,8 +8,9 @@ import numpy as np
 import pytest
 from draws import draw_federation, draw_sites
 
-from fedlasso import REGISTRY, InProcess, Ledger, fit
+from fedlasso import REGISTRY, FedLassoError, InProcess, Ledger, fit
 from fedlasso.federation import decode, encode
+from fedlasso.federation.federation import asked
 from fedlasso.fit import begin, iterate
 from fedlasso.lasso import LeastSquares
 from fedlasso.procedures import Problem, Procedure
@@ -16,6 +18,12 @@ from fedlasso.tuning import fix_penalty
 
 every = pytest.mark.parametrize("name", sorted(REGISTRY))
 LAM, ROUNDS = 0.15, 4
+# These end by themselves, after one round or when they are certified optimal.
+ENDING = {"OneShot", "OneShotGram", "Debiased", "Secant", "WorkingSetGram"}
+# Sites keep something between rounds.
+REMEMBERING = {"ADMM", "FedDR", "ProxSkip"}
+# Splitting methods start off the solution even at zero, and debiasing leaves it on purpose.
+NOT_EMPTY_AT_ONCE = {"ADMM", "FedDR", "ProxSkip", "Debiased"}
 
 
 def make(name: str, epochs: int = 2) -> Procedure[Any]:
@@ -39,22 +47,56 @@ def test_the_order_of_the_sites_changes_no_bit(name: str) -> None:
 
 @every
 def test_stopping_and_going_on_through_the_wire_changes_no_bit(name: str) -> None:
-    ledger = Ledger(draw_federation())
-    problem = fix_penalty(ledger, LAM)
-    procedure = make(name)
-    whole = list(islice(iterate(ledger, procedure, problem, begin(ledger, procedure, problem)), 6))
-    saved = decode(encode(whole[2]))
-    fresh = Ledger(draw_federation())
+    sites = draw_sites()
+    ledger = Ledger(InProcess(sites))
+    problem, procedure = fix_penalty(ledger, LAM), make(name)
+    rounds = iterate(ledger, procedure, problem, begin(ledger, procedure, problem))
+    *_, last = islice(rounds, 3)
+    saved = decode(encode(last))
+    memories = [deepcopy(site.memory) for site in sites]
+    *_, whole = [last, *islice(rounds, 3)]
+    # A restarted site has its records, and its memory where it keeps one.
+    restarted = draw_sites()
+    if name in REMEMBERING:
+        for site, memory in zip(restarted, memories, strict=True):
+            site.memory = memory
+    fresh = Ledger(InProcess(restarted))
     rest = list(islice(iterate(fresh, procedure, problem, saved), 3))
-    assert encode(rest[-1]) == encode(whole[-1])
+    assert encode((rest or [saved])[-1]) == encode(whole)
+    assert (not rest) == procedure.done(problem, last)
+
+
+@pytest.mark.parametrize("name", sorted(REMEMBERING))
+def test_a_site_that_lost_its_memory_says_so(name: str) -> None:
+    ledger = Ledger(draw_federation())
+    problem, procedure = fix_penalty(ledger, LAM), make(name)
+    state = next(iterate(ledger, procedure, problem, begin(ledger, procedure, problem)))
+    with pytest.raises(FedLassoError, match="nothing is remembered of round 1 of this fit"):
+        next(iterate(Ledger(draw_federation()), procedure, problem, state))
+
+
+@every
+def test_asking_a_round_again_changes_no_bit(name: str) -> None:
+    ledger = Ledger(draw_federation())
+    problem, procedure = fix_penalty(ledger, LAM), make(name)
+    state = begin(ledger, procedure, problem)
+    for _ in range(ROUNDS):
+        if procedure.done(problem, state):
+            break
+        request = procedure.request(problem, state)
+        first, again = ledger.ask(request), ledger.ask(request)
+        assert [encode(r) for r in first] == [encode(r) for r in again]
+        state = procedure.advance(problem, state, again)
 
 
 @every
 def test_states_count_their_rounds(name: str) -> None:
     ledger = Ledger(draw_federation())
     problem, procedure = fix_penalty(ledger, LAM), make(name)
-    states = islice(iterate(ledger, procedure, problem, begin(ledger, procedure, problem)), 3)
-    assert [s.round for s in states] == [1, 2, 3]
+    states = islice(iterate(ledger, procedure, problem, begin(ledger, procedure, problem)), 60)
+    rounds = [s.round for s in states]
+    assert rounds == list(range(1, len(rounds) + 1))
+    assert (len(rounds) < 60) == (name in ENDING)
 
 
 @every
@@ -62,12 +104,13 @@ def test_one_model_per_setting(name: str) -> None:
     result = fit(draw_federation(), name, lam=LAM, rounds=ROUNDS, keep_path=True)
     assert result.candidates.shape == (40, len(make(name).settings))
     assert result.path is not None
-    assert len(result.path) == ROUNDS
+    assert len(result.path) == result.rounds
+    assert result.rounds == ROUNDS or name in ENDING
     assert np.array_equal(result.path[-1], result.candidates)
     assert np.array_equal(result.coefficients, result.candidates[:, result.chosen])
 
 
-@every
+@pytest.mark.parametrize("name", sorted(set(REGISTRY) - NOT_EMPTY_AT_ONCE))
 def test_a_penalty_above_every_local_largest_gives_the_empty_model(name: str) -> None:
     federation = draw_federation()
     result = fit(federation, name, lam=1.01 * largest_penalty(federation), rounds=ROUNDS)
@@ -76,12 +119,20 @@ def test_a_penalty_above_every_local_largest_gives_the_empty_model(name: str) ->
     assert result.certificate.gap <= 1e-12 * result.certificate.objective
 
 
+@pytest.mark.parametrize("name", sorted(REMEMBERING))
+def test_above_the_largest_penalty_splitting_methods_reach_the_empty_model(name: str) -> None:
+    federation = draw_federation()
+    result = fit(federation, name, lam=1.01 * largest_penalty(federation), rounds=60)
+    assert not result.candidates.any()
+
+
 @every
 def test_state_and_replies_are_not_mutated(name: str) -> None:
     ledger = Ledger(draw_federation())
     problem, procedure = fix_penalty(ledger, LAM), make(name)
     state = begin(ledger, procedure, problem)
-    state = next(iterate(ledger, procedure, problem, state))
+    if name not in ENDING:
+        state = next(iterate(ledger, procedure, problem, state))
     before = encode(state)
     replies = ledger.ask(procedure.request(problem, state))
     sent = [encode(r) for r in replies]
@@ -97,9 +148,16 @@ def test_what_a_procedure_says_it_uploads_is_what_it_uploads(name: str) -> None:
     problem, procedure = fix_penalty(ledger, LAM), make(name)
     state = begin(ledger, procedure, problem)
     for _ in range(ROUNDS):
+        if procedure.done(problem, state):
+            assert name in ENDING
+            break
         promised, before = procedure.upload(problem, state), ledger.costs
+        senders = asked(ledger.sites, procedure.request(problem, state))
         state = next(iterate(ledger, procedure, problem, state))
-        assert (ledger.costs - before).total("training").upload == 8 * 3 * promised
+        passed = ledger.costs - before
+        assert passed.sites == senders
+        for site in senders:
+            assert passed.total("training", site).upload == 8 * promised
 
 
 @pytest.mark.parametrize("name", ["CD", "ST", "P", "DA"])

@@ -111,7 +111,9 @@ def test_a_full_disk_is_one_clear_error_and_keeps_what_is_finished(
             raise OSError(28, "No space left on device")
 
     monkeypatch.setattr("os.fsync", full)
-    with pytest.raises(FedLassoError, match=r"cannot write to .*No space left on device"):
+    with pytest.raises(
+        FedLassoError, match=r"cannot write .*No space left on device; what is finished"
+    ):
         run(tmp_path)
     assert len(Store(tmp_path).parts()) == 2
     assert not list(tmp_path.rglob(".*"))
@@ -119,7 +121,7 @@ def test_a_full_disk_is_one_clear_error_and_keeps_what_is_finished(
 
 def test_a_file_in_the_way_is_one_clear_error(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    with pytest.raises(FedLassoError, match="cannot write to"):
+    with pytest.raises(FedLassoError, match="cannot write"):
         run(tmp_path / "file")
 
 

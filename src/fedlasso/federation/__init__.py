@@ -2,6 +2,8 @@
 
 from fedlasso.federation.codec import decode, encode
 from fedlasso.federation.federation import Federation, InProcess
+from fedlasso.federation.files import write_atomically
+from fedlasso.federation.journal import Journal
 from fedlasso.federation.ledger import Cost, Costs, Ledger, metered
 from fedlasso.federation.messages import Message, Reply, Request
 from fedlasso.federation.questions import (
@@ -11,6 +13,7 @@ from fedlasso.federation.questions import (
     GradientAt,
     GradientSum,
     LargestEigenvalue,
+    MeanEigenvalue,
     ResponseSquares,
     Rows,
     ValidationErrors,
@@ -27,8 +30,10 @@ __all__ = [
     "GradientAt",
     "GradientSum",
     "InProcess",
+    "Journal",
     "LargestEigenvalue",
     "Ledger",
+    "MeanEigenvalue",
     "Message",
     "Reply",
     "Request",
@@ -39,4 +44,5 @@ __all__ = [
     "decode",
     "encode",
     "metered",
+    "write_atomically",
 ]

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import math
 import struct
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,7 +21,6 @@ _MAGIC = b"FL1"
 _PREFIX = struct.Struct("<3sI")
 _LARGEST_HEAD = 1 << 24
 _NUMBERS = {"array": "<d", "float": "<d", "int": "<q"}
-_to_json = json.JSONEncoder(separators=(",", ":")).encode
 
 
 class Size(NamedTuple):
@@ -60,17 +60,47 @@ def size(message: Message) -> Size:
 
 
 def _head(message: Message) -> bytes:
-    head: dict[str, Any] = {"type": type(message).__name__}
-    shapes = []
-    for name, kind in layout(type(message)):
-        value = getattr(message, name)
+    cls = type(message)
+    values = []
+    for name, kind in layout(cls):
         if kind == "array":
-            shapes.append(value.shape)
-        elif kind not in _NUMBERS and value:
+            values.append(getattr(message, name).shape)
+        elif kind not in _NUMBERS:
+            values.append(getattr(message, name))
+    return _write_head(cls.__name__, tuple(values))
+
+
+# Rounds repeat the same few heads, so writing and reading one is worth remembering.
+@lru_cache(maxsize=4096)
+def _write_head(cls: str, values: tuple[Any, ...]) -> bytes:
+    head: dict[str, Any] = {"type": cls}
+    rest = iter(values)
+    shapes = []
+    for name, kind in layout(TYPES[cls]):
+        if kind == "array":
+            shapes.append(next(rest))
+        elif kind not in _NUMBERS and (value := next(rest)):
             head[name] = value
     if shapes:
         head["shapes"] = shapes
-    return _to_json(head).encode()
+    return json.dumps(head, separators=(",", ":")).encode()
+
+
+@lru_cache(maxsize=4096)
+def _read_head(text: bytes) -> tuple[type[Message], tuple[Any, ...]]:
+    """A message's type, and in wire order its shapes and texts (None for a number)."""
+    head = json.loads(text)
+    cls = TYPES.get(head["type"])
+    if cls is None:
+        raise FedLassoError(f"unknown kind of message {head['type']!r}: update fedlasso")
+    shapes = iter(head.get("shapes", ()))
+    values: list[Any] = []
+    for name, kind in layout(cls):
+        if kind == "array":
+            values.append(_checked_shape(next(shapes, None)))
+        else:
+            values.append(None if kind in _NUMBERS else _checked_text(head.get(name), kind))
+    return cls, tuple(values)
 
 
 def decode(data: bytes) -> Message:
@@ -88,30 +118,26 @@ def _decode(data: bytes) -> Message:
     if magic != _MAGIC or length > _LARGEST_HEAD:
         raise FedLassoError("malformed message: not one of ours")
     at = _PREFIX.size + length
-    head = json.loads(data[_PREFIX.size : at])
-    cls = TYPES.get(head["type"])
-    if cls is None:
-        raise FedLassoError(f"unknown kind of message {head['type']!r}: update fedlasso")
-    shapes = iter(head.get("shapes", ()))
-    values: dict[str, Any] = {}
-    for name, kind in layout(cls):
+    cls, fixed = _read_head(data[_PREFIX.size : at])
+    values: list[Any] = []
+    for (name, kind), value in zip(layout(cls), fixed, strict=True):
         if kind == "array":
-            shape = _checked_shape(next(shapes, None))
-            array = np.frombuffer(data, "<f8", math.prod(shape), at).reshape(shape)
+            array = np.frombuffer(data, "<f8", math.prod(value), at).reshape(value)
             if not np.isfinite(array).all():
                 raise FedLassoError(f"malformed message: {name} is not finite")
-            values[name] = array
+            values.append(array)
             at += array.nbytes
-        elif kind in ("float", "int"):
-            (values[name],) = struct.unpack_from(_NUMBERS[kind], data, at)
-            if not math.isfinite(values[name]):
+        elif kind in _NUMBERS:
+            (number,) = struct.unpack_from(_NUMBERS[kind], data, at)
+            if not math.isfinite(number):
                 raise FedLassoError(f"malformed message: {name} is not finite")
+            values.append(number)
             at += 8
         else:
-            values[name] = _checked_text(head.get(name), kind)
+            values.append(value)
     if at != len(data):
         raise FedLassoError("malformed message: bytes left over")
-    return cls(**values)
+    return cls(**{name: value for (name, _), value in zip(layout(cls), values, strict=True)})
 
 
 def _checked_shape(shape: Any) -> tuple[int, ...]:

@@ -97,7 +97,7 @@ class Ledger:
 
     def __init__(self, federation: Federation) -> None:
         self._federation = federation
-        self._entries: dict[tuple[str, str], Cost] = {}
+        self._tallies: dict[tuple[str, str], list[int]] = {}
         self._seconds: dict[str, float] = {}
 
     @property
@@ -113,7 +113,8 @@ class Ledger:
     @property
     def costs(self) -> Costs:
         """Everything counted so far."""
-        return Costs(MappingProxyType(dict(self._entries)), MappingProxyType(dict(self._seconds)))
+        entries = {key: Cost(*tally) for key, tally in self._tallies.items()}
+        return Costs(MappingProxyType(entries), MappingProxyType(dict(self._seconds)))
 
     @contextmanager
     def clock(self, kind: str) -> Iterator[None]:
@@ -132,10 +133,12 @@ class Ledger:
         down = size(request)
         for reply in replies:
             up = size(reply)
-            key = (request.kind, reply.site)
-            self._entries[key] = self._entries.get(key, Cost()) + Cost(
+            cost = (
                 up.payload, down.payload, up.framing, down.framing, 1, reply.steps, reply.operations
-            )
+            )  # fmt: skip
+            tally = self._tallies.setdefault((request.kind, reply.site), [0] * len(cost))
+            for i, count in enumerate(cost):
+                tally[i] += count
         return replies
 
 

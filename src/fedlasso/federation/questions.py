@@ -64,28 +64,34 @@ class ResponseSquares(Request[ResponseSquare]):
 
 
 @dataclass(frozen=True, eq=False)
+class MeanEigenvalue(Request[Eigenvalue]):
+    """The average curvature of the local loss, tr(X_j'X_j / m_j) / p."""
+
+    kind: ClassVar[str] = "rate"
+
+    def answer(self, site: Site) -> Eigenvalue:
+        return Eigenvalue(float(site.training.column_norms.mean()))
+
+
+@dataclass(frozen=True, eq=False)
 class GradientSum(Reply):
-    """X_j'(X_j b - y_j), summed over the site's rows; those of several sites simply add up."""
+    """X_j'(X_j b - y_j), a sum over the site's rows: those of several sites simply add up."""
 
     gradient: Array
 
 
 @dataclass(frozen=True, eq=False)
 class GradientAt(Request[GradientSum]):
-    """The gradient of the local sum of squares / 2 at b, or at every column of b."""
+    """Gradient of the local loss at b, or at every column of b."""
 
-    kind: ClassVar[str] = "training"
     b: Array
 
     def answer(self, site: Site) -> GradientSum:
         f = site.training
-        columns = self.b.reshape(len(self.b), -1).T
-        gradients = np.column_stack([f.m * f.gradient(b) for b in columns])
-        return GradientSum(
-            gradients.reshape(self.b.shape),
-            steps=len(columns),
-            operations=site.operations(len(columns)),
-        )
+        columns = [f.m * f.gradient(b) for b in np.atleast_2d(self.b.T)]
+        gradient = columns[0] if self.b.ndim == 1 else np.column_stack(columns)
+        steps = len(columns)
+        return GradientSum(gradient, steps=steps, operations=site.operations(steps))
 
 
 @dataclass(frozen=True, eq=False)

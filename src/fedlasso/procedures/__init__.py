@@ -4,12 +4,25 @@ import difflib
 from typing import Any
 
 from fedlasso.errors import FedLassoError
+from fedlasso.procedures.admm import ADMM
 from fedlasso.procedures.averaging import Averaging
 from fedlasso.procedures.certificate import Certificate
+from fedlasso.procedures.cfedda import CFedDA
+from fedlasso.procedures.csl import CSL
+from fedlasso.procedures.dane import DANE
+from fedlasso.procedures.debiased import Debiased
 from fedlasso.procedures.dual_averaging import DualAveraging
+from fedlasso.procedures.fedda import FastFedDA
+from fedlasso.procedures.feddr import FedDR
+from fedlasso.procedures.fedmid import FedMid
+from fedlasso.procedures.fista import FISTA
+from fedlasso.procedures.one_shot import OneShot
+from fedlasso.procedures.one_shot_gram import OneShotGram
 from fedlasso.procedures.procedure import Problem, Procedure, State
+from fedlasso.procedures.proxskip import ProxSkip
 from fedlasso.procedures.secant import Knowledge, Secant
 from fedlasso.procedures.thresholded import ThresholdedAverage, ThresholdedRounds
+from fedlasso.procedures.working_set_gram import WorkingSetGram
 
 REGISTRY: dict[str, type[Procedure[Any]]] = {
     "CD": Averaging,
@@ -17,6 +30,19 @@ REGISTRY: dict[str, type[Procedure[Any]]] = {
     "P": ThresholdedRounds,
     "DA": DualAveraging,
     "Secant": Secant,
+    "FedMid": FedMid,
+    "Fast-FedDA": FastFedDA,
+    "C-FedDA": CFedDA,
+    "CSL": CSL,
+    "DANE": DANE,
+    "Debiased": Debiased,
+    "ADMM": ADMM,
+    "FedDR": FedDR,
+    "FISTA": FISTA,
+    "ProxSkip": ProxSkip,
+    "OneShot": OneShot,
+    "OneShotGram": OneShotGram,
+    "WorkingSetGram": WorkingSetGram,
 }
 
 
@@ -31,16 +57,29 @@ def find_procedure(name: str) -> type[Procedure[Any]]:
 
 
 __all__ = [
+    "ADMM",
+    "CSL",
+    "DANE",
+    "FISTA",
     "REGISTRY",
     "Averaging",
+    "CFedDA",
     "Certificate",
+    "Debiased",
     "DualAveraging",
+    "FastFedDA",
+    "FedDR",
+    "FedMid",
     "Knowledge",
+    "OneShot",
+    "OneShotGram",
     "Problem",
     "Procedure",
+    "ProxSkip",
     "Secant",
     "State",
     "ThresholdedAverage",
     "ThresholdedRounds",
+    "WorkingSetGram",
     "find_procedure",
 ]

@@ -34,6 +34,15 @@ def support_record(b: Array, truth: Array) -> Record:
     return record
 
 
+def prediction_record(b: Array, truth: Array, test: LeastSquares) -> Record:
+    """Test error and distance to the true coefficients."""
+    error = test.residual(b)
+    return {
+        "test_mse": float((error * error).mean()),
+        "coef_error": float(np.sqrt(((b - truth) ** 2).sum())),
+    }
+
+
 class Evaluator:
     """Evaluates models on one draw, against its pooled reference."""
 
@@ -55,15 +64,17 @@ class Evaluator:
     def _evaluate(self, b: Array) -> Record:
         objective = self._pooled.value(b) + self._lam * float(np.abs(b).sum())
         gap = objective - self._reference.objective
-        error = self._test.residual(b)
-        return support_record(b, self._truth) | {
-            "test_mse": float((error * error).mean()),
-            "coef_error": float(np.sqrt(((b - self._truth) ** 2).sum())),
-            "objective": objective,
-            "gap": gap,
-            "relative_gap": gap / max(1.0, abs(self._reference.objective)),
-            "stationarity": stationarity(b, self._pooled.gradient(b), self._lam),
-        }
+        predicted = prediction_record(b, self._truth, self._test)
+        return (
+            support_record(b, self._truth)
+            | predicted
+            | {
+                "objective": objective,
+                "gap": gap,
+                "relative_gap": gap / max(1.0, abs(self._reference.objective)),
+                "stationarity": stationarity(b, self._pooled.gradient(b), self._lam),
+            }
+        )
 
 
 def cost_record(costs: Costs) -> Record:

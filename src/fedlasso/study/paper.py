@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from fedlasso.errors import FedLassoError
 from fedlasso.federation import Costs, InProcess, Ledger, Site
 from fedlasso.fit import iterate, prepare
 from fedlasso.lasso import Reference, solve_reference
@@ -37,6 +38,13 @@ class PaperStudy:
     methods: tuple[str, ...] = ("CD", "ST", "P", "DA")
     epochs: tuple[int, ...] = (1, 5, 20)
     budgets: tuple[int, ...] = (30, 100)
+
+    def __post_init__(self) -> None:
+        for label in ("epochs", "budgets"):
+            if not getattr(self, label) or min(getattr(self, label)) < 1:
+                raise FedLassoError(f"{label} is {getattr(self, label)}; give numbers from 1 up")
+        for method in self.methods:
+            find_procedure(method)
 
     def replicate(self, scenario: Scenario, number: int) -> list[Record]:
         """All records of one replicate: a pure function of (study, scenario, number)."""

@@ -8,9 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -20,6 +18,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from fedlasso.errors import FedLassoError
+from fedlasso.federation import write_atomically
 from fedlasso.study.outcomes import Record
 from fedlasso.study.provenance import describe_difference
 
@@ -94,7 +93,7 @@ class Store:
             replicates = max(old["replicates"], manifest["replicates"])
             merged |= {"scenarios": scenarios, "replicates": replicates}
             merged["runs"] = [*old["runs"], manifest["run"]]
-        self._write(self.manifest_file, json.dumps(merged, indent=2).encode())
+        write_atomically(self.manifest_file, json.dumps(merged, indent=2).encode())
 
     def tasks(self) -> list[Task]:
         """Every (scenario, replicate) that the manifest asks for."""
@@ -121,12 +120,12 @@ class Store:
         """Keep a finished replicate."""
         scenario, number = task
         name = f"{number:04d}-{_checksum(data)}.parquet"
-        self._write(self.folder / "parts" / scenario / name, data)
+        write_atomically(self.folder / "parts" / scenario / name, data)
         self._failure_file(task).unlink(missing_ok=True)
 
     def write_failure(self, task: Task, text: str) -> None:
         """Record why a replicate failed; it is tried again on resume."""
-        self._write(self._failure_file(task), text.encode())
+        write_atomically(self._failure_file(task), text.encode())
 
     def failures(self) -> dict[Task, str]:
         """Failed replicates and their errors."""
@@ -156,30 +155,6 @@ class Store:
 
     def _failure_file(self, task: Task) -> Path:
         return self.folder / "failures" / task[0] / f"{task[1]:04d}.txt"
-
-    def _write(self, path: Path, data: bytes) -> None:
-        with self._disk_errors():
-            path.parent.mkdir(parents=True, exist_ok=True)
-            temporary = path.with_name(f".{path.name}.{os.getpid()}")
-            try:
-                with temporary.open("wb") as file:
-                    file.write(data)
-                    file.flush()
-                    os.fsync(file.fileno())
-                temporary.replace(path)
-            except BaseException:
-                temporary.unlink(missing_ok=True)
-                raise
-
-    @contextmanager
-    def _disk_errors(self) -> Iterator[None]:
-        try:
-            yield
-        except OSError as error:
-            raise FedLassoError(
-                f"cannot write to {self.folder}: {error.strerror}; what is finished is kept: "
-                "make room or choose another --out, then run the same command again"
-            ) from error
 
 
 def _checksum(data: bytes) -> str:

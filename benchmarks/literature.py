@@ -1,0 +1,115 @@
+"""Uploads until the pooled optimum: the table of docs/procedures.md.
+
+    python benchmarks/literature.py [draws]
+
+An upload is p numbers from a site, averaged over the sites; every path is charged. The penalty is
+the sites' weighted choice, but for ten sites, where that gives the empty model, the pooled one.
+"""
+
+import sys
+from dataclasses import dataclass
+from statistics import median
+from typing import Any
+
+import numpy as np
+
+from fedlasso import InProcess, Ledger, Site
+from fedlasso.fit import begin, iterate
+from fedlasso.lasso import Array, LeastSquares, solve_reference
+from fedlasso.procedures import (
+    ADMM,
+    CSL,
+    DANE,
+    FISTA,
+    FedDR,
+    Problem,
+    Procedure,
+    ProxSkip,
+    WorkingSetGram,
+)
+from fedlasso.tuning import choose_penalty, search_penalty
+
+P, ACTIVE, LIMIT, GAP = 600, 30, 200, 1e-8
+
+
+@dataclass(frozen=True)
+class Scenario:
+    sizes: tuple[int, ...] = (268, 268, 264)
+    held_out: tuple[int, ...] = (67, 67, 66)
+    rho: tuple[float, ...] = (0.5,)
+    scale: tuple[float, ...] = (1.0,)
+    noise: tuple[float, ...] = (1.0,)
+    pooled_penalty: bool = False
+
+    def draw(self, rng: np.random.Generator) -> list[Site]:
+        b = np.zeros(P)
+        signs = rng.choice([-1.0, 1.0], ACTIVE)
+        b[rng.choice(P, ACTIVE, replace=False)] = signs * rng.uniform(0.4, 1.2, ACTIVE)
+        sites = []
+        for j, (m, n) in enumerate(zip(self.sizes, self.held_out, strict=True)):
+            rho, scale, noise = (v[j % len(v)] for v in (self.rho, self.scale, self.noise))
+            sigma = scale**2 * rho ** np.abs(np.subtract.outer(np.arange(P), np.arange(P)))
+            X = rng.standard_normal((m + n, P)) @ np.linalg.cholesky(sigma).T
+            y = X @ b + noise * np.sqrt(b @ sigma @ b) * rng.standard_normal(m + n)
+            sites.append(Site(f"s{j}", X[:m], y[:m], validation={"penalty": (X[m:], y[m:])}))
+        return sites
+
+
+SCENARIOS = {
+    "baseline": Scenario(),
+    "unequal": Scenario((640, 120, 40), (160, 30, 10)),
+    "rho .8": Scenario(rho=(0.8,)),
+    "different": Scenario(rho=(0.0, 0.4, 0.7), scale=(1.0, 1.4, 0.7), noise=(1.0, 1.5, 0.8)),
+    "ten sites": Scenario((80,) * 10, (20,) * 10, pooled_penalty=True),
+}
+PROCEDURES: tuple[Procedure[Any], ...] = (
+    FISTA(),
+    ADMM(),
+    FedDR(),
+    DANE(),
+    CSL(),
+    ProxSkip(epochs=5),
+    WorkingSetGram(),
+)
+
+
+def pool(samples: list[LeastSquares]) -> LeastSquares:
+    return LeastSquares(np.vstack([s.X for s in samples]), np.concatenate([s.y for s in samples]))
+
+
+def uploads(sites: list[Site], problem: Problem, procedure: Procedure[Any], best: float) -> float:
+    """Uploads until some path is within the gap, infinite if the limit comes first."""
+    f, ledger = pool([s.training for s in sites]), Ledger(InProcess(sites))
+
+    def gap(b: Array) -> float:
+        return (f.value(b) + problem.lam * float(np.abs(b).sum()) - best) / best
+
+    for state in iterate(ledger, procedure, problem, begin(ledger, procedure, problem)):
+        spent = ledger.costs.total("training").upload / (8 * P * len(sites))
+        if min(gap(b) for b in procedure.models(problem, state).T) <= GAP:
+            return spent
+        if spent > LIMIT * procedure.paths:
+            break
+    return float("inf")
+
+
+def main(draws: int) -> None:
+    for label, scenario in SCENARIOS.items():
+        found: dict[str, list[float]] = {}
+        for seed in range(draws):
+            sites = scenario.draw(np.random.default_rng(seed))
+            problem = choose_penalty(InProcess(sites))
+            f = pool([s.training for s in sites])
+            if scenario.pooled_penalty:
+                held_out = pool([s.validation("penalty") for s in sites])
+                problem = Problem(search_penalty(f, held_out).lam, problem.sizes, P)
+            best = solve_reference(f, problem.lam).objective
+            for procedure in PROCEDURES:
+                needed = uploads(sites, problem, procedure, best)
+                found.setdefault(procedure.name, []).append(needed)
+        for name, needs in found.items():
+            print(f"{label:10} {name:15} median {median(needs):6.1f}  worst {max(needs):6.1f}")
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]) if len(sys.argv) > 1 else 5)

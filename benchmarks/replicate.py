@@ -1,0 +1,178 @@
+"""One replicate of the paper's study against the same replicate written plainly with scikit-learn.
+
+Same draw, one thread, same run. Plain: ``lasso_path`` (tol 1e-4, 2000 iterations) for the penalty,
+``Lasso`` with a fixed number of sweeps for CD and P, numpy gradients for DA; no reference solution
+and no objective gaps, which ours computes too.
+"""
+
+import argparse
+import multiprocessing
+import resource
+import tempfile
+import time
+import warnings
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.linear_model import Lasso, lasso_path
+from threadpoolctl import threadpool_limits
+
+from fedlasso.lasso import Array, soft_threshold
+from fedlasso.study import SCENARIOS, Draw, PaperStudy, Store, run_study
+from fedlasso.tuning import PANELS, rounds_within
+
+STUDY = PaperStudy()
+THRESHOLDS = np.array([0.0, 0.03, 0.1, 0.3, 1.0])
+RATES = np.array([0.03, 0.1, 0.3, 0.6, 1.0])
+
+
+def plain_penalty(draw: Draw) -> float:
+    """Each site's validated penalty, averaged by size."""
+    chosen, sizes = [], []
+    for (X, y), (Xv, yv) in zip(draw.training, draw.penalty_validation, strict=True):
+        top = np.abs(X.T @ y).max() / len(y)
+        grid = np.geomspace(top, 1e-3 * top, 30)
+        _, coefficients, _ = lasso_path(X, y, alphas=grid, tol=1e-4, max_iter=2000)
+        errors = ((yv[:, None] - Xv @ coefficients) ** 2).mean(axis=0)
+        chosen.append(grid[errors.argmin()])
+        sizes.append(len(y))
+    return float(np.average(chosen, weights=sizes))
+
+
+def plain_average(draw: Draw, lam: float, epochs: int, rounds: list[int], tau: float) -> Any:
+    """CD's path, or P's at one threshold, read at some rounds."""
+    m = sum(len(y) for _, y in draw.training)
+    models = [
+        Lasso(alpha=lam, fit_intercept=False, max_iter=epochs, tol=0.0, warm_start=True)
+        for _ in draw.training
+    ]
+    b = np.zeros(len(draw.truth))
+    read = {}
+    for t in range(1, max(rounds) + 1):
+        total = np.zeros_like(b)
+        for model, (X, y) in zip(models, draw.training, strict=True):
+            model.coef_ = b.copy()
+            model.fit(X, y)
+            total += len(y) / m * model.coef_
+        b = soft_threshold(total, tau)
+        if t in rounds:
+            read[t] = b
+    return read
+
+
+def plain_dual(draw: Draw, lam: float, epochs: int, rounds: list[int], L: float) -> Any:
+    """DA's five paths, read at some rounds."""
+    m = sum(len(y) for _, y in draw.training)
+    eta = RATES / L
+    z = np.zeros((len(draw.truth), len(eta)))
+    read = {}
+    for t in range(max(rounds)):
+        total = np.zeros_like(z)
+        for X, y in draw.training:
+            local = z.copy()
+            for k in range(epochs):
+                b = soft_threshold(local, eta * (t * epochs + k) * lam)
+                local -= eta * (X.T @ (X @ b - y[:, None]) / len(y))
+            total += len(y) / m * local
+        z = total
+        if t + 1 in rounds:
+            read[t + 1] = soft_threshold(z, eta * (t + 1) * epochs * lam)
+    return read
+
+
+def plain_replicate(draw: Draw) -> list[dict[str, Any]]:
+    """F1 and test error of every method, epoch count, budget and panel at the minimum rule."""
+    lam = plain_penalty(draw)
+    L = max(np.linalg.eigvalsh(X @ X.T / len(y))[-1] for X, y in draw.training)
+    Xv = np.vstack([X for X, _ in draw.candidate_validation])
+    yv = np.concatenate([y for _, y in draw.candidate_validation])
+    Xt, yt = np.vstack([X for X, _ in draw.test]), np.concatenate([y for _, y in draw.test])
+    rows = []
+    for epochs in STUDY.epochs:
+
+        def rounds(paths: int, E: int = epochs) -> dict[tuple[int, str], int]:
+            return {(B, s): rounds_within(B, s, paths, E) for B in STUDY.budgets for s in PANELS}
+
+        one, five = rounds(1), rounds(5)
+        cd = plain_average(draw, lam, epochs, [*one.values()], 0.0)
+        p = [plain_average(draw, lam, epochs, [*five.values()], lam * t) for t in THRESHOLDS]
+        da = plain_dual(draw, lam, epochs, [*five.values()], L)
+        for cell, R in one.items():
+            st = np.column_stack([soft_threshold(cd[R], lam * t) for t in THRESHOLDS])
+            rows += [(cell, epochs, "CD", cd[R][:, None]), (cell, epochs, "ST", st)]
+        for cell, R in five.items():
+            rows.append((cell, epochs, "P", np.column_stack([path[R] for path in p])))
+            rows.append((cell, epochs, "DA", da[R]))
+    results = []
+    for (budget, panel), epochs, method, models in rows:
+        errors = ((yv[:, None] - Xv @ models) ** 2).mean(axis=0)
+        b: Array = models[:, errors.argmin()]
+        hits = ((np.abs(b) > 1e-4) & (draw.truth != 0)).sum()
+        f1 = 2 * hits / ((np.abs(b) > 1e-4).sum() + (draw.truth != 0).sum())
+        results.append(
+            {"method": method, "epochs": epochs, "budget": budget, "panel": panel, "f1": f1,
+             "test_mse": ((yt - Xt @ b) ** 2).mean()}
+        )  # fmt: skip
+    return results
+
+
+def seconds(call: Any, repeats: int) -> tuple[float, Any]:
+    """Best of some runs, and the last result."""
+    best, result = np.inf, None
+    for _ in range(repeats):
+        start = time.perf_counter()
+        result = call()
+        best = min(best, time.perf_counter() - start)
+    return best, result
+
+
+def peak_megabytes(queue: Any) -> None:
+    """Peak memory of a process that runs two replicates."""
+    for number in range(2):
+        STUDY.replicate(SCENARIOS["more-predictors"], number)
+    queue.put(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)
+
+
+def main() -> None:
+    """Compare and print."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--scenario", default="baseline")
+    parser.add_argument("--repeats", type=int, default=3)
+    options = parser.parse_args()
+    scenario = SCENARIOS[options.scenario]
+    print(f"scikit-learn {version('scikit-learn')}, numpy {version('numpy')}, one thread")
+    with threadpool_limits(1), warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        STUDY.replicate(scenario, 1)  # compiles
+        ours, records = seconds(lambda: STUDY.replicate(scenario, 0), options.repeats)
+        draw = scenario.draw(scenario.generator(STUDY.seed, 0))
+        theirs, plain = seconds(lambda: plain_replicate(draw), options.repeats)
+    print(f"replicate: ours {ours:.3f} s, plain {theirs:.3f} s: ratio {theirs / ours:.1f}")
+    frame = pd.DataFrame(records).query("record == 'outcome' and rule == 'min'")
+    both = frame.merge(pd.DataFrame(plain), on=["method", "epochs", "budget", "panel"])
+    for metric in ("f1", "test_mse"):
+        worst = (both[f"{metric}_x"] - both[f"{metric}_y"]).abs().max()
+        print(f"largest difference in {metric} over {len(both)} cells: {worst:.1e}")
+    context = multiprocessing.get_context("spawn")
+    queue = context.Queue()
+    process = context.Process(target=peak_megabytes, args=(queue,))
+    process.start()
+    print(f"peak memory of a worker (p = 1000): {queue.get():.0f} MB")
+    process.join()
+    with tempfile.TemporaryDirectory() as base:
+        times = []
+        for workers in (1, 2):
+            store = Store(Path(base) / str(workers))
+            start = time.perf_counter()
+            run_study(STUDY, [scenario], 24, store, workers=workers)
+            times.append(time.perf_counter() - start)
+    print(f"24 replicates: 1 worker {times[0]:.1f} s, 2 workers {times[1]:.1f} s: "
+          f"ratio {times[0] / times[1]:.2f}")  # fmt: skip
+
+
+if __name__ == "__main__":
+    main()

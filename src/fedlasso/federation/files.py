@@ -1,0 +1,28 @@
+"""Files that are whole or absent."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from pathlib import Path
+
+from fedlasso.errors import FedLassoError
+
+
+def write_atomically(path: Path, data: bytes) -> None:
+    """Write a file that is whole or absent, whatever happens meanwhile."""
+    temporary = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with temporary.open("wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.replace(path)
+    except OSError as error:
+        with contextlib.suppress(OSError):
+            temporary.unlink()
+        raise FedLassoError(
+            f"cannot write {path}: {error.strerror}; what is finished is kept: "
+            "make room or choose another folder, then run the same command again"
+        ) from error

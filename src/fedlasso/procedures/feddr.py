@@ -1,0 +1,79 @@
+r"""FedDR: federated Douglas-Rachford splitting (Tran-Dinh et al. 2021), all sites in every round.
+
+.. math::
+    y_j^+ = y_j + \alpha (\bar x - x_j), \qquad
+    x_j^+ = \mathrm{prox}_{\eta f_j}(y_j^+), \qquad
+    \bar x^+ = S\Bigl\{\sum_j w_j (2 x_j^+ - y_j^+), \eta \lambda\Bigr\}.
+
+For least squares the proximal map is :math:`(G_j + I/\eta)^{-1} (c_j + y/\eta)`. A site keeps y_j
+and x_j and sends :math:`2 x_j - y_j`. eta is ``step`` over the mean curvature of all sites.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from fedlasso.federation import MeanEigenvalue, Request, Site
+from fedlasso.lasso import Array, soft_threshold
+from fedlasso.procedures.admm import ridge_factor
+from fedlasso.procedures.averaging import Coefficients
+from fedlasso.procedures.procedure import Problem, Procedure, State
+
+
+@dataclass(frozen=True, eq=False)
+class Reflect(Request[Coefficients]):
+    """2 x_j - y_j, from the consensus and the site's memory."""
+
+    x: Array
+    eta: float
+    relaxation: float
+    fit: str
+    round: int
+
+    def answer(self, site: Site) -> Coefficients:
+        memory = site.memory.recall(self.fit, self.round)
+        y = memory["y"] + self.relaxation * (self.x - memory["x"]) if memory else self.x
+        rho = 1 / self.eta
+        x = ridge_factor(site, rho).solve(site.training.score + rho * y)
+        site.memory.store(self.fit, self.round + 1, {"x": x, "y": y})
+        return Coefficients(2 * x - y, steps=1, operations=site.operations(1))
+
+
+@dataclass(frozen=True, eq=False)
+class Reflected(State):
+    """The consensus and eta."""
+
+    x: Array
+    eta: float
+
+
+@dataclass(frozen=True)
+class FedDR(Procedure[Reflected]):
+    """Douglas-Rachford splitting; ``epochs`` is not used, the local problem is solved exactly."""
+
+    name: ClassVar[str] = "FedDR"
+    step: float = 0.625
+    relaxation: float = 1.9
+
+    def prepare(self) -> MeanEigenvalue:
+        return MeanEigenvalue()
+
+    def start(self, problem: Problem, prepared: Sequence[Any]) -> Reflected:
+        curvature = float(problem.average([np.array(r.value) for r in prepared]))
+        return Reflected(np.zeros(problem.p), self.step / curvature)
+
+    def request(self, problem: Problem, state: Reflected) -> Reflect:
+        fit = f"{self!r} {problem!r}"
+        return Reflect(state.x, state.eta, self.relaxation, fit, state.round)
+
+    def advance(self, problem: Problem, state: Reflected, replies: Sequence[Any]) -> Reflected:
+        average = problem.average([r.values for r in replies])
+        x = soft_threshold(average, state.eta * problem.lam)
+        return Reflected(x, state.eta, round=state.round + 1)
+
+    def models(self, problem: Problem, state: Reflected) -> Array:
+        return state.x[:, None]

@@ -1,0 +1,53 @@
+r"""One-shot averaging: the mean of exact local Lasso fits (Zinkevich et al. 2010).
+
+.. math:: \beta = \sum_j w_j \arg\min_b f_j(b) + \lambda |b|_1.
+
+One upload of p numbers, after which there is nothing more to ask.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from fedlasso.federation import Request, Site
+from fedlasso.lasso import Array, solve_reference
+from fedlasso.procedures.averaging import Average, Coefficients
+from fedlasso.procedures.procedure import Problem, Procedure
+
+
+@dataclass(frozen=True, eq=False)
+class LocalFit(Request[Coefficients]):
+    """The site's own Lasso, solved exactly."""
+
+    lam: float
+
+    def answer(self, site: Site) -> Coefficients:
+        local = solve_reference(site.training, self.lam)
+        operations = site.operations(local.knots)
+        return Coefficients(local.coefficients[:, None], steps=local.knots, operations=operations)
+
+
+@dataclass(frozen=True)
+class OneShot(Procedure[Average]):
+    """Average of exact local fits; ``epochs`` is not used."""
+
+    name: ClassVar[str] = "OneShot"
+
+    def start(self, problem: Problem, prepared: Sequence[Any]) -> Average:
+        return Average(np.zeros((problem.p, 1)))
+
+    def request(self, problem: Problem, state: Average) -> Request[Any]:
+        return LocalFit(problem.lam)
+
+    def advance(self, problem: Problem, state: Average, replies: Sequence[Any]) -> Average:
+        return Average(problem.average([r.values for r in replies]), round=state.round + 1)
+
+    def models(self, problem: Problem, state: Average) -> Array:
+        return state.beta
+
+    def done(self, problem: Problem, state: Average) -> bool:
+        return state.round == 1

@@ -1,0 +1,95 @@
+r"""ProxSkip, or Scaffnew, with the l1 penalty (Mishchenko et al. 2022).
+
+Local steps corrected by a control variate h_j, and a proximal step only when models meet. Here
+they meet after exactly E steps instead of with probability 1/E:
+
+.. math::
+    E \times:\ x_j &\leftarrow x_j - \gamma (\nabla f_j(x_j) - h_j), \\
+    z^+ &= S\Bigl\{\sum_j w_j (x_j - \gamma E h_j), \gamma E \lambda\Bigr\}, \qquad
+    h_j^+ = h_j + (z^+ - x_j) / (\gamma E).
+
+A site sends :math:`v_j = x_j - \gamma E h_j` and keeps it: its next control variate is
+:math:`(z^+ - v_j) / (\gamma E)`. Rates are {0.1, 0.3, 1} / L_max, each a path: the
+largest is best at few local steps, a smaller one where E is large. At E = 1 this is the pooled
+proximal gradient method.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from fedlasso.federation import LargestEigenvalue, Request, Site
+from fedlasso.lasso import Array, LeastSquares, soft_threshold
+from fedlasso.procedures.averaging import Coefficients
+from fedlasso.procedures.procedure import Problem, Procedure, State
+
+
+def corrected_steps(f: LeastSquares, z: Array, h: Array, rate: float, epochs: int) -> Array:
+    """E gradient steps on the local loss tilted by h."""
+    for _ in range(epochs):
+        z = z - rate * (f.gradient(z) - h)
+    return z
+
+
+@dataclass(frozen=True, eq=False)
+class CorrectedSteps(Request[Coefficients]):
+    """E corrected steps from every column of z, with control variates from the site's memory."""
+
+    z: Array
+    rates: Array
+    epochs: int
+    fit: str
+    round: int
+
+    def answer(self, site: Site) -> Coefficients:
+        memory = site.memory.recall(self.fit, self.round)
+        reach = self.rates * self.epochs
+        h = (self.z - memory["v"]) / reach if memory else np.zeros_like(self.z)
+        x = [
+            corrected_steps(site.training, z, h_k, rate, self.epochs)
+            for z, h_k, rate in zip(self.z.T, h.T, self.rates, strict=True)
+        ]
+        v = np.column_stack(x) - reach * h
+        site.memory.store(self.fit, self.round + 1, {"v": v})
+        steps = self.epochs * len(x)
+        return Coefficients(v, steps=steps, operations=site.operations(steps))
+
+
+@dataclass(frozen=True, eq=False)
+class Corrected(State):
+    """z, one column a rate, and the rates."""
+
+    z: Array
+    rates: Array
+
+
+@dataclass(frozen=True)
+class ProxSkip(Procedure[Corrected]):
+    """Scaffnew with ``epochs`` local steps a round and three rates."""
+
+    name: ClassVar[str] = "ProxSkip"
+    settings: ClassVar[tuple[float, ...]] = (0.1, 0.3, 1.0)
+    paths: ClassVar[int] = 3
+
+    def prepare(self) -> LargestEigenvalue:
+        return LargestEigenvalue()
+
+    def start(self, problem: Problem, prepared: Sequence[Any]) -> Corrected:
+        L_max = max(reply.value for reply in prepared)
+        return Corrected(np.zeros((problem.p, self.paths)), np.array(self.settings) / L_max)
+
+    def request(self, problem: Problem, state: Corrected) -> CorrectedSteps:
+        fit = f"{self!r} {problem!r}"
+        return CorrectedSteps(state.z, state.rates, self.epochs, fit, state.round)
+
+    def advance(self, problem: Problem, state: Corrected, replies: Sequence[Any]) -> Corrected:
+        v = problem.average([r.values for r in replies])
+        z = soft_threshold(v, state.rates * (self.epochs * problem.lam))
+        return Corrected(z, state.rates, round=state.round + 1)
+
+    def models(self, problem: Problem, state: Corrected) -> Array:
+        return state.z

@@ -1,0 +1,143 @@
+r"""Gram on a working set: exact, and only the moments of columns that may matter travel.
+
+.. math::
+    b_A = \arg\min \tfrac12 b'G_{AA}b - c_A'b + \lambda |b|_1, \qquad
+    A \leftarrow A \cup \{k : |\nabla_k f(b)| > \lambda\}.
+
+Rounds are of two kinds. A gradient round asks for the pooled gradient outside A, p - \|A\| numbers;
+without violators the fit is the pooled Lasso and the procedure is done. A moment round asks for the
+block of n new columns, n\|A\| + n(n+1)/2 numbers: increments only, nothing is sent twice. Of the
+violators the steepest are taken, as many as cost no more than a gradient round and ``growth`` times
+\|A\|^2, so that a large model is reached in few rounds.
+
+**This reveals the second moments of the columns in the working set**, as sums over a site's rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fedlasso.federation import GradientSum, Reply, Request, Site
+from fedlasso.lasso import Array, solve_reference
+from fedlasso.lasso.least_squares import one_thread
+from fedlasso.lasso.moments import from_moments, square, triangle
+from fedlasso.procedures.procedure import Problem, Procedure, State
+
+# A violation below this share of the largest score is rounding.
+ROUNDING = 1e-12
+
+
+def places(columns: Array) -> NDArray[np.int64]:
+    """Column numbers, which travel as doubles."""
+    return columns.astype(np.int64)
+
+
+@dataclass(frozen=True, eq=False)
+class MomentBlock(Reply):
+    """Sums over rows: X_N'X_A, and the lower triangle of X_N'X_N. Reveals second moments."""
+
+    cross: Array
+    corner: Array
+
+
+@dataclass(frozen=True, eq=False)
+class MomentsOf(Request[MomentBlock]):
+    """Second moments of new columns with known ones and with each other."""
+
+    new: Array
+    known: Array
+
+    def answer(self, site: Site) -> MomentBlock:
+        f = site.training
+        N, A = f.columns[places(self.new)], f.columns[places(self.known)]
+        n, a = len(N), len(A)
+        with one_thread():
+            cross, corner = N @ A.T, triangle(N @ N.T)
+        return MomentBlock(cross, corner, steps=1, operations=2 * f.m * n * (n + a))
+
+
+@dataclass(frozen=True, eq=False)
+class GradientOutside(Request[GradientSum]):
+    """Gradient of the local loss at b, for the columns that are not known."""
+
+    b: Array
+    known: Array
+
+    def answer(self, site: Site) -> GradientSum:
+        f = site.training
+        rest = np.delete(f.m * f.gradient(self.b), places(self.known))
+        return GradientSum(rest, steps=1, operations=site.operations(1))
+
+
+@dataclass(frozen=True, eq=False)
+class WorkingSet(State):
+    """The model, the known columns with their moments, the score, and columns to ask for next."""
+
+    b: Array
+    known: Array
+    gram: Array
+    score: Array
+    wanted: Array
+    checked: int
+
+
+@dataclass(frozen=True)
+class WorkingSetGram(Procedure[WorkingSet]):
+    """The pooled Lasso from moments of a growing working set; ``epochs`` is not used."""
+
+    name: ClassVar[str] = "WorkingSetGram"
+    growth: float = 0.25
+
+    def start(self, problem: Problem, prepared: Sequence[Any]) -> WorkingSet:
+        none, zero = np.zeros(0), np.zeros(problem.p)
+        return WorkingSet(zero, none, np.zeros((0, 0)), zero, none, 0)
+
+    def request(self, problem: Problem, state: WorkingSet) -> Request[Any]:
+        if state.wanted.size:
+            return MomentsOf(state.wanted, state.known)
+        return GradientOutside(state.b, state.known)
+
+    def advance(self, problem: Problem, state: WorkingSet, replies: Sequence[Any]) -> WorkingSet:
+        step = self._grow if state.wanted.size else self._check
+        return step(problem, state, replies)
+
+    def _check(self, problem: Problem, state: WorkingSet, replies: Sequence[Any]) -> WorkingSet:
+        gradient = np.zeros(problem.p)
+        rest = np.delete(np.arange(problem.p), places(state.known))
+        gradient[rest] = np.sum([r.gradient for r in replies], axis=0) / problem.m
+        score = state.score if state.round else -gradient
+        steep = np.abs(gradient)
+        order = np.argsort(-steep, kind="stable")
+        violators = order[steep[order] > problem.lam + ROUNDING * np.abs(score).max()]
+        a, n = state.known.size, 1
+        allowed = problem.p - a + self.growth * a * a
+        while n < violators.size and (n + 1) * a + (n + 1) * (n + 2) // 2 <= allowed:
+            n += 1
+        wanted = violators[:n].astype(np.float64)
+        return WorkingSet(state.b, state.known, state.gram, score, wanted, 1, round=state.round + 1)
+
+    def _grow(self, problem: Problem, state: WorkingSet, replies: Sequence[Any]) -> WorkingSet:
+        cross = np.sum([r.cross for r in replies], axis=0) / problem.m
+        corner = np.sum([r.corner for r in replies], axis=0) / problem.m
+        gram = np.block([[state.gram, cross.T], [cross, square(corner, state.wanted.size)]])
+        known = np.concatenate([state.known, state.wanted])
+        A = places(known)
+        b = np.zeros(problem.p)
+        b[A] = solve_reference(from_moments(gram, state.score[A]), problem.lam).coefficients
+        return WorkingSet(b, known, gram, state.score, np.zeros(0), 0, round=state.round + 1)
+
+    def models(self, problem: Problem, state: WorkingSet) -> Array:
+        return state.b[:, None]
+
+    def upload(self, problem: Problem, state: WorkingSet) -> int:
+        n, a = state.wanted.size, state.known.size
+        return n * a + n * (n + 1) // 2 if n else problem.p - a
+
+    def done(self, problem: Problem, state: WorkingSet) -> bool:
+        """Every column satisfies the optimality conditions, or every column is known."""
+        return not state.wanted.size and bool(state.checked or state.known.size == problem.p)

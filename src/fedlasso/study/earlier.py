@@ -1,0 +1,161 @@
+"""The earlier experiment: every site keeps the penalty that it selected itself.
+
+Kept as context. One validation sample a site serves both the penalty and the thresholds; averaging
+stops when the Euclidean change falls below 1e-5 or after 500 rounds. Every path and every
+validation exchange is charged.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import islice
+from typing import Any, ClassVar
+
+import numpy as np
+
+from fedlasso.federation import Costs, InProcess, Ledger, Request, Site
+from fedlasso.fit import begin, iterate
+from fedlasso.lasso import Array, local_sweeps, soft_threshold
+from fedlasso.procedures import Problem, Procedure, find_procedure
+from fedlasso.procedures.averaging import Average, Averaging, Coefficients
+from fedlasso.study.outcomes import Record, cost_record, prediction_record, support_record
+from fedlasso.study.paper import penalty_records
+from fedlasso.study.scenario import Draw, Scenario, pool
+from fedlasso.tuning import choose_penalty, local_search, search_penalty, validate
+
+CHANGE, ROUNDS = 1e-5, 500
+ST_THRESHOLDS = (0.0, *np.geomspace(1e-3, 5.0, 39).tolist())
+P_THRESHOLDS = (1.0, 1 / 2, 1 / 4, 1 / 8, 1 / 16)
+_SIZES = (400, 240, 160)
+
+
+@dataclass(frozen=True, eq=False)
+class OwnSweeps(Request[Coefficients]):
+    """T_j^E at the site's own penalty."""
+
+    start: Array
+    epochs: int
+
+    def answer(self, site: Site) -> Coefficients:
+        lam = local_search(site).lam
+        values = local_sweeps(site.training, self.start, lam, self.epochs)
+        return Coefficients(values, steps=self.epochs, operations=site.operations(self.epochs))
+
+
+@dataclass(frozen=True, eq=False)
+class OwnFit(Request[Coefficients]):
+    """The site's exact Lasso at its own penalty, a by-product of its search."""
+
+    def answer(self, site: Site) -> Coefficients:
+        search = local_search(site)
+        return Coefficients(search.path.coefficients[:, [search.chosen]])
+
+
+@dataclass(frozen=True)
+class OwnAveraging(Averaging):
+    """Averaging with site-specific penalties; soft-thresholded every round if asked."""
+
+    name: ClassVar[str] = "averaging"
+    threshold: float = 0.0
+
+    def request(self, problem: Problem, state: Average) -> OwnSweeps:  # type: ignore[override]
+        return OwnSweeps(state.beta, self.epochs)
+
+    def advance(self, problem: Problem, state: Average, replies: Sequence[Any]) -> Average:
+        average = super().advance(problem, state, replies)
+        return replace(average, beta=soft_threshold(average.beta, self.threshold * problem.lam))
+
+
+@dataclass(frozen=True)
+class EarlierStudy:
+    """Seven methods on three designs."""
+
+    name: ClassVar[str] = "earlier"
+    scenarios: ClassVar[Mapping[str, Scenario]] = {
+        "independent": Scenario("independent", sizes=_SIZES, correlations=(0.0,)),
+        "correlated": Scenario("correlated", sizes=_SIZES, correlations=(0.5,)),
+        "heterogeneous": Scenario(
+            "heterogeneous", sizes=_SIZES, correlations=(0.0, 0.4, 0.7),
+            scales=(1.0, 1.4, 0.7), noise=(1.0, 1.5, 0.8),
+        ),
+    }  # fmt: skip
+    seed: int = 1
+    epochs: tuple[int, ...] = (1, 2, 3, 5, 8, 10, 15, 20)
+
+    def replicate(self, scenario: Scenario, number: int) -> list[Record]:
+        """All records of one replicate."""
+        draw = scenario.draw(scenario.generator(self.seed, number))
+        draw = replace(draw, candidate_validation=draw.penalty_validation)
+        sites = draw.sites()
+        ledger = Ledger(InProcess(sites))
+        problem = choose_penalty(ledger)
+        setup = ledger.costs
+        where: Record = {"scenario": scenario.name, "replicate": number, "lam": problem.lam}
+        test = pool(draw.test)
+
+        def outcome(method: str, b: Array, costs: Costs | None, **labels: Any) -> Record:
+            spent = cost_record(costs) if costs is not None else {}
+            measured = support_record(b, draw.truth) | prediction_record(b, draw.truth, test)
+            return {"record": "outcome", "method": method, **labels} | where | measured | spent
+
+        records = [where | r for r in penalty_records(sites)]
+        records.append(outcome("pooled", _pooled_fit(draw), None))
+        largest = local_search(sites[int(np.argmax(problem.sizes))])
+        alone = np.ascontiguousarray(largest.path.coefficients[:, largest.chosen])
+        records.append(outcome("largest site", alone, None))
+        before = ledger.costs
+        fits = ledger.ask(OwnFit())
+        one_shot = problem.average([r.values for r in fits])[:, 0]
+        records.append(outcome("one-shot", one_shot, setup + (ledger.costs - before), rounds=1))
+        z, rounds, costs = _settle(ledger, find_procedure("ADMM")(), problem)
+        records.append(outcome("ADMM", z, setup + costs, rounds=rounds))
+        for epochs in self.epochs:
+            for method, b, rounds, costs, labels in _averaging(ledger, problem, epochs):
+                labels |= {"epochs": epochs, "rounds": rounds}
+                records.append(outcome(method, b, setup + costs, **labels))
+        return records
+
+
+def _pooled_fit(draw: Draw) -> Array:
+    """All records in one place, tuned on all validation records: what sites cannot do."""
+    search = search_penalty(pool(draw.training), pool(draw.penalty_validation))
+    return np.ascontiguousarray(search.path.coefficients[:, search.chosen])
+
+
+def _settle(
+    ledger: Ledger, procedure: Procedure[Any], problem: Problem
+) -> tuple[Array, int, Costs]:
+    """Run until the model moves less than 1e-5, or 500 rounds."""
+    before = ledger.costs
+    state = begin(ledger, procedure, problem)
+    model = procedure.models(problem, state)[:, 0]
+    for state in islice(iterate(ledger, procedure, problem, state), ROUNDS):  # noqa: B020
+        last, model = model, procedure.models(problem, state)[:, 0]
+        if np.linalg.norm(model - last) < CHANGE:
+            break
+    return np.ascontiguousarray(model), state.round, ledger.costs - before
+
+
+def _averaging(
+    ledger: Ledger, problem: Problem, epochs: int
+) -> Iterator[tuple[str, Array, int, Costs, dict[str, Any]]]:
+    """Averaging, averaging + ST and averaging + P at one epoch count."""
+    b, rounds, training = _settle(ledger, OwnAveraging(epochs), problem)
+    yield "averaging", b, rounds, training, {}
+    models = soft_threshold(b[:, None], problem.lam * np.array(ST_THRESHOLDS))
+    chosen, costs = _choose(ledger, models)
+    labels = {"rule": "1se", "candidate": ST_THRESHOLDS[chosen]}
+    yield "averaging + ST", models[:, chosen], rounds, training + costs, labels
+    paths = [_settle(ledger, OwnAveraging(epochs, t), problem) for t in P_THRESHOLDS]
+    models = np.column_stack([path[0] for path in paths])
+    chosen, costs = _choose(ledger, models)
+    labels = {"rule": "1se", "candidate": P_THRESHOLDS[chosen]}
+    total = sum((path[2] for path in paths), costs)
+    yield "averaging + P", models[:, chosen], sum(path[1] for path in paths), total, labels
+
+
+def _choose(ledger: Ledger, models: Array) -> tuple[int, Costs]:
+    before = ledger.costs
+    chosen = validate(ledger, models).select("1se")
+    return chosen, ledger.costs - before

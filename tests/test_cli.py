@@ -1,0 +1,99 @@
+"""The command line: help with examples, one-line errors, tables."""
+
+from pathlib import Path
+
+import pandas as pd
+import pytest
+from study.small import TOML
+
+from fedlasso.cli import main
+
+
+def run(*arguments: object) -> int:
+    return main([str(a) for a in arguments])
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    base = tmp_path_factory.mktemp("cli")
+    (base / "own.toml").write_text(TOML)
+    out = base / "results"
+    code = run(
+        "study", "run", "--scenario-file", base / "own.toml", "--scenarios", "small",
+        "--replicates", 3, "--epochs", "1,20", "--budgets", 30, "--workers", 1, "--out", out,
+    )  # fmt: skip
+    assert code == 0
+    return out
+
+
+@pytest.mark.parametrize("action", ["run", "status", "summary", "export"])
+def test_every_command_has_help_with_an_example(
+    action: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as stopped:
+        run("study", action, "--help")
+    assert stopped.value.code == 0
+    assert f"Example: fedlasso study {action}" in capsys.readouterr().out
+
+
+def test_status_says_how_far_and_how_well(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("study", "status", folder) == 0
+    text = capsys.readouterr().out
+    assert "3 of 3 finished" in text
+    assert "pooled references at stationarity <= 1e-9: 3 of 3" in text
+    assert "local penalty paths at relative gap <= 1e-10: 9 of 9" in text
+
+
+def test_summary_shows_means_and_paired_differences(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run("study", "summary", folder) == 0
+    text = capsys.readouterr().out
+    assert "Budget 30, joint limits, rule min" in text
+    assert "Paired difference, epochs 20 minus 1" in text
+    assert "Paired difference, method DA minus CD" in text
+
+
+@pytest.mark.parametrize("kind", ["csv", "parquet"])
+def test_export_writes_one_flat_table(folder: Path, tmp_path: Path, kind: str) -> None:
+    file = tmp_path / f"table.{kind}"
+    assert run("study", "export", folder, file) == 0
+    table = pd.read_csv(file) if kind == "csv" else pd.read_parquet(file)
+    assert len(table) == 3 * 4 * 2 * 1 * 2 * 2
+    assert set(table["method"]) == {"CD", "ST", "P", "DA"}
+    assert set(table["panel"]) == {"upload", "joint"}
+    assert set(table["rule"]) == {"min", "1se"}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["run", "--study", "none", "--out", "x"], "no study is called 'none'"),
+        (["run", "--scenarios", "none", "--out", "x"], "no scenario is called 'none'"),
+        (["run", "--methods", "CDD", "--replicates", "1", "--out", "x"], "did you mean 'CD'?"),
+        (["run", "--scenario-file", "none.toml", "--out", "x"], "cannot read none.toml"),
+        (["status", "x"], "x holds no study"),
+        (["summary", "x"], "x holds no study"),
+        (["export", "x", "y.csv"], "x holds no study"),
+    ],
+)
+def test_bad_usage_is_one_line_and_exit_code_two(
+    arguments: list[str],
+    message: str,
+    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert run("study", *arguments) == 2
+    errors = capsys.readouterr().err
+    assert message in errors
+    assert errors.count("\n") == 1
+    assert "Traceback" not in errors
+
+
+def test_export_refuses_other_formats(
+    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run("study", "export", folder, tmp_path / "table.xlsx") == 2
+    assert "name a .csv or .parquet" in capsys.readouterr().err
