@@ -34,7 +34,7 @@ class Draw:
         return [
             Site(
                 site_name(j, len(self.training)), *training,
-                validation={"penalty": penalty, "candidate": candidate},
+                validation={"penalty": penalty, "candidate": candidate}, copy=False,
             )
             for j, (training, penalty, candidate) in enumerate(
                 zip(
