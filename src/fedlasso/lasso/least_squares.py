@@ -12,8 +12,8 @@ from threadpoolctl import ThreadpoolController
 from fedlasso.lasso.arrays import Array
 from fedlasso.lasso.compiled import compiled, dot, subtract_product
 
-# X'X takes m p^2 operations once. At p = 4000 that is hundreds of sweeps over X, more than most fits
-# make; up to this it pays within one fit, and takes 32 MiB.
+# X'X takes m p^2 operations once. At p = 4000 that is hundreds of sweeps over X, more than many
+# fits make; up to this it pays within one fit, and takes 32 MiB.
 GRAM_COLUMNS = 2048
 # With p beyond this many times m, a pass over X costs less than a pass over X'X and its set-up.
 GRAM_ASPECT = 16
