@@ -10,7 +10,7 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
-from fedlasso.cli.formats import print_frame, progress_bar
+from fedlasso.cli.formats import print_frame, progress_bar, show
 from fedlasso.errors import FedLassoError
 from fedlasso.study import SCENARIOS, STUDIES, Scenario, Store, read_scenarios, run_study
 from fedlasso.study.diagnostics import diagnose
@@ -173,7 +173,7 @@ def summary_command(options: argparse.Namespace) -> int:
     print(f"Mean (standard error){': ' if title else ''}{title}")
     metrics = ["f1", "active", "test_mse", "gap", "relative_gap", "rounds", "upload_bytes"]
     means = summarise(rows, [name for name in metrics if name in rows])
-    means["text"] = [f"{m:.4g} ({s:.2g})" for m, s in zip(means["mean"], means["se"], strict=True)]
+    means["text"] = [show(m, s) for m, s in zip(means["mean"], means["se"], strict=True)]
     keys = [k for k in ("scenario", "method", "epochs", "tuning") if k in rows]
     print_frame(means.set_index([*keys, "metric"])["text"].unstack(sort=False).reset_index())
     for along in ("epochs", "method"):
