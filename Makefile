@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: setup test lint study bench clean
+.PHONY: setup test lint chromium study bench clean
 
 setup: .venv/ready
 
@@ -19,7 +19,15 @@ lint: setup
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-test: lint
+# The page is tested in a real browser. Any Chromium on the PATH will do.
+chromium:
+	@command -v chromium chromium-browser google-chrome >/dev/null 2>&1 \
+	  || { echo "chromium is missing: trying apt-get install chromium" >&2; \
+	       apt-get update -qq && apt-get install -y -qq --no-install-recommends chromium; } >/dev/null \
+	  || { echo "make: the page tests need a Chromium on the PATH and it could not be installed here;" \
+	            "install chromium or google-chrome, then run make test again" >&2; exit 1; }
+
+test: lint chromium
 	$(BIN)/pytest -n 2
 
 bench: setup

@@ -97,13 +97,17 @@ def scenario_table(results: Results) -> Table:
         {k: "/".join(map(str, v)) if isinstance(v, list) else v for k, v in scenario.items()}
         for scenario in results.manifest["scenarios"].values()
     )
-    text = data.astype(str).rename(columns=lambda c: {"p": "p", "snr": "SNR"}.get(c, c.capitalize()))
-    text.insert(0, "Scenario", [title("scenario", s) for s in data["name"]])
-    text = text.drop(columns=["Name"])
+    names = {"p": "p", "snr": "SNR"}
+    text = data.astype(str).rename(columns=lambda c: names.get(c, c.capitalize()))
+    text["Name"] = [title("scenario", s) for s in data["name"]]
+    text = text.rename(columns={"Name": "Scenario"})
     if "Sizes" in text:
         text["Sizes"] = [_short(s) for s in text["Sizes"]]
+    same = [c for c in text if len(text) > 1 and text[c].nunique() == 1]
     note = "Per-site values are separated by slashes; one value serves every site."
-    return Table("scenarios", "Scenarios", note, data, text)
+    if same:
+        note += " In every scenario: " + ", ".join(f"{c} {text[c].iloc[0]}" for c in same) + "."
+    return Table("scenarios", "Scenarios", note, data, text.drop(columns=same))
 
 
 def _short(sizes: str) -> str:
@@ -145,7 +149,9 @@ def candidate_table(results: Results) -> Table | None:
         return None
     at = {a: v for a, v in results.primary.items() if a in ("budget", "panel")}
     primary = chosen.loc[(chosen[list(at)] == pd.Series(at)).all(axis=1)]
-    text = pd.DataFrame({AXES[a]: primary[a].astype(str) for a in ("method", "epochs") if a in primary})
+    text = pd.DataFrame(
+        {AXES[a]: primary[a].astype(str) for a in ("method", "epochs") if a in primary}
+    )
     text["Candidate"] = [f"{v:g}" for v in primary["candidate"]]
     text["Minimum rule"] = [f"{v:.0%}" for v in primary["min"]]
     text["One-SE rule"] = [f"{v:.0%}" for v in primary["1se"]]

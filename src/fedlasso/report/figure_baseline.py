@@ -38,7 +38,6 @@ def baseline_figure(results: Results) -> Figure | None:
                 if row == len(panels) - 1:
                     axes.set_xlabel("local epochs E")
             grid[row][0].set_ylabel(PANELS.get(panel, panel), fontweight="bold")
-        canvas.get_layout_engine().set(wspace=0.06)  # type: ignore[union-attr]
         canvas.canvas.draw()
         for axes in grid.flat:
             _labels(axes)
@@ -71,6 +70,6 @@ def _labels(axes: Axes) -> None:
     ends = []
     for container in axes.containers:
         line = container[0]
-        ends.append((float(line.get_ydata()[-1]), container.get_label(), line.get_color()))
+        ends.append((float(line.get_ydata()[-1]), str(container.get_label()), line.get_color()))
         x = float(line.get_xdata()[-1])
     label_ends(axes, x, ends, gap=0.105)

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import matplotlib
 import numpy as np
@@ -16,7 +17,7 @@ from matplotlib.figure import Figure as Canvas
 WIDTH = 6.5  # inches between the margins of a page
 FORMATS = ("pdf", "svg", "png")
 INK, FAINT = "#222222", "#cccccc"
-_LOOK = {
+_LOOK: Any = {
     "font.family": "sans-serif",
     "font.size": 8,
     "axes.titlesize": 8.5,

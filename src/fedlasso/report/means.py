@@ -58,7 +58,7 @@ def shown(table: pd.DataFrame, metrics: Sequence[str], sign: bool = False) -> pd
 
 def _wide(long: pd.DataFrame, axes: Sequence[str], metrics: Sequence[str]) -> pd.DataFrame:
     # Every metric lists the same cells in the same order, so columns can be put side by side.
-    parts = {name: rows for name, rows in long.groupby("metric", sort=False)}
+    parts = dict(list(long.groupby("metric", sort=False)))
     table = parts[metrics[0]][[*axes, "n"]].reset_index(drop=True)
     for name in metrics:
         table[name] = parts[name]["mean"].to_numpy()

@@ -11,6 +11,7 @@ from typing import Any
 
 import jinja2
 import vl_convert
+from markupsafe import Markup
 
 from fedlasso.report.figures import Figure
 from fedlasso.report.page_data import page_data
@@ -18,6 +19,7 @@ from fedlasso.report.records import Results
 from fedlasso.report.tables import Table
 
 _TEMPLATES = files("fedlasso.report") / "templates"
+_VEGA = "window.vegaEmbed = vegaEmbed; window.vega = vega;"
 _SCRIPTS = ("data.js", "charts.js", "grid.js", "page.js")
 
 
@@ -53,9 +55,9 @@ def write_page(
         figures=pictures,
         manifest=results.manifest,
         manifest_text=json.dumps(results.manifest, indent=2),
-        css=jinja2.utils.markupsafe.Markup(read_template("page.css")),
+        css=Markup(read_template("page.css")),
         data=to_script(page_data(results)),
-        vega=vl_convert.javascript_bundle().replace("</script", "<\\/script"),
+        vega=vl_convert.javascript_bundle(_VEGA).replace("</script", "<\\/script"),
         script="\n".join(read_template(name) for name in _SCRIPTS),
     )
     file.write_text(text, encoding="utf-8")

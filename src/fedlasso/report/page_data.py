@@ -14,8 +14,9 @@ from typing import Any
 
 import numpy as np
 
+from fedlasso.report.means import ORDER
 from fedlasso.report.records import Results
-from fedlasso.report.style import METRICS, METHODS, colours, label, title
+from fedlasso.report.style import METHODS, METRICS, VEGA_SHAPES, colours, label, markers, title
 
 LEDGER = {
     "upload_bytes": "Uploads, bytes",
@@ -80,8 +81,10 @@ def page_data(results: Results) -> dict[str, Any]:
         values = cell[columns].to_numpy(dtype="<f8")
         pointers = [vectors.add(values[:, j]) for j in range(len(columns))]
         cells.append([codes[a][v] for a, v in where.items()] + pointers)
+    places = [results.axes.index(axis) for axis in ORDER if axis in results.axes]
+    cells.sort(key=lambda cell: [cell[i] for i in places])
     methods = results.values("method")
-    tints = colours(methods)
+    tints, shapes = colours(methods), markers(methods)
     return {
         "study": results.study,
         "axes": [
@@ -97,7 +100,10 @@ def page_data(results: Results) -> dict[str, Any]:
         "metrics": _columns(metrics, METRICS),
         "ledger": [{"name": c, "label": LEDGER[c]} for c in ledger],
         "detail": [{"name": c, "label": DETAIL[c]} for c in detail],
-        "methods": {m: {"colour": tints[m], "about": METHODS.get(m, "")} for m in methods},
+        "methods": {
+            m: {"colour": tints[m], "shape": VEGA_SHAPES[shapes[m]], "about": METHODS.get(m, "")}
+            for m in methods
+        },
         "replicates": list(replicates.values()),
         "cells": cells,
         "spans": vectors.spans,

@@ -18,6 +18,12 @@ METHODS = {
     "P": "CD, soft-thresholded after every average",
     "DA": "federated dual averaging",
 }
+# What Vega calls each of Matplotlib's markers.
+VEGA_SHAPES = {
+    "o": "circle", "s": "square", "^": "triangle-up", "D": "diamond", "v": "triangle-down",
+    "P": "cross", "X": "cross", "<": "triangle-left", ">": "triangle-right", "p": "square",
+    "h": "circle",
+}  # fmt: skip
 _MORE_COLOURS = ("#997700", "#3399bb", "#dd7700", "#777777", "#6655cc", "#00857a", "#a05030")
 _MORE_MARKERS = ("v", "P", "X", "<", ">", "p", "h")
 

@@ -25,6 +25,7 @@ from fedlasso.report.paper_tables import (
     main_table,
 )
 from fedlasso.report.records import Results, read_results
+from fedlasso.report.supplement import write_supplement
 from fedlasso.report.tables import Table
 
 
@@ -67,6 +68,7 @@ def write_report(folder: Path, out: Path) -> Results:
             table.write(out / "tables")
         for figure in figures:
             figure.write(out / "figures")
+        write_supplement(results, tables, figures, out / "supplement")
         write_page(results, tables[0], figures, out / "figures", out / "index.html")
     except OSError as error:
         raise FedLassoError(f"cannot write the report to {out}: {error.strerror}") from error

@@ -11,7 +11,7 @@ function config() {
   return {
     background: null, font: "system-ui, sans-serif",
     axis: { labelColor: dark, titleColor: dark, gridColor: line, domainColor: soft, tickColor: soft,
-      labelFontSize: 12, titleFontSize: 12, labelLimit: 220 },
+      labelFontSize: 12, titleFontSize: 12, labelLimit: 220, tickCount: 6 },
     legend: { labelColor: dark, titleColor: dark, labelFontSize: 12, orient: "top" },
     header: { labelColor: dark, labelFontSize: 12, labelFontWeight: "bold" },
     view: { stroke: null },
@@ -23,15 +23,23 @@ const METHOD_COLOUR = {
   field: "method", type: "nominal", title: "Method",
   scale: { domain: METHOD_NAMES, range: METHOD_NAMES.map((m) => DATA.methods[m].colour) },
 };
+const METHOD_SHAPE = {
+  field: "method", type: "nominal", title: "Method",
+  scale: { domain: METHOD_NAMES, range: METHOD_NAMES.map((m) => DATA.methods[m].shape) },
+};
+// Parts of a cost are no methods, so they are greys, dark to light, with an outline.
+const PART_GREYS = ["#4a525c", "#8d97a3", "#c3cad2", "#eef0f3"];
 const drawn = {};
 
 async function draw(id, spec, description, choose) {
   const element = document.getElementById(id);
   const whole = {
     $schema: "https://vega.github.io/schema/vega-lite/v6.json", description, config: config(),
-    width: "container", autosize: { type: "fit-x", contains: "padding" }, ...spec,
+    width: "container", ...spec,
   };
-  const result = await vegaEmbed(element, whole, { actions: false, renderer: "svg", tooltip: true });
+  // Only errors: Vega-Lite warns whenever a chart is as wide as its container and as tall as its rows.
+  const options = { actions: false, renderer: "svg", tooltip: true, logLevel: vega.Error };
+  const result = await vegaEmbed(element, whole, options);
   drawn[id]?.finalize();
   drawn[id] = result;
   if (choose) result.view.addEventListener("click", (_, item) => item?.datum?.key && choose(item.datum.key));
@@ -54,9 +62,10 @@ function meansSpec(rows, metric) {
     layer: [
       { mark: { type: "rule", strokeWidth: 2 }, encoding: { y: y("low", metric.label), y2: { field: "high" } } },
       { mark: { type: "point", filled: true, size: 110, opacity: 1, cursor: "pointer" },
-        encoding: { y: y("mean", metric.label), shape: { field: "method", type: "nominal", title: "Method", scale: { domain: METHOD_NAMES } } } },
-      { mark: { type: "text", dx: 9, align: "left", fontSize: 11, fontWeight: "bold" },
-        encoding: { y: y("mean", metric.label), text: { field: "method" } } },
+        encoding: { y: y("mean", metric.label), shape: METHOD_SHAPE } },
+      ...(innerWidth < 700 ? [] : [{
+        mark: { type: "text", dx: 9, align: "left", fontSize: 11, fontWeight: "bold" },
+        encoding: { y: y("mean", metric.label), text: { field: "method" } } }]),
     ],
   };
 }
@@ -105,13 +114,13 @@ function ledgerSpec(rows, title) {
   const several = parts.length > 1;
   return {
     ...emptyNote(rows), height: { step: 24 }, data: { values: rows },
-    mark: { type: "bar", stroke: ink().back, strokeWidth: 1 },
+    mark: { type: "bar", stroke: ink().soft, strokeWidth: 0.5 },
     encoding: {
       y: { field: "group", type: "nominal", sort: groups, title: null },
       x: { field: "value", type: "quantitative", title },
-      color: METHOD_COLOUR,
-      ...(several ? { opacity: { field: "part", type: "nominal", sort: parts, title: "Part",
-        scale: { domain: parts, range: parts.map((_, i) => 1 - (0.75 * i) / (parts.length - 1)) } } } : {}),
+      color: several
+        ? { field: "part", type: "nominal", title: null, scale: { domain: parts, range: PART_GREYS } }
+        : { ...METHOD_COLOUR, legend: null },
       order: { field: "place", type: "quantitative" },
       tooltip: ["group", "part", "value"].map((field) => ({ field })),
     },
