@@ -11,6 +11,16 @@ from fedlasso.report.style import AXES, label, title
 from fedlasso.report.tables import Table, mean_se
 
 COUNTS = ("upload_bytes", "download_bytes", "framing_bytes", "local_steps", "operations")
+_PRINTED = {
+    "upload_bytes": ("Upload KiB", ",.0f"),
+    "download_bytes": ("Download KiB", ",.0f"),
+    "local_steps": ("Steps", ",.0f"),
+    "seconds_penalty": ("Penalty s", ".3f"),
+    "seconds_rate": ("Rate s", ".3f"),
+    "seconds_training": ("Training s", ".3f"),
+    "seconds_validation": ("Validation s", ".3f"),
+    "penalty_share": ("Search share", ".0%"),
+}
 PHASES = ("penalty", "rate", "training", "validation")
 
 
@@ -18,30 +28,27 @@ def resource_table(results: Results) -> Table | None:
     """What every method uses: bytes, steps, seconds by phase, share of the penalty search."""
     rows = results.outcome.copy()
     seconds = [f"seconds_{phase}" for phase in PHASES if f"seconds_{phase}" in rows]
-    counts = [c for c in (*COUNTS, "penalty_operations") if c in rows]
-    if not counts or not seconds:
+    metrics = [c for c in (*COUNTS, "penalty_operations", *seconds) if c in rows]
+    if not metrics:
         return None
-    rows["seconds_total"] = rows[seconds].sum(axis=1)
-    rows["penalty_share"] = rows["seconds_penalty"] / rows["seconds_total"]
-    metrics = [*counts, *seconds, "seconds_total", "penalty_share"]
+    if "seconds_penalty" in rows:
+        rows["seconds_total"] = rows[seconds].sum(axis=1)
+        rows["penalty_share"] = rows["seconds_penalty"] / rows["seconds_total"]
+        metrics += ["seconds_total", "penalty_share"]
     data = means(results, rows, metrics)
     primary = data.loc[(data[list(results.primary)] == pd.Series(results.primary)).all(axis=1)]
-    text = pd.DataFrame(
-        {AXES[a]: [label(a, v) for v in primary[a]]
-         for a in ("scenario", "method", "epochs") if a in primary}
-    )  # fmt: skip
-    text["Upload KiB"] = [f"{v / 1024:,.0f}" for v in primary["upload_bytes"]]
-    text["Download KiB"] = [f"{v / 1024:,.0f}" for v in primary["download_bytes"]]
-    text["Steps"] = [f"{v:,.0f}" for v in primary["local_steps"]]
-    for column in seconds:
-        name = column.removeprefix("seconds_").capitalize()
-        text[f"{name} s"] = ["—" if pd.isna(v) else f"{v:.3f}" for v in primary[column]]
-    text["Search share"] = [f"{v:.0%}" for v in primary["penalty_share"]]
+    axes = [a for a in ("scenario", "method", "epochs") if a in primary]
+    text = pd.DataFrame({AXES[a]: [label(a, v) for v in primary[a]] for a in axes})
+    for column, (name, form) in _PRINTED.items():
+        if column in primary:
+            scale = 1024 if column.endswith("_bytes") else 1
+            text[name] = ["—" if pd.isna(v) else f"{v / scale:{form}}" for v in primary[column]]
     note = (
         "Means over replicates. Uploads count every path, scalar and validation exchange; steps "
         "are local sweeps or gradients at the busiest site; a dash is a phase the method does not "
         "have. Seconds are those of one machine (see provenance) and one worker's share of it. "
-        f"Search share: seconds of the penalty search over all seconds. Printed: {where(results)}."
+        "Search share: seconds of the penalty search over all seconds. "
+        f"Printed: {where(results)}; the CSV file holds every cell."
     )
     return Table("resources", "Resource accounting", note, data, text, "Scenario")
 

@@ -36,7 +36,7 @@ def contrast_figure(results: Results) -> Figure | None:
             axes.set_title(method, color=tints[method], fontweight="bold")
             axes.grid(axis="y", visible=True)
             axes.tick_params(axis="y", length=0)
-            axes.xaxis.set_major_locator(MaxNLocator(4))
+            axes.xaxis.set_major_locator(MaxNLocator(3))
         grid[0][0].set_yticks(range(len(scenarios)), [label("scenario", s) for s in scenarios])
         grid[0][0].set_ylim(len(scenarios) - 0.4, -0.6)
         canvas.supxlabel(f"change in F1, E = {epochs[-1]} minus E = {epochs[0]}", fontsize=8)

@@ -19,7 +19,7 @@ from fedlasso.report.records import Results
 from fedlasso.report.tables import Table
 
 _TEMPLATES = files("fedlasso.report") / "templates"
-_VEGA = "window.vegaEmbed = vegaEmbed; window.vega = vega;"
+_VEGA = "window.vegaEmbed = vegaEmbed;"
 _SCRIPTS = ("data.js", "charts.js", "grid.js", "page.js")
 
 

@@ -17,7 +17,7 @@ CUTOFFS = ("f1_1e6", "f1", "f1_1e2")
 
 def where(results: Results) -> str:
     """The primary cell in words."""
-    return ", ".join(title(axis, value) for axis, value in results.primary.items())
+    return ", ".join(title(axis, value) for axis, value in results.primary.items()) or "all cells"
 
 
 def main_table(results: Results) -> Table:

@@ -29,7 +29,7 @@ $H_2=\begin{pmatrix}1&r\\r&1\end{pmatrix}$ with $0<r<1$. For $a,d,\lambda>0$ put
 $\theta_1=(a,a)^\top$, $\theta_2=(a,a+d)^\top$ and let the scores be
 $z_j=H_j\theta_j+\lambda(1,1)^\top$. Sweeps update coordinate 1, then coordinate 2. Averaging with
 $E$ epochs a round, started at zero, converges to
-$$b_E=\begin{pmatrix}a+\frac{r^{2E-1}d}{2(2-r^{2E})}\\a+\frac{(1-r^{2E})d}{2-r^{2E}}\end{pmatrix},$$
+$$b_E=\left(a+\frac{r^{2E-1}d}{2(2-r^{2E})},\;a+\frac{(1-r^{2E})d}{2-r^{2E}}\right)^\top,$$
 the error of its second coordinate shrinking by the factor $r^{2E}/2$ in each round. The pooled
 solution is $b_\star=\left(a+\frac{rd}{4-r^2},\;a+\frac{(2-r^2)d}{4-r^2}\right)^\top$, and with
 $t_E=r^{2E}/(2-r^{2E})$
@@ -136,7 +136,9 @@ def _displays(text: str) -> str:
 
 def proof_html() -> str:
     """The proof as HTML with MathML, which browsers draw without any script."""
-    return "".join(f"<h3>{html.escape(s.title)}</h3>{_to_html(s.text)}" for s in (CLAIM, *STEPS))
+    return "".join(
+        f"<h3>{html.escape(s.title, quote=False)}</h3>{_to_html(s.text)}" for s in (CLAIM, *STEPS)
+    )
 
 
 def _to_html(text: str) -> str:
@@ -148,5 +150,5 @@ def _to_html(text: str) -> str:
         elif piece.startswith("$"):
             out.append(convert(piece[1:-1]))
         else:
-            out.append(html.escape(piece))
+            out.append(html.escape(piece, quote=False))
     return "".join([*out, "</p>"])

@@ -35,11 +35,9 @@ async function draw(id, spec, description, choose) {
   const element = document.getElementById(id);
   const whole = {
     $schema: "https://vega.github.io/schema/vega-lite/v6.json", description, config: config(),
-    width: "container", ...spec,
+    width: "container", autosize: { type: "fit-x", contains: "padding" }, ...spec,
   };
-  // Only errors: Vega-Lite warns whenever a chart is as wide as its container and as tall as its rows.
-  const options = { actions: false, renderer: "svg", tooltip: true, logLevel: vega.Error };
-  const result = await vegaEmbed(element, whole, options);
+  const result = await vegaEmbed(element, whole, { actions: false, renderer: "svg", tooltip: true });
   drawn[id]?.finalize();
   drawn[id] = result;
   if (choose) result.view.addEventListener("click", (_, item) => item?.datum?.key && choose(item.datum.key));
@@ -84,7 +82,7 @@ function contrastSpec(rows, pair, metric) {
   const tooltip = ["scenario", "what", "mean", "se", "low", "high", "n"].map((field) => ({ field }));
   return {
     ...emptyNote(rows), data: { values: rows },
-    height: { step: several ? Math.max(8, 60 / labels.length) : 26, for: several ? "offset" : "position" },
+    height: several ? scenarios.length * Math.max(60, 9 * labels.length) : 26 * Math.max(1, labels.length),
     encoding: { ...y, tooltip, color: colour },
     layer: [
       { mark: { type: "rule", color: ink().ink }, encoding: { x: { datum: 0, ...x }, y: null, yOffset: null, color: null, tooltip: null } },
@@ -98,7 +96,7 @@ function spreadSpec(rows, metric) {
   const groups = [...new Set(rows.map((r) => r.group))];
   const x = { type: "quantitative", title: metric.label, scale: { zero: false } };
   return {
-    ...emptyNote(rows), height: { step: 26 }, data: { values: rows },
+    ...emptyNote(rows), height: 26 * Math.max(1, groups.length), data: { values: rows },
     encoding: { y: { field: "group", type: "nominal", sort: groups, title: null, axis: { grid: true } }, color: METHOD_COLOUR },
     layer: [
       { mark: { type: "circle", size: 30, opacity: 0.55, cursor: "pointer" },
@@ -113,7 +111,7 @@ function ledgerSpec(rows, title) {
   const parts = [...new Set(rows.map((r) => r.part))];
   const several = parts.length > 1;
   return {
-    ...emptyNote(rows), height: { step: 24 }, data: { values: rows },
+    ...emptyNote(rows), height: 24 * Math.max(1, groups.length), data: { values: rows },
     mark: { type: "bar", stroke: ink().soft, strokeWidth: 0.5 },
     encoding: {
       y: { field: "group", type: "nominal", sort: groups, title: null },

@@ -26,7 +26,10 @@ function gridRow(cell, columns) {
 function showGrid() {
   // "E = 5" is one word, so that the 5 is not found elsewhere.
   const asked = document.getElementById("filter").value.toLowerCase().replaceAll(/\s*=\s*/g, "=").split(/\s+/).filter(Boolean);
-  const holds = (text, word) => ` ${text.replaceAll(" = ", "=")} `.includes(/\d$/.test(word) ? `${word} ` : word);
+  // Words are found by how they begin; numbers and methods only whole ("P" is not "Panel").
+  const whole = (word) => /\d$/.test(word) || METHOD_NAMES.some((m) => m.toLowerCase() === word);
+  const holds = (text, word) =>
+    ` ${text.replaceAll(" = ", "=").replaceAll(",", "")} `.includes(` ${word}${whole(word) ? " " : ""}`);
   const rows = grid.rows.filter((row) => asked.every((word) => holds(row.text, word)));
   if (grid.by) {
     const sign = grid.up ? 1 : -1;

@@ -183,7 +183,16 @@ function showRowsOf(key) {
   document.getElementById("row-method").focus({ preventScroll: true });
 }
 
-async function show() {
+// One drawing at a time: a choice made while the last one is drawn waits for it.
+let drawing = Promise.resolve();
+
+function show() {
+  document.body.setAttribute("aria-busy", "true");
+  drawing = drawing.then(showNow);
+  return drawing;
+}
+
+async function showNow() {
   const metric = DATA.metrics[state.metric];
   const cells = findCells(chosen());
   for (const select of document.querySelectorAll("select")) select.value = state[select.name];
@@ -191,6 +200,7 @@ async function show() {
   showRows();
   await Promise.all([showMeans(cells, metric), showContrast(metric), showSpread(cells, metric), showLedger(cells)]);
   document.getElementById("status").textContent = `Showing ${metric.label}; ${describe()}; ${cells.length} cells.`;
+  document.body.removeAttribute("aria-busy");
 }
 
 function dress(theme) {
