@@ -23,7 +23,7 @@ def test_everything_is_written(results: Results, report: Path) -> None:
                  "candidates"):  # fmt: skip
         for kind in ("csv", "md", "tex"):
             assert (report / "tables" / f"{name}.{kind}").stat().st_size > 0
-    for name in ("theory", "baseline", "contrasts"):
+    for name in ("theory", "baseline", "contrasts", "uploads"):
         assert (report / "figures" / f"{name}.pdf").read_bytes().startswith(b"%PDF")
         assert (report / "figures" / f"{name}.png").stat().st_size > 0
         assert "<text" in (report / "figures" / f"{name}.svg").read_text()

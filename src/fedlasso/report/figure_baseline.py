@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pandas as pd
 from matplotlib import pyplot as plt
 from matplotlib.axes import Axes
@@ -69,7 +71,7 @@ def _lines(axes: Axes, table: pd.DataFrame, metric: str, epochs: list[int]) -> N
 def _labels(axes: Axes) -> None:
     ends = []
     for container in axes.containers:
-        line = container[0]
-        ends.append((float(line.get_ydata()[-1]), str(container.get_label()), line.get_color()))
-        x = float(line.get_xdata()[-1])
-    label_ends(axes, x, ends, gap=0.105)
+        line: Any = container[0]
+        x, y = float(line.get_xdata()[-1]), float(line.get_ydata()[-1])
+        ends.append((y, str(container.get_label()), line.get_color(), x))
+    label_ends(axes, ends, gap=0.105)

@@ -68,16 +68,17 @@ def look() -> AbstractContextManager[None]:
     return matplotlib.rc_context(_LOOK)
 
 
-def label_ends(axes: Axes, x: float, ends: Sequence[tuple[float, str, str]], gap: float) -> None:
+def label_ends(axes: Axes, ends: Sequence[tuple[float, str, str, float]], gap: float) -> None:
     """Name lines at their right ends, moved apart where they would overlap.
 
-    ``ends`` are (y, text, colour); ``gap`` is the least distance as a share of the axis' height.
+    ``ends`` are (y, text, colour, x); ``gap`` is the least distance as a share of the height.
     """
-    low, high = axes.get_ylim()
     order = sorted(ends)
-    heights = [(y - low) / (high - low) for y, _, _ in order]
-    places = spread(heights, gap)
-    for (y, text, colour), place in zip(order, places, strict=True):
+    heights = [
+        axes.transAxes.inverted().transform(axes.transData.transform((x, y)))[1]
+        for y, _, _, x in order
+    ]
+    for (y, text, colour, x), place in zip(order, spread(heights, gap), strict=True):
         axes.annotate(
             text, xy=(x, y), xycoords="data",
             xytext=(1.03, place), textcoords="axes fraction",

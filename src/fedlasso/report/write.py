@@ -15,6 +15,7 @@ from fedlasso.report.cost_tables import (
 from fedlasso.report.figure_baseline import baseline_figure
 from fedlasso.report.figure_contrasts import contrast_figure
 from fedlasso.report.figure_theory import theory_figure
+from fedlasso.report.figure_uploads import upload_figure
 from fedlasso.report.figures import Figure
 from fedlasso.report.page import write_page
 from fedlasso.report.paper_tables import (
@@ -48,7 +49,12 @@ def make_tables(results: Results) -> list[Table]:
 
 def make_figures(results: Results) -> list[Figure]:
     """Every figure these records can fill."""
-    figures = [theory_figure(), baseline_figure(results), contrast_figure(results)]
+    figures = [
+        theory_figure(),
+        baseline_figure(results),
+        contrast_figure(results),
+        upload_figure(results),
+    ]
     return [figure for figure in figures if figure is not None]
 
 

@@ -12,7 +12,7 @@ function config() {
     background: null, font: "system-ui, sans-serif",
     axis: { labelColor: dark, titleColor: dark, gridColor: line, domainColor: soft, tickColor: soft,
       labelFontSize: 12, titleFontSize: 12, labelLimit: 220, tickCount: 6 },
-    legend: { labelColor: dark, titleColor: dark, labelFontSize: 12, orient: "top" },
+    legend: { labelColor: dark, titleColor: dark, labelFontSize: 12, orient: "top", columns: innerWidth < 700 ? 2 : 0 },
     header: { labelColor: dark, labelFontSize: 12, labelFontWeight: "bold" },
     view: { stroke: null },
   };
@@ -63,7 +63,7 @@ function meansSpec(rows, metric) {
         encoding: { y: y("mean", metric.label), shape: METHOD_SHAPE } },
       ...(innerWidth < 700 ? [] : [{
         mark: { type: "text", dx: 9, align: "left", fontSize: 11, fontWeight: "bold" },
-        encoding: { y: y("mean", metric.label), text: { field: "method" } } }]),
+        encoding: { y: y("mean", metric.label), text: { field: "method" }, color: { value: ink().ink } } }]),
     ],
   };
 }
@@ -108,7 +108,7 @@ function spreadSpec(rows, metric) {
 
 function ledgerSpec(rows, title) {
   const groups = [...new Set(rows.map((r) => r.group))];
-  const parts = [...new Set(rows.map((r) => r.part))];
+  const parts = [...new Set([...rows].sort((a, b) => a.place - b.place).map((r) => r.part))];
   const several = parts.length > 1;
   return {
     ...emptyNote(rows), height: 24 * Math.max(1, groups.length), data: { values: rows },
