@@ -21,7 +21,8 @@ lint: setup
 
 # The page is tested in a real browser. Any Chromium on the PATH will do.
 chromium:
-	@command -v chromium chromium-browser google-chrome >/dev/null 2>&1 \
+	@command -v chromium >/dev/null || command -v chromium-browser >/dev/null \
+	  || command -v google-chrome >/dev/null \
 	  || { echo "chromium is missing: trying apt-get install chromium" >&2; \
 	       apt-get update -qq && apt-get install -y -qq --no-install-recommends chromium; } >/dev/null \
 	  || { echo "make: the page tests need a Chromium on the PATH and it could not be installed here;" \
