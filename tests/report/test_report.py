@@ -6,13 +6,14 @@ import subprocess
 from itertools import pairwise
 from pathlib import Path
 
+import pandas as pd
 import pytest
 from study.small import OTHER, SMALL, STUDY, Broken
 
 from fedlasso.cli import main
 from fedlasso.report import Results, read_results, write_report
 from fedlasso.report.figures import spread
-from fedlasso.study import Store, run_study
+from fedlasso.study import STUDIES, Store, run_study
 from fedlasso.study.outcomes import Record
 from fedlasso.study.store import to_parquet
 
@@ -146,3 +147,16 @@ def test_the_supplement_compiles(results: Results, report: Path, tmp_path: Path)
     )  # fmt: skip
     assert run.returncode == 0, run.stdout[-3000:]
     assert (tmp_path / "report" / "supplement" / "supplement.pdf").stat().st_size > 10_000
+
+
+@pytest.mark.parametrize("name", ["earlier", "literature", "tuned", "joint-tuning"])
+def test_studies_whose_methods_do_not_share_every_axis_are_reported(
+    name: str, tmp_path: Path
+) -> None:
+    """Real records: some methods have no epochs, some no rule, some far more company."""
+    folder = tmp_path / name
+    run_study(STUDIES[name](), [SMALL], 2, Store(folder), workers=1)
+    results = write_report(folder, tmp_path / "report")
+    grid = pd.read_csv(tmp_path / "report" / "tables" / "grid.csv")
+    assert len(grid) == len(results.outcome) / 2
+    assert (tmp_path / "report" / "index.html").stat().st_size > 0

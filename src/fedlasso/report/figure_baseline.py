@@ -19,7 +19,7 @@ SHOWN = ("f1", "test_mse", "relative_gap")
 def baseline_figure(results: Results) -> Figure | None:
     """Means with 1.96 standard errors; nothing if the study has no epochs to compare."""
     metrics = [m for m in SHOWN if m in results.metrics]
-    if not metrics or "epochs" not in results.axes:
+    if not metrics or len(results.values("epochs")) < 2:
         return None
     scenarios = results.values("scenario")
     scenario = "baseline" if "baseline" in scenarios else scenarios[0]

@@ -13,13 +13,15 @@ from fedlasso.study import contrast
 
 def contrast_figure(results: Results) -> Figure | None:
     """Paired F1 change in every scenario; one column a method."""
-    epochs, methods = results.values("epochs"), results.values("method")
+    epochs = [e for e in results.values("epochs") if e]
     if len(epochs) < 2 or "f1" not in results.metrics:
         return None
     rows = results.at(**results.primary)[[*results.axes, "replicate", "f1"]]
     table = contrast(rows, "epochs", epochs[0], epochs[-1], ["f1"])
     scenarios = [s for s in results.values("scenario") if s in set(table["scenario"])]
-    tints, shapes = colours(methods), markers(methods)
+    everyone = results.values("method")
+    methods = [m for m in everyone if m in set(table["method"])]
+    tints, shapes = colours(everyone), markers(everyone)
     with look():
         canvas, grid = plt.subplots(
             1, len(methods), figsize=(WIDTH, 0.9 + 0.2 * len(scenarios)),

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import pandas as pd
 from matplotlib import pyplot as plt
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure as Canvas
 from matplotlib.ticker import LogLocator, NullFormatter
 
-from fedlasso.report.figures import WIDTH, Figure, label_ends, look
+from fedlasso.report.figures import FAINT, WIDTH, Figure, label_ends, look
 from fedlasso.report.means import means
 from fedlasso.report.records import Results
-from fedlasso.report.style import colours, label, markers, title
+from fedlasso.report.style import COLOURS, colours, label, markers, title
 
-FLOOR = 1e-16  # a gap below rounding is drawn at rounding
+FLOOR = 1e-14  # a gap near rounding is drawn here
+TOGETHER = 8  # more lines than this cannot be told apart in one panel
 
 
 def upload_figure(results: Results) -> Figure | None:
@@ -22,24 +25,17 @@ def upload_figure(results: Results) -> Figure | None:
     scenario = "baseline" if "baseline" in scenarios else scenarios[0]
     fixed = {a: v for a, v in results.primary.items() if a != "budget"}
     rows = results.at(scenario=scenario, **fixed)
+    if "rounds" in rows:
+        rows = rows[rows["rounds"] > 0]  # what a budget could not pay for was not fitted
     table = means(results, rows, ["relative_gap", "upload_bytes"])
-    methods = list(dict.fromkeys(table["method"]))
-    tints, shapes = colours(methods), markers(methods)
+    if len(results.values("epochs")) == 1:
+        table = table.drop(columns="epochs")  # nothing to choose, nothing to name
+    lines = {
+        method: _best(own).sort_values("upload_bytes")
+        for method, own in table.groupby("method", sort=False)
+    }
     with look():
-        canvas, axes = plt.subplots(figsize=(WIDTH * 0.8, 2.2 + 0.12 * len(methods)))
-        ends = []
-        for method in methods:
-            own = _best(table[table["method"] == method]).sort_values("upload_bytes")
-            x, y = own["upload_bytes"] / 1024, own["relative_gap"].clip(lower=FLOOR)
-            axes.plot(x, y, color=tints[method], marker=shapes[method])
-            ends.append((float(y.iloc[-1]), _name(method, own), tints[method], float(x.iloc[-1])))
-        axes.set(xscale="log", yscale="log", xlabel="mean uploads, KiB", ylabel="mean relative gap")
-        axes.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
-        axes.xaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
-        axes.xaxis.set_minor_formatter(NullFormatter())
-        axes.margins(x=0.08, y=0.12)
-        canvas.canvas.draw()
-        label_ends(axes, ends, gap=0.075)
+        canvas = _together(lines) if len(lines) <= TOGETHER else _apart(lines)
     at = ", ".join(title(a, v) for a, v in fixed.items())
     caption = (
         f"Distance to the pooled optimum against what is uploaded, {label('scenario', scenario)} "
@@ -50,6 +46,54 @@ def upload_figure(results: Results) -> Figure | None:
     return Figure("uploads", "Objective gap against uploads", caption, canvas)
 
 
+def _together(lines: dict[str, pd.DataFrame]) -> Canvas:
+    """All methods in one panel, each named at its end."""
+    canvas, axes = plt.subplots(figsize=(WIDTH * 0.8, 2.2 + 0.12 * len(lines)))
+    tints, shapes = colours(list(lines)), markers(list(lines))
+    ends = []
+    for method, own in lines.items():
+        x, y = _points(own)
+        axes.plot(x, y, color=tints[method], marker=shapes[method])
+        ends.append((float(y.iloc[-1]), _name(method, own), tints[method], float(x.iloc[-1])))
+    _scales(axes, (1, 2, 5))
+    axes.set(xlabel="mean uploads, KiB", ylabel="mean relative gap")
+    axes.margins(x=0.08, y=0.12)
+    canvas.canvas.draw()
+    label_ends(axes, ends, gap=0.075)
+    return canvas
+
+
+def _apart(lines: dict[str, pd.DataFrame]) -> Canvas:
+    """A panel a method, with all the others in grey behind it: nothing to tell apart by colour."""
+    across = 4
+    down = -(-len(lines) // across)
+    canvas, grid = plt.subplots(
+        down, across, figsize=(WIDTH, 1.25 * down + 0.4), sharex=True, sharey=True, squeeze=False
+    )
+    for axes, (method, own) in zip(grid.flat, lines.items(), strict=False):
+        for other in lines.values():
+            axes.plot(*_points(other), color=FAINT, lw=0.8, zorder=1)
+        axes.plot(*_points(own), color=COLOURS["CD"], marker="o", markersize=3, zorder=2)
+        axes.set_title(_name(method, own), fontsize=7.5, fontweight="bold")
+    for axes in grid.flat[len(lines) :]:
+        axes.set_axis_off()
+    _scales(grid[0][0], (1,))
+    canvas.supxlabel("mean uploads, KiB", fontsize=8)
+    canvas.supylabel("mean relative gap", fontsize=8)
+    return canvas
+
+
+def _points(own: pd.DataFrame) -> tuple[pd.Series, pd.Series]:
+    return own["upload_bytes"] / 1024, own["relative_gap"].clip(lower=FLOOR)
+
+
+def _scales(axes: Axes, steps: tuple[int, ...]) -> None:
+    axes.set(xscale="log", yscale="log")
+    axes.xaxis.set_major_locator(LogLocator(subs=steps))
+    axes.xaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
+    axes.xaxis.set_minor_formatter(NullFormatter())
+
+
 def _best(own: pd.DataFrame) -> pd.DataFrame:
     if "epochs" not in own:
         return own
@@ -58,4 +102,5 @@ def _best(own: pd.DataFrame) -> pd.DataFrame:
 
 
 def _name(method: str, own: pd.DataFrame) -> str:
-    return f"{method} (E = {own['epochs'].iloc[0]})" if "epochs" in own else method
+    epochs = own["epochs"].iloc[0] if "epochs" in own else 0
+    return f"{method} (E = {epochs})" if epochs else method

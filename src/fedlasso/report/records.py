@@ -15,6 +15,7 @@ from fedlasso.study.summary import CELL, METRICS
 
 KINDS = ("outcome", "candidate", "reference", "penalty")
 PREFERRED = {"panel": "joint", "rule": "min"}
+NONE = "–"
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,6 +98,7 @@ def read_results(folder: Path) -> Results:
     if "scenarios" not in manifest or "replicates" not in manifest:
         raise FedLassoError(f"{store.manifest_file} is not the manifest of a study")
     tables = store.tables(KINDS)
+    tables["outcome"] = _whole_axes(tables["outcome"])
     if tables["outcome"].empty:
         raise FedLassoError(
             f"{folder} has no finished replicate yet; see `fedlasso study status {folder}`"
@@ -112,3 +114,20 @@ def read_results(folder: Path) -> Results:
         for name in manifest["scenarios"]
     )
     return Results(folder, manifest, progress=progress, failures=failures, **tables)
+
+
+def _whole_axes(rows: pd.DataFrame) -> pd.DataFrame:
+    """Rows where every axis has a value: one that only some methods have is 0 or a dash for others.
+
+    An axis that is not needed to tell the rows apart is no axis.
+    """
+    rows = rows.copy()
+    for axis in [name for name in CELL if name in rows and rows[name].isna().any()]:
+        others = [name for name in (*CELL, "replicate") if name in rows and name != axis]
+        if not rows.duplicated(others).any():
+            rows = rows.drop(columns=axis)
+        elif pd.api.types.is_numeric_dtype(rows[axis]):
+            rows[axis] = rows[axis].fillna(0).astype(int)
+        else:
+            rows[axis] = rows[axis].fillna(NONE)
+    return rows

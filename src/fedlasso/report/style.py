@@ -33,6 +33,7 @@ AXES = {
     "scenario": "Scenario",
     "method": "Method",
     "epochs": "E",
+    "tuning": "Tuning",
     "budget": "B",
     "panel": "Panel",
     "rule": "Rule",
@@ -131,7 +132,9 @@ def markers(methods: Sequence[str]) -> dict[str, str]:
 
 
 def label(axis: str, value: Any) -> str:
-    """How a value is printed in a column of its axis."""
+    """How a value is printed in a column of its axis; a method without epochs has none."""
+    if axis == "epochs" and value == 0:
+        return "none"
     names: dict[Any, str] = {"scenario": SCENARIOS, "panel": PANELS, "rule": RULES}.get(axis, {})
     return names.get(value, str(value))
 

@@ -48,20 +48,24 @@ function emptyNote(rows) {
 }
 
 function meansSpec(rows, metric) {
-  const x = rows.some((r) => r.epochs !== "")
+  const byEpochs = new Set(rows.map((r) => r.epochs)).size > 1;
+  const many = new Set(rows.map((r) => r.method)).size > 8;
+  const x = byEpochs
     ? { field: "epochs", type: "ordinal", title: "Local epochs E", sort: axis("epochs").short, axis: { labelAngle: 0 } }
-    : { field: "method", type: "nominal", title: null, sort: METHOD_NAMES, axis: { labelAngle: 0 } };
+    : { field: "method", type: "nominal", title: null, sort: METHOD_NAMES, axis: { labelAngle: many ? -40 : 0 } };
+  // Methods that are named along the axis need no legend.
+  const named = (channel) => byEpochs ? channel : { ...channel, legend: null };
   const y = (field, title) => ({ field, type: "quantitative", title, scale: { zero: false } });
   const tooltip = ["method", "epochs", "mean", "se", "low", "high", "n"].map((field) => ({ field }));
-  const offset = { xOffset: { field: "method", type: "nominal", sort: METHOD_NAMES } };
+  const offset = byEpochs ? { xOffset: { field: "method", type: "nominal", sort: METHOD_NAMES } } : {};
   return {
     ...emptyNote(rows), height: 280, data: { values: rows },
-    encoding: { x, ...offset, color: METHOD_COLOUR, tooltip },
+    encoding: { x, ...offset, color: named(METHOD_COLOUR), tooltip },
     layer: [
       { mark: { type: "rule", strokeWidth: 2 }, encoding: { y: y("low", metric.label), y2: { field: "high" } } },
       { mark: { type: "point", filled: true, size: 110, opacity: 1, cursor: "pointer" },
-        encoding: { y: y("mean", metric.label), shape: METHOD_SHAPE } },
-      ...(innerWidth < 700 ? [] : [{
+        encoding: { y: y("mean", metric.label), shape: named(METHOD_SHAPE) } },
+      ...(innerWidth < 700 || many || !byEpochs ? [] : [{
         mark: { type: "text", dx: 9, align: "left", fontSize: 11, fontWeight: "bold" },
         encoding: { y: y("mean", metric.label), text: { field: "method" }, color: { value: ink().ink } } }]),
     ],

@@ -68,10 +68,13 @@ function pairs() {
         found.push({ name, first: i, second: j,
           label: `${axis(name).labels[j]} minus ${axis(name).labels[i]}` });
   }
-  // The paper's contrast, fewest to most epochs, comes first.
-  const most = (axis("epochs")?.values.length ?? 1) - 1;
-  return found.sort((a, b) => paper(b) - paper(a));
-  function paper(p) { return Number(p.name === "epochs" && p.first === 0 && p.second === most); }
+  // The paper's contrast, fewest to most epochs, comes first; a method without epochs has 0 of them.
+  const epochs = axis("epochs")?.values ?? [];
+  const fewest = epochs.findIndex((e) => e > 0);
+  return found
+    .filter((p) => p.name !== "epochs" || p.first >= fewest)
+    .sort((a, b) => paper(b) - paper(a));
+  function paper(p) { return Number(p.name === "epochs" && p.first === fewest && p.second === epochs.length - 1); }
 }
 
 // Paired differences of `column`, one summary a remaining cell.
