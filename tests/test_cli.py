@@ -49,7 +49,7 @@ def test_summary_shows_means_and_paired_differences(
 ) -> None:
     assert run("study", "summary", folder) == 0
     text = capsys.readouterr().out
-    assert "Budget 30, joint limits, rule min" in text
+    assert "Mean (standard error): budget 30, panel joint, rule min" in text
     assert "Paired difference, epochs 20 minus 1" in text
     assert "Paired difference, method DA minus CD" in text
 

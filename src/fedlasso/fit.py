@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from itertools import islice
 from typing import Any, TypeVar
@@ -12,8 +12,9 @@ import numpy as np
 
 from fedlasso.errors import FedLassoError
 from fedlasso.federation import Costs, Federation, FitAt, Ledger, metered
+from fedlasso.goals import Goal, pursue
 from fedlasso.lasso import Array, duality_gap
-from fedlasso.procedures import Problem, Procedure, State, find_procedure
+from fedlasso.procedures import Certificate, Problem, Procedure, Secant, State, find_procedure
 from fedlasso.tuning import Rule, Validation, choose_penalty, fix_penalty, validate
 
 S = TypeVar("S", bound=State)
@@ -39,29 +40,6 @@ def iterate(ledger: Ledger, procedure: Procedure[S], problem: Problem, state: S)
         yield state
 
 
-@dataclass(frozen=True)
-class Certificate:
-    """How far a model can be from the pooled Lasso, known without pooling a record.
-
-    Attributes
-    ----------
-    objective : F(b), the pooled objective
-    gap : pooled duality gap: F(b) is at most this much above the smallest possible value
-    """
-
-    objective: float
-    gap: float
-
-    @property
-    def relative_gap(self) -> float:
-        """The gap as a share of the best possible objective."""
-        best = self.objective - self.gap
-        return self.gap / best if best > 0 else (0.0 if self.gap == 0 else float("inf"))
-
-    def __str__(self) -> str:
-        return f"at most {100 * self.relative_gap:.2g}% above the best possible objective"
-
-
 def certify(federation: Federation, problem: Problem, b: Array) -> Certificate:
     """Certify a model by one gradient and three scalars from every site."""
     sums = federation.ask(FitAt(b))
@@ -82,6 +60,10 @@ class Status(Enum):
         "The rounds are used up before the pooled Lasso was reached. Read the certificate; if it "
         "is too loose, give more rounds or another procedure."
     )
+    CHOSEN = (
+        "The model was chosen for the goal, not for one objective. Read `why`; the certificate is "
+        "about the penalty, weights and support of the chosen candidate."
+    )
     UNCERTIFIED = "No certificate was asked for. Fit with certify=True to know the distance."
 
 
@@ -94,12 +76,14 @@ class Fit:
     coefficients : the chosen model
     candidates : every candidate model, one a column
     chosen : index of the chosen candidate
-    setting : its threshold or rate
+    setting : its threshold, rate or (in a fit by goal) penalty
     validation : pooled validation errors, if there was anything to choose
     path : every round's candidate models, if asked for
     state : what a further round would start from
     costs : what passed between server and sites
     certificate : distance to the pooled Lasso, if asked for
+    settings : thresholds, rates or penalties of the candidates
+    why : in a fit by goal, what was chosen and why, in one line
     """
 
     procedure: Procedure[Any]
@@ -114,17 +98,21 @@ class Fit:
     costs: Costs
     certificate: Certificate | None
     status: Status
+    settings: tuple[float, ...]
+    why: str = ""
 
     @property
     def setting(self) -> float:
-        """Threshold or rate of the chosen candidate."""
-        return self.procedure.settings[self.chosen]
+        """Threshold, rate or penalty of the chosen candidate."""
+        return self.settings[self.chosen]
 
 
 def fit(
     federation: Federation,
-    procedure: str | Procedure[Any] = "CD",
+    procedure: str | Procedure[Any] | None = None,
     *,
+    goal: Goal | None = None,
+    uploads: int = 100,
     lam: float | None = None,
     epochs: int = 1,
     rounds: int = 30,
@@ -135,18 +123,32 @@ def fit(
 ) -> Fit:
     """Fit one Lasso across the sites of a federation.
 
+    Say either which procedure to run (CD by default), or what the model is for.
+
     Parameters
     ----------
     federation : the sites
     procedure : a name from the registry, or a procedure with its hyperparameters
+    goal : ``"prediction"`` or ``"selection"`` (penalty and candidates are chosen on the validation
+        samples), or ``"objective"`` (the pooled Lasso at `lam`, by Secant until `tol`)
+    uploads : with a goal: how many vectors of p numbers each site may send; never more are sent
     lam : the common penalty; by default each site searches its own and the weighted mean is used
     epochs : local epochs a round, for a procedure given by name
-    rounds : rounds of each path
+    rounds : rounds of each path; with a goal, `uploads` says it
     rule : how the candidate is chosen on the second validation samples, ``"min"`` or ``"1se"``
     keep_path : keep every round's models
-    certified : spend one gradient and three scalars per site on a certificate
+    certified : certify the fit, at one gradient and three scalars per site unless the procedure
+        knows its certificate anyway
     tol : relative gap at which a certified fit counts as optimal
     """
+    if goal is not None:
+        if procedure is not None:
+            raise FedLassoError("give a procedure or a goal, not both; a goal picks its procedure")
+        if goal != "objective":
+            return _fit_for(metered(federation), goal, uploads, lam, rule)
+        procedure, rounds = Secant(tol=tol), uploads
+    elif procedure is None:
+        procedure = "CD"
     if isinstance(procedure, str):
         procedure = find_procedure(procedure)(epochs=epochs)
     if not isinstance(rounds, int | np.integer) or rounds < 1:
@@ -165,7 +167,9 @@ def fit(
     validation = validate(ledger, candidates) if chooses else None
     chosen = validation.select(rule) if validation is not None else 0
     b = np.ascontiguousarray(candidates[:, chosen])
-    certificate = certify(ledger, problem, b) if certified else None
+    certificate = procedure.certificate(problem, state) if certified else None
+    if certified and certificate is None:
+        certificate = certify(ledger, problem, b)
     return Fit(
         procedure=procedure,
         problem=problem,
@@ -179,6 +183,36 @@ def fit(
         costs=ledger.costs - before,
         certificate=certificate,
         status=_status(certificate, tol),
+        settings=procedure.settings,
+        why=_WHY_SECANT.format(state.round, uploads) if goal is not None else "",
+    )
+
+
+_WHY_SECANT = "goal 'objective': Secant, the fewest uploads to the pooled Lasso ({} of {} used)"
+
+
+def _fit_for(ledger: Ledger, goal: Goal, uploads: int, lam: float | None, rule: Rule) -> Fit:
+    """A fit by goal, told as any other fit."""
+    if lam is not None:
+        raise FedLassoError(f"goal {goal!r} chooses its penalty; leave lam out, or fit 'objective'")
+    before = ledger.costs
+    pursuit = pursue(ledger, goal, uploads, rule)
+    point = pursuit.points[pursuit.chosen]
+    return Fit(
+        procedure=Secant(),
+        problem=replace(pursuit.explorer.problem, lam=point.lam),
+        rounds=pursuit.explorer.spent,
+        coefficients=point.coefficients,
+        candidates=np.column_stack([p.coefficients for p in pursuit.points]),
+        chosen=pursuit.chosen,
+        validation=pursuit.validation,
+        path=None,
+        state=pursuit.explorer.state(point),
+        costs=ledger.costs - before,
+        certificate=point.certificate,
+        status=Status.CHOSEN,
+        settings=tuple(p.lam for p in pursuit.points),
+        why=pursuit.why,
     )
 
 

@@ -114,9 +114,11 @@ class Validation:
         return int(min(near, key=lambda i: (self.active[i], self.mse[i], i)))
 
 
-def validate(federation: Federation, candidates: Array, cutoff: float = ACTIVE) -> Validation:
-    """Pooled errors of candidate models (columns) on the sites' second validation samples."""
-    replies = federation.ask(ValidationErrors(candidates))
+def validate(
+    federation: Federation, candidates: Array, cutoff: float = ACTIVE, purpose: str = "candidate"
+) -> Validation:
+    """Pooled errors of candidate models (columns), by default on the second validation samples."""
+    replies = federation.ask(ValidationErrors(candidates, purpose))
     squares = np.sum([r.squares for r in replies], axis=0)
     fourths = np.sum([r.fourths for r in replies], axis=0)
     n = np.sum([r.counts for r in replies], axis=0)

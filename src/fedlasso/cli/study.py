@@ -149,35 +149,34 @@ def status_command(options: argparse.Namespace) -> int:
 
 
 def summary_command(options: argparse.Namespace) -> int:
-    """Means and contrasts of one budget, panel and rule."""
+    """Means and contrasts, at one budget, panel and rule where the study has such axes."""
     rows = Store(options.folder).table()
     if rows.empty:
         raise FedLassoError(f"{options.folder} has no finished replicate yet")
-    budget = options.budget or int(rows["budget"].max())
-    chosen = (rows["budget"] == budget) & (rows["panel"] == options.panel)
-    chosen &= rows["rule"] == options.rule
+    chosen: dict[str, object] = {}
+    if "budget" in rows:
+        budget = options.budget or int(rows["budget"].max())
+        chosen = {"budget": budget, "panel": options.panel, "rule": options.rule}
     if options.scenario:
-        chosen &= rows["scenario"] == options.scenario
-    rows = rows[chosen]
+        chosen["scenario"] = options.scenario
+    for name, value in chosen.items():
+        rows = rows[rows[name] == value]
     if rows.empty:
         raise FedLassoError("no finished replicate matches; see `fedlasso study status`")
-    print(f"Budget {budget}, {options.panel} limits, rule {options.rule}: mean (standard error)")
-    means = summarise(rows, ["f1", "active", "test_mse", "gap", "relative_gap"])
+    title = ", ".join(f"{name} {value}" for name, value in chosen.items())
+    print(f"Mean (standard error){': ' if title else ''}{title}")
+    metrics = ["f1", "active", "test_mse", "gap", "relative_gap", "rounds", "upload_bytes"]
+    means = summarise(rows, [name for name in metrics if name in rows])
     means["text"] = [f"{m:.4g} ({s:.2g})" for m, s in zip(means["mean"], means["se"], strict=True)]
-    print_frame(
-        means.pivot_table(
-            index=["scenario", "method", "epochs"], columns="metric", values="text",
-            aggfunc="first", sort=False,
-        ).reset_index()
-    )  # fmt: skip
-    epochs = sorted(rows["epochs"].unique())
-    methods = list(dict.fromkeys(rows["method"]))
-    paired = [("epochs", epochs[0], last) for last in epochs[1:]]
-    paired += [("method", methods[0], other) for other in methods[1:]]
-    for along, first, second in paired:
-        table = contrast(rows, along, first, second, ["f1", "test_mse"])
-        print(f"\nPaired difference, {along} {second} minus {first}")
-        print_frame(table.drop(columns=["contrast", "budget", "panel", "rule"], errors="ignore"))
+    keys = ["scenario", "method", "epochs"]
+    print_frame(means.set_index([*keys, "metric"])["text"].unstack(sort=False).reset_index())
+    for along in ("epochs", "method"):
+        values = list(dict.fromkeys(rows[along].dropna()))
+        for value in values[1:]:
+            table = contrast(rows, along, values[0], value, ["f1", "test_mse"])
+            if not table.empty:
+                print(f"\nPaired difference, {table['contrast'].iloc[0]}")
+                print_frame(table.drop(columns=["contrast", *chosen], errors="ignore"))
     return 0
 
 

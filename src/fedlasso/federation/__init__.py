@@ -14,6 +14,7 @@ from fedlasso.federation.questions import (
     GradientSum,
     LargestEigenvalue,
     MeanEigenvalue,
+    ResponseSquares,
     Rows,
     ValidationErrors,
 )
@@ -36,6 +37,7 @@ __all__ = [
     "Message",
     "Reply",
     "Request",
+    "ResponseSquares",
     "Rows",
     "Site",
     "ValidationErrors",

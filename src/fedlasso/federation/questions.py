@@ -47,6 +47,23 @@ class LargestEigenvalue(Request[Eigenvalue]):
 
 
 @dataclass(frozen=True, eq=False)
+class ResponseSquare(Reply):
+    """y_j'y_j."""
+
+    y_ss: float
+
+
+@dataclass(frozen=True, eq=False)
+class ResponseSquares(Request[ResponseSquare]):
+    """The sum of squared responses: with it gradients alone make a certificate."""
+
+    kind: ClassVar[str] = "rate"
+
+    def answer(self, site: Site) -> ResponseSquare:
+        return ResponseSquare(site.training.y_ss)
+
+
+@dataclass(frozen=True, eq=False)
 class MeanEigenvalue(Request[Eigenvalue]):
     """The average curvature of the local loss, tr(X_j'X_j / m_j) / p."""
 

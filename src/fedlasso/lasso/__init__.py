@@ -12,6 +12,7 @@ from fedlasso.lasso.objective import (
 )
 from fedlasso.lasso.path import LassoPath, lasso_path, penalty_grid
 from fedlasso.lasso.reference import Reference, solve_reference
+from fedlasso.lasso.secant import Secants
 from fedlasso.lasso.sweeps import local_sweeps
 
 __all__ = [
@@ -19,6 +20,7 @@ __all__ = [
     "LassoPath",
     "LeastSquares",
     "Reference",
+    "Secants",
     "dual_steps",
     "duality_gap",
     "lasso_path",

@@ -6,6 +6,7 @@ from typing import Any
 from fedlasso.errors import FedLassoError
 from fedlasso.procedures.admm import ADMM
 from fedlasso.procedures.averaging import Averaging
+from fedlasso.procedures.certificate import Certificate
 from fedlasso.procedures.cfedda import CFedDA
 from fedlasso.procedures.csl import CSL
 from fedlasso.procedures.dane import DANE
@@ -19,6 +20,7 @@ from fedlasso.procedures.one_shot import OneShot
 from fedlasso.procedures.one_shot_gram import OneShotGram
 from fedlasso.procedures.procedure import Problem, Procedure, State
 from fedlasso.procedures.proxskip import ProxSkip
+from fedlasso.procedures.secant import Knowledge, Secant
 from fedlasso.procedures.thresholded import ThresholdedAverage, ThresholdedRounds
 from fedlasso.procedures.working_set_gram import WorkingSetGram
 
@@ -27,6 +29,7 @@ REGISTRY: dict[str, type[Procedure[Any]]] = {
     "ST": ThresholdedAverage,
     "P": ThresholdedRounds,
     "DA": DualAveraging,
+    "Secant": Secant,
     "FedMid": FedMid,
     "Fast-FedDA": FastFedDA,
     "C-FedDA": CFedDA,
@@ -61,16 +64,19 @@ __all__ = [
     "REGISTRY",
     "Averaging",
     "CFedDA",
+    "Certificate",
     "Debiased",
     "DualAveraging",
     "FastFedDA",
     "FedDR",
     "FedMid",
+    "Knowledge",
     "OneShot",
     "OneShotGram",
     "Problem",
     "Procedure",
     "ProxSkip",
+    "Secant",
     "State",
     "ThresholdedAverage",
     "ThresholdedRounds",

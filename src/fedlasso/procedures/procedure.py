@@ -12,6 +12,7 @@ import numpy as np
 from fedlasso.errors import FedLassoError
 from fedlasso.federation import Message, Request
 from fedlasso.lasso import Array
+from fedlasso.procedures.certificate import Certificate
 
 
 @dataclass(frozen=True)
@@ -113,6 +114,10 @@ class Procedure(Generic[S]):
     def upload(self, problem: Problem, state: S) -> int:
         """Numbers that each site will send in the next round."""
         return self.paths * problem.p
+
+    def certificate(self, problem: Problem, state: S) -> Certificate | None:
+        """The certificate of `models`, if the server can tell without asking the sites again."""
+        return None
 
     def done(self, problem: Problem, state: S) -> bool:
         """Whether a further round would change nothing worth paying for."""

@@ -27,7 +27,7 @@ def summarise(rows: pd.DataFrame, metrics: Sequence[str] = METRICS) -> pd.DataFr
     """Mean, Monte Carlo standard error sd/sqrt(n) and n of each metric in each cell (long form)."""
     by = [name for name in CELL if name in rows]
     long = rows.melt(by, list(metrics), "metric", "value")
-    groups = long.groupby([*by, "metric"], sort=False)["value"]
+    groups = long.groupby([*by, "metric"], sort=False, dropna=False)["value"]
     table = groups.agg(mean="mean", sd=lambda v: v.std(ddof=1), n="count").reset_index()
     table["se"] = table["sd"] / np.sqrt(table["n"])
     return table.drop(columns="sd")
@@ -43,7 +43,11 @@ def contrast(
     a, b = (rows[rows[along] == value].set_index(keys)[list(metrics)] for value in (first, second))
     differences = (b - a).dropna(how="all").reset_index()
     table = summarise(differences, metrics)
-    table.insert(0, "contrast", f"{along} {second} - {first}")
+    table.insert(0, "contrast", f"{along} {_label(second)} minus {_label(first)}")
     table["low"] = table["mean"] - 1.96 * table["se"]
     table["high"] = table["mean"] + 1.96 * table["se"]
     return table
+
+
+def _label(value: object) -> str:
+    return f"{value:g}" if isinstance(value, float) else str(value)

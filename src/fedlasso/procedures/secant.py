@@ -1,0 +1,139 @@
+r"""Secant: the pooled Lasso in a handful of uploads.
+
+The pooled loss is quadratic, f(b) = b'Gb/2 - c'b + const, so one pooled gradient at s q gives the
+product G q exactly (the one at 0 gives c). With the orthonormal directions Q asked so far,
+Y = G Q and M = Q'Y, the model
+
+.. math:: B = Y M^+ Y' + \mu (I - Q Q')
+
+satisfies B Q = G Q, and the next iterate is that model's own Lasso,
+
+.. math:: b_{t+1} = \arg\min_b \tfrac12 b'Bb - c'b + \lambda |b|_1 .
+
+Only the direction in which b_{t+1} leaves the span of Q is asked: with it G b_{t+1}, and so the
+pooled objective, gradient and duality gap at b_{t+1}, are known to the last digits. mu is 1.1 times
+the curvature left over along the last direction, and never more than halved in one round.
+
+No step size, no local epochs, no candidates; the server needs sums over the sites only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from fedlasso.errors import FedLassoError
+from fedlasso.federation import GradientAt, ResponseSquares
+from fedlasso.lasso import Array, Secants
+from fedlasso.procedures.certificate import Certificate
+from fedlasso.procedures.procedure import Problem, Procedure, State
+
+
+@dataclass(frozen=True, eq=False)
+class Knowledge(State):
+    """c, ||y||^2/m, Q, Y, mu as in `Secants`; the best model so far, and the next to be tried."""
+
+    c: Array
+    y_ms: float
+    Q: Array
+    Y: Array
+    mu: float
+    best: Array
+    trial: Array
+
+    def __post_init__(self) -> None:
+        # Off the wire arrays may sit at any address; sums must not depend on where.
+        for name in ("c", "Q", "Y", "best", "trial"):
+            object.__setattr__(self, name, np.require(getattr(self, name), requirements=["C", "A"]))
+
+    @property
+    def secants(self) -> Secants:
+        """What the gradients so far say about the pooled loss."""
+        return Secants(self.c, self.y_ms, self.Q, self.Y, self.mu)
+
+
+@dataclass(frozen=True)
+class Secant(Procedure[Knowledge]):
+    """Secant, until the pooled duality gap is a share `tol` of the objective.
+
+    Parameters
+    ----------
+    epochs : not used; a round is one gradient
+    tol : relative duality gap at which the fit is done
+    """
+
+    name: ClassVar[str] = "Secant"
+    tol: float = 1e-8
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not self.tol >= 0:
+            raise FedLassoError(f"tol is {self.tol!r}; give a relative gap, zero or more")
+
+    def prepare(self) -> ResponseSquares:
+        return ResponseSquares()
+
+    def start(self, problem: Problem, prepared: Sequence[Any]) -> Knowledge:
+        y_ms = sum(reply.y_ss for reply in prepared) / problem.m
+        zero, none = np.zeros(problem.p), np.empty((problem.p, 0))
+        return Knowledge(zero, y_ms, none, none, 0.0, zero, zero)
+
+    def request(self, problem: Problem, state: Knowledge) -> GradientAt:
+        return GradientAt(ask_along(state.secants, state.trial))
+
+    def advance(self, problem: Problem, state: Knowledge, replies: Sequence[Any]) -> Knowledge:
+        gradient = np.sum([r.gradient for r in replies], axis=0) / problem.m
+        best, known = state.best, state.secants
+        penalties = np.full(problem.p, problem.lam)
+        if state.round == 0:
+            known = Secants.first(-gradient, state.y_ms)
+        else:
+            known = hear(known, state.trial, gradient)
+            best = better(known, penalties, best, state.trial)
+            if not known.positive:
+                known = known.restart(best)
+        trial = known.propose(penalties, best)
+        if known.direction(trial) is None:
+            # Inside the span the model is the truth: nothing is left to ask.
+            best = better(known, penalties, best, trial)
+        round = state.round + 1
+        return Knowledge(known.c, known.y_ms, known.Q, known.Y, known.mu, best, trial, round=round)
+
+    def models(self, problem: Problem, state: Knowledge) -> Array:
+        return state.best[:, None]
+
+    def certificate(self, problem: Problem, state: Knowledge) -> Certificate | None:
+        if state.round == 0:
+            return None
+        known, penalties = state.secants, np.full(problem.p, problem.lam)
+        objective = known.objective(state.best, penalties)
+        return Certificate(objective, known.gap(state.best, penalties))
+
+    def done(self, problem: Problem, state: Knowledge) -> bool:
+        certificate = self.certificate(problem, state)
+        if certificate is None:
+            return False
+        return certificate.relative_gap <= self.tol or state.secants.direction(state.trial) is None
+
+
+def ask_along(known: Secants, trial: Array) -> Array:
+    """Where to ask for a gradient: along what the trial adds, as far out as the trial itself."""
+    q = known.direction(trial)
+    return np.zeros_like(trial) if q is None else float(np.linalg.norm(trial)) * q
+
+
+def hear(known: Secants, trial: Array, gradient: Array) -> Secants:
+    """Learn from the pooled gradient at `ask_along(known, trial)`."""
+    q = known.direction(trial)
+    return known if q is None else known.learn(q, (gradient + known.c) / np.linalg.norm(trial))
+
+
+def better(known: Secants, penalties: Array, b: Array, other: Array) -> Array:
+    """The one of two models with the smaller pooled objective; on a tie, the smaller gap."""
+    change = known.objective(other, penalties) - known.objective(b, penalties)
+    if abs(change) <= known.rounding:
+        change = known.gap(other, penalties) - known.gap(b, penalties)
+    return other if change < 0 else b

@@ -1,0 +1,51 @@
+"""The examples in the documents run as they stand, and their links lead somewhere."""
+
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from draws import draw_federation, draw_sites
+
+from fedlasso import fit
+from fedlasso.lasso import LeastSquares, solve_reference
+
+ROOT = Path(__file__).parent.parent
+DOCUMENTS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
+
+
+def python_blocks(document: Path) -> list[str]:
+    return re.findall(r"```python\n(.*?)```", document.read_text(), re.DOTALL)
+
+
+def test_the_readme_prints_what_it_shows(capsys: pytest.CaptureFixture[str]) -> None:
+    (block,) = python_blocks(ROOT / "README.md")
+    exec(compile(block, "README.md", "exec"), {})
+    shown = capsys.readouterr().out.split()
+    text = (ROOT / "README.md").read_text().split()
+    at = text.index("CD", text.index("fit"))
+    numbers = zip(shown, text[at : at + len(shown)], strict=True)
+    for got, promised in numbers:
+        # The last digits of a certificate near zero may differ between processors.
+        if not promised.endswith("e-07%"):
+            assert got == promised
+
+
+def test_the_procedure_in_contributing_is_a_procedure() -> None:
+    (block,) = python_blocks(ROOT / "CONTRIBUTING.md")
+    assert len(block.splitlines()) < 45
+    names: dict[str, Any] = {}
+    exec(compile(block, "CONTRIBUTING.md", "exec"), names)
+    result = fit(draw_federation(), names["ProximalGradient"](), lam=0.1, rounds=400)
+    X = np.vstack([s.training.X for s in draw_sites()])
+    y = np.concatenate([s.training.y for s in draw_sites()])
+    reference = solve_reference(LeastSquares(X, y), 0.1)
+    np.testing.assert_allclose(result.coefficients, reference.coefficients, atol=1e-6)
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda d: d.name)
+def test_links_lead_somewhere(document: Path) -> None:
+    for link in re.findall(r"\]\(([^)#]+)\)", document.read_text()):
+        if "://" not in link:
+            assert (document.parent / link).exists(), f"{document.name} links to {link}"
