@@ -31,8 +31,10 @@ QUESTIONS: dict[str, Question] = {
     "Rows": Question(),
     "LargestEigenvalue": Question(),
     "MeanEigenvalue": Question(),
+    "ResponseSquares": Question(),
     "ChoosePenalty": Question(),
-    "GradientAt": Question(model="b"),
+    # Directions of a gradient are no models; the number of vectors guards them.
+    "GradientAt": Question(),
     "FitAt": Question(model="b"),
     "ValidationErrors": Question(model="candidates"),
     "LocalSweeps": Question(model="start"),
@@ -47,7 +49,7 @@ QUESTIONS: dict[str, Question] = {
     "DebiasedFit": Question(),
     "AllMoments": Question(allowed=False),
     "MomentsOf": Question(allowed=False),
-    "GradientOutside": Question(model="b"),
+    "GradientOutside": Question(),
     "OwnSweeps": Question(allowed=False, model="start"),
     "OwnFit": Question(allowed=False),
 }

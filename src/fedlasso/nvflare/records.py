@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import hmac
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -50,6 +51,16 @@ class TableRecords:
             if self._hash() != self.fingerprint:
                 raise FedLassoError("the data file has changed since it was read; restart the site")
             self._stamp = stamp
+
+    def problems(self) -> Iterator[tuple[str, str]]:
+        """Columns that a fit would refuse, and why; no values."""
+        for name in self._frame.columns:
+            column = self._frame[name]
+            if column.dtype.kind not in "fiub":
+                yield str(name), "not numeric"
+            elif not np.isfinite(column).all():
+                bad = int((~np.isfinite(column.astype(float))).sum())
+                yield str(name), f"{bad} missing or infinite values"
 
     def site(
         self, name: str, columns: tuple[str, ...], target: str, validation: float, seed: int
