@@ -49,7 +49,7 @@ def add(commands: Any) -> None:
     fit.add_argument("--seed", type=int, default=0, help="of the split")
     fit.add_argument("--columns", type=_names, default=(), help="predictors, comma-separated")
     fit.add_argument("--sites", type=_names, default=(), help="who takes part; default: all")
-    fit.add_argument("--timeout", type=float, default=60.0, help="seconds for one answer")
+    fit.add_argument("--timeout", type=float, default=300.0, help="seconds for one answer")
     fit.add_argument("--out", type=Path, required=True, metavar="MODEL")
     resume = add_action(
         actions, "resume", resume_command, "go on with an interrupted fit",

@@ -21,7 +21,7 @@ from fedlasso.errors import FedLassoError
 from fedlasso.nvflare.kit import Kit
 
 LOG = "engine.log"
-REGISTERED, LOST = "Successfully registered client", "@@never@@"
+REGISTERED = "Successfully registered client"
 
 
 class Engine:
@@ -53,11 +53,6 @@ class Engine:
     def registered(self) -> bool:
         """Whether the server has let this site in."""
         return REGISTERED in self._log.read_text(errors="replace")
-
-    @property
-    def lost(self) -> bool:
-        """Whether the site has found that its server is gone for good."""
-        return LOST in self._log.read_text(errors="replace")
 
     def wait(self, ready: Callable[[], bool], seconds: float, what: str) -> None:
         """Wait for a condition; an engine that ends meanwhile is an error."""

@@ -148,7 +148,7 @@ class Network:
 
 @contextmanager
 def connect(
-    folder: Path, sites: Sequence[str] = (), *, timeout: float = 60.0, start: float = 60.0
+    folder: Path, sites: Sequence[str] = (), *, timeout: float = 300.0, start: float = 60.0
 ) -> Iterator[Network]:
     """Start a job for these sites (all by default) and hold the line to it.
 

@@ -90,6 +90,15 @@ class LocalFederation:
                 raise FedLassoError("the sites are not connected")
             time.sleep(0.2)
 
+    def revive(self) -> None:
+        """Start whoever is not running, and wait for all."""
+        if "server" not in self._processes:
+            self.start_server()
+        for name in self.project.sites:
+            if name not in self._processes:
+                self.start_site(name)
+        self.wait(120)
+
     def family(self, name: str) -> list[Any]:
         """The processes of the server or of a site: command, engine, jobs."""
         try:

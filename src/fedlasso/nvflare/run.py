@@ -43,7 +43,7 @@ class Plan:
     opening: Opening
     settings: dict[str, Any]
     sites: tuple[str, ...] = ()
-    timeout: float = 60.0
+    timeout: float = 300.0
     version: str = __version__
 
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 from fedlasso.errors import FedLassoError
@@ -35,11 +37,11 @@ def stay(folder: Path, kit: Kit, policy: Policy) -> None:
 
 
 def _watch(folder: Path, engine: Engine, desk: Desk | None) -> None:
-    """Show what leaves, line by line, until the engine ends or has lost its server."""
+    """Show what leaves, line by line, until the engine ends."""
     audit = site_audit(folder)
     shown = sum(1 for _ in audit.entries())
     seen = _size(audit.path)
-    while engine.process.poll() is None and not engine.lost:
+    while engine.process.poll() is None:
         if desk is not None:
             desk.serve(input)
         if _size(audit.path) != seen:
@@ -66,10 +68,8 @@ def _size(path: Path) -> int:
 
 
 @contextlib.contextmanager
-def _claimed(folder: Path):  # type: ignore[no-untyped-def]
+def _claimed(folder: Path) -> Iterator[None]:
     """One engine a kit: two would answer in one name."""
-    import fcntl
-
     with (folder / "lock").open("w") as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)

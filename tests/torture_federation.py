@@ -1,0 +1,109 @@
+"""Kill sites and the server of a real federation at random moments, and resume to the same bits.
+
+Run by ``make torture-federation``. Every reply that arrived must be in the site's audit, and what
+was sent again must be there twice.
+"""
+
+import argparse
+import random
+import sys
+import tempfile
+import threading
+import time
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent / "nvflare"))
+
+from nets import SITES, in_process, write_tables
+
+from fedlasso import fit
+from fedlasso.errors import FedLassoError
+from fedlasso.nvflare.kit import site_audit
+from fedlasso.nvflare.link import Opening
+from fedlasso.nvflare.local import LocalFederation
+from fedlasso.nvflare.run import Event, Plan, begin_plan, read_plan, run_plan
+
+SETTINGS = {
+    "ADMM": {"procedure": "ADMM", "lam": 0.1, "rounds": 40},
+    "DA": {"procedure": "DA", "lam": 0.1, "rounds": 40},
+    "CD": {"procedure": "CD", "lam": 0.1, "rounds": 40},
+    "Secant": {"goal": "prediction", "uploads": 100},
+}
+
+
+def attempt(local: LocalFederation, out: Path, rng: random.Random) -> str:
+    """Go on with a fit and kill somebody meanwhile: before, during or between rounds."""
+    victim = rng.choice([*SITES, "server"])
+    when = rng.choice(["start", "round", "round"])
+    shots: list[threading.Timer] = []
+
+    def shoot(delay: float) -> None:
+        shots.append(threading.Timer(delay, local.kill, [victim]))
+        shots[-1].start()
+
+    def listen(event: Event) -> None:
+        # Journalled questions come in a rush; the timer lets the kill fall inside a new one.
+        if when == "round" and not shots:
+            shoot(rng.uniform(0.0, 0.6))
+
+    if when == "start":
+        shoot(rng.uniform(0.0, 10.0))
+    try:
+        run_plan(out, read_plan(out), listen, start=90)
+        end = "finished"
+    except FedLassoError as error:
+        end = str(error)[:60]
+    for shot in shots:
+        shot.join()
+    return f"{victim} killed at {when}: {end}"
+
+
+def main() -> int:
+    """Torture, and report."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--kills", type=int, default=20)
+    parser.add_argument("--seed", type=int, default=0)
+    options = parser.parse_args()
+    rng = random.Random(options.seed)
+    began, kills, fits = time.monotonic(), 0, 0
+    with tempfile.TemporaryDirectory() as base:
+        tables = write_tables(Path(base))
+        with LocalFederation(Path(base) / "project", tables) as local:
+            while kills < options.kills:
+                settings = SETTINGS[list(SETTINGS)[fits % len(SETTINGS)]]
+                out = Path(base) / f"model{fits}"
+                begin_plan(out, Plan(str(local.folder), Opening("", "y"), settings, timeout=30))
+                for _ in range(rng.randint(1, 4)):
+                    report = attempt(local, out, rng)
+                    kills += 1
+                    questions = len(list((out / "journal").glob("*.entry")))
+                    print(f"kill {kills}: {report} ({questions} questions kept)", flush=True)
+                    local.revive()
+                    if report.endswith("finished") or kills == options.kills:
+                        break
+                result, _ = run_plan(out, read_plan(out), lambda event: None, start=90)
+                alone = fit(in_process(tables), **settings)  # type: ignore[arg-type]
+                assert result.coefficients.tobytes() == alone.coefficients.tobytes()
+                assert result.costs.entries == alone.costs.entries
+                check_books(local, out)
+                fits += 1
+    print(f"{kills} kills, {fits} fits, the same bits; {time.monotonic() - began:.0f} s")
+    return 0
+
+
+def check_books(local: LocalFederation, out: Path) -> None:
+    """Sent = arrived + sent again, at every site, by its own chain."""
+    import json
+
+    audits = json.loads((out / "audit.json").read_bytes())
+    identity = read_plan(out).opening.fit
+    for site in SITES:
+        sent = [e for e in site_audit(local.kit(site)).entries(identity) if e.verdict == "sent"]
+        asked = [e.asked for e in sent]
+        again = audits[site]["sent_again"]
+        assert len(sent) == audits[site]["arrived"] + again
+        assert len(asked) - len(set(asked)) <= again + audits[site]["arrived"] - len(set(asked))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
