@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from fedlasso.errors import FedLassoError
-from fedlasso.nvflare.engine import check_certificate, check_server
+from fedlasso.nvflare.engine import Interrupted, check_certificate, check_server
 from fedlasso.nvflare.kit import read_kit
 from fedlasso.nvflare.project import COORDINATOR, read_project
 from fedlasso.nvflare.quiet import quiet
@@ -38,7 +38,7 @@ class Console:
             with quiet():
                 self._session = new_secure_session(COORDINATOR, str(self._kit), timeout=20.0)
         except Exception as error:
-            raise FedLassoError(
+            raise Interrupted(
                 f"the server at {self.project.host}:{self.project.port} does not let the "
                 f"coordinator in ({type(error).__name__}); is it fully started?"
             ) from None
@@ -48,10 +48,18 @@ class Console:
         with quiet(), contextlib.suppress(Exception):
             self._session.close()
 
+    def _call(self, name: str, *arguments: object) -> Any:
+        try:
+            with quiet():
+                return getattr(self._session, name)(*arguments)
+        except Exception as error:
+            raise Interrupted(
+                f"the server does not answer ({type(error).__name__}); restart it and resume"
+            ) from None
+
     def connected(self) -> dict[str, float]:
         """Sites that are there, and when each was last heard of."""
-        with quiet():
-            return {c.name: c.last_connect_time for c in self._session.get_connected_client_list()}
+        return {c.name: c.last_connect_time for c in self._call("get_connected_client_list")}
 
     def wait_for_sites(self, wanted: Sequence[str], seconds: float) -> tuple[str, ...]:
         """Names of the sites, once all are there."""
@@ -62,9 +70,9 @@ class Console:
                     f"no site is called {name!r}; the sites are {', '.join(self.project.sites)}"
                 )
         end = time.monotonic() + seconds
-        while missing := [name for name in names if name not in self.connected()]:
+        while missing := sorted(set(names) - set(self.connected())):
             if time.monotonic() > end:
-                raise FedLassoError(
+                raise Interrupted(
                     f"not connected: {', '.join(missing)}; start them, or fit without them"
                 )
             time.sleep(0.5)
@@ -72,15 +80,13 @@ class Console:
 
     def submit(self, job: Path) -> str:
         """Submit a job folder."""
-        with quiet():
-            return str(self._session.submit_job(str(job)))
+        return str(self._call("submit_job", str(job)))
 
     def check(self, job: str) -> None:
         """Refuse to wait for a job that has ended."""
-        with quiet():
-            status = str(self._session.get_job_status(job))
-        if status.startswith("FINISHED") or status.startswith("FAILED"):
-            raise FedLassoError(
-                f"the engine ended the job ({status}); usually fedlasso is missing or differs at a "
-                "site or at the server"
+        status = str(self._call("get_job_status", job))
+        if status.startswith(("FINISHED", "FAILED")):
+            raise Interrupted(
+                f"the engine ended the job ({status}): a site or the server stopped, or fedlasso "
+                "is missing or differs there"
             )

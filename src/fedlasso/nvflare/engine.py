@@ -24,6 +24,10 @@ LOG = "engine.log"
 REGISTERED = "Successfully registered client"
 
 
+class Interrupted(FedLassoError):
+    """Sites or server are away; what was answered is kept, and the fit can go on later."""
+
+
 class Engine:
     """A running server or site.
 
@@ -141,4 +145,4 @@ def check_server(folder: Path, kit: Kit) -> None:
         raise FedLassoError(f"no secure connection to {where}: {error.reason}") from None
     except OSError as error:
         why = error.strerror or type(error).__name__
-        raise FedLassoError(f"no server at {where}: {why}; is it started?") from None
+        raise Interrupted(f"no server at {where}: {why}; is it started?") from None

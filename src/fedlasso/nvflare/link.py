@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from multiprocessing.connection import Connection, Listener
 from pathlib import Path
 from typing import Any, TypeVar, cast
@@ -18,13 +19,10 @@ from fedlasso.federation import Reply, Request, decode, encode
 from fedlasso.federation.door import Introduce, Introduction, Open, Refusal
 from fedlasso.federation.federation import asked, check_members, check_replies
 from fedlasso.nvflare.console import Console
+from fedlasso.nvflare.engine import Interrupted
 from fedlasso.nvflare.member import MEMBER, RELAY
 
 R = TypeVar("R", bound=Reply)
-
-
-class Interrupted(FedLassoError):
-    """Sites or server went away; what was answered is kept, and the fit can go on later."""
 
 
 @dataclass(frozen=True)
@@ -57,10 +55,13 @@ class Network:
     line : connection to the relay in the server's job
     sites : names of the sites
     timeout : seconds that a site may take for one answer
+    receipts : file that gets the hash of every reply as it arrives, whatever becomes of it
     """
 
-    def __init__(self, line: Connection, sites: Sequence[str], timeout: float) -> None:
-        self._line, self._timeout = line, timeout
+    def __init__(
+        self, line: Connection, sites: Sequence[str], timeout: float, receipts: Path | None = None
+    ) -> None:
+        self._line, self._timeout, self.receipts = line, timeout, receipts
         self.sites: tuple[str, ...] = tuple(sorted(sites))
         self.columns: tuple[str, ...] = ()
         self.introductions: tuple[Introduction, ...] = ()
@@ -100,12 +101,18 @@ class Network:
             if not self._line.poll(self._timeout + 30):
                 raise Interrupted("the server does not answer; restart it and resume")
             kinds = json.loads(self._line.recv_bytes())
-            return [(site, kind, self._line.recv_bytes()) for site, kind in kinds]
+            answers = [(site, kind, self._line.recv_bytes()) for site, kind in kinds]
         except (EOFError, OSError):
             raise Interrupted(
                 "the run was broken off: the server or a site stopped; see "
                 "`fedlasso federation status`, bring it back and resume"
             ) from None
+        if self.receipts is not None:
+            with self.receipts.open("a") as file:
+                for site, kind, answer in answers:
+                    if kind == "reply":
+                        file.write(f"{site} {hashlib.sha256(answer).hexdigest()}\n")
+        return answers
 
     def open(self, opening: Opening) -> None:
         """Let the sites introduce themselves, check that they fit together, and join the fit."""
@@ -212,4 +219,4 @@ def _write_job(folder: Path, address: str, sites: Sequence[str]) -> Path:
     return folder
 
 
-__all__ = ["Interrupted", "Network", "Opening", "connect", "replace"]
+__all__ = ["Interrupted", "Network", "Opening", "connect"]

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import secrets
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal, TypeVar
@@ -18,12 +18,15 @@ from fedlasso.federation import Journal, Ledger, Reply, Request, decode, write_a
 from fedlasso.federation.door import SummariseAudit
 from fedlasso.federation.journal import read_replies
 from fedlasso.fit import Fit, fit
-from fedlasso.nvflare.link import Interrupted, Network, Opening, connect
+from fedlasso.nvflare.console import Console
+from fedlasso.nvflare.engine import Interrupted
+from fedlasso.nvflare.link import Network, Opening, connect
 from fedlasso.nvflare.model import write_model
 
 R = TypeVar("R", bound=Reply)
 OnFailure = Literal["stop", "retry", "wait"]
 RETRIES, DAY = 3, 86400.0
+RECEIPTS = "receipts.txt"
 
 
 @dataclass(frozen=True)
@@ -142,6 +145,16 @@ def run_plan(
                     f"{error} (`fedlasso federation resume {out}` goes on from there)"
                 ) from None
             plan = read_plan(out)
+            _wait_for_server(Path(plan.project), patience)
+
+
+def _wait_for_server(project: Path, patience: float) -> None:
+    """A while for a server that restarts."""
+    end = time.monotonic() + patience
+    while time.monotonic() < end:
+        with suppress(Interrupted), Console(project):
+            return
+        time.sleep(1.0)
 
 
 def _attempt(out: Path, plan: Plan, listen: Listen, times: Times, patience: float) -> Fit:
@@ -156,8 +169,10 @@ def _attempt(out: Path, plan: Plan, listen: Listen, times: Times, patience: floa
         opened = time.perf_counter()
         times.start += opened - began
         journal = Journal(network, out / "journal")
+        network.receipts = out / RECEIPTS
         result = fit(Ledger(_Watched(journal, listen)), **plan.settings)
-        audits = reconcile(network, plan.opening.fit, out / "journal")
+        network.receipts = None
+        audits = reconcile(network, plan.opening.fit, out)
         times.fit += time.perf_counter() - opened
         write_atomically(out / "audit.json", json.dumps(audits, indent=1).encode())
         names = network.columns
@@ -165,14 +180,18 @@ def _attempt(out: Path, plan: Plan, listen: Listen, times: Times, patience: floa
     return result
 
 
-def reconcile(network: Network, fit: str, journal: Path) -> Mapping[str, Any]:
-    """Compare the sites' audits with what arrived here; a reply that no audit knows is an error."""
-    arrived: dict[str, Counter[str]] = {name: Counter() for name in network.sites}
-    for replies in read_replies(journal):
-        for data in replies:
-            reply = decode(data)
-            if isinstance(reply, Reply):
-                arrived[reply.site][hashlib.sha256(data).hexdigest()] += 1
+def reconcile(network: Network, fit: str, out: Path) -> Mapping[str, Any]:
+    """Compare the sites' audits with what arrived; a reply that no audit knows is an error.
+
+    Receipts hold every reply that came over the line, also those of rounds that failed; the journal
+    holds those that the fit used.
+    """
+    used, arrived = Counter[str](), dict.fromkeys(network.sites, Counter[str]())
+    for replies in read_replies(out / "journal"):
+        used.update(reply.site for reply in map(decode, replies) if isinstance(reply, Reply))
+    for line in (out / RECEIPTS).read_text().splitlines():
+        site, _, digest = line.partition(" ")
+        arrived[site] = arrived[site] + Counter([digest])
     audits: dict[str, Any] = {}
     for summary in network.ask(SummariseAudit(fit)):
         sent, here = Counter(summary.hashes), arrived[summary.site]
@@ -182,7 +201,7 @@ def reconcile(network: Network, fit: str, journal: Path) -> Mapping[str, Any]:
                 "know; do not use this fit before this is explained"
             )
         audits[summary.site] = {
-            "arrived": here.total(), "sent": sent.total(),
-            "sent_again": (sent - here).total(), "head": summary.head,
+            "used": used[summary.site], "arrived": here.total(), "sent": sent.total(),
+            "head": summary.head,
         }  # fmt: skip
     return audits

@@ -23,10 +23,11 @@ def tell(out: Path, result: Fit, times: Times) -> str:
     audits = json.loads((out / "audit.json").read_bytes())
     for site in result.costs.sites:
         cost, books = result.costs.total(site=site), audits[site]
-        again = f", {books['sent_again']} sent again" if books["sent_again"] else ""
+        again = books["sent"] - books["used"]
+        more = f", {again} of them sent again or lost on the way" if again else ""
         lines.append(
             f"  {site}: {cost.messages} replies, {cost.upload} bytes up, {cost.download} down; "
-            f"its audit agrees on all {books['arrived']} hashes{again}"
+            f"its audit has the same hashes, {books['sent']} sent{more}"
         )
     lines.append(
         f"Engine start {times.start:.1f} s, fit {times.fit:.1f} s"
