@@ -5,7 +5,7 @@ REPLICATES ?= 50
 OUT ?= results/paper-$(REPLICATES)
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: setup test lint study torture bench clean
+.PHONY: setup test lint study torture torture-federation bench clean
 
 setup: .venv/ready
 
@@ -23,7 +23,7 @@ lint: setup
 	$(BIN)/lint-imports
 
 test: lint
-	$(BIN)/pytest -n 2
+	$(BIN)/pytest -n 2 --dist loadgroup
 
 # The paper's study: 12 scenarios x 50 replicates; the short form is make study REPLICATES=2.
 study: setup
@@ -36,10 +36,15 @@ study: setup
 torture: setup
 	$(BIN)/python tests/torture_study.py
 
+# Twenty kills of sites and server of a real federation, each resumed to the same bits.
+torture-federation: setup
+	PYTHONPATH=tests $(BIN)/python tests/torture_federation.py
+
 bench: setup
 	$(BIN)/python benchmarks/kernels.py
 	$(BIN)/python benchmarks/replicate.py
 	$(BIN)/python benchmarks/growth.py
+	$(BIN)/python benchmarks/network.py
 
 clean:
 	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -12,10 +12,9 @@ import threading
 import time
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
-sys.path.insert(0, str(Path(__file__).parent / "nvflare"))
-
-from nets import SITES, in_process, write_tables
+from nets import COLUMNS, SITES, in_process, write_tables
 
 from fedlasso import fit
 from fedlasso.errors import FedLassoError
@@ -24,7 +23,7 @@ from fedlasso.nvflare.link import Opening
 from fedlasso.nvflare.local import LocalFederation
 from fedlasso.nvflare.run import Event, Plan, begin_plan, read_plan, run_plan
 
-SETTINGS = {
+SETTINGS: dict[str, dict[str, Any]] = {
     "ADMM": {"procedure": "ADMM", "lam": 0.1, "rounds": 40},
     "DA": {"procedure": "DA", "lam": 0.1, "rounds": 40},
     "CD": {"procedure": "CD", "lam": 0.1, "rounds": 40},
@@ -73,7 +72,9 @@ def main() -> int:
             while kills < options.kills:
                 settings = SETTINGS[list(SETTINGS)[fits % len(SETTINGS)]]
                 out = Path(base) / f"model{fits}"
-                begin_plan(out, Plan(str(local.folder), Opening("", "y"), settings, timeout=30))
+                begin_plan(
+                    out, Plan(str(local.folder), Opening("", "y", COLUMNS), settings, timeout=12)
+                )
                 for _ in range(rng.randint(1, 4)):
                     report = attempt(local, out, rng)
                     kills += 1
@@ -83,7 +84,7 @@ def main() -> int:
                     if report.endswith("finished") or kills == options.kills:
                         break
                 result, _ = run_plan(out, read_plan(out), lambda event: None, start=90)
-                alone = fit(in_process(tables), **settings)  # type: ignore[arg-type]
+                alone = fit(in_process(tables), **settings)
                 assert result.coefficients.tobytes() == alone.coefficients.tobytes()
                 assert result.costs.entries == alone.costs.entries
                 check_books(local, out)

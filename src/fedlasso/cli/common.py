@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+from importlib.util import find_spec
 from typing import Any
 
 from fedlasso.errors import FedLassoError
@@ -24,9 +25,7 @@ def stop_on_term() -> None:
 
 def need_engine() -> None:
     """Refuse clearly if the extra is not installed."""
-    try:
-        import nvflare  # noqa: F401
-    except ImportError:
+    if find_spec("nvflare") is None:
         raise FedLassoError(
             'the network engine is missing; install it with pip install "fedlasso[nvflare]"'
-        ) from None
+        )

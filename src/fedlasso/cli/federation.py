@@ -61,7 +61,9 @@ def add(commands: Any) -> None:
             "--on-failure", choices=["stop", "retry", "wait"], default="stop",
             help="when a site or the server goes away: stop (resumable), retry, or wait a day",
         )  # fmt: skip
-        parser.add_argument("--start", type=float, default=60.0, help="seconds for sites to be there")
+        parser.add_argument(
+            "--start", type=float, default=60.0, help="seconds for sites to be there"
+        )
     demo = add_action(
         actions, "demo", demo_command, "server and three hospitals on this machine, in a minute",
         "fedlasso federation demo",
@@ -102,7 +104,9 @@ def server_command(options: argparse.Namespace) -> int:
     engine = Engine(folder, kit)
     try:
         engine.wait(lambda: listens("127.0.0.1", project.port), 60, "the server did not start")
-        print(f"Serving {project.name!r} at {project.host}:{project.port}; Ctrl-C stops", flush=True)
+        print(
+            f"Serving {project.name!r} at {project.host}:{project.port}; Ctrl-C stops", flush=True
+        )
         engine.process.wait()
         raise FedLassoError(f"the server ended; its log is {folder / 'engine.log'}")
     except KeyboardInterrupt:

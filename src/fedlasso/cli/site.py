@@ -75,13 +75,13 @@ def start_command(options: argparse.Namespace) -> int:
 
     kit = read_kit(options.kit)
     policy = read_policy(options.policy)
+    if policy.approval and not sys.stdin.isatty():
+        raise FedLassoError("the policy asks for approval, and nobody is here to ask: no terminal")
     records = TableRecords(options.data)
     check_certificate(options.kit, kit)
     check_server(options.kit, kit)
     configure_site(options.kit, options.data, options.policy)
     print(f"Site {kit.name!r}: {records.rows} rows, {len(records.columns)} columns", flush=True)
-    if policy.approval and not sys.stdin.isatty():
-        print("Approval is asked for, but nobody is at a terminal: every reply will be refused")
     del records
     stop_on_term()
     began = time.monotonic()

@@ -120,6 +120,8 @@ def _last(descriptor: int) -> tuple[int, str, int]:
             try:
                 number = int(json.loads(line)["number"])
             except (ValueError, KeyError, TypeError):
-                raise FedLassoError("the audit file is damaged; move it away and tell the others") from None
+                raise FedLassoError(
+                    "the audit file is damaged; move it away and tell the others"
+                ) from None
             return number, hashlib.sha256(line).hexdigest(), start + end
         length *= 4

@@ -177,8 +177,8 @@ class Door:
             if column not in self._records.columns or not self._policy.shows(column):
                 raise FedLassoError(f"there is no column {column!r} here")
         for began in opening.fingerprints:
-            site, _, fingerprint = began.rpartition(":")
-            if site == self.name and fingerprint != self._records.fingerprint:
+            name, _, fingerprint = began.rpartition(":")
+            if name == self.name and fingerprint != self._records.fingerprint:
                 raise FedLassoError(
                     "the data file is not the one that this fit began with; restore it, or start "
                     "a new fit"

@@ -8,7 +8,6 @@ from typing import Protocol, TypeVar, cast
 from fedlasso.errors import FedLassoError
 from fedlasso.federation.codec import decode, encode
 from fedlasso.federation.messages import Message, Reply, Request
-from fedlasso.federation.site import Site
 
 R = TypeVar("R", bound=Reply)
 

@@ -58,6 +58,10 @@ class Engine:
         """Whether the server has let this site in."""
         return REGISTERED in self._log.read_text(errors="replace")
 
+    def wait_registered(self, seconds: float) -> None:
+        """Wait until the server has let this site in."""
+        self.wait(lambda: self.registered, seconds, "the server did not let this site in")
+
     def wait(self, ready: Callable[[], bool], seconds: float, what: str) -> None:
         """Wait for a condition; an engine that ends meanwhile is an error."""
         end = time.monotonic() + seconds

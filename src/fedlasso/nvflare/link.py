@@ -6,7 +6,7 @@ import hashlib
 import json
 import tempfile
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from multiprocessing.connection import Connection, Listener
@@ -23,6 +23,7 @@ from fedlasso.nvflare.engine import Interrupted
 from fedlasso.nvflare.member import MEMBER, RELAY
 
 R = TypeVar("R", bound=Reply)
+PULSE = 5.0
 
 
 @dataclass(frozen=True)
@@ -64,6 +65,7 @@ class Network:
         self._line, self._timeout, self.receipts = line, timeout, receipts
         self.sites: tuple[str, ...] = tuple(sorted(sites))
         self.columns: tuple[str, ...] = ()
+        self.present: Callable[[], Collection[str]] = lambda: self.sites
         self.introductions: tuple[Introduction, ...] = ()
 
     def ask(self, request: Request[R]) -> tuple[R, ...]:
@@ -97,9 +99,7 @@ class Network:
         try:
             self._line.send_bytes(json.dumps(head).encode())
             self._line.send_bytes(data)
-            # The relay keeps the time; this is for a relay that is frozen itself.
-            if not self._line.poll(self._timeout + 30):
-                raise Interrupted("the server does not answer; restart it and resume")
+            self._await(names)
             kinds = json.loads(self._line.recv_bytes())
             answers = [(site, kind, self._line.recv_bytes()) for site, kind in kinds]
         except (EOFError, OSError):
@@ -113,6 +113,16 @@ class Network:
                     if kind == "reply":
                         file.write(f"{site} {hashlib.sha256(answer).hexdigest()}\n")
         return answers
+
+    def _await(self, names: Sequence[str]) -> None:
+        """Wait for the relay, which keeps the time, and look meanwhile who is still there."""
+        end = time.monotonic() + self._timeout + 30
+        while not self._line.poll(PULSE):
+            gone = set(names) - set(self.present())
+            if gone:
+                raise Interrupted(f"site {min(gone)!r} is gone; bring it back and resume")
+            if time.monotonic() > end:
+                raise Interrupted("the server does not answer; restart it and resume")
 
     def open(self, opening: Opening) -> None:
         """Let the sites introduce themselves, check that they fit together, and join the fit."""
@@ -137,12 +147,12 @@ class Network:
         """Predictors in one order; columns that only some sites have are listed in the error."""
         everyone = {i.site: set(i.columns) for i in self.introductions}
         shared = set.intersection(*everyone.values())
-        for name, columns in everyone.items():
-            if opening.target not in columns:
+        for name, shown in everyone.items():
+            if opening.target not in shown:
                 raise FedLassoError(f"site {name!r} has no column {opening.target!r}")
         if opening.columns:
             return opening.columns
-        odd = {name: sorted(columns - shared) for name, columns in everyone.items()}
+        odd = {name: sorted(shown - shared) for name, shown in everyone.items()}
         if any(odd.values()):
             listed = "; ".join(f"{n!r} alone: {', '.join(c)}" for n, c in odd.items() if c)
             raise FedLassoError(
@@ -173,7 +183,9 @@ def connect(
             job = console.submit(_write_job(Path(scratch) / "job", address, names))
             line = _accept(listener, console, job, start)
         with line:
-            yield Network(line, names, timeout)
+            network = Network(line, names, timeout)
+            network.present = console.connected
+            yield network
 
 
 def _accept(listener: Listener, console: Console, job: str, seconds: float) -> Connection:
@@ -183,15 +195,18 @@ def _accept(listener: Listener, console: Console, job: str, seconds: float) -> C
     end = time.monotonic() + seconds
     while time.monotonic() < end:
         with suppress(TimeoutError):
-            line = listener.accept()
-            return cast(Connection, line)
+            return listener.accept()
         console.check(job)
     raise Interrupted(f"the job did not start within {seconds:.0f} s; try again")
 
 
 def _write_job(folder: Path, address: str, sites: Sequence[str]) -> Path:
     """Three JSON files and no code: every class comes from the installed package."""
-    plain: dict[str, Any] = {"format_version": 2, "task_result_filters": [], "task_data_filters": []}
+    plain: dict[str, Any] = {
+        "format_version": 2,
+        "task_result_filters": [],
+        "task_data_filters": [],
+    }
     runtime = "nvflare.collab.runtime"
     server = plain | {
         "workflows": [{"id": "controller", "path": f"{runtime}.controller.CollabController",

@@ -29,7 +29,7 @@ class Relay:
     def __init__(self, address: str) -> None:
         self._address = address
 
-    @collab.main
+    @collab.main  # type: ignore[untyped-decorator]
     def run(self) -> None:
         """Pass questions on until the coordinator hangs up."""
         with Client(self._address, family="AF_UNIX") as line:
@@ -37,7 +37,9 @@ class Relay:
                 while True:
                     head = json.loads(line.recv_bytes())
                     answers = self._ask(head, line.recv_bytes())
-                    line.send_bytes(json.dumps([(site, kind) for site, kind, _ in answers]).encode())
+                    line.send_bytes(
+                        json.dumps([(site, kind) for site, kind, _ in answers]).encode()
+                    )
                     for _, _, data in answers:
                         line.send_bytes(data)
             except EOFError:
@@ -61,7 +63,7 @@ class Member:
     def __init__(self) -> None:
         self._door: Any = None
 
-    @collab.publish
+    @collab.publish  # type: ignore[untyped-decorator]
     def answer(self, data: bytes) -> bytes:
         """Answer or refuse; never raise, for the engine would send the text of an exception."""
         from fedlasso.nvflare.kit import failed, open_door
@@ -75,7 +77,7 @@ class Member:
         except Exception as error:
             return failed(error)
 
-    @collab.publish
+    @collab.publish  # type: ignore[untyped-decorator]
     def echo(self, data: bytes) -> bytes:
         """The same bytes: what the engine alone takes for a round trip."""
         return data

@@ -81,9 +81,9 @@ def create_project(folder: Path, server: str, sites: Sequence[str]) -> Project:
 
 
 def _provision(scratch: Path, project: Project) -> Path:
+    from nvflare.lighter.prov_utils import prepare_builders
     from nvflare.lighter.provision import prepare_project
     from nvflare.lighter.provisioner import Provisioner
-    from nvflare.lighter.prov_utils import prepare_builders
 
     people: list[dict[str, Any]] = [
         {"name": project.host, "type": "server", "fed_learn_port": project.port,

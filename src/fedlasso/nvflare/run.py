@@ -95,13 +95,15 @@ class _Watched:
 
 def begin_plan(out: Path, plan: Plan) -> Plan:
     """Give a fit its identity and write its plan down, before the first question."""
-    if (out / "plan.json").exists():
+    # A fit that has asked nothing yet may be begun anew.
+    if any((out / "journal").glob("*.entry")) or (out / "model.json").exists():
         raise FedLassoError(
             f"{out} holds a fit; go on with it by `fedlasso federation resume {out}`, or choose "
             "another folder"
         )
     plan = replace(plan, opening=replace(plan.opening, fit=secrets.token_hex(16)))
     _write_plan(out, plan)
+    (out / RECEIPTS).unlink(missing_ok=True)
     return plan
 
 
@@ -186,12 +188,13 @@ def reconcile(network: Network, fit: str, out: Path) -> Mapping[str, Any]:
     Receipts hold every reply that came over the line, also those of rounds that failed; the journal
     holds those that the fit used.
     """
-    used, arrived = Counter[str](), dict.fromkeys(network.sites, Counter[str]())
+    used = Counter[str]()
+    arrived = {name: Counter[str]() for name in network.sites}
     for replies in read_replies(out / "journal"):
         used.update(reply.site for reply in map(decode, replies) if isinstance(reply, Reply))
     for line in (out / RECEIPTS).read_text().splitlines():
         site, _, digest = line.partition(" ")
-        arrived[site] = arrived[site] + Counter([digest])
+        arrived[site][digest] += 1
     audits: dict[str, Any] = {}
     for summary in network.ask(SummariseAudit(fit)):
         sent, here = Counter(summary.hashes), arrived[summary.site]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
-import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -25,9 +24,9 @@ def stay(folder: Path, kit: Kit, policy: Policy) -> None:
         engine = Engine(folder, kit)
         try:
             while True:
-                engine.wait(lambda e=engine: e.registered, CONNECT, f"{kit.name!r} was not let in")
+                engine.wait_registered(CONNECT)
                 print(f"Connected to {kit.host}:{kit.port}; Ctrl-C leaves", flush=True)
-                _watch(folder, engine, desk if policy.approval and sys.stdin.isatty() else None)
+                _watch(folder, engine, desk if policy.approval else None)
                 print("The connection was lost; trying again", flush=True)
                 engine.stop()
                 _wait_for_server(folder, kit)

@@ -1,25 +1,20 @@
 """Real processes on loopback with mutual TLS: the network gives the bits of one process."""
 
 import json
-import shutil
-import signal
-import threading
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
 pytest.importorskip("nvflare")
 
-from nets import SITES, in_process, write_tables
+from nets import COLUMNS, SECRET, SITES, in_process, write_tables
 
 from fedlasso import FedLassoError, Fit, fit
-from fedlasso.nvflare.engine import Engine, check_server
-from fedlasso.nvflare.kit import configure_site, read_kit, site_audit
-from fedlasso.nvflare.engine import Interrupted
+from fedlasso.nvflare.console import Console
+from fedlasso.nvflare.engine import Engine, Interrupted, check_server
+from fedlasso.nvflare.kit import Kit, configure_site, read_kit, site_audit
 from fedlasso.nvflare.link import Opening, connect
 from fedlasso.nvflare.local import LocalFederation
 from fedlasso.nvflare.project import create_project
@@ -42,8 +37,10 @@ def local(
         yield federation
 
 
-def plan(local: LocalFederation, out: Path, timeout: float = 20.0, **settings: Any) -> Plan:
-    return begin_plan(out, Plan(str(local.folder), Opening("", "y"), settings, timeout=timeout))
+def plan(local: LocalFederation, out: Path, timeout: float = 8.0, **settings: Any) -> Plan:
+    return begin_plan(
+        out, Plan(str(local.folder), Opening("", "y", COLUMNS), settings, timeout=timeout)
+    )
 
 
 def ignore(event: Event) -> None:
@@ -64,22 +61,56 @@ def test_network_and_process_agree_bit_for_bit(
         {"procedure": "ADMM", "lam": 0.1, "rounds": 4},
         {"goal": "objective", "lam": 0.1},
     ]
-    with connect(local.folder, timeout=30) as network:
-        for number, settings in enumerate(cases):
-            network.open(Opening(f"{number:08x}", "y"))
+    # Here first: the sites then find their kernels compiled.
+    alone = [fit(in_process(tables), **settings) for settings in cases]
+    with connect(local.folder, timeout=60) as network:
+        for number, (settings, expected) in enumerate(zip(cases, alone, strict=True)):
+            network.open(Opening(f"{number:08x}", "y", COLUMNS))
             assert network.sites == SITES
-            assert same(fit(network, **settings), fit(in_process(tables), **settings))
+            assert same(fit(network, **settings), expected)
         with pytest.raises(FedLassoError) as refused:
             fit(network, "OneShotGram", lam=0.1)
         assert str(refused.value) == (
             "site 'a': the policy here does not answer AllMoments; allow it in policy.toml"
         )
+        with pytest.raises(FedLassoError, match=r"site 'a': .*column 'note' is not numeric"):
+            network.open(Opening("e" * 8, "y", ("note",)))
+        with pytest.raises(FedLassoError, match="no column 'none'"):
+            network.open(Opening("e" * 8, "none"))
+    # Nothing of a record has reached the server's machine, in logs or anywhere.
+    server = [p for p in (local.folder / "server").rglob("*") if p.is_file()]
+    assert len(server) > 10
+    assert not [p for p in server if SECRET.encode() in p.read_bytes()]
+
+
+def test_a_kit_of_another_project_is_not_let_in(
+    local: LocalFederation, tables: dict[str, Path], tmp_path: Path
+) -> None:
+    where = f"localhost:{local.project.port}"
+    create_project(tmp_path / "other", where, ["a"])
+    kit = tmp_path / "other" / "kits" / "a"
+    with pytest.raises(
+        FedLassoError, match=r"is not of project 'other'.*use the kit of its project"
+    ):
+        check_server(kit, read_kit(kit))
+    # Without our check, and although it trusts the true server, the server does not let it in.
+    root = local.kit("a") / "startup" / "rootCA.pem"
+    (kit / "startup" / "rootCA.pem").write_bytes(root.read_bytes())
+    configure_site(kit, tables["a"], None)
+    engine = Engine(kit, Kit("other", "", "d", "site", "localhost", local.project.port, "", {}))
+    try:
+        with pytest.raises(FedLassoError, match=r"did not let this site in"):
+            engine.wait_registered(6)
+    finally:
+        engine.stop()
+    with Console(local.folder) as console:
+        assert sorted(console.connected()) == list(SITES)
 
 
 def test_a_killed_site_is_named_and_the_fit_resumes_to_the_same_bits(
     local: LocalFederation, tables: dict[str, Path], tmp_path: Path
 ) -> None:
-    settings = {"procedure": "ADMM", "lam": 0.1, "rounds": 8}
+    settings: dict[str, Any] = {"procedure": "ADMM", "lam": 0.1, "rounds": 8}
     out = tmp_path / "model"
 
     def kill_at(event: Event) -> None:
@@ -90,7 +121,7 @@ def test_a_killed_site_is_named_and_the_fit_resumes_to_the_same_bits(
         run_plan(out, plan(local, out, **settings), kill_at)
     assert not (out / "model.json").exists()
     local.start_site("b")
-    result, times = run_plan(out, read_plan(out), ignore)
+    result, _ = run_plan(out, read_plan(out), ignore)
     assert same(result, fit(in_process(tables), **settings))
     audits = json.loads((out / "audit.json").read_bytes())
     questions = len(list((out / "journal").glob("*.entry")))
@@ -103,7 +134,7 @@ def test_a_killed_site_is_named_and_the_fit_resumes_to_the_same_bits(
 
 def test_a_frozen_site_is_named_after_the_timeout(local: LocalFederation) -> None:
     with connect(local.folder, timeout=3) as network:
-        network.open(Opening("f" * 8, "y"))
+        network.open(Opening("f" * 8, "y", COLUMNS))
         family = local.family("c")
         for process in family:
             process.suspend()

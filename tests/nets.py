@@ -8,11 +8,12 @@ import pandas as pd
 from fedlasso import InProcess
 from fedlasso.nvflare.records import TableRecords
 
+SECRET = "patient-4711-0815"
 SITES = ("a", "b", "c")
 COLUMNS = tuple(f"x{k:02d}" for k in range(12))
 
 
-def write_tables(folder: Path, rows: int = 80) -> dict[str, Path]:
+def write_tables(folder: Path, rows: int = 120) -> dict[str, Path]:
     """One file a site, columns in a different order at each."""
     rng = np.random.default_rng(0)
     b = np.zeros(len(COLUMNS))
@@ -22,6 +23,7 @@ def write_tables(folder: Path, rows: int = 80) -> dict[str, Path]:
         X = rng.standard_normal((rows + 10 * k, len(COLUMNS)))
         frame = pd.DataFrame(X, columns=COLUMNS)
         frame["y"] = X @ b + rng.standard_normal(len(X))
+        frame["note"] = SECRET
         order = rng.permutation(frame.columns)
         paths[site] = folder / f"{site}.csv"
         frame[list(order)].to_csv(paths[site], index=False)
@@ -31,5 +33,8 @@ def write_tables(folder: Path, rows: int = 80) -> dict[str, Path]:
 def in_process(tables: dict[str, Path], validation: float = 0.2) -> InProcess:
     """The same sites in this process."""
     return InProcess(
-        [TableRecords(path).site(name, COLUMNS, "y", validation, 0) for name, path in tables.items()]
+        [
+            TableRecords(path).site(name, COLUMNS, "y", validation, 0)
+            for name, path in tables.items()
+        ]
     )
