@@ -224,7 +224,7 @@ def test_policy_files_are_checked(tmp_path: Path) -> None:
 def test_malformed_messages_never_crash_or_tell(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("os.fsync", lambda descriptor: None)
+    monkeypatch.setattr("os.fdatasync", lambda descriptor: None)
     rng = np.random.default_rng(0)
     site = guard(tmp_path, replace(SAFE, max_bytes=1 << 16))
     samples = [

@@ -104,7 +104,7 @@ def audit_command(options: argparse.Namespace) -> int:
     if options.fit and not chosen:
         raise FedLassoError(f"nothing in the audit is of a fit {options.fit!r}")
     for e in chosen:
-        shapes = " ".join(f"{n}{'x'.join(map(str, s))}" for n, s in e.shapes.items()) or "-"
+        shapes = " ".join(f"{n}[{'x'.join(map(str, s))}]" for n, s in e.shapes.items()) or "-"
         fit = e.fit[:8] or "(none)"
         tail = e.sha256[:12] if e.verdict == "sent" else f"refused: {e.why}"
         print(f"{e.number:6d} {e.time} {fit} {e.question:18s} {e.payload:9d} B {shapes:24s} {tail}")

@@ -68,7 +68,7 @@ class Audit:
             entry = Entry(**{**asdict(entry), **stamps})
             file.write(json.dumps(asdict(entry), separators=(",", ":")).encode() + b"\n")
             file.flush()
-            os.fsync(file.fileno())
+            os.fdatasync(file.fileno())
         if payload is not None:
             folder = self.path.parent / "payloads"
             folder.mkdir(exist_ok=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import shutil
 import signal
 import socket
 import ssl
@@ -46,6 +47,9 @@ class Engine:
             "-m", str(folder.resolve()), "-s", f"{name}.json",
             "--set", "secure_train=true", "org=fedlasso", "config_folder=", *who,
         ]  # fmt: skip
+        # Jobs of earlier runs are over; all that must last is with the model or in the site's books.
+        for old in [folder / "work", *folder.glob("????????-????-????-????-????????????")]:
+            shutil.rmtree(old, ignore_errors=True)
         (folder / "transfer").mkdir(exist_ok=True)
         with self._log.open("wb") as log:
             self.process = subprocess.Popen(

@@ -82,7 +82,8 @@ class Network:
                 raise Interrupted(f"site {site!r} was lost; bring it back and resume")
             reply = decode(data)
             if isinstance(reply, Refusal):
-                raise FedLassoError(f"site {site!r}: {reply.text}")
+                said = reply.text.removeprefix(f"site {site!r}: ")
+                raise FedLassoError(f"site {site!r}: {said}")
             if not isinstance(reply, Reply) or reply.site != site:
                 raise FedLassoError(f"site {site!r} answered in another's name")
             replies.append(cast(R, reply))
@@ -181,14 +182,16 @@ def connect(
         address = str(Path(scratch) / "line")
         with Listener(address, family="AF_UNIX") as listener:
             job = console.submit(_write_job(Path(scratch) / "job", address, names))
-            line = _accept(listener, console, job, start)
+            line = _accept(listener, console, job, names, start)
         with line:
             network = Network(line, names, timeout)
             network.present = console.connected
             yield network
 
 
-def _accept(listener: Listener, console: Console, job: str, seconds: float) -> Connection:
+def _accept(
+    listener: Listener, console: Console, job: str, names: Sequence[str], seconds: float
+) -> Connection:
     # Listener.accept has no timeout of its own.
     socket: Any = listener._listener._socket  # type: ignore[attr-defined]
     socket.settimeout(1.0)
@@ -197,6 +200,7 @@ def _accept(listener: Listener, console: Console, job: str, seconds: float) -> C
         with suppress(TimeoutError):
             return listener.accept()
         console.check(job)
+        console.wait_for_sites(names, 0)
     raise Interrupted(f"the job did not start within {seconds:.0f} s; try again")
 
 
