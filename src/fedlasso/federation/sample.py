@@ -14,9 +14,15 @@ Checked = tuple[tuple[str, ...], tuple[Array, Array]]
 
 
 def check_sample(
-    site: str, sample: str, X: ArrayLike, y: ArrayLike, columns: Sequence[str] | None = None
+    site: str,
+    sample: str,
+    X: ArrayLike,
+    y: ArrayLike,
+    columns: Sequence[str] | None = None,
+    *,
+    copy: bool = True,
 ) -> Checked:
-    """Column names, and float64 copies-where-needed of records and responses."""
+    """Column names, and records and responses as float64, each column contiguous."""
     where = f"site {site!r}"
     table = np.asarray(X)
     if table.ndim != 2:
@@ -45,12 +51,14 @@ def check_sample(
             f"{where}: {m} {sample} rows in X but y has shape {np.shape(y)}; "
             "give one response per row"
         )
-    records = _to_float(where, sample, table, names)
-    responses = _to_float(where, sample, response[:, None], ("response y",))[:, 0]
+    records = _to_float(where, sample, table, names, copy)
+    responses = _to_float(where, sample, response[:, None], ("response y",), copy)[:, 0]
     return names, (records, responses)
 
 
-def _to_float(where: str, sample: str, table: NDArray[np.generic], names: Sequence[str]) -> Array:
+def _to_float(
+    where: str, sample: str, table: NDArray[np.generic], names: Sequence[str], copy: bool
+) -> Array:
     if table.dtype.kind not in "fiub":
         for name, column in zip(names, table.T, strict=True):
             try:
@@ -60,7 +68,7 @@ def _to_float(where: str, sample: str, table: NDArray[np.generic], names: Sequen
                     f"{where}: column {name!r} is not numeric in the {sample} data; "
                     "encode it as numbers first"
                 ) from None
-    numbers = np.asarray(table, dtype=np.float64)
+    numbers: Array = np.array(table, dtype=np.float64, order="F", copy=copy or None)
     if not np.isfinite(numbers).all():
         bad = (~np.isfinite(numbers)).sum(axis=0)
         k = int(np.flatnonzero(bad)[0])

@@ -29,6 +29,8 @@ class Site:
     X, y : training records, m rows by p columns, and responses
     validation : held-out records by purpose: ``"penalty"`` and ``"candidate"``
     columns : names of the columns; ``x0, x1, ...`` by default
+    copy : keep a copy, so that writing to X or y later changes nothing here; without it the arrays
+        are taken over as they are, where their layout allows
 
     Examples
     --------
@@ -46,10 +48,11 @@ class Site:
         *,
         validation: Mapping[str, tuple[ArrayLike, ArrayLike]] | None = None,
         columns: Sequence[str] | None = None,
+        copy: bool = True,
     ) -> None:
         self.name = name
-        self.columns, checked = check_sample(name, "training", X, y, columns)
-        self.training = LeastSquares(*checked)
+        self.columns, training = check_sample(name, "training", X, y, columns, copy=copy)
+        self.training = LeastSquares(*training)
         for k in np.flatnonzero(self.training.column_norms == 0.0)[:1]:
             raise FedLassoError(
                 f"site {name!r}: column {self.columns[k]!r} is zero in every training row; "
@@ -57,7 +60,7 @@ class Site:
             )
         self._validation = {
             purpose: LeastSquares(
-                *check_sample(name, f"{purpose} validation", *sample, self.columns)[1]
+                *check_sample(name, f"{purpose} validation", *sample, self.columns, copy=copy)[1]
             )
             for purpose, sample in (validation or {}).items()
         }

@@ -113,7 +113,7 @@ def _read(trial: Trial, procedure: Procedure[Any], at: Checkpoint) -> list[Recor
     models = procedure.models(trial.problem, at.state)
     before = trial.ledger.costs
     validation = validate(trial.ledger, models)
-    costs = at.costs + (trial.ledger.costs - before)
+    costs = trial.setup + at.costs + (trial.ledger.costs - before)
     chosen = {rule: validation.select(rule) for rule in RULES}
     outcomes = [
         trial.outcome(models[:, i], costs, rule=rule, candidate=procedure.settings[i])

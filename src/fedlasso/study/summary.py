@@ -9,7 +9,7 @@ import pandas as pd
 
 from fedlasso.errors import FedLassoError
 
-CELL = ["scenario", "method", "epochs", "budget", "panel", "rule"]
+CELL = ["scenario", "method", "epochs", "budget", "panel", "rule", "tuning"]
 METRICS = (
     "f1",
     "precision",

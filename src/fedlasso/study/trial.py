@@ -43,8 +43,8 @@ class Trial:
         return self._evaluate(np.ascontiguousarray(b))
 
     def outcome(self, b: Array, costs: Costs, **labels: str | int | float | None) -> Record:
-        """One outcome row; the penalty's cost is added to what the fit cost."""
-        spent = cost_record(self.setup + costs)
+        """One outcome row."""
+        spent = cost_record(costs)
         return {"record": "outcome"} | self.where | labels | self.evaluate(b) | spent
 
     def records(self) -> list[Record]:
