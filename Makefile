@@ -23,7 +23,7 @@ lint: setup
 	$(BIN)/lint-imports
 
 test: lint
-	$(BIN)/pytest -n 2 --dist loadgroup
+	$(BIN)/pytest -n 2 --dist loadfile
 
 # The paper's study: 12 scenarios x 50 replicates; the short form is make study REPLICATES=2.
 study: setup

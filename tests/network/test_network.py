@@ -21,7 +21,7 @@ from fedlasso.nvflare.project import create_project
 from fedlasso.nvflare.run import Event, Plan, begin_plan, read_plan, run_plan
 
 # The engine and its libraries warn of things that are not ours to mend.
-pytestmark = [pytest.mark.xdist_group("network"), pytest.mark.filterwarnings("ignore")]
+pytestmark = pytest.mark.filterwarnings("ignore")
 
 
 @pytest.fixture(scope="module")

@@ -47,7 +47,7 @@ class Engine:
             "-m", str(folder.resolve()), "-s", f"{name}.json",
             "--set", "secure_train=true", "org=fedlasso", "config_folder=", *who,
         ]  # fmt: skip
-        # Jobs of earlier runs are over; all that must last is with the model or in the site's books.
+        # Jobs of earlier runs are over; what must last is with the model or in the books.
         for old in [folder / "work", *folder.glob("????????-????-????-????-????????????")]:
             shutil.rmtree(old, ignore_errors=True)
         (folder / "transfer").mkdir(exist_ok=True)
