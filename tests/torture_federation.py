@@ -35,6 +35,7 @@ def attempt(local: LocalFederation, out: Path, rng: random.Random) -> str:
     """Go on with a fit and kill somebody meanwhile: before, during or between rounds."""
     victim = rng.choice([*SITES, "server"])
     when = rng.choice(["start", "round", "round"])
+    at = rng.randint(1, 40)
     shots: list[threading.Timer] = []
 
     def shoot(delay: float) -> None:
@@ -42,9 +43,8 @@ def attempt(local: LocalFederation, out: Path, rng: random.Random) -> str:
         shots[-1].start()
 
     def listen(event: Event) -> None:
-        # Journalled questions come in a rush; the timer lets the kill fall inside a new one.
-        if when == "round" and not shots:
-            shoot(rng.uniform(0.0, 0.6))
+        if when == "round" and event.number >= at and not shots:
+            shoot(rng.uniform(0.0, 0.1))
 
     if when == "start":
         shoot(rng.uniform(0.0, 10.0))
@@ -55,6 +55,8 @@ def attempt(local: LocalFederation, out: Path, rng: random.Random) -> str:
         end = str(error)[:60]
     for shot in shots:
         shot.join()
+    if not shots:
+        local.kill(victim)
     return f"{victim} killed at {when}: {end}"
 
 

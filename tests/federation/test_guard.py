@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from draws import draw_sites
 
-from fedlasso import FedLassoError, InProcess, Site, fit
+from fedlasso import REGISTRY, FedLassoError, InProcess, Site, fit
 from fedlasso.federation import (
     FitAt,
     GradientAt,
@@ -98,6 +98,15 @@ def test_default_fits_pass_the_default_policy(settings: dict[str, Any], tmp_path
     assert one.coefficients.tobytes() == other.coefficients.tobytes()
     assert one.costs.entries == other.costs.entries
     assert one.costs.total(site="a").messages == len(list(Audit(tmp_path / "a").entries()))
+
+
+@pytest.mark.parametrize("name", sorted(REGISTRY))
+def test_every_procedure_asks_what_the_rules_understand(name: str, tmp_path: Path) -> None:
+    policy = replace(SAFE, allow=("AllMoments", "MomentsOf"))
+    guarded = [GuardedSite(s, policy, Audit(tmp_path / s.name), "f1") for s in draw_sites(p=P)]
+    one = fit(InProcess(guarded), name, lam=0.15, rounds=4)
+    other = fit(InProcess(draw_sites(p=P)), name, lam=0.15, rounds=4)
+    assert one.coefficients.tobytes() == other.coefficients.tobytes()
 
 
 def test_vectors_are_counted_per_fit_and_outlive_the_process(tmp_path: Path) -> None:
