@@ -11,7 +11,7 @@ import hashlib
 import json
 import os
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -54,21 +54,26 @@ class Audit:
 
     def __init__(self, path: Path) -> None:
         self.path = path
+        self._end: tuple[int, str, int] | None = None
 
     def write(self, entry: Entry, payload: bytes | None = None) -> Entry:
         """Append an entry, and keep the whole reply if it is given."""
         self.path.parent.mkdir(parents=True, exist_ok=True)
         with self.path.open("a+b") as file:
             fcntl.flock(file, fcntl.LOCK_EX)
-            number, before, end = _last(file.fileno())
-            # A line torn by a kill was never followed by a reply: it is taken back.
-            file.truncate(end)
+            # What this process wrote last is still the end, unless another has written since.
+            if self._end is None or os.fstat(file.fileno()).st_size != self._end[2]:
+                self._end = _last(file.fileno())
+                # A line torn by a kill was never followed by a reply: it is taken back.
+                file.truncate(self._end[2])
+            number, before, end = self._end
             now = datetime.now(UTC).isoformat(timespec="milliseconds")
-            stamps = {"number": number + 1, "time": now, "before": before}
-            entry = Entry(**{**asdict(entry), **stamps})
-            file.write(json.dumps(asdict(entry), separators=(",", ":")).encode() + b"\n")
+            entry = replace(entry, number=number + 1, time=now, before=before)
+            line = json.dumps(vars(entry), separators=(",", ":")).encode() + b"\n"
+            file.write(line)
             file.flush()
             os.fdatasync(file.fileno())
+            self._end = (number + 1, hashlib.sha256(line).hexdigest(), end + len(line))
         if payload is not None:
             folder = self.path.parent / "payloads"
             folder.mkdir(exist_ok=True)
