@@ -188,7 +188,7 @@ def fit(
     )
 
 
-_WHY_SECANT = "goal 'objective': Secant, the fewest uploads to the pooled Lasso ({} of {} used)"
+_WHY_SECANT = "goal 'objective': Secant, which needs few uploads and sums only ({} of {} used)"
 
 
 def _fit_for(ledger: Ledger, goal: Goal, uploads: int, lam: float | None, rule: Rule) -> Fit:

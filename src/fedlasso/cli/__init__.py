@@ -15,7 +15,7 @@ INTERRUPTED = 130
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Entry point of the ``fedlasso`` command."""
-    from fedlasso.cli import federation, site, study
+    from fedlasso.cli import federation, report, site, study
 
     parser = argparse.ArgumentParser(
         prog="fedlasso",
@@ -26,6 +26,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--debug", action="store_true", help="show the traceback of an error")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     study.add(commands)
+    report.add(commands)
     federation.add(commands)
     site.add(commands)
     options = parser.parse_args(arguments)
