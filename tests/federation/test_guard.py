@@ -28,6 +28,7 @@ from fedlasso.federation.policy import QUESTIONS, Policy, describe, read_policy
 from fedlasso.procedures.averaging import LocalSweeps
 from fedlasso.procedures.one_shot_gram import AllMoments
 from fedlasso.procedures.working_set_gram import MomentsOf
+from fedlasso.procedures.working_set_secant import ProductsAt
 from fedlasso.tuning import ChoosePenalty
 
 P = 40
@@ -118,6 +119,16 @@ def test_vectors_are_counted_per_fit_and_outlive_the_process(tmp_path: Path) -> 
     again.answer_bytes(questions[0])
     with pytest.raises(FedLassoError, match="enough of them"):
         again.answer_bytes(questions[2])
+
+
+def test_pieces_of_vectors_count_as_well(tmp_path: Path) -> None:
+    policy = replace(SAFE, max_vectors=1)
+    site, one = guard(tmp_path, policy), np.ones((1, 1))
+    places = [np.array([float(k)]) for k in range(P)]
+    for k in range(P):
+        site.answer_bytes(encode(ProductsAt(one, places[0], places[k])))
+    with pytest.raises(FedLassoError, match="enough of them"):
+        site.answer_bytes(encode(ProductsAt(one, places[1], places[1])))
 
 
 def test_approval_sees_the_payload(tmp_path: Path) -> None:

@@ -34,12 +34,8 @@ class GuardedSite:
         self.name, self.columns = site.name, site.columns
         self._site, self._policy, self._audit, self._fit = site, policy, audit, fit
         self._approve = approve
-        # Vectors already sent for this fit, by question: asking again gives nothing new.
-        self._vectors = {
-            entry.asked: self._count(entry.numbers)
-            for entry in audit.entries(fit)
-            if entry.verdict == "sent"
-        }
+        # Numbers already sent for this fit, by question: asking again gives nothing new.
+        self._sent = {e.asked: e.numbers for e in audit.entries(fit) if e.verdict == "sent"}
 
     def answer_bytes(self, data: bytes) -> bytes:
         """The reply in bytes; a refusal or a failure is an error that carries no data."""
@@ -56,7 +52,7 @@ class GuardedSite:
             self._audit.write(Entry(self._fit, question, "refused", str(error), asked=asked))
             raise
         self._audit.write(entry, answer if self._policy.keep_payloads else None)
-        self._vectors[asked] = self._count(entry.numbers)
+        self._sent[asked] = entry.numbers
         return answer
 
     def _read(self, data: bytes) -> Request[Any]:
@@ -96,8 +92,9 @@ class GuardedSite:
         )  # fmt: skip
 
     def _release(self, entry: Entry, reply: Reply) -> None:
-        vectors = sum(self._vectors.values()) + self._count(entry.numbers)
-        if entry.asked not in self._vectors and vectors > self._policy.max_vectors:
+        numbers = sum(self._sent.values()) + entry.numbers
+        allowed = self._policy.max_vectors * len(self.columns)
+        if entry.asked not in self._sent and numbers > allowed:
             raise FedLassoError(
                 f"this fit has had {self._policy.max_vectors} vectors from here, and the policy "
                 "allows no more; enough of them would determine all second moments"
@@ -106,8 +103,3 @@ class GuardedSite:
             raise FedLassoError(f"dry run: {entry.numbers} numbers would have left")
         if self._policy.approval and (self._approve is None or not self._approve(entry, reply)):
             raise FedLassoError("the transfer was not approved here")
-
-    def _count(self, numbers: int) -> int:
-        # A few scalars are no vector over the columns.
-        p = len(self.columns)
-        return -(-numbers // p) if numbers >= p > 0 else 0

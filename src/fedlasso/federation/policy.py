@@ -33,7 +33,7 @@ QUESTIONS: dict[str, Question] = {
     "MeanEigenvalue": Question(),
     "ResponseSquares": Question(),
     "ChoosePenalty": Question(),
-    # Directions of a gradient are no models; the number of vectors guards them.
+    # Directions of a gradient are no models; the budget of vectors guards them.
     "GradientAt": Question(),
     "FitAt": Question(model="b"),
     "ValidationErrors": Question(model="candidates"),
@@ -50,11 +50,12 @@ QUESTIONS: dict[str, Question] = {
     "AllMoments": Question(allowed=False),
     "MomentsOf": Question(allowed=False),
     "GradientOutside": Question(),
+    "ProductsAt": Question(),
     "OwnSweeps": Question(allowed=False, model="start"),
     "OwnFit": Question(allowed=False),
 }
 # Arrays that are not vectors over the columns: rates by candidate, and lists of columns.
-RATES, PLACES, WORK = ("rates", "gamma"), ("new", "known"), ("epochs", "count")
+RATES, PLACES, WORK = ("rates", "gamma"), ("new", "known", "A", "N"), ("epochs", "count")
 WIDEST = 256
 
 
@@ -70,8 +71,8 @@ class Policy:
     allow, deny : questions answered besides, and questions not answered, by name
     columns : columns that exist for the coordinator; empty means all
     max_active_per_row : active coefficients a broadcast model may have, per training row
-    max_vectors : vectors over the columns that one fit may be sent; enough of them determine all
-        second moments
+    max_vectors : numbers that one fit may be sent, in vectors over the columns; enough of them
+        determine all second moments, however they are cut
     max_steps : local epochs or grid points of one question
     max_bytes : longest question that is read
     dry_run : log what would leave, and refuse it
@@ -144,8 +145,9 @@ class Policy:
 def _check_shape(request: Request[Any], p: int, max_steps: int) -> None:
     # Kernels trust their shapes, so a question that does not fit the columns never reaches them.
     name = type(request).__name__
+    values = vars(request)
     for field, kind in layout(type(request)):
-        value = getattr(request, field)
+        value = values[field]
         if kind == "array" and field in PLACES:
             fits = value.ndim == 1 and set(value.tolist()) <= set(range(p))
             fits &= len(set(value.tolist())) == value.size
@@ -153,7 +155,10 @@ def _check_shape(request: Request[Any], p: int, max_steps: int) -> None:
             fits = value.ndim == 1 and value.size <= WIDEST and bool((value >= 0).all())
         elif kind == "array":
             empty = field == "x" and value.size == 0
-            fits = empty or (value.ndim in (1, 2) and len(value) == p)
+            # Products are asked for on some columns only, listed in A.
+            rows = values["A"].size if field == "v" else p
+            fits = empty or (value.ndim in (1, 2) and len(value) == rows)
+            fits &= field != "v" or value.ndim == 2
             fits &= value.ndim < 2 or value.shape[1] <= WIDEST
         elif kind == "int":
             fits = 0 <= value <= (max_steps if field in WORK else 1 << 40)
