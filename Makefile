@@ -5,7 +5,7 @@ REPLICATES ?= 50
 OUT ?= results/paper-$(REPLICATES)
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: setup test lint chromium study torture bench clean
+.PHONY: setup test lint chromium study torture torture-federation bench clean
 
 setup: .venv/ready
 
@@ -32,7 +32,7 @@ chromium:
 	            "install chromium or google-chrome, then run make test again" >&2; exit 1; }
 
 test: lint chromium
-	$(BIN)/pytest -n 2
+	$(BIN)/pytest -n 2 --dist loadfile
 
 # The paper's study: 12 scenarios x 50 replicates; the short form is make study REPLICATES=2.
 study: setup
@@ -46,10 +46,15 @@ study: setup
 torture: setup
 	$(BIN)/python tests/torture_study.py
 
+# Twenty kills of sites and server of a real federation, each resumed to the same bits.
+torture-federation: setup
+	PYTHONPATH=tests $(BIN)/python tests/torture_federation.py
+
 bench: setup
 	$(BIN)/python benchmarks/kernels.py
 	$(BIN)/python benchmarks/replicate.py
 	$(BIN)/python benchmarks/growth.py
+	$(BIN)/python benchmarks/network.py
 
 clean:
 	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -15,7 +15,7 @@ INTERRUPTED = 130
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Entry point of the ``fedlasso`` command."""
-    from fedlasso.cli import report, study
+    from fedlasso.cli import federation, report, site, study
 
     parser = argparse.ArgumentParser(
         prog="fedlasso",
@@ -27,6 +27,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     study.add(commands)
     report.add(commands)
+    federation.add(commands)
+    site.add(commands)
     options = parser.parse_args(arguments)
     try:
         return int(options.run(options))

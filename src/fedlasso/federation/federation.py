@@ -9,7 +9,6 @@ from typing import Protocol, TypeVar, cast
 from fedlasso.errors import FedLassoError
 from fedlasso.federation.codec import decode, encode
 from fedlasso.federation.messages import Message, Reply, Request
-from fedlasso.federation.site import Site
 
 R = TypeVar("R", bound=Reply)
 
@@ -32,6 +31,16 @@ class Federation(Protocol):
         """
 
 
+class Member(Protocol):
+    """What a federation in this process needs of a site, guarded or not."""
+
+    name: str
+    columns: tuple[str, ...]
+
+    def answer_bytes(self, data: bytes) -> bytes:
+        """Answer one question."""
+
+
 class InProcess:
     """Sites in this process. Every message still passes through the codec.
 
@@ -43,7 +52,7 @@ class InProcess:
     ('a', 'b')
     """
 
-    def __init__(self, sites: Iterable[Site]) -> None:
+    def __init__(self, sites: Iterable[Member]) -> None:
         members = sorted(sites, key=lambda site: site.name)
         check_members([(site.name, site.columns) for site in members])
         self._members = {site.name: site for site in members}

@@ -9,9 +9,9 @@ from __future__ import annotations
 import hashlib
 import json
 import struct
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TypeVar, cast
+from typing import Any, TypeVar, cast
 
 from fedlasso.errors import FedLassoError
 from fedlasso.federation.codec import decode, encode
@@ -68,22 +68,13 @@ class Journal:
         return check_replies(asked(self.sites, request), replies)
 
     def _read(self, path: Path, question: str) -> Sequence[bytes]:
-        data = path.read_bytes()
-        body, digest = data[:-32], data[-32:]
-        if hashlib.sha256(body).digest() != digest:
-            raise FedLassoError(f"{path} is damaged; remove it and all later entries, then resume")
-        (length,) = _LENGTH.unpack_from(body)
-        head = json.loads(body[_LENGTH.size : _LENGTH.size + length])
+        head, replies, digest = _parse(path)
         if head["question"] != question or head["before"] != self._last:
             raise FedLassoError(
                 f"{self._folder} belongs to another fit; resume with the same settings and data, "
                 "or use another folder"
             )
-        self._last = digest.hex()
-        replies, at = [], _LENGTH.size + length
-        for size in head["sizes"]:
-            replies.append(body[at : at + size])
-            at += size
+        self._last = digest
         return replies
 
     def _write(self, path: Path, question: str, replies: Sequence[bytes]) -> None:
@@ -93,3 +84,24 @@ class Journal:
         digest = hashlib.sha256(body)
         write_atomically(path, body + digest.digest())
         self._last = digest.hexdigest()
+
+
+def _parse(path: Path) -> tuple[Any, Sequence[bytes], str]:
+    """Head, replies and hash of an entry."""
+    data = path.read_bytes()
+    body, digest = data[:-32], data[-32:]
+    if hashlib.sha256(body).digest() != digest:
+        raise FedLassoError(f"{path} is damaged; remove it and all later entries, then resume")
+    (length,) = _LENGTH.unpack_from(body)
+    head = json.loads(body[_LENGTH.size : _LENGTH.size + length])
+    replies, at = [], _LENGTH.size + length
+    for size in head["sizes"]:
+        replies.append(body[at : at + size])
+        at += size
+    return head, replies, digest.hex()
+
+
+def read_replies(folder: Path) -> Iterator[Sequence[bytes]]:
+    """What a journal holds: every question's replies, in order."""
+    for path in sorted(folder.glob("*.entry")):
+        yield _parse(path)[1]

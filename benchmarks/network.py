@@ -1,0 +1,86 @@
+"""Rounds over the network against the engine's own bare round trip, and a whole fit's seconds.
+
+A server and three sites run as real processes on loopback with mutual TLS. Bare round trips and
+rounds of a fit alternate in one run, so that both see the same machine. Prints the ratio of medians
+and where the seconds of a Secant fit go.
+"""
+
+import argparse
+import statistics
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from fedlasso.federation import GradientAt, encode
+from fedlasso.nvflare.link import Opening, connect
+from fedlasso.nvflare.local import LocalFederation
+from fedlasso.nvflare.run import Event, Plan, begin_plan, run_plan
+
+
+def write_tables(folder: Path, p: int, rows: int) -> dict[str, Path]:
+    """Three Gaussian sites with ten effects."""
+    rng = np.random.default_rng(0)
+    paths = {}
+    for site in ("a", "b", "c"):
+        X = rng.standard_normal((rows, p))
+        frame = pd.DataFrame(X, columns=[f"x{k:05d}" for k in range(p)])
+        frame["y"] = X[:, :10].sum(axis=1) + rng.standard_normal(rows)
+        paths[site] = folder / f"{site}.parquet"
+        frame.to_parquet(paths[site], index=False)
+    return paths
+
+
+def compare(local: LocalFederation, p: int, rounds: int) -> tuple[float, float]:
+    """Median seconds of a bare round trip and of one gradient round, taken in turn."""
+    bare, ours = [], []
+    with connect(local.folder) as network:
+        network.open(Opening("ab" * 8, "y"))
+        for k in range(rounds + 3):
+            b = np.full(p, 1.0 + k)
+            data = encode(GradientAt(b))
+            start = time.perf_counter()
+            network.echo(data)
+            middle = time.perf_counter()
+            network.ask(GradientAt(b))
+            end = time.perf_counter()
+            if k >= 3:
+                bare.append(middle - start)
+                ours.append(end - middle)
+    return statistics.median(bare), statistics.median(ours)
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--columns", type=int, default=500)
+    parser.add_argument("--rows", type=int, default=400)
+    parser.add_argument("--rounds", type=int, default=100)
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as base:
+        tables = write_tables(Path(base), options.columns, options.rows)
+        began = time.perf_counter()
+        with LocalFederation(Path(base) / "project", tables) as local:
+            up = time.perf_counter()
+            bare, ours = compare(local, options.columns, options.rounds)
+            print(f"bare round trip {1e3 * bare:.1f} ms, our round {1e3 * ours:.1f} ms")
+            print(f"{1 / ours:.1f} rounds a second, {ours / bare:.2f} times the bare round trip")
+            settings: dict[str, Any] = {"goal": "prediction", "uploads": 100}
+            out = Path(base) / "model"
+            plan = begin_plan(out, Plan(str(local.folder), Opening("", "y"), settings))
+            questions: list[Event] = []
+            start = time.perf_counter()
+            _, times = run_plan(out, plan, questions.append)
+            whole = time.perf_counter() - start
+            stop = time.perf_counter()
+        down = time.perf_counter()
+    print(f"Secant fit, goal prediction: {len(questions)} questions in {times.fit:.1f} s")
+    print(f"job start {times.start:.1f} s, job stop {whole - times.start - times.fit:.1f} s")
+    print(f"server and sites up {up - began:.1f} s, down {down - stop:.1f} s")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,118 @@
+"""``fedlasso site``: take part in a federation, on your own terms."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+from fedlasso.cli.common import add_action, need_engine, stop_on_term
+from fedlasso.errors import FedLassoError
+
+
+def add(commands: Any) -> None:
+    """Add the command group."""
+    site = commands.add_parser("site", help="take part in a federation with your own records")
+    actions = site.add_subparsers(dest="action", required=True, metavar="ACTION")
+    check = add_action(
+        actions, "check", check_command,
+        "say what would be answered and what refused; nothing is connected",
+        "fedlasso site check north/ records.csv --policy policy.toml",
+    )  # fmt: skip
+    start = add_action(
+        actions, "start", start_command, "connect, and answer what the policy allows until Ctrl-C",
+        "fedlasso site start north/ records.csv --policy policy.toml",
+    )  # fmt: skip
+    audit = add_action(
+        actions, "audit", audit_command, "what has left, when, how much, for which fit",
+        "fedlasso site audit north/",
+    )  # fmt: skip
+    for parser in (check, start, audit):
+        parser.add_argument("kit", type=Path, metavar="KIT", help="the folder you were sent")
+    for parser in (check, start):
+        parser.add_argument("data", type=Path, metavar="DATA", help=".csv or .parquet")
+        parser.add_argument("--policy", type=Path, help="TOML file with your rules")
+    audit.add_argument("--fit", help="one fit only: the first characters of its identity")
+
+
+def check_command(options: argparse.Namespace) -> int:
+    """A rehearsal without a connection."""
+    need_engine()
+    from fedlasso.federation.policy import QUESTIONS, describe, read_policy
+    from fedlasso.nvflare.engine import check_certificate
+    from fedlasso.nvflare.kit import read_kit
+    from fedlasso.nvflare.records import TableRecords
+
+    kit = read_kit(options.kit)
+    check_certificate(options.kit, kit)
+    policy = read_policy(options.policy)
+    records = TableRecords(options.data)
+    shown = [c for c in records.columns if policy.shows(c)]
+    print(f"Site {kit.name!r} of project {kit.project!r}, server {kit.host}:{kit.port}")
+    print(f"{records.rows} rows, {len(records.columns)} columns, {len(shown)} of them shown")
+    for column, problem in records.problems():
+        print(f"  column {column!r}: {problem}; a fit with it would be refused")
+    few = records.rows < policy.min_rows
+    answered = [] if few else [name for name in QUESTIONS if policy.answers(name)]
+    if few:
+        print(f"fewer than {policy.min_rows} rows: every question would be refused")
+    print(f"Would be answered: {', '.join(answered) or 'nothing'}")
+    print(f"Would be refused:  {', '.join(n for n in QUESTIONS if n not in answered) or 'nothing'}")
+    print("Rules:\n" + "\n".join(f"  {line}" for line in describe(policy).splitlines()[:-1]))
+    return 0
+
+
+def start_command(options: argparse.Namespace) -> int:
+    """Connect and stay."""
+    need_engine()
+    from fedlasso.federation.policy import read_policy
+    from fedlasso.nvflare.engine import check_certificate, check_server
+    from fedlasso.nvflare.kit import configure_site, read_kit
+    from fedlasso.nvflare.records import TableRecords
+    from fedlasso.nvflare.stay import stay
+
+    kit = read_kit(options.kit)
+    policy = read_policy(options.policy)
+    if policy.approval and not sys.stdin.isatty():
+        raise FedLassoError("the policy asks for approval, and nobody is here to ask: no terminal")
+    records = TableRecords(options.data)
+    check_certificate(options.kit, kit)
+    check_server(options.kit, kit)
+    configure_site(options.kit, options.data, options.policy)
+    print(f"Site {kit.name!r}: {records.rows} rows, {len(records.columns)} columns", flush=True)
+    del records
+    stop_on_term()
+    began = time.monotonic()
+    try:
+        stay(options.kit, kit, policy)
+    except KeyboardInterrupt:
+        print(f"\nSite {kit.name!r} has left after {time.monotonic() - began:.0f} s")
+    return 0
+
+
+def audit_command(options: argparse.Namespace) -> int:
+    """The books, verified."""
+    need_engine()
+    from fedlasso.nvflare.kit import read_kit, site_audit
+
+    kit = read_kit(options.kit)
+    audit = site_audit(options.kit)
+    entries = list(audit.entries())
+    chosen = [e for e in entries if e.fit.startswith(options.fit or "")]
+    if options.fit and not chosen:
+        raise FedLassoError(f"nothing in the audit is of a fit {options.fit!r}")
+    for e in chosen:
+        shapes = " ".join(f"{n}[{'x'.join(map(str, s))}]" for n, s in e.shapes.items()) or "-"
+        fit = e.fit[:8] or "(none)"
+        tail = e.sha256[:12] if e.verdict == "sent" else f"refused: {e.why}"
+        print(f"{e.number:6d} {e.time} {fit} {e.question:18s} {e.payload:9d} B {shapes:24s} {tail}")
+    sent = [e for e in chosen if e.verdict == "sent"]
+    fits = {e.fit for e in chosen if e.fit}
+    print(
+        f"Site {kit.name!r}: {len(sent)} replies and {sum(e.payload for e in sent)} bytes of "
+        f"numbers have left for {len(fits)} fits, {len(chosen) - len(sent)} refused; "
+        f"{len(entries)} lines, chain unbroken, head {audit.head[:12]}"
+    )
+    return 0

@@ -1,0 +1,105 @@
+"""A guarded site: its policy and its audit between the records and the wire."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from typing import Any
+
+from fedlasso.errors import FedLassoError
+from fedlasso.federation.audit import Audit, Entry
+from fedlasso.federation.codec import decode, encode, size
+from fedlasso.federation.messages import Reply, Request, layout
+from fedlasso.federation.policy import Policy
+from fedlasso.federation.site import Site
+
+Approve = Callable[[Entry, Reply], bool]
+
+
+class GuardedSite:
+    """A site that answers as `Site` does, or refuses, and writes down which before it does.
+
+    Parameters
+    ----------
+    site : the records
+    policy : the rules
+    audit : where answers are written down
+    fit : the fit that asks
+    approve : who is asked before a reply leaves, if the policy wants it
+    """
+
+    def __init__(
+        self, site: Site, policy: Policy, audit: Audit, fit: str, approve: Approve | None = None
+    ) -> None:
+        self.name, self.columns = site.name, site.columns
+        self._site, self._policy, self._audit, self._fit = site, policy, audit, fit
+        self._approve = approve
+        # Numbers already sent for this fit, by question: asking again gives nothing new.
+        self._sent = {e.asked: e.numbers for e in audit.entries(fit) if e.verdict == "sent"}
+
+    def answer_bytes(self, data: bytes) -> bytes:
+        """The reply in bytes; a refusal or a failure is an error that carries no data."""
+        asked = hashlib.sha256(data).hexdigest()
+        question = "unreadable"
+        try:
+            request = self._read(data)
+            question = type(request).__name__
+            self._policy.check(request, self._site)
+            reply, answer = self._reply(request)
+            entry = self._entry(question, asked, reply, answer)
+            self._release(entry, reply)
+        except FedLassoError as error:
+            self._audit.write(Entry(self._fit, question, "refused", str(error), asked=asked))
+            raise
+        self._audit.write(entry, answer if self._policy.keep_payloads else None)
+        self._sent[asked] = entry.numbers
+        return answer
+
+    def _read(self, data: bytes) -> Request[Any]:
+        if len(data) > self._policy.max_bytes:
+            raise FedLassoError(f"the question is longer than {self._policy.max_bytes} bytes")
+        try:
+            request = decode(data)
+        except FedLassoError:
+            raise
+        except Exception as error:
+            raise FedLassoError(f"malformed message: {type(error).__name__}") from None
+        if not isinstance(request, Request):
+            raise FedLassoError("not a question")
+        return request
+
+    def _reply(self, request: Request[Any]) -> tuple[Reply, bytes]:
+        try:
+            reply = self._site.answer(request)
+            return reply, encode(reply)
+        except FedLassoError:
+            raise
+        except Exception as error:
+            # An exception's text may quote records; its type does not.
+            name = type(request).__name__
+            raise FedLassoError(f"{name} failed with {type(error).__name__}") from None
+
+    def _entry(self, question: str, asked: str, reply: Reply, answer: bytes) -> Entry:
+        shapes = {
+            name: list(getattr(reply, name).shape)
+            for name, kind in layout(type(reply))
+            if kind == "array"
+        }
+        payload = size(reply).payload
+        return Entry(
+            self._fit, question, "sent", shapes=shapes, numbers=payload // 8, payload=payload,
+            size=len(answer), sha256=hashlib.sha256(answer).hexdigest(), asked=asked,
+        )  # fmt: skip
+
+    def _release(self, entry: Entry, reply: Reply) -> None:
+        numbers = sum(self._sent.values()) + entry.numbers
+        allowed = self._policy.max_vectors * len(self.columns)
+        if entry.asked not in self._sent and numbers > allowed:
+            raise FedLassoError(
+                f"this fit has had {self._policy.max_vectors} vectors from here, and the policy "
+                "allows no more; enough of them would determine all second moments"
+            )
+        if self._policy.dry_run:
+            raise FedLassoError(f"dry run: {entry.numbers} numbers would have left")
+        if self._policy.approval and (self._approve is None or not self._approve(entry, reply)):
+            raise FedLassoError("the transfer was not approved here")

@@ -1,0 +1,277 @@
+"""Policy and audit in process: what is refused, what is written down, and that nothing leaks."""
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from draws import draw_sites
+
+from fedlasso import REGISTRY, FedLassoError, InProcess, Site, fit
+from fedlasso.federation import (
+    FitAt,
+    GradientAt,
+    Reply,
+    Request,
+    Rows,
+    ValidationErrors,
+    decode,
+    encode,
+)
+from fedlasso.federation.audit import Audit, Entry
+from fedlasso.federation.guard import GuardedSite
+from fedlasso.federation.messages import TYPES
+from fedlasso.federation.policy import QUESTIONS, Policy, describe, read_policy
+from fedlasso.procedures.averaging import LocalSweeps
+from fedlasso.procedures.one_shot_gram import AllMoments
+from fedlasso.procedures.working_set_gram import MomentsOf
+from fedlasso.procedures.working_set_secant import ProductsAt
+from fedlasso.tuning import ChoosePenalty
+
+P = 40
+SAFE = Policy()
+
+
+def guard(folder: Path, policy: Policy = SAFE, rows: int = 30, **more: Any) -> GuardedSite:
+    return GuardedSite(
+        draw_sites((rows,), P)[0], policy, Audit(folder / "audit.jsonl"), "f1", **more
+    )
+
+
+def entries(folder: Path) -> list[Entry]:
+    return list(Audit(folder / "audit.jsonl").entries())
+
+
+@pytest.mark.parametrize(
+    ("request_", "policy", "message"),
+    [
+        (AllMoments(), SAFE, "does not answer AllMoments"),
+        (MomentsOf(np.arange(2.0), np.zeros(0)), SAFE, "does not answer MomentsOf"),
+        (Rows(), replace(SAFE, deny=("Rows",)), "does not answer Rows"),
+        (Rows(), replace(SAFE, min_rows=31), "30 training rows here, and the policy answers about"),
+        (
+            ValidationErrors(np.zeros((P, 1))),
+            replace(SAFE, min_validation_rows=13),
+            "12 validation rows here",
+        ),
+        (FitAt(np.ones(P)), replace(SAFE, max_active_per_row=1.0), "40 active coefficients"),
+        (GradientAt(np.ones(P + 1)), SAFE, "b does not fit the 40 columns"),
+        (LocalSweeps(np.ones((P, 1)), 0.1, 10**6), SAFE, "epochs does not fit"),
+        (LocalSweeps(np.ones((P, 1)), -0.1, 1), SAFE, "lam does not fit"),
+        (
+            MomentsOf(np.array([40.0]), np.zeros(0)),
+            replace(SAFE, allow=("MomentsOf",)),
+            "new does not fit",
+        ),
+        (Rows(), replace(SAFE, dry_run=True), "dry run: 1 numbers would have left"),
+        (Rows(), replace(SAFE, approval=True), "not approved here"),
+        (GradientAt(np.ones(P)), replace(SAFE, max_vectors=0), "allows no more"),
+        (GradientAt(np.ones(P)), replace(SAFE, max_bytes=100), "longer than 100 bytes"),
+    ],
+)
+def test_a_rule_refuses_in_its_own_words_and_writes_it_down(
+    request_: Request[Any], policy: Policy, message: str, tmp_path: Path
+) -> None:
+    with pytest.raises(FedLassoError, match=message) as refused:
+        guard(tmp_path, policy).answer_bytes(encode(request_))
+    (entry,) = entries(tmp_path)
+    assert (entry.verdict, entry.why, entry.sha256) == ("refused", str(refused.value), "")
+
+
+def test_a_guarded_site_answers_with_the_same_bytes(tmp_path: Path) -> None:
+    data = encode(GradientAt(np.ones(P)))
+    assert guard(tmp_path).answer_bytes(data) == draw_sites((30,), P)[0].answer_bytes(data)
+    (entry,) = entries(tmp_path)
+    assert (entry.question, entry.payload, entry.shapes) == ("GradientAt", 8 * P, {"gradient": [P]})
+
+
+@pytest.mark.parametrize(
+    "settings", [{"procedure": "CD"}, {"procedure": "DA"}, {"goal": "prediction"}]
+)
+def test_default_fits_pass_the_default_policy(settings: dict[str, Any], tmp_path: Path) -> None:
+    guarded = [
+        GuardedSite(site, SAFE, Audit(tmp_path / site.name), "f1") for site in draw_sites(p=P)
+    ]
+    one, other = fit(InProcess(guarded), **settings), fit(InProcess(draw_sites(p=P)), **settings)
+    assert one.coefficients.tobytes() == other.coefficients.tobytes()
+    assert one.costs.entries == other.costs.entries
+    assert one.costs.total(site="a").messages == len(list(Audit(tmp_path / "a").entries()))
+
+
+@pytest.mark.parametrize("name", sorted(REGISTRY))
+def test_every_procedure_asks_what_the_rules_understand(name: str, tmp_path: Path) -> None:
+    policy = replace(SAFE, allow=("AllMoments", "MomentsOf"))
+    guarded = [GuardedSite(s, policy, Audit(tmp_path / s.name), "f1") for s in draw_sites(p=P)]
+    one = fit(InProcess(guarded), name, lam=0.15, rounds=4)
+    other = fit(InProcess(draw_sites(p=P)), name, lam=0.15, rounds=4)
+    assert one.coefficients.tobytes() == other.coefficients.tobytes()
+
+
+def test_vectors_are_counted_per_fit_and_outlive_the_process(tmp_path: Path) -> None:
+    policy = replace(SAFE, max_vectors=2)
+    questions = [encode(GradientAt(np.full(P, float(k)))) for k in range(3)]
+    for data in questions[:2]:
+        guard(tmp_path, policy).answer_bytes(data)
+    again = guard(tmp_path, policy)
+    again.answer_bytes(questions[0])
+    with pytest.raises(FedLassoError, match="enough of them"):
+        again.answer_bytes(questions[2])
+
+
+def test_pieces_of_vectors_count_as_well(tmp_path: Path) -> None:
+    policy = replace(SAFE, max_vectors=1)
+    site, one = guard(tmp_path, policy), np.ones((1, 1))
+    places = [np.array([float(k)]) for k in range(P)]
+    for k in range(P):
+        site.answer_bytes(encode(ProductsAt(one, places[0], places[k])))
+    with pytest.raises(FedLassoError, match="enough of them"):
+        site.answer_bytes(encode(ProductsAt(one, places[1], places[1])))
+
+
+def test_approval_sees_the_payload(tmp_path: Path) -> None:
+    seen: list[tuple[Entry, Reply]] = []
+
+    def approve(entry: Entry, reply: Reply) -> bool:
+        seen.append((entry, reply))
+        return len(seen) == 1
+
+    site = guard(tmp_path, replace(SAFE, approval=True, keep_payloads=True), approve=approve)
+    answer = site.answer_bytes(encode(Rows()))
+    assert seen[0][1].rows == 30  # type: ignore[attr-defined]
+    with pytest.raises(FedLassoError, match="not approved"):
+        site.answer_bytes(encode(Rows()))
+    (kept,) = (tmp_path / "payloads").iterdir()
+    assert kept.read_bytes() == answer
+
+
+@dataclass(frozen=True, eq=False)
+class Quoting(Request[Reply]):
+    """A faulty question that quotes records in its exception."""
+
+    def answer(self, site: Site) -> Reply:
+        raise ValueError(f"bad record {site.training.y[0]!r}")
+
+
+def test_an_exception_carries_no_data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(QUESTIONS, "Quoting", next(iter(QUESTIONS.values())))
+    secret = 4711.0815
+    y = np.full(30, secret)
+    site = Site("a", np.random.default_rng(0).standard_normal((30, 3)), y)
+    with pytest.raises(FedLassoError) as failed:
+        GuardedSite(site, SAFE, Audit(tmp_path / "audit.jsonl"), "f").answer_bytes(
+            encode(Quoting())
+        )
+    assert str(failed.value) == "Quoting failed with ValueError"
+    assert failed.value.__cause__ is None
+    assert str(secret) not in (tmp_path / "audit.jsonl").read_text()
+
+
+def test_a_changed_removed_or_inserted_line_breaks_the_chain(tmp_path: Path) -> None:
+    site = guard(tmp_path)
+    for _ in range(4):
+        site.answer_bytes(encode(Rows()))
+    path = tmp_path / "audit.jsonl"
+    lines = path.read_bytes().splitlines(keepends=True)
+    head = Audit(path).head
+    changes: list[Callable[[list[bytes]], list[bytes]]] = [
+        lambda a: [a[0], a[1].replace(b'"payload":8', b'"payload":9'), *a[2:]],
+        lambda a: [a[0], *a[2:]],
+        lambda a: [a[0], a[0], *a[1:]],
+        lambda a: [a[1], a[0], *a[2:]],
+    ]
+    for change in changes:
+        path.write_bytes(b"".join(change(lines)))
+        with pytest.raises(FedLassoError, match="the chain breaks at line"):
+            list(Audit(path).entries())
+    # Lines missing at the end show against the head that the coordinator has noted.
+    path.write_bytes(b"".join(lines[:-1]))
+    assert Audit(path).head != head
+
+
+def test_a_line_torn_by_a_kill_is_taken_back(tmp_path: Path) -> None:
+    guard(tmp_path).answer_bytes(encode(Rows()))
+    path = tmp_path / "audit.jsonl"
+    whole = path.read_bytes()
+    path.write_bytes(whole + whole[: len(whole) // 2])
+    assert len(entries(tmp_path)) == 1
+    guard(tmp_path).answer_bytes(encode(Rows()))
+    assert [e.number for e in entries(tmp_path)] == [1, 2]
+
+
+def test_every_question_has_a_rule_and_a_place_in_the_privacy_page() -> None:
+    import fedlasso.federation.door
+    import fedlasso.study
+
+    names = {
+        name for name, kind in TYPES.items()
+        if issubclass(kind, Request) and kind.__module__.startswith("fedlasso.")
+    } - {"Request"}  # fmt: skip
+    door = {n for n in names if TYPES[n].__module__ == fedlasso.federation.door.__name__}
+    assert names - door == set(QUESTIONS)
+    page = (Path(__file__).parents[2] / "docs" / "privacy.md").read_text()
+    assert not [name for name in names if f"`{name}`" not in page]
+
+
+def test_policy_files_are_checked(tmp_path: Path) -> None:
+    path = tmp_path / "policy.toml"
+    path.write_text(
+        'min_rows = 50\nallow = ["AllMoments"]\ncolumns = ["a", "b"]\napproval = true\n'
+    )
+    policy = read_policy(path)
+    assert policy == Policy(min_rows=50, allow=("AllMoments",), columns=("a", "b"), approval=True)
+    assert policy.answers("AllMoments")
+    assert not policy.shows("c")
+    assert "min_rows = 50" in describe(policy)
+    for text, message in {
+        "min_row = 1": "no rule is called 'min_row'",
+        "min_rows = -1": "min_rows must be a number, zero or more",
+        'min_rows = "many"': "min_rows must be a number",
+        "approval = 1": "approval must be true or false",
+        "deny = [1]": "deny must be a list of names",
+        'deny = ["Row"]': "no question is called 'Row'",
+        "= 3": "policy.toml: ",
+    }.items():
+        path.write_text(text)
+        with pytest.raises(FedLassoError, match=message):
+            read_policy(path)
+    with pytest.raises(FedLassoError, match="cannot read"):
+        read_policy(tmp_path / "none.toml")
+
+
+def test_malformed_messages_never_crash_or_tell(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("os.fdatasync", lambda descriptor: None)
+    rng = np.random.default_rng(0)
+    site = guard(tmp_path, replace(SAFE, max_bytes=1 << 16))
+    samples = [
+        encode(Rows()), encode(GradientAt(np.ones(P))), encode(FitAt(np.zeros(P))),
+        encode(LocalSweeps(np.ones((P, 2)), 0.1, 1)), encode(ValidationErrors(np.ones((P, 1)))),
+        encode(ChoosePenalty()),
+    ]  # fmt: skip
+    refused: list[str] = []
+    for case in range(10_000):
+        data = bytearray(samples[case % len(samples)])
+        kind = case % 5
+        if kind == 0:
+            data = data[: int(rng.integers(0, len(data)))]
+        elif kind == 1:
+            data += rng.bytes(int(rng.integers(1, 50)))
+        elif kind == 2:
+            data = bytearray(rng.bytes(int(rng.integers(0, 200))))
+        elif kind == 3 and case % 100 == 3:
+            data += b"\0" * (1 << 16)
+        else:
+            for at in rng.integers(0, len(data), int(rng.integers(1, 4))):
+                data[at] = int(rng.integers(0, 256))
+        try:
+            assert isinstance(decode(site.answer_bytes(bytes(data))), Reply)
+        except FedLassoError as error:
+            refused.append(str(error))
+    assert len(refused) > 5_000
+    assert max(map(len, refused)) < 300
+    assert len(entries(tmp_path)) == 10_000
+    assert json.loads((tmp_path / "audit.jsonl").read_bytes().splitlines()[-1])["number"] == 10_000

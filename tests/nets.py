@@ -1,0 +1,40 @@
+"""Small data files for federations of real processes, and the same federation in one process."""
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from fedlasso import InProcess
+from fedlasso.nvflare.records import TableRecords
+
+SECRET = "patient-4711-0815"
+SITES = ("a", "b", "c")
+COLUMNS = tuple(f"x{k:02d}" for k in range(12))
+
+
+def write_tables(folder: Path, rows: int = 120) -> dict[str, Path]:
+    """One file a site, columns in a different order at each."""
+    rng = np.random.default_rng(0)
+    b = np.zeros(len(COLUMNS))
+    b[:4] = (1.0, -1.0, 0.5, 0.5)
+    paths = {}
+    for k, site in enumerate(SITES):
+        X = rng.standard_normal((rows + 10 * k, len(COLUMNS)))
+        frame = pd.DataFrame(X, columns=COLUMNS)
+        frame["y"] = X @ b + rng.standard_normal(len(X))
+        frame["note"] = SECRET
+        order = rng.permutation(frame.columns)
+        paths[site] = folder / f"{site}.csv"
+        frame[list(order)].to_csv(paths[site], index=False)
+    return paths
+
+
+def in_process(tables: dict[str, Path], validation: float = 0.2) -> InProcess:
+    """The same sites in this process."""
+    return InProcess(
+        [
+            TableRecords(path).site(name, COLUMNS, "y", validation, 0)
+            for name, path in tables.items()
+        ]
+    )
