@@ -103,7 +103,7 @@ def test_default_fits_pass_the_default_policy(settings: dict[str, Any], tmp_path
 
 @pytest.mark.parametrize("name", sorted(REGISTRY))
 def test_every_procedure_asks_what_the_rules_understand(name: str, tmp_path: Path) -> None:
-    policy = replace(SAFE, allow=("AllMoments", "MomentsOf"))
+    policy = replace(SAFE, allow=("AllMoments", "MomentsOf", "ProductsAt"))
     guarded = [GuardedSite(s, policy, Audit(tmp_path / s.name), "f1") for s in draw_sites(p=P)]
     one = fit(InProcess(guarded), name, lam=0.15, rounds=4)
     other = fit(InProcess(draw_sites(p=P)), name, lam=0.15, rounds=4)
@@ -122,7 +122,7 @@ def test_vectors_are_counted_per_fit_and_outlive_the_process(tmp_path: Path) -> 
 
 
 def test_pieces_of_vectors_count_as_well(tmp_path: Path) -> None:
-    policy = replace(SAFE, max_vectors=1)
+    policy = replace(SAFE, max_vectors=1, allow=("ProductsAt",))
     site, one = guard(tmp_path, policy), np.ones((1, 1))
     places = [np.array([float(k)]) for k in range(P)]
     for k in range(P):

@@ -50,7 +50,7 @@ QUESTIONS: dict[str, Question] = {
     "AllMoments": Question(allowed=False),
     "MomentsOf": Question(allowed=False),
     "GradientOutside": Question(),
-    "ProductsAt": Question(),
+    "ProductsAt": Question(allowed=False),
     "OwnSweeps": Question(allowed=False, model="start"),
     "OwnFit": Question(allowed=False),
 }
