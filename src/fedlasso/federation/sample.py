@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
 from fedlasso.errors import FedLassoError
@@ -14,11 +16,19 @@ Checked = tuple[tuple[str, ...], tuple[Array, Array]]
 
 
 def check_sample(
-    site: str, sample: str, X: ArrayLike, y: ArrayLike, columns: Sequence[str] | None = None
+    site: str,
+    sample: str,
+    X: ArrayLike,
+    y: ArrayLike,
+    columns: Sequence[str] | None = None,
+    missing: bool = False,
 ) -> Checked:
-    """Column names, and float64 copies-where-needed of records and responses."""
+    """Column names, and float64 copies-where-needed of records and responses.
+
+    A sparse X stays sparse. With `missing`, values of X that are not a number may pass.
+    """
     where = f"site {site!r}"
-    table = np.asarray(X)
+    table: Any = X if sp.issparse(X) else np.asarray(X)
     if table.ndim != 2:
         raise FedLassoError(
             f"{where}: the {sample} records have {table.ndim} dimensions; "
@@ -45,12 +55,22 @@ def check_sample(
             f"{where}: {m} {sample} rows in X but y has shape {np.shape(y)}; "
             "give one response per row"
         )
-    records = _to_float(where, sample, table, names)
+    if sp.issparse(table):
+        records: Any = sp.csc_array(table, dtype=np.float64)
+        _to_float(where, sample, records.data[:, None], ("of a sparse X",))
+    else:
+        records = _to_float(where, sample, table, names, missing)
     responses = _to_float(where, sample, response[:, None], ("response y",))[:, 0]
     return names, (records, responses)
 
 
-def _to_float(where: str, sample: str, table: NDArray[np.generic], names: Sequence[str]) -> Array:
+def _to_float(
+    where: str,
+    sample: str,
+    table: NDArray[np.generic],
+    names: Sequence[str],
+    missing: bool = False,
+) -> Array:
     if table.dtype.kind not in "fiub":
         for name, column in zip(names, table.T, strict=True):
             try:
@@ -62,7 +82,9 @@ def _to_float(where: str, sample: str, table: NDArray[np.generic], names: Sequen
                 ) from None
     numbers = np.asarray(table, dtype=np.float64)
     if not np.isfinite(numbers).all():
-        bad = (~np.isfinite(numbers)).sum(axis=0)
+        bad = (np.isinf(numbers) if missing else ~np.isfinite(numbers)).sum(axis=0)
+        if not bad.any():
+            return numbers
         k = int(np.flatnonzero(bad)[0])
         raise FedLassoError(
             f"{where}: column {names[k]!r} has {bad[k]} missing or infinite values "
