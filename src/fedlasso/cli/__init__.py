@@ -15,16 +15,18 @@ INTERRUPTED = 130
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Entry point of the ``fedlasso`` command."""
-    from fedlasso.cli import study
+    from fedlasso.cli import diagnose, fit, study
 
     parser = argparse.ArgumentParser(
         prog="fedlasso",
         description="One sparse regression across sites that cannot share records.",
-        epilog="Example: fedlasso study run --replicates 2 --out results/short",
+        epilog="Example: fedlasso fit north.csv south.csv --target y --out model",
     )
     parser.add_argument("--version", action="version", version=f"fedlasso {__version__}")
     parser.add_argument("--debug", action="store_true", help="show the traceback of an error")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    fit.add(commands)
+    diagnose.add(commands)
     study.add(commands)
     options = parser.parse_args(arguments)
     try:

@@ -115,7 +115,8 @@ def fit_model(federation: Federation, settings: Settings) -> Model:
     how = {"centre": settings.intercept, "scale": settings.standardise}
     curve = None
     if settings.procedure is None and settings.aim != "objective" and settings.cv is None:
-        view, scaling = standardise(ledger, *settings.splits, **how)
+        (split,) = settings.splits
+        view, scaling = standardise(ledger, split, **how)
         _check_held_out(scaling)
         left = _left(settings, scaling.vectors)
         result = fit(view, goal=settings.aim, uploads=left, rule=settings.rule or "min")

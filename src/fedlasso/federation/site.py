@@ -79,6 +79,8 @@ class Site:
             for purpose, sample in (validation or {}).items()
         }
 
+    _validation: dict[str, LeastSquares]
+
     def _assemble(
         self, name: str, columns: tuple[str, ...], training: LeastSquares, memory: Memory
     ) -> None:
@@ -86,7 +88,7 @@ class Site:
         self.columns = columns
         self.training = training
         self.memory = memory
-        self._validation: dict[str, LeastSquares] = {}
+        self._validation = {}
         self._views: OrderedDict[str, Site] = OrderedDict()
         # What a site learns about its own fits, for its own eyes: never part of a reply.
         self.diagnostics: dict[str, object] = {}

@@ -58,7 +58,8 @@ class Standardised(LeastSquares):
         else:
             full = np.ascontiguousarray(r)
         about = r.sum() - self._table.missing(full)
-        return (self._table.inner(full) - self._means * about) * self._factors
+        out: Array = (self._table.inner(full) - self._means * about) * self._factors
+        return out
 
     def residual(self, b: Array) -> Array:
         """Return y - Zb."""
