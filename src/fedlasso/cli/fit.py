@@ -10,13 +10,15 @@ from typing import Any
 
 from fedlasso.cli.progress import Watched, say
 from fedlasso.errors import FedLassoError
-from fedlasso.estimator.card import write_card
+from fedlasso.estimator.card import card
 from fedlasso.estimator.compare import examine
-from fedlasso.estimator.folder import ModelFolder, predict_file
+from fedlasso.estimator.folder import ModelFolder, predict_file, tell
 from fedlasso.estimator.model import Settings, fit_model
 from fedlasso.estimator.sites import Source, open_sites
 from fedlasso.federation import Journal
 from fedlasso.goals import GOALS
+
+INTERRUPTED = 130
 
 
 def add(commands: Any) -> None:
@@ -40,7 +42,7 @@ def add(commands: Any) -> None:
     fit.add_argument("--seed", type=int, default=0, help="seed of every split")
     fit.add_argument(
         "--no-compare", action="store_true",
-        help="leave out the comparisons and subsamples of the card, which cost messages of their own",
+        help="leave out the card's comparisons and subsamples, which cost messages of their own",
     )  # fmt: skip
     fit.add_argument("--out", type=Path, metavar="MODEL", help="a new folder for the model")
     fit.add_argument("--resume", type=Path, metavar="MODEL", help="go on with an interrupted fit")
@@ -131,14 +133,21 @@ def fit_command(options: argparse.Namespace) -> int:
         federation.end("fitted")
         for name in model.constant:
             say(f"notice: column {name!r} is constant; it is left out with coefficient 0")
-        told = examine(federation, model) if extra["compare"] else {}
-        federation.end("examined")
-        told = folder.finish(model, schema, source, told)
+        told = tell(model, schema, source)
+        if extra["compare"]:
+            told |= examine(federation, model)
+            federation.end("examined for its card")
+        folder.finish(model, told, card(told))
     except KeyboardInterrupt:
-        say(f"stopped; go on with: fedlasso fit --resume {folder.path}")
-        return 130
-    write_card(folder.path / "card.html", told)
-    folder.tidy()
+        begun = (folder.path / "settings.json").exists()
+        again = f"go on with: fedlasso fit --resume {folder.path}" if begun else "nothing is begun"
+        say(f"stopped; {again}")
+        return INTERRUPTED
+    except FedLassoError as error:
+        # What cannot be fitted is not worth resuming; a full disk is.
+        if options.resume is None and not str(error).startswith("cannot write"):
+            folder.discard()
+        raise
     describe_model(told)
     print(f"The model is in {folder.path}; open {folder.path / 'card.html'}")
     return 0

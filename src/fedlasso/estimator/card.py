@@ -3,27 +3,13 @@
 from __future__ import annotations
 
 from html import escape
-from pathlib import Path
 from typing import Any
 
-from fedlasso.estimator.charts import Line, bar_chart, line_chart
+from fedlasso.estimator.charts import Line, bar_chart, line_chart, number
 from fedlasso.estimator.page import bytes_of, facts, page, table, warnings
-from fedlasso.federation import write_atomically
 
 _SHOWN = 30
-_KINDS = {
-    "scaling": "means and scales",
-    "penalty": "sizes",
-    "rate": "scalars",
-    "training": "gradients or models",
-    "validation": "held-out errors",
-    "certificate": "certificate",
-}
-
-
-def write_card(path: Path, told: dict[str, Any]) -> None:
-    """Write the card of a model."""
-    write_atomically(path, card(told).encode())
+_KINDS = {"scaling": "means and scales", "training": "gradients or models"}
 
 
 def card(told: dict[str, Any]) -> str:
@@ -41,7 +27,7 @@ def card(told: dict[str, Any]) -> str:
             [
                 ("Training rows", f"{told['rows']['training']:,}"),
                 ("Columns used", f"{count} of {told['columns']:,}"),
-                ("Penalty", f"{told['penalty']:.4g}"),
+                _penalty(told),
                 ("Most sent by a site", bytes_of(sent)),
             ]
         ),
@@ -65,8 +51,14 @@ def _certificate(told: dict[str, Any]) -> str:
         f'<p class="lead">This model is <b>{escape(certificate["words"])}</b>.</p>'
         '<p class="soft">The bound is a duality gap computed from sums over the sites; it holds '
         "whatever the records are, for the penalties and the columns of the chosen model. "
-        f"{escape(told['status_text'])}</p>"
+        f"{escape(told['status_text']) if told['status'] != 'CHOSEN' else ''}</p>"
     )
+
+
+def _penalty(told: dict[str, Any]) -> tuple[str, str]:
+    if told["status"] == "CHOSEN" and told["curve"]:
+        return "Penalty, on the path", number(told["curve"]["penalties"][told["curve"]["chosen"]])
+    return "Penalty", number(told["penalty"])
 
 
 def _coefficients(told: dict[str, Any]) -> str:
@@ -108,8 +100,8 @@ def _curve(told: dict[str, Any]) -> str:
         mark=curve["penalties"][chosen],
     )
     return (
-        '<h2>Held-out error</h2><p class="soft">Pooled over the sites\' held-out rows, which stayed '
-        f"where they are. The dashed line is the penalty chosen on this path, with "
+        "<h2>Held-out error</h2><p class='soft'>Pooled over the sites' held-out rows, which stayed "
+        "where they are. The dashed line is the penalty chosen on this path, with "
         f"{curve['active'][chosen]:.3g} columns.</p>{chart}"
     )
 
@@ -140,7 +132,7 @@ def _comparison(told: dict[str, Any]) -> str:
     cells = [
         [
             row["name"],
-            "–" if row["mse"] is None else f"{row['mse']:.4g} ± {row['se']:.2g}",
+            "–" if row["mse"] is None else f"{number(row['mse'], 4)} ± {number(row['se'], 2)}",
             str(row["active"]),
             "–" if row["relative_gap"] is None else f"{100 * row['relative_gap']:.3g}%",
             bytes_of(row["sent"]) if row["sent"] else "nothing",
@@ -149,9 +141,11 @@ def _comparison(told: dict[str, Any]) -> str:
     ]
     head = ["", "held-out error", "columns", "objective above the best", "sent by a site"]
     return (
-        '<h2>Compared with averaging and with each site alone</h2><p class="soft">All trained on the '
-        "same rows and judged on the same held-out rows of all sites (± one standard error). Each "
-        f"site alone chose its own penalty.</p>{table(head, cells, own=0)}"
+        "<h2>Compared with averaging and with each site alone</h2><p class='soft'>All trained on "
+        "the same rows and judged on the same held-out rows of all sites (± one standard error). "
+        "Each site alone chose its own penalty where it could. The objective is the pooled Lasso's "
+        "at the penalty of the path; an adaptive or refitted model is not its minimum.</p>"
+        + table(head, cells, own=0)
     )
 
 
@@ -165,29 +159,25 @@ def _stability(told: dict[str, Any]) -> str:
         [f"{row['share']:.0%}" for row in rows[:_SHOWN]],
     )
     return (
-        '<h2>Would other rows select the same columns?</h2><p class="soft">Share of random halves of '
-        f"the rows, at the same penalty, that select each column.</p>{chart}"
+        "<h2>Would other rows select the same columns?</h2><p class='soft'>Share of random halves "
+        f"of the rows, at the same penalty, that select each column.</p>{chart}"
     )
 
 
 def _sent(told: dict[str, Any]) -> str:
-    kinds = list(dict.fromkeys(kind for site in told["sites"] for kind in site["sent"]))
     extra = told.get("examination_sent")
-    head = ["site", "rows", *(_KINDS.get(kind, kind) for kind in kinds), "in all"]
+    head = ["site", "rows", *_KINDS.values(), "scalars", "in all"]
     head += ["for this card"] if extra else []
-    cells = [
-        [
-            site["name"],
-            f"{site['rows']:,}",
-            *(bytes_of(site["sent"].get(kind, 0)) for kind in kinds),
-            bytes_of(sum(site["sent"].values())),
-            *([bytes_of(extra.get(site["name"], 0))] if extra else []),
-        ]
-        for site in told["sites"]
-    ]
+    cells = []
+    for site in told["sites"]:
+        whole = sum(site["sent"].values())
+        vectors = [site["sent"].get(kind, 0) for kind in _KINDS]
+        counts = [*vectors, whole - sum(vectors), whole]
+        counts += [extra.get(site["name"], 0)] if extra else []
+        cells.append([site["name"], f"{site['rows']:,}", *map(bytes_of, counts)])
     return (
-        '<h2>What each site sent</h2><p class="soft">Counted from the messages, eight bytes a number. '
-        f"Comparisons and subsamples above were asked for apart.</p>{table(head, cells)}"
+        "<h2>What each site sent</h2><p class='soft'>Counted from the messages, eight bytes a "
+        f"number. Comparisons and subsamples were asked for apart.</p>{table(head, cells)}"
     )
 
 

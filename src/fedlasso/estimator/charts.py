@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from html import escape
 
-WIDTH, HEIGHT = 640, 320
-LEFT, RIGHT, TOP, BOTTOM = 62, 16, 14, 46
+WIDTH, HEIGHT = 520, 290
+LEFT, RIGHT, TOP, BOTTOM = 66, 12, 14, 46
+LEGEND = 96
 COLOURS = 8
+Place = Callable[[float], float]
 
 
 @dataclass(frozen=True)
@@ -39,11 +41,11 @@ def line_chart(
     xs = [v for line in lines for v in line.x]
     ys = [v for line in lines for v in line.y if not log_y or v > 0]
     for line in lines:
-        pairs = zip(line.y, line.error, strict=False)
-        ys += [v + s * (e or 0.0) for v, e in pairs for s in (-1, 1) if not log_y]
+        spread = zip(line.y, line.error, strict=False)
+        ys += [v + s * (e or 0.0) for v, e in spread for s in (-1, 1) if not log_y]
     if not xs or not ys:
         return ""
-    x, x_ticks = _axis(xs, log_x, LEFT, WIDTH - RIGHT - (110 if legend else 0), reverse)
+    x, x_ticks = _axis(xs, log_x, LEFT, WIDTH - RIGHT - (LEGEND if legend else 0), reverse)
     y, y_ticks = _axis(ys, log_y, HEIGHT - BOTTOM, TOP, False)
     parts = [_grid(x_ticks, y_ticks, x, y, x_title, y_title, legend)]
     if mark is not None:
@@ -73,7 +75,7 @@ def bar_chart(names: Sequence[str], values: Sequence[float], texts: Sequence[str
     """Horizontal bars to both sides of zero, each with its name and its value."""
     if not names:
         return ""
-    step, left = 24, 190
+    step, left = 24, 150
     height = step * len(names) + 10
     largest = max(abs(v) for v in values) or 1.0
     negative = max([-v for v in values if v < 0], default=0.0)
@@ -86,7 +88,7 @@ def bar_chart(names: Sequence[str], values: Sequence[float], texts: Sequence[str
         top = 5 + i * step
         x, width = (zero if value >= 0 else zero + value * unit), abs(value) * unit
         colour = "c0" if value >= 0 else "c1"
-        shown = name if len(name) <= 24 else name[:23] + "…"
+        shown = name if len(name) <= 21 else name[:20] + "…"
         parts.append(
             f'<text class="name" x="{left - 8}" y="{top + 16}">{escape(shown)}'
             f"<title>{escape(name)}</title></text>"
@@ -106,7 +108,9 @@ def _svg(inside: str, height: float) -> str:
     )
 
 
-def _axis(values: Sequence[float], log: bool, start: float, end: float, reverse: bool):  # type: ignore[no-untyped-def]
+def _axis(
+    values: Sequence[float], log: bool, start: float, end: float, reverse: bool
+) -> tuple[Place, list[float]]:
     low, high = min(values), max(values)
     if log:
         low, high = math.log10(low), math.log10(high)
@@ -115,8 +119,9 @@ def _axis(values: Sequence[float], log: bool, start: float, end: float, reverse:
         first, last = math.ceil(low), math.floor(high)
         every = max(1, (last - first) // 5 + ((last - first) % 5 > 0))
         ticks = [10.0**k for k in range(first, last + 1, every)]
-        if len(ticks) < 2:
-            ticks = [10**low, 10 ** ((low + high) / 2), 10**high]
+        if last - first < 2:
+            few = [m * 10.0**k for k in range(first - 1, last + 1) for m in (1, 2, 5)]
+            ticks = [tick for tick in few if 10**low <= tick * 1.0001 and tick <= 10**high * 1.0001]
     else:
         pad = 0.04 * (high - low) or abs(high) * 0.1 or 1.0
         low, high = low - pad, high + pad
@@ -133,43 +138,58 @@ def _axis(values: Sequence[float], log: bool, start: float, end: float, reverse:
     return place, ticks
 
 
-def _grid(x_ticks, y_ticks, x, y, x_title, y_title, legend) -> str:  # type: ignore[no-untyped-def]
-    right = WIDTH - RIGHT - (110 if legend else 0)
-    parts = []
-    for tick in y_ticks:
-        parts.append(
-            f'<line class="grid" x1="{LEFT}" x2="{right}" y1="{y(tick):.1f}" y2="{y(tick):.1f}"/>'
-            f'<text class="tick" x="{LEFT - 6}" y="{y(tick) + 4:.1f}" text-anchor="end">'
-            f"{_number(tick)}</text>"
-        )
-    for tick in x_ticks:
-        parts.append(
-            f'<text class="tick" x="{x(tick):.1f}" y="{HEIGHT - BOTTOM + 18}" '
-            f'text-anchor="middle">{_number(tick)}</text>'
-        )
-    middle = (LEFT + right) / 2
+def _grid(
+    x_ticks: Sequence[float],
+    y_ticks: Sequence[float],
+    x: Place,
+    y: Place,
+    x_title: str,
+    y_title: str,
+    legend: bool,
+) -> str:
+    right = WIDTH - RIGHT - (LEGEND if legend else 0)
+    parts = [
+        f'<line class="grid" x1="{LEFT}" x2="{right}" y1="{y(tick):.1f}" y2="{y(tick):.1f}"/>'
+        f'<text class="tick" x="{LEFT - 6}" y="{y(tick) + 4:.1f}" text-anchor="end">'
+        f"{_number(tick)}</text>"
+        for tick in y_ticks
+    ]
+    parts += [
+        f'<text class="tick" x="{x(tick):.1f}" y="{HEIGHT - BOTTOM + 18}" '
+        f'text-anchor="middle">{_number(tick)}</text>'
+        for tick in x_ticks
+    ]
+    middle, half = (LEFT + right) / 2, (TOP + HEIGHT - BOTTOM) / 2
     parts.append(
         f'<text class="title" x="{middle:.0f}" y="{HEIGHT - 8}" text-anchor="middle">'
-        f'{escape(x_title)}</text><text class="title" text-anchor="middle" transform="translate(13 '
-        f'{(TOP + HEIGHT - BOTTOM) / 2:.0f}) rotate(-90)">{escape(y_title)}</text>'
+        f'{escape(x_title)}</text><text class="title" text-anchor="middle" '
+        f'transform="translate(12 {half:.0f}) rotate(-90)">{escape(y_title)}</text>'
     )
     return "".join(parts)
 
 
-def _legend(lines, y) -> list[str]:  # type: ignore[no-untyped-def]
+def _legend(lines: Sequence[Line], y: Place) -> list[str]:
     """Labels beside the last point of each line, pushed apart."""
     places = sorted((y(line.y[-1]), line.label, line.colour) for line in lines if line.label)
     parts, last = [], TOP - 14.0
     for at, label, colour in places:
         last = max(at, last + 14.0)
-        shown = label if len(label) <= 16 else label[:15] + "…"
+        shown = label if len(label) <= 15 else label[:14] + "…"
         parts.append(
-            f'<text class="label t{colour % COLOURS}" x="{WIDTH - RIGHT - 104}" '
+            f'<text class="label t{colour % COLOURS}" x="{WIDTH - RIGHT - LEGEND + 6}" '
             f'y="{last + 4:.1f}">{escape(shown)}</text>'
         )
     return parts
 
 
 def _number(value: float) -> str:
-    text = f"{value:.3g}"
-    return "0" if text in ("-0", "0") else text
+    return number(value) if abs(value) > 1e-12 else "0"
+
+
+def number(value: float, digits: int = 3) -> str:
+    """A number for people: no powers of ten where a few digits do."""
+    if 1000 <= abs(value) < 1e7:
+        return f"{value:,.0f}"
+    if 100 <= abs(value) < 1000:
+        return f"{value:.0f}" if digits <= 3 else f"{value:.1f}"
+    return f"{value:.{digits}g}"

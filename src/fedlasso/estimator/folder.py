@@ -74,19 +74,21 @@ class ModelFolder:
             )
         return source, Settings(**values["settings"]), values["extra"]
 
-    def finish(
-        self, model: Model, schema: Schema, source: Source, extra: dict[str, Any]
-    ) -> dict[str, Any]:
-        """Write the model; the journal has done its work."""
-        told = tell(model, schema, source) | extra
+    def finish(self, model: Model, told: dict[str, Any], card: str) -> None:
+        """Write the model, model.json last; then the journal has done its work."""
         write_atomically(self.path / "coefficients.csv", _coefficients(model).encode())
+        write_atomically(self.path / "card.html", card.encode())
         _write_json(self.path / "model.json", told)
-        return told
-
-    def tidy(self) -> None:
-        """Remove what only an unfinished fit needs."""
         for folder in (self.journal, self.memory):
             shutil.rmtree(folder, ignore_errors=True)
+
+    def discard(self) -> None:
+        """Remove a fit that cannot be made."""
+        for folder in (self.journal, self.memory):
+            shutil.rmtree(folder, ignore_errors=True)
+        (self.path / "settings.json").unlink(missing_ok=True)
+        if self.path.is_dir() and not any(self.path.iterdir()):
+            self.path.rmdir()
 
     def read(self) -> dict[str, Any]:
         """model.json."""

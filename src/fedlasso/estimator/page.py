@@ -14,19 +14,25 @@ STYLE = """
 *{box-sizing:border-box}body{margin:0;background:var(--back);color:var(--ink);
 font:16px/1.5 system-ui,-apple-system,"Segoe UI",Roboto,sans-serif}
 main{max-width:860px;margin:0 auto;padding:24px 20px 60px}h1{font-size:1.7rem;line-height:1.2;
-margin:.2em 0}h2{font-size:1.15rem;margin:2em 0 .5em;border-top:1px solid var(--line);padding-top:1em}
+margin:.2em 0}h2{font-size:1.15rem;margin:2em 0 .5em;border-top:1px solid var(--line);
+padding-top:1em}
 p{margin:.4em 0 .8em}.soft,.tick,.title{color:var(--soft);fill:var(--soft)}.lead{font-size:1.08rem}
 .facts{display:grid;grid-template-columns:repeat(auto-fit,minmax(150px,1fr));gap:10px;margin:1em 0}
 .facts div{background:var(--panel);border-radius:8px;padding:10px 12px}
 .facts b{display:block;font-size:1.25rem;overflow-wrap:anywhere}
-.warn{background:var(--warn);border-radius:8px;padding:8px 14px;margin:1em 0}.warn li{margin:.25em 0}
+.warn{background:var(--warn);border-radius:8px;padding:8px 14px;margin:1em 0}
+.warn li{margin:.25em 0}
 ul{padding-left:1.2em}.scroll{overflow-x:auto}table{border-collapse:collapse;width:100%;
 font-size:.92rem;font-variant-numeric:tabular-nums}th,td{text-align:right;padding:5px 8px;
-border-bottom:1px solid var(--line);white-space:nowrap}th:first-child,td:first-child{text-align:left;
-white-space:normal}th{color:var(--soft);font-weight:600}tr.own td{font-weight:650}
-svg{width:100%;height:auto;display:block;margin:.4em 0}svg text{font-size:12px;fill:var(--ink)}
-svg .tick,svg .title{fill:var(--soft)}.grid{stroke:var(--line)}.zero{stroke:var(--soft)}
-.mark{stroke:var(--ink);stroke-dasharray:4 4}.name{text-anchor:end}polyline{fill:none;stroke-width:1.8}
+border-bottom:1px solid var(--line);white-space:nowrap}
+th:first-child,td:first-child{text-align:left;white-space:normal;min-width:9em}th{color:var(--soft);font-weight:600}
+tr.own td{font-weight:650}
+svg{width:100%;max-width:680px;height:auto;display:block;margin:.4em 0}
+svg text{font-size:12px;fill:var(--ink)}
+svg .tick,svg .title{fill:var(--soft)}
+.grid{stroke:var(--line)}.zero{stroke:var(--soft)}
+.mark{stroke:var(--ink);stroke-dasharray:4 4}.name{text-anchor:end}
+polyline{fill:none;stroke-width:1.8}
 """ + "".join(
     f".c{i}{{stroke:var(--c{i});fill:var(--c{i})}}.c{i} polyline{{fill:none}}"
     f"rect.c{i}{{stroke:none}}svg .t{i}{{fill:var(--c{i})}}"

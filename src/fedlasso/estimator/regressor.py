@@ -105,7 +105,8 @@ class FederatedLasso(RegressorMixin, BaseEstimator):  # type: ignore[misc]
                 raise FedLassoError("a federation has its own responses and sites; give it alone")
             federation: Federation = X
             self.n_features_in_ = len(federation.columns)
-            self.feature_names_in_ = np.array(federation.columns, dtype=object)
+            if federation.columns != _numbered(self.n_features_in_):
+                self.feature_names_in_ = np.array(federation.columns, dtype=object)
         else:
             federation = self._split(X, y, sites)
         self.model_: Model = fit_model(federation, self._settings())
@@ -130,7 +131,7 @@ class FederatedLasso(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         y = np.asarray(y, dtype=np.float64)
         if X.shape[0] < 2:
             raise ValueError("1 sample is too few; give at least 2 rows (n_samples=1)")
-        columns = tuple(getattr(self, "feature_names_in_", [f"x{k}" for k in range(X.shape[1])]))
+        columns = tuple(getattr(self, "feature_names_in_", _numbered(X.shape[1])))
         if sites is None:
             return InProcess([Site("all", X, y, columns=columns, raw=True)])
         labels = check_array(sites, ensure_2d=False, dtype=None)
@@ -174,6 +175,10 @@ class FederatedLasso(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         return tags
+
+
+def _numbered(p: int) -> tuple[str, ...]:
+    return tuple(f"x{k}" for k in range(p))
 
 
 def _part(X: Any, rows: Sequence[int] | Any) -> Any:

@@ -82,10 +82,8 @@ def describe(file: File, target: str, leave_out: Sequence[str] = ()) -> Descript
         raise FedLassoError(
             f"{file.path}: the target {target!r} is not numeric: it holds {_first_text(column)!r}"
         )
-    levels = dict(
-        (name, _levels(column))
-        for name, column in file.columns([n for n in names if kinds[n] == "text"])
-    )
+    texts = [name for name in names if kinds[name] == "text"]
+    levels = {name: _levels(column) for name, column in file.columns(texts)}
     return Description(str(file.path), tuple(Column(n, kinds[n], levels.get(n, ())) for n in names))
 
 
