@@ -14,6 +14,7 @@ import warnings
 
 import numpy as np
 from celer import celer_path
+from numpy.typing import NDArray
 from sklearn.linear_model import LassoCV
 from sklearn.model_selection import PredefinedSplit
 from sklearn.preprocessing import StandardScaler
@@ -21,11 +22,13 @@ from sklearn.preprocessing import StandardScaler
 from fedlasso.estimator import FederatedLasso
 from fedlasso.lasso import Array
 
+Mask = NDArray[np.bool_]
+
 ROWS, COLUMNS, SITES = 20_000, 2_000, 3
 COUNT, RATIO = 20, 0.05
 
 
-def draw(seed: int = 0) -> tuple[Array, Array, Array]:
+def draw(seed: int = 0) -> tuple[Array, Array, NDArray[np.int64]]:
     """Neighbouring columns correlate 0.5; thirty matter; as much noise as signal."""
     rng = np.random.default_rng(seed)
     X = np.asfortranarray(rng.standard_normal((ROWS, COLUMNS)))
@@ -37,7 +40,7 @@ def draw(seed: int = 0) -> tuple[Array, Array, Array]:
     return X, signal + signal.std() * rng.standard_normal(ROWS), rng.integers(SITES, size=ROWS)
 
 
-def pooled(X: Array, y: Array, held_out: Array) -> tuple[Array, Array, Array, Array, Array]:
+def pooled(X: Array, y: Array, held_out: Mask) -> tuple[Array, Array, Array, Array, Array]:
     scaler = StandardScaler().fit(X[~held_out])
     Z = np.asfortranarray(scaler.transform(X))
     train, test = np.asfortranarray(Z[~held_out]), Z[held_out]
@@ -45,7 +48,7 @@ def pooled(X: Array, y: Array, held_out: Array) -> tuple[Array, Array, Array, Ar
     return train, y[~held_out] - mean, test, y[held_out] - mean, Z
 
 
-def run_celer(X: Array, y: Array, held_out: Array) -> float:
+def run_celer(X: Array, y: Array, held_out: Mask) -> float:
     train, y_train, test, y_test, _ = pooled(X, y, held_out)
     largest = np.abs(train.T @ y_train).max() / len(y_train)
     grid = largest * np.logspace(0, np.log10(RATIO), COUNT)
@@ -53,7 +56,7 @@ def run_celer(X: Array, y: Array, held_out: Array) -> float:
     return float(((y_test[:, None] - test @ coefs) ** 2).mean(axis=0).min())
 
 
-def run_sklearn(X: Array, y: Array, held_out: Array) -> float:
+def run_sklearn(X: Array, y: Array, held_out: Mask) -> float:
     _, _, _, _, Z = pooled(X, y, held_out)
     folds = PredefinedSplit(np.where(held_out, 0, -1))
     model = LassoCV(alphas=COUNT, eps=RATIO, cv=folds, tol=1e-2).fit(Z, y)

@@ -71,7 +71,11 @@ BAD: list[tuple[str, Change, str]] = [
         "a.csv lacks the column 'more' and 1 more that b.csv has; give every site the same "
         "columns, or --drop it",
     ),
-    ("mixed encodings", latin, "b.csv: column 'ward' is not UTF-8 text; save the file as CSV in UTF-8"),
+    (
+        "mixed encodings",
+        latin,
+        "b.csv: column 'ward' is not UTF-8 text; save the file as CSV in UTF-8",
+    ),
     (
         "another encoding",
         lambda f: f.to_csv("b.csv", index=False, encoding="utf-16"),
@@ -131,12 +135,15 @@ USAGE = [
     (["fit", "--target", "y", "--out", "m"], "name at least one file; see `fedlasso fit --help`"),
     (["fit", "a.csv", "--out", "m"], "say which column to predict: --target NAME"),
     (["fit", "a.csv", "--target", "y"], "say where the model goes: --out MODEL"),
-    (["fit", "a.csv", "--target", "y", "--out", "a.csv"], "a.csv is not an empty folder; name another one"),
+    (["fit", "a.csv", "--target", "y", "--out", "a.csv"],
+     "a.csv is not an empty folder; name another one"),
     (["fit", "a.txt", "--target", "y", "--out", "m"], "a.txt: no such file"),
-    (["fit", "t.txt", "--target", "y", "--out", "m"], "t.txt: cannot read this kind of file; use .csv or .parquet"),
+    (["fit", "t.txt", "--target", "y", "--out", "m"],
+     "t.txt: cannot read this kind of file; use .csv or .parquet"),
     (["fit", "t.parquet", "--target", "y", "--out", "m"], "t.parquet is not a Parquet file"),
     (["fit", "a.csv", "--site-column", "z", "--target", "y", "--out", "m"],
-     "a.csv has no column 'z' to tell the sites apart; its columns are 'age', 'dose', 'rate', 'bmi', 'noise1', 'noise2' and 2 more"),
+     "a.csv has no column 'z' to tell the sites apart; its columns are 'age', 'dose', "
+     "'rate', 'bmi', 'noise1', 'noise2' and 2 more"),
     (["fit", "a.csv", "b.csv", "--site-column", "ward", "--target", "y", "--out", "m"],
      "--site-column tells the sites of one table apart; give one file"),
     (["fit", "a.csv", "--target", "y", "--goal", "prediction", "--penalty", "1", "--out", "m"],

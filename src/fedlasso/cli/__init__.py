@@ -15,7 +15,7 @@ INTERRUPTED = 130
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Entry point of the ``fedlasso`` command."""
-    from fedlasso.cli import diagnose, fit, study
+    from fedlasso.cli import diagnose, fit
 
     parser = argparse.ArgumentParser(
         prog="fedlasso",
@@ -27,7 +27,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     fit.add(commands)
     diagnose.add(commands)
-    study.add(commands)
+    try:
+        from fedlasso.cli import study
+    except ModuleNotFoundError as error:
+        if error.name not in ("pandas", "pyarrow", "rich"):
+            raise
+        commands.add_parser("study", help="needs more: pip install 'fedlasso[study]'")
+    else:
+        study.add(commands)
     options = parser.parse_args(arguments)
     try:
         return int(options.run(options))

@@ -134,12 +134,12 @@ def _comparison(told: dict[str, Any]) -> str:
             row["name"],
             "–" if row["mse"] is None else f"{number(row['mse'], 4)} ± {number(row['se'], 2)}",
             str(row["active"]),
-            "–" if row["relative_gap"] is None else f"{100 * row['relative_gap']:.3g}%",
+            "–" if row["above"] is None else f"{100 * row['above']:.3g}%",
             bytes_of(row["sent"]) if row["sent"] else "nothing",
         ]
         for row in rows
     ]
-    head = ["", "held-out error", "columns", "objective above the best", "sent by a site"]
+    head = ["", "held-out error", "columns", "objective above the pooled Lasso's", "sent by a site"]
     return (
         "<h2>Compared with averaging and with each site alone</h2><p class='soft'>All trained on "
         "the same rows and judged on the same held-out rows of all sites (± one standard error). "

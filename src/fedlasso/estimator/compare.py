@@ -15,12 +15,12 @@ from fedlasso.errors import FedLassoError
 from fedlasso.estimator.model import Model, Settings
 from fedlasso.federation import Federation, FitAt, Ledger, Viewed, standardise
 from fedlasso.federation.splits import halves, holdout
-from fedlasso.fit import certify, fit
+from fedlasso.fit import Certificate, Fit, certify, fit
 from fedlasso.lasso import Array
 from fedlasso.path import Explorer
 from fedlasso.procedures import Averaging, Problem
 from fedlasso.procedures.one_shot import LocalFit
-from fedlasso.tuning import ChoosePenalty, fix_penalty, validate
+from fedlasso.tuning import ChoosePenalty, validate
 
 # Sites' own fits and averaging work on columns: beyond this many numbers they are left out.
 LARGEST = 40_000_000
@@ -64,20 +64,17 @@ def compare(
     """Averaging and every site alone, on rows that none of them has seen."""
     settings = model.settings
     view, scaling = _held_out_view(ledger, settings)
-    problem = fix_penalty(view, lam)
-    if view.name == model.view:
-        own, label = model.fit.coefficients, "this model"
-    else:
-        # The model has seen every row; its like on the training rows stands in for it.
-        own = fit(view, goal="objective", lam=lam, tol=1e-6).coefficients
-        label = "this model, without the held-out rows"
+    best = fit(view, goal="objective", lam=lam, tol=1e-6)
+    mine = model.costs.total(None, ledger.sites[0]).upload
+    pooled = Rival("pooled Lasso on the training rows", best.coefficients, mine)
+    # A model that has seen every row cannot be judged on some of them; the pooled Lasso can.
+    seen = view.name != model.view
+    rivals = [pooled] if seen else [Rival("this model", model.fit.coefficients, mine), pooled]
     before = ledger.costs
     averaged = fit(view, Averaging(epochs=EPOCHS), lam=lam, rounds=ROUNDS, certified=False)
     sent = (ledger.costs - before).total(None, ledger.sites[0]).upload
-    rivals = [
-        Rival(label, own, model.costs.total(None, ledger.sites[0]).upload),
-        Rival(f"averaging, {EPOCHS} local epochs, {ROUNDS} rounds", averaged.coefficients, sent),
-    ]
+    name = f"averaging, {EPOCHS} local epochs, {ROUNDS} rounds"
+    rivals.append(Rival(name, averaged.coefficients, sent))
     alone = {}
     for site in ledger.sites if len(ledger.sites) > 1 else ():
         try:
@@ -89,18 +86,26 @@ def compare(
     errors = validate(view, models) if scaling.held_out[1] else None
     rows = []
     for i, rival in enumerate(rivals):
-        gap = certify(view, problem, rival.coefficients).relative_gap
+        above = share_above(certify(view, best.problem, rival.coefficients), best)
         rows.append(
             {
                 "name": rival.name,
                 "active": int((rival.coefficients != 0).sum()),
                 "mse": None if errors is None else float(errors.mse[i]),
                 "se": None if errors is None else float(errors.se[i]),
-                "relative_gap": gap if np.isfinite(gap) else None,
+                "above": above if np.isfinite(above) else None,
                 "sent": rival.sent,
             }
         )
     return rows, alone
+
+
+def share_above(certificate: Certificate, best: Fit) -> float:
+    """How much of the pooled Lasso's objective lies between it and a model's."""
+    assert best.certificate is not None
+    lowest = best.certificate.objective
+    above = max(certificate.objective - lowest, 0.0)
+    return above / lowest if lowest > 0 else (0.0 if above == 0 else float("inf"))
 
 
 def _held_out_view(ledger: Ledger, settings: Settings) -> Any:

@@ -8,21 +8,21 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from html import escape
-from typing import Any
 
 import numpy as np
 
 from fedlasso.errors import FedLassoError
 from fedlasso.estimator.charts import Line, bar_chart, line_chart
+from fedlasso.estimator.compare import share_above
 from fedlasso.estimator.model import Settings
 from fedlasso.estimator.page import page, table
 from fedlasso.estimator.penalty import search
 from fedlasso.federation import Federation, Ledger, Viewed, standardise
-from fedlasso.fit import begin, certify, fit, iterate
+from fedlasso.fit import Fit, begin, certify, fit, iterate
 from fedlasso.lasso import Array
-from fedlasso.procedures import Averaging, Problem
+from fedlasso.procedures import Averaging
 from fedlasso.procedures.one_shot import LocalFit
-from fedlasso.tuning import ACTIVE, fix_penalty
+from fedlasso.tuning import ACTIVE
 
 EPOCHS = (1, 2, 5, 10, 20)
 # Averaging has settled when a round moves no coefficient by this share of the largest.
@@ -36,13 +36,13 @@ class Limit:
     Attributes
     ----------
     epochs, rounds : local epochs, and rounds until nothing moved (or the last allowed)
-    relative_gap : pooled objective above the best possible, as a share
+    above : pooled objective above that of the pooled Lasso, as a share
     active, extra : active columns, and those among them that the pooled Lasso leaves out
     """
 
     epochs: int
     rounds: int
-    relative_gap: float
+    above: float
     active: int
     extra: int
 
@@ -79,8 +79,8 @@ class Diagnosis:
         mine = ", ".join(f"{site} {int((b != 0).sum())}" for site, b in self.alone.items())
         told = [
             f"penalty {self.lam:.4g}; the pooled Lasso has {active} active columns",
-            f"limit of averaging: {_percent(first.relative_gap)} above the best objective with "
-            f"{first.epochs} local epoch, {_percent(last.relative_gap)} with {last.epochs}",
+            f"limit of averaging: {_percent(first.above)} above the best objective with "
+            f"{first.epochs} local epoch, {_percent(last.above)} with {last.epochs}",
             f"active columns of that limit: {first.active} to {last.active}, of which "
             f"{last.extra} the pooled Lasso leaves out",
             f"active at each site alone: {mine}; at any site: {self.union}",
@@ -104,15 +104,15 @@ def diagnose(federation: Federation, settings: Settings) -> Diagnosis:
     if not lam > 0:
         raise FedLassoError(f"the penalty is {lam}; give one above zero")
     view, _ = standardise(ledger, "", **how)
-    pooled = fit(view, goal="objective", lam=lam, uploads=settings.uploads, tol=1e-9).coefficients
-    problem = fix_penalty(view, lam)
-    limits = tuple(_limit(view, problem, epochs, pooled) for epochs in EPOCHS)
+    best = fit(view, goal="objective", lam=lam, uploads=settings.uploads, tol=1e-9)
+    limits = tuple(_limit(view, best, epochs) for epochs in EPOCHS)
     replies = view.ask(LocalFit(lam))
     alone = {reply.site: np.ascontiguousarray(reply.values[:, 0]) for reply in replies}
-    return Diagnosis(lam, federation.columns, pooled, limits, alone)
+    return Diagnosis(lam, federation.columns, best.coefficients, limits, alone)
 
 
-def _limit(view: Viewed, problem: Problem, epochs: int, pooled: Array) -> Limit:
+def _limit(view: Viewed, best: Fit, epochs: int) -> Limit:
+    problem, pooled = best.problem, best.coefficients
     procedure, ledger = Averaging(epochs=epochs), Ledger(view)
     first = state = begin(ledger, procedure, problem)
     b = procedure.models(problem, first)[:, 0]
@@ -121,7 +121,7 @@ def _limit(view: Viewed, problem: Problem, epochs: int, pooled: Array) -> Limit:
         moved = float(np.abs(b - before).max())
         if moved <= SETTLED * float(np.abs(b).max(initial=0.0)) or state.round >= ROUNDS:
             break
-    gap = certify(view, problem, np.ascontiguousarray(b)).relative_gap
+    gap = share_above(certify(view, problem, np.ascontiguousarray(b)), best)
     active = np.abs(b) > ACTIVE * float(np.abs(pooled).max(initial=1e-300))
     return Limit(epochs, state.round, gap, int(active.sum()), int((active & (pooled == 0)).sum()))
 
@@ -130,7 +130,7 @@ def diagnosis_page(found: Diagnosis) -> str:
     """The same as a page with pictures."""
     limits = found.limits
     epochs = [float(limit.epochs) for limit in limits]
-    gaps = [100 * max(limit.relative_gap, 1e-12) for limit in limits]
+    gaps = [100 * max(limit.above, 1e-12) for limit in limits]
     active = [float(limit.active) for limit in limits]
     pooled = float((found.pooled != 0).sum())
     moves = line_chart(
@@ -149,7 +149,7 @@ def diagnosis_page(found: Diagnosis) -> str:
     lonely = bar_chart(list(counts), list(counts.values()), [f"{v:.0f}" for v in counts.values()])
     rows = [
         [
-            str(limit.epochs), str(limit.rounds), _percent(limit.relative_gap), str(limit.active),
+            str(limit.epochs), str(limit.rounds), _percent(limit.above), str(limit.active),
             str(limit.extra),
         ]
         for limit in limits
@@ -173,18 +173,6 @@ def diagnosis_page(found: Diagnosis) -> str:
         f"would enter an average on the word of one site.</p>{lonely}"
     )
     return page("Can these sites be averaged?", body)
-
-
-def told(found: Diagnosis) -> dict[str, Any]:
-    """The same as plain values."""
-    return {
-        "penalty": found.lam,
-        "pooled_active": int((found.pooled != 0).sum()),
-        "any_site_active": found.union,
-        "limits": [vars(limit) for limit in found.limits],
-        "alone_active": {site: int((b != 0).sum()) for site, b in found.alone.items()},
-        "only_one_site": found.lonely,
-    }
 
 
 def _percent(share: float) -> str:

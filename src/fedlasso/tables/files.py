@@ -45,8 +45,12 @@ class File:
             self._kept = None
 
     def _read_schema(self) -> Any:
-        import pyarrow.parquet as pq
-
+        try:
+            import pyarrow.parquet as pq
+        except ModuleNotFoundError:
+            raise FedLassoError(
+                "reading files takes pyarrow: pip install 'fedlasso[fit]'"
+            ) from None
         if not self.path.exists():
             raise FedLassoError(f"{self.path}: no such file")
         if self.path.is_dir():
