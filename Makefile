@@ -5,7 +5,7 @@ REPLICATES ?= 50
 OUT ?= results/paper-$(REPLICATES)
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: setup test lint study torture bench clean
+.PHONY: setup test lint chromium study torture bench clean
 
 setup: .venv/ready
 
@@ -22,14 +22,24 @@ lint: setup
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-test: lint
+# The page is tested in a real browser. Any Chromium on the PATH will do.
+chromium:
+	@command -v chromium >/dev/null || command -v chromium-browser >/dev/null \
+	  || command -v google-chrome >/dev/null \
+	  || { echo "chromium is missing: trying apt-get install chromium" >&2; \
+	       apt-get update -qq && apt-get install -y -qq --no-install-recommends chromium; } >/dev/null \
+	  || { echo "make: the page tests need a Chromium on the PATH and it could not be installed here;" \
+	            "install chromium or google-chrome, then run make test again" >&2; exit 1; }
+
+test: lint chromium
 	$(BIN)/pytest -n 2
 
 # The paper's study: 12 scenarios x 50 replicates; the short form is make study REPLICATES=2.
 study: setup
 	$(BIN)/fedlasso study run --replicates $(REPLICATES) --out $(OUT)
 	$(BIN)/fedlasso study summary $(OUT) --scenario baseline
-	@echo "Results are in $(OUT). Next: $(BIN)/fedlasso study export $(OUT) outcomes.csv"
+	$(BIN)/fedlasso report $(OUT)
+	@echo "Open $(OUT)/report/index.html; or: $(BIN)/fedlasso study export $(OUT) outcomes.csv"
 	@echo "Short form: make study REPLICATES=2"
 
 # Twenty kills at random moments, each resumed to the same table.

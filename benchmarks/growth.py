@@ -30,7 +30,7 @@ def federation(K: int, m: int, p: int) -> InProcess:
     sites = []
     for j in range(K):
         X = rng.standard_normal((p, m // K)).T
-        sites.append(Site(f"{j:03d}", X, X @ truth + rng.standard_normal(m // K)))
+        sites.append(Site(f"{j:05d}", X, X @ truth + rng.standard_normal(m // K)))
     return InProcess(sites)
 
 

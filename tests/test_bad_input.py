@@ -147,6 +147,14 @@ def test_the_inputs_stay_as_they_were() -> None:
     assert table.flags.writeable
 
 
+def test_writing_to_the_inputs_later_changes_nothing() -> None:
+    table, response = np.asfortranarray(X), Y.copy()
+    site = Site("north", table, response)
+    table[:], response[:] = 0.0, 0.0
+    assert np.array_equal(site.training.X, X)
+    assert np.array_equal(site.training.y, Y)
+
+
 def test_text_that_holds_numbers_is_read_as_numbers() -> None:
     assert np.array_equal(Site("north", X.astype(str), Y).training.X, X)
 

@@ -99,7 +99,7 @@ def test_a_repeated_question_is_answered_from_memory_with_the_same_bits() -> Non
 def test_wide_sites_never_build_a_gram() -> None:
     rng = np.random.default_rng(0)
     X = np.asfortranarray(rng.standard_normal((100, 20_000)))
-    site = Site("wide", X, X[:, 0] + rng.standard_normal(100))
+    site = Site("wide", X, X[:, 0] + rng.standard_normal(100), copy=False)
     assert np.shares_memory(site.training.X, X)
     fit(InProcess([site]), "CD", lam=0.5, rounds=2)
     assert "gram" not in vars(site.training)

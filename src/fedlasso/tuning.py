@@ -22,7 +22,7 @@ from fedlasso.lasso import Array, LassoPath, LeastSquares, lasso_path, penalty_g
 from fedlasso.procedures import Problem
 
 Rule = Literal["min", "1se"]
-Panel = Literal["upload", "joint"]
+Panel = Literal["upload", "joint", "work"]
 RULES: tuple[Rule, ...] = ("min", "1se")
 PANELS: tuple[Panel, ...] = ("upload", "joint")
 ACTIVE = 1e-4
@@ -148,8 +148,9 @@ def pool_errors(replies: Sequence[ErrorSums], active: Array) -> Validation:
 
 
 def rounds_within(budget: int, panel: Panel, paths: int, epochs: int) -> int:
-    """Rounds a path may take: floor(B/q), and jointly also floor(5B/(qE))."""
-    if panel not in PANELS:
-        raise FedLassoError(f"no panel is called {panel!r}; use 'upload' or 'joint'")
-    uploads = budget // paths
-    return uploads if panel == "upload" else min(uploads, 5 * budget // (paths * epochs))
+    """Rounds a path may take: floor(B/q) by uploads, floor(5B/(qE)) by work, the lesser jointly."""
+    uploads, work = budget // paths, 5 * budget // (paths * epochs)
+    limits = {"upload": uploads, "work": work, "joint": min(uploads, work)}
+    if panel not in limits:
+        raise FedLassoError(f"no panel is called {panel!r}; use one of {', '.join(limits)}")
+    return limits[panel]

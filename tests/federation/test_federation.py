@@ -10,6 +10,7 @@ from draws import draw_federation, draw_sites
 
 from fedlasso import FedLassoError, InProcess, Ledger
 from fedlasso.federation import Cost, Costs, FitAt, Reply, Request, Rows, Site
+from fedlasso.federation.federation import check_replies
 from fedlasso.federation.questions import RowCount
 
 R = TypeVar("R", bound=Reply)
@@ -57,6 +58,12 @@ def test_a_failing_site_is_named_and_leaks_nothing() -> None:
 def test_a_missing_site_is_named() -> None:
     with pytest.raises(FedLassoError, match="site 'b' did not answer"):
         Ledger(Lossy(draw_federation(), ["b"])).ask(Rows())
+
+
+def test_a_site_that_was_not_asked_is_named() -> None:
+    replies = draw_federation().ask(Rows())
+    with pytest.raises(FedLassoError, match="site 'c' answered without being asked"):
+        check_replies(("a", "b"), replies)
 
 
 def test_the_ledger_restores_the_order() -> None:

@@ -86,8 +86,8 @@ def test_a_local_dask_cluster_gives_the_same_table(tmp_path: Path, expected: str
     assert export(tmp_path) == expected
 
 
-def start_run(folder: Path, file: Path) -> subprocess.Popen[str]:
-    arguments = ["run", "--scenario-file", str(file), *SETTINGS, "--workers", "2"]
+def start_run(folder: Path, file: Path, *more: str) -> subprocess.Popen[str]:
+    arguments = ["run", "--scenario-file", str(file), *SETTINGS, "--workers", "2", *more]
     return subprocess.Popen(
         [*COMMAND, *arguments, "--out", str(folder)], stderr=subprocess.PIPE,
         stdout=subprocess.PIPE, text=True, start_new_session=True,
@@ -126,3 +126,13 @@ def test_a_stopped_run_resumes_to_the_same_table(
     assert "12 of 12 finished" in output
     assert export(folder) == expected
     assert kept.items() <= {p: p.stat().st_mtime_ns for p in Store(folder).parts().values()}.items()
+
+
+def test_a_stopped_run_does_not_work_off_what_is_waiting(tmp_path: Path) -> None:
+    file, folder = tmp_path / "own.toml", tmp_path / "results"
+    file.write_text(TOML)
+    run = start_run(folder, file, "--replicates", "100000")
+    wait_for_parts(run, folder, 1)
+    run.send_signal(signal.SIGINT)
+    run.communicate(timeout=120)
+    assert run.returncode == 130

@@ -28,13 +28,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     fit.add(commands)
     diagnose.add(commands)
     try:
-        from fedlasso.cli import study
+        from fedlasso.cli import report, study
     except ModuleNotFoundError as error:
-        if error.name not in ("pandas", "pyarrow", "rich"):
+        if (error.name or "").startswith("fedlasso"):
             raise
-        commands.add_parser("study", help="needs more: pip install 'fedlasso[study]'")
+        commands.add_parser("study", help="needs more: pip install 'fedlasso[study,report]'")
     else:
         study.add(commands)
+        report.add(commands)
     options = parser.parse_args(arguments)
     try:
         return int(options.run(options))

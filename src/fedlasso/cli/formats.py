@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 import time
 from collections.abc import Iterator
@@ -76,5 +77,12 @@ def _lines(title: str) -> Listener:
 
 
 def print_frame(frame: pd.DataFrame) -> None:
-    """A table in plain text."""
-    print(frame.to_string(index=False, float_format=lambda v: f"{v:.4g}"))
+    """A table in plain text; what is missing is a dash."""
+    print(frame.to_string(index=False, float_format=lambda v: f"{v:.4g}", na_rep="-"))
+
+
+def show(mean: float, se: float) -> str:
+    """Mean and standard error; one replicate has no standard error."""
+    if math.isnan(mean):
+        return "-"
+    return f"{mean:.4g} ({'-' if math.isnan(se) else f'{se:.2g}'})"

@@ -10,7 +10,7 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
-from fedlasso.cli.formats import print_frame, progress_bar
+from fedlasso.cli.formats import print_frame, progress_bar, show
 from fedlasso.errors import FedLassoError
 from fedlasso.study import SCENARIOS, STUDIES, Scenario, Store, read_scenarios, run_study
 from fedlasso.study.diagnostics import diagnose
@@ -150,13 +150,19 @@ def status_command(options: argparse.Namespace) -> int:
 
 def summary_command(options: argparse.Namespace) -> int:
     """Means and contrasts, at one budget, panel and rule where the study has such axes."""
-    rows = Store(options.folder).table()
+    store = Store(options.folder)
+    rows = store.table()
     if rows.empty:
         raise FedLassoError(f"{options.folder} has no finished replicate yet")
+    conclude = getattr(STUDIES[store.manifest()["study"]["name"]], "conclude", lambda rows: ())
+    for line in conclude(rows):
+        print(line)
     chosen: dict[str, object] = {}
     if "budget" in rows:
         budget = options.budget or int(rows["budget"].max())
-        chosen = {"budget": budget, "panel": options.panel, "rule": options.rule}
+        panels = list(dict.fromkeys(rows["panel"]))
+        panel = options.panel if options.panel in panels else panels[0]
+        chosen = {"budget": budget, "panel": panel, "rule": options.rule}
     if options.scenario:
         chosen["scenario"] = options.scenario
     for name, value in chosen.items():
@@ -167,8 +173,8 @@ def summary_command(options: argparse.Namespace) -> int:
     print(f"Mean (standard error){': ' if title else ''}{title}")
     metrics = ["f1", "active", "test_mse", "gap", "relative_gap", "rounds", "upload_bytes"]
     means = summarise(rows, [name for name in metrics if name in rows])
-    means["text"] = [f"{m:.4g} ({s:.2g})" for m, s in zip(means["mean"], means["se"], strict=True)]
-    keys = ["scenario", "method", "epochs"]
+    means["text"] = [show(m, s) for m, s in zip(means["mean"], means["se"], strict=True)]
+    keys = [k for k in ("scenario", "method", "epochs", "tuning") if k in rows]
     print_frame(means.set_index([*keys, "metric"])["text"].unstack(sort=False).reset_index())
     for along in ("epochs", "method"):
         values = list(dict.fromkeys(rows[along].dropna()))

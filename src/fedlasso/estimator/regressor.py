@@ -133,7 +133,7 @@ class FederatedLasso(RegressorMixin, BaseEstimator):  # type: ignore[misc]
             raise ValueError("1 sample is too few; give at least 2 rows (n_samples=1)")
         columns = tuple(getattr(self, "feature_names_in_", _numbered(X.shape[1])))
         if sites is None:
-            return InProcess([Site("all", X, y, columns=columns, raw=True)])
+            return InProcess([Site("all", X, y, columns=columns, raw=True, copy=False)])
         labels = check_array(sites, ensure_2d=False, dtype=None)
         if labels.shape != y.shape:
             raise FedLassoError(
@@ -145,7 +145,7 @@ class FederatedLasso(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         rows = [np.flatnonzero(place == j) for j in range(len(names))]
         return InProcess(
             [
-                Site(str(name), _part(X, r), y[r], columns=columns, raw=True)
+                Site(str(name), _part(X, r), y[r], columns=columns, raw=True, copy=False)
                 for name, r in zip(names, rows, strict=True)
             ]
         )

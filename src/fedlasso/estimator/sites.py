@@ -71,7 +71,7 @@ def open_sites(
                 sites.append(
                     Site(
                         part.site, part.X, part.y, columns=schema.encoded, raw=True,
-                        memory=Memory(folder),
+                        copy=False, memory=Memory(folder),
                     )
                 )  # fmt: skip
                 told(f"read {part.site}: {len(part.y)} rows ({i + 1} of {len(files)} files)")

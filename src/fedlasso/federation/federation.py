@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Protocol, TypeVar, cast
 
@@ -77,12 +78,13 @@ def check_members(members: Sequence[tuple[str, tuple[str, ...]]]) -> None:
     """Refuse a federation whose sites do not fit together."""
     if not members:
         raise FedLassoError("a federation needs at least one site")
-    names = [name for name, _ in members]
-    for i, name in enumerate(names):
-        if name in names[:i]:
+    for name, count in Counter(name for name, _ in members).items():
+        if count > 1:
             raise FedLassoError(f"two sites are called {name!r}; give each its own name")
     first, columns = members[0]
     for name, other in members[1:]:
+        if other == columns:
+            continue
         if len(other) != len(columns):
             raise FedLassoError(
                 f"site {name!r} has {len(other)} columns but site {first!r} has {len(columns)}; "
@@ -104,7 +106,6 @@ def check_replies(sites: Sequence[str], replies: Iterable[R]) -> tuple[R, ...]:
             raise FedLassoError(
                 f"site {name!r} did not answer; bring it back and resume, or fit without it"
             )
-    for name in by_site:
-        if name not in sites:
-            raise FedLassoError(f"site {name!r} answered without being asked")
+    for name in by_site.keys() - set(sites):
+        raise FedLassoError(f"site {name!r} answered without being asked")
     return tuple(by_site[name] for name in sorted(sites))

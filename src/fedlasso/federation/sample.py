@@ -21,9 +21,11 @@ def check_sample(
     X: ArrayLike,
     y: ArrayLike,
     columns: Sequence[str] | None = None,
+    *,
+    copy: bool = True,
     missing: bool = False,
 ) -> Checked:
-    """Column names, and float64 copies-where-needed of records and responses.
+    """Column names, and records and responses as float64, each column contiguous.
 
     A sparse X stays sparse. With `missing`, values of X that are not a number may pass.
     """
@@ -56,11 +58,11 @@ def check_sample(
             "give one response per row"
         )
     if sp.issparse(table):
-        records: Any = sp.csc_array(table, dtype=np.float64)
-        _to_float(where, sample, records.data[:, None], ("of a sparse X",))
+        records: Any = sp.csc_array(table, dtype=np.float64, copy=copy)
+        _to_float(where, sample, records.data[:, None], ("of a sparse X",), False)
     else:
-        records = _to_float(where, sample, table, names, missing)
-    responses = _to_float(where, sample, response[:, None], ("response y",))[:, 0]
+        records = _to_float(where, sample, table, names, copy, missing)
+    responses = _to_float(where, sample, response[:, None], ("response y",), copy)[:, 0]
     return names, (records, responses)
 
 
@@ -69,6 +71,7 @@ def _to_float(
     sample: str,
     table: NDArray[np.generic],
     names: Sequence[str],
+    copy: bool,
     missing: bool = False,
 ) -> Array:
     if table.dtype.kind not in "fiub":
@@ -80,7 +83,7 @@ def _to_float(
                     f"{where}: column {name!r} is not numeric in the {sample} data; "
                     "encode it as numbers first"
                 ) from None
-    numbers = np.asarray(table, dtype=np.float64)
+    numbers: Array = np.array(table, dtype=np.float64, order="F", copy=copy or None)
     if not np.isfinite(numbers).all():
         bad = (np.isinf(numbers) if missing else ~np.isfinite(numbers)).sum(axis=0)
         if not bad.any():

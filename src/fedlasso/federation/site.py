@@ -33,6 +33,8 @@ class Site:
     X, y : training records, m rows by p columns, and responses
     validation : held-out records by purpose: ``"penalty"`` and ``"candidate"``
     columns : names of the columns; ``x0, x1, ...`` by default
+    copy : keep a copy, so that writing to X or y later changes nothing here; without it the arrays
+        are taken over as they are, where their layout allows
     raw : the records are asked about through standardised views only: then X may be sparse, have
         missing values and columns of zeros
     memory : what the site keeps between rounds; give one with a folder to outlive the process
@@ -54,10 +56,11 @@ class Site:
         validation: Mapping[str, tuple[ArrayLike, ArrayLike]] | None = None,
         columns: Sequence[str] | None = None,
         raw: bool = False,
+        copy: bool = True,
         memory: Memory | None = None,
     ) -> None:
         raw = raw or sp.issparse(X)
-        names, checked = check_sample(name, "training", X, y, columns, missing=raw)
+        names, checked = check_sample(name, "training", X, y, columns, copy=copy, missing=raw)
         if raw:
             table = _with_holes(checked[0])
             ones = np.ones(table.p)
@@ -74,7 +77,7 @@ class Site:
             )
         self._validation = {
             purpose: LeastSquares(
-                *check_sample(name, f"{purpose} validation", *sample, self.columns)[1]
+                *check_sample(name, f"{purpose} validation", *sample, self.columns, copy=copy)[1]
             )
             for purpose, sample in (validation or {}).items()
         }
@@ -200,8 +203,9 @@ class Site:
 
 
 def _with_holes(X: Array) -> Table:
-    """A table whose missing values are holes, a copy only where there are some."""
+    """A table whose missing values are holes; X is the site's own by now, so it is written to."""
     if sp.issparse(X) or not np.isnan(X).any():
         return Table(X)
-    holes = np.isnan(X)
-    return Table(np.where(holes, 0.0, X), sp.csc_array(holes, dtype=np.float64))
+    holes = sp.csc_array(np.isnan(X), dtype=np.float64)
+    X[holes.nonzero()] = 0.0
+    return Table(X, holes)

@@ -12,8 +12,9 @@ from threadpoolctl import ThreadpoolController
 from fedlasso.lasso.arrays import Array
 from fedlasso.lasso.compiled import compiled, dot, subtract_product
 
-# One p x p matrix of doubles may take 128 MiB: ten sites of a study then still fit a laptop.
-GRAM_COLUMNS = 4096
+# X'X takes m p^2 operations once. At p = 4000 that is hundreds of sweeps over X, more than many
+# fits make; up to this it pays within one fit, and takes 32 MiB.
+GRAM_COLUMNS = 2048
 # With p beyond this many times m, a pass over X costs less than a pass over X'X and its set-up.
 GRAM_ASPECT = 16
 # Up to this size a dense eigenvalue is cheaper than starting Lanczos.

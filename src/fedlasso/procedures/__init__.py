@@ -23,6 +23,7 @@ from fedlasso.procedures.proxskip import ProxSkip
 from fedlasso.procedures.secant import Knowledge, Secant
 from fedlasso.procedures.thresholded import ThresholdedAverage, ThresholdedRounds
 from fedlasso.procedures.working_set_gram import WorkingSetGram
+from fedlasso.procedures.working_set_secant import WorkingSetSecant
 
 REGISTRY: dict[str, type[Procedure[Any]]] = {
     "CD": Averaging,
@@ -30,6 +31,7 @@ REGISTRY: dict[str, type[Procedure[Any]]] = {
     "P": ThresholdedRounds,
     "DA": DualAveraging,
     "Secant": Secant,
+    "SecantWS": WorkingSetSecant,
     "FedMid": FedMid,
     "Fast-FedDA": FastFedDA,
     "C-FedDA": CFedDA,
@@ -81,5 +83,6 @@ __all__ = [
     "ThresholdedAverage",
     "ThresholdedRounds",
     "WorkingSetGram",
+    "WorkingSetSecant",
     "find_procedure",
 ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -63,7 +64,7 @@ S = TypeVar("S", bound=State)
 
 
 @dataclass(frozen=True)
-class Procedure(Generic[S]):
+class Procedure(ABC, Generic[S]):
     """A federated procedure. Candidates are columns: they travel together, each is charged.
 
     A subclass is a frozen dataclass that says
@@ -95,21 +96,21 @@ class Procedure(Generic[S]):
         """A question to ask once, before the first round."""
         return None
 
+    @abstractmethod
     def start(self, problem: Problem, prepared: Sequence[Any]) -> S:
         """The first state, from the replies to `prepare`."""
-        raise NotImplementedError
 
+    @abstractmethod
     def request(self, problem: Problem, state: S) -> Request[Any]:
         """What the server asks the sites in this state."""
-        raise NotImplementedError
 
+    @abstractmethod
     def advance(self, problem: Problem, state: S, replies: Sequence[Any]) -> S:
         """The next state."""
-        raise NotImplementedError
 
+    @abstractmethod
     def models(self, problem: Problem, state: S) -> Array:
         """Candidate models, one a column."""
-        raise NotImplementedError
 
     def upload(self, problem: Problem, state: S) -> int:
         """Numbers that each site will send in the next round."""

@@ -20,8 +20,8 @@ from fedlasso.lasso import Array, local_sweeps, soft_threshold
 from fedlasso.procedures import Problem, Procedure, find_procedure
 from fedlasso.procedures.averaging import Average, Averaging, Coefficients
 from fedlasso.study.outcomes import Record, cost_record, prediction_record, support_record
-from fedlasso.study.paper import penalty_records
 from fedlasso.study.scenario import Draw, Scenario, pool
+from fedlasso.study.trial import penalty_records
 from fedlasso.tuning import choose_penalty, local_search, search_penalty, validate
 
 CHANGE, ROUNDS = 1e-5, 500

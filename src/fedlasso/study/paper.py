@@ -7,26 +7,25 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any, ClassVar
 
-import numpy as np
-
 from fedlasso.errors import FedLassoError
-from fedlasso.federation import Costs, InProcess, Ledger, Site
+from fedlasso.federation import Costs
 from fedlasso.fit import iterate, prepare
-from fedlasso.lasso import Reference, solve_reference
-from fedlasso.procedures import Problem, Procedure, State, find_procedure
-from fedlasso.study.outcomes import Evaluator, Record, cost_record
-from fedlasso.study.scenario import Scenario, pool
-from fedlasso.tuning import (
-    PANELS,
-    RULES,
-    LocalPenalty,
-    choose_penalty,
-    rounds_within,
-    validate,
-)
+from fedlasso.procedures import Procedure, State, find_procedure
+from fedlasso.study.outcomes import Record
+from fedlasso.study.scenario import Scenario
+from fedlasso.study.trial import Trial
+from fedlasso.tuning import PANELS, RULES, Panel, rounds_within, validate
 
 # Replies to what a procedure asks before its first round, and what asking cost.
 Prepared = tuple[tuple[Any, ...], Costs]
+
+
+@dataclass(frozen=True, eq=False)
+class Checkpoint:
+    """A state on a path, and what it cost to get there."""
+
+    state: State
+    costs: Costs
 
 
 @dataclass(frozen=True)
@@ -34,6 +33,7 @@ class PaperStudy:
     """Every method at every epoch count, read at every budget, panel and rule."""
 
     name: ClassVar[str] = "paper"
+    panels: ClassVar[tuple[Panel, ...]] = PANELS
     seed: int = 1
     methods: tuple[str, ...] = ("CD", "ST", "P", "DA")
     epochs: tuple[int, ...] = (1, 5, 20)
@@ -48,44 +48,38 @@ class PaperStudy:
 
     def replicate(self, scenario: Scenario, number: int) -> list[Record]:
         """All records of one replicate: a pure function of (study, scenario, number)."""
-        draw = scenario.draw(scenario.generator(self.seed, number))
-        sites = draw.sites()
-        ledger = Ledger(InProcess(sites))
-        problem = choose_penalty(ledger)
-        setup = ledger.costs
-        pooled = pool(draw.training)
-        reference = solve_reference(pooled, problem.lam)
-        evaluate = Evaluator(draw, pooled, problem.lam, reference)
-        where: Record = {"scenario": scenario.name, "replicate": number, "lam": problem.lam}
-        records = [where | r for r in penalty_records(sites)]
-        records.append(where | reference_record(reference) | evaluate(reference.coefficients))
+        trial = Trial(scenario, self.seed, number)
+        return [*trial.records(), *self.rows(trial)]
+
+    def rows(self, trial: Trial) -> Iterator[Record]:
+        """Outcome and candidate rows of every cell."""
         prepared: dict[str, Prepared] = {}
         for epochs in self.epochs:
             trained: dict[str, Mapping[int, Checkpoint]] = {}
             for method in self.methods:
                 procedure = find_procedure(method)(epochs=epochs)
-                path = procedure.path_of or method
+                path = procedure.path_of or procedure.name
                 if path not in trained:
                     trainer = find_procedure(path)(epochs=epochs)
                     if path not in prepared:
-                        before = ledger.costs
-                        prepared[path] = prepare(ledger, trainer), ledger.costs - before
-                    trained[path] = self._train(ledger, trainer, problem, prepared[path])
-                cells = self._cells(ledger, procedure, problem, trained[path], setup, evaluate)
-                records += [where | cell for cell in cells]
-        return records
+                        before = trial.ledger.costs
+                        replies = prepare(trial.ledger, trainer)
+                        prepared[path] = replies, trial.ledger.costs - before
+                    trained[path] = self._train(trial, trainer, prepared[path])
+                yield from self._cells(trial, procedure, trained[path])
 
-    def _rounds(self, procedure: Procedure[Any]) -> dict[tuple[int, str], int]:
+    def _rounds(self, procedure: Procedure[Any]) -> dict[tuple[int, Panel], int]:
         return {
             (budget, panel): rounds_within(budget, panel, procedure.paths, procedure.epochs)
             for budget in self.budgets
-            for panel in PANELS
+            for panel in self.panels
         }
 
     def _train(
-        self, ledger: Ledger, procedure: Procedure[Any], problem: Problem, prepared: Prepared
+        self, trial: Trial, procedure: Procedure[Any], prepared: Prepared
     ) -> Mapping[int, Checkpoint]:
         """One path, read at every round that some budget and panel asks for."""
+        ledger, problem = trial.ledger, trial.problem
         rounds = set(self._rounds(procedure).values())
         before = ledger.costs
         replies, asking = prepared
@@ -97,42 +91,13 @@ class PaperStudy:
         return checkpoints
 
     def _cells(
-        self,
-        ledger: Ledger,
-        procedure: Procedure[Any],
-        problem: Problem,
-        trained: Mapping[int, Checkpoint],
-        setup: Costs,
-        evaluate: Evaluator,
+        self, trial: Trial, procedure: Procedure[Any], trained: Mapping[int, Checkpoint]
     ) -> Iterator[Record]:
         """Rows of one method and epoch count; cells with equal rounds share their validation."""
         done: dict[int, list[Record]] = {}
         for (budget, panel), rounds in self._rounds(procedure).items():
             if rounds not in done:
-                state, training = trained[rounds].state, trained[rounds].costs
-                models = procedure.models(problem, state)
-                before = ledger.costs
-                validation = validate(ledger, models)
-                costs = cost_record(setup + training + (ledger.costs - before))
-                chosen = {rule: validation.select(rule) for rule in RULES}
-                done[rounds] = [
-                    {"record": "outcome", "rule": rule, "candidate": procedure.settings[i]}
-                    | evaluate(np.ascontiguousarray(models[:, i]))
-                    | costs
-                    for rule, i in chosen.items()
-                ]
-                done[rounds] += [
-                    {
-                        "record": "candidate",
-                        "candidate": setting,
-                        "validation_mse": float(validation.mse[i]),
-                        "validation_se": float(validation.se[i]),
-                        "active": int(validation.active[i]),
-                        "chosen_min": chosen["min"] == i,
-                        "chosen_1se": chosen["1se"] == i,
-                    }
-                    for i, setting in enumerate(procedure.settings)
-                ]
+                done[rounds] = _read(trial, procedure, trained[rounds])
             cell: Record = {
                 "method": procedure.name,
                 "epochs": procedure.epochs,
@@ -143,37 +108,28 @@ class PaperStudy:
             yield from (cell | record for record in done[rounds])
 
 
-@dataclass(frozen=True, eq=False)
-class Checkpoint:
-    """A state on a path, and what it cost to get there."""
-
-    state: State
-    costs: Costs
-
-
-def penalty_records(sites: list[Site]) -> Iterator[Record]:
-    """One row per local penalty choice, with the worst gap along its path."""
-    for site in sites:
-        search = site.diagnostics["penalty"]
-        assert isinstance(search, LocalPenalty)
-        yield {
-            "record": "penalty",
-            "site": site.name,
-            "site_lam": search.lam,
-            "site_rows": site.rows,
-            "worst_gap": float(search.path.gaps.max()),
-            "fallbacks": search.path.fallbacks,
-            "met": bool(np.all(search.path.gaps <= 1e-10)),
-            "penalty_steps": search.path.knots,
+def _read(trial: Trial, procedure: Procedure[Any], at: Checkpoint) -> list[Record]:
+    """Validate the candidates at a checkpoint; one outcome a rule, one row a candidate."""
+    models = procedure.models(trial.problem, at.state)
+    before = trial.ledger.costs
+    validation = validate(trial.ledger, models)
+    costs = trial.setup + at.costs + (trial.ledger.costs - before)
+    chosen = {rule: validation.select(rule) for rule in RULES}
+    outcomes = [
+        trial.outcome(models[:, i], costs, rule=rule, candidate=procedure.settings[i])
+        for rule, i in chosen.items()
+    ]
+    candidates = [
+        trial.where
+        | {
+            "record": "candidate",
+            "candidate": setting,
+            "validation_mse": float(validation.mse[i]),
+            "validation_se": float(validation.se[i]),
+            "active": int(validation.active[i]),
+            "chosen_min": chosen["min"] == i,
+            "chosen_1se": chosen["1se"] == i,
         }
-
-
-def reference_record(reference: Reference) -> Record:
-    """How the pooled reference was solved."""
-    return {
-        "record": "reference",
-        "solver": reference.method,
-        "solver_steps": reference.knots,
-        "duality_gap": reference.gap,
-        "met": reference.met,
-    }
+        for i, setting in enumerate(procedure.settings)
+    ]
+    return outcomes + candidates

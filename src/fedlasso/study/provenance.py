@@ -21,7 +21,7 @@ def code_hash() -> str:
     digest = hashlib.sha256()
     for path in sorted(root.rglob("*.py")):
         relative = path.relative_to(root)
-        if relative.parts[0] not in ("report", "cli.py"):
+        if relative.parts[0] not in ("report", "cli"):
             digest.update(str(relative).encode() + b"\0" + path.read_bytes() + b"\0")
     return digest.hexdigest()[:16]
 

@@ -99,13 +99,9 @@ def run_study(
     listen(progress)
     with open_executor(engine, workers) as executor:
         futures = {executor.submit(run_replicate, study, by_name[s], r): (s, r) for s, r in todo}
-        try:
-            for future in as_completed(futures):
-                _keep(store, futures[future], future, progress)
-                listen(progress)
-        except BaseException:
-            executor.shutdown(wait=False, cancel_futures=True)
-            raise
+        for future in as_completed(futures):
+            _keep(store, futures[future], future, progress)
+            listen(progress)
     return progress
 
 
@@ -157,14 +153,21 @@ def open_executor(engine: str, workers: int) -> Iterator[Executor]:
     if engine == "processes":
         # Workers leave Ctrl-C to the parent, which keeps what is finished and stops them.
         context = multiprocessing.get_context("forkserver")
-        with ProcessPoolExecutor(
+        pool = ProcessPoolExecutor(
             workers, mp_context=context, initializer=signal.signal,
             initargs=(signal.SIGINT, signal.SIG_IGN),
-        ) as pool:  # fmt: skip
+        )  # fmt: skip
+        try:
             yield pool
+        finally:
+            pool.shutdown(cancel_futures=True)
     elif engine == "dask" or "://" in engine:
         with _dask_client(engine, workers) as client:
-            yield client.get_executor(pure=False)
+            executor = client.get_executor(pure=False)
+            try:
+                yield executor
+            finally:
+                executor.shutdown(wait=False)
     else:
         raise FedLassoError(
             f"no engine is called {engine!r}; use processes, dask or a scheduler's address"

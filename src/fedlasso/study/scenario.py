@@ -34,7 +34,7 @@ class Draw:
         return [
             Site(
                 site_name(j, len(self.training)), *training,
-                validation={"penalty": penalty, "candidate": candidate},
+                validation={"penalty": penalty, "candidate": candidate}, copy=False,
             )
             for j, (training, penalty, candidate) in enumerate(
                 zip(
@@ -68,6 +68,7 @@ class Scenario:
     scales : standard deviation of the predictors
     snr : population signal variance over noise variance
     noise : multipliers of the noise standard deviation
+    deviations : how many coefficients each site adds to the common ones, of its own
     validation, test : rows of each validation sample and of the test sample, over all sites
     """
 
@@ -80,6 +81,7 @@ class Scenario:
     scales: tuple[float, ...] = (1.0,)
     snr: float = 1.0
     noise: tuple[float, ...] = (1.0,)
+    deviations: int = 0
     validation: int = 200
     test: int = 2000
 
@@ -92,8 +94,9 @@ class Scenario:
                 )
         if not self.sizes or min(self.sizes) < 1:
             raise FedLassoError(f"scenario {self.name!r}: every site needs at least one row")
-        if not 0 <= self.nonzeros <= self.p:
-            raise FedLassoError(f"scenario {self.name!r}: nonzeros must be between 0 and p")
+        for label in ("nonzeros", "deviations"):
+            if not 0 <= getattr(self, label) <= self.p:
+                raise FedLassoError(f"scenario {self.name!r}: {label} must be between 0 and p")
         if not all(-1 < rho < 1 for rho in self.correlations) or self.snr <= 0:
             raise FedLassoError(f"scenario {self.name!r}: need |correlations| < 1 and snr > 0")
 
@@ -104,13 +107,22 @@ class Scenario:
 
     def draw(self, rng: np.random.Generator) -> Draw:
         """Draw truth and records."""
-        truth = np.zeros(self.p)
-        where = rng.choice(self.p, self.nonzeros, replace=False)
-        signs = rng.choice([-1.0, 1.0], self.nonzeros)
-        truth[where] = signs * rng.uniform(*self.magnitudes, self.nonzeros)
+        truth = self._effects(self.nonzeros, rng)
+        own = [truth] * len(self.sizes)
+        if self.deviations:
+            own = [truth + self._effects(self.deviations, rng) for _ in self.sizes]
         rows = (self.sizes, *(split(n, self.sizes) for n in [self.validation] * 2 + [self.test]))
-        samples = [tuple(self._sample(j, n_j, truth, rng) for j, n_j in enumerate(n)) for n in rows]
+        samples = [
+            tuple(self._sample(j, n_j, own[j], rng) for j, n_j in enumerate(n)) for n in rows
+        ]
         return Draw(truth, *samples)
+
+    def _effects(self, count: int, rng: np.random.Generator) -> Array:
+        effects = np.zeros(self.p)
+        where = rng.choice(self.p, count, replace=False)
+        signs = rng.choice([-1.0, 1.0], count)
+        effects[where] = signs * rng.uniform(*self.magnitudes, count)
+        return effects
 
     def _sample(self, j: int, n: int, truth: Array, rng: np.random.Generator) -> Sample:
         rho, scale, multiplier = (

@@ -140,21 +140,37 @@ class Store:
         Kinds: ``outcome``, ``candidate``, ``reference``, ``penalty``. The files behind it are plain
         Parquet: Polars and DuckDB read ``DIR/parts/*/*.parquet`` just as well.
         """
+        return self.tables([record])[record]
+
+    def tables(self, records: Sequence[str]) -> dict[str, pd.DataFrame]:
+        """Rows of several kinds of record, reading every part once."""
         order = {name: i for i, name in enumerate(self.manifest()["scenarios"])}
-        parts = sorted(self.parts().items(), key=lambda item: (order[item[0][0]], item[0][1]))
-        tables = [
-            pq.ParquetFile(path).read().filter(pa.compute.field("record") == record)
-            for _, path in parts
-        ]
-        if not tables:
-            return pd.DataFrame()
-        table = pa.concat_tables(tables, promote_options="permissive")
-        empty = [name for name in table.column_names if table[name].null_count == len(table)]
-        frame: pd.DataFrame = table.drop_columns(empty).to_pandas()
-        return frame
+        parts = sorted(
+            (item for item in self.parts().items() if item[0][0] in order),
+            key=lambda item: (order[item[0][0]], item[0][1]),
+        )
+        if not parts:
+            return {record: pd.DataFrame() for record in records}
+        whole = pa.concat_tables([self._read(p) for _, p in parts], promote_options="permissive")
+        return {record: _frame(whole, record) for record in records}
+
+    def _read(self, path: Path) -> pa.Table:
+        try:
+            return pq.ParquetFile(path).read()
+        except (OSError, pa.ArrowException) as error:
+            raise FedLassoError(
+                f"cannot read {path}: {error}; `fedlasso study run` again replaces damaged parts"
+            ) from error
 
     def _failure_file(self, task: Task) -> Path:
         return self.folder / "failures" / task[0] / f"{task[1]:04d}.txt"
+
+
+def _frame(whole: pa.Table, record: str) -> pd.DataFrame:
+    table = whole.filter(pa.compute.field("record") == record)
+    empty = [name for name in table.column_names if table[name].null_count == len(table)]
+    frame: pd.DataFrame = table.drop_columns(empty).to_pandas()
+    return frame
 
 
 def _checksum(data: bytes) -> str:

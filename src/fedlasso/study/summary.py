@@ -9,7 +9,7 @@ import pandas as pd
 
 from fedlasso.errors import FedLassoError
 
-CELL = ["scenario", "method", "epochs", "budget", "panel", "rule"]
+CELL = ["scenario", "method", "epochs", "budget", "panel", "rule", "tuning"]
 METRICS = (
     "f1",
     "precision",
@@ -28,7 +28,7 @@ def summarise(rows: pd.DataFrame, metrics: Sequence[str] = METRICS) -> pd.DataFr
     by = [name for name in CELL if name in rows]
     long = rows.melt(by, list(metrics), "metric", "value")
     groups = long.groupby([*by, "metric"], sort=False, dropna=False)["value"]
-    table = groups.agg(mean="mean", sd=lambda v: v.std(ddof=1), n="count").reset_index()
+    table = groups.agg(mean="mean", sd="std", n="count").reset_index()
     table["se"] = table["sd"] / np.sqrt(table["n"])
     return table.drop(columns="sd")
 

@@ -1,0 +1,103 @@
+"""Do these records agree with a table of published means and standard errors?"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from scipy.stats import norm
+
+from fedlasso.errors import FedLassoError
+from fedlasso.report.means import means
+from fedlasso.report.records import Results, read_results
+
+NEEDED = ("scenario", "method", "epochs", "metric", "mean", "se")
+DEFAULTS: dict[str, Any] = {"budget": 100, "panel": "joint", "rule": "min"}
+
+
+@dataclass(frozen=True, eq=False)
+class Comparison:
+    """One row a published cell, ours beside it, and what the whole says.
+
+    ``z`` is (ours - published) / sqrt(se^2 + published se^2); missing where it cannot be formed.
+    """
+
+    cells: pd.DataFrame
+    agrees: bool
+    verdict: str
+
+
+def compare(folder: Path, published: Path) -> Comparison:
+    """Compare a results folder with a CSV file of published means."""
+    results, table = read_results(folder), read_published(published)
+    metrics = list(dict.fromkeys(table["metric"]))
+    for metric in metrics:
+        if metric not in results.outcome or not pd.api.types.is_numeric_dtype(
+            results.outcome[metric]
+        ):
+            raise FedLassoError(
+                f"{published}: these records have no metric {metric!r}; "
+                f"known: {', '.join(results.metrics)}"
+            )
+    cells = table.merge(
+        _ours(results, metrics), how="left", on=[*results.axes, "metric"], validate="many_to_one"
+    )
+    spread = np.hypot(cells["se"], cells["our_se"])
+    difference = cells["our_mean"] - cells["mean"]
+    # Two exact numbers agree or do not; there is nothing to scale their difference by.
+    exact = np.where(difference == 0, 0.0, np.copysign(np.inf, difference))
+    cells["z"] = np.where(spread == 0, exact, difference / spread.where(spread > 0))
+    return Comparison(cells, *_judge(cells["z"]))
+
+
+def read_published(file: Path) -> pd.DataFrame:
+    """The published table; budget, panel and rule default to the paper's main table."""
+    try:
+        table = pd.read_csv(file)
+    except OSError as error:
+        raise FedLassoError(f"cannot read {file}: {error.strerror}") from error
+    except (ValueError, UnicodeDecodeError) as error:
+        raise FedLassoError(f"{file} is not a CSV table: {error}") from error
+    if absent := [name for name in NEEDED if name not in table]:
+        raise FedLassoError(f"{file} lacks the columns {', '.join(absent)}")
+    if table.empty:
+        raise FedLassoError(f"{file} has no rows")
+    for name in ("epochs", "mean", "se"):
+        if not pd.api.types.is_numeric_dtype(table[name]):
+            raise FedLassoError(f"{file}: column {name!r} must hold numbers only")
+    if (table["se"] < 0).any():
+        raise FedLassoError(f"{file}: a standard error is negative")
+    for name, value in DEFAULTS.items():
+        table[name] = table[name].fillna(value) if name in table else value
+    return table
+
+
+def _ours(results: Results, metrics: list[str]) -> pd.DataFrame:
+    wide = means(results, results.outcome, metrics)
+    parts = [
+        wide[results.axes].assign(
+            metric=metric, our_mean=wide[metric], our_se=wide[f"{metric}_se"], n=wide["n"]
+        )
+        for metric in metrics
+    ]
+    return pd.concat(parts, ignore_index=True)
+
+
+def _judge(z: pd.Series) -> tuple[bool, str]:
+    known = z.dropna()
+    absent = len(z) - len(known)
+    left = f" {absent} of {len(z)} published cells could not be compared." if absent else ""
+    if known.empty:
+        return False, "Nothing to compare: no published cell is in these records." + left
+    limit = float(norm.isf(0.025 / len(known)))
+    worst, beyond = float(known.abs().max()), int((known.abs() > 1.96).sum())
+    agrees = worst <= limit
+    word = "Agree" if agrees else "Differ"
+    return agrees and not absent, (
+        f"{word}: largest |z| {worst:.2f} against {limit:.2f}, the 5% limit for {len(known)} cells "
+        f"at once (Bonferroni); {beyond} of {len(known)} cells beyond 1.96, "
+        f"about {0.05 * len(known):.1f} expected by chance." + left
+    )

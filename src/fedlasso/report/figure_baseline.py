@@ -1,0 +1,77 @@
+"""Figure "baseline": three outcomes against E under both resource questions."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pandas as pd
+from matplotlib import pyplot as plt
+from matplotlib.axes import Axes
+
+from fedlasso.report.figures import WIDTH, Figure, label_ends, look
+from fedlasso.report.means import means
+from fedlasso.report.records import Results
+from fedlasso.report.style import METRICS, PANELS, colours, label, markers
+
+SHOWN = ("f1", "test_mse", "relative_gap")
+
+
+def baseline_figure(results: Results) -> Figure | None:
+    """Means with 1.96 standard errors; nothing if the study has no epochs to compare."""
+    metrics = [m for m in SHOWN if m in results.metrics]
+    if not metrics or "epochs" not in results.axes:
+        return None
+    scenarios = results.values("scenario")
+    scenario = "baseline" if "baseline" in scenarios else scenarios[0]
+    fixed = {a: v for a, v in results.primary.items() if a != "panel"}
+    table = means(results, results.at(scenario=scenario, **fixed), metrics)
+    panels = results.values("panel") or [""]
+    with look():
+        canvas, grid = plt.subplots(
+            len(panels), len(metrics), figsize=(WIDTH, 0.5 + 1.85 * len(panels)),
+            squeeze=False, sharey="col", sharex=True,
+        )  # fmt: skip
+        for row, panel in enumerate(panels):
+            rows = table[table["panel"] == panel] if panel else table
+            for axes, metric in zip(grid[row], metrics, strict=True):
+                _lines(axes, rows, metric, results.values("epochs"))
+                if row == 0:
+                    axes.set_title(METRICS[metric].label, fontweight="bold")
+                if row == len(panels) - 1:
+                    axes.set_xlabel("local epochs E")
+            grid[row][0].set_ylabel(PANELS.get(panel, panel), fontweight="bold")
+        canvas.canvas.draw()
+        for axes in grid.flat:
+            _labels(axes)
+    n = int(table["n"].min())
+    at = ", ".join(f"{'B = ' if a == 'budget' else ''}{label(a, v)}" for a, v in fixed.items())
+    caption = (
+        f"{label('scenario', scenario)} scenario, {at}. Means over {n} replicates with 1.96 Monte "
+        "Carlo standard errors either side, which describe the precision of the simulation, not "
+        "the spread between data sets. Points of the methods are set apart sideways."
+    )
+    return Figure("baseline", f"{label('scenario', scenario)} scenario", caption, canvas)
+
+
+def _lines(axes: Axes, table: pd.DataFrame, metric: str, epochs: list[int]) -> None:
+    methods = list(dict.fromkeys(table["method"]))
+    tints, shapes = colours(methods), markers(methods)
+    for i, method in enumerate(methods):
+        own = table[table["method"] == method]
+        x = [epochs.index(e) + 0.09 * (i - (len(methods) - 1) / 2) for e in own["epochs"]]
+        axes.errorbar(
+            x, own[metric], yerr=1.96 * own[f"{metric}_se"].fillna(0), label=method,
+            color=tints[method], marker=shapes[method], elinewidth=0.9, capsize=1.6,
+        )  # fmt: skip
+    axes.set_xticks(range(len(epochs)), [str(e) for e in epochs])
+    axes.grid(axis="x", visible=False)
+    axes.set_xlim(-0.3, len(epochs) - 0.7)
+
+
+def _labels(axes: Axes) -> None:
+    ends = []
+    for container in axes.containers:
+        line: Any = container[0]
+        x, y = float(line.get_xdata()[-1]), float(line.get_ydata()[-1])
+        ends.append((y, str(container.get_label()), line.get_color(), x))
+    label_ends(axes, ends, gap=0.105)

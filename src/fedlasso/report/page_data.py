@@ -1,0 +1,118 @@
+"""The rows behind the page: every double exactly as recorded, stored once, deflated.
+
+A cell is one value of every axis. For each quantity it points to a vector over the scenario's
+replicates. Equal vectors (joint and upload-only at E = 1, both rules of CD) are stored once, and a
+quantity that is the same in every replicate (bytes, steps) is a vector of length one.
+"""
+
+from __future__ import annotations
+
+import base64
+import zlib
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from fedlasso.report.means import ORDER
+from fedlasso.report.records import Results
+from fedlasso.report.style import METHODS, METRICS, VEGA_SHAPES, colours, label, markers, title
+
+LEDGER = {
+    "upload_bytes": "Uploads, bytes",
+    "training_upload_bytes": "Uploads in training, bytes",
+    "download_bytes": "Downloads, bytes",
+    "local_steps": "Local steps at the busiest site",
+    "operations": "Training operations",
+    "penalty_operations": "Penalty-search operations",
+    "seconds_penalty": "Seconds, penalty search",
+    "seconds_rate": "Seconds, rate set-up",
+    "seconds_training": "Seconds, training",
+    "seconds_validation": "Seconds, validation",
+}
+DETAIL = {"lam": "Penalty", "candidate": "Chosen candidate", "rounds": "Rounds"}
+
+
+class Vectors:
+    """Vectors of doubles end to end, equal ones once."""
+
+    def __init__(self) -> None:
+        self._known: dict[bytes, int] = {}
+        self.spans: list[tuple[int, int]] = []
+        self._length = 0
+        self._chunks: list[bytes] = []
+
+    def add(self, values: np.ndarray[Any, np.dtype[np.float64]]) -> int:
+        """Number of the vector, stored if it is new."""
+        if len(values) > 1 and (values == values[0]).all():
+            values = values[:1]
+        data = np.ascontiguousarray(values, dtype="<f8").tobytes()
+        if data not in self._known:
+            self._known[data] = len(self.spans)
+            self.spans.append((self._length, len(values)))
+            self._length += len(values)
+            self._chunks.append(data)
+        return self._known[data]
+
+    def encode(self) -> str:
+        """Little-endian doubles, deflated, as base64."""
+        return base64.b64encode(zlib.compress(b"".join(self._chunks), 9)).decode()
+
+
+def page_data(results: Results) -> dict[str, Any]:
+    """What the page's script reads, ready for JSON."""
+    rows = results.outcome
+    metrics = [m for m in METRICS if m in rows]
+    ledger = [c for c in LEDGER if c in rows]
+    detail = [c for c in DETAIL if c in rows]
+    columns = [*metrics, *ledger, *detail]
+    replicates = {
+        scenario: sorted(set(rows.loc[rows["scenario"] == scenario, "replicate"].tolist()))
+        for scenario in results.values("scenario")
+    }
+    vectors = Vectors()
+    codes = {axis: {v: i for i, v in enumerate(results.values(axis))} for axis in results.axes}
+    cells = []
+    for key, cell in rows.groupby(results.axes, sort=False):
+        where = dict(zip(results.axes, key, strict=True))
+        wanted = replicates[where["scenario"]]
+        if len(cell) != len(wanted):  # a cell that lacks replicates has missing values, not others
+            cell = cell.set_index("replicate").reindex(wanted)
+        values = cell[columns].to_numpy(dtype="<f8")
+        pointers = [vectors.add(values[:, j]) for j in range(len(columns))]
+        cells.append([codes[a][v] for a, v in where.items()] + pointers)
+    places = [results.axes.index(axis) for axis in ORDER if axis in results.axes]
+    cells.sort(key=lambda cell: [cell[i] for i in places])
+    methods = results.values("method")
+    tints, shapes = colours(methods), markers(methods)
+    return {
+        "study": results.study,
+        "axes": [
+            {
+                "name": axis,
+                "values": results.values(axis),
+                "labels": [title(axis, v) for v in results.values(axis)],
+                "short": [label(axis, v) for v in results.values(axis)],
+            }
+            for axis in results.axes
+        ],
+        "primary": results.primary,
+        "metrics": _columns(metrics, METRICS),
+        "ledger": [{"name": c, "label": LEDGER[c]} for c in ledger],
+        "detail": [{"name": c, "label": DETAIL[c]} for c in detail],
+        "methods": {
+            m: {"colour": tints[m], "shape": VEGA_SHAPES[shapes[m]], "about": METHODS.get(m, "")}
+            for m in methods
+        },
+        "replicates": list(replicates.values()),
+        "cells": cells,
+        "spans": vectors.spans,
+        "doubles": vectors.encode(),
+    }
+
+
+def _columns(names: Sequence[str], known: Any) -> list[dict[str, str]]:
+    return [
+        {"name": n, "label": known[n].label, "caption": known[n].caption, "better": known[n].better}
+        for n in names
+    ]

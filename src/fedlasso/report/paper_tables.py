@@ -1,0 +1,120 @@
+"""The main table, and the supplement's tables of outcomes."""
+
+from __future__ import annotations
+
+import pandas as pd
+
+from fedlasso.report.means import differences, means, shown
+from fedlasso.report.records import Results
+from fedlasso.report.style import AXES, SCENARIOS, label, title
+from fedlasso.report.tables import Table
+
+BLOCKS = ("baseline", "different-distributions")
+MAIN = ("f1", "test_mse", "gap")
+COMPARED = ("f1", "test_mse", "relative_gap")
+CUTOFFS = ("f1_1e6", "f1", "f1_1e2")
+
+
+def where(results: Results) -> str:
+    """The primary cell in words."""
+    return ", ".join(title(axis, value) for axis, value in results.primary.items()) or "all cells"
+
+
+def main_table(results: Results) -> Table:
+    """Baseline and different site distributions at the primary cell."""
+    have = results.values("scenario")
+    blocks = [s for s in BLOCKS if s in have] or have[:2]
+    rows = results.at(**results.primary)
+    metrics = [m for m in MAIN if m in results.metrics]
+    data = means(results, rows[rows["scenario"].isin(blocks)], metrics)
+    text = shown(data.drop(columns=list(results.primary)), metrics)
+    note = f"Mean (Monte Carlo standard error) over {_replicates(data)}; {where(results)}."
+    if absent := [SCENARIOS[s] for s in BLOCKS if s not in have]:
+        note += f" Not in these records: {', '.join(absent)}."
+    return Table("main", "Main comparison", note, data, text, "Scenario")
+
+
+def grid_table(results: Results) -> Table:
+    """Every cell."""
+    metrics = results.metrics
+    data = means(results, results.outcome, metrics)
+    printed = [m for m in ("f1", "active", "test_mse", "relative_gap") if m in metrics]
+    text = shown(data, printed)
+    text["Scenario"] = _headings(text, [a for a in ("budget", "panel", "rule") if a in data])
+    text = text.drop(columns=[AXES[a] for a in ("budget", "panel", "rule") if a in data])
+    note = (
+        f"Mean (Monte Carlo standard error) over {_replicates(data)}. "
+        f"The CSV file holds all {len(metrics)} outcomes."
+    )
+    return Table("grid", "Full grid", note, data, text, "Scenario")
+
+
+def _headings(text: pd.DataFrame, axes: list[str]) -> list[str]:
+    columns = [text["Scenario"]]
+    columns += [(f"{AXES[a]} = " if a == "budget" else "") + text[AXES[a]] for a in axes]
+    return [", ".join(parts) for parts in zip(*columns, strict=True)]
+
+
+def difference_tables(results: Results) -> list[Table]:
+    """Method against method, epochs against epochs, rule against rule."""
+    metrics = [m for m in COMPARED if m in results.metrics]
+    tables = []
+    for along, words in (("method", "methods"), ("epochs", "epoch counts"), ("rule", "rules")):
+        data = differences(results, results.outcome, along, metrics)
+        if data.empty:
+            continue
+        fixed = {a: v for a, v in results.primary.items() if a != along}
+        primary = data.loc[(data[list(fixed)] == pd.Series(fixed)).all(axis=1)]
+        text = shown(primary.drop(columns=list(fixed)), metrics, sign=True)
+        at = ", ".join(title(axis, value) for axis, value in fixed.items())
+        note = (
+            "Differences are taken within replicate, then averaged: mean (standard error); "
+            f"1.96 standard errors either side give the interval. Printed: {at}; "
+            "the CSV file holds every budget, panel and rule."
+        )
+        name = f"paired-{along}"
+        tables.append(Table(name, f"Paired comparison of {words}", note, data, text, "Contrast"))
+    return tables
+
+
+def cutoff_table(results: Results) -> Table | None:
+    """The same selected fits, judged with other activity cutoffs."""
+    metrics = [m for m in CUTOFFS if m in results.outcome]
+    if len(metrics) < 2:
+        return None
+    data = means(results, results.outcome, metrics)
+    primary = data.loc[(data[list(results.primary)] == pd.Series(results.primary)).all(axis=1)]
+    text = shown(primary.drop(columns=list(results.primary)), metrics)
+    text = text.rename(columns={"F1": "F1, cutoff 1e-4"})
+    note = (
+        "F1 of the same selected fits when a coefficient counts as active above each cutoff; "
+        f"nothing is tuned again. Printed: {where(results)}; the CSV file holds every cell."
+    )
+    return Table("cutoffs", "Sensitivity to the activity cutoff", note, data, text, "Scenario")
+
+
+def empty_table(results: Results) -> Table | None:
+    """How often a method selected nothing."""
+    if "active" not in results.outcome:
+        return None
+    rows = results.outcome.assign(empty=(results.outcome["active"] == 0).astype(float))
+    groups = rows.groupby(results.axes, sort=False, observed=True)["empty"]
+    data = groups.agg(share="mean", empty="sum", n="count").reset_index()
+    by = [axis for axis in results.axes if axis not in ("epochs", "scenario")]
+    found = data[data["empty"] > 0]
+    counts = rows.groupby(by, sort=False)["empty"].agg(["sum", "count"]).reset_index()
+    text = pd.DataFrame({AXES[a]: [label(a, v) for v in counts[a]] for a in by})
+    pairs = list(zip(counts["sum"].astype(int), counts["count"], strict=True))
+    text["Empty models"] = [f"{some} of {n}" for some, n in pairs]
+    text["Share"] = [f"{some / n:.1%}" for some, n in pairs]
+    note = (
+        "Fits without any active coefficient (precision, recall and F1 are then 0), over all "
+        f"scenarios and epoch counts; they occur in {len(found)} of {len(data)} cells. "
+        "The CSV file holds every cell."
+    )
+    return Table("empty", "Empty models", note, data, text)
+
+
+def _replicates(data: pd.DataFrame) -> str:
+    low, high = int(data["n"].min()), int(data["n"].max())
+    return f"{low} replicates" if low == high else f"{low} to {high} replicates"

@@ -1,0 +1,96 @@
+// The recorded rows: decoding, and means of what is chosen. Nothing here draws.
+
+const DATA = JSON.parse(document.getElementById("data").textContent);
+const AXES = DATA.axes.map((axis) => axis.name);
+const COLUMNS = [...DATA.metrics, ...DATA.ledger, ...DATA.detail];
+const COLUMN = Object.fromEntries(COLUMNS.map((c, j) => [c.name, AXES.length + j]));
+let doubles;
+
+async function readDoubles() {
+  const bytes = Uint8Array.from(atob(DATA.doubles), (c) => c.charCodeAt(0));
+  const inflated = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate"));
+  doubles = new Float64Array(await new Response(inflated).arrayBuffer());
+}
+
+function axis(name) {
+  return DATA.axes.find((a) => a.name === name);
+}
+
+// Cells by their axis codes, e.g. "0,2,1,1,0,0".
+const CELLS = new Map(DATA.cells.map((cell) => [cell.slice(0, AXES.length).join(), cell]));
+
+// `where` maps axis names to codes; axes that it lacks are no condition.
+function findCells(where) {
+  return DATA.cells.filter((cell) =>
+    AXES.every((name, i) => where[name] === undefined || cell[i] === where[name]));
+}
+
+function replicatesOf(cell) {
+  return DATA.replicates[cell[AXES.indexOf("scenario")]];
+}
+
+// One value a replicate; a vector of length one holds for every replicate.
+function valuesOf(cell, column) {
+  const [start, length] = DATA.spans[cell[COLUMN[column]]];
+  if (length === 1) return replicatesOf(cell).map(() => doubles[start]);
+  return Array.from(doubles.subarray(start, start + length));
+}
+
+function code(cell, name) {
+  return cell[AXES.indexOf(name)];
+}
+
+function words(cell, name) {
+  return axis(name).labels[code(cell, name)];
+}
+
+function short(cell, name) {
+  return axis(name).short[code(cell, name)];
+}
+
+function summarise(values) {
+  const known = values.filter((v) => !Number.isNaN(v));
+  const n = known.length;
+  if (n === 0) return { n, mean: NaN, se: NaN, low: NaN, high: NaN };
+  const mean = known.reduce((a, b) => a + b, 0) / n;
+  const squares = known.reduce((a, b) => a + (b - mean) ** 2, 0);
+  const se = n > 1 ? Math.sqrt(squares / (n - 1) / n) : NaN;
+  return { n, mean, se, low: mean - 1.96 * se, high: mean + 1.96 * se };
+}
+
+// Pairs of values of one axis, later minus earlier, that the chosen cells can be compared along.
+function pairs() {
+  const found = [];
+  for (const name of ["epochs", "method", "rule", "panel", "budget"]) {
+    const values = axis(name)?.values ?? [];
+    for (let i = 0; i < values.length; i++)
+      for (let j = i + 1; j < values.length; j++)
+        found.push({ name, first: i, second: j,
+          label: `${axis(name).labels[j]} minus ${axis(name).labels[i]}` });
+  }
+  // The paper's contrast, fewest to most epochs, comes first.
+  const most = (axis("epochs")?.values.length ?? 1) - 1;
+  return found.sort((a, b) => paper(b) - paper(a));
+  function paper(p) { return Number(p.name === "epochs" && p.first === 0 && p.second === most); }
+}
+
+// Paired differences of `column`, one summary a remaining cell.
+function differences(pair, where, column) {
+  const at = AXES.indexOf(pair.name);
+  return findCells({ ...where, [pair.name]: pair.first }).flatMap((cell) => {
+    const key = cell.slice(0, AXES.length);
+    key[at] = pair.second;
+    const other = CELLS.get(key.join());
+    if (!other) return [];
+    const a = valuesOf(cell, column);
+    const b = valuesOf(other, column);
+    return [{ cell, ...summarise(b.map((v, i) => v - a[i])) }];
+  });
+}
+
+function format(value) {
+  if (value === null || value === undefined || Number.isNaN(value)) return "—";
+  if (typeof value !== "number") return String(value);
+  if (value === 0 || Number.isInteger(value)) return String(value);
+  return Math.abs(value) < 1e-4 ? value.toExponential(3) : String(Number(value.toPrecision(6)));
+}

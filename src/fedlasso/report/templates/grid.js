@@ -1,0 +1,60 @@
+// The full grid: every cell with all its means, to filter, sort and download.
+
+const grid = { rows: [], by: null, up: true };
+const FEW = 100;
+
+function gridColumns() {
+  const names = { scenario: "Scenario", method: "Method", epochs: "E", budget: "B", panel: "Panel", rule: "Rule" };
+  return [
+    ...AXES.map((a) => [names[a], ["scenario", "method", "panel", "rule"].includes(a), a]),
+    ["n"], ...DATA.metrics.flatMap((m) => [[m.label], [`${m.label} SE`]]),
+  ];
+}
+
+function gridRow(cell, columns) {
+  const row = {};
+  for (const [label, , name] of columns)
+    if (name) row[label] = ["epochs", "budget"].includes(name) ? axis(name).values[code(cell, name)] : short(cell, name);
+  for (const metric of DATA.metrics) {
+    const { n, mean, se } = summarise(valuesOf(cell, metric.name));
+    Object.assign(row, { n, [metric.label]: mean, [`${metric.label} SE`]: se });
+  }
+  row.text = AXES.map((a) => `${words(cell, a)} ${axis(a).values[code(cell, a)]}`).join(" ").toLowerCase();
+  return row;
+}
+
+function showGrid() {
+  // "E = 5" is one word, so that the 5 is not found elsewhere.
+  const asked = document.getElementById("filter").value.toLowerCase().replaceAll(/\s*=\s*/g, "=").split(/\s+/).filter(Boolean);
+  // Words are found by how they begin; numbers and methods only whole ("P" is not "Panel").
+  const whole = (word) => /\d$/.test(word) || METHOD_NAMES.some((m) => m.toLowerCase() === word);
+  const holds = (text, word) =>
+    ` ${text.replaceAll(" = ", "=").replaceAll(",", "")} `.includes(` ${word}${whole(word) ? " " : ""}`);
+  const rows = grid.rows.filter((row) => asked.every((word) => holds(row.text, word)));
+  if (grid.by) {
+    const sign = grid.up ? 1 : -1;
+    rows.sort((a, b) => {
+      const [x, y] = [a[grid.by], b[grid.by]];
+      if (typeof x === "string") return sign * x.localeCompare(y);
+      return Number.isNaN(x) - Number.isNaN(y) || sign * (x - y);
+    });
+  }
+  const limit = document.getElementById("all").checked ? Infinity : FEW;
+  const press = (name) => {
+    grid.up = grid.by === name ? !grid.up : true;
+    grid.by = name;
+    showGrid();
+  };
+  document.getElementById("grid-count").textContent =
+    `${rows.length} of ${grid.rows.length} cells match; ${Math.min(limit, rows.length)} shown.`;
+  fillTable("grid-table", "Means and Monte Carlo standard errors of every cell", gridColumns(), rows,
+    { sort: { by: grid.by, up: grid.up, press }, limit });
+}
+
+function startGrid() {
+  const columns = gridColumns();
+  grid.rows = DATA.cells.map((cell) => gridRow(cell, columns));
+  document.getElementById("filter").addEventListener("input", showGrid);
+  document.getElementById("all").addEventListener("change", showGrid);
+  showGrid();
+}

@@ -1,0 +1,120 @@
+"""The literature under one ledger: objective gap against uploads, for every procedure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+import pandas as pd
+
+from fedlasso.errors import FedLassoError
+from fedlasso.federation import Costs
+from fedlasso.fit import begin, iterate
+from fedlasso.procedures import REGISTRY, Procedure, State, find_procedure
+from fedlasso.study.outcomes import Record
+from fedlasso.study.scenario import Scenario
+from fedlasso.study.trial import Trial
+from fedlasso.tuning import validate
+
+TARGET = 1e-8
+
+
+@dataclass(frozen=True)
+class LiteratureStudy:
+    """Every procedure in the registry, read at 5, 10, 20, 30 and 100 uploads.
+
+    An upload is p numbers from every site, on average over the sites. Procedures with local epochs
+    take five. ``uploads_needed`` says when a procedure with one candidate first came within a
+    relative gap of 1e-8 of the pooled optimum; it is missing where it did not.
+    """
+
+    name: ClassVar[str] = "literature"
+    seed: int = 1
+    methods: tuple[str, ...] = tuple(REGISTRY)
+    budgets: tuple[int, ...] = (5, 10, 20, 30, 100)
+    epochs: tuple[int, ...] = (5,)
+
+    def __post_init__(self) -> None:
+        for method in self.methods:
+            find_procedure(method)
+        if list(self.budgets) != sorted(set(self.budgets)) or self.budgets[0] < 1:
+            raise FedLassoError(f"budgets is {self.budgets}; give increasing numbers from 1 up")
+
+    def replicate(self, scenario: Scenario, number: int) -> list[Record]:
+        """All records of one replicate."""
+        trial = Trial(scenario, self.seed, number)
+        records = trial.records()
+        for epochs in self.epochs:
+            for method in self.methods:
+                records += self._follow(trial, find_procedure(method)(epochs=epochs))
+        return records
+
+    def _follow(self, trial: Trial, procedure: Procedure[Any]) -> list[Record]:
+        """One procedure up to the largest budget, never beyond a budget when it is read."""
+        ledger, problem = trial.ledger, trial.problem
+        before, vector = ledger.costs, 8 * problem.p * len(problem.sizes)
+        state = begin(ledger, procedure, problem)
+        rows: list[Record] = []
+        reading = Costs()
+        needed: float | None = None
+        for budget in self.budgets:
+            while not procedure.done(problem, state):
+                asked = len(procedure.request(problem, state).to) or len(problem.sizes)
+                upload = 8 * asked * procedure.upload(problem, state)
+                spent = (ledger.costs - before).total("training").upload
+                if spent + upload > budget * vector:
+                    break
+                state = next(iterate(ledger, procedure, problem, state))
+                if needed is None and len(procedure.settings) == 1:
+                    gap = trial.evaluate(procedure.models(problem, state)[:, 0])["relative_gap"]
+                    if isinstance(gap, float) and gap <= TARGET:
+                        needed = (spent + upload) / vector
+            # What reading at smaller budgets cost is not part of this one's bill.
+            training = ledger.costs - before - reading
+            row, cost = self._read(trial, procedure, state, training, budget)
+            rows.append(row)
+            reading += cost
+        return [row | {"uploads_needed": needed} for row in rows]
+
+    def _read(
+        self, trial: Trial, procedure: Procedure[Any], state: State, training: Costs, budget: int
+    ) -> tuple[Record, Costs]:
+        """The chosen candidate's row, and what choosing cost."""
+        models = procedure.models(trial.problem, state)
+        before = trial.ledger.costs
+        chosen = validate(trial.ledger, models).select("min")
+        reading = trial.ledger.costs - before
+        row = trial.outcome(
+            models[:, chosen], trial.setup + training + reading, method=procedure.name,
+            epochs=procedure.epochs, budget=budget, panel="upload", rule="min",
+            rounds=state.round, candidate=procedure.settings[chosen],
+        )  # fmt: skip
+        return row, reading
+
+    @staticmethod
+    def conclude(rows: pd.DataFrame) -> list[str]:
+        """Uploads to the pooled optimum, by scenario, for the procedures that get there."""
+        lines = []
+        at30 = rows[(rows["method"] == "Secant") & (rows["budget"] == 30)]
+        if len(at30):
+            within = int((at30["relative_gap"] <= TARGET).sum())
+            lines.append(
+                f"Secant within a relative gap of 1e-8 at 30 uploads: {within} of {len(at30)} "
+                f"replicates (worst {at30['relative_gap'].max():.1e})"
+            )
+        last = rows[rows["budget"] == rows["budget"].max()]
+        lines.append("uploads to a relative gap of 1e-8: median (worst); - if not always reached")
+        scenarios = list(dict.fromkeys(last["scenario"]))
+        for method, group in last.groupby("method", sort=False):
+            if group["uploads_needed"].notna().any():
+                cells = [f"{s} {_needed(group[group['scenario'] == s])}" for s in scenarios]
+                lines.append(f"  {method}: {', '.join(cells)}")
+        return lines
+
+
+def _needed(group: pd.DataFrame) -> str:
+    needed = group["uploads_needed"]
+    if needed.isna().any():
+        return f"- ({int(needed.notna().sum())} of {len(needed)})"
+    return f"{np.median(needed):.3g} ({needed.max():.3g})"

@@ -1,0 +1,148 @@
+"""The report as a whole: what is written, what is missing, and what is refused."""
+
+import json
+import shutil
+import subprocess
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+from study.small import OTHER, SMALL, STUDY, Broken
+
+from fedlasso.cli import main
+from fedlasso.report import Results, read_results, write_report
+from fedlasso.report.figures import spread
+from fedlasso.study import Store, run_study
+from fedlasso.study.outcomes import Record
+from fedlasso.study.store import to_parquet
+
+
+def test_everything_is_written(results: Results, report: Path) -> None:
+    for name in ("main", "grid", "paired-method", "paired-epochs", "paired-rule", "cutoffs",
+                 "empty", "resources", "diagnostics", "scenarios", "reference",
+                 "candidates"):  # fmt: skip
+        for kind in ("csv", "md", "tex"):
+            assert (report / "tables" / f"{name}.{kind}").stat().st_size > 0
+    for name in ("theory", "baseline", "contrasts", "uploads"):
+        assert (report / "figures" / f"{name}.pdf").read_bytes().startswith(b"%PDF")
+        assert (report / "figures" / f"{name}.png").stat().st_size > 0
+        assert "<text" in (report / "figures" / f"{name}.svg").read_text()
+    assert (report / "supplement" / "index.html").exists()
+    assert (report / "index.html").stat().st_size < 6e6
+
+
+def test_one_colour_a_method_everywhere(results: Results, report: Path) -> None:
+    for file in ("index.html", "supplement/index.html", "figures/baseline.svg"):
+        text = (report / file).read_text().lower()
+        assert all(colour in text for colour in ("#4477aa", "#ee6677", "#228833", "#aa3377"))
+    assert "4477AA" in (report / "tables" / "main.tex").read_text()
+
+
+def test_the_same_records_give_the_same_bytes(
+    folder: Path, results: Results, report: Path, tmp_path: Path
+) -> None:
+    write_report(folder, tmp_path)
+    for file in ("index.html", "figures/baseline.svg", "figures/contrasts.pdf", "tables/grid.tex"):
+        assert (tmp_path / file).read_bytes() == (report / file).read_bytes()
+
+
+def test_an_incomplete_study_says_what_is_missing(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    broken = Broken(seed=7, epochs=(1, 20), budgets=(30,))
+    run_study(broken, [SMALL, OTHER], 2, Store(tmp_path), workers=1)
+    assert main(["report", str(tmp_path)]) == 0
+    said = capsys.readouterr().out
+    assert "Incomplete: 3 of 4 replicates" in said
+    assert "small: 1 of 2 replicates, 1 failed" in said
+    for file in ("index.html", "supplement/index.html", "supplement/supplement.tex"):
+        assert "small: 1 of 2 replicates, 1 failed" in (tmp_path / "report" / file).read_text()
+    assert "ZeroDivisionError" in (tmp_path / "report" / "supplement" / "index.html").read_text()
+    # One replicate has a mean and no standard error; it is not given one.
+    main_table = (tmp_path / "report" / "tables" / "main.md").read_text()
+    assert "(—)" in main_table
+    assert "nan" not in main_table
+
+
+def test_a_scenario_without_any_replicate_is_named(tmp_path: Path) -> None:
+    store = Store(tmp_path)
+    run_study(STUDY, [SMALL, OTHER], 1, store, workers=1)
+    store.parts()["small", 0].unlink()
+    results = write_report(tmp_path, tmp_path / "report")
+    assert results.missing == ["small: 0 of 1 replicates"]
+
+
+def test_studies_with_other_axes_are_reported_as_far_as_they_go(tmp_path: Path) -> None:
+    """No budgets, panels or rules, and one method more: as the earlier experiment has."""
+    store = Store(tmp_path)
+    manifest = {"study": {"name": "earlier", "seed": 1}, "scenarios": {"small": {"name": "small"}},
+                "replicates": 2, "code": {}, "runs": []}  # fmt: skip
+    (tmp_path / "manifest.json").write_text(json.dumps(manifest))
+    for number in range(2):
+        rows: list[Record] = [
+            {"record": "outcome", "scenario": "small", "replicate": number, "method": method,
+             "epochs": epochs, "f1": 0.1 * epochs + number, "active": 3, "upload_bytes": 800}
+            for method in ("CD", "ADMM") for epochs in (1, 2)
+        ]  # fmt: skip
+        store.write_part(("small", number), to_parquet(rows))
+    results = write_report(tmp_path, tmp_path / "report")
+    assert results.axes == ["scenario", "method", "epochs"]
+    assert not (tmp_path / "report" / "tables" / "paired-rule.csv").exists()
+    assert "ADMM" in (tmp_path / "report" / "tables" / "main.md").read_text()
+
+
+def test_empty_and_foreign_folders_are_one_clear_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def said() -> str:
+        assert main(["report", str(tmp_path)]) == 2
+        text = capsys.readouterr().err
+        assert text.count("\n") == 1
+        assert not (tmp_path / "report").exists()
+        return text
+
+    assert "holds no study" in said()
+    (tmp_path / "manifest.json").write_text('{"study": {}}')
+    assert "is not the manifest of a study" in said()
+    (tmp_path / "manifest.json").write_text(
+        '{"study": {}, "scenarios": {"a": {}}, "replicates": 1}'
+    )
+    assert "no finished replicate yet" in said()
+    (tmp_path / "parts" / "a").mkdir(parents=True)
+    (tmp_path / "parts" / "a" / "0000-00.parquet").write_bytes(b"not Parquet")
+    assert "cannot read" in said()
+
+
+def test_a_file_in_the_way_is_one_clear_line(
+    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "file").write_text("")
+    assert main(["report", str(folder), "--out", str(tmp_path / "file")]) == 2
+    assert "cannot write the report" in capsys.readouterr().err
+
+
+def test_records_are_read_and_never_changed(folder: Path, results: Results) -> None:
+    files = sorted(p for p in folder.rglob("*") if p.is_file())
+    before = [p.read_bytes() for p in files]
+    read_results(folder)
+    assert [p.read_bytes() for p in files] == before
+
+
+def test_labels_are_moved_apart() -> None:
+    places = spread([0.1, 0.11, 0.12, 0.9], 0.1)
+    assert all(b - a > 0.0999 for a, b in pairwise(places))
+    assert spread([0.1, 0.5], 0.1) == [0.1, 0.5]
+
+
+def test_the_supplement_compiles(results: Results, report: Path, tmp_path: Path) -> None:
+    engine = next((e for e in ("tectonic", "pdflatex") if shutil.which(e)), None)
+    if engine is None:
+        pytest.skip("NO TEX ENGINE (pdflatex or tectonic): the supplement was NOT compiled")
+    shutil.copytree(report, tmp_path / "report")
+    options = [] if engine == "tectonic" else ["-interaction=nonstopmode", "-halt-on-error"]
+    run = subprocess.run(
+        [engine, *options, "supplement.tex"], cwd=tmp_path / "report" / "supplement",
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert run.returncode == 0, run.stdout[-3000:]
+    assert (tmp_path / "report" / "supplement" / "supplement.pdf").stat().st_size > 10_000
