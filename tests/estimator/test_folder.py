@@ -88,6 +88,22 @@ def test_a_model_folder_tells_everything(
     assert "holds a model already" in capsys.readouterr().err
 
 
+def test_a_card_at_a_given_penalty_shows_the_path_to_it(tmp_path: Path) -> None:
+    files, out = write_sites(tmp_path), tmp_path / "model"
+    assert run("fit", *files, "--target", "y", "--penalty", 0.05, "--out", out) == 0
+    told = json.loads((out / "model.json").read_text())
+    assert told["curve"] is None
+    assert told["path"]["penalties"][-1] == pytest.approx(0.05)
+    last = dict(
+        zip(told["path"]["names"], np.array(told["path"]["coefficients"])[:, -1], strict=True)
+    )
+    for row in told["coefficients"]:
+        assert last[row["name"]] == pytest.approx(row["standardised"], abs=0.1)
+    card = (out / "card.html").read_text()
+    assert "<h2>Path</h2>" in card
+    assert "<h2>Held-out error</h2>" not in card
+
+
 def test_predictions_are_those_of_the_coefficients(tmp_path: Path) -> None:
     files, out = write_sites(tmp_path), tmp_path / "model"
     assert run("fit", *files, "--target", "y", "--no-compare", "--out", out) == 0

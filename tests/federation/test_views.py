@@ -99,6 +99,11 @@ def test_splits_divide_every_row(n: int) -> None:
     assert {len(h) for h in half} == {(n + 1) // 2}
 
 
+def test_many_tiny_sites_hold_out_their_share_together() -> None:
+    held = [len(divide(holdout(0.2, 0), f"site {j}", 2)["penalty"]) for j in range(500)]
+    assert 150 < sum(held) < 250
+
+
 def test_splits_depend_on_seed_and_site_only() -> None:
     one, same = divide(holdout(0.2, 3), "a", 40), divide(holdout(0.2, 3), "a", 40)
     assert np.array_equal(one["penalty"], same["penalty"])

@@ -103,6 +103,11 @@ BAD: list[tuple[str, Change, str]] = [
         "column 'age' holds numbers in a.csv but texts in b.csv; make them alike",
     ),
     (
+        "names of rows",
+        lambda f: pd.concat([f] * 8).assign(ward=[f"patient {i}" for i in range(8 * len(f))]),
+        "b.csv: text column 'ward' has 240 levels; group them, or --drop it if it names rows",
+    ),
+    (
         "dates",
         lambda f: f.assign(age=pd.date_range("2020-01-01", periods=len(f))),
         "b.csv: column 'age' holds date32[day]; turn it into numbers or text, or --drop it",
@@ -150,6 +155,8 @@ USAGE = [
      "goal 'prediction' chooses its penalty; give no penalty, or goal 'objective'"),
     (["fit", "a.csv", "--target", "y", "--uploads", "3", "--out", "m"],
      "uploads is 3, and 2 are needed to standardise and tune; give more"),
+    (["fit", "a.csv", "--target", "y", "--drop", "weight", "--out", "m"],
+     "no file has a column 'weight' to drop"),
     (["fit", "--resume", "m"], "m holds no fit to go on with"),
     (["inspect", "m"], "m holds no model"),
     (["predict", "m", "a.csv"], "m holds no model"),

@@ -114,7 +114,8 @@ def _path(told: dict[str, Any]) -> str:
         Line(path["penalties"], values, name if i < 12 else "", i)
         for i, (name, values) in enumerate(zip(path["names"], path["coefficients"], strict=True))
     ]
-    mark = told["curve"]["penalties"][told["curve"]["chosen"]]
+    curve = told["curve"]
+    mark = curve["penalties"][curve["chosen"]] if curve else None
     chart = line_chart(
         lines, "penalty (smaller to the right)", "standardised coefficient",
         log_x=True, reverse=True, mark=mark, legend=True,

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from fedlasso.errors import FedLassoError
-from fedlasso.estimator.model import Model, Settings
+from fedlasso.estimator.model import Model, Settings, tell_path
 from fedlasso.federation import Federation, FitAt, Ledger, Viewed, standardise
 from fedlasso.federation.splits import halves, holdout
 from fedlasso.fit import Certificate, Fit, certify, fit
@@ -25,6 +25,7 @@ from fedlasso.tuning import ChoosePenalty, validate
 # Sites' own fits and averaging work on columns: beyond this many numbers they are left out.
 LARGEST = 40_000_000
 EPOCHS, ROUNDS = 5, 30
+PATH_POINTS, PATH_UPLOADS = 15, 60
 SUBSAMPLES, SUBSAMPLE_TOL, SUBSAMPLE_UPLOADS = 10, 1e-3, 40
 STABLE = 0.6
 # A site disagrees when the common model's error there is this many times the error over all sites.
@@ -46,6 +47,8 @@ def examine(federation: Federation, model: Model) -> dict[str, Any]:
     warnings = _rows_warnings(model)
     lam = model.curve.lam if model.curve is not None else model.fit.problem.lam
     found: dict[str, Any] = {"comparison": None, "stability": None}
+    if model.curve is None and lam > 0:
+        found["path"] = _path_to(Viewed(ledger, model.view), model, lam)
     warnings += _disagreements(Viewed(ledger, model.view), model)
     if model.scaling.rows * len(model.columns) <= LARGEST and lam > 0:
         before = ledger.costs
@@ -56,6 +59,17 @@ def examine(federation: Federation, model: Model) -> dict[str, Any]:
         spent = ledger.costs - before
         found["examination_sent"] = {site: spent.total(None, site).upload for site in spent.sites}
     return found | {"warnings": warnings}
+
+
+def _path_to(view: Viewed, model: Model, lam: float) -> dict[str, Any] | None:
+    """The Lasso path down to a penalty that was given."""
+    explorer = Explorer(view, PATH_UPLOADS)
+    if explorer.largest_penalty <= lam:
+        return None
+    grid = np.geomspace(explorer.largest_penalty, lam, PATH_POINTS)
+    points = explorer.path(grid)
+    B = np.column_stack([point.coefficients for point in points])
+    return tell_path(grid[: len(points)], B, model.columns)
 
 
 def compare(

@@ -14,14 +14,13 @@ import numpy as np
 
 from fedlasso import __version__
 from fedlasso.errors import FedLassoError
-from fedlasso.estimator.model import Model, Settings
+from fedlasso.estimator.model import Model, Settings, tell_path
 from fedlasso.estimator.sites import Source
 from fedlasso.federation import write_atomically
 from fedlasso.lasso import Array
 from fedlasso.tables import File, Schema, encode_rows
 
 FORMAT, VERSION = "fedlasso-model", 1
-_PATH_COLUMNS = 40
 
 
 class ModelFolder:
@@ -194,18 +193,9 @@ def _curve(model: Model) -> dict[str, Any] | None:
 
 
 def _path(model: Model) -> dict[str, Any] | None:
-    """The largest coefficients along the path, standardised."""
     if model.curve is None:
         return None
-    B = model.curve.coefficients
-    largest = np.abs(B).max(axis=1)
-    shown = np.argsort(-largest, kind="stable")[:_PATH_COLUMNS]
-    shown = shown[largest[shown] > 0]
-    return {
-        "penalties": model.curve.penalties.tolist(),
-        "names": [model.columns[k] for k in shown],
-        "coefficients": B[shown].tolist(),
-    }
+    return tell_path(model.curve.penalties, model.curve.coefficients, model.columns)
 
 
 def _coefficients(model: Model) -> str:

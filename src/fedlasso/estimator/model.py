@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,6 +17,8 @@ from fedlasso.goals import GOALS, Goal
 from fedlasso.lasso import Array
 from fedlasso.procedures import find_procedure
 from fedlasso.tuning import Rule, Validation
+
+PATH_COLUMNS = 40
 
 
 @dataclass(frozen=True)
@@ -186,3 +189,15 @@ def _told(result: Fit) -> Curve:
         int(mse.argmin()),
         0,
     )
+
+
+def tell_path(penalties: Array, B: Array, columns: Sequence[str]) -> dict[str, Any]:
+    """The largest coefficients along a path, as plain values."""
+    largest = np.abs(B).max(axis=1)
+    shown = np.argsort(-largest, kind="stable")[:PATH_COLUMNS]
+    shown = shown[largest[shown] > 0]
+    return {
+        "penalties": penalties.tolist(),
+        "names": [columns[k] for k in shown],
+        "coefficients": B[shown].tolist(),
+    }

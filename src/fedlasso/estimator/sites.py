@@ -58,6 +58,9 @@ def open_sites(
         File(Path(path), source.site_column, name)
         for path, name in zip(source.files, names_of(source.files), strict=True)
     ]
+    for name in source.drop:
+        if not any(name in file.names for file in files):
+            raise FedLassoError(f"no file has a column {name!r} to drop")
     leave_out = [*source.drop, *filter(None, [source.site_column])]
     schema = agree([describe(file, source.target, leave_out) for file in files])
     sites: list[Site] = []

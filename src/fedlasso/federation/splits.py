@@ -54,7 +54,10 @@ def divide(split: str, site: str, n: int) -> dict[str, Rows]:
 def _divide(words: list[str], site: str, n: int) -> dict[str, Rows]:
     if words[0] == "holdout":
         order = _order(site, n, int(words[2]))
-        held = min(round(float(words[1]) * n), n - 1)
+        share = float(words[1]) * n
+        # of many sites too small to hold out a row each, that share of them holds out one
+        drawn = (_number(f"{words[2]} {site}") >> 11) / 2.0**53 < share
+        held = min(round(share) if share >= 0.5 else int(drawn), n - 1)
         # a single held-out row serves both purposes
         penalty, candidate = order[: (held + 1) // 2], order[held // 2 : held]
         parts = {"training": order[held:], "penalty": penalty, "candidate": candidate}

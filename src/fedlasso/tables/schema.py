@@ -14,6 +14,8 @@ from fedlasso.errors import FedLassoError
 from fedlasso.tables.files import File, columns_of
 
 Kind = Literal["number", "text", "empty"]
+# A text column with more levels is a name of rows rather than a measurement.
+LEVELS = 200
 
 
 @dataclass(frozen=True)
@@ -84,6 +86,12 @@ def describe(file: File, target: str, leave_out: Sequence[str] = ()) -> Descript
         )
     texts = [name for name in names if kinds[name] == "text"]
     levels = {name: _levels(column) for name, column in file.columns(texts)}
+    for name, found in levels.items():
+        if len(found) > LEVELS:
+            raise FedLassoError(
+                f"{file.path}: text column {name!r} has {len(found)} levels; group them, or --drop "
+                "it if it names rows"
+            )
     return Description(str(file.path), tuple(Column(n, kinds[n], levels.get(n, ())) for n in names))
 
 
