@@ -129,7 +129,9 @@ def _path(told: dict[str, Any]) -> str:
 def _comparison(told: dict[str, Any]) -> str:
     rows = told.get("comparison")
     if not rows:
-        return ""
+        why = told.get("not_compared")
+        title = "<h2>Compared with averaging and with each site alone</h2>"
+        return f"{title}<p class='soft'>Left out: {escape(why)}.</p>" if why else ""
     cells = [
         [
             row["name"],
@@ -184,6 +186,8 @@ def _sent(told: dict[str, Any]) -> str:
 
 def _settings(told: dict[str, Any]) -> str:
     settings = {k: v for k, v in told["settings"].items() if v is not None}
+    if "cv" in settings:
+        settings.pop("validation", None)
     rows = [[name, str(value)] for name, value in settings.items()]
     rows += [["procedure", told["procedure"]], ["missing values", told["missing"]]]
     rows += [["fedlasso", told["fedlasso"]]]

@@ -58,6 +58,12 @@ def examine(federation: Federation, model: Model) -> dict[str, Any]:
         warnings += _unstable(found["stability"])
         spent = ledger.costs - before
         found["examination_sent"] = {site: spent.total(None, site).upload for site in spent.sites}
+    else:
+        found["not_compared"] = (
+            "the penalty is zero"
+            if lam == 0
+            else "sites' own fits on so many numbers take too long"
+        )
     return found | {"warnings": warnings}
 
 

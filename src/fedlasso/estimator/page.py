@@ -25,7 +25,8 @@ p{margin:.4em 0 .8em}.soft,.tick,.title{color:var(--soft);fill:var(--soft)}.lead
 ul{padding-left:1.2em}.scroll{overflow-x:auto}table{border-collapse:collapse;width:100%;
 font-size:.92rem;font-variant-numeric:tabular-nums}th,td{text-align:right;padding:5px 8px;
 border-bottom:1px solid var(--line);white-space:nowrap}
-th:first-child,td:first-child{text-align:left;white-space:normal;min-width:9em}th{color:var(--soft);font-weight:600}
+th:first-child,td:first-child{text-align:left;white-space:normal;min-width:9em}th{color:var(--soft);font-weight:600;white-space:normal;vertical-align:bottom}
+
 tr.own td{font-weight:650}
 svg{width:100%;max-width:680px;height:auto;display:block;margin:.4em 0}
 svg text{font-size:12px;fill:var(--ink)}
