@@ -15,7 +15,7 @@ from fedlasso.errors import FedLassoError
 from fedlasso.estimator.model import Model, Settings, tell_path
 from fedlasso.federation import Federation, FitAt, Ledger, Viewed, standardise
 from fedlasso.federation.splits import halves, holdout
-from fedlasso.fit import Certificate, Fit, certify, fit
+from fedlasso.fit import Certificate, Fit, Status, certify, fit
 from fedlasso.lasso import Array
 from fedlasso.path import Explorer
 from fedlasso.procedures import Averaging, Problem
@@ -208,6 +208,9 @@ def _unstable(stability: Sequence[dict[str, Any]]) -> list[str]:
 
 def _rows_warnings(model: Model) -> list[str]:
     warnings = []
+    certificate = model.fit.certificate
+    if model.fit.status is Status.SHORT and certificate and certificate.relative_gap > 1e-6:
+        warnings.append(f"not yet the pooled Lasso ({certificate}): give more uploads")
     active = int((model.fit.coefficients != 0).sum())
     if active and model.scaling.rows < 10 * active:
         warnings.append(
