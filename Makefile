@@ -55,6 +55,8 @@ bench: setup
 	$(BIN)/python benchmarks/replicate.py
 	$(BIN)/python benchmarks/growth.py
 	$(BIN)/python benchmarks/network.py
+	$(BIN)/python benchmarks/fit.py
+	$(BIN)/python benchmarks/large.py
 
 clean:
 	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -36,6 +36,16 @@ def test_every_command_has_help_with_an_example(
     assert f"Example: fedlasso study {action}" in capsys.readouterr().out
 
 
+@pytest.mark.parametrize("command", ["fit", "predict", "inspect", "diagnose"])
+def test_commands_for_own_data_have_help_with_an_example(
+    command: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as stopped:
+        run(command, "--help")
+    assert stopped.value.code == 0
+    assert f"Example: fedlasso {command} " in capsys.readouterr().out
+
+
 def test_status_says_how_far_and_how_well(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run("study", "status", folder) == 0
     text = capsys.readouterr().out

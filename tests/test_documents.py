@@ -20,7 +20,7 @@ def python_blocks(document: Path) -> list[str]:
 
 
 def test_the_readme_prints_what_it_shows(capsys: pytest.CaptureFixture[str]) -> None:
-    (block,) = python_blocks(ROOT / "README.md")
+    block, *_ = python_blocks(ROOT / "README.md")
     exec(compile(block, "README.md", "exec"), {})
     shown = capsys.readouterr().out.split()
     text = (ROOT / "README.md").read_text().split()
@@ -30,6 +30,15 @@ def test_the_readme_prints_what_it_shows(capsys: pytest.CaptureFixture[str]) -> 
         # The last digits of a certificate near zero may differ between processors.
         if not promised.endswith("e-07%"):
             assert got == promised
+
+
+OTHERS = [*python_blocks(ROOT / "README.md")[1:], *python_blocks(ROOT / "docs" / "fit.md")]
+
+
+@pytest.mark.parametrize("block", OTHERS, ids=lambda b: b.splitlines()[-1][:40])
+def test_the_other_examples_run(block: str, capsys: pytest.CaptureFixture[str]) -> None:
+    exec(compile(block, "example", "exec"), {})
+    assert capsys.readouterr().out
 
 
 def test_the_procedure_in_contributing_is_a_procedure() -> None:

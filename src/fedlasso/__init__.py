@@ -1,10 +1,15 @@
 """One sparse regression (Lasso) across sites that cannot share records."""
 
+from typing import TYPE_CHECKING
+
 from fedlasso.errors import FedLassoError
 from fedlasso.federation import Federation, InProcess, Ledger, Site
 from fedlasso.fit import Certificate, Fit, Status, certify, fit
 from fedlasso.path import Explorer, PathPoint
 from fedlasso.procedures import REGISTRY, find_procedure
+
+if TYPE_CHECKING:
+    from fedlasso.estimator import FederatedLasso
 
 __version__ = "0.1.0"
 
@@ -13,6 +18,7 @@ __all__ = [
     "Certificate",
     "Explorer",
     "FedLassoError",
+    "FederatedLasso",
     "Federation",
     "Fit",
     "InProcess",
@@ -24,3 +30,12 @@ __all__ = [
     "find_procedure",
     "fit",
 ]
+
+
+def __getattr__(name: str) -> object:
+    # The estimator brings scikit-learn along; those who do not use it need not wait for it.
+    if name == "FederatedLasso":
+        from fedlasso.estimator import FederatedLasso
+
+        return FederatedLasso
+    raise AttributeError(f"module 'fedlasso' has no attribute {name!r}")

@@ -14,6 +14,7 @@ from fedlasso.errors import FedLassoError
 from fedlasso.federation import Costs, Federation, FitAt, Ledger, metered
 from fedlasso.goals import Goal, pursue
 from fedlasso.lasso import Array, duality_gap
+from fedlasso.path import PathPoint
 from fedlasso.procedures import Certificate, Problem, Procedure, Secant, State, find_procedure
 from fedlasso.tuning import Rule, Validation, choose_penalty, fix_penalty, validate
 
@@ -84,6 +85,7 @@ class Fit:
     certificate : distance to the pooled Lasso, if asked for
     settings : thresholds, rates or penalties of the candidates
     why : in a fit by goal, what was chosen and why, in one line
+    explored : in a fit by goal, the Lasso path with its errors on the first validation samples
     """
 
     procedure: Procedure[Any]
@@ -100,6 +102,7 @@ class Fit:
     status: Status
     settings: tuple[float, ...]
     why: str = ""
+    explored: tuple[tuple[PathPoint, float], ...] = ()
 
     @property
     def setting(self) -> float:
@@ -213,6 +216,7 @@ def _fit_for(ledger: Ledger, goal: Goal, uploads: int, lam: float | None, rule: 
         status=Status.CHOSEN,
         settings=tuple(p.lam for p in pursuit.points),
         why=pursuit.why,
+        explored=pursuit.lasso,
     )
 
 

@@ -40,6 +40,7 @@ class Pursuit:
     validation : their pooled errors on the second validation samples
     chosen : index of the chosen candidate
     why : one line for the user
+    lasso : the Lasso path on the way, with errors on the first validation samples
     """
 
     explorer: Explorer
@@ -47,6 +48,7 @@ class Pursuit:
     validation: Validation
     chosen: int
     why: str
+    lasso: tuple[tuple[PathPoint, float], ...]
 
 
 def pursue(ledger: Ledger, goal: Goal, uploads: int, rule: Rule = "min") -> Pursuit:
@@ -91,7 +93,7 @@ def pursue(ledger: Ledger, goal: Goal, uploads: int, rule: Rule = "min") -> Purs
         f"goal {goal!r}: {names[chosen]} with {points[chosen].active} active coefficients, "
         f"{error} of {len(points)} candidates, after {explorer.spent} of {uploads} uploads"
     )
-    return Pursuit(explorer, points, validation, chosen, why)
+    return Pursuit(explorer, points, validation, chosen, why, tuple(lasso))
 
 
 def _count(uploads: int, most: int) -> int:

@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 import numpy as np
 
 from fedlasso.errors import FedLassoError
-from fedlasso.federation import Federation, Reply, Request, Rows, Site, ValidationErrors
+from fedlasso.federation import (
+    ErrorSums,
+    Federation,
+    Reply,
+    Request,
+    Rows,
+    Site,
+    ValidationErrors,
+)
 from fedlasso.lasso import Array, LassoPath, LeastSquares, lasso_path, penalty_grid
 from fedlasso.procedures import Problem
 
@@ -118,15 +127,24 @@ def validate(
     federation: Federation, candidates: Array, cutoff: float = ACTIVE, purpose: str = "candidate"
 ) -> Validation:
     """Pooled errors of candidate models (columns), by default on the second validation samples."""
-    replies = federation.ask(ValidationErrors(candidates, purpose))
+    active = (np.abs(candidates) > cutoff).sum(axis=0).astype(np.float64)
+    return pool_errors(federation.ask(ValidationErrors(candidates, purpose)), active)
+
+
+def pool_errors(replies: Sequence[ErrorSums], active: Array) -> Validation:
+    """Errors over all held-out rows, from the sums of sites or of sites and folds."""
     squares = np.sum([r.squares for r in replies], axis=0)
     fourths = np.sum([r.fourths for r in replies], axis=0)
     n = np.sum([r.counts for r in replies], axis=0)
+    if not n.all():
+        raise FedLassoError(
+            "too few rows to hold any out; give a penalty, a larger validation share or more rows"
+        )
     mse = squares / n
     spread = np.maximum(fourths / n - mse**2, 0.0)
     # One held-out row has no standard error; the rule then sees ties only.
     se = np.sqrt(spread * n / np.maximum(n - 1, 1) / n)
-    return Validation(mse, se, (np.abs(candidates) > cutoff).sum(axis=0).astype(np.float64))
+    return Validation(mse, se, active)
 
 
 def rounds_within(budget: int, panel: Panel, paths: int, epochs: int) -> int:

@@ -15,20 +15,29 @@ INTERRUPTED = 130
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Entry point of the ``fedlasso`` command."""
-    from fedlasso.cli import federation, report, site, study
+    from fedlasso.cli import diagnose, fit
 
     parser = argparse.ArgumentParser(
         prog="fedlasso",
         description="One sparse regression across sites that cannot share records.",
-        epilog="Example: fedlasso study run --replicates 2 --out results/short",
+        epilog="Example: fedlasso fit north.csv south.csv --target y --out model",
     )
     parser.add_argument("--version", action="version", version=f"fedlasso {__version__}")
     parser.add_argument("--debug", action="store_true", help="show the traceback of an error")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    study.add(commands)
-    report.add(commands)
-    federation.add(commands)
-    site.add(commands)
+    fit.add(commands)
+    diagnose.add(commands)
+    try:
+        from fedlasso.cli import federation, report, site, study
+    except ModuleNotFoundError as error:
+        if (error.name or "").startswith("fedlasso"):
+            raise
+        commands.add_parser("study", help="needs more: pip install 'fedlasso[study,report]'")
+    else:
+        study.add(commands)
+        report.add(commands)
+        federation.add(commands)
+        site.add(commands)
     options = parser.parse_args(arguments)
     try:
         return int(options.run(options))

@@ -5,6 +5,7 @@ from fedlasso.federation.federation import Federation, InProcess
 from fedlasso.federation.files import write_atomically
 from fedlasso.federation.journal import Journal
 from fedlasso.federation.ledger import Cost, Costs, Ledger, metered
+from fedlasso.federation.memory import Memory
 from fedlasso.federation.messages import Message, Reply, Request
 from fedlasso.federation.questions import (
     ErrorSums,
@@ -19,6 +20,7 @@ from fedlasso.federation.questions import (
     ValidationErrors,
 )
 from fedlasso.federation.site import Site
+from fedlasso.federation.views import Scaling, Viewed, standardise
 
 __all__ = [
     "Cost",
@@ -34,15 +36,19 @@ __all__ = [
     "LargestEigenvalue",
     "Ledger",
     "MeanEigenvalue",
+    "Memory",
     "Message",
     "Reply",
     "Request",
     "ResponseSquares",
     "Rows",
+    "Scaling",
     "Site",
     "ValidationErrors",
+    "Viewed",
     "decode",
     "encode",
     "metered",
+    "standardise",
     "write_atomically",
 ]

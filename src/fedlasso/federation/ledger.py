@@ -6,7 +6,6 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, fields
-from types import MappingProxyType
 from typing import TypeVar
 
 from fedlasso.federation.codec import size
@@ -114,7 +113,7 @@ class Ledger:
     def costs(self) -> Costs:
         """Everything counted so far."""
         entries = {key: Cost(*tally) for key, tally in self._tallies.items()}
-        return Costs(MappingProxyType(entries), MappingProxyType(dict(self._seconds)))
+        return Costs(entries, dict(self._seconds))
 
     @contextmanager
     def clock(self, kind: str) -> Iterator[None]:

@@ -59,6 +59,10 @@ class Memory:
         while len(self._fits) > _FITS:
             self._fits.popitem(last=False)
 
+    def room(self, name: str) -> Memory:
+        """A memory of its own, kept beside this one."""
+        return Memory(None if self._folder is None else self._folder / name)
+
     def _file(self, fit: str, round: int) -> Path | None:
         if self._folder is None:
             return None

@@ -65,10 +65,12 @@ class Request(Message, Generic[R]):
     ----------
     kind : what the ledger files the exchange under
     to : the sites that are asked; empty means every site
+    on : the view of its records a site answers from; empty means the records as they are
     """
 
     kind: ClassVar[str] = "training"
     to: tuple[str, ...] = field(default=(), kw_only=True)
+    on: str = field(default="", kw_only=True)
 
     def answer(self, site: Site) -> R:
         """Answer from one site's records."""

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
 from fedlasso.errors import FedLassoError
@@ -21,10 +23,14 @@ def check_sample(
     columns: Sequence[str] | None = None,
     *,
     copy: bool = True,
+    missing: bool = False,
 ) -> Checked:
-    """Column names, and records and responses as float64, each column contiguous."""
+    """Column names, and records and responses as float64, each column contiguous.
+
+    A sparse X stays sparse. With `missing`, values of X that are not a number may pass.
+    """
     where = f"site {site!r}"
-    table = np.asarray(X)
+    table: Any = X if sp.issparse(X) else np.asarray(X)
     if table.ndim != 2:
         raise FedLassoError(
             f"{where}: the {sample} records have {table.ndim} dimensions; "
@@ -51,13 +57,22 @@ def check_sample(
             f"{where}: {m} {sample} rows in X but y has shape {np.shape(y)}; "
             "give one response per row"
         )
-    records = _to_float(where, sample, table, names, copy)
+    if sp.issparse(table):
+        records: Any = sp.csc_array(table, dtype=np.float64, copy=copy)
+        _to_float(where, sample, records.data[:, None], ("of a sparse X",), False)
+    else:
+        records = _to_float(where, sample, table, names, copy, missing)
     responses = _to_float(where, sample, response[:, None], ("response y",), copy)[:, 0]
     return names, (records, responses)
 
 
 def _to_float(
-    where: str, sample: str, table: NDArray[np.generic], names: Sequence[str], copy: bool
+    where: str,
+    sample: str,
+    table: NDArray[np.generic],
+    names: Sequence[str],
+    copy: bool,
+    missing: bool = False,
 ) -> Array:
     if table.dtype.kind not in "fiub":
         for name, column in zip(names, table.T, strict=True):
@@ -70,7 +85,9 @@ def _to_float(
                 ) from None
     numbers: Array = np.array(table, dtype=np.float64, order="F", copy=copy or None)
     if not np.isfinite(numbers).all():
-        bad = (~np.isfinite(numbers)).sum(axis=0)
+        bad = (np.isinf(numbers) if missing else ~np.isfinite(numbers)).sum(axis=0)
+        if not bad.any():
+            return numbers
         k = int(np.flatnonzero(bad)[0])
         raise FedLassoError(
             f"{where}: column {names[k]!r} has {bad[k]} missing or infinite values "

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
 from typing import TypeVar
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import ArrayLike
 
 from fedlasso.errors import FedLassoError
@@ -14,10 +16,12 @@ from fedlasso.federation.codec import decode, encode
 from fedlasso.federation.memory import Memory
 from fedlasso.federation.messages import Reply, Request
 from fedlasso.federation.sample import check_sample
-from fedlasso.lasso import Array, LeastSquares
+from fedlasso.federation.splits import PURPOSES, divide
+from fedlasso.lasso import Array, LeastSquares, Standardised, Table
 
 R = TypeVar("R", bound=Reply)
 _MEMO_BYTES = 4 << 20
+_VIEWS = 64
 
 
 class Site:
@@ -31,6 +35,9 @@ class Site:
     columns : names of the columns; ``x0, x1, ...`` by default
     copy : keep a copy, so that writing to X or y later changes nothing here; without it the arrays
         are taken over as they are, where their layout allows
+    raw : the records are asked about through standardised views only: then X may be sparse, have
+        missing values and columns of zeros
+    memory : what the site keeps between rounds; give one with a folder to outlive the process
 
     Examples
     --------
@@ -48,12 +55,22 @@ class Site:
         *,
         validation: Mapping[str, tuple[ArrayLike, ArrayLike]] | None = None,
         columns: Sequence[str] | None = None,
+        raw: bool = False,
         copy: bool = True,
+        memory: Memory | None = None,
     ) -> None:
-        self.name = name
-        self.columns, training = check_sample(name, "training", X, y, columns, copy=copy)
-        self.training = LeastSquares(*training)
-        for k in np.flatnonzero(self.training.column_norms == 0.0)[:1]:
+        raw = raw or sp.issparse(X)
+        names, checked = check_sample(name, "training", X, y, columns, copy=copy, missing=raw)
+        if raw:
+            table = _with_holes(checked[0])
+            ones = np.ones(table.p)
+            training: LeastSquares = Standardised(table, checked[1], None, 0 * ones, ones)
+        else:
+            training = LeastSquares(*checked)
+            table = Table(training.X)
+        self._assemble(name, names, training, memory or Memory())
+        self.table = table
+        for k in () if raw else np.flatnonzero(training.column_norms == 0.0)[:1]:
             raise FedLassoError(
                 f"site {name!r}: column {self.columns[k]!r} is zero in every training row; "
                 "drop the column at every site"
@@ -64,11 +81,83 @@ class Site:
             )
             for purpose, sample in (validation or {}).items()
         }
-        self.memory = Memory()
+
+    _validation: dict[str, LeastSquares]
+
+    def _assemble(
+        self, name: str, columns: tuple[str, ...], training: LeastSquares, memory: Memory
+    ) -> None:
+        self.name = name
+        self.columns = columns
+        self.training = training
+        self.memory = memory
+        self._validation = {}
+        self._views: OrderedDict[str, Site] = OrderedDict()
         # What a site learns about its own fits, for its own eyes: never part of a reply.
         self.diagnostics: dict[str, object] = {}
         self._memo: OrderedDict[tuple[object, ...], Array] = OrderedDict()
         self._memo_bytes = 0
+
+    @cached_property
+    def table(self) -> Table:
+        """The training records as they are stored."""
+        raise FedLassoError(f"site {self.name!r}: a view has no views; ask the site itself")
+
+    @property
+    def response(self) -> Array:
+        """The training responses as they are stored."""
+        return self.training.y
+
+    def weights(self, split: str) -> Array:
+        """One for the rows that train under a split, zero for the others."""
+        w = np.ones(self.table.n)
+        if split:
+            w[:] = 0.0
+            w[divide(split, self.name, self.table.n)["training"]] = 1.0
+        return w
+
+    def keep_view(self, name: str, split: str, means: Array, factors: Array, y_mean: float) -> None:
+        """Remember what defines a view."""
+        text = np.frombuffer(split.encode(), np.uint8).astype(np.float64)
+        values = {"means": means, "factors": factors, "y_mean": np.array(y_mean), "split": text}
+        self.memory.store(f"view {name}", 1, values)
+        self._views[name] = self._build_view(name, values)
+        while len(self._views) > _VIEWS:
+            self._views.popitem(last=False)
+
+    def view(self, name: str) -> Site:
+        """The records as one view shows them, as a site of its own."""
+        if name not in self._views:
+            self._views[name] = self._build_view(name, self.memory.recall(f"view {name}", 1))
+        return self._views[name]
+
+    def _build_view(self, name: str, values: Mapping[str, Array]) -> Site:
+        means, factors, y_mean = values["means"], values["factors"], float(values["y_mean"])
+        split = values["split"].astype(np.uint8).tobytes().decode()
+        parts = divide(split, self.name, self.table.n) if split else {}
+        y = self.response - y_mean
+        rows = parts.get("training")
+        training = Standardised(self.table, y if rows is None else y[rows], rows, means, factors)
+        view = Site.__new__(Site)
+        view._assemble(self.name, self.columns, training, self.memory.room(name))
+        for purpose in PURPOSES:
+            if purpose in parts:
+                rows = parts[purpose]
+                held_out = Standardised(self.table, y[rows], rows, means, factors)
+            elif not split and purpose in self._validation:
+                sample = self._validation[purpose]
+                table = Table(sample.X)
+                held_out = Standardised(table, sample.y - y_mean, None, means, factors)
+            else:
+                continue
+            view._validation[purpose] = held_out
+        return view
+
+    @property
+    def sizes(self) -> tuple[int, int, int]:
+        """Rows for training, for the penalty and for the candidates."""
+        held = (self._validation[p].m if p in self._validation else 0 for p in PURPOSES)
+        return self.rows, next(held), next(held)
 
     @property
     def rows(self) -> int:
@@ -101,7 +190,7 @@ class Site:
 
     def answer(self, request: Request[R]) -> R:
         """Answer one question from this site's records, signed with the site's name."""
-        reply = request.answer(self)
+        reply = request.answer(self.view(request.on) if request.on else self)
         object.__setattr__(reply, "site", self.name)
         return reply
 
@@ -111,3 +200,12 @@ class Site:
         if not isinstance(request, Request):
             raise FedLassoError(f"{type(request).__name__} is not a question")
         return encode(self.answer(request))
+
+
+def _with_holes(X: Array) -> Table:
+    """A table whose missing values are holes; X is the site's own by now, so it is written to."""
+    if sp.issparse(X) or not np.isnan(X).any():
+        return Table(X)
+    holes = sp.csc_array(np.isnan(X), dtype=np.float64)
+    X[holes.nonzero()] = 0.0
+    return Table(X, holes)

@@ -13,7 +13,9 @@ from fedlasso.lasso.objective import (
 from fedlasso.lasso.path import LassoPath, lasso_path, penalty_grid
 from fedlasso.lasso.reference import Reference, solve_reference
 from fedlasso.lasso.secant import Secants
+from fedlasso.lasso.standardised import Standardised
 from fedlasso.lasso.sweeps import local_sweeps
+from fedlasso.lasso.table import Table
 
 __all__ = [
     "Array",
@@ -21,6 +23,8 @@ __all__ = [
     "LeastSquares",
     "Reference",
     "Secants",
+    "Standardised",
+    "Table",
     "dual_steps",
     "duality_gap",
     "lasso_path",

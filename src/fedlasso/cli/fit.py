@@ -1,0 +1,198 @@
+"""``fedlasso fit``, ``predict`` and ``inspect``: an analyst's own files."""
+
+from __future__ import annotations
+
+import argparse
+import signal
+import sys
+from pathlib import Path
+from typing import Any
+
+from fedlasso.cli.progress import Watched, say
+from fedlasso.errors import FedLassoError
+from fedlasso.estimator.card import card
+from fedlasso.estimator.compare import examine
+from fedlasso.estimator.folder import ModelFolder, predict_file, tell
+from fedlasso.estimator.model import Settings, fit_model
+from fedlasso.estimator.sites import Source, open_sites
+from fedlasso.federation import Journal
+from fedlasso.goals import GOALS
+
+INTERRUPTED = 130
+
+
+def add(commands: Any) -> None:
+    """Add the commands."""
+    fit = _command(
+        commands, "fit", fit_command, "fit one Lasso across files that are sites",
+        "fedlasso fit north.csv south.csv west.parquet --target y --out model",
+    )  # fmt: skip
+    add_source(fit)
+    fit.add_argument("--goal", choices=GOALS, help="default: prediction")
+    fit.add_argument("--procedure", metavar="NAME", help="run this procedure at the penalty")
+    fit.add_argument("--epochs", type=int, default=1, help="its local epochs a round")
+    fit.add_argument("--penalty", type=penalty, default=None, help="a number, or auto (default)")
+    held_out = fit.add_mutually_exclusive_group()
+    held_out.add_argument("--validation", type=float, default=0.2, help="share held out; 0.2")
+    held_out.add_argument("--cv", type=int, help="folds of a cross-validation instead")
+    fit.add_argument("--rule", choices=["min", "1se"], help="how the penalty is chosen")
+    fit.add_argument("--uploads", type=int, default=100, help="vectors a site may send; 100")
+    fit.add_argument("--no-intercept", action="store_true")
+    fit.add_argument("--no-standardise", action="store_true")
+    fit.add_argument("--seed", type=int, default=0, help="seed of every split")
+    fit.add_argument(
+        "--no-compare", action="store_true",
+        help="leave out the card's comparisons and subsamples, which cost messages of their own",
+    )  # fmt: skip
+    fit.add_argument("--out", type=Path, metavar="MODEL", help="a new folder for the model")
+    fit.add_argument("--resume", type=Path, metavar="MODEL", help="go on with an interrupted fit")
+
+    predict = _command(
+        commands, "predict", predict_command, "predict the rows of a file",
+        "fedlasso predict model new.csv --out predictions.csv",
+    )  # fmt: skip
+    predict.add_argument("model", type=Path, metavar="MODEL")
+    predict.add_argument("file", type=Path, metavar="NEW.csv|NEW.parquet")
+    predict.add_argument("--out", type=Path, help="a .csv file; default: the terminal")
+
+    inspect = _command(
+        commands, "inspect", inspect_command, "say what a model is, in a few lines",
+        "fedlasso inspect model",
+    )  # fmt: skip
+    inspect.add_argument("model", type=Path, metavar="MODEL")
+
+
+def _command(commands: Any, name: str, run: Any, text: str, example: str) -> Any:
+    parser = commands.add_parser(
+        name, help=text, description=text.capitalize() + ".", epilog=f"Example: {example}"
+    )
+    parser.set_defaults(run=run)
+    return parser
+
+
+def add_source(parser: Any) -> None:
+    """Options that say which files are the sites."""
+    parser.add_argument("files", nargs="*", metavar="SITE.csv|SITE.parquet", help="one a site")
+    parser.add_argument("--target", help="the column to predict")
+    parser.add_argument("--site-column", help="one table: the column that names each row's site")
+    parser.add_argument("--drop", default="", help="columns to leave out, comma-separated")
+    parser.add_argument(
+        "--missing", choices=["refuse", "mean"], default="refuse",
+        help="missing values: refuse them (default), or the mean over all sites",
+    )  # fmt: skip
+
+
+def read_source(options: argparse.Namespace) -> Source:
+    """Those options as a source."""
+    if not options.files:
+        raise FedLassoError("name at least one file; see `fedlasso fit --help`")
+    if options.target is None:
+        raise FedLassoError("say which column to predict: --target NAME")
+    for file in options.files:
+        if not Path(file).exists():
+            raise FedLassoError(f"{file}: no such file")
+    drop = tuple(name.strip() for name in options.drop.split(",") if name.strip())
+    return Source(tuple(options.files), options.target, options.site_column, drop, options.missing)
+
+
+def penalty(text: str) -> float | None:
+    """A number, or auto."""
+    if text == "auto":
+        return None
+    try:
+        return float(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number nor auto") from None
+
+
+def fit_command(options: argparse.Namespace) -> int:
+    """Fit, or go on with a fit."""
+    if options.resume is not None:
+        folder = ModelFolder(options.resume)
+        source, settings, extra = folder.recall()
+    else:
+        if options.out is None:
+            raise FedLassoError("say where the model goes: --out MODEL")
+        source, extra = read_source(options), {"compare": not options.no_compare}
+        settings = Settings(
+            goal=options.goal, procedure=options.procedure, epochs=options.epochs,
+            penalty=options.penalty, validation=options.validation, cv=options.cv,
+            uploads=options.uploads, rule=options.rule, intercept=not options.no_intercept,
+            standardise=not options.no_standardise, seed=options.seed,
+        )  # fmt: skip
+        folder = ModelFolder(options.out)
+        folder.check()
+    # An ending terminal and a service manager stop a fit just as Ctrl-C does.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        sites, schema = open_sites(source, folder.memory, say)
+        if options.resume is None:
+            folder.begin(source, settings, extra)
+        federation = Watched(Journal(sites, folder.journal))
+        model = fit_model(federation, settings)
+        federation.end("fitted")
+        for name in model.constant:
+            say(f"notice: column {name!r} is constant; it is left out with coefficient 0")
+        told = tell(model, schema, source)
+        if extra["compare"]:
+            told |= examine(federation, model)
+            federation.end("examined for its card")
+        folder.finish(model, told, card(told))
+    except KeyboardInterrupt:
+        begun = (folder.path / "settings.json").exists()
+        again = f"go on with: fedlasso fit --resume {folder.path}" if begun else "nothing is begun"
+        say(f"stopped; {again}")
+        return INTERRUPTED
+    except FedLassoError as error:
+        # What cannot be fitted is not worth resuming; a full disk is.
+        if options.resume is None and not str(error).startswith("cannot write"):
+            folder.discard()
+        raise
+    describe_model(told)
+    print(f"The model is in {folder.path}; open {folder.path / 'card.html'}")
+    return 0
+
+
+def predict_command(options: argparse.Namespace) -> int:
+    """Predict."""
+    told = ModelFolder(options.model).read()
+    values = predict_file(told, options.file)
+    text = "prediction\n" + "".join(f"{float(v)!r}\n" for v in values)
+    if options.out is None:
+        sys.stdout.write(text)
+        return 0
+    try:
+        options.out.write_text(text)
+    except OSError as error:
+        raise FedLassoError(f"cannot write {options.out}: {error.strerror}") from error
+    print(f"{len(values)} predictions in {options.out}")
+    return 0
+
+
+def inspect_command(options: argparse.Namespace) -> int:
+    """Tell a model."""
+    told = ModelFolder(options.model).read()
+    describe_model(told)
+    for warning in told.get("warnings", ()):
+        print(f"warning: {warning}")
+    return 0
+
+
+def describe_model(told: dict[str, Any]) -> None:
+    """A model in a few lines."""
+    rows = told["rows"]["training"]
+    print(
+        f"{told['schema']['target']}: {len(told['coefficients'])} of {told['columns']} columns, "
+        f"{rows} training rows at {len(told['sites'])} sites, penalty {told['penalty']:.4g}"
+    )
+    if told["certificate"]:
+        print(f"certificate: {told['certificate']['words']}")
+    if told["why"]:
+        print(told["why"])
+    sent = max(sum(site["sent"].values()) for site in told["sites"])
+    print(f"sent: at most {sent / 1e6:.3g} MB a site, {told['rounds']} rounds")
+    width = max([len(row["name"]) for row in told["coefficients"][:20]], default=0)
+    for row in told["coefficients"][:20]:
+        print(f"  {row['name']:{width}}  {row['value']:12.6g}")
+    if len(told["coefficients"]) > 20:
+        print(f"  ... and {len(told['coefficients']) - 20} more in coefficients.csv")

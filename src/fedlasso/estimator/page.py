@@ -1,0 +1,82 @@
+"""The page that cards and diagnoses are written on: one file, light and dark, wide and narrow."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from html import escape
+
+STYLE = """
+:root{--ink:#1c2430;--soft:#5d6b7c;--line:#dfe4ea;--back:#fff;--panel:#f6f8fa;--warn:#fff4dd;
+--c0:#1769aa;--c1:#c4472b;--c2:#2e7d4f;--c3:#8a4fa3;--c4:#b07d12;--c5:#0f7f86;--c6:#a8386b;--c7:#5b6470}
+@media(prefers-color-scheme:dark){:root{--ink:#e6eaf0;--soft:#9aa7b6;--line:#333d49;--back:#14181d;
+--panel:#1c2229;--warn:#3a3018;--c0:#63b0ec;--c1:#f08a70;--c2:#72c795;--c3:#c79add;--c4:#e0b354;
+--c5:#58c4cb;--c6:#e58ab4;--c7:#a3adb9}}
+*{box-sizing:border-box}body{margin:0;background:var(--back);color:var(--ink);
+font:16px/1.5 system-ui,-apple-system,"Segoe UI",Roboto,sans-serif}
+main{max-width:860px;margin:0 auto;padding:24px 20px 60px}h1{font-size:1.7rem;line-height:1.2;
+margin:.2em 0}h2{font-size:1.15rem;margin:2em 0 .5em;border-top:1px solid var(--line);
+padding-top:1em}
+p{margin:.4em 0 .8em}.soft,.tick,.title{color:var(--soft);fill:var(--soft)}.lead{font-size:1.08rem}
+.facts{display:grid;grid-template-columns:repeat(auto-fit,minmax(150px,1fr));gap:10px;margin:1em 0}
+.facts div{background:var(--panel);border-radius:8px;padding:10px 12px}
+.facts b{display:block;font-size:1.25rem;overflow-wrap:anywhere}
+.warn{background:var(--warn);border-radius:8px;padding:8px 14px;margin:1em 0}
+.warn li{margin:.25em 0}
+ul{padding-left:1.2em}.scroll{overflow-x:auto}table{border-collapse:collapse;width:100%;
+font-size:.92rem;font-variant-numeric:tabular-nums}th,td{text-align:right;padding:5px 8px;
+border-bottom:1px solid var(--line);white-space:nowrap}
+th:first-child,td:first-child{text-align:left;white-space:normal;min-width:9em}th{color:var(--soft);font-weight:600;white-space:normal;vertical-align:bottom}
+
+tr.own td{font-weight:650}
+svg{width:100%;max-width:680px;height:auto;display:block;margin:.4em 0}
+svg text{font-size:12px;fill:var(--ink)}
+svg .tick,svg .title{fill:var(--soft)}
+.grid{stroke:var(--line)}.zero{stroke:var(--soft)}
+.mark{stroke:var(--ink);stroke-dasharray:4 4}.name{text-anchor:end}
+polyline{fill:none;stroke-width:1.8}
+""" + "".join(
+    f".c{i}{{stroke:var(--c{i});fill:var(--c{i})}}.c{i} polyline{{fill:none}}"
+    f"rect.c{i}{{stroke:none}}svg .t{i}{{fill:var(--c{i})}}"
+    for i in range(8)
+)
+
+
+def page(title: str, body: str) -> str:
+    """A whole page."""
+    return (
+        '<!doctype html><html lang="en"><head><meta charset="utf-8">'
+        '<meta name="viewport" content="width=device-width,initial-scale=1">'
+        f"<title>{escape(title)}</title><style>{STYLE}</style></head>"
+        f"<body><main>{body}</main></body></html>\n"
+    )
+
+
+def table(head: Sequence[str], rows: Sequence[Sequence[str]], own: int | None = None) -> str:
+    """A table whose first column is text; row `own` stands out."""
+    lines = [f"<tr>{''.join(f'<th>{escape(cell)}</th>' for cell in head)}</tr>"]
+    for i, row in enumerate(rows):
+        kind = ' class="own"' if i == own else ""
+        lines.append(f"<tr{kind}>{''.join(f'<td>{escape(cell)}</td>' for cell in row)}</tr>")
+    return f'<div class="scroll"><table>{"".join(lines)}</table></div>'
+
+
+def facts(pairs: Sequence[tuple[str, str]]) -> str:
+    """A few numbers side by side."""
+    cells = (f"<div>{escape(name)}<b>{escape(value)}</b></div>" for name, value in pairs)
+    return f'<div class="facts">{"".join(cells)}</div>'
+
+
+def warnings(texts: Sequence[str]) -> str:
+    """Warnings, if any."""
+    if not texts:
+        return ""
+    items = "".join(f"<li>{escape(text)}</li>" for text in texts)
+    return f'<div class="warn"><b>Read this first</b><ul>{items}</ul></div>'
+
+
+def bytes_of(count: float) -> str:
+    """Bytes for people."""
+    for unit, size in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
+        if count >= size:
+            return f"{count / size:.3g} {unit}"
+    return f"{count:.0f} B"

@@ -1,0 +1,198 @@
+"""Fits of files: models in folders, cards, predictions, and fits that are interrupted."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from estimator.files import draw_frame, write_sites
+from sklearn.linear_model import Lasso
+from sklearn.preprocessing import StandardScaler
+
+from fedlasso.cli import main
+
+
+def run(*arguments: object) -> int:
+    return main([str(a) for a in arguments])
+
+
+def coefficients(folder: Path) -> pd.Series:
+    return pd.read_csv(folder / "coefficients.csv").set_index("name")["coefficient"]
+
+
+def design(frames: list[pd.DataFrame]) -> tuple[pd.DataFrame, pd.Series]:
+    frame = pd.concat(frames)
+    X = frame.drop(columns=["y", "ward"])
+    for level in ("main", "west"):
+        X[f"ward={level}"] = (frame["ward"] == level).astype(float)
+    return X, frame["y"]
+
+
+def test_files_in_any_order_give_the_pooled_lasso(tmp_path: Path) -> None:
+    files = write_sites(tmp_path)
+    out = tmp_path / "model"
+    assert run("fit", *files, "--target", "y", "--penalty", 0.05, "--no-compare", "--out", out) == 0
+    X, y = design([draw_frame(n, j) for j, n in enumerate((60, 40, 30))])
+    scaler = StandardScaler().fit(X)
+    reference = Lasso(alpha=0.05, tol=1e-14, max_iter=10**6).fit(scaler.transform(X), y)
+    found = coefficients(out)
+    expected = pd.Series(reference.coef_ / scaler.scale_, index=X.columns)
+    np.testing.assert_allclose(found[X.columns], expected, atol=1e-7)
+
+
+def test_one_table_with_a_site_column_is_the_same_as_files(tmp_path: Path) -> None:
+    files = write_sites(tmp_path)
+    parts = [draw_frame(n, j).assign(hospital=f"site{j}") for j, n in enumerate((60, 40, 30))]
+    table = tmp_path / "all.parquet"
+    pd.concat(parts).sample(frac=1, random_state=0).to_parquet(table)
+    options = ("--target", "y", "--penalty", 0.05, "--no-compare", "--out")
+    assert run("fit", *files, *options, tmp_path / "one") == 0
+    assert run("fit", table, "--site-column", "hospital", *options, tmp_path / "two") == 0
+    one, two = coefficients(tmp_path / "one"), coefficients(tmp_path / "two")
+    np.testing.assert_allclose(one, two[one.index], atol=1e-9)
+
+
+@pytest.mark.parametrize(
+    "options", [(), ("--cv", 3), ("--goal", "selection"), ("--procedure", "ST")]
+)
+def test_a_model_folder_tells_everything(
+    tmp_path: Path, options: tuple[object, ...], capsys: pytest.CaptureFixture[str]
+) -> None:
+    files, out = write_sites(tmp_path), tmp_path / "model"
+    assert run("fit", *files, "--target", "y", *options, "--out", out) == 0
+    assert sorted(p.name for p in out.iterdir()) == [
+        "card.html", "coefficients.csv", "model.json", "settings.json"
+    ]  # fmt: skip
+    told = json.loads((out / "model.json").read_text())
+    assert told["format"] == "fedlasso-model"
+    assert told["version"] == 1
+    assert {site["name"] for site in told["sites"]} == {"site0", "site1", "site2"}
+    card = (out / "card.html").read_text()
+    for text in (
+        "above the best possible objective", "Held-out error", "Path", "Compared with averaging",
+        "site0 alone", "What each site sent", "Would other rows", "ward=west",
+    ):  # fmt: skip
+        assert text in card, text
+    assert "http" not in card.replace("http://www.w3.org/2000/svg", "")
+    assert "<script" not in card
+    capsys.readouterr()
+    assert run("inspect", out) == 0
+    assert "certificate: at most" in capsys.readouterr().out
+    assert run("fit", *files, "--target", "y", "--out", out) == 2
+    assert "holds a model already" in capsys.readouterr().err
+
+
+def test_a_card_at_a_given_penalty_shows_the_path_to_it(tmp_path: Path) -> None:
+    files, out = write_sites(tmp_path), tmp_path / "model"
+    assert run("fit", *files, "--target", "y", "--penalty", 0.05, "--out", out) == 0
+    told = json.loads((out / "model.json").read_text())
+    assert told["curve"] is None
+    assert told["path"]["penalties"][-1] == pytest.approx(0.05)
+    last = dict(
+        zip(told["path"]["names"], np.array(told["path"]["coefficients"])[:, -1], strict=True)
+    )
+    for row in told["coefficients"]:
+        assert last[row["name"]] == pytest.approx(row["standardised"], abs=0.1)
+    card = (out / "card.html").read_text()
+    assert "<h2>Path</h2>" in card
+    assert "<h2>Held-out error</h2>" not in card
+
+
+def test_predictions_are_those_of_the_coefficients(tmp_path: Path) -> None:
+    files, out = write_sites(tmp_path), tmp_path / "model"
+    assert run("fit", *files, "--target", "y", "--no-compare", "--out", out) == 0
+    new = draw_frame(20, 9).drop(columns="y")
+    new[new.columns[::-1]].to_csv(tmp_path / "new.csv", index=False)
+    assert run("predict", out, tmp_path / "new.csv", "--out", tmp_path / "told.csv") == 0
+    X, _ = design([new.assign(y=0.0)])
+    b = coefficients(out)
+    expected = X @ b[X.columns] + b["(intercept)"]
+    np.testing.assert_allclose(pd.read_csv(tmp_path / "told.csv")["prediction"], expected)
+
+
+def test_missing_values_take_the_mean_over_all_sites(tmp_path: Path) -> None:
+    frames = [draw_frame(50, 0), draw_frame(40, 1)]
+    frames[0].loc[[3, 7], "age"] = np.nan
+    frames[1].loc[[5], "noise2"] = np.nan
+    for j, frame in enumerate(frames):
+        frame.to_csv(tmp_path / f"s{j}.csv", index=False)
+    files, out = [tmp_path / "s0.csv", tmp_path / "s1.csv"], tmp_path / "model"
+    options = ("--penalty", 0.05, "--missing", "mean", "--no-compare")
+    assert run("fit", *files, "--target", "y", *options, "--out", out) == 0
+    X, y = design(frames)
+    X = X.fillna(X.mean())
+    scaler = StandardScaler().fit(X)
+    reference = Lasso(alpha=0.05, tol=1e-14, max_iter=10**6).fit(scaler.transform(X), y)
+    expected = pd.Series(reference.coef_ / scaler.scale_, index=X.columns)
+    np.testing.assert_allclose(coefficients(out)[X.columns], expected, atol=1e-7)
+    assert run("predict", out, files[0], "--out", tmp_path / "told.csv") == 0
+
+
+def test_a_constant_column_is_dropped_with_a_notice(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for j in range(2):
+        draw_frame(40, j).assign(country=1, noise1=float(j)).to_csv(tmp_path / f"s{j}.csv")
+    files, out = [tmp_path / "s0.csv", tmp_path / "s1.csv"], tmp_path / "model"
+    assert run("fit", *files, "--target", "y", "--no-compare", "--out", out) == 0
+    notice = "fedlasso: notice: column 'country' is constant; it is left out with coefficient 0"
+    assert notice in capsys.readouterr().err.splitlines()
+    assert coefficients(out)["country"] == 0
+    assert json.loads((out / "model.json").read_text())["constant"] == ["country"]
+
+
+@pytest.mark.parametrize("blow", [signal.SIGINT, signal.SIGKILL])
+@pytest.mark.parametrize("options", [("--cv", "3"), ("--procedure", "ADMM", "--penalty", "0.1")])
+def test_an_interrupted_fit_goes_on_to_the_same_bits(
+    tmp_path: Path, blow: signal.Signals, options: tuple[str, ...]
+) -> None:
+    files, whole, broken = write_sites(tmp_path), tmp_path / "whole", tmp_path / "broken"
+    command = [sys.executable, "-m", "fedlasso", "fit", *map(str, files), "--target", "y", *options]
+    assert run(*command[3:], "--out", whole) == 0
+    environment = os.environ | {"OPENBLAS_NUM_THREADS": "1"}
+    process = subprocess.Popen(
+        [*command, "--out", str(broken)], stderr=subprocess.PIPE, env=environment, text=True
+    )
+    while len(list((broken / "journal").glob("*.entry"))) < 25 and process.poll() is None:
+        time.sleep(0.001)
+    process.send_signal(blow)
+    _, errors = process.communicate(timeout=60)
+    assert not (broken / "model.json").exists()
+    if blow == signal.SIGINT:
+        assert process.returncode == 130
+        assert f"go on with: fedlasso fit --resume {broken}" in errors
+    kept = {p.name: p.stat().st_mtime_ns for p in (broken / "journal").glob("*.entry")}
+    assert len(kept) >= 25
+    assert run("fit", "--resume", broken) == 0
+    for name in ("coefficients.csv", "model.json", "card.html"):
+        assert (broken / name).read_bytes() == (whole / name).read_bytes(), name
+
+
+def test_resuming_refuses_files_that_have_changed(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    files, out = write_sites(tmp_path), tmp_path / "model"
+    assert run("fit", *files, "--target", "y", "--no-compare", "--out", out) == 0
+    (out / "model.json").unlink()
+    draw_frame(61, 0).to_csv(files[0], index=False)
+    assert run("fit", "--resume", out) == 2
+    assert "the files have changed since" in capsys.readouterr().err
+    assert run("fit", *files, "--target", "y", "--out", out) == 2
+    assert "go on with --resume" in capsys.readouterr().err
+
+
+def test_a_diagnosis_measures_averaging(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    files, page = write_sites(tmp_path), tmp_path / "diagnosis.html"
+    assert run("diagnose", *files, "--target", "y", "--penalty", 0.1, "--out", page) == 0
+    text = capsys.readouterr().out
+    assert "limit of averaging:" in text
+    assert "active at each site alone: site0" in text
+    html = page.read_text()
+    assert html.count("<svg") >= 2
+    assert "Columns that one site alone selects" in html

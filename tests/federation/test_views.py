@@ -1,0 +1,121 @@
+"""Views: split and standardised records, named, remembered, and never copied."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from fedlasso import FedLassoError, InProcess, Site
+from fedlasso.federation import FitAt, GradientAt, Ledger, Memory, Rows, standardise
+from fedlasso.federation.splits import divide, folds, halves, holdout
+from fedlasso.lasso import Array, LeastSquares, Standardised, Table
+
+
+def draw(rows: int = 50, columns: int = 8, seed: int = 0) -> tuple[Array, Array]:
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((rows, columns)) * rng.uniform(0.1, 9, columns) + 5
+    return X, X[:, 0] + rng.standard_normal(rows)
+
+
+def explicit(X: Array, y: Array) -> LeastSquares:
+    Z = (X - X.mean(axis=0)) / X.std(axis=0)
+    return LeastSquares(Z, y - y.mean())
+
+
+@pytest.mark.parametrize("kind", ["dense", "sparse", "holes"])
+def test_a_view_equals_standardised_records(kind: str) -> None:
+    X, y = draw()
+    if kind == "sparse":
+        X[np.random.default_rng(1).random(X.shape) < 0.7] = 0.0
+        table, full = Table(sp.csr_array(X)), X
+    elif kind == "holes":
+        holes = np.random.default_rng(1).random(X.shape) < 0.1
+        full = np.where(holes, np.nanmean(np.where(holes, np.nan, X), axis=0), X)
+        table = Table(np.where(holes, 0.0, X), sp.csc_array(holes, dtype=float))
+    else:
+        table, full = Table(X), X
+    reference = explicit(full, y)
+    mean, factor = full.mean(axis=0), 1 / full.std(axis=0)
+    view = Standardised(table, y - y.mean(), None, mean, factor)
+    b = np.arange(8.0) - 3
+    for name in ("score", "column_norms", "gram", "columns", "largest_eigenvalue", "y_ss"):
+        np.testing.assert_allclose(getattr(view, name), getattr(reference, name), atol=1e-10)
+    np.testing.assert_allclose(view.residual(b), reference.residual(b), atol=1e-10)
+    np.testing.assert_allclose(view.gradient(b), reference.gradient(b), atol=1e-10)
+    rows = np.array([3, 7, 20, 41])
+    part = Standardised(table, y[rows] - y.mean(), rows, mean, factor)
+    np.testing.assert_allclose(part.residual(b), reference.residual(b)[rows], atol=1e-10)
+    direct = LeastSquares(reference.X[rows], reference.y[rows])
+    np.testing.assert_allclose(part.gradient(b), direct.gradient(b), atol=1e-10)
+    np.testing.assert_allclose(part.gram, direct.gram, atol=1e-10)
+
+
+def test_sites_agree_on_means_and_scales_by_sums() -> None:
+    X, y = draw()
+    sites = InProcess([Site("a", X[:30], y[:30]), Site("b", X[30:], y[30:])])
+    ledger = Ledger(sites)
+    view, scaling = standardise(ledger)
+    np.testing.assert_allclose(scaling.means, X.mean(axis=0))
+    np.testing.assert_allclose(1 / scaling.factors, X.std(axis=0))
+    assert ledger.costs.total("scaling", "a").upload == 8 * (2 * 8 + 2 + 3)
+    gradient = sum(r.gradient for r in view.ask(GradientAt(np.ones(8))))
+    np.testing.assert_allclose(gradient / 50, explicit(X, y).gradient(np.ones(8)), atol=1e-12)
+    b, intercept = scaling.original(np.ones(8))
+    Z = explicit(X, y).X
+    np.testing.assert_allclose(X @ b + intercept, Z @ np.ones(8) + y.mean())
+
+
+def test_far_means_do_not_spoil_the_scales() -> None:
+    X, y = draw()
+    _, near = standardise(InProcess([Site("a", X, y)]))
+    _, far = standardise(InProcess([Site("a", X + 1e7, y)]))
+    np.testing.assert_allclose(near.factors, far.factors, rtol=1e-7)
+
+
+def test_a_view_outlives_the_process_where_memory_has_a_folder(tmp_path: Path) -> None:
+    X, y = draw()
+    view, _ = standardise(InProcess([Site("a", X, y, memory=Memory(tmp_path))]), holdout(0.2, 0))
+    before = view.ask(FitAt(np.ones(8)))[0]
+    again = Site("a", X, y, memory=Memory(tmp_path))
+    after = again.answer(FitAt(np.ones(8), on=view.name))
+    assert before.gradient.tobytes() == after.gradient.tobytes()
+    with pytest.raises(FedLassoError, match="nothing is remembered"):
+        Site("a", X, y).answer(Rows(on=view.name))
+
+
+@pytest.mark.parametrize("n", [1, 2, 3, 7, 50])
+def test_splits_divide_every_row(n: int) -> None:
+    everything = np.arange(n)
+    parts = divide(holdout(0.3, 1), "a", n)
+    union = np.unique(np.concatenate(list(parts.values())))
+    assert np.array_equal(union, everything)
+    assert len(parts["training"]) >= 1
+    assert not set(parts["training"]) & {*parts["penalty"], *parts["candidate"]}
+    held = [divide(split, "a", n)["penalty"] for split in folds(5, 1)]
+    assert np.array_equal(np.sort(np.concatenate(held)), everything)
+    assert max(map(len, held)) - min(map(len, held)) <= 1
+    half = [divide(split, "a", n)["training"] for split in halves(2, 1)]
+    assert {len(h) for h in half} == {(n + 1) // 2}
+
+
+def test_many_tiny_sites_hold_out_their_share_together() -> None:
+    held = [len(divide(holdout(0.2, 0), f"site {j}", 2)["penalty"]) for j in range(500)]
+    assert 150 < sum(held) < 250
+
+
+def test_splits_depend_on_seed_and_site_only() -> None:
+    one, same = divide(holdout(0.2, 3), "a", 40), divide(holdout(0.2, 3), "a", 40)
+    assert np.array_equal(one["penalty"], same["penalty"])
+    assert not np.array_equal(one["penalty"], divide(holdout(0.2, 4), "a", 40)["penalty"])
+    assert not np.array_equal(one["penalty"], divide(holdout(0.2, 3), "b", 40)["penalty"])
+    with pytest.raises(FedLassoError, match="no split is called 'thirds 1': update fedlasso"):
+        divide("thirds 1", "a", 3)
+
+
+def test_large_views_refuse_to_be_copied(monkeypatch: pytest.MonkeyPatch) -> None:
+    X, y = draw()
+    view = Standardised(Table(X), y, None, np.zeros(8), np.ones(8))
+    monkeypatch.setattr("fedlasso.lasso.standardised.LARGEST_COPY", 10)
+    with pytest.raises(FedLassoError, match="fit by goal or by Secant or FISTA"):
+        _ = view.columns

@@ -1,0 +1,207 @@
+"""A table of bad files, each with the one line that a user reads."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from estimator.files import draw_frame
+
+from fedlasso.cli import main
+
+Change = Callable[[pd.DataFrame], pd.DataFrame | None]
+
+
+def replaced(column: str, row: int, value: object) -> Change:
+    def change(frame: pd.DataFrame) -> pd.DataFrame:
+        frame[column] = frame[column].astype(object)
+        frame.loc[row, column] = value
+        return frame
+
+    return change
+
+
+def raw(data: bytes) -> Change:
+    def change(frame: pd.DataFrame) -> None:
+        Path("b.csv").write_bytes(data)
+
+    return change
+
+
+def latin(frame: pd.DataFrame) -> None:
+    frame["ward"] = frame["ward"].str.replace("main", "Zürich")
+    frame.to_csv("b.csv", index=False, encoding="latin-1")
+
+
+BAD: list[tuple[str, Change, str]] = [
+    ("missing file", lambda f: Path("b.csv").unlink(), "b.csv: no such file"),
+    ("empty file", raw(b""), "b.csv is empty; give a table with a header and rows"),
+    ("header only", raw(b"y,age\n"), "b.csv has a header but no rows; give it rows"),
+    (
+        "no target",
+        lambda f: f.drop(columns="y"),
+        "b.csv has no column 'y'; its columns are 'age', 'dose', 'rate', 'bmi', 'noise1', "
+        "'noise2' and 1 more",
+    ),
+    (
+        "target not numeric",
+        replaced("y", 2, "high"),
+        "b.csv: the target 'y' is not numeric: it holds 'high'",
+    ),
+    (
+        "target missing",
+        replaced("y", 2, None),
+        "site 'b': the target 'y' is missing in 1 rows; remove those rows",
+    ),
+    (
+        "duplicate names",
+        raw(b"y,age,age\n1,2,3\n2,3,4\n"),
+        "b.csv: two columns are called 'age'; rename one",
+    ),
+    (
+        "a site lacks a column",
+        lambda f: f.drop(columns=["age"]),
+        "b.csv lacks the column 'age' that a.csv has; give every site the same columns, "
+        "or --drop it",
+    ),
+    (
+        "a site has more columns",
+        lambda f: f.assign(more=1.0, most=2.0),
+        "a.csv lacks the column 'more' and 1 more that b.csv has; give every site the same "
+        "columns, or --drop it",
+    ),
+    (
+        "mixed encodings",
+        latin,
+        "b.csv: column 'ward' is not UTF-8 text; save the file as CSV in UTF-8",
+    ),
+    (
+        "another encoding",
+        lambda f: f.to_csv("b.csv", index=False, encoding="utf-16"),
+        "b.csv is not UTF-8 text; save it as CSV in UTF-8",
+    ),
+    (
+        "infinite values",
+        replaced("age", 2, np.inf),
+        "site 'b': column 'age' has 1 infinite values; correct or remove them",
+    ),
+    (
+        "one row",
+        lambda f: f.head(1),
+        "site 'b' has 1 row, and what it sends would tell that row; give it at least 2 rows, or "
+        "leave the site out",
+    ),
+    (
+        "missing values",
+        replaced("age", 2, None),
+        "missing values (site 'b': age 1); fill them, or say --missing mean",
+    ),
+    (
+        "kinds differ",
+        replaced("age", 2, "old"),
+        "column 'age' holds numbers in a.csv but texts in b.csv; make them alike",
+    ),
+    (
+        "names of rows",
+        lambda f: pd.concat([f] * 8).assign(ward=[f"patient {i}" for i in range(8 * len(f))]),
+        "b.csv: text column 'ward' has 240 levels; group them, or --drop it if it names rows",
+    ),
+    (
+        "dates",
+        lambda f: f.assign(age=pd.date_range("2020-01-01", periods=len(f))),
+        "b.csv: column 'age' holds date32[day]; turn it into numbers or text, or --drop it",
+    ),
+]  # fmt: skip
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    draw_frame(30, 0).to_csv("a.csv", index=False)
+    draw_frame(30, 1).to_csv("b.csv", index=False)
+    return tmp_path
+
+
+@pytest.mark.parametrize(("change", "message"), [b[1:] for b in BAD], ids=[b[0] for b in BAD])
+def test_a_bad_file_is_one_clear_line(
+    here: Path, change: Change, message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    frame = change(draw_frame(30, 1))
+    if frame is not None:
+        frame.to_csv("b.csv", index=False)
+    assert main(["fit", "a.csv", "b.csv", "--target", "y", "--out", "model"]) == 2
+    lines = [line for line in capsys.readouterr().err.splitlines() if ": read " not in line]
+    assert lines == [f"fedlasso: {message}"]
+    assert not Path("model").exists()
+
+
+USAGE = [
+    (["fit", "--target", "y", "--out", "m"], "name at least one file; see `fedlasso fit --help`"),
+    (["fit", "a.csv", "--out", "m"], "say which column to predict: --target NAME"),
+    (["fit", "a.csv", "--target", "y"], "say where the model goes: --out MODEL"),
+    (["fit", "a.csv", "--target", "y", "--out", "a.csv"],
+     "a.csv is not an empty folder; name another one"),
+    (["fit", "a.txt", "--target", "y", "--out", "m"], "a.txt: no such file"),
+    (["fit", "t.txt", "--target", "y", "--out", "m"],
+     "t.txt: cannot read this kind of file; use .csv or .parquet"),
+    (["fit", "t.parquet", "--target", "y", "--out", "m"], "t.parquet is not a Parquet file"),
+    (["fit", "a.csv", "--site-column", "z", "--target", "y", "--out", "m"],
+     "a.csv has no column 'z' to tell the sites apart; its columns are 'age', 'dose', "
+     "'rate', 'bmi', 'noise1', 'noise2' and 2 more"),
+    (["fit", "a.csv", "b.csv", "--site-column", "ward", "--target", "y", "--out", "m"],
+     "--site-column tells the sites of one table apart; give one file"),
+    (["fit", "a.csv", "--target", "y", "--goal", "prediction", "--penalty", "1", "--out", "m"],
+     "goal 'prediction' chooses its penalty; give no penalty, or goal 'objective'"),
+    (["fit", "a.csv", "--target", "y", "--uploads", "3", "--out", "m"],
+     "uploads is 3, and 2 are needed to standardise and tune; give more"),
+    (["fit", "a.csv", "--target", "y", "--drop", "weight", "--out", "m"],
+     "no file has a column 'weight' to drop"),
+    (["fit", "--resume", "m"], "m holds no fit to go on with"),
+    (["inspect", "m"], "m holds no model"),
+    (["predict", "m", "a.csv"], "m holds no model"),
+    (["diagnose", "a.csv", "--target", "y"], "one site has nothing to average; give at least two"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("arguments", "message"), USAGE, ids=[u[1][:50] for u in USAGE])
+def test_bad_usage_is_one_clear_line(
+    here: Path, arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Path("t.txt").write_text("y,x\n1,2\n")
+    Path("t.parquet").write_text("y,x\n1,2\n")
+    assert main(arguments) == 2
+    lines = [line for line in capsys.readouterr().err.splitlines() if ": read " not in line]
+    assert lines == [f"fedlasso: {message}"]
+    assert not Path("m").exists()
+
+
+PREDICT: list[tuple[Change, str]] = [
+    (
+        replaced("ward", 4, "north"),
+        "b.csv: column 'ward' holds 'north' in row 5, a level that the model has not seen; "
+        "it knows 'east', 'main', 'west'",
+    ),
+    (lambda f: f.drop(columns="age"), "b.csv lacks the column 'age' that the model needs"),
+    (
+        replaced("age", 4, None),
+        "b.csv: column 'age' has 1 missing values; fill them, or fit with --missing mean",
+    ),
+    (
+        replaced("age", 4, "old"),
+        "b.csv: column 'age' is not numeric, but it was when the model was fitted",
+    ),
+]
+
+
+@pytest.mark.parametrize(("change", "message"), PREDICT, ids=[m[:50] for _, m in PREDICT])
+def test_a_bad_file_to_predict_is_one_clear_line(
+    here: Path, change: Change, message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["fit", "a.csv", "--target", "y", "--no-compare", "--out", "model"]) == 0
+    frame = change(draw_frame(30, 1))
+    assert frame is not None
+    frame.to_csv("b.csv", index=False)
+    capsys.readouterr()
+    assert main(["predict", "model", "b.csv"]) == 2
+    assert capsys.readouterr().err == f"fedlasso: {message}\n"
