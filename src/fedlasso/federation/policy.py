@@ -33,6 +33,9 @@ QUESTIONS: dict[str, Question] = {
     "MeanEigenvalue": Question(),
     "ResponseSquares": Question(),
     "ChoosePenalty": Question(),
+    "ColumnSums": Question(),
+    "CentredSquares": Question(),
+    "Standardise": Question(),
     # Directions of a gradient are no models; the budget of vectors guards them.
     "GradientAt": Question(),
     "FitAt": Question(model="b"),
@@ -121,6 +124,13 @@ class Policy:
                 "or more"
             )
         _check_shape(request, len(site.columns), self.max_steps)
+        if request.on:
+            site = site.view(request.on)
+            if site.rows < self.min_rows:
+                raise FedLassoError(
+                    f"{site.rows} training rows in this split, and the policy answers about "
+                    f"{self.min_rows} or more"
+                )
         if name == "ValidationErrors":
             rows = site.validation(str(getattr(request, "purpose", ""))).m
             if rows < self.min_validation_rows:
@@ -163,7 +173,8 @@ def _check_shape(request: Request[Any], p: int, max_steps: int) -> None:
         elif kind == "int":
             fits = 0 <= value <= (max_steps if field in WORK else 1 << 40)
         else:
-            fits = kind != "float" or value >= 0
+            # A mean may be negative; penalties, rates and shares may not.
+            fits = kind != "float" or field == "y_mean" or value >= 0
         if not fits:
             raise FedLassoError(f"{name}: {field} does not fit the {p} columns and rules here")
 
