@@ -119,3 +119,15 @@ def test_the_two_forms_of_a_site_agree() -> None:
     rates = np.array([0.01, 0.05, 0.1])
     steps = [dual_steps(site.training, start, rates, LAM, 4, 3, form=f) for f in forms]
     np.testing.assert_allclose(steps[0], steps[1], atol=1e-12)
+
+
+@pytest.mark.parametrize("name", ["CD", "P"])
+def test_a_path_that_has_arrived_stands_still_in_every_bit(name: str) -> None:
+    """And where it stands is where plain averaging trembles, to rounding."""
+    sites = draw_sites()
+    result = fit(InProcess(sites), name, lam=LAM, rounds=120, epochs=3, keep_path=True)
+    assert result.path is not None
+    assert result.path[-1].tobytes() == result.path[-2].tobytes()
+    np.testing.assert_allclose(
+        result.candidates[:, 0], plain_averaging(sites, 120, 3, 0.0), rtol=0, atol=1e-13
+    )

@@ -41,7 +41,6 @@ class ThresholdedRounds(Averaging):
     settings: ClassVar[tuple[float, ...]] = THRESHOLDS
     paths: ClassVar[int] = len(THRESHOLDS)
 
-    def advance(self, problem: Problem, state: Average, replies: Sequence[Any]) -> Average:
-        average = super().advance(problem, state, replies)
-        thresholded = soft_threshold(average.beta, problem.lam * np.array(self.settings))
-        return Average(thresholded, round=average.round)
+    def combine(self, problem: Problem, replies: Sequence[Any]) -> Array:
+        average = super().combine(problem, replies)
+        return soft_threshold(average, problem.lam * np.array(self.settings))

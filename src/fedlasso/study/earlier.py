@@ -62,9 +62,8 @@ class OwnAveraging(Averaging):
     def request(self, problem: Problem, state: Average) -> OwnSweeps:  # type: ignore[override]
         return OwnSweeps(state.beta, self.epochs)
 
-    def advance(self, problem: Problem, state: Average, replies: Sequence[Any]) -> Average:
-        average = super().advance(problem, state, replies)
-        return replace(average, beta=soft_threshold(average.beta, self.threshold * problem.lam))
+    def combine(self, problem: Problem, replies: Sequence[Any]) -> Array:
+        return soft_threshold(super().combine(problem, replies), self.threshold * problem.lam)
 
 
 @dataclass(frozen=True)
