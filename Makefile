@@ -38,7 +38,8 @@ test: lint chromium
 study: setup
 	$(BIN)/fedlasso study run --replicates $(REPLICATES) --out $(OUT)
 	$(BIN)/fedlasso study summary $(OUT) --scenario baseline
-	$(BIN)/fedlasso report $(OUT)
+	$(BIN)/fedlasso study run --study earlier --replicates $(REPLICATES) --out $(OUT)-earlier
+	$(BIN)/fedlasso report $(OUT) --also $(OUT)-earlier
 	@echo "Open $(OUT)/report/index.html; or: $(BIN)/fedlasso study export $(OUT) outcomes.csv"
 	@echo "Short form: make study REPLICATES=2"
 

@@ -160,3 +160,16 @@ def test_studies_whose_methods_do_not_share_every_axis_are_reported(
     grid = pd.read_csv(tmp_path / "report" / "tables" / "grid.csv")
     assert len(grid) == len(results.outcome) / 2
     assert (tmp_path / "report" / "index.html").stat().st_size > 0
+
+
+def test_the_supplement_takes_in_another_study(tmp_path: Path) -> None:
+    run_study(STUDY, [SMALL], 2, Store(tmp_path / "paper"), workers=1)
+    run_study(STUDIES["earlier"](), [SMALL], 2, Store(tmp_path / "earlier"), workers=1)
+    code = main(["report", str(tmp_path / "paper"), "--also", str(tmp_path / "earlier")])
+    assert code == 0
+    report = tmp_path / "paper" / "report"
+    supplement = (report / "supplement" / "index.html").read_text()
+    assert "averaging + ST" in supplement
+    grid = pd.read_csv(report / "tables" / "earlier-grid.csv")
+    assert set(grid["method"]) >= {"pooled", "one-shot", "ADMM", "averaging + P"}
+    assert "earlier-grid" in (report / "supplement" / "supplement.tex").read_text()

@@ -19,6 +19,10 @@ def add(commands: Any) -> None:
     )  # fmt: skip
     report.add_argument("folder", type=Path, metavar="DIR")
     report.add_argument("--out", type=Path, help="where to write; default: DIR/report")
+    report.add_argument(
+        "--also", type=Path, action="append", default=[], metavar="DIR",
+        help="another study for the supplement, e.g. the earlier experiment",
+    )  # fmt: skip
     report.set_defaults(run=report_command)
 
     compare = commands.add_parser(
@@ -37,7 +41,7 @@ def add(commands: Any) -> None:
 def report_command(options: argparse.Namespace) -> int:
     """Write the report and say where it is."""
     out = options.out or options.folder / "report"
-    results = _room().write_report(options.folder, out)
+    results = _room().write_report(options.folder, out, options.also)
     print(results.completeness)
     for line in results.missing:
         print(f"  {line}")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from fedlasso.errors import FedLassoError
@@ -58,18 +60,30 @@ def make_figures(results: Results) -> list[Figure]:
     return [figure for figure in figures if figure is not None]
 
 
-def write_report(folder: Path, out: Path) -> Results:
+def borrow_tables(folder: Path) -> list[Table]:
+    """Another study's grid and resources, for this study's supplement."""
+    other = read_results(folder)
+    return [
+        replace(table, name=f"{other.study}-{table.name}", title=f"{other.study}: {table.title}")
+        for table in (grid_table(other), resource_table(other))
+        if table is not None
+    ]
+
+
+def write_report(folder: Path, out: Path, also: Sequence[Path] = ()) -> Results:
     """Write the report of a results folder; returns what was read.
 
     Parameters
     ----------
     folder : results folder that ``fedlasso study run`` wrote; it may still be filling
     out : where ``index.html``, ``tables/``, ``figures/`` and ``supplement/`` go
+    also : folders of other studies whose tables the supplement takes in
     """
     results = read_results(folder)
     try:
         out.mkdir(parents=True, exist_ok=True)
         tables, figures = make_tables(results), make_figures(results)
+        tables += [table for other in also for table in borrow_tables(other)]
         for table in tables:
             table.write(out / "tables")
         for figure in figures:
