@@ -203,6 +203,7 @@ def test_bad_usage_is_one_line_and_exit_code_two(
         port = taken.getsockname()[1]
         create_project(project, f"localhost:{port}", ["a", "b", "c"])
         kit = project / "kits" / "a"
+        fit = ["federation", "fit", project, "--target", "y", "--out", tmp_path / "model"]
         cases: list[tuple[list[object], str]] = [
             (["federation", "start-server", project], f"port {port} is in use"),
             (["federation", "start-server", tmp_path / "none"], "holds no project"),
@@ -210,6 +211,9 @@ def test_bad_usage_is_one_line_and_exit_code_two(
             (["federation", "init", "x", "--server", "h", "--site", "a"], "give HOST:PORT"),
             (["federation", "init", "x", "--server", "h:1"], "at least one --site"),
             (["federation", "init", "x", "--server", "h:1", "--site", "a b"], "use letters"),
+            ([*fit, "--validation", "1"], "validation is 1.0; give a share between 0 and 1"),
+            ([*fit, "--procedure", "none"], "'none'"),
+            ([*fit, "--columns", "u", "--drop", "v"], "give --columns or --drop, not both"),
             (["federation", "resume", tmp_path / "none"], "holds no fit over the network"),
             (["site", "start", tmp_path, data], "is no kit"),
             (["site", "start", project / "server", data], "is a kit for a server"),

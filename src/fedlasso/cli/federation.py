@@ -19,7 +19,6 @@ from fedlasso.estimator.folder import tell, write_model
 from fedlasso.estimator.model import Model, Settings, fit_model
 from fedlasso.estimator.sites import Source, open_sites
 from fedlasso.federation import Federation
-from fedlasso.procedures import find_procedure
 from fedlasso.tables import Column, Schema
 
 
@@ -161,9 +160,7 @@ def fit_command(options: argparse.Namespace) -> int:
     if options.columns and options.drop:
         raise FedLassoError("give --columns or --drop, not both")
     settings = read_settings(options)
-    # What can be refused here is refused before anybody is asked.
-    if settings.splits and settings.procedure is not None:
-        find_procedure(settings.procedure)
+    settings.check()
     opening = Opening("", options.target, options.columns, options.drop)
     plan = Plan(
         str(options.project.resolve()), opening, asdict(settings), options.sites, options.timeout,
