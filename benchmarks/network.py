@@ -9,12 +9,14 @@ import argparse
 import statistics
 import tempfile
 import time
+from dataclasses import asdict
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
 
+from fedlasso.cli.federation import fitting
+from fedlasso.estimator.model import Settings
 from fedlasso.federation import GradientAt, encode
 from fedlasso.nvflare.link import Opening, connect
 from fedlasso.nvflare.local import LocalFederation
@@ -68,12 +70,12 @@ def main() -> None:
             bare, ours = compare(local, options.columns, options.rounds)
             print(f"bare round trip {1e3 * bare:.1f} ms, our round {1e3 * ours:.1f} ms")
             print(f"{1 / ours:.1f} rounds a second, {ours / bare:.2f} times the bare round trip")
-            settings: dict[str, Any] = {"goal": "prediction", "uploads": 100}
+            settings = asdict(Settings(goal="prediction", uploads=100))
             out = Path(base) / "model"
             plan = begin_plan(out, Plan(str(local.folder), Opening("", "y"), settings))
             questions: list[Event] = []
             start = time.perf_counter()
-            _, times = run_plan(out, plan, questions.append)
+            _, times = run_plan(out, plan, fitting(plan), questions.append)
             whole = time.perf_counter() - start
             stop = time.perf_counter()
         down = time.perf_counter()

@@ -30,11 +30,6 @@ def write_tables(folder: Path, rows: int = 120) -> dict[str, Path]:
     return paths
 
 
-def in_process(tables: dict[str, Path], validation: float = 0.2) -> InProcess:
+def in_process(tables: dict[str, Path]) -> InProcess:
     """The same sites in this process."""
-    return InProcess(
-        [
-            TableRecords(path).site(name, COLUMNS, "y", validation, 0)
-            for name, path in tables.items()
-        ]
-    )
+    return InProcess([TableRecords(path).site(name, COLUMNS, "y") for name, path in tables.items()])

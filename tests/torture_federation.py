@@ -11,24 +11,25 @@ import tempfile
 import threading
 import time
 from collections import Counter
+from dataclasses import asdict
 from pathlib import Path
-from typing import Any
 
 from nets import COLUMNS, SITES, in_process, write_tables
 
-from fedlasso import fit
+from fedlasso.cli.federation import fitting
 from fedlasso.errors import FedLassoError
+from fedlasso.estimator.model import Settings, fit_model
 from fedlasso.nvflare.kit import site_audit
 from fedlasso.nvflare.link import Opening
 from fedlasso.nvflare.local import LocalFederation
 from fedlasso.nvflare.run import Event, Plan, begin_plan, read_plan, run_plan
 
-SETTINGS: dict[str, dict[str, Any]] = {
-    "ADMM": {"procedure": "ADMM", "lam": 0.1, "rounds": 40},
-    "DA": {"procedure": "DA", "lam": 0.1, "rounds": 40},
-    "CD": {"procedure": "CD", "lam": 0.1, "rounds": 40},
-    "Secant": {"goal": "prediction", "uploads": 100},
-}
+SETTINGS = (
+    Settings(procedure="ADMM", penalty=0.1, uploads=100),
+    Settings(procedure="DA", penalty=0.1, uploads=100),
+    Settings(procedure="CD", penalty=0.1, uploads=100),
+    Settings(goal="prediction", uploads=100),
+)
 
 
 def attempt(local: LocalFederation, out: Path, rng: random.Random) -> str:
@@ -49,7 +50,8 @@ def attempt(local: LocalFederation, out: Path, rng: random.Random) -> str:
     if when == "start":
         shoot(rng.uniform(0.0, 10.0))
     try:
-        run_plan(out, read_plan(out), listen, start=90)
+        plan = read_plan(out)
+        run_plan(out, plan, fitting(plan), listen, start=90)
         end = "finished"
     except FedLassoError as error:
         end = str(error)[:60]
@@ -72,11 +74,10 @@ def main() -> int:
         tables = write_tables(Path(base))
         with LocalFederation(Path(base) / "project", tables) as local:
             while kills < options.kills:
-                settings = SETTINGS[list(SETTINGS)[fits % len(SETTINGS)]]
+                settings = SETTINGS[fits % len(SETTINGS)]
                 out = Path(base) / f"model{fits}"
-                begin_plan(
-                    out, Plan(str(local.folder), Opening("", "y", COLUMNS), settings, timeout=12)
-                )
+                opening, plain = Opening("", "y", COLUMNS), asdict(settings)
+                begin_plan(out, Plan(str(local.folder), opening, plain, timeout=12))
                 for _ in range(rng.randint(1, 4)):
                     report = attempt(local, out, rng)
                     kills += 1
@@ -85,8 +86,9 @@ def main() -> int:
                     local.revive()
                     if report.endswith("finished") or kills == options.kills:
                         break
-                result, _ = run_plan(out, read_plan(out), lambda event: None, start=90)
-                alone = fit(in_process(tables), **settings)
+                plan = read_plan(out)
+                (result, _), _ = run_plan(out, plan, fitting(plan), lambda event: None, start=90)
+                alone = fit_model(in_process(tables), settings)
                 assert result.coefficients.tobytes() == alone.coefficients.tobytes()
                 assert result.costs.entries == alone.costs.entries
                 check_books(local, out)

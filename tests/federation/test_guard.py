@@ -14,6 +14,7 @@ from fedlasso import REGISTRY, FedLassoError, InProcess, Site, fit
 from fedlasso.federation import (
     FitAt,
     GradientAt,
+    Memory,
     Reply,
     Request,
     Rows,
@@ -25,6 +26,7 @@ from fedlasso.federation.audit import Audit, Entry
 from fedlasso.federation.guard import GuardedSite
 from fedlasso.federation.messages import TYPES
 from fedlasso.federation.policy import QUESTIONS, Policy, describe, read_policy
+from fedlasso.federation.views import CentredSquares, ColumnSums, Standardise
 from fedlasso.procedures.averaging import LocalSweeps
 from fedlasso.procedures.one_shot_gram import AllMoments
 from fedlasso.procedures.working_set_gram import MomentsOf
@@ -275,3 +277,45 @@ def test_malformed_messages_never_crash_or_tell(
     assert max(map(len, refused)) < 300
     assert len(entries(tmp_path)) == 10_000
     assert json.loads((tmp_path / "audit.jsonl").read_bytes().splitlines()[-1])["number"] == 10_000
+
+
+def raw_guard(folder: Path, rows: int = 100) -> GuardedSite:
+    rng = np.random.default_rng(0)
+    X, y = rng.standard_normal((rows, P)), rng.standard_normal(rows)
+    site = Site("a", X, y, raw=True, memory=Memory(folder / "memory"))
+    return GuardedSite(site, SAFE, Audit(folder / "audit.jsonl"), "f1")
+
+
+@pytest.mark.parametrize(
+    ("split", "message"),
+    [
+        ("fold 1 of 100 0", "1 rows held out by this split"),
+        ("holdout 0.95 0", "5 training rows in this split"),
+        ("holdout 0.05 0", "5 rows held out by this split"),
+        ("holdout inf 0", "no split is called"),
+        ("fold 1 of 0 0", "no split is called"),
+    ],
+)
+def test_no_split_singles_out_rows(split: str, message: str, tmp_path: Path) -> None:
+    site = raw_guard(tmp_path)
+    ones = np.ones(P)
+    for request in (ColumnSums(split), CentredSquares(ones, split)):
+        with pytest.raises(FedLassoError, match=message):
+            site.answer_bytes(encode(request))
+    with pytest.raises(FedLassoError, match=message):
+        site.answer_bytes(encode(Standardise(ones, ones, 0.0, split)))
+
+
+def test_views_are_guarded_and_outlive_a_restart(tmp_path: Path) -> None:
+    ones = np.ones(P)
+    keep = Standardise(ones, ones, 0.0, "holdout 0.2 0")
+    raw_guard(tmp_path).answer_bytes(encode(keep))
+    errors = ValidationErrors(np.zeros((P, 1)), on=keep.name)
+    again = raw_guard(tmp_path)
+    assert isinstance(decode(again.answer_bytes(encode(errors))), Reply)
+    few = Standardise(ones, ones, 0.0, "holdout 0.16 0")
+    again.answer_bytes(encode(few))
+    with pytest.raises(FedLassoError, match="8 validation rows here"):
+        again.answer_bytes(encode(replace(errors, on=few.name)))
+    with pytest.raises(FedLassoError, match="nothing is remembered"):
+        again.answer_bytes(encode(replace(errors, on="none")))

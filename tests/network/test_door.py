@@ -58,7 +58,6 @@ def ask(site: Door, request: Request[Any]) -> Message:
 def opening(**changes: Any) -> Open:
     given: dict[str, Any] = {
         "fit": FIT, "target": "y", "columns": COLUMNS, "sites": SITES, "fingerprints": (),
-        "validation": 0.2, "seed": 0,
     }  # fmt: skip
     return Open(**(given | changes))
 
@@ -75,7 +74,7 @@ def test_a_door_introduces_opens_answers_and_keeps_books(tables: dict[str, Path]
     assert isinstance(ask(site, opening(fingerprints=(f"a:{who.fingerprint}",))), Opened)
     rows = ask(site, Rows())
     assert isinstance(rows, RowCount)
-    assert rows.rows == 96
+    assert rows.rows == 120
     books = ask(site, SummariseAudit(FIT))
     assert isinstance(books, AuditSummary)
     assert len(books.hashes) == 1
@@ -89,7 +88,6 @@ def test_a_door_introduces_opens_answers_and_keeps_books(tables: dict[str, Path]
         ({"columns": ("x00", "note")}, "there is no column 'note' here"),
         ({"fingerprints": ("a:00",)}, "the data file is not the one that this fit began with"),
         ({"fit": "../../etc"}, "the fit has no proper identity"),
-        ({"validation": float(7)}, "no training rows"),
     ],
 )
 def test_a_door_refuses_in_its_own_words(
@@ -116,6 +114,25 @@ def test_changed_data_and_text_in_a_column_are_refused_without_a_value(
     assert isinstance(refused, Refusal)
     assert refused.text == "the data file has changed since it was read; restart the site"
     assert isinstance(decode(site.answer_bytes(b"FL1 nonsense")), Refusal)
+
+
+def test_gaps_and_text_are_named_by_column_without_a_value(tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    lines = ["u,v,w,y", f"1,,{SECRET},2", "1,2,b,3", "inf,3,c,4"] + ["1,2,d,5"] * 30
+    path.write_text("\n".join(lines))
+    refused = ask(door(path), opening(columns=("u", "v", "w")))
+    assert isinstance(refused, Refusal)
+    for text in (
+        "site 'a': column 'w' is not numeric; column 'u' has 1 missing or infinite values; "
+        "column 'v' has 1 missing or infinite values",
+        "takes numeric columns without gaps",
+    ):
+        assert text in refused.text
+    assert SECRET not in refused.text
+    path.write_text(f"u,v\n1,2\n{SECRET},3,4\n")
+    with pytest.raises(FedLassoError) as bad:
+        TableRecords(path)
+    assert str(bad.value) == "a.csv is no readable table"
 
 
 class Doors(Network):
@@ -186,6 +203,7 @@ def test_bad_usage_is_one_line_and_exit_code_two(
         port = taken.getsockname()[1]
         create_project(project, f"localhost:{port}", ["a", "b", "c"])
         kit = project / "kits" / "a"
+        fit = ["federation", "fit", project, "--target", "y", "--out", tmp_path / "model"]
         cases: list[tuple[list[object], str]] = [
             (["federation", "start-server", project], f"port {port} is in use"),
             (["federation", "start-server", tmp_path / "none"], "holds no project"),
@@ -193,6 +211,9 @@ def test_bad_usage_is_one_line_and_exit_code_two(
             (["federation", "init", "x", "--server", "h", "--site", "a"], "give HOST:PORT"),
             (["federation", "init", "x", "--server", "h:1"], "at least one --site"),
             (["federation", "init", "x", "--server", "h:1", "--site", "a b"], "use letters"),
+            ([*fit, "--validation", "1"], "validation is 1.0; give a share between 0 and 1"),
+            ([*fit, "--procedure", "none"], "'none'"),
+            ([*fit, "--columns", "u", "--drop", "v"], "give --columns or --drop, not both"),
             (["federation", "resume", tmp_path / "none"], "holds no fit over the network"),
             (["site", "start", tmp_path, data], "is no kit"),
             (["site", "start", project / "server", data], "is a kit for a server"),
@@ -215,7 +236,7 @@ def test_bad_usage_is_one_line_and_exit_code_two(
     assert run("site", "check", kit, data) == 0
     said = capsys.readouterr().out
     assert "120 rows, 14 columns" in said
-    assert "column 'note': not numeric" in said
+    assert "column 'note' is not numeric" in said
     assert "Would be refused:  AllMoments, MomentsOf" in said
     (kit / "startup" / "client.crt").write_text("changed")
     assert run("site", "check", kit, data) == 2

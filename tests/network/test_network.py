@@ -4,7 +4,6 @@ import json
 from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -12,10 +11,13 @@ pytest.importorskip("nvflare")
 
 from nets import COLUMNS, SECRET, SITES, in_process, write_tables
 
-from fedlasso import FedLassoError, Fit, fit
+from fedlasso import FedLassoError
 from fedlasso.cli import main
+from fedlasso.cli.federation import fitting
+from fedlasso.errors import Interrupted
+from fedlasso.estimator.model import Model, Settings, fit_model
 from fedlasso.nvflare.console import Console
-from fedlasso.nvflare.engine import Engine, Interrupted, check_server
+from fedlasso.nvflare.engine import Engine, check_server
 from fedlasso.nvflare.kit import Kit, configure_site, read_kit, site_audit
 from fedlasso.nvflare.link import Opening, connect
 from fedlasso.nvflare.local import LocalFederation
@@ -39,35 +41,53 @@ def local(
         yield federation
 
 
-def plan(local: LocalFederation, out: Path, timeout: float = 8.0, **settings: Any) -> Plan:
-    return begin_plan(
-        out, Plan(str(local.folder), Opening("", "y", COLUMNS), settings, timeout=timeout)
-    )
+def plan(local: LocalFederation, out: Path, settings: Settings, timeout: float = 8.0) -> Plan:
+    opening = Opening("", "y", drop=("note",))
+    return begin_plan(out, Plan(str(local.folder), opening, asdict(settings), timeout=timeout))
 
 
-def same(one: Fit, other: Fit) -> bool:
+def same(one: Model, other: Model) -> bool:
     bits = one.coefficients.tobytes() == other.coefficients.tobytes()
+    bits &= one.intercept == other.intercept
     return bits and one.costs.entries == other.costs.entries
+
+
+def run(*arguments: object) -> int:
+    return main([str(a) for a in arguments])
+
+
+def fit_files(tables: dict[str, Path], out: Path, *options: object) -> Path:
+    """The model that the files give without a network."""
+    files = [tables[site] for site in SITES]
+    common = ["--target", "y", "--drop", "note", "--no-compare", "--out", out]
+    assert run("fit", *files, *common, *options) == 0
+    return out
+
+
+def same_files(one: Path, other: Path) -> bool:
+    names = ("model.json", "coefficients.csv", "card.html")
+    return all((one / name).read_bytes() == (other / name).read_bytes() for name in names)
 
 
 def test_network_and_process_agree_bit_for_bit(
     local: LocalFederation, tables: dict[str, Path]
 ) -> None:
-    cases: list[dict[str, Any]] = [
-        {"procedure": "CD", "rounds": 5},
-        {"procedure": "DA", "lam": 0.1, "rounds": 4},
-        {"procedure": "ADMM", "lam": 0.1, "rounds": 4},
-        {"goal": "objective", "lam": 0.1},
+    cases = [
+        Settings(procedure="CD", uploads=30),
+        Settings(procedure="DA", penalty=0.1, uploads=6),
+        Settings(procedure="ADMM", penalty=0.1, uploads=6),
+        Settings(goal="objective", penalty=0.1),
+        Settings(goal="selection", cv=3, uploads=60),
     ]
     # Here first: the sites then find their kernels compiled.
-    alone = [fit(in_process(tables), **settings) for settings in cases]
+    alone = [fit_model(in_process(tables), settings) for settings in cases]
     with connect(local.folder, timeout=60) as network:
         for number, (settings, expected) in enumerate(zip(cases, alone, strict=True)):
             network.open(Opening(f"{number:08x}", "y", COLUMNS))
             assert network.sites == SITES
-            assert same(fit(network, **settings), expected)
+            assert same(fit_model(network, settings), expected)
         with pytest.raises(FedLassoError) as refused:
-            fit(network, "OneShotGram", lam=0.1)
+            fit_model(network, Settings(procedure="OneShotGram", penalty=0.1))
         assert str(refused.value) == (
             "site 'a': the policy here does not answer AllMoments; allow it in policy.toml"
         )
@@ -79,6 +99,55 @@ def test_network_and_process_agree_bit_for_bit(
     server = [p for p in (local.folder / "server").rglob("*") if p.is_file()]
     assert len(server) > 10
     assert not [p for p in server if SECRET.encode() in p.read_bytes()]
+
+
+@pytest.mark.parametrize(
+    "options", [("--goal", "prediction"), ("--procedure", "CD", "--penalty", "0.1")]
+)
+def test_the_model_folder_is_that_of_fit_on_the_files(
+    options: tuple[str, ...],
+    local: LocalFederation,
+    tables: dict[str, Path],
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    out = tmp_path / "model"
+    given = ("--target", "y", "--drop", "note", "--out", out)
+    assert run("federation", "fit", local.folder, *given, *options) == 0
+    assert f"open {out / 'card.html'}" in capsys.readouterr().out
+    alone = fit_files(tables, tmp_path / "alone", *options)
+    assert same_files(out, alone)
+    told = []
+    for model in (out, alone):
+        capsys.readouterr()
+        assert run("inspect", model) == 0
+        assert run("predict", model, tables["b"]) == 0
+        told.append(capsys.readouterr().out)
+    assert told[0] == told[1]
+    assert told[0].count("\n") > 130
+
+
+def test_text_columns_are_refused_before_the_fit(
+    local: LocalFederation, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "model"
+    assert run("federation", "fit", local.folder, "--target", "y", "--out", out) == 2
+    said = capsys.readouterr().err
+    assert "site 'a': column 'note' is not numeric" in said
+    assert SECRET not in said
+    assert not (out / "journal").exists()
+
+
+def test_comparisons_go_over_the_network_too(
+    local: LocalFederation, tables: dict[str, Path], tmp_path: Path
+) -> None:
+    out = tmp_path / "model"
+    given = ("--target", "y", "--drop", "note", "--out", out, "--compare")
+    assert run("federation", "fit", local.folder, *given) == 0
+    files = [tables[site] for site in SITES]
+    alone = tmp_path / "alone"
+    assert run("fit", *files, "--target", "y", "--drop", "note", "--out", alone) == 0
+    assert same_files(out, alone)
 
 
 def test_a_kit_of_another_project_is_not_let_in(
@@ -111,28 +180,27 @@ def test_a_killed_site_is_named_and_the_fit_resumes_to_the_same_bits(
     tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    settings: dict[str, Any] = {"procedure": "ADMM", "lam": 0.1, "rounds": 8}
+    settings = Settings(procedure="ADMM", penalty=0.1, uploads=12)
     out = tmp_path / "model"
 
     def kill_at(event: Event) -> None:
-        if event.number == 4:
+        if event.number == 8:
             local.kill("b")
 
+    begun = plan(local, out, settings)
     with pytest.raises(Interrupted, match="resume"):
-        run_plan(out, plan(local, out, **settings), kill_at)
+        run_plan(out, begun, fitting(begun), kill_at)
     assert not (out / "model.json").exists()
     local.start_site("b")
     assert main(["federation", "resume", str(out)]) == 0
     said = capsys.readouterr().out
     assert "its audit has the same hashes" in said
     assert "Engine start" in said
-    alone = fit(in_process(tables), **settings)
-    rows = (out / "coefficients.csv").read_text().splitlines()[1:]
-    model = {name: float(value) for name, value in (row.split(",") for row in rows)}
-    assert model == dict(zip(COLUMNS, alone.coefficients.tolist(), strict=True))
-    ledger = json.loads((out / "model.json").read_bytes())["ledger"]
-    for (kind, site), cost in alone.costs.entries.items():
-        assert ledger[site][kind] == asdict(cost)
+    alone = fit_files(
+        tables, tmp_path / "alone", "--procedure", "ADMM", "--penalty", "0.1", "--uploads", "12"
+    )
+    capsys.readouterr()
+    assert same_files(out, alone)
     assert main(["federation", "status", str(local.folder), "--quick"]) == 0
     assert "3 of 3 sites" in capsys.readouterr().out
     audits = json.loads((out / "audit.json").read_bytes())
@@ -152,7 +220,7 @@ def test_a_frozen_site_is_named_after_the_timeout(local: LocalFederation) -> Non
             process.suspend()
         try:
             with pytest.raises(Interrupted, match="site 'c' did not answer within 3 s"):
-                fit(network, "CD", lam=0.1, rounds=3)
+                fit_model(network, Settings(procedure="CD", penalty=0.1))
         finally:
             for process in family:
                 process.resume()

@@ -5,12 +5,21 @@ from __future__ import annotations
 import argparse
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from fedlasso.cli.common import add_action, need_engine, stop_on_term
-from fedlasso.errors import FedLassoError
+from fedlasso.cli.fit import add_settings, describe_model, read_settings, say_constant
+from fedlasso.errors import FedLassoError, Interrupted
+from fedlasso.estimator.card import card
+from fedlasso.estimator.compare import examine
+from fedlasso.estimator.folder import tell, write_model
+from fedlasso.estimator.model import Model, Settings, fit_model
+from fedlasso.estimator.sites import Source, open_sites
+from fedlasso.federation import Federation
+from fedlasso.tables import Column, Schema
 
 
 def add(commands: Any) -> None:
@@ -39,15 +48,13 @@ def add(commands: Any) -> None:
     for parser in (init, server, status, fit):
         parser.add_argument("project", type=Path, metavar="PROJECT")
     fit.add_argument("--target", required=True, help="column to predict")
-    fit.add_argument("--goal", choices=["prediction", "selection", "objective"])
-    fit.add_argument("--procedure", help="instead of a goal, e.g. CD, DA, Secant")
-    fit.add_argument("--penalty", type=float, help="default: chosen on held-out rows")
-    fit.add_argument("--uploads", type=int, default=100, help="vectors a site may send for a goal")
-    fit.add_argument("--rounds", type=int, default=30)
-    fit.add_argument("--epochs", type=int, default=1)
-    fit.add_argument("--validation", type=float, default=0.2, help="share of rows held out")
-    fit.add_argument("--seed", type=int, default=0, help="of the split")
+    add_settings(fit)
     fit.add_argument("--columns", type=_names, default=(), help="predictors, comma-separated")
+    fit.add_argument("--drop", type=_names, default=(), help="columns to leave out")
+    fit.add_argument(
+        "--compare", action="store_true",
+        help="add the card's comparisons and subsamples, which cost messages of their own",
+    )  # fmt: skip
     fit.add_argument("--sites", type=_names, default=(), help="who takes part; default: all")
     fit.add_argument("--timeout", type=float, default=300.0, help="seconds for one answer")
     fit.add_argument("--out", type=Path, required=True, metavar="MODEL")
@@ -150,18 +157,14 @@ def fit_command(options: argparse.Namespace) -> int:
     from fedlasso.nvflare.run import Plan, begin_plan
 
     read_project(options.project)
-    if options.goal and options.procedure:
-        raise FedLassoError("give a --goal or a --procedure, not both")
-    if not 0 <= options.validation < 1:
-        raise FedLassoError(f"--validation is {options.validation}; give a share below 1")
-    settings: dict[str, Any] = {"lam": options.penalty, "rounds": options.rounds}
-    if options.procedure:
-        settings |= {"procedure": options.procedure, "epochs": options.epochs}
-    else:
-        settings |= {"goal": options.goal or "prediction", "uploads": options.uploads}
-    opening = Opening("", options.target, options.columns, options.validation, options.seed)
+    if options.columns and options.drop:
+        raise FedLassoError("give --columns or --drop, not both")
+    settings = read_settings(options)
+    settings.check()
+    opening = Opening("", options.target, options.columns, options.drop)
     plan = Plan(
-        str(options.project.resolve()), opening, settings, options.sites, options.timeout
+        str(options.project.resolve()), opening, asdict(settings), options.sites, options.timeout,
+        options.compare,
     )  # fmt: skip
     return _run(options, begin_plan(options.out, plan))
 
@@ -175,22 +178,52 @@ def resume_command(options: argparse.Namespace) -> int:
 
 
 def _run(options: argparse.Namespace, plan: Any) -> int:
-    from fedlasso.nvflare.run import run_plan
-    from fedlasso.nvflare.tell import tell
-
     stop_on_term()
     try:
-        result, times = run_plan(
-            options.out, plan, show_progress(), on_failure=options.on_failure, start=options.start
-        )
+        fit_across(options.out, plan, options.on_failure, options.start)
     except KeyboardInterrupt:
         print(
             f"\nfedlasso: stopped; `fedlasso federation resume {options.out}` goes on from here",
             file=sys.stderr,
         )
         return 130
-    print(tell(options.out, result, times))
     return 0
+
+
+def fit_across(out: Path, plan: Any, on_failure: Any = "stop", start: float = 60.0) -> None:
+    """Carry out a plan, write the model as `fedlasso fit` does, and say what it is."""
+    from fedlasso.nvflare.run import run_plan
+    from fedlasso.nvflare.tell import tell_books
+
+    (model, told), times = run_plan(
+        out, plan, fitting(plan), show_progress(), on_failure=on_failure, start=start
+    )
+    write_model(out, model, told, card(told))
+    say_constant(model)
+    describe_model(told)
+    print(tell_books(out, model.costs, times))
+    print(f"The model is in {out}; open {out / 'card.html'}")
+
+
+def fitting(plan: Any) -> Callable[[Federation], tuple[Model, dict[str, Any]]]:
+    """What a plan asks of a federation: the model, and the model as plain values."""
+
+    def fit(federation: Federation) -> tuple[Model, dict[str, Any]]:
+        model = fit_model(federation, Settings(**plan.settings))
+        # Sites refuse other columns when they join, so these are all numbers.
+        columns = tuple(Column(name, "number") for name in federation.columns)
+        told = tell(model, Schema(plan.opening.target, columns))
+        if plan.compare:
+            try:
+                told |= examine(federation, model)
+            except Interrupted:
+                raise
+            except FedLassoError as error:
+                # The model stands, whatever a site's policy says to the questions of its card.
+                told["not_compared"] = str(error)
+        return model, told
+
+    return fit
 
 
 def show_progress() -> Callable[[Any], None]:
@@ -210,5 +243,19 @@ def demo_command(options: argparse.Namespace) -> int:
     """The whole thing on loopback."""
     need_engine()
     from fedlasso.nvflare.demo import run_demo
+    from fedlasso.nvflare.link import Opening
+    from fedlasso.nvflare.run import Plan, begin_plan
 
-    return run_demo(options.keep, show_progress())
+    settings = Settings(goal="prediction")
+
+    def across(project: Path, target: str, out: Path) -> None:
+        plan = Plan(str(project), Opening("", target), asdict(settings))
+        fit_across(out, begin_plan(out, plan))
+
+    def here(files: Mapping[str, Path], target: str, out: Path) -> None:
+        sites, schema = open_sites(Source(tuple(map(str, files.values())), target))
+        model = fit_model(sites, settings)
+        told = tell(model, schema)
+        write_model(out, model, told, card(told))
+
+    return run_demo(options.keep, across, here)

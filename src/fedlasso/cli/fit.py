@@ -13,7 +13,7 @@ from fedlasso.errors import FedLassoError
 from fedlasso.estimator.card import card
 from fedlasso.estimator.compare import examine
 from fedlasso.estimator.folder import ModelFolder, predict_file, tell
-from fedlasso.estimator.model import Settings, fit_model
+from fedlasso.estimator.model import Model, Settings, fit_model
 from fedlasso.estimator.sites import Source, open_sites
 from fedlasso.federation import Journal
 from fedlasso.goals import GOALS
@@ -28,18 +28,7 @@ def add(commands: Any) -> None:
         "fedlasso fit north.csv south.csv west.parquet --target y --out model",
     )  # fmt: skip
     add_source(fit)
-    fit.add_argument("--goal", choices=GOALS, help="default: prediction")
-    fit.add_argument("--procedure", metavar="NAME", help="run this procedure at the penalty")
-    fit.add_argument("--epochs", type=int, default=1, help="its local epochs a round")
-    fit.add_argument("--penalty", type=penalty, default=None, help="a number, or auto (default)")
-    held_out = fit.add_mutually_exclusive_group()
-    held_out.add_argument("--validation", type=float, default=0.2, help="share held out; 0.2")
-    held_out.add_argument("--cv", type=int, help="folds of a cross-validation instead")
-    fit.add_argument("--rule", choices=["min", "1se"], help="how the penalty is chosen")
-    fit.add_argument("--uploads", type=int, default=100, help="vectors a site may send; 100")
-    fit.add_argument("--no-intercept", action="store_true")
-    fit.add_argument("--no-standardise", action="store_true")
-    fit.add_argument("--seed", type=int, default=0, help="seed of every split")
+    add_settings(fit)
     fit.add_argument(
         "--no-compare", action="store_true",
         help="leave out the card's comparisons and subsamples, which cost messages of their own",
@@ -68,6 +57,32 @@ def _command(commands: Any, name: str, run: Any, text: str, example: str) -> Any
     )
     parser.set_defaults(run=run)
     return parser
+
+
+def add_settings(parser: Any) -> None:
+    """Options that say what to fit."""
+    parser.add_argument("--goal", choices=GOALS, help="default: prediction")
+    parser.add_argument("--procedure", metavar="NAME", help="run this procedure at the penalty")
+    parser.add_argument("--epochs", type=int, default=1, help="its local epochs a round")
+    parser.add_argument("--penalty", type=penalty, default=None, help="a number, or auto (default)")
+    held_out = parser.add_mutually_exclusive_group()
+    held_out.add_argument("--validation", type=float, default=0.2, help="share held out; 0.2")
+    held_out.add_argument("--cv", type=int, help="folds of a cross-validation instead")
+    parser.add_argument("--rule", choices=["min", "1se"], help="how the penalty is chosen")
+    parser.add_argument("--uploads", type=int, default=100, help="vectors a site may send; 100")
+    parser.add_argument("--no-intercept", action="store_true")
+    parser.add_argument("--no-standardise", action="store_true")
+    parser.add_argument("--seed", type=int, default=0, help="seed of every split")
+
+
+def read_settings(options: argparse.Namespace) -> Settings:
+    """Those options as settings."""
+    return Settings(
+        goal=options.goal, procedure=options.procedure, epochs=options.epochs,
+        penalty=options.penalty, validation=options.validation, cv=options.cv,
+        uploads=options.uploads, rule=options.rule, intercept=not options.no_intercept,
+        standardise=not options.no_standardise, seed=options.seed,
+    )  # fmt: skip
 
 
 def add_source(parser: Any) -> None:
@@ -114,12 +129,7 @@ def fit_command(options: argparse.Namespace) -> int:
         if options.out is None:
             raise FedLassoError("say where the model goes: --out MODEL")
         source, extra = read_source(options), {"compare": not options.no_compare}
-        settings = Settings(
-            goal=options.goal, procedure=options.procedure, epochs=options.epochs,
-            penalty=options.penalty, validation=options.validation, cv=options.cv,
-            uploads=options.uploads, rule=options.rule, intercept=not options.no_intercept,
-            standardise=not options.no_standardise, seed=options.seed,
-        )  # fmt: skip
+        settings = read_settings(options)
         folder = ModelFolder(options.out)
         folder.check()
     # An ending terminal and a service manager stop a fit just as Ctrl-C does.
@@ -131,9 +141,8 @@ def fit_command(options: argparse.Namespace) -> int:
         federation = Watched(Journal(sites, folder.journal))
         model = fit_model(federation, settings)
         federation.end("fitted")
-        for name in model.constant:
-            say(f"notice: column {name!r} is constant; it is left out with coefficient 0")
-        told = tell(model, schema, source)
+        say_constant(model)
+        told = tell(model, schema, source.missing)
         if extra["compare"]:
             told |= examine(federation, model)
             federation.end("examined for its card")
@@ -176,6 +185,12 @@ def inspect_command(options: argparse.Namespace) -> int:
     for warning in told.get("warnings", ()):
         print(f"warning: {warning}")
     return 0
+
+
+def say_constant(model: Model) -> None:
+    """A line for every column that never varies."""
+    for name in model.constant:
+        say(f"notice: column {name!r} is constant; it is left out with coefficient 0")
 
 
 def describe_model(told: dict[str, Any]) -> None:

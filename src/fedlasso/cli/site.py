@@ -53,7 +53,7 @@ def check_command(options: argparse.Namespace) -> int:
     print(f"Site {kit.name!r} of project {kit.project!r}, server {kit.host}:{kit.port}")
     print(f"{records.rows} rows, {len(records.columns)} columns, {len(shown)} of them shown")
     for column, problem in records.problems():
-        print(f"  column {column!r}: {problem}; a fit with it would be refused")
+        print(f"  column {column!r} {problem}; a fit with it would be refused")
     few = records.rows < policy.min_rows
     answered = [] if few else [name for name in QUESTIONS if policy.answers(name)]
     if few:

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from fedlasso.errors import FedLassoError
+from fedlasso.errors import FedLassoError, Interrupted
 from fedlasso.estimator.model import Model, Settings, tell_path
 from fedlasso.federation import Federation, FitAt, Ledger, Viewed, standardise
 from fedlasso.federation.splits import halves, holdout
@@ -99,6 +99,8 @@ def compare(
     for site in ledger.sites if len(ledger.sites) > 1 else ():
         try:
             alone[site] = fit_alone(view, site, lam)
+        except Interrupted:
+            raise
         except FedLassoError:
             continue
         rivals.append(Rival(f"{site} alone", alone[site], 0))
@@ -139,6 +141,8 @@ def fit_alone(view: Federation, site: str, lam: float) -> Array:
     try:
         (choice,) = view.ask(ChoosePenalty(to=(site,)))
         own = choice.lam
+    except Interrupted:
+        raise
     except FedLassoError:
         own = lam
     (reply,) = view.ask(LocalFit(own, to=(site,)))

@@ -15,7 +15,7 @@ import numpy as np
 from fedlasso import __version__
 from fedlasso.errors import FedLassoError
 from fedlasso.estimator.model import Model, Settings, tell_path
-from fedlasso.estimator.sites import Source
+from fedlasso.estimator.sites import Missing, Source
 from fedlasso.federation import write_atomically
 from fedlasso.lasso import Array
 from fedlasso.tables import File, Schema, encode_rows
@@ -75,9 +75,7 @@ class ModelFolder:
 
     def finish(self, model: Model, told: dict[str, Any], card: str) -> None:
         """Write the model, model.json last; then the journal has done its work."""
-        write_atomically(self.path / "coefficients.csv", _coefficients(model).encode())
-        write_atomically(self.path / "card.html", card.encode())
-        _write_json(self.path / "model.json", told)
+        write_model(self.path, model, told, card)
         for folder in (self.journal, self.memory):
             shutil.rmtree(folder, ignore_errors=True)
 
@@ -95,6 +93,13 @@ class ModelFolder:
         if told.get("format") != FORMAT or told.get("version") != VERSION:
             raise FedLassoError(f"{self.path}/model.json is of another version; update fedlasso")
         return told
+
+
+def write_model(path: Path, model: Model, told: dict[str, Any], card: str) -> None:
+    """The files of a fitted model, model.json last."""
+    write_atomically(path / "coefficients.csv", _coefficients(model).encode())
+    write_atomically(path / "card.html", card.encode())
+    _write_json(path / "model.json", told)
 
 
 def predict_file(told: dict[str, Any], path: Path) -> Array:
@@ -119,7 +124,7 @@ def predict_file(told: dict[str, Any], path: Path) -> Array:
     return prediction
 
 
-def tell(model: Model, schema: Schema, source: Source) -> dict[str, Any]:
+def tell(model: Model, schema: Schema, missing: Missing = "refuse") -> dict[str, Any]:
     """The model as plain values: what docs/model.md describes."""
     fit, scaling, costs = model.fit, model.scaling, model.costs
     scale = np.divide(
@@ -132,7 +137,7 @@ def tell(model: Model, schema: Schema, source: Source) -> dict[str, Any]:
         "version": VERSION,
         "fedlasso": __version__,
         "schema": schema.to_json(),
-        "missing": source.missing,
+        "missing": missing,
         "settings": asdict(model.settings) | {"goal": model.settings.aim},
         "procedure": fit.procedure.name,
         "penalty": fit.problem.lam,
@@ -174,7 +179,7 @@ def tell(model: Model, schema: Schema, source: Source) -> dict[str, Any]:
         ],
         "curve": _curve(model),
         "path": _path(model),
-        **({"means": scaling.means.tolist()} if source.missing == "mean" else {}),
+        **({"means": scaling.means.tolist()} if missing == "mean" else {}),
     }
 
 

@@ -68,6 +68,10 @@ class Settings:
         """The goal in force."""
         return self.goal or ("prediction" if self.penalty is None else "objective")
 
+    def check(self) -> None:
+        """Refuse procedures and splits that do not exist, before any site is asked."""
+        _ = _final_split(self), self.splits if self.penalty is None else ()
+
     @property
     def splits(self) -> tuple[str, ...]:
         """The splits that errors are measured on."""

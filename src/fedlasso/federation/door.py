@@ -44,7 +44,7 @@ class Opened(Reply):
 
 @dataclass(frozen=True, eq=False)
 class Open(Request[Opened]):
-    """Join a fit: predictors in this order, this response, this share of rows held out.
+    """Join a fit: predictors in this order, this response.
 
     `fingerprints` lists ``site:fingerprint`` of the data that the fit began with.
     """
@@ -54,8 +54,6 @@ class Open(Request[Opened]):
     columns: tuple[str, ...]
     sites: tuple[str, ...]
     fingerprints: tuple[str, ...]
-    validation: float
-    seed: int
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,10 +96,8 @@ class Records(Protocol):
     def check_unchanged(self) -> None:
         """Refuse if the file is not what was read."""
 
-    def site(
-        self, name: str, columns: tuple[str, ...], target: str, validation: float, seed: int
-    ) -> Site:
-        """The records of some columns as a site."""
+    def site(self, name: str, columns: tuple[str, ...], target: str) -> Site:
+        """All records of some columns as a site."""
 
 
 class Door:
@@ -183,9 +179,8 @@ class Door:
                     "the data file is not the one that this fit began with; restore it, or start "
                     "a new fit"
                 )
-        site = self._records.site(
-            self.name, opening.columns, opening.target, opening.validation, opening.seed
-        )
+        site = self._records.site(self.name, opening.columns, opening.target)
+        # Views are kept here too, so a restarted site still knows them.
         site.memory = Memory(self._memory / opening.fit)
         self._site = GuardedSite(site, self._policy, self._audit, opening.fit, self._approve)
         return Opened(site=self.name)

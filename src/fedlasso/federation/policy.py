@@ -16,6 +16,7 @@ import numpy as np
 from fedlasso.errors import FedLassoError
 from fedlasso.federation.messages import Request, layout
 from fedlasso.federation.site import Site
+from fedlasso.federation.splits import divide
 
 
 @dataclass(frozen=True)
@@ -124,6 +125,8 @@ class Policy:
                 "or more"
             )
         _check_shape(request, len(site.columns), self.max_steps)
+        if split := str(getattr(request, "split", "")):
+            self.check_split(split, site)
         if request.on:
             site = site.view(request.on)
             if site.rows < self.min_rows:
@@ -140,6 +143,21 @@ class Policy:
                 )
         if QUESTIONS[name].model:
             self.check_model(getattr(request, QUESTIONS[name].model), site)
+
+    def check_split(self, split: str, site: Site) -> None:
+        """Refuse splits whose sums, or the difference to those of all rows, tell of few rows."""
+        rows = len(divide(split, site.name, site.table.n)["training"])
+        left_out = site.table.n - rows
+        if rows < self.min_rows:
+            raise FedLassoError(
+                f"{rows} training rows in this split, and the policy answers about "
+                f"{self.min_rows} or more"
+            )
+        if 0 < left_out < self.min_validation_rows:
+            raise FedLassoError(
+                f"{left_out} rows held out by this split, and the policy holds out "
+                f"{self.min_validation_rows} or more"
+            )
 
     def check_model(self, model: np.ndarray[Any, Any], site: Site) -> None:
         """Refuse models with many active coefficients for few rows."""

@@ -47,7 +47,7 @@ def divide(split: str, site: str, n: int) -> dict[str, Rows]:
     """Training rows and held-out rows by purpose, each sorted."""
     try:
         return _divide(split.split(), site, n)
-    except (ValueError, IndexError):
+    except (ValueError, IndexError, OverflowError, ZeroDivisionError):
         raise FedLassoError(f"no split is called {split!r}: update fedlasso") from None
 
 

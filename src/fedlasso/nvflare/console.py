@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from fedlasso.errors import FedLassoError
-from fedlasso.nvflare.engine import Interrupted, check_certificate, check_server
+from fedlasso.errors import FedLassoError, Interrupted
+from fedlasso.nvflare.engine import check_certificate, check_server
 from fedlasso.nvflare.kit import read_kit
 from fedlasso.nvflare.project import COORDINATOR, read_project
 from fedlasso.nvflare.quiet import quiet

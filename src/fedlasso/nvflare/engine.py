@@ -18,15 +18,11 @@ from typing import Any
 
 import psutil
 
-from fedlasso.errors import FedLassoError
+from fedlasso.errors import FedLassoError, Interrupted
 from fedlasso.nvflare.kit import Kit
 
 LOG = "engine.log"
 REGISTERED = "Successfully registered client"
-
-
-class Interrupted(FedLassoError):
-    """Sites or server are away; what was answered is kept, and the fit can go on later."""
 
 
 class Engine:

@@ -14,12 +14,11 @@ from pathlib import Path
 from typing import Any, TypeVar, cast
 
 from fedlasso import __version__
-from fedlasso.errors import FedLassoError
+from fedlasso.errors import FedLassoError, Interrupted
 from fedlasso.federation import Reply, Request, decode, encode
 from fedlasso.federation.door import Introduce, Introduction, Open, Refusal
 from fedlasso.federation.federation import asked, check_members, check_replies
 from fedlasso.nvflare.console import Console
-from fedlasso.nvflare.engine import Interrupted
 from fedlasso.nvflare.member import MEMBER, RELAY
 
 R = TypeVar("R", bound=Reply)
@@ -35,16 +34,14 @@ class Opening:
     fit : identity of the fit, hexadecimal
     target : name of the response
     columns : predictors; empty means every column that all sites show but the target
-    validation : share of each site's rows that is held out, half for each purpose
-    seed : of the split
+    drop : columns to leave out of those
     fingerprints : of each site's data, when the fit has begun before
     """
 
     fit: str
     target: str
     columns: tuple[str, ...] = ()
-    validation: float = 0.2
-    seed: int = 0
+    drop: tuple[str, ...] = ()
     fingerprints: Mapping[str, str] | None = None
 
 
@@ -137,16 +134,14 @@ class Network:
         self.columns = self._columns(opening)
         began = opening.fingerprints or {i.site: i.fingerprint for i in self.introductions}
         prints = tuple(f"{site}:{value}" for site, value in began.items())
-        self.ask(
-            Open(
-                opening.fit, opening.target, self.columns, self.sites, prints,
-                opening.validation, opening.seed,
-            )
-        )  # fmt: skip
+        self.ask(Open(opening.fit, opening.target, self.columns, self.sites, prints))
 
     def _columns(self, opening: Opening) -> tuple[str, ...]:
-        """Predictors in one order; columns that only some sites have are listed in the error."""
-        everyone = {i.site: set(i.columns) for i in self.introductions}
+        """Predictors as the first site has them; an error lists those of some sites only."""
+        for name in opening.drop:
+            if not any(name in i.columns for i in self.introductions):
+                raise FedLassoError(f"no site has a column {name!r} to drop")
+        everyone = {i.site: set(i.columns).difference(opening.drop) for i in self.introductions}
         shared = set.intersection(*everyone.values())
         for name, shown in everyone.items():
             if opening.target not in shown:
@@ -157,9 +152,12 @@ class Network:
         if any(odd.values()):
             listed = "; ".join(f"{n!r} alone: {', '.join(c)}" for n, c in odd.items() if c)
             raise FedLassoError(
-                f"the sites' columns differ, {listed}; choose with --columns those that all have"
+                f"the sites' columns differ, {listed}; choose with --columns those that all "
+                "have, or --drop the others"
             )
-        columns = tuple(sorted(shared - {opening.target}))
+        columns = tuple(
+            c for c in self.introductions[0].columns if c in shared and c != opening.target
+        )
         check_members([(name, columns) for name in self.sites])
         return columns
 
@@ -238,4 +236,4 @@ def _write_job(folder: Path, address: str, sites: Sequence[str]) -> Path:
     return folder
 
 
-__all__ = ["Interrupted", "Network", "Opening", "connect"]
+__all__ = ["Network", "Opening", "connect"]

@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import hashlib
 import hmac
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-import pandas as pd
 
 from fedlasso.errors import FedLassoError
 from fedlasso.federation import Site
+from fedlasso.tables import Column, File, Schema, encode_file, kind_of, to_numbers
 
 
 class TableRecords:
-    """A table on disk, read once; its fingerprint is keyed, so that it confirms no guess.
+    """A table on disk, read as `fedlasso fit` reads it; its keyed fingerprint confirms no guess.
 
     Parameters
     ----------
@@ -28,9 +27,9 @@ class TableRecords:
         self._path, self._key = path, key
         self._stamp = self._stat()
         self.fingerprint = self._hash()
-        self._frame = read_table(path)
-        self.columns: tuple[str, ...] = tuple(map(str, self._frame.columns))
-        self.rows: int = len(self._frame)
+        self._file = read_file(path)
+        self.columns: tuple[str, ...] = self._file.names
+        self.rows: int = sum(map(len, self._file.groups.values()))
 
     def _stat(self) -> tuple[int, int, int]:
         try:
@@ -52,44 +51,46 @@ class TableRecords:
                 raise FedLassoError("the data file has changed since it was read; restart the site")
             self._stamp = stamp
 
-    def problems(self) -> Iterator[tuple[str, str]]:
+    def problems(self, columns: Sequence[str] | None = None) -> Iterator[tuple[str, str]]:
         """Columns that a fit would refuse, and why; no values."""
-        for name in self._frame.columns:
-            column = self._frame[name]
-            if column.dtype.kind not in "fiub":
-                yield str(name), "not numeric"
-            elif not np.isfinite(column).all():
-                bad = int((~np.isfinite(column.astype(float))).sum())
-                yield str(name), f"{bad} missing or infinite values"
+        numeric = []
+        for name in self.columns if columns is None else columns:
+            try:
+                kind = kind_of(self._file, name)
+            except FedLassoError:
+                kind = "text"
+            if kind == "text":
+                yield name, "is not numeric"
+            else:
+                numeric.append(name)
+        for name, values in self._file.columns(numeric):
+            if bad := int((~np.isfinite(to_numbers(values))).sum()):
+                yield name, f"has {bad} missing or infinite values"
 
-    def site(
-        self, name: str, columns: tuple[str, ...], target: str, validation: float, seed: int
-    ) -> Site:
-        """The table as a site: a share of its rows is held out, half for each purpose."""
-        X = self._frame[list(columns)].to_numpy()
-        y = self._frame[target].to_numpy()
-        # The split depends on the site's name and the seed alone, wherever it is done.
-        stream = [seed, *name.encode()]
-        order = np.random.default_rng(stream).permutation(self.rows)
-        each = round(self.rows * validation / 2)
-        train = np.sort(order[2 * each :])
-        held: dict[str, Any] = {}
-        if each:
-            for k, purpose in enumerate(("penalty", "candidate")):
-                rows = np.sort(order[k * each : (k + 1) * each])
-                held[purpose] = (X[rows], y[rows])
-        return Site(name, X[train], y[train], validation=held, columns=columns)
+    def site(self, name: str, columns: tuple[str, ...], target: str) -> Site:
+        """All rows as a site that is asked through views: they split and standardise."""
+        if bad := [f"column {c!r} {why}" for c, why in self.problems((target, *columns))]:
+            more = f" (and {len(bad) - 5} more)" if len(bad) > 5 else ""
+            raise FedLassoError(
+                f"site {name!r}: {'; '.join(bad[:5])}{more}; a fit over the network takes numeric "
+                "columns without gaps: correct them, or leave them out with --drop"
+            )
+        schema = Schema(target, tuple(Column(c, "number") for c in columns))
+        (part,) = encode_file(self._file, schema)
+        # A large file is read again for this; it must still be the one that was fingerprinted.
+        self.check_unchanged()
+        return Site(name, part.X, part.y, columns=columns, raw=True, copy=False)
 
 
-def read_table(path: Path) -> Any:
-    """A pandas table from CSV or Parquet; an error names the file and no value."""
+def read_file(path: Path) -> File:
+    """A CSV or Parquet file; an error names the file and no value."""
     try:
-        if path.suffix.lower() == ".parquet":
-            return pd.read_parquet(path)
-        if path.suffix.lower() == ".csv":
-            return pd.read_csv(path)
-    except OSError as error:
-        raise FedLassoError(f"cannot read {path.name}: {error.strerror or 'no table'}") from None
+        return File(path)
+    except FedLassoError as error:
+        text = str(error)
+        # What the parser says of a bad row quotes it.
+        if "is not a CSV table" in text:
+            text = f"{path.name} is no readable table"
+        raise FedLassoError(text.replace(str(path), path.name)) from None
     except Exception as error:
         raise FedLassoError(f"{path.name} is no readable table: {type(error).__name__}") from None
-    raise FedLassoError(f"{path.name} is neither .csv nor .parquet")

@@ -13,17 +13,23 @@ from pathlib import Path
 from typing import Any, Literal, TypeVar
 
 from fedlasso import __version__
-from fedlasso.errors import FedLassoError
-from fedlasso.federation import Journal, Ledger, Reply, Request, decode, write_atomically
+from fedlasso.errors import FedLassoError, Interrupted
+from fedlasso.federation import (
+    Federation,
+    Journal,
+    Ledger,
+    Reply,
+    Request,
+    decode,
+    write_atomically,
+)
 from fedlasso.federation.door import SummariseAudit
 from fedlasso.federation.journal import read_replies
-from fedlasso.fit import Fit, fit
 from fedlasso.nvflare.console import Console
-from fedlasso.nvflare.engine import Interrupted
 from fedlasso.nvflare.link import Network, Opening, connect
-from fedlasso.nvflare.model import write_model
 
 R = TypeVar("R", bound=Reply)
+T = TypeVar("T")
 OnFailure = Literal["stop", "retry", "wait"]
 RETRIES, DAY = 3, 86400.0
 RECEIPTS = "receipts.txt"
@@ -37,9 +43,10 @@ class Plan:
     ----------
     project : folder of the project
     opening : what the sites join
-    settings : arguments of `fedlasso.fit`
+    settings : what to fit, as plain values
     sites : who takes part; empty means everybody
     timeout : seconds that a site may take for one answer
+    compare : whether the fit is compared with others afterwards, which costs messages
     """
 
     project: str
@@ -47,6 +54,7 @@ class Plan:
     settings: dict[str, Any]
     sites: tuple[str, ...] = ()
     timeout: float = 300.0
+    compare: bool = False
     version: str = __version__
 
 
@@ -72,6 +80,7 @@ class Times:
 
 
 Listen = Callable[[Event], None]
+Fitting = Callable[[Federation], T]
 
 
 class _Watched:
@@ -115,7 +124,8 @@ def read_plan(out: Path) -> Plan:
     """The plan of an interrupted fit."""
     try:
         given = json.loads((out / "plan.json").read_bytes())
-        opening = Opening(**{**given["opening"], "columns": tuple(given["opening"]["columns"])})
+        lists = {name: tuple(given["opening"][name]) for name in ("columns", "drop")}
+        opening = Opening(**{**given["opening"], **lists})
         plan = Plan(**{**given, "opening": opening, "sites": tuple(given["sites"])})
     except (OSError, ValueError, TypeError, KeyError):
         raise FedLassoError(f"{out} holds no fit over the network; see `federation fit`") from None
@@ -127,9 +137,13 @@ def read_plan(out: Path) -> Plan:
 
 
 def run_plan(
-    out: Path, plan: Plan, listen: Listen, *, on_failure: OnFailure = "stop", start: float = 60.0
-) -> tuple[Fit, Times]:
+    out: Path, plan: Plan, fitting: Fitting[T], listen: Listen, *, on_failure: OnFailure = "stop",
+    start: float = 60.0,
+) -> tuple[T, Times]:  # fmt: skip
     """Fit or go on; with ``retry`` or ``wait`` the sites may come back meanwhile.
+
+    `fitting` is run again from its beginning after an interruption; what it has asked before is
+    answered from the journal, so it must depend on the plan and the replies alone.
 
     Every question's replies are on disk before the next is asked. All sites answer or the fit
     stands still: it is never continued with the survivors.
@@ -139,7 +153,7 @@ def run_plan(
     while True:
         times.attempts += 1
         try:
-            return _attempt(out, plan, listen, times, patience), times
+            return _attempt(out, plan, fitting, listen, times, patience), times
         except Interrupted as error:
             times.failures.append(str(error))
             if on_failure == "stop" or (on_failure == "retry" and times.attempts > RETRIES):
@@ -159,7 +173,9 @@ def _wait_for_server(project: Path, patience: float) -> None:
         time.sleep(1.0)
 
 
-def _attempt(out: Path, plan: Plan, listen: Listen, times: Times, patience: float) -> Fit:
+def _attempt(
+    out: Path, plan: Plan, fitting: Fitting[T], listen: Listen, times: Times, patience: float
+) -> T:
     began = time.perf_counter()
     with connect(Path(plan.project), plan.sites, timeout=plan.timeout, start=patience) as network:
         network.open(plan.opening)
@@ -172,13 +188,11 @@ def _attempt(out: Path, plan: Plan, listen: Listen, times: Times, patience: floa
         times.start += opened - began
         journal = Journal(network, out / "journal")
         network.receipts = out / RECEIPTS
-        result = fit(Ledger(_Watched(journal, listen)), **plan.settings)
+        result = fitting(_Watched(journal, listen))
         network.receipts = None
         audits = reconcile(network, plan.opening.fit, out)
         times.fit += time.perf_counter() - opened
         write_atomically(out / "audit.json", json.dumps(audits, indent=1).encode())
-        names = network.columns
-    write_model(out, result, names, plan.opening.target)
     return result
 
 

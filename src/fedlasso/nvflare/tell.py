@@ -1,28 +1,20 @@
-"""What a finished fit over the network says."""
+"""What a finished fit over the network says of its messages."""
 
 from __future__ import annotations
 
 import json
 from pathlib import Path
 
-import numpy as np
-
-from fedlasso.fit import Fit
+from fedlasso.federation import Costs
 from fedlasso.nvflare.run import Times
 
 
-def tell(out: Path, result: Fit, times: Times) -> str:
-    """Model, certificate, ledger, audits and seconds, in a few lines."""
-    active = int(np.count_nonzero(result.coefficients))
-    lines = [f"{active} of {result.coefficients.size} coefficients are not zero; model in {out}"]
-    if result.why:
-        lines.append(result.why)
-    if result.certificate is not None:
-        lines.append(f"Certificate: {result.certificate}")
-    lines.append(result.status.value)
+def tell_books(out: Path, costs: Costs, times: Times) -> str:
+    """Ledger, audits and seconds, in a few lines."""
+    lines = []
     audits = json.loads((out / "audit.json").read_bytes())
-    for site in result.costs.sites:
-        cost, books = result.costs.total(site=site), audits[site]
+    for site in costs.sites:
+        cost, books = costs.total(site=site), audits[site]
         again = books["sent"] - books["used"]
         more = f", {again} of them sent again or lost on the way" if again else ""
         lines.append(

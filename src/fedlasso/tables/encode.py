@@ -38,7 +38,7 @@ def encode_file(file: File, schema: Schema) -> tuple[Encoded, ...]:
         for name, rows in file.groups.items()
     ]
     (_, target) = next(file.columns([schema.target]))
-    values = _numbers(target)
+    values = to_numbers(target)
     for site, rows in zip(sites, file.groups.values(), strict=True):
         site.y[:] = values[rows]
         _check(site, schema.target, site.y)
@@ -82,7 +82,9 @@ def _fill(file: File, schema: Schema, parts: Sequence[tuple[Array, Encoded]]) ->
     for name, values in file.columns(list(known)):
         column = known[name]
         block = (
-            _text(file, column, values) if column.kind == "text" else [_numbers(values, file, name)]
+            _text(file, column, values)
+            if column.kind == "text"
+            else [to_numbers(values, file, name)]
         )
         for numbers in block:
             for (X, site), rows in zip(parts, groups, strict=True):
@@ -93,7 +95,8 @@ def _fill(file: File, schema: Schema, parts: Sequence[tuple[Array, Encoded]]) ->
             at += 1
 
 
-def _numbers(column: Any, file: File | None = None, name: str = "") -> Array:
+def to_numbers(column: Any, file: File | None = None, name: str = "") -> Array:
+    """An Arrow column as numbers, missing ones not a number."""
     import pyarrow as pa
 
     if pa.types.is_dictionary(column.type):

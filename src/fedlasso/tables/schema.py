@@ -78,7 +78,7 @@ def describe(file: File, target: str, leave_out: Sequence[str] = ()) -> Descript
     names = [target, *(n for n in file.names if n not in (target, *leave_out))]
     if len(names) == 1:
         raise FedLassoError(f"{file.path} has no column beside the target; give predictors")
-    kinds = {name: _kind(file, name) for name in names}
+    kinds = {name: kind_of(file, name) for name in names}
     if kinds[target] == "text":
         ((_, column),) = file.columns([target])
         raise FedLassoError(
@@ -125,7 +125,8 @@ def _merge(a: Column, b: Column, one: str, two: str) -> Column:
     return Column(a.name, a.kind, tuple(sorted({*a.levels, *b.levels})))
 
 
-def _kind(file: File, name: str) -> Kind:
+def kind_of(file: File, name: str) -> Kind:
+    """What a column of a file holds."""
     import pyarrow.types as types
 
     kind = file.schema.field(name).type
