@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -28,13 +29,13 @@ class Cost:
     operations: int = 0
 
     def __add__(self, other: Cost) -> Cost:
-        return Cost(*(getattr(self, n) + getattr(other, n) for n in _COUNTS))
+        return Cost(*map(operator.add, _counts(self), _counts(other)))
 
     def __sub__(self, other: Cost) -> Cost:
-        return Cost(*(getattr(self, n) - getattr(other, n) for n in _COUNTS))
+        return Cost(*map(operator.sub, _counts(self), _counts(other)))
 
 
-_COUNTS = tuple(f.name for f in fields(Cost))
+_counts = operator.attrgetter(*(f.name for f in fields(Cost)))
 
 
 @dataclass(frozen=True)

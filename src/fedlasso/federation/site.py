@@ -97,6 +97,7 @@ class Site:
         self.diagnostics: dict[str, object] = {}
         self._memo: OrderedDict[tuple[object, ...], Array] = OrderedDict()
         self._memo_bytes = 0
+        self._last = b"", b""
 
     @cached_property
     def table(self) -> Table:
@@ -195,11 +196,13 @@ class Site:
         return reply
 
     def answer_bytes(self, data: bytes) -> bytes:
-        """The same over a wire."""
-        request = decode(data)
-        if not isinstance(request, Request):
-            raise FedLassoError(f"{type(request).__name__} is not a question")
-        return encode(self.answer(request))
+        """The same over a wire. The last question, asked again, has the same answer."""
+        if data != self._last[0]:
+            request = decode(data)
+            if not isinstance(request, Request):
+                raise FedLassoError(f"{type(request).__name__} is not a question")
+            self._last = data, encode(self.answer(request))
+        return self._last[1]
 
 
 def _with_holes(X: Array) -> Table:

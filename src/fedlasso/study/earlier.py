@@ -16,7 +16,7 @@ import numpy as np
 
 from fedlasso.federation import Costs, InProcess, Ledger, Request, Site
 from fedlasso.fit import begin, iterate
-from fedlasso.lasso import Array, local_sweeps, soft_threshold
+from fedlasso.lasso import Array, LeastSquares, local_sweeps, soft_threshold
 from fedlasso.procedures import Problem, Procedure, find_procedure
 from fedlasso.procedures.averaging import Average, Averaging, Coefficients
 from fedlasso.study.outcomes import Record, cost_record, prediction_record, support_record
@@ -91,7 +91,7 @@ class EarlierStudy:
         problem = choose_penalty(ledger)
         setup = ledger.costs
         where: Record = {"scenario": scenario.name, "replicate": number, "lam": problem.lam}
-        test = pool(draw.test)
+        test = [LeastSquares(X, y) for X, y in draw.test]
 
         def outcome(method: str, b: Array, costs: Costs | None, **labels: Any) -> Record:
             spent = cost_record(costs) if costs is not None else {}

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
 from fedlasso.federation import Costs
 from fedlasso.lasso import Array, LeastSquares, Reference, stationarity
-from fedlasso.study.scenario import Draw, pool
+from fedlasso.study.scenario import Draw
 from fedlasso.tuning import ACTIVE
 
 Record = dict[str, str | int | float | bool | None]
@@ -34,11 +34,11 @@ def support_record(b: Array, truth: Array) -> Record:
     return record
 
 
-def prediction_record(b: Array, truth: Array, test: LeastSquares) -> Record:
-    """Test error and distance to the true coefficients."""
-    error = test.residual(b)
+def prediction_record(b: Array, truth: Array, test: Sequence[LeastSquares]) -> Record:
+    """Test error over the sites' test samples, and distance to the true coefficients."""
+    errors = [part.residual(b) for part in test]
     return {
-        "test_mse": float((error * error).mean()),
+        "test_mse": sum(float((e * e).sum()) for e in errors) / sum(part.m for part in test),
         "coef_error": float(np.sqrt(((b - truth) ** 2).sum())),
     }
 
@@ -48,7 +48,7 @@ class Evaluator:
 
     def __init__(self, draw: Draw, pooled: LeastSquares, lam: float, reference: Reference) -> None:
         self._truth = draw.truth
-        self._test = pool(draw.test)
+        self._test = [LeastSquares(X, y) for X, y in draw.test]
         self._pooled = pooled
         self._lam = lam
         self._reference = reference

@@ -132,7 +132,8 @@ class Scenario:
         # Columns in rows: an autoregression of order one has exactly the covariance rho^|k-l|.
         shocks = rng.standard_normal((self.p, n))
         shocks[1:] *= np.sqrt(1 - rho**2)
-        X = scale * lfilter([1.0], [1.0, -rho], shocks, axis=0).T
+        X = lfilter([1.0], [1.0, -rho], shocks, axis=0).T
+        X *= scale
         sd = scale * np.sqrt(signal_variance(truth, rho) / self.snr) * multiplier
         y = LeastSquares(X, np.zeros(n)).residual(-truth) + sd * rng.standard_normal(n)
         return X, y
