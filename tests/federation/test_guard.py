@@ -319,3 +319,15 @@ def test_views_are_guarded_and_outlive_a_restart(tmp_path: Path) -> None:
         again.answer_bytes(encode(replace(errors, on=few.name)))
     with pytest.raises(FedLassoError, match="nothing is remembered"):
         again.answer_bytes(encode(replace(errors, on="none")))
+
+
+def test_splits_are_counted_per_fit_and_outlive_the_process(tmp_path: Path) -> None:
+    """Sums over many random splits would be equations for single rows."""
+    policy = replace(SAFE, max_splits=2, min_rows=5, min_validation_rows=2)
+    questions = [encode(ColumnSums(f"holdout 0.3 {seed}")) for seed in range(3)]
+    for data in questions[:2]:
+        guard(tmp_path, policy).answer_bytes(data)
+    again = guard(tmp_path, policy)
+    again.answer_bytes(questions[0])
+    with pytest.raises(FedLassoError, match="splits of the rows, and the policy allows no more"):
+        again.answer_bytes(questions[2])

@@ -32,6 +32,7 @@ class Entry:
     shapes : shapes of the arrays that left
     numbers, payload, size : numbers sent, their bytes, and bytes of the whole message
     sha256, asked : hash of the reply's and of the question's bytes
+    split : the split of the rows that was asked about, if one was
     """
 
     fit: str
@@ -44,6 +45,7 @@ class Entry:
     size: int = 0
     sha256: str = ""
     asked: str = ""
+    split: str = ""
     number: int = 0
     time: str = ""
     before: str = FIRST

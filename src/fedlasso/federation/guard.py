@@ -35,7 +35,9 @@ class GuardedSite:
         self._site, self._policy, self._audit, self._fit = site, policy, audit, fit
         self._approve = approve
         # Numbers already sent for this fit, by question: asking again gives nothing new.
-        self._sent = {e.asked: e.numbers for e in audit.entries(fit) if e.verdict == "sent"}
+        sent = [e for e in audit.entries(fit) if e.verdict == "sent"]
+        self._sent = {e.asked: e.numbers for e in sent}
+        self._splits = {e.split for e in sent if e.split}
 
     def answer_bytes(self, data: bytes) -> bytes:
         """The reply in bytes; a refusal or a failure is an error that carries no data."""
@@ -46,13 +48,14 @@ class GuardedSite:
             question = type(request).__name__
             self._policy.check(request, self._site)
             reply, answer = self._reply(request)
-            entry = self._entry(question, asked, reply, answer)
+            entry = self._entry(request, asked, reply, answer)
             self._release(entry, reply)
         except FedLassoError as error:
             self._audit.write(Entry(self._fit, question, "refused", str(error), asked=asked))
             raise
         self._audit.write(entry, answer if self._policy.keep_payloads else None)
         self._sent[asked] = entry.numbers
+        self._splits |= {entry.split} - {""}
         return answer
 
     def _read(self, data: bytes) -> Request[Any]:
@@ -79,7 +82,7 @@ class GuardedSite:
             name = type(request).__name__
             raise FedLassoError(f"{name} failed with {type(error).__name__}") from None
 
-    def _entry(self, question: str, asked: str, reply: Reply, answer: bytes) -> Entry:
+    def _entry(self, request: Request[Any], asked: str, reply: Reply, answer: bytes) -> Entry:
         shapes = {
             name: list(getattr(reply, name).shape)
             for name, kind in layout(type(reply))
@@ -87,8 +90,9 @@ class GuardedSite:
         }
         payload = size(reply).payload
         return Entry(
-            self._fit, question, "sent", shapes=shapes, numbers=payload // 8, payload=payload,
-            size=len(answer), sha256=hashlib.sha256(answer).hexdigest(), asked=asked,
+            self._fit, type(request).__name__, "sent", shapes=shapes, numbers=payload // 8,
+            payload=payload, size=len(answer), sha256=hashlib.sha256(answer).hexdigest(),
+            asked=asked, split=getattr(request, "split", ""),
         )  # fmt: skip
 
     def _release(self, entry: Entry, reply: Reply) -> None:
@@ -98,6 +102,11 @@ class GuardedSite:
             raise FedLassoError(
                 f"this fit has had {self._policy.max_vectors} vectors from here, and the policy "
                 "allows no more; enough of them would determine all second moments"
+            )
+        if entry.split and len(self._splits | {entry.split}) > self._policy.max_splits:
+            raise FedLassoError(
+                f"this fit has asked about {self._policy.max_splits} splits of the rows, and the "
+                "policy allows no more; sums over enough of them would tell single rows"
             )
         if self._policy.dry_run:
             raise FedLassoError(f"dry run: {entry.numbers} numbers would have left")

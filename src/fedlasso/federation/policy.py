@@ -77,6 +77,7 @@ class Policy:
     max_active_per_row : active coefficients a broadcast model may have, per training row
     max_vectors : numbers that one fit may be sent, in vectors over the columns; enough of them
         determine all second moments, however they are cut
+    max_splits : different splits of the rows that one fit may ask about
     max_steps : local epochs or grid points of one question
     max_bytes : longest question that is read
     dry_run : log what would leave, and refuse it
@@ -92,6 +93,7 @@ class Policy:
     columns: tuple[str, ...] = ()
     max_active_per_row: float = 5.0
     max_vectors: int = 400
+    max_splits: int = 30
     max_steps: int = 1000
     max_bytes: int = 64 << 20
     dry_run: bool = False
