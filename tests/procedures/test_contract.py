@@ -1,6 +1,7 @@
 """What every procedure in the registry promises."""
 
 from copy import deepcopy
+from dataclasses import replace
 from itertools import islice
 from typing import Any
 
@@ -159,6 +160,26 @@ def test_what_a_procedure_says_it_uploads_is_what_it_uploads(name: str) -> None:
         assert passed.sites == senders
         for site in senders:
             assert passed.total("training", site).upload == 8 * promised
+
+
+@every
+def test_settings_given_are_the_candidates_run_and_charged(name: str) -> None:
+    """Two candidates, and one alone, which is then the same path to the bit."""
+    usual = make(name)
+    if usual.settings == (0.0,):
+        with pytest.raises(FedLassoError, match=f"{usual.name} has nothing to choose"):
+            replace(usual, settings=(0.0, 1.0))
+        return
+    two, one = (replace(usual, settings=usual.settings[-n:]) for n in (2, 1))
+    both = fit(draw_federation(), two, lam=LAM, rounds=ROUNDS, certified=False)
+    alone = fit(draw_federation(), one, lam=LAM, rounds=ROUNDS, certified=False)
+    assert both.candidates[:, 1].tobytes() == alone.candidates[:, 0].tobytes()
+    charged = [f.costs.total("training").upload for f in (both, alone)]
+    assert charged[0] * one.paths == charged[1] * two.paths
+    assert (two.paths, one.paths) in ((2, 1), (1, 1))
+    for wrong in ((), (-1.0,), (float("nan"),)):
+        with pytest.raises(FedLassoError, match="settings is"):
+            replace(usual, settings=wrong)
 
 
 @pytest.mark.parametrize("name", ["CD", "ST", "P", "DA"])

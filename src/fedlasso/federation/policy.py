@@ -59,7 +59,8 @@ QUESTIONS: dict[str, Question] = {
     "OwnFit": Question(allowed=False),
 }
 # Arrays that are not vectors over the columns: rates by candidate, and lists of columns.
-RATES, PLACES, WORK = ("rates", "gamma"), ("new", "known", "A", "N"), ("epochs", "count")
+RATES = ("rates", "gamma", "rho", "eta", "tau")
+PLACES, WORK = ("new", "known", "A", "N"), ("epochs", "count")
 WIDEST = 256
 
 

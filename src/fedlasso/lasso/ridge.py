@@ -3,6 +3,7 @@
 import numpy as np
 import scipy.linalg
 
+from fedlasso.errors import FedLassoError
 from fedlasso.lasso.arrays import Array
 from fedlasso.lasso.least_squares import LeastSquares, one_thread
 
@@ -15,6 +16,8 @@ class RidgeFactor:
     """
 
     def __init__(self, f: LeastSquares, rho: float) -> None:
+        if not 0 < rho < np.inf:
+            raise FedLassoError(f"rho is {rho}; give a number above zero")
         self.rho = rho
         self._f = f
         self._wide = f.p > f.m

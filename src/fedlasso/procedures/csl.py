@@ -7,11 +7,11 @@ Site 1, the first by name, coordinates. A pooled gradient at b_t, then one solve
       + \lambda |b|_1 + \tfrac{\tau}{2} |b - b_t|^2.
 
 Both are exchanges of their own: rounds alternate, p numbers from every site and p from site 1.
-Undamped, the problem may have no minimum when m_1 < p, so tau is ``damping`` times the mean
-curvature of all sites. The gradient at b_{t+1}, which the next step needs anyway, tells the server
-exactly how the pooled objective changed; where it rose, the server takes the best point between
-b_t and b_{t+1} instead, whose gradient it knows by linearity. So no further message is needed, and
-the objective never rises.
+Undamped, the problem may have no minimum when m_1 < p, so tau is {0.1, 0.3, 1} times the mean
+curvature of all sites, each a path. The gradient at b_{t+1}, which the next step needs anyway,
+tells the server exactly how the pooled objective changed; where it rose, the server takes the best
+point between b_t and b_{t+1} instead, whose gradient it knows by linearity. So no further message
+is needed, and the objective never rises.
 """
 
 from __future__ import annotations
@@ -33,28 +33,38 @@ _BISECTIONS = 60
 
 @dataclass(frozen=True, eq=False)
 class SurrogateFit(Request[Coefficients]):
-    """Minimize the local loss, shifted to the pooled gradient at b, damped by tau around b."""
+    """Minimize the local loss, shifted to the pooled gradient at b, damped by tau around b.
+
+    One column a tau.
+    """
 
     b: Array
     gradient: Array
     lam: float
-    tau: float
+    tau: Array
 
     def answer(self, site: Site) -> Coefficients:
-        f = site.training
-        score = f.score - (self.gradient - f.gradient(self.b)) + self.tau * self.b
-        values, sweeps = shifted_lasso(f, score, self.lam, self.tau, self.b)
-        return Coefficients(values, steps=1 + sweeps, operations=site.operations(1 + sweeps))
+        f, values, steps = site.training, np.empty_like(self.b), 0
+        for k, (b, gradient, tau) in enumerate(
+            zip(self.b.T, self.gradient.T, self.tau.tolist(), strict=True)
+        ):
+            score = f.score - (gradient - f.gradient(b)) + tau * b
+            values[:, k], sweeps = shifted_lasso(f, score, self.lam, tau, b)
+            steps += 1 + sweeps
+        return Coefficients(values, steps=steps, operations=site.operations(steps))
 
 
 @dataclass(frozen=True, eq=False)
 class Surrogate(State):
-    """b with its pooled gradient, and the newest model, whose gradient may not be known yet."""
+    """b with its pooled gradient, and the newest model, whose gradient may not be known yet.
+
+    One column a tau.
+    """
 
     b: Array
     gradient: Array
     trial: Array
-    tau: float
+    tau: Array
     coordinator: str
 
 
@@ -77,14 +87,14 @@ class CSL(Procedure[Surrogate]):
     """Surrogate likelihood at the first site; ``epochs`` is not used."""
 
     name: ClassVar[str] = "CSL"
-    damping: float = 0.4
+    settings: tuple[float, ...] = (0.1, 0.3, 1.0)
 
     def prepare(self) -> MeanEigenvalue:
         return MeanEigenvalue()
 
     def start(self, problem: Problem, prepared: Sequence[Any]) -> Surrogate:
-        zero = np.zeros(problem.p)
-        tau = self.damping * float(problem.average([np.array(r.value) for r in prepared]))
+        zero = np.zeros((problem.p, self.paths))
+        tau = np.array(self.settings) * problem.average([np.array(r.value) for r in prepared])
         return Surrogate(zero, zero, zero, tau, prepared[0].site)
 
     def request(self, problem: Problem, state: Surrogate) -> Request[Any]:
@@ -107,13 +117,11 @@ class CSL(Procedure[Surrogate]):
             trial = self.combine(problem, replies)
         else:
             after = np.sum([r.gradient for r in replies], axis=0) / problem.m
-            s = safe_share(b, trial, gradient, after, problem.lam)
-            trial = b = trial if s == 1.0 else b + s * (trial - b)
-            gradient = after if s == 1.0 else gradient + s * (after - gradient)
+            columns = zip(b.T, trial.T, gradient.T, after.T, strict=True)
+            s = np.array([safe_share(*each, problem.lam) for each in columns])
+            trial = b = np.where(s == 1.0, trial, b + s * (trial - b))
+            gradient = np.where(s == 1.0, after, gradient + s * (after - gradient))
         return Surrogate(b, gradient, trial, state.tau, state.coordinator, round=state.round + 1)
 
     def models(self, problem: Problem, state: Surrogate) -> Array:
-        return state.trial[:, None]
-
-    def upload(self, problem: Problem, state: Surrogate) -> int:
-        return problem.p
+        return state.trial

@@ -8,7 +8,7 @@ Shamir, Srebro and Zhang (2014), with the l1 penalty inside the local problems:
     b_{t+1} = \sum_j w_j x_j.
 
 Rounds alternate between a pooled gradient and the solves: an iteration uploads 2p numbers from
-every site. Damping and the safeguard against a rising objective are those of
+every site. Dampings and the safeguard against a rising objective are those of
 `fedlasso.procedures.csl`.
 """
 
@@ -28,7 +28,6 @@ class DANE(CSL):
     """Averaged surrogate fits of all sites; ``epochs`` is not used."""
 
     name: ClassVar[str] = "DANE"
-    damping: float = 0.2
 
     def solvers(self, state: Surrogate) -> tuple[str, ...]:
         return ()

@@ -70,7 +70,11 @@ class Debiased(Procedure[Unbiased]):
     """Average of debiased local fits, thresholded at the end; ``epochs`` is not used."""
 
     name: ClassVar[str] = "Debiased"
-    settings: ClassVar[tuple[float, ...]] = (0.0, 0.3, 1.0, 2.0, 3.0)
+    settings: tuple[float, ...] = (0.0, 0.3, 1.0, 2.0, 3.0)
+
+    @property
+    def paths(self) -> int:
+        return 1
 
     def prepare(self) -> MeanEigenvalue:
         return MeanEigenvalue()

@@ -53,8 +53,7 @@ class DualAveraging(Procedure[Dual]):
     """Adapted FedDualAvg with ``epochs`` local steps a round and five client rates."""
 
     name: ClassVar[str] = "DA"
-    settings: ClassVar[tuple[float, ...]] = (0.03, 0.1, 0.3, 0.6, 1.0)
-    paths: ClassVar[int] = 5
+    settings: tuple[float, ...] = (0.03, 0.1, 0.3, 0.6, 1.0)
 
     def prepare(self) -> LargestEigenvalue:
         return LargestEigenvalue()

@@ -81,8 +81,7 @@ class FastFedDA(Procedure[Composite]):
     """Fast-FedDA: both sums travel, so a round uploads 2p numbers for each rate."""
 
     name: ClassVar[str] = "Fast-FedDA"
-    settings: ClassVar[tuple[float, ...]] = (0.03, 0.1, 0.3, 0.6, 1.0)
-    paths: ClassVar[int] = 5
+    settings: tuple[float, ...] = (0.03, 0.1, 0.3, 0.6, 1.0)
     shared: ClassVar[bool] = True
     convexity: float = 0.01
 

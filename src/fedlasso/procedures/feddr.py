@@ -6,7 +6,8 @@ r"""FedDR: federated Douglas-Rachford splitting (Tran-Dinh et al. 2021), all sit
     \bar x^+ = S\Bigl\{\sum_j w_j (2 x_j^+ - y_j^+), \eta \lambda\Bigr\}.
 
 For least squares the proximal map is :math:`(G_j + I/\eta)^{-1} (c_j + y/\eta)`. A site keeps y_j
-and x_j and sends :math:`2 x_j - y_j`. eta is ``step`` over the mean curvature of all sites.
+and x_j and sends :math:`2 x_j - y_j`. eta is {0.3, 1, 3} over the mean curvature of all sites, each
+a path; alpha = 1.95 is the authors' choice in their experiments.
 """
 
 from __future__ import annotations
@@ -19,17 +20,17 @@ import numpy as np
 
 from fedlasso.federation import MeanEigenvalue, Request, Site
 from fedlasso.lasso import Array, soft_threshold
-from fedlasso.procedures.admm import ridge_factor
+from fedlasso.procedures.admm import ridge_solve
 from fedlasso.procedures.averaging import Coefficients
 from fedlasso.procedures.procedure import Problem, Procedure, State
 
 
 @dataclass(frozen=True, eq=False)
 class Reflect(Request[Coefficients]):
-    """2 x_j - y_j, from the consensus and the site's memory."""
+    """2 x_j - y_j, from the consensus and the site's memory; one column an eta."""
 
     x: Array
-    eta: float
+    eta: Array
     relaxation: float
     fit: str
     round: int
@@ -38,17 +39,18 @@ class Reflect(Request[Coefficients]):
         memory = site.memory.recall(self.fit, self.round)
         y = memory["y"] + self.relaxation * (self.x - memory["x"]) if memory else self.x
         rho = 1 / self.eta
-        x = ridge_factor(site, rho).solve(site.training.score + rho * y)
+        x = ridge_solve(site, rho, site.training.score[:, None] + rho * y)
         site.memory.store(self.fit, self.round + 1, {"x": x, "y": y})
-        return Coefficients(2 * x - y, steps=1, operations=site.operations(1))
+        steps = rho.size
+        return Coefficients(2 * x - y, steps=steps, operations=site.operations(steps))
 
 
 @dataclass(frozen=True, eq=False)
 class Reflected(State):
-    """The consensus and eta."""
+    """The consensus, one column an eta."""
 
     x: Array
-    eta: float
+    eta: Array
 
 
 @dataclass(frozen=True)
@@ -56,15 +58,15 @@ class FedDR(Procedure[Reflected]):
     """Douglas-Rachford splitting; ``epochs`` is not used, the local problem is solved exactly."""
 
     name: ClassVar[str] = "FedDR"
-    step: float = 0.625
-    relaxation: float = 1.9
+    settings: tuple[float, ...] = (0.3, 1.0, 3.0)
+    relaxation: float = 1.95
 
     def prepare(self) -> MeanEigenvalue:
         return MeanEigenvalue()
 
     def start(self, problem: Problem, prepared: Sequence[Any]) -> Reflected:
         curvature = float(problem.average([np.array(r.value) for r in prepared]))
-        return Reflected(np.zeros(problem.p), self.step / curvature)
+        return Reflected(np.zeros((problem.p, self.paths)), np.array(self.settings) / curvature)
 
     def request(self, problem: Problem, state: Reflected) -> Reflect:
         fit = f"{self!r} {problem!r}"
@@ -76,4 +78,4 @@ class FedDR(Procedure[Reflected]):
         return Reflected(x, state.eta, round=state.round + 1)
 
     def models(self, problem: Problem, state: Reflected) -> Array:
-        return state.x[:, None]
+        return state.x

@@ -62,8 +62,7 @@ class FedMid(Procedure[Mirror]):
     """Averaged proximal gradient with ``epochs`` local steps a round and five rates."""
 
     name: ClassVar[str] = "FedMid"
-    settings: ClassVar[tuple[float, ...]] = (0.03, 0.1, 0.3, 0.6, 1.0)
-    paths: ClassVar[int] = 5
+    settings: tuple[float, ...] = (0.03, 0.1, 0.3, 0.6, 1.0)
     server_prox: bool = False
 
     def prepare(self) -> LargestEigenvalue:

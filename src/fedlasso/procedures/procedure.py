@@ -77,20 +77,30 @@ class Procedure(ABC, Generic[S]):
     Attributes
     ----------
     name : as the paper calls it
-    settings : one label per candidate (a threshold, a rate), in candidate order
-    paths : how many training paths are run and charged
     path_of : the procedure whose path this one reads, if not its own
+    epochs : local steps a round, where the procedure takes any
+    settings : one number per candidate (a threshold, a rate, a damping), in candidate order
     """
 
     name: ClassVar[str]
-    settings: ClassVar[tuple[float, ...]] = (0.0,)
-    paths: ClassVar[int] = 1
     path_of: ClassVar[str] = ""
     epochs: int = 1
+    settings: tuple[float, ...] = (0.0,)
 
     def __post_init__(self) -> None:
         if not isinstance(self.epochs, int | np.integer) or self.epochs < 1:
             raise FedLassoError(f"epochs is {self.epochs!r}; give a whole number, 1 or more")
+        if self.settings != type(self).settings == (0.0,):
+            raise FedLassoError(f"{self.name} has nothing to choose; leave settings out")
+        if not (self.settings and np.isfinite(self.settings).all() and min(self.settings) >= 0):
+            raise FedLassoError(
+                f"settings is {self.settings!r}; give one number or more, each zero or above"
+            )
+
+    @property
+    def paths(self) -> int:
+        """How many training paths are run and charged: every candidate's own, unless they share."""
+        return len(self.settings)
 
     def prepare(self) -> Request[Any] | None:
         """A question to ask once, before the first round."""

@@ -72,8 +72,7 @@ class ProxSkip(Procedure[Corrected]):
     """Scaffnew with ``epochs`` local steps a round and three rates."""
 
     name: ClassVar[str] = "ProxSkip"
-    settings: ClassVar[tuple[float, ...]] = (0.1, 0.3, 1.0)
-    paths: ClassVar[int] = 3
+    settings: tuple[float, ...] = (0.1, 0.3, 1.0)
 
     def prepare(self) -> LargestEigenvalue:
         return LargestEigenvalue()

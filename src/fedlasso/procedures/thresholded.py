@@ -27,7 +27,11 @@ class ThresholdedAverage(Averaging):
 
     name: ClassVar[str] = "ST"
     path_of: ClassVar[str] = "CD"
-    settings: ClassVar[tuple[float, ...]] = THRESHOLDS
+    settings: tuple[float, ...] = THRESHOLDS
+
+    @property
+    def paths(self) -> int:
+        return 1
 
     def models(self, problem: Problem, state: Average) -> Array:
         return soft_threshold(state.beta, problem.lam * np.array(self.settings))
@@ -38,8 +42,7 @@ class ThresholdedRounds(Averaging):
     """P: each threshold is a path of its own, since it changes every later local update."""
 
     name: ClassVar[str] = "P"
-    settings: ClassVar[tuple[float, ...]] = THRESHOLDS
-    paths: ClassVar[int] = len(THRESHOLDS)
+    settings: tuple[float, ...] = THRESHOLDS
 
     def combine(self, problem: Problem, replies: Sequence[Any]) -> Array:
         average = super().combine(problem, replies)

@@ -107,7 +107,7 @@ class EarlierStudy:
         fits = ledger.ask(OwnFit())
         one_shot = problem.average([r.values for r in fits])[:, 0]
         records.append(outcome("one-shot", one_shot, setup + (ledger.costs - before), rounds=1))
-        z, rounds, costs = _settle(ledger, find_procedure("ADMM")(), problem)
+        z, rounds, costs = _settle(ledger, find_procedure("ADMM")(settings=(1.0,)), problem)
         records.append(outcome("ADMM", z, setup + costs, rounds=rounds))
         for epochs in self.epochs:
             for method, b, rounds, costs, labels in _averaging(ledger, problem, epochs):
@@ -146,7 +146,7 @@ def _averaging(
     chosen, costs = _choose(ledger, models)
     labels = {"rule": "1se", "candidate": ST_THRESHOLDS[chosen]}
     yield "averaging + ST", models[:, chosen], rounds, training + costs, labels
-    paths = [_settle(ledger, OwnAveraging(epochs, t), problem) for t in P_THRESHOLDS]
+    paths = [_settle(ledger, OwnAveraging(epochs, threshold=t), problem) for t in P_THRESHOLDS]
     models = np.column_stack([path[0] for path in paths])
     chosen, costs = _choose(ledger, models)
     labels = {"rule": "1se", "candidate": P_THRESHOLDS[chosen]}

@@ -61,17 +61,24 @@ class Evaluator:
             self._known[key] = self._evaluate(b)
         return self._known[key]
 
+    def relative_gap(self, b: Array) -> float:
+        """How far the pooled objective is above its optimum, alone: cheaper than all outcomes."""
+        gap = self._objective(b) - self._reference.objective
+        return gap / max(1.0, abs(self._reference.objective))
+
+    def _objective(self, b: Array) -> float:
+        return self._pooled.value(b) + self._lam * float(np.abs(b).sum())
+
     def _evaluate(self, b: Array) -> Record:
-        objective = self._pooled.value(b) + self._lam * float(np.abs(b).sum())
-        gap = objective - self._reference.objective
+        objective = self._objective(b)
         predicted = prediction_record(b, self._truth, self._test)
         return (
             support_record(b, self._truth)
             | predicted
             | {
                 "objective": objective,
-                "gap": gap,
-                "relative_gap": gap / max(1.0, abs(self._reference.objective)),
+                "gap": objective - self._reference.objective,
+                "relative_gap": self.relative_gap(b),
                 "stationarity": stationarity(b, self._pooled.gradient(b), self._lam),
             }
         )

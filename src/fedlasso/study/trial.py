@@ -37,6 +37,7 @@ class Trial:
             "lam": self.problem.lam,
         }
         self._evaluate = Evaluator(self.draw, pooled, self.problem.lam, self.reference)
+        self.relative_gap = self._evaluate.relative_gap
 
     def evaluate(self, b: Array) -> Record:
         """Outcomes of one model."""
