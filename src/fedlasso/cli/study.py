@@ -155,7 +155,7 @@ def summary_command(options: argparse.Namespace) -> int:
     if rows.empty:
         raise FedLassoError(f"{options.folder} has no finished replicate yet")
     conclude = getattr(STUDIES[store.manifest()["study"]["name"]], "conclude", lambda rows: ())
-    for line in conclude(rows):
+    for line in conclude(rows[rows["scenario"] == options.scenario] if options.scenario else rows):
         print(line)
     chosen: dict[str, object] = {}
     if "budget" in rows:

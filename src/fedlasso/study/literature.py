@@ -94,7 +94,7 @@ class LiteratureStudy:
 
     @staticmethod
     def conclude(rows: pd.DataFrame) -> list[str]:
-        """Uploads to the pooled optimum, by scenario, for the procedures that get there."""
+        """Secant's promise, the gap against uploads, and uploads to the pooled optimum."""
         lines = []
         at30 = rows[(rows["method"] == "Secant") & (rows["budget"] == 30)]
         if len(at30):
@@ -103,18 +103,34 @@ class LiteratureStudy:
                 f"Secant within a relative gap of 1e-8 at 30 uploads: {within} of {len(at30)} "
                 f"replicates (worst {at30['relative_gap'].max():.1e})"
             )
+        gaps = rows.pivot_table("relative_gap", "method", "budget", "median", sort=False)
         last = rows[rows["budget"] == rows["budget"].max()]
-        lines.append("uploads to a relative gap of 1e-8: median (worst); - if not always reached")
-        scenarios = list(dict.fromkeys(last["scenario"]))
-        for method, group in last.groupby("method", sort=False):
-            if group["uploads_needed"].notna().any():
-                cells = [f"{s} {_needed(group[group['scenario'] == s])}" for s in scenarios]
-                lines.append(f"  {method}: {', '.join(cells)}")
-        return lines
+        arriving = last.groupby("method")["uploads_needed"].transform("count") > 0
+        by = ["scenario", "method"]
+        needed = last[arriving].groupby(by, sort=False)["uploads_needed"].agg(_needed).unstack()
+        return [
+            *lines,
+            f"median relative gap at so many uploads, {last['scenario'].nunique()} scenario(s)",
+            *gaps.to_string(float_format=_gap).splitlines(),
+            "uploads to a relative gap of 1e-8: median (worst), or in how many replicates",
+            *needed.to_string().splitlines(),
+            *_idle(last),
+            "",
+        ]
 
 
-def _needed(group: pd.DataFrame) -> str:
-    needed = group["uploads_needed"]
-    if needed.isna().any():
-        return f"- ({int(needed.notna().sum())} of {len(needed)})"
-    return f"{np.median(needed):.3g} ({needed.max():.3g})"
+def _gap(value: float) -> str:
+    return f"{value:.0e}" if value > 1e-14 else "<1e-14"
+
+
+def _needed(uploads: pd.Series[float]) -> str:
+    if uploads.isna().any():
+        return f"{int(uploads.notna().sum())} of {len(uploads)}"
+    return f"{np.median(uploads):.3g} ({uploads.max():.3g})"
+
+
+def _idle(last: pd.DataFrame) -> list[str]:
+    """Whose first round costs more than the largest budget."""
+    idle = last[last["rounds"] == 0]["method"].unique()
+    budget = last["budget"].max()
+    return [f"{name} needs more than {budget} uploads: its model here is empty" for name in idle]
