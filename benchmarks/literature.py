@@ -2,8 +2,9 @@
 
     python benchmarks/literature.py [draws]
 
-An upload is p numbers from a site, averaged over the sites; every path is charged. The penalty is
-the sites' weighted choice, but for ten sites, where that gives the empty model, the pooled one.
+An upload is p numbers from a site, averaged over the sites; every path is charged, and what the
+best path alone sent is shown beside. The penalty is the sites' weighted choice, but for ten sites,
+where that gives the empty model, the pooled one.
 """
 
 import sys
@@ -25,7 +26,9 @@ from fedlasso.procedures import (
     Problem,
     Procedure,
     ProxSkip,
+    Secant,
     WorkingSetGram,
+    WorkingSetSecant,
 )
 from fedlasso.tuning import choose_penalty, search_penalty
 
@@ -70,6 +73,8 @@ PROCEDURES: tuple[Procedure[Any], ...] = (
     CSL(),
     ProxSkip(epochs=5),
     WorkingSetGram(),
+    Secant(),
+    WorkingSetSecant(),
 )
 
 
@@ -107,8 +112,13 @@ def main(draws: int) -> None:
             for procedure in PROCEDURES:
                 needed = uploads(sites, problem, procedure, best)
                 found.setdefault(procedure.name, []).append(needed)
-        for name, needs in found.items():
-            print(f"{label:10} {name:15} median {median(needs):6.1f}  worst {max(needs):6.1f}")
+        for procedure in PROCEDURES:
+            needs = found[procedure.name]
+            alone = median(needs) / procedure.paths
+            print(
+                f"{label:10} {procedure.name:15} median {median(needs):6.1f}  worst "
+                f"{max(needs):6.1f}  best path alone {alone:6.1f}"
+            )
 
 
 if __name__ == "__main__":
