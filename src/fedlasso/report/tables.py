@@ -143,7 +143,8 @@ def decimals(errors: pd.Series) -> int:
 def mean_se(mean: pd.Series, se: pd.Series, sign: bool = False) -> list[str]:
     """``mean (SE)`` with the same decimals down a column; an unknown SE (n = 1) is a dash."""
     digits = decimals(se)
-    form = f"{'+' if sign else ''}.{digits}f"
+    # z: rounding below zero is no minus zero
+    form = f"{'+' if sign else ''}z.{digits}f"
     return [
         "—"
         if np.isnan(m)
