@@ -1,6 +1,5 @@
 """Policy and audit in process: what is refused, what is written down, and that nothing leaks."""
 
-import json
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -28,8 +27,9 @@ from fedlasso.federation.messages import TYPES
 from fedlasso.federation.policy import QUESTIONS, Policy, describe, read_policy
 from fedlasso.federation.views import CentredSquares, ColumnSums, Standardise
 from fedlasso.procedures.averaging import LocalSweeps
+from fedlasso.procedures.dual_averaging import DualSteps
 from fedlasso.procedures.one_shot_gram import AllMoments
-from fedlasso.procedures.working_set_gram import MomentsOf
+from fedlasso.procedures.working_set_gram import GradientOutside, MomentsOf
 from fedlasso.procedures.working_set_secant import ProductsAt
 from fedlasso.tuning import ChoosePenalty
 
@@ -61,7 +61,19 @@ def entries(folder: Path) -> list[Entry]:
         ),
         (FitAt(np.ones(P)), replace(SAFE, max_active_per_row=1.0), "40 active coefficients"),
         (GradientAt(np.ones(P + 1)), SAFE, "b does not fit the 40 columns"),
-        (LocalSweeps(np.ones((P, 1)), 0.1, 10**6), SAFE, "epochs does not fit"),
+        (
+            LocalSweeps(np.ones((P, 2)), 0.1, 501),
+            SAFE,
+            "1002 steps, and the policy here takes 1000",
+        ),
+        (ChoosePenalty(count=1001), SAFE, "1001 steps, and the policy here takes 1000"),
+        (FitAt(np.ones((P, 1))), SAFE, "b does not fit"),
+        (LocalSweeps(np.ones(P), 0.1, 1), SAFE, "start does not fit"),
+        (DualSteps(np.ones((P, 3)), np.ones(2), 0.1, 0, 1), SAFE, "rates does not fit"),
+        (GradientOutside(np.ones(P), np.array(1.0)), SAFE, "known does not fit"),
+        (ColumnSums("half 1 0\n"), SAFE, "split does not fit"),
+        (ColumnSums("x" * 70_000), SAFE, "split does not fit"),
+        (ValidationErrors(np.zeros((P, 1)), "x" * 2_000), SAFE, "no rows to validate the xxx"),
         (LocalSweeps(np.ones((P, 1)), -0.1, 1), SAFE, "lam does not fit"),
         (
             MomentsOf(np.array([40.0]), np.zeros(0)),
@@ -81,6 +93,7 @@ def test_a_rule_refuses_in_its_own_words_and_writes_it_down(
         guard(tmp_path, policy).answer_bytes(encode(request_))
     (entry,) = entries(tmp_path)
     assert (entry.verdict, entry.why, entry.sha256) == ("refused", str(refused.value), "")
+    assert len(entry.why) <= 1000
 
 
 def test_a_guarded_site_answers_with_the_same_bytes(tmp_path: Path) -> None:
@@ -241,42 +254,6 @@ def test_policy_files_are_checked(tmp_path: Path) -> None:
             read_policy(path)
     with pytest.raises(FedLassoError, match="cannot read"):
         read_policy(tmp_path / "none.toml")
-
-
-def test_malformed_messages_never_crash_or_tell(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("os.fdatasync", lambda descriptor: None)
-    rng = np.random.default_rng(0)
-    site = guard(tmp_path, replace(SAFE, max_bytes=1 << 16))
-    samples = [
-        encode(Rows()), encode(GradientAt(np.ones(P))), encode(FitAt(np.zeros(P))),
-        encode(LocalSweeps(np.ones((P, 2)), 0.1, 1)), encode(ValidationErrors(np.ones((P, 1)))),
-        encode(ChoosePenalty()),
-    ]  # fmt: skip
-    refused: list[str] = []
-    for case in range(10_000):
-        data = bytearray(samples[case % len(samples)])
-        kind = case % 5
-        if kind == 0:
-            data = data[: int(rng.integers(0, len(data)))]
-        elif kind == 1:
-            data += rng.bytes(int(rng.integers(1, 50)))
-        elif kind == 2:
-            data = bytearray(rng.bytes(int(rng.integers(0, 200))))
-        elif kind == 3 and case % 100 == 3:
-            data += b"\0" * (1 << 16)
-        else:
-            for at in rng.integers(0, len(data), int(rng.integers(1, 4))):
-                data[at] = int(rng.integers(0, 256))
-        try:
-            assert isinstance(decode(site.answer_bytes(bytes(data))), Reply)
-        except FedLassoError as error:
-            refused.append(str(error))
-    assert len(refused) > 5_000
-    assert max(map(len, refused)) < 300
-    assert len(entries(tmp_path)) == 10_000
-    assert json.loads((tmp_path / "audit.jsonl").read_bytes().splitlines()[-1])["number"] == 10_000
 
 
 def raw_guard(folder: Path, rows: int = 100) -> GuardedSite:

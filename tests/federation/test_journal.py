@@ -81,3 +81,19 @@ def test_memory_keeps_two_rounds_and_outlives_the_process(tmp_path: Path) -> Non
     assert again.recall("fit", 0) == {}
     with pytest.raises(FedLassoError, match="nothing is remembered of round 1"):
         again.recall("fit", 1)
+
+
+def test_memory_leaves_no_more_than_so_many_files(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("fedlasso.federation.memory._FILES", 4)
+    memory = Memory(tmp_path)
+    for t in (1, 2, 3):
+        memory.store("fit", t, {"u": np.ones(1)})
+    memory.store("second", 1, {"u": np.ones(1)})
+    memory.store("third", 1, {"u": np.ones(1)})
+    memory.store("third", 1, {"u": np.zeros(1)})
+    with pytest.raises(FedLassoError, match="4 rounds and views of this fit are kept here"):
+        memory.store("fourth", 1, {"u": np.ones(1)})
+    with pytest.raises(FedLassoError, match="nothing is remembered"):
+        memory.recall("fourth", 1)

@@ -84,6 +84,20 @@ def test_a_view_outlives_the_process_where_memory_has_a_folder(tmp_path: Path) -
         Site("a", X, y).answer(Rows(on=view.name))
 
 
+def test_views_that_are_recalled_make_room_as_well(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("fedlasso.federation.site._VIEWS", 2)
+    X, y = draw()
+    names = [
+        standardise(InProcess([Site("a", X, y, memory=Memory(tmp_path))]), split)[0].name
+        for split in halves(4, 0)
+    ]
+    again = Site("a", X, y, memory=Memory(tmp_path))
+    assert [again.view(name).rows for name in names] == [25] * 4
+    assert len(again._views) == 2
+
+
 @pytest.mark.parametrize("n", [1, 2, 3, 7, 50])
 def test_splits_divide_every_row(n: int) -> None:
     everything = np.arange(n)

@@ -85,6 +85,7 @@ def test_a_door_introduces_opens_answers_and_keeps_books(tables: dict[str, Path]
     [
         ({"sites": ("a", "b")}, "a fit of 2 sites, and the policy here joins 3 or more"),
         ({"target": "none"}, "there is no column 'none' here"),
+        ({"columns": ("x00", "x01", "x00")}, "a column is named twice; name each once"),
         ({"columns": ("x00", "note")}, "there is no column 'note' here"),
         ({"fingerprints": ("a:00",)}, "the data file is not the one that this fit began with"),
         ({"fit": "../../etc"}, "the fit has no proper identity"),

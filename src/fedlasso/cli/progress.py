@@ -24,19 +24,10 @@ class Watched:
 
     def __init__(self, federation: Federation) -> None:
         self._federation = federation
+        self.sites, self.columns = federation.sites, federation.columns
         self._sent: dict[str, int] = {}
         self._asked = 0
         self._start = self._shown = time.monotonic()
-
-    @property
-    def sites(self) -> tuple[str, ...]:
-        """Names of the sites, sorted."""
-        return self._federation.sites
-
-    @property
-    def columns(self) -> tuple[str, ...]:
-        """Names of the columns."""
-        return self._federation.columns
 
     def ask(self, request: Request[R]) -> tuple[R, ...]:
         """Ask, and show."""

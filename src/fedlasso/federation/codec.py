@@ -20,6 +20,7 @@ from fedlasso.federation.messages import TYPES, Message, layout
 _MAGIC = b"FL1"
 _PREFIX = struct.Struct("<3sI")
 _LARGEST_HEAD = 1 << 24
+_REMEMBERED_HEAD, _LISTED = 1 << 12, 16
 _NUMBERS = {"array": "<d", "float": "<d", "int": "<q"}
 
 
@@ -61,16 +62,18 @@ def size(message: Message) -> Size:
 
 def _head(message: Message) -> bytes:
     cls = type(message)
-    values = []
+    values, long = [], False
     for name, kind in layout(cls):
         if kind == "array":
             values.append(getattr(message, name).shape)
         elif kind not in _NUMBERS:
             values.append(getattr(message, name))
-    return _write_head(cls.__name__, tuple(values))
+            long |= kind == "texts" and len(values[-1]) > _LISTED
+    write = _write_head.__wrapped__ if long else _write_head
+    return write(cls.__name__, tuple(values))
 
 
-# Rounds repeat the same few heads, so writing and reading one is worth remembering.
+# Rounds repeat the same few short heads, so writing and reading one is worth remembering.
 @lru_cache(maxsize=4096)
 def _write_head(cls: str, values: tuple[Any, ...]) -> bytes:
     head: dict[str, Any] = {"type": cls}
@@ -118,7 +121,8 @@ def _decode(data: bytes) -> Message:
     if magic != _MAGIC or length > _LARGEST_HEAD:
         raise FedLassoError("malformed message: not one of ours")
     at = _PREFIX.size + length
-    cls, fixed = _read_head(data[_PREFIX.size : at])
+    read = _read_head if length <= _REMEMBERED_HEAD else _read_head.__wrapped__
+    cls, fixed = read(data[_PREFIX.size : at])
     values: list[Any] = []
     for (name, kind), value in zip(layout(cls), fixed, strict=True):
         if kind == "array":
@@ -141,9 +145,13 @@ def _decode(data: bytes) -> Message:
 
 
 def _checked_shape(shape: Any) -> tuple[int, ...]:
-    if not isinstance(shape, list) or not all(type(n) is int and n >= 0 for n in shape):
-        raise FedLassoError("malformed message: bad shape")
-    return tuple(shape)
+    if (
+        isinstance(shape, list)
+        and len(shape) <= 2
+        and all(type(n) is int and n >= 0 for n in shape)
+    ):
+        return tuple(shape)
+    raise FedLassoError("malformed message: bad shape")
 
 
 def _checked_text(value: Any, kind: str) -> Any:

@@ -15,7 +15,7 @@ from typing import Any, Protocol
 from fedlasso.errors import FedLassoError
 from fedlasso.federation.audit import Audit, Entry
 from fedlasso.federation.codec import decode, encode
-from fedlasso.federation.guard import Approve, GuardedSite
+from fedlasso.federation.guard import Approve, GuardedSite, tell
 from fedlasso.federation.memory import Memory
 from fedlasso.federation.messages import Reply, Request
 from fedlasso.federation.policy import Policy
@@ -126,11 +126,8 @@ class Door:
         try:
             self._records.check_unchanged()
             return self._answer(data)
-        except FedLassoError as error:
-            text = str(error)
         except Exception as error:
-            text = f"failed with {type(error).__name__}"
-        return encode(Refusal(text, site=self.name))
+            return encode(Refusal(tell(error), site=self.name))
 
     def _answer(self, data: bytes) -> bytes:
         request = decode(data) if len(data) <= self._policy.max_bytes else None
@@ -169,9 +166,12 @@ class Door:
             )
         if not re.fullmatch(r"[0-9a-f]{8,64}", opening.fit):
             raise FedLassoError("the fit has no proper identity")
-        for column in (opening.target, *opening.columns):
-            if column not in self._records.columns or not self._policy.shows(column):
+        wanted, here = (opening.target, *opening.columns), set(self._records.columns)
+        for column in wanted:
+            if column not in here or not self._policy.shows(column):
                 raise FedLassoError(f"there is no column {column!r} here")
+        if len(set(wanted)) < len(wanted):
+            raise FedLassoError("a column is named twice; name each once")
         for began in opening.fingerprints:
             name, _, fingerprint = began.rpartition(":")
             if name == self.name and fingerprint != self._records.fingerprint:

@@ -14,6 +14,14 @@ from fedlasso.federation.policy import Policy
 from fedlasso.federation.site import Site
 
 Approve = Callable[[Entry, Reply], bool]
+# Characters of a refusal: it may quote the question.
+LONGEST = 1000
+
+
+def tell(error: Exception, what: str = "the site") -> str:
+    """What may leave of an error: our own words, and of any other only its type."""
+    ours = isinstance(error, FedLassoError)
+    return (str(error) if ours else f"{what} failed with {type(error).__name__}")[:LONGEST]
 
 
 class GuardedSite:
@@ -47,12 +55,15 @@ class GuardedSite:
             request = self._read(data)
             question = type(request).__name__
             self._policy.check(request, self._site)
-            reply, answer = self._reply(request)
+            self._check_budget(asked, getattr(request, "split", ""), 1)
+            reply = self._site.answer(request)
+            answer = encode(reply)
             entry = self._entry(request, asked, reply, answer)
             self._release(entry, reply)
-        except FedLassoError as error:
-            self._audit.write(Entry(self._fit, question, "refused", str(error), asked=asked))
-            raise
+        except Exception as error:
+            why = tell(error, question)
+            self._audit.write(Entry(self._fit, question, "refused", why, asked=asked))
+            raise FedLassoError(why) from None
         self._audit.write(entry, answer if self._policy.keep_payloads else None)
         self._sent[asked] = entry.numbers
         self._splits |= {entry.split} - {""}
@@ -61,26 +72,10 @@ class GuardedSite:
     def _read(self, data: bytes) -> Request[Any]:
         if len(data) > self._policy.max_bytes:
             raise FedLassoError(f"the question is longer than {self._policy.max_bytes} bytes")
-        try:
-            request = decode(data)
-        except FedLassoError:
-            raise
-        except Exception as error:
-            raise FedLassoError(f"malformed message: {type(error).__name__}") from None
+        request = decode(data)
         if not isinstance(request, Request):
             raise FedLassoError("not a question")
         return request
-
-    def _reply(self, request: Request[Any]) -> tuple[Reply, bytes]:
-        try:
-            reply = self._site.answer(request)
-            return reply, encode(reply)
-        except FedLassoError:
-            raise
-        except Exception as error:
-            # An exception's text may quote records; its type does not.
-            name = type(request).__name__
-            raise FedLassoError(f"{name} failed with {type(error).__name__}") from None
 
     def _entry(self, request: Request[Any], asked: str, reply: Reply, answer: bytes) -> Entry:
         shapes = {
@@ -95,19 +90,21 @@ class GuardedSite:
             asked=asked, split=getattr(request, "split", ""),
         )  # fmt: skip
 
-    def _release(self, entry: Entry, reply: Reply) -> None:
-        numbers = sum(self._sent.values()) + entry.numbers
+    def _check_budget(self, asked: str, split: str, numbers: int) -> None:
         allowed = self._policy.max_vectors * len(self.columns)
-        if entry.asked not in self._sent and numbers > allowed:
+        if asked not in self._sent and sum(self._sent.values()) + numbers > allowed:
             raise FedLassoError(
                 f"this fit has had {self._policy.max_vectors} vectors from here, and the policy "
                 "allows no more; enough of them would determine all second moments"
             )
-        if entry.split and len(self._splits | {entry.split}) > self._policy.max_splits:
+        if split and len(self._splits | {split}) > self._policy.max_splits:
             raise FedLassoError(
                 f"this fit has asked about {self._policy.max_splits} splits of the rows, and the "
                 "policy allows no more; sums over enough of them would tell single rows"
             )
+
+    def _release(self, entry: Entry, reply: Reply) -> None:
+        self._check_budget(entry.asked, entry.split, entry.numbers)
         if self._policy.dry_run:
             raise FedLassoError(f"dry run: {entry.numbers} numbers would have left")
         if self._policy.approval and (self._approve is None or not self._approve(entry, reply)):

@@ -37,6 +37,7 @@ class Journal:
 
     def __init__(self, federation: Federation, folder: Path) -> None:
         self._federation = federation
+        self.sites, self.columns = federation.sites, federation.columns
         self._folder = folder
         self._asked = 0
         self._last = ""
@@ -44,16 +45,6 @@ class Journal:
             folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise FedLassoError(f"cannot write to {folder}: {error.strerror}") from error
-
-    @property
-    def sites(self) -> tuple[str, ...]:
-        """Names of the sites, sorted."""
-        return self._federation.sites
-
-    @property
-    def columns(self) -> tuple[str, ...]:
-        """Names of the columns."""
-        return self._federation.columns
 
     def ask(self, request: Request[R]) -> tuple[R, ...]:
         """Answer from the journal if it has seen the question, else from the sites."""

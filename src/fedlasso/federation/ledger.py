@@ -97,18 +97,9 @@ class Ledger:
 
     def __init__(self, federation: Federation) -> None:
         self._federation = federation
+        self.sites, self.columns = federation.sites, federation.columns
         self._tallies: dict[tuple[str, str], list[int]] = {}
         self._seconds: dict[str, float] = {}
-
-    @property
-    def sites(self) -> tuple[str, ...]:
-        """Names of the sites, sorted."""
-        return self._federation.sites
-
-    @property
-    def columns(self) -> tuple[str, ...]:
-        """Names of the columns."""
-        return self._federation.columns
 
     @property
     def costs(self) -> Costs:

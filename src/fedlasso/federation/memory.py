@@ -15,6 +15,8 @@ from fedlasso.federation.files import write_atomically
 from fedlasso.lasso import Array
 
 _FITS = 4
+# Files that one fit may leave in a folder.
+_FILES = 1000
 
 
 class Memory:
@@ -45,13 +47,18 @@ class Memory:
 
     def store(self, fit: str, round: int, values: Mapping[str, Array]) -> None:
         """Keep values for a round, and those of the round before."""
-        rounds = self._fits.setdefault(fit, {})
-        self._fits.move_to_end(fit)
-        rounds[round] = values
         if (path := self._file(fit, round)) is not None:
+            if not path.exists() and sum(1 for _ in path.parent.glob("*")) >= _FILES:
+                raise FedLassoError(
+                    f"{_FILES} rounds and views of this fit are kept here, and no more will be; "
+                    "start another fit"
+                )
             buffer = io.BytesIO()
             np.savez(buffer, allow_pickle=False, **values)
             write_atomically(path, buffer.getvalue())
+        rounds = self._fits.setdefault(fit, {})
+        self._fits.move_to_end(fit)
+        rounds[round] = values
         for old in [r for r in rounds if not round - 1 <= r <= round]:
             del rounds[old]
             if (path := self._file(fit, old)) is not None:

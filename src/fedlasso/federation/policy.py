@@ -21,10 +21,14 @@ from fedlasso.federation.splits import divide
 
 @dataclass(frozen=True)
 class Question:
-    """What a policy must know of a question: is it answered by default, and where is its model?"""
+    """What a policy must know of a question: is it answered by default, and where is its model?
+
+    `dims` are the dimensions of its arrays over the columns: one vector, or several side by side.
+    """
 
     allowed: bool = True
     model: str = ""
+    dims: tuple[int, ...] = (1,)
 
 
 # A question that is not listed is refused: whoever adds one says here how it is guarded.
@@ -38,30 +42,30 @@ QUESTIONS: dict[str, Question] = {
     "CentredSquares": Question(),
     "Standardise": Question(),
     # Directions of a gradient are no models; the budget of vectors guards them.
-    "GradientAt": Question(),
+    "GradientAt": Question(dims=(1, 2)),
     "FitAt": Question(model="b"),
-    "ValidationErrors": Question(model="candidates"),
-    "LocalSweeps": Question(model="start"),
-    "ProximalSteps": Question(model="x"),
-    "SurrogateFit": Question(model="b"),
-    "DualSteps": Question(),
-    "CompositeSteps": Question(),
-    "DualProximal": Question(),
-    "Reflect": Question(),
-    "CorrectedSteps": Question(),
+    "ValidationErrors": Question(model="candidates", dims=(2,)),
+    "LocalSweeps": Question(model="start", dims=(2,)),
+    "ProximalSteps": Question(model="x", dims=(2,)),
+    "SurrogateFit": Question(model="b", dims=(2,)),
+    "DualSteps": Question(dims=(2,)),
+    "CompositeSteps": Question(dims=(2,)),
+    "DualProximal": Question(dims=(2,)),
+    "Reflect": Question(dims=(2,)),
+    "CorrectedSteps": Question(dims=(2,)),
     "LocalFit": Question(),
     "DebiasedFit": Question(),
     "AllMoments": Question(allowed=False),
     "MomentsOf": Question(allowed=False),
     "GradientOutside": Question(),
-    "ProductsAt": Question(allowed=False),
-    "OwnSweeps": Question(allowed=False, model="start"),
+    "ProductsAt": Question(allowed=False, dims=(2,)),
+    "OwnSweeps": Question(allowed=False, model="start", dims=(2,)),
     "OwnFit": Question(allowed=False),
 }
-# Arrays that are not vectors over the columns: rates by candidate, and lists of columns.
-RATES = ("rates", "gamma", "rho", "eta", "tau")
-PLACES, WORK = ("new", "known", "A", "N"), ("epochs", "count")
-WIDEST = 256
+# Arrays that are not vectors over the columns: a rate for each, and lists of columns.
+RATES, PLACES = ("rates", "gamma", "rho", "eta", "tau"), ("new", "known", "A", "N")
+# Vectors side by side, and characters of a text.
+WIDEST, LONGEST = 256, 1 << 16
 
 
 @dataclass(frozen=True)
@@ -79,7 +83,7 @@ class Policy:
     max_vectors : numbers that one fit may be sent, in vectors over the columns; enough of them
         determine all second moments, however they are cut
     max_splits : different splits of the rows that one fit may ask about
-    max_steps : local epochs or grid points of one question
+    max_steps : local steps (epochs times vectors) or grid points of one question
     max_bytes : longest question that is read
     dry_run : log what would leave, and refuse it
     approval : ask somebody at the site before each reply leaves
@@ -177,27 +181,33 @@ def _check_shape(request: Request[Any], p: int, max_steps: int) -> None:
     # Kernels trust their shapes, so a question that does not fit the columns never reaches them.
     name = type(request).__name__
     values = vars(request)
+    widths = set()
     for field, kind in layout(type(request)):
         value = values[field]
         if kind == "array" and field in PLACES:
-            fits = value.ndim == 1 and set(value.tolist()) <= set(range(p))
-            fits &= len(set(value.tolist())) == value.size
+            listed = value.ravel().tolist()
+            fits = value.ndim == 1 and len(set(listed)) == len(listed)
+            fits &= set(listed) <= set(range(p))
         elif kind == "array" and field in RATES:
-            fits = value.ndim == 1 and value.size <= WIDEST and bool((value >= 0).all())
+            fits = value.ndim == 1 and bool((value >= 0).all())
+            widths.add(value.size)
         elif kind == "array":
-            empty = field == "x" and value.size == 0
             # Products are asked for on some columns only, listed in A.
             rows = values["A"].size if field == "v" else p
-            fits = empty or (value.ndim in (1, 2) and len(value) == rows)
-            fits &= field != "v" or value.ndim == 2
-            fits &= value.ndim < 2 or value.shape[1] <= WIDEST
+            fits = value.ndim in QUESTIONS[name].dims and len(value) == rows
+            widths.add(value.shape[1] if value.ndim == 2 else 1)
         elif kind == "int":
-            fits = 0 <= value <= (max_steps if field in WORK else 1 << 40)
-        else:
+            fits = 0 <= value <= 1 << 40
+        elif kind == "float":
             # A mean may be negative; penalties, rates and shares may not.
-            fits = kind != "float" or field == "y_mean" or value >= 0
-        if not fits:
+            fits = field == "y_mean" or value >= 0
+        else:
+            fits = kind != "text" or (len(value) <= LONGEST and value.isprintable())
+        if not (fits and len(widths) <= 1 and 1 <= max(widths, default=1) <= WIDEST):
             raise FedLassoError(f"{name}: {field} does not fit the {p} columns and rules here")
+    steps = values.get("epochs", 0) * max(widths, default=1) + values.get("count", 0)
+    if steps > max_steps:
+        raise FedLassoError(f"{name}: {steps} steps, and the policy here takes {max_steps} at once")
 
 
 def read_policy(path: Path | None) -> Policy:

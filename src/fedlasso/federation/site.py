@@ -122,14 +122,14 @@ class Site:
         text = np.frombuffer(split.encode(), np.uint8).astype(np.float64)
         values = {"means": means, "factors": factors, "y_mean": np.array(y_mean), "split": text}
         self.memory.store(f"view {name}", 1, values)
-        self._views[name] = self._build_view(name, values)
-        while len(self._views) > _VIEWS:
-            self._views.popitem(last=False)
+        self._views.pop(name, None)
 
     def view(self, name: str) -> Site:
         """The records as one view shows them, as a site of its own."""
         if name not in self._views:
             self._views[name] = self._build_view(name, self.memory.recall(f"view {name}", 1))
+            while len(self._views) > _VIEWS:
+                self._views.popitem(last=False)
         return self._views[name]
 
     def _build_view(self, name: str, values: Mapping[str, Array]) -> Site:

@@ -110,17 +110,8 @@ class Viewed:
 
     def __init__(self, federation: Federation, name: str) -> None:
         self._federation = federation
+        self.sites, self.columns = federation.sites, federation.columns
         self.name = name
-
-    @property
-    def sites(self) -> tuple[str, ...]:
-        """Names of the sites, sorted."""
-        return self._federation.sites
-
-    @property
-    def columns(self) -> tuple[str, ...]:
-        """Names of the columns."""
-        return self._federation.columns
 
     def ask(self, request: Request[R]) -> tuple[R, ...]:
         """Ask on the view."""

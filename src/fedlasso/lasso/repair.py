@@ -60,7 +60,8 @@ def newton_step(f: LeastSquares, r: Array, s: Array, lam: float) -> tuple[Array,
     only a change of sign stops it.
     """
     A = np.flatnonzero(s)
-    U, sigma, Vt = scipy.linalg.svd(f.X[:, A])
+    # all of V is needed for the null space; all of U never is
+    U, sigma, Vt = scipy.linalg.svd(f.X[:, A], full_matrices=len(A) > f.m)
     rank = int((sigma > RANK * sigma[0]).sum())
     U, sigma, V, null = U[:, :rank], sigma[:rank], Vt[:rank].T, Vt[rank:].T
     d = np.zeros(f.p)

@@ -15,6 +15,7 @@ from fedlasso.errors import FedLassoError
 from fedlasso.federation import encode, write_atomically
 from fedlasso.federation.audit import Audit
 from fedlasso.federation.door import Door, Refusal
+from fedlasso.federation.guard import tell
 from fedlasso.federation.policy import read_policy
 from fedlasso.nvflare.approval import Desk
 from fedlasso.nvflare.records import TableRecords
@@ -97,6 +98,5 @@ def open_door(folder: Path) -> Door:
 
 
 def failed(error: Exception) -> bytes:
-    """A refusal when there is not even a door; our own errors may speak, others say their type."""
-    text = str(error) if isinstance(error, FedLassoError) else f"failed with {type(error).__name__}"
-    return encode(Refusal(text))
+    """A refusal when there is not even a door."""
+    return encode(Refusal(tell(error)))
