@@ -54,7 +54,7 @@ class Console:
                 return getattr(self._session, name)(*arguments)
         except Exception as error:
             raise Interrupted(
-                f"the server does not answer ({type(error).__name__}); restart it and resume"
+                f"the server does not answer ({type(error).__name__}); restart it"
             ) from None
 
     def connected(self) -> dict[str, float]:
