@@ -82,6 +82,10 @@ class Console:
         """Submit a job folder."""
         return str(self._call("submit_job", str(job)))
 
+    def abort(self, job: str) -> None:
+        """Take a job back."""
+        self._call("abort_job", job)
+
     def check(self, job: str) -> None:
         """Refuse to wait for a job that has ended."""
         status = str(self._call("get_job_status", job))

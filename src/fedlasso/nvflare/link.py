@@ -128,12 +128,12 @@ class Network:
 
     def introduce(self) -> None:
         """Ask the sites who they are, and how far their clocks are ahead of the one here."""
-        asked = time.time()
+        before = time.time()
         self.introductions = self.ask(Introduce())
-        answered = time.time()
+        after = time.time()
         # A clock is off by what it lies outside the time of asking.
         self.ahead = {
-            i.site: i.clock - min(max(i.clock, asked), answered) for i in self.introductions
+            i.site: i.clock - min(max(i.clock, before), after) for i in self.introductions
         }
 
     def odd_clocks(self) -> dict[str, str]:
@@ -205,21 +205,29 @@ def connect(
     timeout : seconds that a site may take for one answer
     start : seconds that sites may take to be there
     """
-    with Console(folder) as console, tempfile.TemporaryDirectory(prefix="fedlasso-") as scratch:
-        names = console.wait_for_sites(sites, start)
-        address = str(Path(scratch) / "line")
-        with Listener(address, family="AF_UNIX") as listener:
-            job = console.submit(_write_job(Path(scratch) / "job", address, names))
-            line = _accept(listener, console, job, names, min(start, LAUNCH))
+    with Console(folder) as console:
+        end, line = time.monotonic() + start, None
+        while line is None:
+            names = console.wait_for_sites(sites, end - time.monotonic())
+            line = _launch(console, names, min(start, LAUNCH))
         with line:
             network = Network(line, names, timeout)
             network.present = console.connected
             yield network
 
 
+def _launch(console: Console, names: Sequence[str], seconds: float) -> Connection | None:
+    """A job's line, or none if a site goes away before the job has started."""
+    with tempfile.TemporaryDirectory(prefix="fedlasso-") as scratch:
+        address = str(Path(scratch) / "line")
+        with Listener(address, family="AF_UNIX") as listener:
+            job = console.submit(_write_job(Path(scratch) / "job", address, names))
+            return _accept(listener, console, job, names, seconds)
+
+
 def _accept(
     listener: Listener, console: Console, job: str, names: Sequence[str], seconds: float
-) -> Connection:
+) -> Connection | None:
     # Listener.accept has no timeout of its own.
     socket: Any = listener._listener._socket  # type: ignore[attr-defined]
     socket.settimeout(1.0)
@@ -228,7 +236,10 @@ def _accept(
         with suppress(TimeoutError):
             return listener.accept()
         console.check(job)
-        console.wait_for_sites(names, 0)
+        # A site that was killed counts as connected for a while; its job would start late or never.
+        if not set(names) <= set(console.connected()):
+            console.abort(job)
+            return None
     raise Interrupted(f"the job did not start within {seconds:.0f} s; try again")
 
 
