@@ -6,6 +6,8 @@ import numpy as np
 import pandas as pd
 
 from fedlasso import InProcess
+from fedlasso.cli import main
+from fedlasso.nvflare.demo import MODEL
 from fedlasso.nvflare.records import TableRecords
 
 SECRET = "patient-4711-0815"
@@ -33,3 +35,21 @@ def write_tables(folder: Path, rows: int = 120) -> dict[str, Path]:
 def in_process(tables: dict[str, Path]) -> InProcess:
     """The same sites in this process."""
     return InProcess([TableRecords(path).site(name, COLUMNS, "y") for name, path in tables.items()])
+
+
+def run(*arguments: object) -> int:
+    """The command's exit code."""
+    return main([str(a) for a in arguments])
+
+
+def fit_files(tables: dict[str, Path], out: Path, *options: object) -> Path:
+    """The model that the files give without a network."""
+    files = [tables[site] for site in SITES]
+    common = ["--target", "y", "--drop", "note", "--no-compare", "--out", out]
+    assert run("fit", *files, *common, *options) == 0
+    return out
+
+
+def same_files(one: Path, other: Path) -> bool:
+    """Whether two model folders hold the same model, byte for byte."""
+    return all((one / name).read_bytes() == (other / name).read_bytes() for name in MODEL)

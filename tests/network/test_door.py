@@ -10,10 +10,9 @@ import pytest
 
 pytest.importorskip("nvflare")
 
-from nets import COLUMNS, SECRET, SITES, write_tables
+from nets import COLUMNS, SECRET, SITES, run, write_tables
 
 from fedlasso import FedLassoError, __version__
-from fedlasso.cli import main
 from fedlasso.federation import Message, Request, Rows, decode, encode
 from fedlasso.federation.audit import Audit, Entry
 from fedlasso.federation.door import (
@@ -113,7 +112,7 @@ def test_changed_data_and_text_in_a_column_are_refused_without_a_value(
     tables["a"].write_text(tables["a"].read_text().replace(SECRET, "changed"))
     refused = ask(site, Rows())
     assert isinstance(refused, Refusal)
-    assert refused.text == "the data file has changed since it was read; restart the site"
+    assert refused.text.startswith("the data file has changed since it was read; restore it")
     assert isinstance(decode(site.answer_bytes(b"FL1 nonsense")), Refusal)
 
 
@@ -160,6 +159,17 @@ def test_versions_and_columns_must_agree(tables: dict[str, Path]) -> None:
         Doors(doors).open(Opening(FIT, "y"))
 
 
+def test_a_refusal_is_no_receipt(tables: dict[str, Path], tmp_path: Path) -> None:
+    network = Doors([door(path, name=name) for name, path in tables.items()])
+    network.open(Opening(FIT, "y", COLUMNS))
+    network.receipts = tmp_path / "receipts.txt"
+    tables["b"].write_text(tables["b"].read_text().replace(SECRET, "changed"))
+    with pytest.raises(FedLassoError, match="site 'b': the data file has changed"):
+        network.ask(Rows())
+    lines = network.receipts.read_text().splitlines()
+    assert [line.split()[0] for line in lines] == ["a", "c"]
+
+
 def test_a_desk_asks_before_a_reply_leaves(tmp_path: Path) -> None:
     import threading
 
@@ -174,10 +184,6 @@ def test_a_desk_asks_before_a_reply_leaves(tmp_path: Path) -> None:
     assert words == [False]
     assert "Allow transfer?" in texts[0]
     assert '"rows": 30' in texts[0]
-
-
-def run(*arguments: object) -> int:
-    return main([str(a) for a in arguments])
 
 
 @pytest.mark.parametrize(

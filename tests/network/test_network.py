@@ -9,7 +9,7 @@ import pytest
 
 pytest.importorskip("nvflare")
 
-from nets import COLUMNS, SECRET, SITES, in_process, write_tables
+from nets import COLUMNS, SECRET, SITES, fit_files, in_process, run, same_files
 
 from fedlasso import FedLassoError
 from fedlasso.cli import main
@@ -29,11 +29,6 @@ pytestmark = pytest.mark.filterwarnings("ignore")
 
 
 @pytest.fixture(scope="module")
-def tables(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    return write_tables(tmp_path_factory.mktemp("data"))
-
-
-@pytest.fixture(scope="module")
 def local(
     tables: dict[str, Path], tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[LocalFederation]:
@@ -50,23 +45,6 @@ def same(one: Model, other: Model) -> bool:
     bits = one.coefficients.tobytes() == other.coefficients.tobytes()
     bits &= one.intercept == other.intercept
     return bits and one.costs.entries == other.costs.entries
-
-
-def run(*arguments: object) -> int:
-    return main([str(a) for a in arguments])
-
-
-def fit_files(tables: dict[str, Path], out: Path, *options: object) -> Path:
-    """The model that the files give without a network."""
-    files = [tables[site] for site in SITES]
-    common = ["--target", "y", "--drop", "note", "--no-compare", "--out", out]
-    assert run("fit", *files, *common, *options) == 0
-    return out
-
-
-def same_files(one: Path, other: Path) -> bool:
-    names = ("model.json", "coefficients.csv", "card.html")
-    return all((one / name).read_bytes() == (other / name).read_bytes() for name in names)
 
 
 def test_network_and_process_agree_bit_for_bit(

@@ -12,6 +12,7 @@ from typing import Any
 
 from fedlasso.cli.common import add_action, need_engine, stop_on_term
 from fedlasso.cli.fit import add_settings, describe_model, read_settings, say_constant
+from fedlasso.cli.progress import say
 from fedlasso.errors import FedLassoError, Interrupted
 from fedlasso.estimator.card import card
 from fedlasso.estimator.compare import examine
@@ -126,17 +127,17 @@ def server_command(options: argparse.Namespace) -> int:
 def status_command(options: argparse.Namespace) -> int:
     """Who is there."""
     need_engine()
-    from fedlasso.federation.door import Introduce
     from fedlasso.nvflare.console import Console
     from fedlasso.nvflare.link import connect
 
     with Console(options.project) as console:
         project, seen = console.project, console.connected()
     there = [site for site in project.sites if site in seen]
-    facts = {}
+    facts, clocks = {}, {}
     if there and not options.quick:
         with connect(options.project, there) as network:
-            facts = {i.site: i for i in network.ask(Introduce())}
+            network.introduce()
+            facts, clocks = {i.site: i for i in network.introductions}, network.odd_clocks()
     print(f"Server {project.host}:{project.port}, {len(there)} of {len(project.sites)} sites")
     print(f"{'site':16s} {'last seen':>10s} {'version':>8s} {'rows':>8s} {'columns':>8s}")
     for site in project.sites:
@@ -145,6 +146,8 @@ def status_command(options: argparse.Namespace) -> int:
         if site in facts:
             fact = facts[site]
             line += f" {fact.version:>8s} {fact.rows:8d} {len(fact.columns):8d}"
+        if site in clocks:
+            line += f"   {clocks[site]}"
         print(line)
     return 0 if len(there) == len(project.sites) else 1
 
@@ -196,7 +199,7 @@ def fit_across(out: Path, plan: Any, on_failure: Any = "stop", start: float = 60
     from fedlasso.nvflare.tell import tell_books
 
     (model, told), times = run_plan(
-        out, plan, fitting(plan), show_progress(), on_failure=on_failure, start=start
+        out, plan, fitting(plan), show_progress(), on_failure=on_failure, start=start, say=say
     )
     write_model(out, model, told, card(told))
     say_constant(model)

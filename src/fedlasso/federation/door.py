@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
@@ -24,12 +25,16 @@ from fedlasso.federation.site import Site
 
 @dataclass(frozen=True, eq=False)
 class Introduction(Reply):
-    """Version, columns that the policy shows, number of rows, fingerprint of the data file."""
+    """Version, columns that the policy shows, fingerprint of the data file, rows, and the clock.
+
+    `clock` is the site's time in seconds since 1970, UTC.
+    """
 
     version: str
     columns: tuple[str, ...]
     fingerprint: str
     rows: int
+    clock: float
 
 
 @dataclass(frozen=True, eq=False)
@@ -155,8 +160,8 @@ class Door:
         shown = tuple(filter(self._policy.shows, self._records.columns))
         records = self._records
         return Introduction(
-            self._version, shown, records.fingerprint, records.rows, site=self.name
-        )  # fmt: skip
+            self._version, shown, records.fingerprint, records.rows, time.time(), site=self.name
+        )
 
     def _open(self, opening: Open) -> Opened:
         if len(set(opening.sites)) < self._policy.min_sites:

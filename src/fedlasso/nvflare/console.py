@@ -54,7 +54,7 @@ class Console:
                 return getattr(self._session, name)(*arguments)
         except Exception as error:
             raise Interrupted(
-                f"the server does not answer ({type(error).__name__}); restart it and resume"
+                f"the server does not answer ({type(error).__name__}); restart it"
             ) from None
 
     def connected(self) -> dict[str, float]:
@@ -81,6 +81,10 @@ class Console:
     def submit(self, job: Path) -> str:
         """Submit a job folder."""
         return str(self._call("submit_job", str(job)))
+
+    def abort(self, job: str) -> None:
+        """Take a job back."""
+        self._call("abort_job", job)
 
     def check(self, job: str) -> None:
         """Refuse to wait for a job that has ended."""

@@ -23,6 +23,8 @@ from fedlasso.nvflare.kit import Kit
 
 LOG = "engine.log"
 REGISTERED = "Successfully registered client"
+# What OpenSSL calls them: X509_V_ERR_CERT_NOT_YET_VALID, X509_V_ERR_CERT_HAS_EXPIRED.
+NOT_YET_VALID, EXPIRED = 9, 10
 
 
 class Engine:
@@ -114,16 +116,23 @@ def listens(host: str, port: int) -> bool:
 
 
 def check_certificate(folder: Path, kit: Kit) -> None:
-    """Refuse an expired certificate before the engine mumbles about it."""
+    """Refuse a certificate that is not valid now, before the engine mumbles about it."""
     from cryptography import x509
 
+    now = datetime.now(UTC)
     for name in (f"{'server' if kit.role == 'server' else 'client'}.crt", "rootCA.pem"):
         certificate = x509.load_pem_x509_certificate((folder / "startup" / name).read_bytes())
-        ends = certificate.not_valid_after_utc
-        if ends < datetime.now(UTC):
+        begins, ends = certificate.not_valid_before_utc, certificate.not_valid_after_utc
+        if now < begins:
             raise FedLassoError(
-                f"the certificate {name} of {kit.name!r} expired on {ends:%Y-%m-%d}; "
-                "ask the coordinator for a new kit"
+                f"the certificate {name} of {kit.name!r} is not valid before "
+                f"{begins:%Y-%m-%d %H:%M} UTC; is the clock here right? "
+                f"It says {now:%Y-%m-%d %H:%M}"
+            )
+        if ends < now:
+            raise FedLassoError(
+                f"the certificate {name} of {kit.name!r} expired on {ends:%Y-%m-%d}; ask the "
+                f"coordinator for a new kit, or set the clock here: it says {now:%Y-%m-%d %H:%M}"
             )
 
 
@@ -141,6 +150,11 @@ def check_server(folder: Path, kit: Kit) -> None:
             f"the name {kit.host} cannot be resolved; ask your network, or add it to /etc/hosts"
         ) from None
     except ssl.SSLCertVerificationError as error:
+        if error.verify_code in (NOT_YET_VALID, EXPIRED):
+            raise FedLassoError(
+                f"the server at {where}: {error.verify_message}; is the clock here right? "
+                f"It says {datetime.now(UTC):%Y-%m-%d %H:%M} UTC"
+            ) from None
         raise FedLassoError(
             f"the server at {where} is not of project {kit.project!r} ({error.verify_message}); "
             "use the kit of its project"

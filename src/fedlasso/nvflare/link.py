@@ -9,20 +9,21 @@ import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from datetime import timedelta
 from multiprocessing.connection import Connection, Listener
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
 from fedlasso import __version__
 from fedlasso.errors import FedLassoError, Interrupted
-from fedlasso.federation import Reply, Request, decode, encode
+from fedlasso.federation import Message, Reply, Request, decode, encode
 from fedlasso.federation.door import Introduce, Introduction, Open, Refusal
 from fedlasso.federation.federation import asked, check_members, check_replies
 from fedlasso.nvflare.console import Console
 from fedlasso.nvflare.member import MEMBER, RELAY
 
 R = TypeVar("R", bound=Reply)
-PULSE = 5.0
+PULSE, LAUNCH, NOTABLE = 5.0, 120.0, 60.0
 
 
 @dataclass(frozen=True)
@@ -64,20 +65,29 @@ class Network:
         self.columns: tuple[str, ...] = ()
         self.present: Callable[[], Collection[str]] = lambda: self.sites
         self.introductions: tuple[Introduction, ...] = ()
+        self.ahead: dict[str, float] = {}
 
     def ask(self, request: Request[R]) -> tuple[R, ...]:
         """Ask the sites at once; a site that does not answer in time is an error that names it."""
         names = asked(self.sites, request)
+        answers = sorted(self._exchange(names, encode(request)))
+        arrived = {site: _read(site, data) for site, kind, data in answers if kind == "reply"}
+        if self.receipts is not None:
+            with self.receipts.open("a") as file:
+                for site, kind, data in answers:
+                    # A refusal carries no numbers, and the site's audit has no hash of it.
+                    if kind == "reply" and not isinstance(arrived[site], Refusal):
+                        file.write(f"{site} {hashlib.sha256(data).hexdigest()}\n")
         replies = []
-        for site, kind, data in sorted(self._exchange(names, encode(request))):
+        for site, kind, _ in answers:
             if kind == "late":
                 raise Interrupted(
-                    f"site {site!r} did not answer within {self._timeout:.0f} s; bring it back "
-                    "and resume, or fit without it"
+                    f"site {site!r} did not answer within {self._timeout:.0f} s; bring it back, "
+                    "or fit without it"
                 )
             if kind == "lost":
-                raise Interrupted(f"site {site!r} was lost; bring it back and resume")
-            reply = decode(data)
+                raise Interrupted(f"site {site!r} was lost; bring it back")
+            reply = arrived[site]
             if isinstance(reply, Refusal):
                 said = reply.text.removeprefix(f"site {site!r}: ")
                 raise FedLassoError(f"site {site!r}: {said}")
@@ -99,18 +109,12 @@ class Network:
             self._line.send_bytes(data)
             self._await(names)
             kinds = json.loads(self._line.recv_bytes())
-            answers = [(site, kind, self._line.recv_bytes()) for site, kind in kinds]
+            return [(site, kind, self._line.recv_bytes()) for site, kind in kinds]
         except (EOFError, OSError):
             raise Interrupted(
                 "the run was broken off: the server or a site stopped; see "
-                "`fedlasso federation status`, bring it back and resume"
+                "`fedlasso federation status`, and bring it back"
             ) from None
-        if self.receipts is not None:
-            with self.receipts.open("a") as file:
-                for site, kind, answer in answers:
-                    if kind == "reply":
-                        file.write(f"{site} {hashlib.sha256(answer).hexdigest()}\n")
-        return answers
 
     def _await(self, names: Sequence[str]) -> None:
         """Wait for the relay, which keeps the time, and look meanwhile who is still there."""
@@ -118,13 +122,32 @@ class Network:
         while not self._line.poll(PULSE):
             gone = set(names) - set(self.present())
             if gone:
-                raise Interrupted(f"site {min(gone)!r} is gone; bring it back and resume")
+                raise Interrupted(f"site {min(gone)!r} is gone; bring it back")
             if time.monotonic() > end:
-                raise Interrupted("the server does not answer; restart it and resume")
+                raise Interrupted("the server does not answer; restart it")
+
+    def introduce(self) -> None:
+        """Ask the sites who they are, and how far their clocks are ahead of the one here."""
+        before = time.time()
+        self.introductions = self.ask(Introduce())
+        after = time.time()
+        # A clock is off by what it lies outside the time of asking.
+        self.ahead = {
+            i.site: i.clock - min(max(i.clock, before), after) for i in self.introductions
+        }
+
+    def odd_clocks(self) -> dict[str, str]:
+        """Sites whose clocks are notably off, and how, in words."""
+        return {
+            site: f"its clock is {timedelta(seconds=round(abs(off)))} "
+            f"{'ahead of' if off > 0 else 'behind'} the one here"
+            for site, off in self.ahead.items()
+            if abs(off) > NOTABLE
+        }
 
     def open(self, opening: Opening) -> None:
         """Let the sites introduce themselves, check that they fit together, and join the fit."""
-        self.introductions = self.ask(Introduce())
+        self.introduce()
         for site in self.introductions:
             if site.version != __version__:
                 raise FedLassoError(
@@ -162,6 +185,13 @@ class Network:
         return columns
 
 
+def _read(site: str, data: bytes) -> Message:
+    try:
+        return decode(data)
+    except FedLassoError as error:
+        raise FedLassoError(f"site {site!r}: {error}; is fedlasso the same there?") from None
+
+
 @contextmanager
 def connect(
     folder: Path, sites: Sequence[str] = (), *, timeout: float = 300.0, start: float = 60.0
@@ -175,21 +205,29 @@ def connect(
     timeout : seconds that a site may take for one answer
     start : seconds that sites may take to be there
     """
-    with Console(folder) as console, tempfile.TemporaryDirectory(prefix="fedlasso-") as scratch:
-        names = console.wait_for_sites(sites, start)
-        address = str(Path(scratch) / "line")
-        with Listener(address, family="AF_UNIX") as listener:
-            job = console.submit(_write_job(Path(scratch) / "job", address, names))
-            line = _accept(listener, console, job, names, start)
+    with Console(folder) as console:
+        end, line = time.monotonic() + start, None
+        while line is None:
+            names = console.wait_for_sites(sites, end - time.monotonic())
+            line = _launch(console, names, min(start, LAUNCH))
         with line:
             network = Network(line, names, timeout)
             network.present = console.connected
             yield network
 
 
+def _launch(console: Console, names: Sequence[str], seconds: float) -> Connection | None:
+    """A job's line, or none if a site goes away before the job has started."""
+    with tempfile.TemporaryDirectory(prefix="fedlasso-") as scratch:
+        address = str(Path(scratch) / "line")
+        with Listener(address, family="AF_UNIX") as listener:
+            job = console.submit(_write_job(Path(scratch) / "job", address, names))
+            return _accept(listener, console, job, names, seconds)
+
+
 def _accept(
     listener: Listener, console: Console, job: str, names: Sequence[str], seconds: float
-) -> Connection:
+) -> Connection | None:
     # Listener.accept has no timeout of its own.
     socket: Any = listener._listener._socket  # type: ignore[attr-defined]
     socket.settimeout(1.0)
@@ -198,7 +236,10 @@ def _accept(
         with suppress(TimeoutError):
             return listener.accept()
         console.check(job)
-        console.wait_for_sites(names, 0)
+        # A site that was killed counts as connected for a while; its job would start late or never.
+        if not set(names) <= set(console.connected()):
+            console.abort(job)
+            return None
     raise Interrupted(f"the job did not start within {seconds:.0f} s; try again")
 
 

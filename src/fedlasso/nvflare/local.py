@@ -17,7 +17,7 @@ import psutil
 from fedlasso.errors import FedLassoError
 from fedlasso.nvflare.console import Console
 from fedlasso.nvflare.engine import listens
-from fedlasso.nvflare.project import create_project
+from fedlasso.nvflare.project import create_project, read_project
 
 
 def free_port() -> int:
@@ -32,16 +32,21 @@ class LocalFederation:
 
     Parameters
     ----------
-    folder : the project's new folder
+    folder : the project's folder, made if it is not there
     tables : data file of each site
     policies : policy file of each site that has one
+
+    `environments` may give a participant environment variables for its next start.
     """
 
     def __init__(
         self, folder: Path, tables: Mapping[str, Path], policies: Mapping[str, Path] | None = None
     ) -> None:
         self.folder, self._tables, self._policies = folder, tables, policies or {}
-        self.project = create_project(folder, f"localhost:{free_port()}", list(tables))
+        if not folder.exists():
+            create_project(folder, f"localhost:{free_port()}", list(tables))
+        self.project = read_project(folder)
+        self.environments: dict[str, dict[str, str]] = {}
         self._processes: dict[str, subprocess.Popen[bytes]] = {}
 
     def __enter__(self) -> LocalFederation:
@@ -131,7 +136,7 @@ class LocalFederation:
             process = subprocess.Popen(
                 [sys.executable, "-m", "fedlasso", *map(str, command)],
                 stdin=subprocess.DEVNULL, stdout=out, stderr=out,
-                env=os.environ | {"PYTHONUNBUFFERED": "1"},
+                env=os.environ | {"PYTHONUNBUFFERED": "1"} | self.environments.get(name, {}),
             )  # fmt: skip
         self._processes[name] = process
         return process

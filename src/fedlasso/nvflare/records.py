@@ -48,7 +48,10 @@ class TableRecords:
         stamp = self._stat()
         if stamp != self._stamp:
             if self._hash() != self.fingerprint:
-                raise FedLassoError("the data file has changed since it was read; restart the site")
+                raise FedLassoError(
+                    "the data file has changed since it was read; restore it and resume, or start "
+                    "a new fit"
+                )
             self._stamp = stamp
 
     def problems(self, columns: Sequence[str] | None = None) -> Iterator[tuple[str, str]]:

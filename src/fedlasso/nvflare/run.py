@@ -80,6 +80,7 @@ class Times:
 
 
 Listen = Callable[[Event], None]
+Say = Callable[[str], None]
 Fitting = Callable[[Federation], T]
 
 
@@ -138,7 +139,7 @@ def read_plan(out: Path) -> Plan:
 
 def run_plan(
     out: Path, plan: Plan, fitting: Fitting[T], listen: Listen, *, on_failure: OnFailure = "stop",
-    start: float = 60.0,
+    start: float = 60.0, say: Say = lambda line: None,
 ) -> tuple[T, Times]:  # fmt: skip
     """Fit or go on; with ``retry`` or ``wait`` the sites may come back meanwhile.
 
@@ -146,22 +147,33 @@ def run_plan(
     answered from the journal, so it must depend on the plan and the replies alone.
 
     Every question's replies are on disk before the next is asked. All sites answer or the fit
-    stands still: it is never continued with the survivors.
+    stands still: it is never continued with the survivors. `say` is told of every interruption
+    that the fit outlives, and of clocks that are off.
     """
     times = Times()
     patience = DAY if on_failure == "wait" else start
+    vain = 0
     while True:
         times.attempts += 1
+        before = _answered(out)
         try:
-            return _attempt(out, plan, fitting, listen, times, patience), times
+            return _attempt(out, plan, fitting, listen, times, say, patience), times
         except Interrupted as error:
             times.failures.append(str(error))
-            if on_failure == "stop" or (on_failure == "retry" and times.attempts > RETRIES):
+            # Whoever goes on and is interrupted again has not failed again.
+            vain = vain + 1 if _answered(out) == before else 1
+            if on_failure == "stop" or (on_failure == "retry" and vain > RETRIES):
                 raise Interrupted(
                     f"{error} (`fedlasso federation resume {out}` goes on from there)"
                 ) from None
+            again = "waiting" if on_failure == "wait" else f"{vain} of {RETRIES}"
+            say(f"{error} (trying again, {again})")
             plan = read_plan(out)
             _wait_for_server(Path(plan.project), patience)
+
+
+def _answered(out: Path) -> int:
+    return sum(1 for _ in (out / "journal").glob("*.entry"))
 
 
 def _wait_for_server(project: Path, patience: float) -> None:
@@ -174,11 +186,14 @@ def _wait_for_server(project: Path, patience: float) -> None:
 
 
 def _attempt(
-    out: Path, plan: Plan, fitting: Fitting[T], listen: Listen, times: Times, patience: float
-) -> T:
+    out: Path, plan: Plan, fitting: Fitting[T], listen: Listen, times: Times, say: Say,
+    patience: float,
+) -> T:  # fmt: skip
     began = time.perf_counter()
     with connect(Path(plan.project), plan.sites, timeout=plan.timeout, start=patience) as network:
         network.open(plan.opening)
+        for site, off in network.odd_clocks().items():
+            say(f"site {site!r}: {off}; set it right (the fit goes on)")
         if plan.opening.fingerprints is None:
             # From here on the fit is bound to these data and these columns.
             prints = {i.site: i.fingerprint for i in network.introductions}
@@ -199,8 +214,8 @@ def _attempt(
 def reconcile(network: Network, fit: str, out: Path) -> Mapping[str, Any]:
     """Compare the sites' audits with what arrived; a reply that no audit knows is an error.
 
-    Receipts hold every reply that came over the line, also those of rounds that failed; the journal
-    holds those that the fit used.
+    Receipts hold every reply that came over the line, also those of rounds that failed, but no
+    refusals; the journal holds those that the fit used.
     """
     used = Counter[str]()
     arrived = {name: Counter[str]() for name in network.sites}
@@ -219,6 +234,6 @@ def reconcile(network: Network, fit: str, out: Path) -> Mapping[str, Any]:
             )
         audits[summary.site] = {
             "used": used[summary.site], "arrived": here.total(), "sent": sent.total(),
-            "head": summary.head,
+            "head": summary.head, "clock_ahead": round(network.ahead[summary.site]),
         }  # fmt: skip
     return audits

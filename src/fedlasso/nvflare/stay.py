@@ -23,14 +23,18 @@ def stay(folder: Path, kit: Kit, policy: Policy) -> None:
     with _claimed(folder):
         engine = Engine(folder, kit)
         try:
+            # Only at the start is somebody here to mend what is wrong.
+            engine.wait_registered(CONNECT)
             while True:
-                engine.wait_registered(CONNECT)
-                print(f"Connected to {kit.host}:{kit.port}; Ctrl-C leaves", flush=True)
-                _watch(folder, engine, desk if policy.approval else None)
+                if engine.registered:
+                    print(f"Connected to {kit.host}:{kit.port}; Ctrl-C leaves", flush=True)
+                    _watch(folder, engine, desk if policy.approval else None)
                 print("The connection was lost; trying again", flush=True)
                 engine.stop()
                 _wait_for_server(folder, kit)
                 engine = Engine(folder, kit)
+                with contextlib.suppress(FedLassoError):
+                    engine.wait_registered(CONNECT)
         finally:
             engine.stop()
 

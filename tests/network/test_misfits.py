@@ -1,0 +1,193 @@
+"""Sites of a real federation that do not fit: clocks, versions, columns, too few of them."""
+
+import contextlib
+import json
+import os
+import socket
+import ssl
+import subprocess
+import sys
+import tempfile
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("nvflare")
+
+from nets import SITES, fit_files, run, same_files
+
+from fedlasso import FedLassoError, __version__
+from fedlasso.nvflare.engine import check_server
+from fedlasso.nvflare.kit import read_kit
+from fedlasso.nvflare.local import LocalFederation, free_port
+
+# The engine and its libraries warn of things that are not ours to mend.
+pytestmark = pytest.mark.filterwarnings("ignore")
+SETTINGS = ("--procedure", "CD", "--penalty", "0.1", "--uploads", "4")
+HOUR = 3600
+
+
+# libfaketime breaks Python's sleep, so this shifts what Python asks; TLS still sees the true time.
+# Pandas and Arrow are compiled against the true class and must come first.
+CLOCK = """
+import datetime, time
+import pandas, pyarrow.parquet
+now, shift = time.time, {hours} * 3600
+time.time = lambda: now() + shift
+class Shifted(datetime.datetime):
+    @classmethod
+    def now(cls, tz=None):
+        return cls.fromtimestamp(time.time(), tz)
+datetime.datetime = Shifted
+"""
+VERSION = "import fedlasso; fedlasso.__version__ = '0.0.9'"
+
+
+@pytest.fixture(scope="module")
+def scratch(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("net")
+
+
+def shim(folder: Path, code: str) -> dict[str, str]:
+    """An environment in which Python begins with some code."""
+    place = Path(tempfile.mkdtemp(dir=folder))
+    (place / "sitecustomize.py").write_text(code)
+    return {"PYTHONPATH": str(place), "PYTHONWARNINGS": "ignore"}
+
+
+def command(folder: Path, hours: int, *arguments: object) -> subprocess.CompletedProcess[str]:
+    """Our command where the clock is off."""
+    return subprocess.run(
+        [sys.executable, "-m", "fedlasso", *map(str, arguments)],
+        env=os.environ | shim(folder, CLOCK.format(hours=hours)),
+        capture_output=True, text=True, timeout=120,
+    )  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def local(tables: dict[str, Path], scratch: Path) -> Iterator[LocalFederation]:
+    """Certificates of yesterday, and two clocks that are off by five hours."""
+    folder = scratch / "project"
+    init(scratch, -24, folder)
+    federation = LocalFederation(folder, tables)
+    for site, hours in (("b", 5), ("c", -5)):
+        federation.environments[site] = shim(scratch, CLOCK.format(hours=hours))
+    with federation:
+        yield federation
+
+
+def init(scratch: Path, hours: int, folder: Path) -> None:
+    """A project made where the clock is off."""
+    sites = [f"--site={name}" for name in SITES]
+    made = command(
+        scratch, hours, "federation", "init", folder, f"--server=localhost:{free_port()}", *sites
+    )
+    assert made.returncode == 0, made.stderr
+
+
+def fit(local: LocalFederation, out: Path, *options: object) -> int:
+    given = ("--target", "y", "--drop", "note", "--out", out)
+    return run("federation", "fit", local.folder, *given, *SETTINGS, *options)
+
+
+def refused(
+    local: LocalFederation, out: Path, capsys: pytest.CaptureFixture[str], *options: object
+) -> str:
+    """The one line of a fit that is refused before it asks anything."""
+    assert fit(local, out, *options) == 2
+    error = capsys.readouterr().err
+    assert error.count("\n") == 1
+    assert not (out / "journal").exists()
+    return error.removeprefix("fedlasso: ").rstrip()
+
+
+def test_clocks_that_are_off_are_told_and_change_no_bit(
+    local: LocalFederation, tables: dict[str, Path], tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:  # fmt: skip
+    out = tmp_path / "model"
+    assert fit(local, out) == 0
+    said = capsys.readouterr().err
+    warned = [line for line in said.splitlines() if "clock" in line]
+    for line, (site, off) in zip(warned, (("b", "ahead of"), ("c", "behind")), strict=True):
+        assert line.startswith(f"fedlasso: site {site!r}: its clock is ")
+        assert line.endswith(f" {off} the one here; set it right (the fit goes on)")
+    assert same_files(out, fit_files(tables, tmp_path / "alone", *SETTINGS))
+    ahead = {
+        s: books["clock_ahead"]
+        for s, books in json.loads((out / "audit.json").read_bytes()).items()
+    }
+    assert ahead == {
+        "a": 0,
+        "b": pytest.approx(5 * HOUR, abs=60),
+        "c": pytest.approx(-5 * HOUR, abs=60),
+    }
+    capsys.readouterr()
+    assert run("federation", "status", local.folder) == 0
+    status = capsys.readouterr().out.splitlines()
+    assert ["its clock is" in line for line in status[-3:]] == [False, True, True]
+
+
+@pytest.mark.parametrize(
+    ("hours", "text"),
+    [(-72, "is not valid before"), (24 * 1000, "expired on")],
+)
+def test_certificates_mention_the_clock(
+    hours: int, text: str, local: LocalFederation, tables: dict[str, Path], tmp_path: Path
+) -> None:
+    for action in ("check", "start"):
+        ended = command(tmp_path, hours, "site", action, local.kit("a"), tables["a"])
+        assert ended.returncode == 2
+        assert f"the certificate client.crt of 'a' {text}" in ended.stderr
+        assert "the clock here" in ended.stderr
+        assert ended.stderr.count("\n") == 1
+
+
+def test_a_server_whose_certificate_is_not_yet_valid_is_no_stranger(tmp_path: Path) -> None:
+    init(tmp_path, 48, tmp_path / "project")
+    kit = tmp_path / "project" / "kits" / "a"
+    startup = tmp_path / "project" / "server" / "startup"
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(startup / "server.crt", startup / "server.key")
+    told = read_kit(kit)
+    with socket.create_server(("localhost", told.port)) as listener:
+
+        def greet() -> None:
+            with contextlib.suppress(OSError):
+                context.wrap_socket(listener.accept()[0], server_side=True)
+
+        greeter = threading.Thread(target=greet)
+        greeter.start()
+        with pytest.raises(FedLassoError, match=r"is not yet valid; is the clock here right\?"):
+            check_server(kit, told)
+        greeter.join()
+
+
+def test_columns_that_differ_are_listed(
+    local: LocalFederation, tables: dict[str, Path], tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:  # fmt: skip
+    data = tables["b"].read_text()
+    tables["b"].write_text(data.replace("x00", "x99"))
+    try:
+        assert refused(local, tmp_path / "model", capsys).startswith(
+            "the sites' columns differ, 'a' alone: x00; 'b' alone: x99; 'c' alone: x00; choose"
+        )
+    finally:
+        tables["b"].write_text(data)
+
+
+def test_too_few_sites_and_another_version_are_refused(
+    local: LocalFederation, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    error = refused(local, tmp_path / "few", capsys, "--sites", "a,b")
+    assert error == "site 'a': a fit of 2 sites, and the policy here joins 3 or more"
+    local.kill("b")
+    local.environments["b"] = shim(tmp_path, VERSION)
+    local.revive()
+    error = refused(local, tmp_path / "model", capsys)
+    assert error == (
+        f"site 'b' runs fedlasso 0.0.9, the coordinator {__version__}; install the same version"
+    )
