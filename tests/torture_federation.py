@@ -25,7 +25,7 @@ from fedlasso.nvflare.local import LocalFederation
 from fedlasso.nvflare.run import Event, Plan, begin_plan, read_plan, run_plan
 
 SETTINGS = (
-    Settings(procedure="ADMM", penalty=0.1, uploads=100),
+    Settings(procedure="ADMM", penalty=0.1, uploads=300),
     Settings(procedure="DA", penalty=0.1, uploads=100),
     Settings(procedure="CD", penalty=0.1, uploads=100),
     Settings(goal="prediction", uploads=100),

@@ -19,7 +19,7 @@ from fedlasso.nvflare.run import Event
 
 # The engine and its libraries warn of things that are not ours to mend.
 pytestmark = pytest.mark.filterwarnings("ignore")
-SETTINGS = ("--procedure", "ADMM", "--penalty", "0.1", "--uploads", "12")
+SETTINGS = ("--procedure", "ADMM", "--penalty", "0.1", "--uploads", "36")
 Act = Callable[[], object]
 
 

@@ -158,7 +158,7 @@ def test_a_killed_site_is_named_and_the_fit_resumes_to_the_same_bits(
     tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    settings = Settings(procedure="ADMM", penalty=0.1, uploads=12)
+    settings = Settings(procedure="ADMM", penalty=0.1, uploads=36)
     out = tmp_path / "model"
 
     def kill_at(event: Event) -> None:
@@ -175,7 +175,7 @@ def test_a_killed_site_is_named_and_the_fit_resumes_to_the_same_bits(
     assert "its audit has the same hashes" in said
     assert "Engine start" in said
     alone = fit_files(
-        tables, tmp_path / "alone", "--procedure", "ADMM", "--penalty", "0.1", "--uploads", "12"
+        tables, tmp_path / "alone", "--procedure", "ADMM", "--penalty", "0.1", "--uploads", "36"
     )
     capsys.readouterr()
     assert same_files(out, alone)
