@@ -32,7 +32,7 @@ chromium:
 	            "install chromium or google-chrome, then run make test again" >&2; exit 1; }
 
 test: lint chromium
-	$(BIN)/pytest -n 2 --dist loadfile
+	$(BIN)/pytest -n 4 --dist loadfile --no-loadscope-reorder
 
 # The paper's study: 12 scenarios x 50 replicates; the short form is make study REPLICATES=2.
 study: setup
