@@ -93,9 +93,12 @@ def test_a_door_introduces_opens_answers_and_keeps_books(tables: dict[str, Path]
 def test_a_door_refuses_in_its_own_words(
     changes: dict[str, Any], text: str, tables: dict[str, Path]
 ) -> None:
-    refused = ask(door(tables["a"], Policy(columns=(*COLUMNS, "y"))), opening(**changes))
+    site = door(tables["a"], Policy(columns=(*COLUMNS, "y")))
+    refused = ask(site, opening(**changes))
     assert isinstance(refused, Refusal)
     assert text in refused.text
+    (entry,) = site._audit.entries()
+    assert (entry.question, entry.verdict, entry.why) == ("Open", "refused", refused.text)
 
 
 def test_changed_data_and_text_in_a_column_are_refused_without_a_value(

@@ -129,24 +129,32 @@ class Door:
     def answer_bytes(self, data: bytes) -> bytes:
         """The reply, or a `Refusal`."""
         try:
-            self._records.check_unchanged()
             return self._answer(data)
         except Exception as error:
             return encode(Refusal(tell(error), site=self.name))
 
     def _answer(self, data: bytes) -> bytes:
-        request = decode(data) if len(data) <= self._policy.max_bytes else None
-        if isinstance(request, Introduce):
-            return self._log(request, self._introduce())
-        if isinstance(request, Open):
-            return self._log(request, self._open(request))
-        if isinstance(request, SummariseAudit):
-            sent = [e for e in self._audit.entries(request.fit) if e.verdict == "sent"]
-            hashes = tuple(e.sha256 for e in sent)
-            return self._log(request, AuditSummary(hashes, self._audit.head, site=self.name))
-        if self._site is None:
-            raise FedLassoError("no fit is open here")
-        return self._site.answer_bytes(data)
+        question = "unreadable"
+        try:
+            self._records.check_unchanged()
+            request = decode(data) if len(data) <= self._policy.max_bytes else None
+            question = type(request).__name__ if request else question
+            if isinstance(request, Introduce):
+                return self._log(request, self._introduce())
+            if isinstance(request, Open):
+                return self._log(request, self._open(request))
+            if isinstance(request, SummariseAudit):
+                sent = [e for e in self._audit.entries(request.fit) if e.verdict == "sent"]
+                hashes = tuple(e.sha256 for e in sent)
+                return self._log(request, AuditSummary(hashes, self._audit.head, site=self.name))
+            if self._site is None:
+                raise FedLassoError("no fit is open here")
+            site = self._site
+        except Exception as error:
+            self._audit.write(Entry("", question, "refused", tell(error)))
+            raise
+        # What is asked of the site, its guard writes down.
+        return site.answer_bytes(data)
 
     def _log(self, request: Request[Any], reply: Reply) -> bytes:
         # Names and counts leave here too; they belong to no fit.
