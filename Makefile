@@ -5,7 +5,7 @@ REPLICATES ?= 50
 OUT ?= results/paper-$(REPLICATES)
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: setup test lint chromium study torture torture-federation bench clean
+.PHONY: setup test lint chromium tex study torture torture-federation bench clean
 
 setup: .venv/ready
 
@@ -22,16 +22,23 @@ lint: setup
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-# The page is tested in a real browser. Any Chromium on the PATH will do.
-chromium:
-	@command -v chromium >/dev/null || command -v chromium-browser >/dev/null \
-	  || command -v google-chrome >/dev/null \
-	  || { echo "chromium is missing: trying apt-get install chromium" >&2; \
-	       apt-get update -qq && apt-get install -y -qq --no-install-recommends chromium; } >/dev/null \
-	  || { echo "make: the page tests need a Chromium on the PATH and it could not be installed here;" \
-	            "install chromium or google-chrome, then run make test again" >&2; exit 1; }
+# Any of the commands $(1) on the PATH will do; else the package $(2) is tried, for $(3).
+define need
+@for command in $(1); do command -v $$command >/dev/null && exit 0; done; \
+echo "none of $(1) is here: trying apt-get install $(2)" >&2; \
+{ apt-get update -qq && apt-get install -y -qq --no-install-recommends $(2); } >/dev/null \
+|| { echo "make: $(3) needs one of $(1) on the PATH and $(2) could not be installed here;" \
+          "install it and run make test again" >&2; exit 1; }
+endef
 
-test: lint chromium
+# The page is tested in a real browser, the supplement by a real TeX.
+chromium:
+	$(call need,chromium chromium-browser google-chrome,chromium,the test of the page)
+
+tex:
+	$(call need,tectonic pdflatex,texlive-latex-recommended,the test of the supplement)
+
+test: lint chromium tex
 	$(BIN)/pytest -n 4 --dist loadfile --no-loadscope-reorder
 
 # The paper's study: 12 scenarios x 50 replicates; the short form is make study REPLICATES=2.

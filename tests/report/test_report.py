@@ -137,8 +137,7 @@ def test_labels_are_moved_apart() -> None:
 
 def test_the_supplement_compiles(results: Results, report: Path, tmp_path: Path) -> None:
     engine = next((e for e in ("tectonic", "pdflatex") if shutil.which(e)), None)
-    if engine is None:
-        pytest.skip("NO TEX ENGINE (pdflatex or tectonic): the supplement was NOT compiled")
+    assert engine is not None, "no TeX on the PATH; `make tex` installs one"
     shutil.copytree(report, tmp_path / "report")
     options = [] if engine == "tectonic" else ["-interaction=nonstopmode", "-halt-on-error"]
     run = subprocess.run(

@@ -21,7 +21,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 
@@ -55,17 +55,19 @@ class Knowledge(State):
         return Secants(self.c, self.y_ms, self.Q, self.Y, self.mu)
 
 
+K = TypeVar("K", bound=Knowledge)
+
+
 @dataclass(frozen=True)
-class Secant(Procedure[Knowledge]):
-    """Secant, until the pooled duality gap is a share `tol` of the objective.
+class UntilCertified(Procedure[K]):
+    """A procedure that goes on until the pooled duality gap is a share `tol` of the objective.
 
     Parameters
     ----------
-    epochs : not used; a round is one gradient
+    epochs : not used; a round is one product with G
     tol : relative duality gap at which the fit is done
     """
 
-    name: ClassVar[str] = "Secant"
     tol: float = 1e-8
 
     def __post_init__(self) -> None:
@@ -75,6 +77,13 @@ class Secant(Procedure[Knowledge]):
 
     def prepare(self) -> ResponseSquares:
         return ResponseSquares()
+
+
+@dataclass(frozen=True)
+class Secant(UntilCertified[Knowledge]):
+    """Secant on whole vectors: a round is one gradient."""
+
+    name: ClassVar[str] = "Secant"
 
     def start(self, problem: Problem, prepared: Sequence[Any]) -> Knowledge:
         y_ms = sum(reply.y_ss for reply in prepared) / problem.m

@@ -22,13 +22,12 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from fedlasso.errors import FedLassoError
-from fedlasso.federation import GradientAt, Reply, Request, ResponseSquares, Site
+from fedlasso.federation import GradientAt, Reply, Request, Site
 from fedlasso.lasso import Array, Secants
 from fedlasso.lasso.least_squares import one_thread
 from fedlasso.procedures.certificate import Certificate
-from fedlasso.procedures.procedure import Problem, Procedure
-from fedlasso.procedures.secant import Knowledge, better
+from fedlasso.procedures.procedure import Problem
+from fedlasso.procedures.secant import Knowledge, UntilCertified, better
 from fedlasso.procedures.working_set_gram import places
 
 # Rows join from this share of the penalty: at most this share of p at once, or as many as A has.
@@ -88,19 +87,10 @@ class Restricted(Knowledge):
 
 
 @dataclass(frozen=True)
-class WorkingSetSecant(Procedure[Restricted]):
-    """Secant on a working set, until the pooled duality gap is a share `tol` of the objective."""
+class WorkingSetSecant(UntilCertified[Restricted]):
+    """Secant on a working set of rows."""
 
     name: ClassVar[str] = "SecantWS"
-    tol: float = 1e-8
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if not self.tol >= 0:
-            raise FedLassoError(f"tol is {self.tol!r}; give a relative gap, zero or more")
-
-    def prepare(self) -> ResponseSquares:
-        return ResponseSquares()
 
     def start(self, problem: Problem, prepared: Sequence[Any]) -> Restricted:
         y_ms = sum(reply.y_ss for reply in prepared) / problem.m

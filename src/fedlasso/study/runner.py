@@ -94,11 +94,11 @@ def run_study(
     by_name = {scenario.name: scenario for scenario in scenarios}
     finished = store.parts()
     tasks = [(s, r) for s in by_name for r in range(replicates)]
-    todo = [task for task in tasks if task not in finished]
-    progress = Progress(len(tasks), len(tasks) - len(todo))
+    left = [task for task in tasks if task not in finished]
+    progress = Progress(len(tasks), len(tasks) - len(left))
     listen(progress)
     with open_executor(engine, workers) as executor:
-        futures = {executor.submit(run_replicate, study, by_name[s], r): (s, r) for s, r in todo}
+        futures = {executor.submit(run_replicate, study, by_name[s], r): (s, r) for s, r in left}
         for future in as_completed(futures):
             _keep(store, futures[future], future, progress)
             listen(progress)
