@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 from sklearn.linear_model import Lasso
 
-from fedlasso.lasso import LeastSquares, local_sweeps, objective
+from fedlasso.lasso import LeastSquares, local_sweeps, objective, soft_threshold
 from fedlasso.lasso.arrays import Array
+from fedlasso.lasso.rounding import ROUNDING
 from fedlasso.lasso.sweeps import Form
 
 Draw = Callable[..., LeastSquares]
@@ -108,14 +109,40 @@ def test_splitting_and_company_at_the_size_of_a_study(draw: Draw, form: Form) ->
     assert whole[:, 1].tobytes() == local_sweeps(f, B[:, [1]], lam, 5, form)[:, 0].tobytes()
 
 
+# Rows, columns, correlation, penalty as a share of the largest useful one, draws.
+ARRIVALS = [
+    (30, 10, 0.5, 0.1, 170),
+    (200, 40, 0.5, 0.05, 30),
+    (40, 12, 0.9, 0.02, 60),
+    (20, 45, 0.5, 0.2, 60),
+    (8, 60, 0.8, 0.3, 10),
+    (1, 5, 0.5, 0.1, 10),
+    (7, 1, 0.5, 0.1, 10),
+]
+
+
 @each_form
-def test_a_fixed_point_ends_the_work(draw: Draw, form: Form) -> None:
-    f = draw(30, 10)
-    lam = 0.1 * float(np.abs(f.score).max())
-    # a billion sweeps return only because one that changes nothing is the last
-    b = local_sweeps(f, np.zeros((10, 1)), lam, 10**9, form)
-    assert np.array_equal(local_sweeps(f, b, lam, 1, form), b)
-    assert np.abs(b).max() > 0
+@pytest.mark.parametrize(("m", "p", "rho", "share", "draws"), ARRIVALS)
+@pytest.mark.parametrize("scales", ["alike", "apart"])
+def test_iterates_that_have_arrived_stand_still_on_every_draw(
+    draw: Draw, form: Form, m: int, p: int, rho: float, share: float, draws: int, scales: str
+) -> None:
+    for seed in range(draws):
+        f = draw(m, p, rho=rho, seed=seed)
+        if scales == "apart":
+            factors = 10.0 ** np.random.default_rng(seed).uniform(-4, 4, p)
+            f = LeastSquares(f.X * factors, f.y)
+        lam = share * float((np.max if scales == "alike" else np.median)(np.abs(f.score)))
+        # Coordinate descent arrives within thousands of sweeps here; a trembling one never does.
+        b = local_sweeps(f, np.zeros((p, 1)), lam, 10**6, form)
+        assert local_sweeps(f, b, lam, 1, form).tobytes() == b.tobytes()
+        assert np.abs(b).max() > 0
+        # It is the optimum: each exact update, computed apart, moves the fit by rounding only.
+        units = np.sqrt(f.column_norms)
+        size = float(np.sqrt(f.y_ss / m)) + float(units @ np.abs(b[:, 0]))
+        update = soft_threshold(f.column_norms * b[:, 0] - f.gradient(b[:, 0]), lam)
+        moves = np.abs(update / f.column_norms - b[:, 0])
+        assert (moves * units).max() <= 32 * ROUNDING * size
 
 
 @each_form

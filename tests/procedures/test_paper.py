@@ -9,6 +9,7 @@ from draws import draw_sites
 from fedlasso import InProcess, fit
 from fedlasso.federation import Site
 from fedlasso.lasso import Array, dual_steps, local_sweeps, soft_threshold
+from fedlasso.procedures import Problem, ThresholdedRounds
 
 LAM = 0.12
 THRESHOLDS = np.array([0.0, 0.03, 0.1, 0.3, 1.0])
@@ -58,6 +59,24 @@ def test_st_thresholds_the_end_and_p_every_round(epochs: int) -> None:
         np.testing.assert_allclose(
             p.candidates[:, j], plain_averaging(sites, 5, epochs, tau), atol=1e-12
         )
+
+
+@pytest.mark.parametrize("epochs", [1, 5])
+@pytest.mark.parametrize(("sizes", "p"), [((30, 25, 20), 12), ((30, 25, 20), 40), ((60, 9, 4), 90)])
+def test_averages_that_have_arrived_stand_still_on_every_draw(
+    sizes: tuple[int, ...], p: int, epochs: int
+) -> None:
+    problem = Problem(LAM, sizes, p)
+    procedure = ThresholdedRounds(epochs=epochs)
+    for seed in range(20):
+        sites = InProcess(draw_sites(sizes, p, seed))
+        state = procedure.start(problem, ())
+        for _ in range(5000):
+            before = state
+            state = procedure.advance(problem, state, sites.ask(procedure.request(problem, state)))
+            if state.beta.tobytes() == before.beta.tobytes():
+                break
+        assert state.beta.tobytes() == before.beta.tobytes()
 
 
 def test_p_at_threshold_zero_is_cd_bit_for_bit() -> None:

@@ -16,10 +16,8 @@ import numpy as np
 
 from fedlasso.federation import Reply, Request, Site
 from fedlasso.lasso import Array, local_sweeps
+from fedlasso.lasso.rounding import settle
 from fedlasso.procedures.procedure import Problem, Procedure, State
-
-# A few last digits of the largest coefficient: what some hundred roundings can change.
-ROUNDING = 2.0**-47
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,16 +45,6 @@ class LocalSweeps(Request[Coefficients]):
         values = [sweep(b) for b in self.start.T]
         steps = self.epochs * len(values)
         return Coefficients(np.column_stack(values), steps=steps, operations=site.operations(steps))
-
-
-def settle(new: Array, old: Array) -> Array:
-    """New columns, where a coefficient that moved by no more than rounding has not moved.
-
-    Without this a path that has arrived trembles in its last digits for ever; with it the path
-    stands still in every bit, and sites answer the same question from memory.
-    """
-    rounding = ROUNDING * np.abs(new).max(axis=0, initial=0.0)
-    return np.where(np.abs(new - old) <= rounding, old, new)
 
 
 @dataclass(frozen=True, eq=False)
