@@ -24,8 +24,9 @@ from sklearn.model_selection import PredefinedSplit
 from sklearn.preprocessing import StandardScaler
 
 from fedlasso.estimator import FederatedLasso
-from fedlasso.federation.splits import divide, holdout
-from fedlasso.lasso import Array
+from fedlasso.numerics import Array
+from fedlasso.sites import holdout
+from fedlasso.sites.splits import divide
 
 Mask = NDArray[np.bool_]
 

@@ -13,7 +13,7 @@ import numpy as np
 from sklearn.linear_model import Lasso, lars_path
 from sklearn.linear_model import lasso_path as sklearn_path
 
-from fedlasso.lasso import (
+from fedlasso.numerics import (
     Array,
     LeastSquares,
     dual_steps,
@@ -22,8 +22,8 @@ from fedlasso.lasso import (
     penalty_grid,
     soft_threshold,
 )
-from fedlasso.lasso.least_squares import one_thread
-from fedlasso.lasso.path import relative_gap
+from fedlasso.numerics.least_squares import one_thread
+from fedlasso.numerics.path import relative_gap
 
 SIZES = (268, 268, 264)
 P, RHO, ROUNDS = 600, 0.5, 100

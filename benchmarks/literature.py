@@ -15,8 +15,9 @@ from typing import Any
 import numpy as np
 
 from fedlasso import InProcess, Ledger, Site
-from fedlasso.fit import begin, iterate
-from fedlasso.lasso import Array, LeastSquares, solve_reference
+from fedlasso.fitting import begin, choose_penalty, iterate
+from fedlasso.fitting.tuning import search_penalty
+from fedlasso.numerics import Array, LeastSquares, solve_reference
 from fedlasso.procedures import (
     ADMM,
     CSL,
@@ -30,7 +31,6 @@ from fedlasso.procedures import (
     WorkingSetGram,
     WorkingSetSecant,
 )
-from fedlasso.tuning import choose_penalty, search_penalty
 
 P, ACTIVE, LIMIT, GAP = 600, 30, 200, 1e-8
 

@@ -16,11 +16,12 @@ import numpy as np
 import pandas as pd
 
 from fedlasso.cli.federation import fitting
-from fedlasso.estimator.model import Settings
-from fedlasso.federation import GradientAt, encode
-from fedlasso.nvflare.link import Opening, connect
-from fedlasso.nvflare.local import LocalFederation
-from fedlasso.nvflare.run import Event, Plan, begin_plan, run_plan
+from fedlasso.deploy.link import Opening, connect
+from fedlasso.deploy.nvflare.local import LocalFederation
+from fedlasso.deploy.run import Event, Plan, begin_plan, run_plan
+from fedlasso.federation import encode
+from fedlasso.models import Settings
+from fedlasso.sites import GradientAt
 
 
 def write_tables(folder: Path, p: int, rows: int) -> dict[str, Path]:

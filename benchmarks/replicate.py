@@ -24,9 +24,9 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import Lasso, lasso_path
 from threadpoolctl import threadpool_limits
 
-from fedlasso.lasso import Array, soft_threshold
+from fedlasso.fitting import PANELS, rounds_within
+from fedlasso.numerics import Array, soft_threshold
 from fedlasso.study import SCENARIOS, Draw, PaperStudy, Store, run_study
-from fedlasso.tuning import PANELS, rounds_within
 
 STUDY = PaperStudy()
 THRESHOLDS = np.array([0.0, 0.03, 0.1, 0.3, 1.0])

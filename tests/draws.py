@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from fedlasso import InProcess, Site
-from fedlasso.lasso import Array
+from fedlasso.numerics import Array
 
 
 def draw_site(name: str, m: int, b: Array, rng: np.random.Generator, n: int = 12) -> Site:

@@ -7,8 +7,8 @@ import pandas as pd
 
 from fedlasso import InProcess
 from fedlasso.cli import main
-from fedlasso.nvflare.demo import MODEL
-from fedlasso.nvflare.records import TableRecords
+from fedlasso.deploy.nvflare.demo import MODEL
+from fedlasso.deploy.records import TableRecords
 
 SECRET = "patient-4711-0815"
 SITES = ("a", "b", "c")

@@ -7,7 +7,7 @@ import pytest
 from draws import draw_sites
 
 from fedlasso import Fit, InProcess, Site, Status, fit
-from fedlasso.lasso import Array, LeastSquares, solve_reference
+from fedlasso.numerics import Array, LeastSquares, solve_reference
 from fedlasso.procedures import Secant, WorkingSetSecant
 
 Parts = Sequence[tuple[Array, Array]]

@@ -9,7 +9,7 @@ import pytest
 from draws import draw_federation, draw_sites
 
 from fedlasso import fit
-from fedlasso.lasso import LeastSquares, solve_reference
+from fedlasso.numerics import LeastSquares, solve_reference
 
 ROOT = Path(__file__).parent.parent
 DOCUMENTS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]

@@ -7,8 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fedlasso import InProcess, Ledger, Site, Status, certify, fit
-from fedlasso.lasso import Array, LeastSquares, objective, solve_reference
-from fedlasso.tuning import fix_penalty
+from fedlasso.fitting import fix_penalty
+from fedlasso.numerics import Array, LeastSquares, objective, solve_reference
 
 
 def pooled(sites: list[Site]) -> tuple[Array, Array]:

@@ -7,8 +7,7 @@ import pytest
 from draws import draw_federation, draw_sites
 
 from fedlasso import FedLassoError, InProcess, Ledger, Site, Status, certify, fit
-from fedlasso.fit import iterate
-from fedlasso.goals import Goal
+from fedlasso.fitting import Goal, iterate
 
 K, P = 3, 40
 by_goal = pytest.mark.parametrize("goal", ["prediction", "selection", "objective"])

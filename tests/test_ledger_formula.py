@@ -6,8 +6,8 @@ import pytest
 from draws import draw_federation
 
 from fedlasso import fit
+from fedlasso.fitting import PANELS, Panel, rounds_within
 from fedlasso.procedures import REGISTRY
-from fedlasso.tuning import PANELS, Panel, rounds_within
 
 K, P = 3, 40
 PAPER = ("CD", "ST", "P", "DA")

@@ -5,8 +5,8 @@ import pytest
 from draws import draw_federation, draw_sites
 
 from fedlasso import Explorer, FedLassoError, InProcess, Ledger, Site
-from fedlasso.lasso import LeastSquares, duality_gap, solve_reference
-from fedlasso.path import ebic
+from fedlasso.fitting.session import ebic
+from fedlasso.numerics import LeastSquares, duality_gap, solve_reference
 
 K, P = 3, 40
 

@@ -6,13 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fedlasso import FedLassoError, InProcess, fit
-from fedlasso.lasso import LeastSquares, objective, solve_reference
-from fedlasso.theory import (
-    CorrelatedPair,
-    orthogonal_average,
-    orthogonal_pooled,
-    orthogonal_sites,
-)
+from fedlasso.numerics import LeastSquares, objective, solve_reference
+from fedlasso.theory import CorrelatedPair, orthogonal_average, orthogonal_pooled, orthogonal_sites
 
 PAIR = CorrelatedPair(r=0.8, a=2.0, d=1.0)
 pairs = st.builds(

@@ -7,8 +7,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fedlasso import InProcess, Ledger
-from fedlasso.lasso import Array
-from fedlasso.tuning import LocalPenalty, Validation, choose_penalty, search_penalty, validate
+from fedlasso.fitting import Validation, choose_penalty, validate
+from fedlasso.fitting.tuning import LocalPenalty, search_penalty
+from fedlasso.numerics import Array
 
 
 def test_common_penalty_is_the_weighted_mean_of_local_choices() -> None:

@@ -17,12 +17,12 @@ from pathlib import Path
 from nets import COLUMNS, SITES, in_process, write_tables
 
 from fedlasso.cli.federation import fitting
+from fedlasso.deploy.link import Opening
+from fedlasso.deploy.nvflare.kit import site_audit
+from fedlasso.deploy.nvflare.local import LocalFederation
+from fedlasso.deploy.run import Event, Plan, begin_plan, read_plan, run_plan
 from fedlasso.errors import FedLassoError
-from fedlasso.estimator.model import Settings, fit_model
-from fedlasso.nvflare.kit import site_audit
-from fedlasso.nvflare.link import Opening
-from fedlasso.nvflare.local import LocalFederation
-from fedlasso.nvflare.run import Event, Plan, begin_plan, read_plan, run_plan
+from fedlasso.models import Settings, fit_model
 
 SETTINGS = (
     Settings(procedure="ADMM", penalty=0.1, uploads=300),

@@ -3,10 +3,11 @@
 from typing import TYPE_CHECKING
 
 from fedlasso.errors import FedLassoError
-from fedlasso.federation import Federation, InProcess, Ledger, Site
-from fedlasso.fit import Certificate, Fit, Status, certify, fit
-from fedlasso.path import Explorer, PathPoint
+from fedlasso.federation import Federation, InProcess, Ledger
+from fedlasso.fitting import Explorer, Fit, PathPoint, Status, certify, fit
+from fedlasso.numerics.certificate import Certificate
 from fedlasso.procedures import REGISTRY, find_procedure
+from fedlasso.sites import Site
 
 if TYPE_CHECKING:
     from fedlasso.estimator import FederatedLasso

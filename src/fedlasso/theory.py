@@ -17,8 +17,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from fedlasso.errors import FedLassoError
-from fedlasso.federation import Site
-from fedlasso.lasso import Array, soft_threshold
+from fedlasso.numerics import Array, soft_threshold
+from fedlasso.sites import Site
 
 
 def orthogonal_average(z: Array, weights: ArrayLike, lam: float) -> Array:

@@ -7,8 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fedlasso import InProcess, Site
-from fedlasso.estimator import Settings, fit_model
-from fedlasso.lasso import Array, LeastSquares, solve_reference
+from fedlasso.models import Settings, fit_model
+from fedlasso.numerics import Array, LeastSquares, solve_reference
 
 
 def draw(sizes: list[int], p: int, seed: int) -> tuple[list[Site], Array, Array]:

@@ -19,7 +19,7 @@ from sklearn.utils.estimator_checks import check_estimator
 
 from fedlasso import FedLassoError, InProcess, Site
 from fedlasso.estimator import FederatedLasso
-from fedlasso.lasso import Array
+from fedlasso.numerics import Array
 
 
 def draw(rows: int = 120, columns: int = 30, seed: int = 0) -> tuple[Array, Array]:

@@ -12,10 +12,11 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from fedlasso import FedLassoError
-from fedlasso.federation import FitAt, FitSums, Message, ValidationErrors, decode, encode
+from fedlasso.federation import Message, decode, encode
 from fedlasso.federation.codec import size
 from fedlasso.federation.messages import TYPES, layout
 from fedlasso.procedures.averaging import LocalSweeps
+from fedlasso.sites import FitAt, FitSums, ValidationErrors
 
 FINITE = st.floats(allow_nan=False, allow_infinity=False)
 

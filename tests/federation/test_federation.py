@@ -9,9 +9,10 @@ import pytest
 from draws import draw_federation, draw_sites
 
 from fedlasso import FedLassoError, InProcess, Ledger
-from fedlasso.federation import Cost, Costs, FitAt, Reply, Request, Rows, Site
+from fedlasso.federation import Cost, Costs, Reply, Request
 from fedlasso.federation.federation import check_replies
-from fedlasso.federation.questions import RowCount
+from fedlasso.sites import FitAt, Rows, Site
+from fedlasso.sites.questions import RowCount
 
 R = TypeVar("R", bound=Reply)
 

@@ -19,15 +19,16 @@ from nets import COLUMNS, SECRET, SITES, write_tables
 
 import fedlasso.study  # noqa: F401  (every question is known)
 from fedlasso import FedLassoError
-from fedlasso.federation import Memory, Message, Reply, Request, Rows, decode, encode
-from fedlasso.federation.audit import Audit
-from fedlasso.federation.door import Door, Introduce, Open, Opened, Refusal, SummariseAudit
-from fedlasso.federation.guard import LONGEST, GuardedSite
+from fedlasso.deploy.records import TableRecords
+from fedlasso.federation import Message, Reply, Request, decode, encode
 from fedlasso.federation.messages import TYPES, layout
-from fedlasso.federation.policy import QUESTIONS, RATES, Policy
-from fedlasso.federation.views import Standardise
-from fedlasso.lasso import Array
-from fedlasso.nvflare.records import TableRecords
+from fedlasso.governance import Audit, Door, GuardedSite, Policy
+from fedlasso.governance.door import Introduce, Open, Opened, Refusal, SummariseAudit
+from fedlasso.governance.guard import LONGEST
+from fedlasso.governance.policy import QUESTIONS, RATES
+from fedlasso.numerics import Array
+from fedlasso.sites import Memory, Rows
+from fedlasso.sites.views import Standardise
 
 # Divisions by zero and overflows are what hostile numbers are for.
 pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")

@@ -10,28 +10,18 @@ import pytest
 from draws import draw_sites
 
 from fedlasso import REGISTRY, FedLassoError, InProcess, Site, fit
-from fedlasso.federation import (
-    FitAt,
-    GradientAt,
-    Memory,
-    Reply,
-    Request,
-    Rows,
-    ValidationErrors,
-    decode,
-    encode,
-)
-from fedlasso.federation.audit import Audit, Entry
-from fedlasso.federation.guard import GuardedSite
+from fedlasso.federation import Reply, Request, decode, encode
 from fedlasso.federation.messages import TYPES
-from fedlasso.federation.policy import QUESTIONS, Policy, describe, read_policy
-from fedlasso.federation.views import CentredSquares, ColumnSums, Standardise
+from fedlasso.fitting import ChoosePenalty
+from fedlasso.governance import Audit, Entry, GuardedSite, Policy, read_policy
+from fedlasso.governance.policy import QUESTIONS, describe
 from fedlasso.procedures.averaging import LocalSweeps
 from fedlasso.procedures.dual_averaging import DualSteps
 from fedlasso.procedures.one_shot_gram import AllMoments
 from fedlasso.procedures.working_set_gram import GradientOutside, MomentsOf
 from fedlasso.procedures.working_set_secant import ProductsAt
-from fedlasso.tuning import ChoosePenalty
+from fedlasso.sites import FitAt, GradientAt, Memory, Rows, ValidationErrors
+from fedlasso.sites.views import CentredSquares, ColumnSums, Standardise
 
 P = 40
 SAFE = Policy()
@@ -217,14 +207,14 @@ def test_a_line_torn_by_a_kill_is_taken_back(tmp_path: Path) -> None:
 
 
 def test_every_question_has_a_rule_and_a_place_in_the_privacy_page() -> None:
-    import fedlasso.federation.door
+    import fedlasso.governance.door
     import fedlasso.study
 
     names = {
         name for name, kind in TYPES.items()
         if issubclass(kind, Request) and kind.__module__.startswith("fedlasso.")
     } - {"Request"}  # fmt: skip
-    door = {n for n in names if TYPES[n].__module__ == fedlasso.federation.door.__name__}
+    door = {n for n in names if TYPES[n].__module__ == fedlasso.governance.door.__name__}
     assert names - door == set(QUESTIONS)
     page = (Path(__file__).parents[2] / "docs" / "privacy.md").read_text()
     assert not [name for name in names if f"`{name}`" not in page]

@@ -9,7 +9,7 @@ from draws import draw_federation, draw_sites
 
 from fedlasso import REGISTRY, FedLassoError, InProcess, fit
 from fedlasso.federation import Journal, Reply, Request
-from fedlasso.federation.memory import Memory
+from fedlasso.sites import Memory
 
 R = TypeVar("R", bound=Reply)
 
@@ -86,7 +86,7 @@ def test_memory_keeps_two_rounds_and_outlives_the_process(tmp_path: Path) -> Non
 def test_memory_leaves_no_more_than_so_many_files(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("fedlasso.federation.memory._FILES", 4)
+    monkeypatch.setattr("fedlasso.sites.memory._FILES", 4)
     memory = Memory(tmp_path)
     for t in (1, 2, 3):
         memory.store("fit", t, {"u": np.ones(1)})

@@ -7,9 +7,10 @@ import pytest
 import scipy.sparse as sp
 
 from fedlasso import FedLassoError, InProcess, Site
-from fedlasso.federation import FitAt, GradientAt, Ledger, Memory, Rows, standardise
-from fedlasso.federation.splits import divide, folds, halves, holdout
-from fedlasso.lasso import Array, LeastSquares, Standardised, Table
+from fedlasso.federation import Ledger
+from fedlasso.numerics import Array, LeastSquares, Standardised, Table
+from fedlasso.sites import FitAt, GradientAt, Memory, Rows, folds, halves, holdout, standardise
+from fedlasso.sites.splits import divide
 
 
 def draw(rows: int = 50, columns: int = 8, seed: int = 0) -> tuple[Array, Array]:
@@ -87,7 +88,7 @@ def test_a_view_outlives_the_process_where_memory_has_a_folder(tmp_path: Path) -
 def test_views_that_are_recalled_make_room_as_well(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("fedlasso.federation.site._VIEWS", 2)
+    monkeypatch.setattr("fedlasso.sites.site._VIEWS", 2)
     X, y = draw()
     names = [
         standardise(InProcess([Site("a", X, y, memory=Memory(tmp_path))]), split)[0].name
@@ -130,6 +131,6 @@ def test_splits_depend_on_seed_and_site_only() -> None:
 def test_large_views_refuse_to_be_copied(monkeypatch: pytest.MonkeyPatch) -> None:
     X, y = draw()
     view = Standardised(Table(X), y, None, np.zeros(8), np.ones(8))
-    monkeypatch.setattr("fedlasso.lasso.standardised.LARGEST_COPY", 10)
+    monkeypatch.setattr("fedlasso.numerics.standardised.LARGEST_COPY", 10)
     with pytest.raises(FedLassoError, match="fit by goal or by Secant or FISTA"):
         _ = view.columns

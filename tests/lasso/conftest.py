@@ -5,7 +5,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from fedlasso.lasso import LeastSquares
+from fedlasso.numerics import LeastSquares
 
 
 def draw_problem(m: int, p: int, rho: float = 0.5, seed: int = 0) -> LeastSquares:

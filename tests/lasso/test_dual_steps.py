@@ -9,9 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
-from fedlasso.lasso import LeastSquares, dual_steps, soft_threshold
-from fedlasso.lasso.arrays import Array
-from fedlasso.lasso.sweeps import Form
+from fedlasso.numerics import Array, LeastSquares, dual_steps, soft_threshold
+from fedlasso.numerics.sweeps import Form
 
 Draw = Callable[..., LeastSquares]
 each_form = pytest.mark.parametrize("form", get_args(Form))

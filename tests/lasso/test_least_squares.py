@@ -7,7 +7,7 @@ import pytest
 from numpy.testing import assert_allclose
 from threadpoolctl import threadpool_limits
 
-from fedlasso.lasso import Array, LeastSquares
+from fedlasso.numerics import Array, LeastSquares
 
 Draw = Callable[..., LeastSquares]
 

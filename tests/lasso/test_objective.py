@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fedlasso.lasso import (
+from fedlasso.numerics import (
+    Array,
     LeastSquares,
     duality_gap,
     lasso_path,
@@ -16,7 +17,6 @@ from fedlasso.lasso import (
     soft_threshold,
     stationarity,
 )
-from fedlasso.lasso.arrays import Array
 
 Draw = Callable[..., LeastSquares]
 

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 from sklearn.linear_model import Lasso, lars_path
 
-import fedlasso.lasso.path as path_module
-from fedlasso.lasso import (
+import fedlasso.numerics.path as path_module
+from fedlasso.numerics import (
     LeastSquares,
     lasso_path,
     local_sweeps,
@@ -19,9 +19,9 @@ from fedlasso.lasso import (
     solve_reference,
     stationarity,
 )
-from fedlasso.lasso.homotopy import Design, State, advance, enter, first_state, leave
-from fedlasso.lasso.path import relative_gap
-from fedlasso.lasso.repair import feature_sign_search
+from fedlasso.numerics.homotopy import Design, State, advance, enter, first_state, leave
+from fedlasso.numerics.path import relative_gap
+from fedlasso.numerics.repair import feature_sign_search
 
 Draw = Callable[..., LeastSquares]
 

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from sklearn.linear_model import Lasso
 
-from fedlasso.lasso import Array, LeastSquares, Secants, duality_gap, solve_reference
-from fedlasso.lasso.secant import Model
+from fedlasso.numerics import Array, LeastSquares, Secants, duality_gap, solve_reference
+from fedlasso.numerics.secant import Model
 
 
 def problem(m: int = 50, p: int = 30, seed: int = 0) -> LeastSquares:

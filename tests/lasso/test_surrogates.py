@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from fedlasso.lasso import LeastSquares, solve_reference, stationarity
-from fedlasso.lasso.moments import from_moments, square, triangle
-from fedlasso.lasso.ridge import RidgeFactor
-from fedlasso.lasso.shifted import shifted_lasso
+from fedlasso.numerics import LeastSquares, solve_reference, stationarity
+from fedlasso.numerics.moments import from_moments, square, triangle
+from fedlasso.numerics.ridge import RidgeFactor
+from fedlasso.numerics.shifted import shifted_lasso
 
 
 def draw(m: int, p: int) -> LeastSquares:

@@ -10,10 +10,9 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 from sklearn.linear_model import Lasso
 
-from fedlasso.lasso import LeastSquares, local_sweeps, objective, soft_threshold
-from fedlasso.lasso.arrays import Array
-from fedlasso.lasso.rounding import ROUNDING
-from fedlasso.lasso.sweeps import Form
+from fedlasso.numerics import Array, LeastSquares, local_sweeps, objective, soft_threshold
+from fedlasso.numerics.rounding import ROUNDING
+from fedlasso.numerics.sweeps import Form
 
 Draw = Callable[..., LeastSquares]
 each_form = pytest.mark.parametrize("form", get_args(Form))

@@ -13,11 +13,15 @@ pytest.importorskip("nvflare")
 from nets import COLUMNS, SECRET, SITES, run, write_tables
 
 from fedlasso import FedLassoError, __version__
-from fedlasso.federation import Message, Request, Rows, decode, encode
-from fedlasso.federation.audit import Audit, Entry
-from fedlasso.federation.door import (
+from fedlasso.deploy.link import Network, Opening
+from fedlasso.deploy.nvflare.engine import check_certificate, check_server
+from fedlasso.deploy.nvflare.kit import read_kit
+from fedlasso.deploy.nvflare.project import create_project
+from fedlasso.deploy.records import TableRecords
+from fedlasso.federation import Message, Request, decode, encode
+from fedlasso.governance import Audit, Desk, Door, Entry, Policy
+from fedlasso.governance.door import (
     AuditSummary,
-    Door,
     Introduce,
     Introduction,
     Open,
@@ -25,14 +29,8 @@ from fedlasso.federation.door import (
     Refusal,
     SummariseAudit,
 )
-from fedlasso.federation.policy import Policy
-from fedlasso.federation.questions import RowCount
-from fedlasso.nvflare.approval import Desk
-from fedlasso.nvflare.engine import check_certificate, check_server
-from fedlasso.nvflare.kit import read_kit
-from fedlasso.nvflare.link import Network, Opening
-from fedlasso.nvflare.project import create_project
-from fedlasso.nvflare.records import TableRecords
+from fedlasso.sites import Rows
+from fedlasso.sites.questions import RowCount
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 FIT = "ab" * 8
@@ -266,7 +264,7 @@ def test_names_that_do_not_resolve_and_old_certificates(
         def now(cls, tz: Any = None) -> "Later":
             return cls(2100, 1, 1, tzinfo=UTC)
 
-    monkeypatch.setattr("fedlasso.nvflare.engine.datetime", Later)
+    monkeypatch.setattr("fedlasso.deploy.nvflare.engine.datetime", Later)
     with pytest.raises(FedLassoError, match=r"certificate client.crt of 'a' expired on"):
         check_certificate(kit, read_kit(kit))
 

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
+from fedlasso.deploy import run
+from fedlasso.deploy.link import Opening
 from fedlasso.errors import FedLassoError, Interrupted
-from fedlasso.nvflare import run
-from fedlasso.nvflare.link import Opening
 
 PLAN = run.Plan("project", Opening("ab" * 16, "y", ()), {})
 

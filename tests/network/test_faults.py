@@ -13,9 +13,9 @@ from nets import fit_files, run, same_files
 from wires import Wire, reroute
 
 from fedlasso.cli import federation
-from fedlasso.nvflare.kit import site_audit
-from fedlasso.nvflare.local import LocalFederation
-from fedlasso.nvflare.run import Event
+from fedlasso.deploy.nvflare.kit import site_audit
+from fedlasso.deploy.nvflare.local import LocalFederation
+from fedlasso.deploy.run import Event
 
 # The engine and its libraries warn of things that are not ours to mend.
 pytestmark = pytest.mark.filterwarnings("ignore")

@@ -19,9 +19,9 @@ pytest.importorskip("nvflare")
 from nets import SITES, fit_files, run, same_files
 
 from fedlasso import FedLassoError, __version__
-from fedlasso.nvflare.engine import check_server
-from fedlasso.nvflare.kit import read_kit
-from fedlasso.nvflare.local import LocalFederation, free_port
+from fedlasso.deploy.nvflare.engine import check_server
+from fedlasso.deploy.nvflare.kit import read_kit
+from fedlasso.deploy.nvflare.local import LocalFederation, free_port
 
 # The engine and its libraries warn of things that are not ours to mend.
 pytestmark = pytest.mark.filterwarnings("ignore")

@@ -14,15 +14,15 @@ from nets import COLUMNS, SECRET, SITES, fit_files, in_process, run, same_files
 from fedlasso import FedLassoError
 from fedlasso.cli import main
 from fedlasso.cli.federation import fitting
+from fedlasso.deploy.link import Opening, connect
+from fedlasso.deploy.nvflare.console import Console
+from fedlasso.deploy.nvflare.engine import Engine, check_server
+from fedlasso.deploy.nvflare.kit import Kit, configure_site, read_kit, site_audit
+from fedlasso.deploy.nvflare.local import LocalFederation
+from fedlasso.deploy.nvflare.project import create_project
+from fedlasso.deploy.run import Event, Plan, begin_plan, read_plan, run_plan
 from fedlasso.errors import Interrupted
-from fedlasso.estimator.model import Model, Settings, fit_model
-from fedlasso.nvflare.console import Console
-from fedlasso.nvflare.engine import Engine, check_server
-from fedlasso.nvflare.kit import Kit, configure_site, read_kit, site_audit
-from fedlasso.nvflare.link import Opening, connect
-from fedlasso.nvflare.local import LocalFederation
-from fedlasso.nvflare.project import create_project
-from fedlasso.nvflare.run import Event, Plan, begin_plan, read_plan, run_plan
+from fedlasso.models import Model, Settings, fit_model
 
 # The engine and its libraries warn of things that are not ours to mend.
 pytestmark = pytest.mark.filterwarnings("ignore")

@@ -12,10 +12,9 @@ from draws import draw_federation, draw_sites
 from fedlasso import REGISTRY, FedLassoError, InProcess, Ledger, Site, fit
 from fedlasso.federation import decode, encode
 from fedlasso.federation.federation import asked
-from fedlasso.fit import begin, iterate
-from fedlasso.lasso import LeastSquares
+from fedlasso.fitting import begin, fix_penalty, iterate
+from fedlasso.numerics import LeastSquares
 from fedlasso.procedures import Problem, Procedure
-from fedlasso.tuning import fix_penalty
 
 every = pytest.mark.parametrize("name", sorted(REGISTRY))
 LAM, ROUNDS = 0.15, 4

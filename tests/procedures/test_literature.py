@@ -8,10 +8,9 @@ import pytest
 from draws import draw_sites
 
 from fedlasso import REGISTRY, FedLassoError, InProcess, Ledger, Site, fit
-from fedlasso.fit import begin, iterate
-from fedlasso.lasso import Array, LeastSquares, objective, soft_threshold, solve_reference
+from fedlasso.fitting import begin, fix_penalty, iterate
+from fedlasso.numerics import Array, LeastSquares, objective, soft_threshold, solve_reference
 from fedlasso.procedures import CFedDA, FastFedDA, FedMid, Procedure, ProxSkip
-from fedlasso.tuning import fix_penalty
 
 LAM = 0.12
 RATES = (0.03, 0.1, 0.3, 0.6, 1.0)

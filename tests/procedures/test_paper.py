@@ -7,9 +7,9 @@ import pytest
 from draws import draw_sites
 
 from fedlasso import InProcess, fit
-from fedlasso.federation import Site
-from fedlasso.lasso import Array, dual_steps, local_sweeps, soft_threshold
+from fedlasso.numerics import Array, dual_steps, local_sweeps, soft_threshold
 from fedlasso.procedures import Problem, ThresholdedRounds
+from fedlasso.sites import Site
 
 LAM = 0.12
 THRESHOLDS = np.array([0.0, 0.03, 0.1, 0.3, 1.0])

@@ -8,9 +8,8 @@ from draws import draw_federation
 from secants import parts, pooled, run
 
 from fedlasso import Ledger, certify, fit
-from fedlasso.fit import begin, iterate
+from fedlasso.fitting import begin, fix_penalty, iterate
 from fedlasso.procedures import Secant
-from fedlasso.tuning import fix_penalty
 
 
 def test_its_own_certificate_is_the_one_the_sites_would_give_and_costs_nothing() -> None:

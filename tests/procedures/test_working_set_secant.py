@@ -9,12 +9,11 @@ from secants import parts, pooled, run
 
 from fedlasso import InProcess, Ledger, Status, certify, fit
 from fedlasso.federation import Federation, decode, encode
-from fedlasso.fit import begin, iterate
-from fedlasso.lasso import solve_reference
+from fedlasso.fitting import begin, fix_penalty, iterate
+from fedlasso.numerics import solve_reference
 from fedlasso.procedures import Problem, WorkingSetSecant
 from fedlasso.procedures.working_set_gram import places
 from fedlasso.procedures.working_set_secant import Restricted
-from fedlasso.tuning import fix_penalty
 
 
 def states(federation: Federation, lam: float) -> tuple[Problem, list[Restricted]]:

@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 from study.small import OTHER
 
-from fedlasso.report import Results, write_report
+from fedlasso.report.records import Results
+from fedlasso.report.write import write_report
 from fedlasso.study import PaperStudy, Scenario, Store, run_study
 
 BASELINE = Scenario("baseline", sizes=(20, 16, 12), p=30, nonzeros=4, validation=12, test=40)

@@ -7,7 +7,8 @@ import pandas as pd
 import pytest
 
 from fedlasso.cli import main
-from fedlasso.report import Results, compare
+from fedlasso.report import compare
+from fedlasso.report.records import Results
 
 CELLS = ["scenario", "method", "epochs"]
 

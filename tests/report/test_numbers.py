@@ -9,10 +9,10 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from fedlasso.report import Results
 from fedlasso.report.figure_baseline import baseline_figure
 from fedlasso.report.figure_contrasts import contrast_figure
 from fedlasso.report.figure_theory import EPOCHS, PAIR, theory_figure
+from fedlasso.report.records import Results
 
 AXES = ("scenario", "method", "epochs", "budget", "panel", "rule")
 

@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 from playwright.sync_api import Browser, ConsoleMessage, Page, Request, sync_playwright
 
-from fedlasso.report import Results
+from fedlasso.report.records import Results
 from fedlasso.study import contrast, summarise
 
 FLAGS = [

@@ -11,8 +11,9 @@ import pytest
 from study.small import OTHER, SMALL, STUDY, Broken
 
 from fedlasso.cli import main
-from fedlasso.report import Results, read_results, write_report
 from fedlasso.report.figures import spread
+from fedlasso.report.records import Results, read_results
+from fedlasso.report.write import write_report
 from fedlasso.study import STUDIES, Store, run_study
 from fedlasso.study.outcomes import Record
 from fedlasso.study.store import to_parquet

@@ -8,12 +8,11 @@ import pytest
 from study.small import SMALL
 
 from fedlasso import InProcess, Ledger
-from fedlasso.fit import iterate
-from fedlasso.lasso import solve_reference
+from fedlasso.fitting import choose_penalty, iterate, local_search
+from fedlasso.numerics import solve_reference
 from fedlasso.procedures.averaging import Average
 from fedlasso.study import STUDIES, EarlierStudy
 from fedlasso.study.earlier import OwnAveraging, _settle
-from fedlasso.tuning import choose_penalty, local_search
 
 STUDY = EarlierStudy(seed=3, epochs=(1, 5))
 K, P = 3, 30

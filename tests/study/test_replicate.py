@@ -8,10 +8,10 @@ import pytest
 from study.small import OTHER, SMALL, STUDY
 
 from fedlasso import InProcess, fit
-from fedlasso.lasso import objective
+from fedlasso.fitting import rounds_within
+from fedlasso.numerics import objective
 from fedlasso.study import PaperStudy
 from fedlasso.study.outcomes import support_record
-from fedlasso.tuning import rounds_within
 
 REQUIRED = [
     "scenario",

@@ -32,10 +32,8 @@ def add(commands: Any) -> None:
 
 def diagnose_command(options: argparse.Namespace) -> int:
     """Measure, say and draw."""
-    from fedlasso.estimator.diagnosis import diagnose, diagnosis_page
-    from fedlasso.estimator.model import Settings
-    from fedlasso.estimator.sites import open_sites
-    from fedlasso.federation import write_atomically
+    from fedlasso.files import write_atomically
+    from fedlasso.models import Settings, diagnose, diagnosis_page, open_sites
 
     if options.out.suffix != ".html":
         raise FedLassoError(f"{options.out}: name a .html file for the pictures")

@@ -14,12 +14,18 @@ from fedlasso.cli.common import add_action, need_engine, stop_on_term
 from fedlasso.cli.fit import add_settings, describe_model, read_settings, say_constant
 from fedlasso.cli.progress import say
 from fedlasso.errors import FedLassoError, Interrupted
-from fedlasso.estimator.card import card
-from fedlasso.estimator.compare import examine
-from fedlasso.estimator.folder import tell, write_model
-from fedlasso.estimator.model import Model, Settings, fit_model
-from fedlasso.estimator.sites import Source, open_sites
 from fedlasso.federation import Federation
+from fedlasso.models import (
+    Model,
+    Settings,
+    Source,
+    card,
+    examine,
+    fit_model,
+    open_sites,
+    tell,
+    write_model,
+)
 from fedlasso.tables import Column, Schema
 
 
@@ -86,7 +92,7 @@ def _names(text: str) -> tuple[str, ...]:
 def init_command(options: argparse.Namespace) -> int:
     """Provision."""
     need_engine()
-    from fedlasso.nvflare.project import create_project
+    from fedlasso.deploy.nvflare.project import create_project
 
     project = create_project(options.project, options.server, options.sites)
     print(f"Project {project.name!r}: server {project.host}:{project.port}")
@@ -100,8 +106,8 @@ def init_command(options: argparse.Namespace) -> int:
 def server_command(options: argparse.Namespace) -> int:
     """Serve."""
     need_engine()
-    from fedlasso.nvflare.engine import Engine, check_certificate, check_port_free, listens
-    from fedlasso.nvflare.project import read_project, settle_server
+    from fedlasso.deploy.nvflare.engine import Engine, check_certificate, check_port_free, listens
+    from fedlasso.deploy.nvflare.project import read_project, settle_server
 
     project = read_project(options.project)
     folder = options.project / "server"
@@ -127,8 +133,8 @@ def server_command(options: argparse.Namespace) -> int:
 def status_command(options: argparse.Namespace) -> int:
     """Who is there."""
     need_engine()
-    from fedlasso.nvflare.console import Console
-    from fedlasso.nvflare.link import connect
+    from fedlasso.deploy.link import connect
+    from fedlasso.deploy.nvflare.console import Console
 
     with Console(options.project) as console:
         project, seen = console.project, console.connected()
@@ -155,9 +161,9 @@ def status_command(options: argparse.Namespace) -> int:
 def fit_command(options: argparse.Namespace) -> int:
     """A new fit."""
     need_engine()
-    from fedlasso.nvflare.link import Opening
-    from fedlasso.nvflare.project import read_project
-    from fedlasso.nvflare.run import Plan, begin_plan
+    from fedlasso.deploy.link import Opening
+    from fedlasso.deploy.nvflare.project import read_project
+    from fedlasso.deploy.run import Plan, begin_plan
 
     read_project(options.project)
     if options.columns and options.drop:
@@ -175,7 +181,7 @@ def fit_command(options: argparse.Namespace) -> int:
 def resume_command(options: argparse.Namespace) -> int:
     """The same fit, from where it stopped."""
     need_engine()
-    from fedlasso.nvflare.run import read_plan
+    from fedlasso.deploy.run import read_plan
 
     return _run(options, read_plan(options.out))
 
@@ -195,8 +201,8 @@ def _run(options: argparse.Namespace, plan: Any) -> int:
 
 def fit_across(out: Path, plan: Any, on_failure: Any = "stop", start: float = 60.0) -> None:
     """Carry out a plan, write the model as `fedlasso fit` does, and say what it is."""
-    from fedlasso.nvflare.run import run_plan
-    from fedlasso.nvflare.tell import tell_books
+    from fedlasso.deploy.run import run_plan
+    from fedlasso.deploy.tell import tell_books
 
     (model, told), times = run_plan(
         out, plan, fitting(plan), show_progress(), on_failure=on_failure, start=start, say=say
@@ -245,9 +251,9 @@ def show_progress() -> Callable[[Any], None]:
 def demo_command(options: argparse.Namespace) -> int:
     """The whole thing on loopback."""
     need_engine()
-    from fedlasso.nvflare.demo import run_demo
-    from fedlasso.nvflare.link import Opening
-    from fedlasso.nvflare.run import Plan, begin_plan
+    from fedlasso.deploy.link import Opening
+    from fedlasso.deploy.nvflare.demo import run_demo
+    from fedlasso.deploy.run import Plan, begin_plan
 
     settings = Settings(goal="prediction")
 

@@ -10,13 +10,20 @@ from typing import Any
 
 from fedlasso.cli.progress import Watched, say
 from fedlasso.errors import FedLassoError
-from fedlasso.estimator.card import card
-from fedlasso.estimator.compare import examine
-from fedlasso.estimator.folder import ModelFolder, predict_file, tell
-from fedlasso.estimator.model import Model, Settings, fit_model
-from fedlasso.estimator.sites import Source, open_sites
 from fedlasso.federation import Journal
-from fedlasso.goals import GOALS
+from fedlasso.fitting import GOALS
+from fedlasso.models import (
+    Model,
+    ModelFolder,
+    Settings,
+    Source,
+    card,
+    examine,
+    fit_model,
+    open_sites,
+    predict_file,
+    tell,
+)
 
 INTERRUPTED = 130
 

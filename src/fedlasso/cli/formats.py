@@ -22,7 +22,8 @@ from rich.progress import (
 from rich.progress import Progress as Bar
 from rich.text import Text
 
-from fedlasso.study.runner import Listener, Progress
+from fedlasso.study import Progress
+from fedlasso.study.runner import Listener
 
 
 class _Rate(ProgressColumn):

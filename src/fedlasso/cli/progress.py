@@ -6,9 +6,9 @@ import sys
 import time
 from typing import TypeVar
 
-from fedlasso.estimator.page import bytes_of
 from fedlasso.federation import Federation, Reply, Request
 from fedlasso.federation.codec import size
+from fedlasso.models.page import bytes_of
 
 R = TypeVar("R", bound=Reply)
 _EVERY = 5.0

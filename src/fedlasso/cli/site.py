@@ -40,10 +40,11 @@ def add(commands: Any) -> None:
 def check_command(options: argparse.Namespace) -> int:
     """A rehearsal without a connection."""
     need_engine()
-    from fedlasso.federation.policy import QUESTIONS, describe, read_policy
-    from fedlasso.nvflare.engine import check_certificate
-    from fedlasso.nvflare.kit import read_kit
-    from fedlasso.nvflare.records import TableRecords
+    from fedlasso.deploy.nvflare.engine import check_certificate
+    from fedlasso.deploy.nvflare.kit import read_kit
+    from fedlasso.deploy.records import TableRecords
+    from fedlasso.governance import read_policy
+    from fedlasso.governance.policy import QUESTIONS, describe
 
     kit = read_kit(options.kit)
     check_certificate(options.kit, kit)
@@ -67,11 +68,11 @@ def check_command(options: argparse.Namespace) -> int:
 def start_command(options: argparse.Namespace) -> int:
     """Connect and stay."""
     need_engine()
-    from fedlasso.federation.policy import read_policy
-    from fedlasso.nvflare.engine import check_certificate, check_server
-    from fedlasso.nvflare.kit import configure_site, read_kit
-    from fedlasso.nvflare.records import TableRecords
-    from fedlasso.nvflare.stay import stay
+    from fedlasso.deploy.nvflare.engine import check_certificate, check_server
+    from fedlasso.deploy.nvflare.kit import configure_site, read_kit
+    from fedlasso.deploy.nvflare.stay import stay
+    from fedlasso.deploy.records import TableRecords
+    from fedlasso.governance import read_policy
 
     kit = read_kit(options.kit)
     policy = read_policy(options.policy)
@@ -95,7 +96,7 @@ def start_command(options: argparse.Namespace) -> int:
 def audit_command(options: argparse.Namespace) -> int:
     """The books, verified."""
     need_engine()
-    from fedlasso.nvflare.kit import read_kit, site_audit
+    from fedlasso.deploy.nvflare.kit import read_kit, site_audit
 
     kit = read_kit(options.kit)
     audit = site_audit(options.kit)

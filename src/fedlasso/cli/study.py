@@ -12,9 +12,17 @@ from typing import Any
 
 from fedlasso.cli.formats import print_frame, progress_bar, show
 from fedlasso.errors import FedLassoError
-from fedlasso.study import SCENARIOS, STUDIES, Scenario, Store, read_scenarios, run_study
+from fedlasso.study import (
+    SCENARIOS,
+    STUDIES,
+    Scenario,
+    Store,
+    contrast,
+    read_scenarios,
+    run_study,
+    summarise,
+)
 from fedlasso.study.diagnostics import diagnose
-from fedlasso.study.summary import contrast, summarise
 
 
 def add(commands: Any) -> None:

@@ -16,8 +16,8 @@ from typing import Any, TypeVar, cast
 from fedlasso.errors import FedLassoError
 from fedlasso.federation.codec import decode, encode
 from fedlasso.federation.federation import Federation, asked, check_replies
-from fedlasso.federation.files import write_atomically
 from fedlasso.federation.messages import Reply, Request
+from fedlasso.files import write_atomically
 
 R = TypeVar("R", bound=Reply)
 _LENGTH = struct.Struct("<Q")

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, fields
-from typing import TYPE_CHECKING, ClassVar, Generic, Literal, TypeVar, get_type_hints
+from typing import Any, ClassVar, Generic, Literal, TypeVar, get_type_hints
 
-from fedlasso.lasso import Array
-
-if TYPE_CHECKING:
-    from fedlasso.federation.site import Site
+from fedlasso.numerics import Array
 
 FieldKind = Literal["array", "float", "int", "text", "texts", "note"]
 _KINDS: dict[object, FieldKind] = {
@@ -72,7 +69,7 @@ class Request(Message, Generic[R]):
     to: tuple[str, ...] = field(default=(), kw_only=True)
     on: str = field(default="", kw_only=True)
 
-    def answer(self, site: Site) -> R:
+    def answer(self, site: Any) -> R:
         """Answer from one site's records."""
         raise TypeError(f"{type(self).__name__} does not say how a site answers it")
 

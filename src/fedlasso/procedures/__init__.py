@@ -4,9 +4,9 @@ import difflib
 from typing import Any
 
 from fedlasso.errors import FedLassoError
+from fedlasso.numerics.certificate import Certificate
 from fedlasso.procedures.admm import ADMM
 from fedlasso.procedures.averaging import Averaging
-from fedlasso.procedures.certificate import Certificate
 from fedlasso.procedures.cfedda import CFedDA
 from fedlasso.procedures.csl import CSL
 from fedlasso.procedures.dane import DANE

@@ -19,11 +19,12 @@ from typing import Any, ClassVar, cast
 
 import numpy as np
 
-from fedlasso.federation import MeanEigenvalue, Request, Site
-from fedlasso.lasso import Array, soft_threshold
-from fedlasso.lasso.ridge import RidgeFactor
+from fedlasso.federation import Request
+from fedlasso.numerics import Array, soft_threshold
+from fedlasso.numerics.ridge import RidgeFactor
 from fedlasso.procedures.averaging import Coefficients
 from fedlasso.procedures.procedure import Problem, Procedure, State
+from fedlasso.sites import MeanEigenvalue, Site
 
 
 def ridge_solve(site: Site, rho: Array, v: Array) -> Array:

@@ -14,10 +14,11 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from fedlasso.federation import Reply, Request, Site
-from fedlasso.lasso import Array, local_sweeps
-from fedlasso.lasso.rounding import settle
+from fedlasso.federation import Reply, Request
+from fedlasso.numerics import Array, local_sweeps
+from fedlasso.numerics.rounding import settle
 from fedlasso.procedures.procedure import Problem, Procedure, State
+from fedlasso.sites import Site
 
 
 @dataclass(frozen=True, eq=False)

@@ -22,11 +22,12 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from fedlasso.federation import GradientAt, MeanEigenvalue, Request, Site
-from fedlasso.lasso import Array
-from fedlasso.lasso.shifted import shifted_lasso
+from fedlasso.federation import Request
+from fedlasso.numerics import Array
+from fedlasso.numerics.shifted import shifted_lasso
 from fedlasso.procedures.averaging import Coefficients
 from fedlasso.procedures.procedure import Problem, Procedure, State
+from fedlasso.sites import GradientAt, MeanEigenvalue, Site
 
 _BISECTIONS = 60
 

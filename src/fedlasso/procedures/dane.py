@@ -18,7 +18,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from fedlasso.lasso import Array
+from fedlasso.numerics import Array
 from fedlasso.procedures.csl import CSL, Surrogate
 from fedlasso.procedures.procedure import Problem
 

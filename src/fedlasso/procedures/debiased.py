@@ -19,11 +19,12 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from fedlasso.federation import MeanEigenvalue, Request, Site
-from fedlasso.lasso import Array, LeastSquares, solve_reference
-from fedlasso.lasso.shifted import shifted_lasso
+from fedlasso.federation import Request
+from fedlasso.numerics import Array, LeastSquares, solve_reference
+from fedlasso.numerics.shifted import shifted_lasso
 from fedlasso.procedures.averaging import Coefficients
 from fedlasso.procedures.procedure import Problem, Procedure, State
+from fedlasso.sites import MeanEigenvalue, Site
 
 
 def nodewise_correction(f: LeastSquares, v: Array) -> tuple[Array, int]:

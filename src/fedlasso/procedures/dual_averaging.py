@@ -18,10 +18,11 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from fedlasso.federation import LargestEigenvalue, Request, Site
-from fedlasso.lasso import Array, dual_steps, soft_threshold
+from fedlasso.federation import Request
+from fedlasso.numerics import Array, dual_steps, soft_threshold
 from fedlasso.procedures.averaging import Coefficients
 from fedlasso.procedures.procedure import Problem, Procedure, State
+from fedlasso.sites import LargestEigenvalue, Site
 
 
 @dataclass(frozen=True, eq=False)

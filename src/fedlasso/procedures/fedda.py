@@ -21,9 +21,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from fedlasso.federation import LargestEigenvalue, Reply, Request, Site
-from fedlasso.lasso import Array, soft_threshold
+from fedlasso.federation import Reply, Request
+from fedlasso.numerics import Array, soft_threshold
 from fedlasso.procedures.procedure import Problem, Procedure, State
+from fedlasso.sites import LargestEigenvalue, Site
 
 
 def dual_model(g: Array, x: Array, gamma: Array, mu: float, lam: float, t: int, seen: int) -> Array:

@@ -18,11 +18,12 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from fedlasso.federation import MeanEigenvalue, Request, Site
-from fedlasso.lasso import Array, soft_threshold
+from fedlasso.federation import Request
+from fedlasso.numerics import Array, soft_threshold
 from fedlasso.procedures.admm import ridge_solve
 from fedlasso.procedures.averaging import Coefficients
 from fedlasso.procedures.procedure import Problem, Procedure, State
+from fedlasso.sites import MeanEigenvalue, Site
 
 
 @dataclass(frozen=True, eq=False)

@@ -18,10 +18,11 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from fedlasso.federation import LargestEigenvalue, Request, Site
-from fedlasso.lasso import Array, LeastSquares, soft_threshold
+from fedlasso.federation import Request
+from fedlasso.numerics import Array, LeastSquares, soft_threshold
 from fedlasso.procedures.averaging import Coefficients
 from fedlasso.procedures.procedure import Problem, Procedure, State
+from fedlasso.sites import LargestEigenvalue, Site
 
 
 def proximal_steps(f: LeastSquares, x: Array, rate: float, lam: float, epochs: int) -> Array:

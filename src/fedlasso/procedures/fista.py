@@ -18,9 +18,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from fedlasso.federation import GradientAt, LargestEigenvalue
-from fedlasso.lasso import Array, soft_threshold
+from fedlasso.numerics import Array, soft_threshold
 from fedlasso.procedures.procedure import Problem, Procedure, State
+from fedlasso.sites import GradientAt, LargestEigenvalue
 
 
 @dataclass(frozen=True, eq=False)

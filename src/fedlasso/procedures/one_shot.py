@@ -13,10 +13,11 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from fedlasso.federation import Request, Site
-from fedlasso.lasso import Array, solve_reference
+from fedlasso.federation import Request
+from fedlasso.numerics import Array, solve_reference
 from fedlasso.procedures.averaging import Average, Coefficients
 from fedlasso.procedures.procedure import Problem, Procedure
+from fedlasso.sites import Site
 
 
 @dataclass(frozen=True, eq=False)

@@ -18,12 +18,13 @@ from typing import Any, ClassVar
 import numpy as np
 
 from fedlasso.errors import FedLassoError
-from fedlasso.federation import Reply, Request, Site
-from fedlasso.lasso import Array, solve_reference
-from fedlasso.lasso.least_squares import GRAM_COLUMNS
-from fedlasso.lasso.moments import from_moments, square, triangle
+from fedlasso.federation import Reply, Request
+from fedlasso.numerics import Array, solve_reference
+from fedlasso.numerics.least_squares import GRAM_COLUMNS
+from fedlasso.numerics.moments import from_moments, square, triangle
 from fedlasso.procedures.averaging import Average
 from fedlasso.procedures.procedure import Problem, Procedure
+from fedlasso.sites import Site
 
 
 @dataclass(frozen=True, eq=False)

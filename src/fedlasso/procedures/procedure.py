@@ -12,8 +12,8 @@ import numpy as np
 
 from fedlasso.errors import FedLassoError
 from fedlasso.federation import Message, Request
-from fedlasso.lasso import Array
-from fedlasso.procedures.certificate import Certificate
+from fedlasso.numerics import Array
+from fedlasso.numerics.certificate import Certificate
 
 
 @dataclass(frozen=True)

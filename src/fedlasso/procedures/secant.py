@@ -26,10 +26,10 @@ from typing import Any, ClassVar, TypeVar
 import numpy as np
 
 from fedlasso.errors import FedLassoError
-from fedlasso.federation import GradientAt, ResponseSquares
-from fedlasso.lasso import Array, Secants
-from fedlasso.procedures.certificate import Certificate
+from fedlasso.numerics import Array, Secants
+from fedlasso.numerics.certificate import Certificate
 from fedlasso.procedures.procedure import Problem, Procedure, State
+from fedlasso.sites import GradientAt, ResponseSquares
 
 
 @dataclass(frozen=True, eq=False)

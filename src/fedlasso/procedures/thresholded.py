@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from fedlasso.lasso import Array, soft_threshold
+from fedlasso.numerics import Array, soft_threshold
 from fedlasso.procedures.averaging import Average, Averaging
 from fedlasso.procedures.procedure import Problem
 

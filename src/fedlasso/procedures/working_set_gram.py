@@ -22,11 +22,12 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from fedlasso.federation import GradientSum, Reply, Request, Site
-from fedlasso.lasso import Array, solve_reference
-from fedlasso.lasso.least_squares import one_thread
-from fedlasso.lasso.moments import from_moments, square, triangle
+from fedlasso.federation import Reply, Request
+from fedlasso.numerics import Array, solve_reference
+from fedlasso.numerics.least_squares import one_thread
+from fedlasso.numerics.moments import from_moments, square, triangle
 from fedlasso.procedures.procedure import Problem, Procedure, State
+from fedlasso.sites import GradientSum, Site
 
 # A violation below this share of the largest score is rounding.
 ROUNDING = 1e-12

@@ -22,13 +22,14 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from fedlasso.federation import GradientAt, Reply, Request, Site
-from fedlasso.lasso import Array, Secants
-from fedlasso.lasso.least_squares import one_thread
-from fedlasso.procedures.certificate import Certificate
+from fedlasso.federation import Reply, Request
+from fedlasso.numerics import Array, Secants
+from fedlasso.numerics.certificate import Certificate
+from fedlasso.numerics.least_squares import one_thread
 from fedlasso.procedures.procedure import Problem
 from fedlasso.procedures.secant import Knowledge, UntilCertified, better
 from fedlasso.procedures.working_set_gram import places
+from fedlasso.sites import GradientAt, Site
 
 # Rows join from this share of the penalty: at most this share of p at once, or as many as A has.
 NEAR, GROWTH = 0.9, 0.1

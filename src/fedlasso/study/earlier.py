@@ -14,15 +14,16 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from fedlasso.federation import Costs, InProcess, Ledger, Request, Site
-from fedlasso.fit import begin, iterate
-from fedlasso.lasso import Array, LeastSquares, local_sweeps, soft_threshold
-from fedlasso.procedures import Problem, Procedure, find_procedure
-from fedlasso.procedures.averaging import Average, Averaging, Coefficients
+from fedlasso.federation import Costs, InProcess, Ledger, Request
+from fedlasso.fitting import begin, choose_penalty, iterate, local_search, validate
+from fedlasso.fitting.tuning import search_penalty
+from fedlasso.numerics import Array, LeastSquares, local_sweeps, soft_threshold
+from fedlasso.procedures import Averaging, Problem, Procedure, find_procedure
+from fedlasso.procedures.averaging import Average, Coefficients
+from fedlasso.sites import Site
 from fedlasso.study.outcomes import Record, cost_record, prediction_record, support_record
 from fedlasso.study.scenario import Draw, Scenario, pool
 from fedlasso.study.trial import penalty_records
-from fedlasso.tuning import choose_penalty, local_search, search_penalty, validate
 
 CHANGE, ROUNDS = 1e-5, 500
 ST_THRESHOLDS = (0.0, *np.geomspace(1e-3, 5.0, 39).tolist())

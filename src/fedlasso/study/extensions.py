@@ -9,13 +9,12 @@ from typing import ClassVar
 
 import numpy as np
 
-from fedlasso.fit import begin, iterate
+from fedlasso.fitting import RULES, Panel, begin, iterate, rounds_within, validate
 from fedlasso.procedures import find_procedure
 from fedlasso.study.outcomes import Record
 from fedlasso.study.paper import PaperStudy
 from fedlasso.study.scenario import Scenario
 from fedlasso.study.trial import Trial
-from fedlasso.tuning import RULES, Panel, rounds_within, validate
 
 
 @dataclass(frozen=True)

@@ -10,12 +10,11 @@ import pandas as pd
 
 from fedlasso.errors import FedLassoError
 from fedlasso.federation import Costs
-from fedlasso.fit import begin, iterate
+from fedlasso.fitting import begin, iterate, validate
 from fedlasso.procedures import REGISTRY, Procedure, State, find_procedure
 from fedlasso.study.outcomes import Record
 from fedlasso.study.scenario import Scenario
 from fedlasso.study.trial import Trial
-from fedlasso.tuning import validate
 
 TARGET = 1e-8
 

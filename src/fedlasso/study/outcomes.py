@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from fedlasso.federation import Costs
-from fedlasso.lasso import Array, LeastSquares, Reference, stationarity
+from fedlasso.fitting import ACTIVE
+from fedlasso.numerics import Array, LeastSquares, Reference, stationarity
 from fedlasso.study.scenario import Draw
-from fedlasso.tuning import ACTIVE
 
 Record = dict[str, str | int | float | bool | None]
 CUTOFFS: Mapping[str, float] = {"": ACTIVE, "_1e6": 1e-6, "_1e2": 1e-2}

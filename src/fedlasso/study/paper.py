@@ -9,12 +9,11 @@ from typing import Any, ClassVar
 
 from fedlasso.errors import FedLassoError
 from fedlasso.federation import Costs
-from fedlasso.fit import iterate, prepare
+from fedlasso.fitting import PANELS, RULES, Panel, iterate, prepare, rounds_within, validate
 from fedlasso.procedures import Procedure, State, find_procedure
 from fedlasso.study.outcomes import Record
 from fedlasso.study.scenario import Scenario
 from fedlasso.study.trial import Trial
-from fedlasso.tuning import PANELS, RULES, Panel, rounds_within, validate
 
 # Replies to what a procedure asks before its first round, and what asking cost.
 Prepared = tuple[tuple[Any, ...], Costs]

@@ -13,8 +13,8 @@ import numpy as np
 from scipy.signal import lfilter
 
 from fedlasso.errors import FedLassoError
-from fedlasso.federation import Site
-from fedlasso.lasso import Array, LeastSquares
+from fedlasso.numerics import Array, LeastSquares
+from fedlasso.sites import Site
 
 Sample = tuple[Array, Array]
 

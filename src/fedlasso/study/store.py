@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from fedlasso.errors import FedLassoError
-from fedlasso.federation import write_atomically
+from fedlasso.files import write_atomically
 from fedlasso.study.outcomes import Record
 from fedlasso.study.provenance import describe_difference
 

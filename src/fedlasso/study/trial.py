@@ -6,11 +6,12 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from fedlasso.federation import Costs, InProcess, Ledger, Site
-from fedlasso.lasso import Array, solve_reference
+from fedlasso.federation import Costs, InProcess, Ledger
+from fedlasso.fitting import choose_penalty, local_search
+from fedlasso.numerics import Array, solve_reference
+from fedlasso.sites import Site
 from fedlasso.study.outcomes import Evaluator, Record, cost_record
 from fedlasso.study.scenario import Scenario, pool
-from fedlasso.tuning import choose_penalty, local_search
 
 
 class Trial:

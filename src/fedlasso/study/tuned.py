@@ -9,13 +9,11 @@ from typing import ClassVar
 import numpy as np
 import pandas as pd
 
-from fedlasso.fit import fit
-from fedlasso.goals import GOALS
+from fedlasso.fitting import GOALS, Panel, fit
 from fedlasso.study.outcomes import Record
 from fedlasso.study.paper import PaperStudy
 from fedlasso.study.scenario import Scenario
 from fedlasso.study.trial import Trial
-from fedlasso.tuning import Panel
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from fedlasso.errors import FedLassoError
-from fedlasso.lasso import Array
+from fedlasso.numerics import Array
 from fedlasso.tables.files import File
 from fedlasso.tables.schema import Column, Schema
 

@@ -1,0 +1,101 @@
+"""A kit: the folder with which one participant takes part, and what a site keeps in it."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import secrets
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from fedlasso import __version__
+from fedlasso.deploy.records import TableRecords
+from fedlasso.errors import FedLassoError
+from fedlasso.federation import encode
+from fedlasso.files import write_atomically
+from fedlasso.governance import Audit, Desk, Door, read_policy
+from fedlasso.governance.door import Refusal
+from fedlasso.governance.guard import tell
+
+SEAL, START = "kit.json", "site.json"
+
+
+@dataclass(frozen=True)
+class Kit:
+    """Who a kit is for, and the hashes of the files that must not change."""
+
+    project: str
+    identity: str
+    name: str
+    role: str
+    host: str
+    port: int
+    version: str
+    files: dict[str, str]
+
+
+def seal(folder: Path, kit: Kit) -> None:
+    """Write a kit's identity with the hashes of its files; only its owner may read it."""
+    sealed = Kit(**{**asdict(kit), "files": dict(_hashes(folder))})
+    write_atomically(folder / SEAL, json.dumps(asdict(sealed), indent=1).encode())
+    for path in (folder, *folder.rglob("*")):
+        path.chmod(0o700 if path.is_dir() or path.suffix == ".sh" else 0o600)
+
+
+def _hashes(folder: Path) -> Iterable[tuple[str, str]]:
+    for path in sorted([*folder.glob("startup/*"), *folder.glob("local/*")]):
+        yield str(path.relative_to(folder)), hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def read_kit(folder: Path, role: str = "site") -> Kit:
+    """A kit's identity, its seal checked."""
+    try:
+        kit = Kit(**json.loads((folder / SEAL).read_bytes()))
+    except (OSError, ValueError, TypeError):
+        raise FedLassoError(f"{folder} is no kit; unpack the one you were sent") from None
+    if kit.role != role:
+        raise FedLassoError(f"{folder} is a kit for a {kit.role}, not for a {role}")
+    if dict(_hashes(folder)) != kit.files:
+        raise FedLassoError(f"{folder}: the seal is broken, files were changed; ask for a new kit")
+    return kit
+
+
+def site_audit(folder: Path) -> Audit:
+    """The books of a site."""
+    return Audit(folder / "books" / "audit.jsonl")
+
+
+def site_key(folder: Path) -> bytes:
+    """The site's secret for fingerprints, drawn once."""
+    path = folder / "books" / "key"
+    if not path.exists():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(secrets.token_bytes(32))
+    return path.read_bytes()
+
+
+def configure_site(folder: Path, data: Path, policy: Path | None) -> None:
+    """Say which data and which rules the engine's jobs will use here."""
+    start = {"data": str(data.resolve()), "policy": str(policy.resolve()) if policy else None}
+    write_atomically(folder / START, json.dumps(start).encode())
+
+
+def open_door(folder: Path) -> Door:
+    """The door of the site whose engine was started from this kit."""
+    kit = read_kit(folder)
+    start = json.loads((folder / START).read_bytes())
+    policy = read_policy(Path(start["policy"]) if start["policy"] else None)
+    records = TableRecords(Path(start["data"]), site_key(folder))
+    desk = Desk(folder / "pending")
+    return Door(
+        kit.name, records, policy, site_audit(folder), folder / "memory", __version__, desk.approve
+    )
+
+
+def failed(error: Exception) -> bytes:
+    """A refusal when there is not even a door."""
+    return encode(Refusal(tell(error)))

@@ -1,0 +1,142 @@
+"""A whole federation on this machine, as real processes: for the demo, tests and benchmarks."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+from fedlasso.deploy.nvflare.console import Console
+from fedlasso.deploy.nvflare.engine import listens
+from fedlasso.deploy.nvflare.project import create_project, read_project
+from fedlasso.errors import FedLassoError
+
+
+def free_port() -> int:
+    """A port that nobody uses now."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+class LocalFederation:
+    """A server and its sites, each started by its own ``fedlasso`` command.
+
+    Parameters
+    ----------
+    folder : the project's folder, made if it is not there
+    tables : data file of each site
+    policies : policy file of each site that has one
+
+    `environments` may give a participant environment variables for its next start.
+    """
+
+    def __init__(
+        self, folder: Path, tables: Mapping[str, Path], policies: Mapping[str, Path] | None = None
+    ) -> None:
+        self.folder, self._tables, self._policies = folder, tables, policies or {}
+        if not folder.exists():
+            create_project(folder, f"localhost:{free_port()}", list(tables))
+        self.project = read_project(folder)
+        self.environments: dict[str, dict[str, str]] = {}
+        self._processes: dict[str, subprocess.Popen[bytes]] = {}
+
+    def __enter__(self) -> LocalFederation:
+        try:
+            self.start_server()
+            for name in self.project.sites:
+                self.start_site(name)
+            self.wait()
+        except BaseException:
+            self.stop()
+            raise
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
+    def kit(self, site: str) -> Path:
+        """A site's kit."""
+        return self.folder / "kits" / site
+
+    def start_server(self) -> None:
+        """Start the server, and wait until it listens."""
+        process = self._start("server", "federation", "start-server", self.folder)
+        end = time.monotonic() + 60
+        while not listens(self.project.host, self.project.port):
+            if process.poll() is not None or time.monotonic() > end:
+                raise FedLassoError(f"the server did not start: {self.said('server')}")
+            time.sleep(0.1)
+
+    def start_site(self, name: str) -> None:
+        """Start a site; `wait` waits for it."""
+        policy = ["--policy", self._policies[name]] if name in self._policies else []
+        self._start(name, "site", "start", self.kit(name), self._tables[name], *policy)
+
+    def wait(self, seconds: float = 60.0) -> None:
+        """Wait until every site is connected."""
+        end = time.monotonic() + seconds
+        while True:
+            with contextlib.suppress(FedLassoError), Console(self.folder) as console:
+                console.wait_for_sites((), max(end - time.monotonic(), 0))
+                return
+            for name, process in self._processes.items():
+                if process.poll() is not None:
+                    raise FedLassoError(f"{name} ended: {self.said(name)}")
+            if time.monotonic() > end:
+                raise FedLassoError("the sites are not connected")
+            time.sleep(0.2)
+
+    def revive(self) -> None:
+        """Start whoever is not running, and wait for all."""
+        if "server" not in self._processes:
+            self.start_server()
+        for name in self.project.sites:
+            if name not in self._processes:
+                self.start_site(name)
+        self.wait(120)
+
+    def family(self, name: str) -> list[Any]:
+        """The processes of the server or of a site: command, engine, jobs."""
+        try:
+            parent = psutil.Process(self._processes[name].pid)
+            return [parent, *parent.children(recursive=True)]
+        except (KeyError, psutil.NoSuchProcess):
+            return []
+
+    def kill(self, name: str) -> None:
+        """End a participant at once, as a power cut would."""
+        for process in self.family(name):
+            with contextlib.suppress(psutil.NoSuchProcess):
+                process.kill()
+        if name in self._processes:
+            self._processes.pop(name).wait()
+
+    def stop(self) -> None:
+        """End everybody, sites first."""
+        for name in [n for n in self._processes if n != "server"]:
+            self.kill(name)
+        self.kill("server")
+
+    def said(self, name: str) -> str:
+        """The last line that a participant's command printed."""
+        lines = (self.folder / f"{name}.out").read_text(errors="replace").strip().splitlines()
+        return lines[-1] if lines else ""
+
+    def _start(self, name: str, *command: object) -> subprocess.Popen[bytes]:
+        with (self.folder / f"{name}.out").open("wb") as out:
+            process = subprocess.Popen(
+                [sys.executable, "-m", "fedlasso", *map(str, command)],
+                stdin=subprocess.DEVNULL, stdout=out, stderr=out,
+                env=os.environ | {"PYTHONUNBUFFERED": "1"} | self.environments.get(name, {}),
+            )  # fmt: skip
+        self._processes[name] = process
+        return process

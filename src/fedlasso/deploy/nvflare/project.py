@@ -1,0 +1,154 @@
+"""A project: a server and its sites, each with a sealed kit of certificates."""
+
+from __future__ import annotations
+
+import json
+import re
+import secrets
+import shutil
+import tempfile
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+from fedlasso import __version__
+from fedlasso.deploy.nvflare.kit import Kit, read_kit, seal
+from fedlasso.deploy.nvflare.member import ENGINE, MEMBER, RELAY
+from fedlasso.deploy.nvflare.quiet import quiet
+from fedlasso.errors import FedLassoError
+from fedlasso.files import write_atomically
+
+COORDINATOR = "coordinator@fedlasso.org"
+
+
+@dataclass(frozen=True)
+class Project:
+    """Who takes part, and where the server listens."""
+
+    name: str
+    identity: str
+    host: str
+    port: int
+    sites: tuple[str, ...]
+    version: str
+
+
+def read_project(folder: Path) -> Project:
+    """The project in a folder."""
+    try:
+        given = json.loads((folder / "project.json").read_bytes())
+        return Project(**{**given, "sites": tuple(given["sites"])})
+    except (OSError, ValueError, TypeError, KeyError):
+        raise FedLassoError(
+            f"{folder} holds no project; begin with `fedlasso federation init {folder}`"
+        ) from None
+
+
+def create_project(folder: Path, server: str, sites: Sequence[str]) -> Project:
+    """Provision server, coordinator and sites: mutual TLS under one root of their own."""
+    host, _, port = server.rpartition(":")
+    if not host or not port.isdigit() or not 0 < int(port) < 65536:
+        raise FedLassoError(f"--server {server!r}: give HOST:PORT, e.g. fed.example.org:8443")
+    if not re.fullmatch(r"[A-Za-z0-9.-]+", host):
+        raise FedLassoError(f"--server {host!r} is not the name of a host")
+    if not sites:
+        raise FedLassoError("a federation needs at least one --site")
+    for site in sites:
+        if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_-]{0,40}", site):
+            raise FedLassoError(f"site {site!r}: use letters, digits, - and _")
+        if list(sites).count(site) > 1:
+            raise FedLassoError(f"two sites are called {site!r}; give each its own name")
+    if folder.exists() and any(folder.iterdir()):
+        raise FedLassoError(f"{folder} is not empty; choose a new folder for the project")
+    name = re.sub(r"[^A-Za-z0-9_-]", "-", folder.resolve().name)[:40] or "project"
+    project = Project(name, secrets.token_hex(8), host, int(port), tuple(sites), __version__)
+    with tempfile.TemporaryDirectory() as scratch:
+        made = _provision(Path(scratch), project)
+        folder.mkdir(parents=True, exist_ok=True)
+        _place(made / host, folder / "server", project, host, "server")
+        _place(made / COORDINATOR, folder / "coordinator", project, COORDINATOR, "coordinator")
+        for site in sites:
+            kit = folder / "kits" / site
+            _place(made / site, kit, project, site, "site")
+            shutil.make_archive(str(kit), "zip", kit.parent, site)
+        shutil.copytree(made.parent / "state", folder / "authority")
+        (folder / "authority").chmod(0o700)
+    write_atomically(folder / "project.json", json.dumps(asdict(project), indent=1).encode())
+    write_atomically(folder / "INSTRUCTIONS.md", _instructions("coordinator", project, str(folder)))
+    return project
+
+
+def _provision(scratch: Path, project: Project) -> Path:
+    from nvflare.lighter.prov_utils import prepare_builders
+    from nvflare.lighter.provision import prepare_project
+    from nvflare.lighter.provisioner import Provisioner
+
+    people: list[dict[str, Any]] = [
+        {"name": project.host, "type": "server", "fed_learn_port": project.port,
+         "admin_port": project.port},
+        {"name": COORDINATOR, "type": "admin", "role": "project_admin"},
+        *({"name": site, "type": "client"} for site in project.sites),
+    ]  # fmt: skip
+    impl = "nvflare.lighter.impl"
+    described = {
+        "api_version": 3,
+        "name": project.name,
+        "participants": [{"org": "fedlasso", **person} for person in people],
+        "builders": [
+            {"path": f"{impl}.workspace.WorkspaceBuilder",
+             "args": {"template_file": ["master_template.yml"]}},
+            *({"path": f"{impl}.{part}", "args": {}} for part in (
+                "static_file.StaticFileBuilder", "cert.CertBuilder", "signature.SignatureBuilder")),
+        ],
+    }  # fmt: skip
+    with quiet():
+        Provisioner(str(scratch), prepare_builders(described)).provision(prepare_project(described))
+    made = scratch / project.name / "prod_00"
+    if not made.exists():
+        raise FedLassoError("the kits could not be made; is the host's name a proper one?")
+    return made
+
+
+def _place(source: Path, target: Path, project: Project, name: str, role: str) -> None:
+    shutil.copytree(source, target)
+    default = target / "local" / "resources.json.default"
+    if role != "coordinator":
+        resources = json.loads(default.read_bytes())
+        # Nothing but our four classes may be run by a job, and no log is sent anywhere.
+        resources["class_allow_list"] = [RELAY, MEMBER, *ENGINE]
+        resources["allow_log_streaming"] = False
+        dropped = ("site_log_streamer", "log_receiver")
+        resources["components"] = [c for c in resources["components"] if c["id"] not in dropped]
+        if role == "server":
+            resources["servers"][0]["heart_beat_timeout"] = 30
+        (target / "local" / "resources.json").write_text(json.dumps(resources, indent=1))
+        (target / "INSTRUCTIONS.md").write_bytes(_instructions(role, project, name))
+    kit = Kit(
+        project.name, project.identity, name, role, project.host, project.port, __version__, {}
+    )
+    seal(target, kit)
+
+
+def settle_server(folder: Path) -> Kit:
+    """Keep the server's working files in its kit, wherever that is now, and seal it again."""
+    kit = read_kit(folder, "server")
+    path = folder / "local" / "resources.json"
+    resources = json.loads(path.read_bytes())
+    work = folder.resolve() / "work"
+    resources["snapshot_persistor"]["args"]["storage"]["args"]["root_dir"] = str(work / "snapshots")
+    for component in resources["components"]:
+        if component["id"] == "job_manager":
+            component["args"]["uri_root"] = str(work / "jobs")
+    path.write_text(json.dumps(resources, indent=1))
+    seal(folder, kit)
+    return kit
+
+
+def _instructions(role: str, project: Project, name: str) -> bytes:
+    text = (files("fedlasso.deploy.nvflare") / "instructions" / f"{role}.md").read_text()
+    values = {**asdict(project), "who": name, "sites": ", ".join(project.sites)}
+    for key, value in values.items():
+        text = text.replace("{" + key + "}", str(value))
+    return text.encode()

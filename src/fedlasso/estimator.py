@@ -1,0 +1,191 @@
+"""FederatedLasso, a scikit-learn estimator."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator, RegressorMixin
+from sklearn.utils.validation import check_array, check_is_fitted, validate_data
+
+from fedlasso.errors import FedLassoError
+from fedlasso.federation import Federation, InProcess
+from fedlasso.models import Model, Settings, fit_model
+from fedlasso.numerics import Array
+from fedlasso.sites import Site
+
+
+class FederatedLasso(RegressorMixin, BaseEstimator):  # type: ignore[misc]
+    """One Lasso across sites that share sums only, tuned and told on the original scale.
+
+    Parameters
+    ----------
+    goal : {"prediction", "selection", "objective"}, optional
+        What the model is for. By default prediction, or with a penalty the pooled Lasso at it.
+    penalty : float, optional
+        On the standardised scale, as scikit-learn's ``alpha``; chosen on held-out rows by default.
+    procedure : str, optional
+        A name from ``fedlasso.REGISTRY``, run at the penalty instead of the goal's own procedure.
+    epochs : int
+        Local epochs a round of that procedure.
+    validation : float, optional
+        Share of every site's rows held out; None to use the samples a federation's sites have.
+    cv : int, optional
+        Folds of a federated cross-validation, instead of the holdout.
+    uploads : int
+        Vectors of p numbers that each site may send in all; never more are sent.
+    rule : {"min", "1se"}, optional
+        How the penalty or candidate is chosen.
+    tol : float
+        Relative duality gap of a fit at one penalty.
+    fit_intercept, standardize : bool
+        Centre and scale, by sums that sites send.
+    seed : int
+        Of every split.
+
+    Attributes
+    ----------
+    coef_, intercept_ : on the original scale
+    certificate_ : distance to the best possible objective
+    ledger_ : what passed between server and sites
+    penalty_ : the penalty in force
+    model_ : the whole fit
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_diabetes
+    >>> X, y = load_diabetes(return_X_y=True)
+    >>> hospital = np.arange(len(y)) % 3
+    >>> model = FederatedLasso(penalty=1.0).fit(X, y, sites=hospital)
+    >>> int((model.coef_ != 0).sum()), model.ledger_.sites
+    (7, ('0', '1', '2'))
+    """
+
+    def __init__(
+        self,
+        goal: str | None = None,
+        *,
+        penalty: float | None = None,
+        procedure: str | None = None,
+        epochs: int = 1,
+        validation: float | None = 0.2,
+        cv: int | None = None,
+        uploads: int = 100,
+        rule: str | None = None,
+        tol: float = 1e-12,
+        fit_intercept: bool = True,
+        standardize: bool = True,
+        seed: int = 0,
+    ) -> None:
+        self.goal = goal
+        self.penalty = penalty
+        self.procedure = procedure
+        self.epochs = epochs
+        self.validation = validation
+        self.cv = cv
+        self.uploads = uploads
+        self.rule = rule
+        self.tol = tol
+        self.fit_intercept = fit_intercept
+        self.standardize = standardize
+        self.seed = seed
+
+    def fit(self, X: Any, y: Any = None, sites: Any = None) -> FederatedLasso:
+        """Fit to a table whose rows belong to sites, or to a federation.
+
+        Parameters
+        ----------
+        X : table (NumPy, pandas, Polars, scipy sparse), or a federation
+        y : responses; none with a federation
+        sites : one label a row; one site by default
+        """
+        if hasattr(X, "ask"):
+            if y is not None or sites is not None:
+                raise FedLassoError("a federation has its own responses and sites; give it alone")
+            federation: Federation = X
+            self.n_features_in_ = len(federation.columns)
+            if federation.columns != _numbered(self.n_features_in_):
+                self.feature_names_in_ = np.array(federation.columns, dtype=object)
+        else:
+            federation = self._split(X, y, sites)
+        self.model_: Model = fit_model(federation, self._settings())
+        self.coef_ = self.model_.coefficients
+        self.intercept_ = self.model_.intercept
+        self.certificate_ = self.model_.fit.certificate
+        self.ledger_ = self.model_.costs
+        self.penalty_ = self.model_.fit.problem.lam
+        self.n_iter_ = self.model_.fit.rounds
+        return self
+
+    def predict(self, X: Any) -> Array:
+        """Predictions, one a row."""
+        check_is_fitted(self)
+        X = validate_data(self, X, accept_sparse=("csr", "csc"), reset=False)
+        return self.model_.predict(X)
+
+    def _split(self, X: Any, y: Any, sites: Any) -> InProcess:
+        X, y = validate_data(
+            self, X, y, accept_sparse=("csc", "csr"), dtype=np.float64, y_numeric=True
+        )
+        y = np.asarray(y, dtype=np.float64)
+        if X.shape[0] < 2:
+            raise ValueError("1 sample is too few; give at least 2 rows (n_samples=1)")
+        columns = tuple(getattr(self, "feature_names_in_", _numbered(X.shape[1])))
+        if sites is None:
+            return InProcess([Site("all", X, y, columns=columns, raw=True, copy=False)])
+        labels = check_array(sites, ensure_2d=False, dtype=None)
+        if labels.shape != y.shape:
+            raise FedLassoError(
+                f"sites has shape {labels.shape} but X has {len(y)} rows; give one label a row"
+            )
+        if hasattr(X, "tocsr"):
+            X = X.tocsr()
+        names, place = np.unique(labels.astype(str), return_inverse=True)
+        rows = [np.flatnonzero(place == j) for j in range(len(names))]
+        return InProcess(
+            [
+                Site(str(name), _part(X, r), y[r], columns=columns, raw=True, copy=False)
+                for name, r in zip(names, rows, strict=True)
+            ]
+        )
+
+    def _settings(self) -> Settings:
+        for name in ("uploads", "epochs", "seed"):
+            if not isinstance(getattr(self, name), Integral):
+                raise FedLassoError(f"{name} is {getattr(self, name)!r}; give a whole number")
+        if self.penalty is not None and not isinstance(self.penalty, Real):
+            raise FedLassoError(f"penalty is {self.penalty!r}; give a number, or None to choose it")
+        return Settings(
+            goal=self.goal,  # type: ignore[arg-type]
+            procedure=self.procedure,
+            epochs=self.epochs,
+            penalty=self.penalty,
+            validation=self.validation,
+            cv=self.cv,
+            uploads=self.uploads,
+            rule=self.rule,  # type: ignore[arg-type]
+            tol=self.tol,
+            intercept=self.fit_intercept,
+            standardise=self.standardize,
+            seed=self.seed,
+        )
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
+
+def _numbered(p: int) -> tuple[str, ...]:
+    return tuple(f"x{k}" for k in range(p))
+
+
+def _part(X: Any, rows: Sequence[int] | Any) -> Any:
+    """Some rows, in the order that a site keeps them in, with one copy."""
+    if hasattr(X, "tocsc"):
+        return X[rows].tocsc()
+    part = np.empty((len(rows), X.shape[1]), order="F")
+    np.take(X, rows, axis=0, out=part)
+    return part

@@ -1,0 +1,112 @@
+"""A guarded site: its policy and its audit between the records and the wire."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from typing import Any
+
+from fedlasso.errors import FedLassoError
+from fedlasso.federation import Reply, Request, decode, encode
+from fedlasso.federation.codec import size
+from fedlasso.federation.messages import layout
+from fedlasso.governance.audit import Audit, Entry
+from fedlasso.governance.policy import Policy
+from fedlasso.sites import Site
+
+Approve = Callable[[Entry, Reply], bool]
+# Characters of a refusal: it may quote the question.
+LONGEST = 1000
+
+
+def tell(error: Exception, what: str = "the site") -> str:
+    """What may leave of an error: our own words, and of any other only its type."""
+    ours = isinstance(error, FedLassoError)
+    return (str(error) if ours else f"{what} failed with {type(error).__name__}")[:LONGEST]
+
+
+class GuardedSite:
+    """A site that answers as `Site` does, or refuses, and writes down which before it does.
+
+    Parameters
+    ----------
+    site : the records
+    policy : the rules
+    audit : where answers are written down
+    fit : the fit that asks
+    approve : who is asked before a reply leaves, if the policy wants it
+    """
+
+    def __init__(
+        self, site: Site, policy: Policy, audit: Audit, fit: str, approve: Approve | None = None
+    ) -> None:
+        self.name, self.columns = site.name, site.columns
+        self._site, self._policy, self._audit, self._fit = site, policy, audit, fit
+        self._approve = approve
+        # Numbers already sent for this fit, by question: asking again gives nothing new.
+        sent = [e for e in audit.entries(fit) if e.verdict == "sent"]
+        self._sent = {e.asked: e.numbers for e in sent}
+        self._splits = {e.split for e in sent if e.split}
+
+    def answer_bytes(self, data: bytes) -> bytes:
+        """The reply in bytes; a refusal or a failure is an error that carries no data."""
+        asked = hashlib.sha256(data).hexdigest()
+        question = "unreadable"
+        try:
+            request = self._read(data)
+            question = type(request).__name__
+            self._policy.check(request, self._site)
+            self._check_budget(asked, getattr(request, "split", ""), 1)
+            reply = self._site.answer(request)
+            answer = encode(reply)
+            entry = self._entry(request, asked, reply, answer)
+            self._release(entry, reply)
+        except Exception as error:
+            why = tell(error, question)
+            self._audit.write(Entry(self._fit, question, "refused", why, asked=asked))
+            raise FedLassoError(why) from None
+        self._audit.write(entry, answer if self._policy.keep_payloads else None)
+        self._sent[asked] = entry.numbers
+        self._splits |= {entry.split} - {""}
+        return answer
+
+    def _read(self, data: bytes) -> Request[Any]:
+        if len(data) > self._policy.max_bytes:
+            raise FedLassoError(f"the question is longer than {self._policy.max_bytes} bytes")
+        request = decode(data)
+        if not isinstance(request, Request):
+            raise FedLassoError("not a question")
+        return request
+
+    def _entry(self, request: Request[Any], asked: str, reply: Reply, answer: bytes) -> Entry:
+        shapes = {
+            name: list(getattr(reply, name).shape)
+            for name, kind in layout(type(reply))
+            if kind == "array"
+        }
+        payload = size(reply).payload
+        return Entry(
+            self._fit, type(request).__name__, "sent", shapes=shapes, numbers=payload // 8,
+            payload=payload, size=len(answer), sha256=hashlib.sha256(answer).hexdigest(),
+            asked=asked, split=getattr(request, "split", ""),
+        )  # fmt: skip
+
+    def _check_budget(self, asked: str, split: str, numbers: int) -> None:
+        allowed = self._policy.max_vectors * len(self.columns)
+        if asked not in self._sent and sum(self._sent.values()) + numbers > allowed:
+            raise FedLassoError(
+                f"this fit has had {self._policy.max_vectors} vectors from here, and the policy "
+                "allows no more; enough of them would determine all second moments"
+            )
+        if split and len(self._splits | {split}) > self._policy.max_splits:
+            raise FedLassoError(
+                f"this fit has asked about {self._policy.max_splits} splits of the rows, and the "
+                "policy allows no more; sums over enough of them would tell single rows"
+            )
+
+    def _release(self, entry: Entry, reply: Reply) -> None:
+        self._check_budget(entry.asked, entry.split, entry.numbers)
+        if self._policy.dry_run:
+            raise FedLassoError(f"dry run: {entry.numbers} numbers would have left")
+        if self._policy.approval and (self._approve is None or not self._approve(entry, reply)):
+            raise FedLassoError("the transfer was not approved here")

@@ -1,0 +1,179 @@
+"""Before trusting averaging: what it does on these sites.
+
+Averaging local fits has a limit of its own. How far that lies from the pooled Lasso grows with the
+local epochs and with how unlike the sites are, and an average is active wherever any site is.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from html import escape
+
+import numpy as np
+
+from fedlasso.errors import FedLassoError
+from fedlasso.federation import Federation, Ledger
+from fedlasso.fitting import ACTIVE, Fit, begin, certify, fit, iterate
+from fedlasso.models.charts import Line, bar_chart, line_chart
+from fedlasso.models.compare import share_above
+from fedlasso.models.fitted import Settings
+from fedlasso.models.page import page, table
+from fedlasso.models.penalty import search
+from fedlasso.numerics import Array
+from fedlasso.procedures import Averaging
+from fedlasso.procedures.one_shot import LocalFit
+from fedlasso.sites import Viewed, standardise
+
+EPOCHS = (1, 2, 5, 10, 20)
+# Averaging has settled when a round moves no coefficient by this share of the largest.
+SETTLED, ROUNDS = 1e-7, 500
+
+
+@dataclass(frozen=True, eq=False)
+class Limit:
+    """Where averaging ends with some local epochs.
+
+    Attributes
+    ----------
+    epochs, rounds : local epochs, and rounds until nothing moved (or the last allowed)
+    above : pooled objective above that of the pooled Lasso, as a share
+    active, extra : active columns, and those among them that the pooled Lasso leaves out
+    """
+
+    epochs: int
+    rounds: int
+    above: float
+    active: int
+    extra: int
+
+
+@dataclass(frozen=True, eq=False)
+class Diagnosis:
+    """What averaging does on these sites, at one penalty."""
+
+    lam: float
+    columns: tuple[str, ...]
+    pooled: Array
+    limits: tuple[Limit, ...]
+    alone: dict[str, Array]
+
+    @property
+    def union(self) -> int:
+        """Columns that at least one site selects: where a one-shot average is active."""
+        return int(np.any([b != 0 for b in self.alone.values()], axis=0).sum())
+
+    @property
+    def lonely(self) -> dict[str, list[str]]:
+        """Columns that one site alone selects, by site."""
+        chosen = np.array([b != 0 for b in self.alone.values()])
+        once = chosen.sum(axis=0) == 1
+        return {
+            site: [self.columns[k] for k in np.flatnonzero(row & once)]
+            for site, row in zip(self.alone, chosen, strict=True)
+        }
+
+    def lines(self) -> list[str]:
+        """The findings, in words."""
+        first, last = self.limits[0], self.limits[-1]
+        active = int((self.pooled != 0).sum())
+        mine = ", ".join(f"{site} {int((b != 0).sum())}" for site, b in self.alone.items())
+        told = [
+            f"penalty {self.lam:.4g}; the pooled Lasso has {active} active columns",
+            f"limit of averaging: {_percent(first.above)} above the best objective with "
+            f"{first.epochs} local epoch, {_percent(last.above)} with {last.epochs}",
+            f"active columns of that limit: {first.active} to {last.active}, of which "
+            f"{last.extra} the pooled Lasso leaves out",
+            f"active at each site alone: {mine}; at any site: {self.union}",
+        ]
+        for site, names in self.lonely.items():
+            if names:
+                more = f" and {len(names) - 8} more" if len(names) > 8 else ""
+                told.append(f"only {site} selects {', '.join(names[:8])}{more}")
+        return told
+
+
+def diagnose(federation: Federation, settings: Settings) -> Diagnosis:
+    """Measure averaging on a federation's own records."""
+    ledger = Ledger(federation)
+    if len(ledger.sites) < 2:
+        raise FedLassoError("one site has nothing to average; give at least two")
+    how = {"centre": settings.intercept, "scale": settings.standardise}
+    lam = settings.penalty
+    if lam is None:
+        lam = search(ledger, settings.splits, settings.uploads, settings.rule or "min", **how).lam
+    if not lam > 0:
+        raise FedLassoError(f"the penalty is {lam}; give one above zero")
+    view, _ = standardise(ledger, "", **how)
+    best = fit(view, goal="objective", lam=lam, uploads=settings.uploads, tol=1e-9)
+    limits = tuple(_limit(view, best, epochs) for epochs in EPOCHS)
+    replies = view.ask(LocalFit(lam))
+    alone = {reply.site: np.ascontiguousarray(reply.values[:, 0]) for reply in replies}
+    return Diagnosis(lam, federation.columns, best.coefficients, limits, alone)
+
+
+def _limit(view: Viewed, best: Fit, epochs: int) -> Limit:
+    problem, pooled = best.problem, best.coefficients
+    procedure, ledger = Averaging(epochs=epochs), Ledger(view)
+    first = state = begin(ledger, procedure, problem)
+    b = procedure.models(problem, first)[:, 0]
+    for state in iterate(ledger, procedure, problem, first):
+        before, b = b, procedure.models(problem, state)[:, 0]
+        moved = float(np.abs(b - before).max())
+        if moved <= SETTLED * float(np.abs(b).max(initial=0.0)) or state.round >= ROUNDS:
+            break
+    gap = share_above(certify(view, problem, np.ascontiguousarray(b)), best)
+    active = np.abs(b) > ACTIVE * float(np.abs(pooled).max(initial=1e-300))
+    return Limit(epochs, state.round, gap, int(active.sum()), int((active & (pooled == 0)).sum()))
+
+
+def diagnosis_page(found: Diagnosis) -> str:
+    """The same as a page with pictures."""
+    limits = found.limits
+    epochs = [float(limit.epochs) for limit in limits]
+    gaps = [100 * max(limit.above, 1e-12) for limit in limits]
+    active = [float(limit.active) for limit in limits]
+    pooled = float((found.pooled != 0).sum())
+    moves = line_chart(
+        [Line(epochs, gaps, "averaging", 1, dots=True)],
+        "local epochs a round", "% above the best objective", log_x=True,
+    )  # fmt: skip
+    grows = line_chart(
+        [
+            Line(epochs, active, "averaging", 1, dots=True),
+            Line(epochs, [pooled] * len(epochs), "pooled", 0),
+            Line(epochs, [float(found.union)] * len(epochs), "any site", 7),
+        ],
+        "local epochs a round", "active columns", log_x=True, legend=True,
+    )  # fmt: skip
+    counts = {site: float(len(names)) for site, names in found.lonely.items()}
+    lonely = bar_chart(list(counts), list(counts.values()), [f"{v:.0f}" for v in counts.values()])
+    rows = [
+        [
+            str(limit.epochs), str(limit.rounds), _percent(limit.above), str(limit.active),
+            str(limit.extra),
+        ]
+        for limit in limits
+    ]  # fmt: skip
+    head = [
+        "local epochs",
+        "rounds",
+        "above the best objective",
+        "active",
+        "not in the pooled Lasso",
+    ]
+    findings = "".join(f"<li>{escape(line)}</li>" for line in found.lines())
+    body = (
+        "<h1>Can these sites be averaged?</h1>"
+        f"<ul class='lead'>{findings}</ul>"
+        "<h2>Local epochs move the limit</h2><p class='soft'>Where averaging ends, however many "
+        f"rounds it is given.</p>{moves}"
+        "<h2>Averaging grows the support</h2><p class='soft'>An average is active wherever any "
+        f"site's fit is.</p>{grows}{table(head, rows)}"
+        "<h2>Columns that one site alone selects</h2><p class='soft'>At the common penalty; each "
+        f"would enter an average on the word of one site.</p>{lonely}"
+    )
+    return page("Can these sites be averaged?", body)
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.3g}%"

@@ -1,0 +1,78 @@
+"""The one door to numba, and the two inner loops every kernel is made of.
+
+No kernel may reorder a sum behind our back, so that a column's bits never depend on its company.
+`dot` alone may be reassociated: it is one fixed loop, so the same inputs give the same bits.
+"""
+
+from collections.abc import Callable
+from typing import Any, TypeVar, cast
+
+import numba
+import numpy as np
+from numpy.typing import NDArray
+
+from fedlasso.numerics.arrays import Array
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def compiled(f: F) -> F:
+    """Compile `f` on first call; the machine code is cached on disk beside its module."""
+    return cast(F, numba.njit(cache=True, nogil=True, error_model="numpy")(f))
+
+
+def compiled_sum(f: F) -> F:
+    """As `compiled`, for one reduction loop that may run in several accumulators."""
+    flags = {"reassoc", "contract"}
+    return cast(F, numba.njit(cache=True, nogil=True, error_model="numpy", fastmath=flags)(f))
+
+
+@compiled_sum
+def dot(x: Array, y: Array) -> float:
+    """Return x'y."""
+    total = 0.0
+    for i in range(x.size):
+        total += x[i] * y[i]
+    return total
+
+
+@compiled
+def soft(v: float, a: float) -> float:
+    """Return sgn(v) max(|v| - a, 0); a NaN stays a NaN."""
+    if v > a:
+        return v - a
+    if v < -a:
+        return v + a
+    return v * 0.0 if np.isnan(v) else 0.0
+
+
+@compiled
+def subtract_rows(out: Array, M: Array, rows: NDArray[np.int64], w: Array, count: int) -> None:
+    """Subtract w[0] M[rows[0]] + w[1] M[rows[1]] + ... from `out`, in that order.
+
+    Four rows share one pass over `out`; each entry still subtracts them one after the other.
+    """
+    whole = count - count % 4
+    for i in range(0, whole, 4):
+        r0, r1, r2, r3 = M[rows[i]], M[rows[i + 1]], M[rows[i + 2]], M[rows[i + 3]]
+        w0, w1, w2, w3 = w[i], w[i + 1], w[i + 2], w[i + 3]
+        for l in range(out.size):
+            out[l] = (((out[l] - w0 * r0[l]) - w1 * r1[l]) - w2 * r2[l]) - w3 * r3[l]
+    for i in range(whole, count):
+        row, weight = M[rows[i]], w[i]
+        for l in range(out.size):
+            out[l] -= weight * row[l]
+
+
+@compiled
+def subtract_product(out: Array, M: Array, b: Array) -> None:
+    """Subtract M'b from `out`, touching only the rows of M where b is nonzero."""
+    rows = np.empty(b.size, np.int64)
+    weights = np.empty(b.size)
+    count = 0
+    for k in range(b.size):
+        if b[k] != 0.0:
+            rows[count] = k
+            weights[count] = b[k]
+            count += 1
+    subtract_rows(out, M, rows, weights, count)

@@ -1,0 +1,266 @@
+"""The exact Lasso path in the penalty: LARS with the lasso modification (Efron et al., 2004).
+
+Between two knots the active set A and its signs s stay, and with d = (X_A'X_A/m)^-1 s
+    b_A(lam - g) = b_A(lam) + g d,    X'r(lam - g)/m = X'r(lam)/m - g u,    u = X'X_A d/m.
+A knot is the first g at which a coordinate enters (|X'r/m| meets the penalty) or leaves (b = 0).
+The inverse is kept by bordering and deflation, at O(|A|^2) a knot.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fedlasso.numerics.arrays import Array
+from fedlasso.numerics.compiled import compiled, dot, subtract_rows
+
+Integers = NDArray[np.int64]
+
+# An entering column whose squared distance to the active ones is below this share is dependent.
+DEPENDENT = 1e-12
+# A column that leaves with this variance inflation takes the inverse's last digits with it.
+INFLATED = 1e8
+# How far G_AA d may be from s before the inverse counts as decayed.
+DECAYED = 1e-9
+
+
+class Design(NamedTuple):
+    """What the kernels read: columns of X as rows, y, and X'X/m (0 x 0 when it is not used)."""
+
+    Xt: Array
+    y: Array
+    G: Array
+    norms: Array
+
+
+class State(NamedTuple):
+    """Where the path stands; the first `a` entries of the active arrays are in use."""
+
+    lam: Array  # (1,) current penalty
+    a: Integers  # (1,) active count
+    active: Integers
+    signs: Array
+    b: Array
+    inverse: Array
+    place: Integers  # place of each column in `active`, -1 when inactive
+    blocked: NDArray[np.bool_]  # dependent on the active columns
+    correlation: Array  # X'r/m
+
+
+def first_state(score: Array, m: int) -> State:
+    """Return the path's start: nothing active, the penalty at its largest useful value."""
+    p = score.size
+    n = min(m, p)
+    return State(
+        lam=np.array([np.abs(score).max(initial=0.0)]),
+        a=np.zeros(1, np.int64),
+        active=np.zeros(n, np.int64),
+        signs=np.zeros(n),
+        b=np.zeros(n),
+        inverse=np.zeros((n, n)),
+        place=np.full(p, -1, np.int64),
+        blocked=np.zeros(p, np.bool_),
+        correlation=score.copy(),
+    )
+
+
+@compiled
+def times_inverse(S: State, v: Array) -> Array:
+    """Return G_AA^-1 v."""
+    a = S.a[0]
+    out = np.empty(a)
+    for i in range(a):
+        out[i] = dot(S.inverse[i, :a], v)
+    return out
+
+
+@compiled
+def spread(D: Design, S: State, d: Array) -> Array:
+    """Return X'X_A d/m."""
+    a = S.a[0]
+    if D.G.size:
+        out = np.zeros(D.Xt.shape[0])
+        subtract_rows(out, D.G, S.active, -d, a)
+        return out
+    fit = np.zeros(D.y.size)
+    subtract_rows(fit, D.Xt, S.active, -d, a)
+    return correlations(D, fit)
+
+
+@compiled
+def correlations(D: Design, r: Array) -> Array:
+    """Return X'r/m."""
+    out = np.empty(D.Xt.shape[0])
+    for k in range(out.size):
+        out[k] = dot(D.Xt[k], r) / r.size
+    return out
+
+
+@compiled
+def enter(D: Design, S: State, k: int, sign: float) -> bool:
+    """Border the inverse with column k; return False when k depends on the active columns."""
+    a = S.a[0]
+    if a == S.active.size:
+        return False
+    g = np.empty(a)
+    for i in range(a):
+        g[i] = D.G[k, S.active[i]] if D.G.size else dot(D.Xt[k], D.Xt[S.active[i]]) / D.y.size
+    w = times_inverse(S, g)
+    distance = D.norms[k] - dot(g, w)
+    if not distance > DEPENDENT * D.norms[k]:
+        return False
+    for i in range(a):
+        share = w[i] / distance
+        row = S.inverse[i]
+        for j in range(a):
+            row[j] += share * w[j]
+        row[a] = -share
+        S.inverse[a, i] = -share
+    S.inverse[a, a] = 1.0 / distance
+    S.active[a] = k
+    S.signs[a] = sign
+    S.b[a] = 0.0
+    S.place[k] = a
+    S.a[0] = a + 1
+    return True
+
+
+@compiled
+def leave(D: Design, S: State, i: int) -> None:
+    """Deflate the inverse by the i-th active column."""
+    k = S.active[i]
+    last = S.a[0] - 1
+    # the last active column takes place i, so that the used block stays contiguous
+    for j in range(last + 1):
+        S.inverse[i, j], S.inverse[last, j] = S.inverse[last, j], S.inverse[i, j]
+    for j in range(last + 1):
+        S.inverse[j, i], S.inverse[j, last] = S.inverse[j, last], S.inverse[j, i]
+    S.active[i], S.signs[i], S.b[i] = S.active[last], S.signs[last], S.b[last]
+    S.place[S.active[i]] = i
+    S.place[k] = -1
+    S.a[0] = last
+    pivot = S.inverse[last, last]
+    w = S.inverse[last, :last]
+    for l in range(last):
+        share = w[l] / pivot
+        row = S.inverse[l]
+        for j in range(last):
+            row[j] -= share * w[j]
+    S.blocked[:] = False
+    if pivot * D.norms[k] > INFLATED:
+        rebuild(D, S)
+
+
+@compiled
+def rebuild(D: Design, S: State) -> None:
+    """Compute the inverse afresh by entering the active columns again, dependent ones left out."""
+    a = S.a[0]
+    active, signs, b = S.active[:a].copy(), S.signs[:a].copy(), S.b[:a].copy()
+    S.a[0] = 0
+    for i in range(a):
+        S.place[active[i]] = -1
+    for i in range(a):
+        if enter(D, S, active[i], signs[i]):
+            S.b[S.a[0] - 1] = b[i]
+        else:
+            S.blocked[active[i]] = True
+
+
+@compiled
+def direction(D: Design, S: State) -> tuple[Array, Array]:
+    """Return d and u; u_A = s shows whether the inverse is still good, and mends it if not."""
+    d = times_inverse(S, S.signs[: S.a[0]])
+    u = spread(D, S, d)
+    for attempt in range(3):
+        a = S.a[0]
+        miss = np.empty(a)
+        for i in range(a):
+            miss[i] = S.signs[i] - u[S.active[i]]
+        if a == 0 or np.abs(miss).max() <= DECAYED:
+            break
+        if attempt == 1:
+            rebuild(D, S)
+            d = times_inverse(S, S.signs[: S.a[0]])
+        else:
+            d = d + times_inverse(S, miss)
+        u = spread(D, S, d)
+    return d, u
+
+
+@compiled
+def next_entry(S: State, u: Array, dropped: int) -> tuple[float, int, float]:
+    """Return the step to the first entry, the column that enters and its sign."""
+    lam = S.lam[0]
+    step, column, sign = np.inf, -1, 0.0
+    if S.a[0] == S.active.size:
+        return step, column, sign
+    for k in range(u.size):
+        if S.place[k] >= 0 or S.blocked[k]:
+            continue
+        for side in (1.0, -1.0):
+            closing = 1.0 - side * u[k]
+            slack = lam - side * S.correlation[k]
+            # a column that has just left still touches the penalty: it must move away first
+            if k == dropped and slack <= 1e-9 * lam:
+                continue
+            if closing > 0.0 and slack < step * closing:
+                step, column, sign = max(slack, 0.0) / closing, k, side
+    return step, column, sign
+
+
+@compiled
+def next_exit(S: State, d: Array) -> tuple[float, int]:
+    """Return the step to the first exit and the place of the column that leaves."""
+    step, place = np.inf, -1
+    for i in range(d.size):
+        speed = -S.signs[i] * d[i]
+        size = max(S.signs[i] * S.b[i], 0.0)
+        if speed > 0.0 and size < step * speed:
+            step, place = size / speed, i
+    return step, place
+
+
+@compiled
+def advance(D: Design, S: State, target: float, limit: int) -> int:
+    """Follow the path down to penalty `target`, at most `limit` knots; return the knots passed."""
+    knots, dropped = 0, -1
+    d, u = direction(D, S)
+    while S.lam[0] > target and knots < limit:
+        entry, k, sign = next_entry(S, u, dropped)
+        exit_, i = next_exit(S, d)
+        step = min(entry, exit_, S.lam[0] - target)
+        for j in range(d.size):
+            S.b[j] += step * d[j]
+        for l in range(u.size):
+            S.correlation[l] -= step * u[l]
+        if step == S.lam[0] - target:
+            S.lam[0] = target
+            break
+        S.lam[0] -= step
+        knots += 1
+        dropped = -1
+        if step == exit_:
+            dropped = S.active[i]
+            leave(D, S, i)
+        elif not enter(D, S, k, sign):
+            S.blocked[k] = True
+            continue
+        d, u = direction(D, S)
+    return knots
+
+
+@compiled
+def settle(D: Design, S: State, refinements: int) -> Array:
+    """Solve G_AA b_A = X_A'y/m - lam s to full accuracy and refresh X'r/m; return the residual."""
+    a = S.a[0]
+    r = D.y.copy()
+    subtract_rows(r, D.Xt, S.active, S.b, a)
+    miss = np.empty(a)
+    for _ in range(refinements):
+        for i in range(a):
+            miss[i] = dot(D.Xt[S.active[i]], r) / r.size - S.lam[0] * S.signs[i]
+        S.b[:a] += times_inverse(S, miss)
+        r[:] = D.y
+        subtract_rows(r, D.Xt, S.active, S.b, a)
+    S.correlation[:] = correlations(D, r)
+    return r

@@ -1,0 +1,135 @@
+"""The Lasso at many penalties, each solved exactly and certified by its duality gap."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fedlasso.numerics.arrays import Array
+from fedlasso.numerics.homotopy import Design, State, advance, first_state, rebuild, settle
+from fedlasso.numerics.least_squares import LeastSquares
+from fedlasso.numerics.objective import duality_gap
+from fedlasso.numerics.repair import feature_sign_search
+from fedlasso.numerics.sweeps import local_sweeps
+
+# What a certified fit must reach: its duality gap as a share of ||y||^2 / (2m).
+GAP = 1e-10
+# Sweeps of the last resort.
+SWEEPS = 2000
+
+
+@dataclass(frozen=True)
+class LassoPath:
+    """Fits at decreasing penalties.
+
+    Attributes
+    ----------
+    penalties : array (L,)
+    coefficients : array (p, L)
+    gaps : array (L,)
+        Relative duality gaps, from residuals computed afresh from X.
+    knots : int
+        Changes of the active set along the way.
+    fallbacks : int
+        How many penalties the homotopy alone did not bring to `GAP`.
+    """
+
+    penalties: Array
+    coefficients: Array
+    gaps: Array
+    knots: int
+    fallbacks: int
+
+    @property
+    def met(self) -> NDArray[np.bool_]:
+        """Which penalties are solved to `GAP`."""
+        return self.gaps <= GAP
+
+
+def penalty_grid(f: LeastSquares, count: int = 30, ratio: float = 1e-3) -> Array:
+    """Return `count` log-spaced penalties from lambda_max = ||X'y||_inf / m down to `ratio` of it.
+
+    All are zero when X'y is: then b = 0 solves the Lasso at every penalty.
+    """
+    largest = float(np.abs(f.score).max(initial=0.0))
+    grid: Array = largest * np.logspace(0.0, np.log10(ratio), count)
+    return grid
+
+
+def lasso_path(f: LeastSquares, penalties: Array) -> LassoPath:
+    """Solve the Lasso at every one of `penalties`, which must not increase.
+
+    The homotopy gives each answer; where its certified gap exceeds `GAP` (nearly dependent
+    columns, ties), a feature-sign search continues from that answer, then coordinate descent. The
+    path never fails: read `met`.
+
+    Parameters
+    ----------
+    f : LeastSquares
+        The data.
+    penalties : array (L,)
+        Decreasing, none negative.
+
+    Returns
+    -------
+    LassoPath
+    """
+    penalties = np.array(penalties, dtype=np.float64)
+    if not np.isfinite(penalties).all() or (penalties < 0).any() or (np.diff(penalties) > 0).any():
+        raise ValueError("penalties must be finite, not negative and in decreasing order.")
+    gram = f.gram if f.prefers_gram else np.empty((0, 0))
+    D = Design(f.columns, f.y, gram, f.column_norms)
+    S = first_state(f.score, f.m)
+    coefficients = np.zeros((f.p, penalties.size), order="F")
+    gaps = np.zeros(penalties.size)
+    knots = fallbacks = 0
+    for j, lam in enumerate(penalties):
+        if lam < S.lam[0]:
+            knots += advance(D, S, lam, 50 * S.active.size + 100)
+            settle(D, S, 2)
+        b = np.zeros(f.p)
+        b[S.active[: S.a[0]]] = S.b[: S.a[0]]
+        gap = relative_gap(f, b, lam)
+        if not gap <= GAP:
+            fallbacks += 1
+            b, gap = fall_back(f, lam, b)
+            restart(D, S, f, b, lam)
+        coefficients[:, j] = b
+        gaps[j] = gap
+    return LassoPath(penalties, coefficients, gaps, knots, fallbacks)
+
+
+def relative_gap(f: LeastSquares, b: Array, lam: float) -> float:
+    """Return the duality gap at b as a share of ||y||^2 / (2m)."""
+    r = f.residual(b)
+    gap = duality_gap(float(r @ r), float(r @ f.y), f.y_ss, f.gradient_from(r), b, lam, f.m)
+    scale = f.y_ss / (2 * f.m)
+    if scale == 0.0:
+        return 0.0 if gap == 0.0 else np.inf
+    return gap / scale
+
+
+def fall_back(f: LeastSquares, lam: float, b: Array) -> tuple[Array, float]:
+    """Return better coefficients than b, with their relative gap."""
+    b = feature_sign_search(f, lam, b)
+    gap = relative_gap(f, b, lam)
+    if not gap <= GAP:
+        swept = local_sweeps(f, b[:, None], lam, SWEEPS, form="residual")[:, 0]
+        swept_gap = relative_gap(f, swept, lam)
+        if not gap <= swept_gap:
+            b, gap = swept, swept_gap
+    return b, gap
+
+
+def restart(D: Design, S: State, f: LeastSquares, b: Array, lam: float) -> None:
+    """Put the homotopy's state on the solution b at `lam`."""
+    support = np.flatnonzero(b)[: S.active.size]
+    S.lam[0] = lam
+    S.a[0] = support.size
+    S.active[: support.size] = support
+    S.signs[: support.size] = np.sign(b[support])
+    S.b[: support.size] = b[support]
+    S.place[:] = -1
+    S.blocked[:] = False
+    S.correlation[:] = -f.gradient(b)
+    rebuild(D, S)

@@ -1,0 +1,102 @@
+"""Feature-sign search (Lee et al., 2007): slow, and steady where the homotopy loses its digits.
+
+It works on X itself through a singular value decomposition, so nearly collinear columns cost
+digits once and not twice, and duplicated ones are no special case.
+"""
+
+import numpy as np
+import scipy.linalg
+
+from fedlasso.numerics.arrays import Array
+from fedlasso.numerics.least_squares import LeastSquares, one_thread
+
+STEPS = 300
+# Optimality is asked for to this share of the largest useful penalty: a few roundings of X'r/m.
+EXACT = 1e-13
+# Singular values below this share of the largest are zero.
+RANK = 1e-12
+# Signs with a smaller part outside the row space of X lie in it.
+ALIGNED = 1e-12
+
+
+def feature_sign_search(f: LeastSquares, lam: float, start: Array) -> Array:
+    """Minimize the Lasso objective from `start`; every step lowers it, so the search ends.
+
+    It stops at optimality, when rounding hides further progress, or after `STEPS` steps.
+    """
+    b = start.copy() if np.isfinite(start).all() else np.zeros(f.p)
+    tolerance = EXACT * float(np.abs(f.score).max(initial=0.0))
+    full_steps = 0
+    with one_thread():
+        for _ in range(STEPS):
+            c = -f.gradient(b)
+            s = np.sign(b)
+            miss = np.abs(c - lam * s)[s != 0].max(initial=0.0)
+            # a second full step has polished the first: the rest is rounding
+            if miss <= tolerance or full_steps == 2:
+                violation = np.where(s == 0, np.abs(c) - lam, -np.inf)
+                k = int(violation.argmax())
+                if violation[k] <= tolerance:
+                    break
+                s[k] = np.sign(c[k])
+                full_steps = 0
+            r = f.residual(b)
+            try:
+                d, endless = newton_step(f, r, s, lam)
+            except scipy.linalg.LinAlgError:
+                break
+            moved, full = line_search(f, b, r, d, endless, lam)
+            full_steps = full_steps + 1 if full else 0
+            if moved is None:
+                break
+            b = moved
+    return b
+
+
+def newton_step(f: LeastSquares, r: Array, s: Array, lam: float) -> tuple[Array, bool]:
+    """Return the move to the minimum over the columns and signs in `s`.
+
+    The flag says that it has no such end: X does not see the move, the penalty falls along it, and
+    only a change of sign stops it.
+    """
+    A = np.flatnonzero(s)
+    # all of V is needed for the null space; all of U never is
+    U, sigma, Vt = scipy.linalg.svd(f.X[:, A], full_matrices=len(A) > f.m)
+    rank = int((sigma > RANK * sigma[0]).sum())
+    U, sigma, V, null = U[:, :rank], sigma[:rank], Vt[:rank].T, Vt[rank:].T
+    d = np.zeros(f.p)
+    unseen = null.T @ s[A]
+    if np.abs(unseen).max(initial=0.0) > ALIGNED:
+        d[A] = -null @ (unseen / scipy.linalg.norm(unseen))
+        return d, True
+    d[A] = V @ ((U.T @ r - lam * f.m * (V.T @ s[A]) / sigma) / sigma)
+    return d, False
+
+
+def line_search(
+    f: LeastSquares, b: Array, r: Array, d: Array, endless: bool, lam: float
+) -> tuple[Array | None, bool]:
+    """Minimize the objective along b + t d by its slope, which rounding hides later than its value.
+
+    Returns the minimizer, None when the slope is not negative at b, and whether it is b + d with
+    no sign changed on the way.
+    """
+    turning = np.flatnonzero(b * d < 0)
+    crossings = -b[turning] / d[turning]
+    if not endless and (crossings > 1).all():
+        return b + d, True
+    Xd = f.X @ d
+    curvature = 0.0 if endless else float(Xd @ Xd) / f.m
+    slope = lam * float(np.where(b != 0, np.sign(b), np.sign(d)) @ d) - float(Xd @ r) / f.m
+    if slope >= 0:
+        return None, False
+    for i in crossings.argsort():
+        t, k = crossings[i], turning[i]
+        if slope + curvature * t >= 0:
+            break
+        slope += 2 * lam * abs(d[k])
+        if slope + curvature * t >= 0:
+            moved: Array = b + t * d
+            moved[k] = 0.0
+            return moved, False
+    return (b - slope / curvature * d, False) if curvature > 0 else (None, False)

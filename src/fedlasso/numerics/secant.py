@@ -1,0 +1,238 @@
+"""A model of the pooled curvature G from the few products G q known so far, and its Lasso.
+
+With orthonormal directions Q, their products Y = G Q and M = Q'Y the model is
+
+    B = Y M^+ Y' + mu (I - Q Q'),
+
+which agrees with G wherever G was asked: B Q = G Q. It is kept as B = A diag(d) A' + mu I with
+A = [Y M^(-1/2), Q], so p = 20,000 and 40 products take 80 columns and no p x p matrix.
+"""
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+
+from fedlasso.numerics.arrays import Array
+from fedlasso.numerics.compiled import compiled, dot, soft
+from fedlasso.numerics.least_squares import one_thread
+from fedlasso.numerics.objective import duality_gap
+
+# A vector is in the span of the known directions when no larger share of it lies outside.
+INSIDE = 1e-14
+# Curvatures below this share of the largest count as none; as far below zero they are an error.
+FLAT = 1e-13
+NEGATIVE = 1e-8
+# The curvature left to the unknown directions, as a multiple of the last one seen.
+SAFETY = 1.1
+# Rounding of a pooled sum, as a share of ||y||^2 / m.
+ROUNDING = 16 * float(np.finfo(np.float64).eps)
+
+
+@dataclass(frozen=True)
+class Model:
+    """B = A diag(d) A' + mu I."""
+
+    A: Array
+    d: Array
+    mu: float
+
+    @cached_property
+    def diagonal(self) -> Array:
+        """B_kk."""
+        diagonal: Array = (self.A**2) @ self.d + self.mu
+        return diagonal
+
+    def times(self, b: Array) -> Array:
+        """B b."""
+        product: Array = self.A @ (self.d * (self.A.T @ b)) + self.mu * b
+        return product
+
+    def solve(self, c: Array, penalties: Array, start: Array, sweeps: int = 20_000) -> Array:
+        """argmin 1/2 b'Bb - c'b + sum_k penalties_k |b_k|, by coordinate descent from `start`.
+
+        An infinite penalty keeps its coefficient at zero.
+        """
+        b = np.where(np.isfinite(penalties), start, 0.0)
+        tol = 1e-14 * float(np.abs(c).max(initial=0.0))
+        descend(self.A, self.d, self.mu, self.diagonal, c, penalties, b, tol, sweeps)
+        return b
+
+
+@dataclass(frozen=True)
+class Secants:
+    """What the server knows of f(b) = b'Gb/2 - c'b + y_ms/2 = ||y - Xb||^2 / (2m).
+
+    Attributes
+    ----------
+    c : array (p,)
+        X'y / m.
+    y_ms : float
+        ||y||^2 / m.
+    Q, Y : arrays (p, k)
+        Orthonormal directions and G Q.
+    mu : float
+        The curvature assumed outside the span of Q.
+    """
+
+    c: Array
+    y_ms: float
+    Q: Array
+    Y: Array
+    mu: float
+
+    @classmethod
+    def first(cls, c: Array, y_ms: float) -> "Secants":
+        """Nothing known but c; the curvature along c is at least (c'c)^2 / (c'c y_ms)."""
+        none = np.empty((c.size, 0))
+        return cls(c, y_ms, none, none, float(c @ c) / y_ms if y_ms > 0 else 1.0)
+
+    @property
+    def rounding(self) -> float:
+        """How fine F can be known: no gap is claimed to be smaller."""
+        return ROUNDING * self.y_ms
+
+    @property
+    def M(self) -> Array:
+        """Q'GQ, symmetric."""
+        M: Array = self.Q.T @ self.Y
+        return (M + M.T) / 2
+
+    @cached_property
+    def model(self) -> Model:
+        """B = Y M^+ Y' + mu (I - Q Q')."""
+        with one_thread():
+            e, P = np.linalg.eigh(self.M)
+            curved = e > FLAT * e.max(initial=0.0)
+            root = self.Y @ (P[:, curved] / np.sqrt(e[curved]))
+        A = np.ascontiguousarray(np.hstack((root, self.Q)))
+        d = np.concatenate((np.ones(root.shape[1]), np.full(self.Q.shape[1], -self.mu)))
+        return Model(A, d, self.mu)
+
+    @property
+    def positive(self) -> bool:
+        """Whether the model can be a curvature: finite, no direction curved downwards."""
+        if not np.isfinite(self.Y).all():
+            return False
+        e = np.linalg.eigvalsh(self.M)
+        return bool(e.min(initial=0.0) >= -NEGATIVE * e.max(initial=0.0)) and bool(
+            (self.model.diagonal > 0).all()
+        )
+
+    def propose(self, penalties: Array, start: Array) -> Array:
+        """The Lasso of the model."""
+        with one_thread():
+            return self.model.solve(self.c, penalties, start)
+
+    def direction(self, b: Array) -> Array | None:
+        """The unit direction that b adds to the span of Q; None when b lies inside."""
+        with one_thread():
+            q, size = b, float(np.linalg.norm(b))
+            for _ in range(3):
+                q = q - self.Q @ (self.Q.T @ q)
+            outside = float(np.linalg.norm(q))
+        return q / outside if outside > INSIDE * size else None
+
+    def learn(self, q: Array, Gq: Array) -> "Secants":
+        """The same with one more direction.
+
+        mu becomes 1.1 times the curvature along q that was not known before,
+        q'Gq - q'Y M^+ Y'q, but at least half of what it was.
+        """
+        with one_thread():
+            e, P = np.linalg.eigh(self.M)
+            curved = e > FLAT * e.max(initial=0.0)
+            known = P[:, curved].T @ (self.Y.T @ q)
+            left = float(q @ Gq - (known**2 / e[curved]).sum())
+        mu = max(SAFETY * left, self.mu / 2)
+        Q, Y = (np.ascontiguousarray(np.column_stack(a)) for a in ((self.Q, q), (self.Y, Gq)))
+        return replace(self, Q=Q, Y=Y, mu=mu)
+
+    def restart(self, b: Array) -> "Secants":
+        """Forget every direction but that of b."""
+        size = float(np.linalg.norm(b))
+        if size == 0.0:
+            return Secants.first(self.c, self.y_ms)
+        q = b / size
+        Gq = self.times(q)
+        mu = SAFETY * max(float(q @ Gq), 0.0) or self.mu
+        return replace(self, Q=q[:, None], Y=Gq[:, None], mu=mu)
+
+    def times(self, b: Array) -> Array:
+        """G b, for b in the span of Q."""
+        with one_thread():
+            product: Array = self.Y @ (self.Q.T @ b)
+        return product
+
+    def loss(self, b: Array) -> float:
+        """||y - Xb||^2 / (2m), for b in the span of Q."""
+        return max(float(b @ (self.times(b) / 2 - self.c)) + self.y_ms / 2, 0.0)
+
+    def objective(self, b: Array, penalties: Array) -> float:
+        """F(b), for b in the span of Q."""
+        on = b != 0
+        return self.loss(b) + float(penalties[on] @ np.abs(b[on]))
+
+    def gap(self, b: Array, penalties: Array) -> float:
+        """Bound F(b) - min F from above, for b in the span of Q: the pooled duality gap.
+
+        In units of b_k penalties_k it is the gap at penalty one. An infinite penalty takes its
+        coordinate out; a zero penalty is served only by a zero gradient, so its gap is F(b).
+        """
+        finite = np.isfinite(penalties)
+        gradient, weights = (self.times(b) - self.c)[finite], penalties[finite]
+        with np.errstate(divide="ignore", invalid="ignore"):
+            steepness = np.where(gradient == 0.0, 0.0, gradient / weights)
+        rss, ry = 2 * self.loss(b), self.y_ms - float(self.c @ b)
+        if not np.isfinite(steepness).all():
+            return self.objective(b, penalties)
+        gap = duality_gap(rss, ry, self.y_ms, steepness, weights * b[finite], 1.0, 1)
+        return gap + self.rounding
+
+
+@compiled
+def descend(
+    A: Array,
+    d: Array,
+    mu: float,
+    diagonal: Array,
+    c: Array,
+    penalties: Array,
+    b: Array,
+    tol: float,
+    sweeps: int,
+) -> int:
+    """Coordinate descent on the model's Lasso, in place; returns the sweeps taken.
+
+    t = diag(d) A'b is kept up to date. Sweeps go over the nonzero coefficients until none moves
+    its slope by more than `tol`, then over all.
+    """
+    p, r = A.shape
+    t = np.zeros(r)
+    everything = True
+    for sweep in range(sweeps):
+        if everything or sweep % 100 == 0:
+            t[:] = 0.0
+            for k in range(p):
+                if b[k] != 0.0:
+                    for i in range(r):
+                        t[i] += d[i] * A[k, i] * b[k]
+        moved = 0.0
+        for k in range(p):
+            if (b[k] == 0.0 and not everything) or not diagonal[k] > 0.0:
+                continue
+            slope = c[k] - dot(A[k], t) - mu * b[k]
+            new = soft(slope + diagonal[k] * b[k], penalties[k]) / diagonal[k]
+            step = new - b[k]
+            if step != 0.0:
+                b[k] = new
+                for i in range(r):
+                    t[i] += d[i] * A[k, i] * step
+                moved = max(moved, abs(step) * diagonal[k])
+        if moved <= tol:
+            if everything:
+                return sweep + 1
+            everything = True
+        else:
+            everything = False
+    return sweeps

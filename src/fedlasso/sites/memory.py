@@ -1,0 +1,76 @@
+"""What a site must keep between rounds, for the procedures that need it (ADMM's u_j)."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+from collections import OrderedDict
+from collections.abc import Mapping
+from pathlib import Path
+
+import numpy as np
+
+from fedlasso.errors import FedLassoError
+from fedlasso.files import write_atomically
+from fedlasso.numerics import Array
+
+_FITS = 4
+# Files that one fit may leave in a folder.
+_FILES = 1000
+
+
+class Memory:
+    """Named arrays per fit and round, so that asking a round again gives the same answer.
+
+    A fit's key names everything its rounds depend on (procedure, hyperparameters, penalty), so two
+    fits that share a key share their values. The last two rounds of the last few fits are kept, and
+    in a folder, if one is given, they outlive the process.
+    """
+
+    def __init__(self, folder: Path | None = None) -> None:
+        self._folder = folder
+        self._fits: OrderedDict[str, dict[int, Mapping[str, Array]]] = OrderedDict()
+
+    def recall(self, fit: str, round: int) -> Mapping[str, Array]:
+        """What was stored for a round; nothing before the first."""
+        if round == 0:
+            return {}
+        if round in self._fits.get(fit, {}):
+            return self._fits[fit][round]
+        saved = self._file(fit, round)
+        if saved is None or not saved.exists():
+            raise FedLassoError(
+                f"nothing is remembered of round {round} of this fit; start the fit again"
+            )
+        with np.load(saved, allow_pickle=False) as values:
+            return {name: values[name] for name in values.files}
+
+    def store(self, fit: str, round: int, values: Mapping[str, Array]) -> None:
+        """Keep values for a round, and those of the round before."""
+        if (path := self._file(fit, round)) is not None:
+            if not path.exists() and sum(1 for _ in path.parent.glob("*")) >= _FILES:
+                raise FedLassoError(
+                    f"{_FILES} rounds and views of this fit are kept here, and no more will be; "
+                    "start another fit"
+                )
+            buffer = io.BytesIO()
+            np.savez(buffer, allow_pickle=False, **values)
+            write_atomically(path, buffer.getvalue())
+        rounds = self._fits.setdefault(fit, {})
+        self._fits.move_to_end(fit)
+        rounds[round] = values
+        for old in [r for r in rounds if not round - 1 <= r <= round]:
+            del rounds[old]
+            if (path := self._file(fit, old)) is not None:
+                path.unlink(missing_ok=True)
+        while len(self._fits) > _FITS:
+            self._fits.popitem(last=False)
+
+    def room(self, name: str) -> Memory:
+        """A memory of its own, kept beside this one."""
+        return Memory(None if self._folder is None else self._folder / name)
+
+    def _file(self, fit: str, round: int) -> Path | None:
+        if self._folder is None:
+            return None
+        return self._folder / f"{hashlib.sha256(fit.encode()).hexdigest()[:16]}-{round}.npz"
