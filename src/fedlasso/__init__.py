@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 from fedlasso.errors import FedLassoError
 from fedlasso.federation import Federation, InProcess, Ledger
-from fedlasso.fitting import Explorer, Fit, PathPoint, Status, certify, fit
+from fedlasso.fitting import Fit, GoalFit, PathPoint, Session, Status, certify, fit, fit_for
 from fedlasso.numerics.certificate import Certificate
 from fedlasso.procedures import REGISTRY, find_procedure
 from fedlasso.sites import Site
@@ -17,19 +17,21 @@ __version__ = "0.1.0"
 __all__ = [
     "REGISTRY",
     "Certificate",
-    "Explorer",
     "FedLassoError",
     "FederatedLasso",
     "Federation",
     "Fit",
+    "GoalFit",
     "InProcess",
     "Ledger",
     "PathPoint",
+    "Session",
     "Site",
     "Status",
     "certify",
     "find_procedure",
     "fit",
+    "fit_for",
 ]
 
 

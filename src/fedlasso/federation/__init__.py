@@ -1,21 +1,47 @@
 """The seam between server and sites: messages, codec, ledger, totals. It knows no record."""
 
 from fedlasso.federation.codec import decode, encode
-from fedlasso.federation.federation import Federation, InProcess
+from fedlasso.federation.federation import Around, Federation, InProcess
 from fedlasso.federation.journal import Journal
 from fedlasso.federation.ledger import Cost, Costs, Ledger, metered
-from fedlasso.federation.messages import Message, Reply, Request
+from fedlasso.federation.messages import Disclosure, Message, Reply, Request
+from fedlasso.federation.roles import (
+    AnyPoints,
+    Columns,
+    Model,
+    Models,
+    PerCandidate,
+    Point,
+    Points,
+    Role,
+    Signed,
+    Split,
+    Steps,
+)
 
 __all__ = [
+    "AnyPoints",
+    "Around",
+    "Columns",
     "Cost",
     "Costs",
+    "Disclosure",
     "Federation",
     "InProcess",
     "Journal",
     "Ledger",
     "Message",
+    "Model",
+    "Models",
+    "PerCandidate",
+    "Point",
+    "Points",
     "Reply",
     "Request",
+    "Role",
+    "Signed",
+    "Split",
+    "Steps",
     "decode",
     "encode",
     "metered",

@@ -21,7 +21,7 @@ _MAGIC = b"FL1"
 _PREFIX = struct.Struct("<3sI")
 _LARGEST_HEAD = 1 << 24
 _REMEMBERED_HEAD, _LISTED = 1 << 12, 16
-_NUMBERS = {"array": "<d", "float": "<d", "int": "<q"}
+_NUMBERS = {"array": "<d", "optional array": "<d", "float": "<d", "int": "<q"}
 
 
 class Size(NamedTuple):
@@ -39,12 +39,14 @@ def encode(message: Message) -> bytes:
         if kind not in _NUMBERS:
             continue
         value = getattr(message, name)
+        if value is None:
+            continue
         if kind != "int" and not np.isfinite(value).all():
             raise FedLassoError(
                 f"{type(message).__name__}: {name} is not finite; the procedure diverges on these "
                 "data: lower its rate or rescale the columns"
             )
-        if kind == "array":
+        if "array" in kind:
             chunks.append(np.asarray(value, dtype="<f8").tobytes())
         else:
             chunks.append(struct.pack(_NUMBERS[kind], value))
@@ -55,8 +57,9 @@ def size(message: Message) -> Size:
     """How many bytes `encode` makes of a message."""
     numbers = 0
     for name, kind in layout(type(message)):
-        if kind in _NUMBERS:
-            numbers += getattr(message, name).size if kind == "array" else 1
+        value = getattr(message, name)
+        if kind in _NUMBERS and value is not None:
+            numbers += value.size if "array" in kind else 1
     return Size(8 * numbers, _PREFIX.size + len(_head(message)))
 
 
@@ -64,11 +67,12 @@ def _head(message: Message) -> bytes:
     cls = type(message)
     values, long = [], False
     for name, kind in layout(cls):
-        if kind == "array":
-            values.append(getattr(message, name).shape)
+        value = getattr(message, name)
+        if "array" in kind:
+            values.append(None if value is None else value.shape)
         elif kind not in _NUMBERS:
-            values.append(getattr(message, name))
-            long |= kind == "texts" and len(values[-1]) > _LISTED
+            values.append(value)
+            long |= kind == "texts" and len(value) > _LISTED
     write = _write_head.__wrapped__ if long else _write_head
     return write(cls.__name__, tuple(values))
 
@@ -82,6 +86,10 @@ def _write_head(cls: str, values: tuple[Any, ...]) -> bytes:
     for name, kind in layout(TYPES[cls]):
         if kind == "array":
             shapes.append(next(rest))
+        elif kind == "optional array":
+            # An array that is not there costs no framing either.
+            if (shape := next(rest)) is not None:
+                head[name] = shape
         elif kind not in _NUMBERS and (value := next(rest)):
             head[name] = value
     if shapes:
@@ -101,6 +109,8 @@ def _read_head(text: bytes) -> tuple[type[Message], tuple[Any, ...]]:
     for name, kind in layout(cls):
         if kind == "array":
             values.append(_checked_shape(next(shapes, None)))
+        elif kind == "optional array":
+            values.append(_checked_shape(head[name]) if name in head else None)
         else:
             values.append(None if kind in _NUMBERS else _checked_text(head.get(name), kind))
     return cls, tuple(values)
@@ -125,7 +135,9 @@ def _decode(data: bytes) -> Message:
     cls, fixed = read(data[_PREFIX.size : at])
     values: list[Any] = []
     for (name, kind), value in zip(layout(cls), fixed, strict=True):
-        if kind == "array":
+        if "array" in kind and value is None:
+            values.append(None)
+        elif "array" in kind:
             array = np.frombuffer(data, "<f8", math.prod(value), at).reshape(value)
             if not np.isfinite(array).all():
                 raise FedLassoError(f"malformed message: {name} is not finite")

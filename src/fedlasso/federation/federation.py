@@ -2,51 +2,89 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Protocol, TypeVar, cast
 
 from fedlasso.errors import FedLassoError
 from fedlasso.federation.codec import decode, encode
-from fedlasso.federation.messages import Message, Reply, Request
+from fedlasso.federation.messages import Message, Reply, Request, add_up
 
 R = TypeVar("R", bound=Reply)
 
 
-class Federation(Protocol):
-    """Sites that answer questions, near or far."""
+class Federation(ABC):
+    """Sites that answer questions, near or far.
 
-    @property
-    def sites(self) -> tuple[str, ...]:
-        """Names of the sites, sorted."""
+    Attributes
+    ----------
+    sites : names of the sites, sorted
+    columns : names of the columns, the same at every site
+    loss : name of the loss, the same at every site
+    """
 
-    @property
-    def columns(self) -> tuple[str, ...]:
-        """Names of the columns, the same at every site."""
+    sites: tuple[str, ...]
+    columns: tuple[str, ...]
+    loss: str
 
-    def ask(self, request: Request[R]) -> tuple[R, ...]:
-        """Ask every site (or those in ``request.to``) one question; replies sorted by site name.
+    @abstractmethod
+    def replies(self, request: Request[R]) -> tuple[R, ...]:
+        """Pass one question on to every site (or those in ``request.to``); sorted by site name.
 
         A site that fails or does not answer is an error that names it.
         """
+
+    def total(self, request: Request[R]) -> R:
+        """Ask one question and return what the sites' replies come to together."""
+        return add_up(self.replies(request))
+
+    def ask(self, request: Request[R]) -> tuple[R, ...]:
+        """Ask one question and return every site's own reply.
+
+        Only a question that says why a total will not do may be asked so.
+        """
+        if not request.discloses.single:
+            raise TypeError(f"{type(request).__name__} is answered by a total; use total()")
+        return self.replies(request)
+
+
+class Around(Federation):
+    """A federation around another one: it does something more with every question."""
+
+    def __init__(self, inner: Federation) -> None:
+        self.inner = inner
+        self.sites = inner.sites
+        self.columns = inner.columns
+        self.loss = inner.loss
 
 
 class Member(Protocol):
     """What a federation in this process needs of a site, guarded or not."""
 
-    name: str
-    columns: tuple[str, ...]
+    @property
+    def name(self) -> str:
+        """How the site is called."""
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Names of its columns."""
+
+    @property
+    def loss(self) -> str:
+        """Name of its loss."""
 
     def answer_bytes(self, data: bytes) -> bytes:
         """Answer one question."""
 
 
-class InProcess:
+class InProcess(Federation):
     """Sites in this process. Every message still passes through the codec.
 
     Examples
     --------
     >>> import numpy as np
+    >>> from fedlasso import InProcess, Site
     >>> federation = InProcess([Site("b", np.eye(2), [1, 2]), Site("a", np.eye(2), [3, 4])])
     >>> federation.sites
     ('a', 'b')
@@ -55,11 +93,18 @@ class InProcess:
     def __init__(self, sites: Iterable[Member]) -> None:
         members = sorted(sites, key=lambda site: site.name)
         check_members([(site.name, site.columns) for site in members])
+        for site in members:
+            if site.loss != members[0].loss:
+                raise FedLassoError(
+                    f"site {site.name!r} has the {site.loss} loss but site {members[0].name!r} the "
+                    f"{members[0].loss} loss; give every site the same"
+                )
         self._members = {site.name: site for site in members}
-        self.sites: tuple[str, ...] = tuple(self._members)
-        self.columns: tuple[str, ...] = members[0].columns
+        self.sites = tuple(self._members)
+        self.columns = members[0].columns
+        self.loss = members[0].loss
 
-    def ask(self, request: Request[R]) -> tuple[R, ...]:
+    def replies(self, request: Request[R]) -> tuple[R, ...]:
         """Ask the sites in turn."""
         data = encode(request)
         replies = (self._ask_one(name, data) for name in asked(self.sites, request))

@@ -15,7 +15,7 @@ from typing import Any, TypeVar, cast
 
 from fedlasso.errors import FedLassoError
 from fedlasso.federation.codec import decode, encode
-from fedlasso.federation.federation import Federation, asked, check_replies
+from fedlasso.federation.federation import Around, Federation, asked, check_replies
 from fedlasso.federation.messages import Reply, Request
 from fedlasso.files import write_atomically
 
@@ -23,7 +23,7 @@ R = TypeVar("R", bound=Reply)
 _LENGTH = struct.Struct("<Q")
 
 
-class Journal:
+class Journal(Around):
     """A federation that writes down what another one answers.
 
     Parameters
@@ -36,8 +36,7 @@ class Journal:
     """
 
     def __init__(self, federation: Federation, folder: Path) -> None:
-        self._federation = federation
-        self.sites, self.columns = federation.sites, federation.columns
+        super().__init__(federation)
         self._folder = folder
         self._asked = 0
         self._last = ""
@@ -46,14 +45,14 @@ class Journal:
         except OSError as error:
             raise FedLassoError(f"cannot write to {folder}: {error.strerror}") from error
 
-    def ask(self, request: Request[R]) -> tuple[R, ...]:
+    def replies(self, request: Request[R]) -> tuple[R, ...]:
         """Answer from the journal if it has seen the question, else from the sites."""
         question = hashlib.sha256(encode(request)).hexdigest()
         path = self._folder / f"{self._asked:06d}.entry"
         if path.exists():
             replies = [cast(R, decode(data)) for data in self._read(path, question)]
         else:
-            replies = list(self._federation.ask(request))
+            replies = list(self.inner.replies(request))
             self._write(path, question, [encode(reply) for reply in replies])
         self._asked += 1
         return check_replies(asked(self.sites, request), replies)

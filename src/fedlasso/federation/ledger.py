@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, fields
 from typing import TypeVar
 
 from fedlasso.federation.codec import size
-from fedlasso.federation.federation import Federation, asked, check_replies
+from fedlasso.federation.federation import Around, Federation, asked, check_replies
 from fedlasso.federation.messages import Reply, Request
 
 R = TypeVar("R", bound=Reply)
@@ -83,21 +83,21 @@ class Costs:
         )
 
 
-class Ledger:
+class Ledger(Around):
     """A federation that meters another one.
 
     Examples
     --------
     >>> import numpy as np
-    >>> from fedlasso.federation import InProcess, Rows, Site
+    >>> from fedlasso import InProcess, Site
+    >>> from fedlasso.sites import Rows
     >>> ledger = Ledger(InProcess([Site("a", np.eye(2), [1, 2])]))
     >>> ledger.ask(Rows())[0].rows, ledger.costs.total().upload
     (2, 8)
     """
 
     def __init__(self, federation: Federation) -> None:
-        self._federation = federation
-        self.sites, self.columns = federation.sites, federation.columns
+        super().__init__(federation)
         self._tallies: dict[tuple[str, str], list[int]] = {}
         self._seconds: dict[str, float] = {}
 
@@ -117,10 +117,10 @@ class Ledger:
             elapsed = time.perf_counter() - start
             self._seconds[kind] = self._seconds.get(kind, 0.0) + elapsed
 
-    def ask(self, request: Request[R]) -> tuple[R, ...]:
+    def replies(self, request: Request[R]) -> tuple[R, ...]:
         """Ask the federation, and count what passed."""
         with self.clock(request.kind):
-            replies = check_replies(asked(self.sites, request), self._federation.ask(request))
+            replies = check_replies(asked(self.sites, request), self.inner.replies(request))
         down = size(request)
         for reply in replies:
             up = size(reply)

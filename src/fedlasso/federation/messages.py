@@ -2,14 +2,28 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, fields
-from typing import Any, ClassVar, Generic, Literal, TypeVar, get_type_hints
+import operator
+from dataclasses import dataclass, field, fields, replace
+from functools import reduce
+from typing import (
+    Annotated,
+    Any,
+    ClassVar,
+    Generic,
+    Literal,
+    TypeVar,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
 
+from fedlasso.federation.roles import Role
 from fedlasso.numerics import Array
 
-FieldKind = Literal["array", "float", "int", "text", "texts", "note"]
+FieldKind = Literal["array", "optional array", "float", "int", "text", "texts", "note"]
 _KINDS: dict[object, FieldKind] = {
     Array: "array",
+    Array | None: "optional array",
     float: "float",
     int: "int",
     str: "text",
@@ -39,11 +53,13 @@ class Reply(Message):
 
     Attributes
     ----------
-    site : name of the site that answered
+    adds : how the replies of several sites become one: they add up, or the largest counts
+    site : name of the site that answered; empty in a total
     steps : sweeps or gradient evaluations this answer took
     operations : leading arithmetic operations of those steps
     """
 
+    adds: ClassVar[Literal["sum", "max"]] = "sum"
     site: str = field(default="", kw_only=True)
     steps: int = field(default=0, kw_only=True, metadata=_NOTE)
     operations: int = field(default=0, kw_only=True, metadata=_NOTE)
@@ -52,30 +68,72 @@ class Reply(Message):
 R = TypeVar("R", bound=Reply)
 
 
+@dataclass(frozen=True)
+class Disclosure:
+    """What a question reveals, and how a site treats it unless its policy says otherwise.
+
+    Attributes
+    ----------
+    reveals : what whoever asks learns, in plain words
+    allowed : whether a site answers it by default
+    single : why the replies are needed one by one, where a total will not do
+    held_out : whether it is about rows that were held out
+    """
+
+    reveals: str
+    allowed: bool = True
+    single: str = ""
+    held_out: bool = False
+
+
 @dataclass(frozen=True, eq=False)
 class Request(Message, Generic[R]):
-    """A question to the sites, which knows how a site answers it.
+    """A question to the sites, which knows how a site answers it and what the answer reveals.
 
-    The reply may depend on the request and on that site's records only.
+    The reply may depend on the request and on that site's records only. A question that sites
+    answer must say what it discloses; to forget it is a `TypeError` when the class is made.
 
     Attributes
     ----------
     kind : what the ledger files the exchange under
+    discloses : what the answer reveals
     to : the sites that are asked; empty means every site
     on : the view of its records a site answers from; empty means the records as they are
     """
 
     kind: ClassVar[str] = "training"
+    discloses: ClassVar[Disclosure]
     to: tuple[str, ...] = field(default=(), kw_only=True)
     on: str = field(default="", kw_only=True)
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        if "answer" in cls.__dict__ and not hasattr(cls, "discloses"):
+            raise TypeError(f"{cls.__name__} must say what it discloses: set `discloses`")
 
     def answer(self, site: Any) -> R:
         """Answer from one site's records."""
         raise TypeError(f"{type(self).__name__} does not say how a site answers it")
 
 
+def add_up(replies: tuple[R, ...]) -> R:
+    """Return all sites' replies as one: added in the order of their names, so no bit can change."""
+    first = replies[0]
+    values: dict[str, Any] = {"site": ""}
+    for name, kind in layout(type(first)):
+        if kind in ("text", "texts"):
+            continue
+        # What no site has is in no total either.
+        parts = [value for r in replies if (value := getattr(r, name)) is not None]
+        if first.adds == "max" and kind != "note":
+            values[name] = max(parts)
+        elif parts:
+            values[name] = reduce(operator.add, parts)
+    return replace(first, **values)
+
+
 def layout(cls: type[Message]) -> Layout:
-    """Names and kinds of a message's fields, in wire order; worked out once a type."""
+    """Return names and kinds of a message's fields, in wire order; worked out once per type."""
     if cls not in _LAYOUTS:
         _LAYOUTS[cls] = _layout(cls)
     return _LAYOUTS[cls]
@@ -90,3 +148,21 @@ def _layout(cls: type[Message]) -> Layout:
             raise TypeError(f"{cls.__name__}.{f.name}: a message cannot carry {hints[f.name]}")
         kinds.append((f.name, "note" if f.metadata.get("note") else kind))
     return tuple(kinds)
+
+
+def roles(cls: type[Message]) -> dict[str, Role]:
+    """Return the roles of a message's fields that have one."""
+    found: dict[str, Role] = {}
+    for name, hint in get_type_hints(cls, include_extras=True).items():
+        if get_origin(hint) is Annotated and isinstance(role := get_args(hint)[1], Role):
+            found[name] = role
+    return found
+
+
+def questions() -> dict[str, type[Request[Any]]]:
+    """Return every question that sites answer and the package knows by now, by name."""
+    return {
+        name: cls
+        for name, cls in sorted(TYPES.items())
+        if issubclass(cls, Request) and hasattr(cls, "discloses")
+    }

@@ -1,8 +1,19 @@
 """Fits: the one round loop, tuning, the session that shares gradients, and goals."""
 
-from fedlasso.fitting.goals import GOALS, Goal
-from fedlasso.fitting.run import Fit, Status, begin, certify, fit, iterate, prepare
-from fedlasso.fitting.session import Explorer, PathPoint
+from fedlasso.fitting.by_procedure import fit
+from fedlasso.fitting.certify import certify
+from fedlasso.fitting.goals import GOALS, Goal, fit_for
+from fedlasso.fitting.results import Fit, GoalFit, Status
+from fedlasso.fitting.rounds import (
+    Prepared,
+    Run,
+    after_rounds,
+    any_of,
+    prepare,
+    when_still,
+    within_uploads,
+)
+from fedlasso.fitting.session import PathPoint, Session
 from fedlasso.fitting.tuning import (
     ACTIVE,
     PANELS,
@@ -14,7 +25,9 @@ from fedlasso.fitting.tuning import (
     choose_penalty,
     fix_penalty,
     local_search,
+    pool_errors,
     rounds_within,
+    search_penalty,
     validate,
 )
 
@@ -24,22 +37,30 @@ __all__ = [
     "PANELS",
     "RULES",
     "ChoosePenalty",
-    "Explorer",
     "Fit",
     "Goal",
+    "GoalFit",
     "Panel",
     "PathPoint",
+    "Prepared",
     "Rule",
+    "Run",
+    "Session",
     "Status",
     "Validation",
-    "begin",
+    "after_rounds",
+    "any_of",
     "certify",
     "choose_penalty",
     "fit",
+    "fit_for",
     "fix_penalty",
-    "iterate",
     "local_search",
+    "pool_errors",
     "prepare",
     "rounds_within",
+    "search_penalty",
     "validate",
+    "when_still",
+    "within_uploads",
 ]

@@ -7,76 +7,71 @@ chooses among the candidates that are left.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import replace
 from typing import Literal
 
 import numpy as np
 
 from fedlasso.errors import FedLassoError
-from fedlasso.federation import Ledger
-from fedlasso.fitting.session import Explorer, PathPoint
-from fedlasso.fitting.tuning import Rule, Validation, validate
+from fedlasso.federation import Federation, metered
+from fedlasso.fitting.results import GoalFit
+from fedlasso.fitting.session import PathPoint, Session
+from fedlasso.fitting.tuning import Rule, validate
 
 Goal = Literal["prediction", "selection", "objective"]
 GOALS: tuple[Goal, ...] = ("prediction", "selection", "objective")
 # Certified relative gaps: of the Lasso fits on the way, and of refits on a support.
-TOL, REFIT_TOL = 0.01, 0.005
+TOL = 0.01
+REFIT_TOL = 0.005
 # The adaptive path by goal: power of the weights, penalties, and the last as a share of the first.
 # Squared weights give sparser paths: better F1 in most scenarios, but no better prediction.
 ADAPTIVE = {"prediction": (1.0, 14, 0.01), "selection": (2.0, 20, 0.003)}
 # A path ends when this many fits in a row have not lowered the validation error. Sparse fits of a
 # weak signal are noisy, so paths that start with a few large coefficients are given longer.
-PATIENCE, PATIENCE_SPARSE = 4, 8
+PATIENCE = 4
+PATIENCE_SPARSE = 8
 
 
-@dataclass(frozen=True, eq=False)
-class Pursuit:
-    """What was found on the way to a goal: certified fits, their validation, the choice, and why.
-
-    Attributes
-    ----------
-    explorer : what the server knows now
-    points : the candidates
-    validation : their pooled errors on the second validation samples
-    chosen : index of the chosen candidate
-    why : one line for the user
-    lasso : the Lasso path on the way, with errors on the first validation samples
-    """
-
-    explorer: Explorer
-    points: tuple[PathPoint, ...]
-    validation: Validation
-    chosen: int
-    why: str
-    lasso: tuple[tuple[PathPoint, float], ...]
-
-
-def pursue(ledger: Ledger, goal: Goal, uploads: int, rule: Rule = "min") -> Pursuit:
-    """A model for prediction or for selection, within `uploads` vectors from every site.
+def fit_for(
+    federation: Federation, goal: Goal = "prediction", *, uploads: int = 100, rule: Rule = "min"
+) -> GoalFit:
+    """Fit a model for prediction or for selection, within `uploads` vectors from every site.
 
     Prediction: a Lasso path, an adaptive path weighted by its best fit, and least-squares refits of
     the adaptive supports; the first validation samples choose within each, the second among them.
 
     Selection: the refits alone, as candidates for `rule`. A refit has no shrinkage, so a predictor
     too many costs validation error at once and the smallest error is also a sparse choice.
+
+    Parameters
+    ----------
+    federation : the sites, each with both validation samples
+    goal : ``"prediction"`` or ``"selection"``; the pooled Lasso at a penalty is
+        ``fit(federation, "Secant", penalty=...)``
+    uploads : how many vectors of p numbers each site may send; never more are sent
+    rule : how the candidate is chosen on the second validation samples
     """
     if goal not in ("prediction", "selection"):
-        raise FedLassoError(f"no goal is called {goal!r}; use one of {', '.join(GOALS)}")
+        raise FedLassoError(
+            f"no fit is made for {goal!r}; use 'prediction' or 'selection', or fit(..., 'Secant')"
+        )
+    ledger = metered(federation)
+    before = ledger.costs
     # One upload is left to the scalars: sizes, ||y||^2, three for every validated fit.
-    explorer = Explorer(ledger, max(uploads - 1, 1))
+    session = Session(ledger, max(uploads - 1, 1))
     lasso = _validated(
-        explorer, explorer.walk(explorer.grid(_count(uploads, 20)), tol=TOL, reserve=uploads // 2)
+        session, session.walk(session.grid(_count(uploads, 20)), tol=TOL, reserve=uploads // 2)
     )
     adaptive: list[tuple[PathPoint, float]] = []
     filled = [(point, error) for point, error in lasso if point.active]
     if filled:
         power, count, ratio = ADAPTIVE[goal]
-        weights = explorer.adaptive_weights(_best(filled).coefficients, power)
-        grid = explorer.adaptive_grid(weights, _count(uploads, count), ratio)
-        walk = explorer.walk(grid, weights, tol=TOL, reserve=uploads // 5)
-        adaptive = _validated(explorer, walk, PATIENCE_SPARSE)
-    supports = _refits(explorer, [point for point, _ in adaptive])
-    refits = _validated(explorer, supports, PATIENCE_SPARSE)
+        weights = session.adaptive_weights(_best(filled).coefficients, power)
+        grid = session.grid(_count(uploads, count), ratio, weights)
+        walk = session.walk(grid, tol=TOL, reserve=uploads // 5)
+        adaptive = _validated(session, walk, PATIENCE_SPARSE)
+    supports = _refits(session, [point for point, _ in adaptive])
+    refits = _validated(session, supports, PATIENCE_SPARSE)
     # The path starts with the empty model, certified by the first gradient: it is never empty.
     families = {"Lasso": lasso, "adaptive Lasso": adaptive, "refitted adaptive Lasso": refits}
     if goal == "selection" and refits:
@@ -91,9 +86,20 @@ def pursue(ledger: Ledger, goal: Goal, uploads: int, rule: Rule = "min") -> Purs
     error = {"min": "the smallest validation error", "1se": "one standard error's sparsest"}[rule]
     why = (
         f"goal {goal!r}: {names[chosen]} with {points[chosen].active} active coefficients, "
-        f"{error} of {len(points)} candidates, after {explorer.spent} of {uploads} uploads"
+        f"{error} of {len(points)} candidates, after {session.spent} of {uploads} uploads"
     )
-    return Pursuit(explorer, points, validation, chosen, why, tuple(lasso))
+    return GoalFit(
+        goal=goal,
+        problem=replace(session.problem, penalty=points[chosen].penalty),
+        family=names[chosen],
+        rounds=session.spent,
+        points=points,
+        chosen=chosen,
+        validation=validation,
+        explored=tuple(lasso),
+        costs=ledger.costs - before,
+        why=why,
+    )
 
 
 def _count(uploads: int, most: int) -> int:
@@ -102,26 +108,26 @@ def _count(uploads: int, most: int) -> int:
 
 
 def _validated(
-    explorer: Explorer, fits: Iterable[PathPoint], patience: int = PATIENCE
+    session: Session, fits: Iterable[PathPoint], patience: int = PATIENCE
 ) -> list[tuple[PathPoint, float]]:
     """Fits with their error on the first validation samples, until that has long been rising."""
     found: list[tuple[PathPoint, float]] = []
     for point in fits:
-        validation = validate(explorer.ledger, point.coefficients[:, None], purpose="penalty")
-        found.append((point, float(validation.mse[0])))
+        validation = validate(session.ledger, point.coefficients[:, None], purpose="penalty")
+        found.append((point, float(validation.error[0])))
         if min(error for _, error in found) < min(error for _, error in found[-patience:]):
             break
     return found
 
 
-def _refits(explorer: Explorer, points: Iterable[PathPoint]) -> Iterable[PathPoint]:
+def _refits(session: Session, points: Iterable[PathPoint]) -> Iterable[PathPoint]:
     """Least squares on every support once, while uploads last."""
     seen: set[bytes] = set()
     for point in points:
         support = (point.coefficients != 0).tobytes()
         if point.active and support not in seen:
             seen.add(support)
-            refit = explorer.relax(point.coefficients, tol=REFIT_TOL)
+            refit = session.relax(point.coefficients, tol=REFIT_TOL)
             if refit.certificate.relative_gap <= REFIT_TOL:
                 yield refit
 

@@ -9,10 +9,19 @@ from typing import ClassVar, Literal
 import numpy as np
 
 from fedlasso.errors import FedLassoError
-from fedlasso.federation import Federation, Reply, Request
-from fedlasso.numerics import Array, LassoPath, LeastSquares, lasso_path, penalty_grid
+from fedlasso.federation import Disclosure, Federation, Reply, Request, Steps
+from fedlasso.numerics import (
+    L1,
+    Array,
+    LassoPath,
+    LeastSquares,
+    Penalty,
+    Sample,
+    lasso_path,
+    penalty_grid,
+)
 from fedlasso.procedures import Problem
-from fedlasso.sites import ErrorSums, Rows, Site, ValidationErrors
+from fedlasso.sites import ErrorSums, Rows, ValidationErrors, View
 
 Rule = Literal["min", "1se"]
 Panel = Literal["upload", "joint", "work"]
@@ -37,23 +46,21 @@ class LocalPenalty:
 
 
 def search_penalty(
-    training: LeastSquares, held_out: LeastSquares, count: int = 30, ratio: float = 1e-3
+    training: LeastSquares, held_out: Sample, count: int = 30, ratio: float = 1e-3
 ) -> LocalPenalty:
     """Search one site's penalty on log-spaced values, each fit exact to a gap of 1e-10."""
     path = lasso_path(training, penalty_grid(training, count, ratio))
-    residuals = [held_out.residual(b) for b in path.coefficients.T]
-    errors = np.array([(r * r).sum() for r in residuals]) / held_out.m
+    errors = np.array([held_out.errors(b).sum() for b in path.coefficients.T]) / held_out.m
     return LocalPenalty(path, errors, int(np.argmin(errors)), (count, ratio))
 
 
-def local_search(site: Site, count: int = 30, ratio: float = 1e-3) -> LocalPenalty:
-    """The search at one site, done once and kept there."""
-    known = site.diagnostics.get("penalty")
-    if isinstance(known, LocalPenalty) and known.grid == (count, ratio):
-        return known
-    search = search_penalty(site.training, site.validation("penalty"), count, ratio)
-    site.diagnostics["penalty"] = search
-    return search
+def local_search(site: View, count: int = 30, ratio: float = 1e-3) -> LocalPenalty:
+    """Search at one site, once, and keep what was found there."""
+
+    def search() -> LocalPenalty:
+        return search_penalty(site.least_squares, site.validation("penalty"), count, ratio)
+
+    return site.keep(("penalty", count, ratio), search)
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,35 +76,48 @@ class ChoosePenalty(Request[PenaltyChoice]):
     """Which penalty predicts the site's own held-out rows best?"""
 
     kind: ClassVar[str] = "penalty"
-    count: int = 30
+    discloses: ClassVar[Disclosure] = Disclosure(
+        "the number of training rows and the penalty that suits them best",
+        held_out=True,
+        single="a site's own penalty, for its own Lasso and for the weighted mean",
+    )
+    count: Steps = 30
     ratio: float = 1e-3
 
-    def answer(self, site: Site) -> PenaltyChoice:
+    def answer(self, site: View) -> PenaltyChoice:
         search = local_search(site, self.count, self.ratio)
         knots = search.path.knots
         return PenaltyChoice(site.rows, search.lam, steps=knots, operations=site.operations(knots))
 
 
 def choose_penalty(federation: Federation) -> Problem:
-    """The common penalty: the sample-size-weighted mean of the sites' own choices."""
+    """Return the problem at the sample-size-weighted mean of the sites' own penalties."""
+    if federation.loss != "quadratic":
+        raise FedLassoError(
+            f"sites search their own penalty for the quadratic loss only, and these have the "
+            f"{federation.loss} loss; give a penalty"
+        )
     choices = federation.ask(ChoosePenalty())
-    sizes = tuple(choice.rows for choice in choices)
-    m = sum(sizes)
-    lam = sum(c.rows / m * c.lam for c in choices)
-    return Problem(lam, sizes, len(federation.columns))
+    m = sum(choice.rows for choice in choices)
+    lam = sum(choice.rows / m * choice.lam for choice in choices)
+    return _problem(federation, L1(lam), [choice.rows for choice in choices])
 
 
-def fix_penalty(federation: Federation, lam: float) -> Problem:
-    """A problem with a given penalty; the sites say only how many rows they have."""
-    sizes = tuple(reply.rows for reply in federation.ask(Rows()))
-    return Problem(float(lam), sizes, len(federation.columns))
+def fix_penalty(federation: Federation, penalty: Penalty) -> Problem:
+    """Return the problem at a given penalty; the sites say only how many rows they have."""
+    return _problem(federation, penalty, [reply.rows for reply in federation.ask(Rows())])
+
+
+def _problem(federation: Federation, penalty: Penalty, sizes: Sequence[int]) -> Problem:
+    p = len(federation.columns)
+    return Problem(penalty, federation.sites, tuple(sizes), p, federation.loss)
 
 
 @dataclass(frozen=True, eq=False)
 class Validation:
-    """Pooled validation of each candidate: mean squared error, its standard error, active count."""
+    """Pooled validation of each candidate: mean error, its standard error, active count."""
 
-    mse: Array
+    error: Array
     se: Array
     active: Array
 
@@ -107,13 +127,13 @@ class Validation:
         ``min``: smallest error, then candidate order. ``1se``: among candidates within one standard
         error of the smallest, fewest active, then smaller error, then candidate order.
         """
-        best = int(np.argmin(self.mse))
+        best = int(np.argmin(self.error))
         if rule == "min":
             return best
         if rule != "1se":
             raise FedLassoError(f"no selection rule is called {rule!r}; use 'min' or '1se'")
-        near = np.flatnonzero(self.mse <= self.mse[best] + self.se[best])
-        return int(min(near, key=lambda i: (self.active[i], self.mse[i], i)))
+        near = np.flatnonzero(self.error <= self.error[best] + self.se[best])
+        return int(min(near, key=lambda i: (self.active[i], self.error[i], i)))
 
 
 def validate(
@@ -121,23 +141,21 @@ def validate(
 ) -> Validation:
     """Pooled errors of candidate models (columns), by default on the second validation samples."""
     active = (np.abs(candidates) > cutoff).sum(axis=0).astype(np.float64)
-    return pool_errors(federation.ask(ValidationErrors(candidates, purpose)), active)
+    return pool_errors(federation.total(ValidationErrors(candidates, purpose)), active)
 
 
-def pool_errors(replies: Sequence[ErrorSums], active: Array) -> Validation:
-    """Errors over all held-out rows, from the sums of sites or of sites and folds."""
-    squares = np.sum([r.squares for r in replies], axis=0)
-    fourths = np.sum([r.fourths for r in replies], axis=0)
-    n = np.sum([r.counts for r in replies], axis=0)
+def pool_errors(sums: ErrorSums, active: Array) -> Validation:
+    """Return errors over all held-out rows, from sums over sites or over sites and folds."""
+    n = sums.counts
     if not n.all():
         raise FedLassoError(
             "too few rows to hold any out; give a penalty, a larger validation share or more rows"
         )
-    mse = squares / n
-    spread = np.maximum(fourths / n - mse**2, 0.0)
+    error = sums.errors / n
+    spread = np.maximum(sums.squares / n - error**2, 0.0)
     # One held-out row has no standard error; the rule then sees ties only.
     se = np.sqrt(spread * n / np.maximum(n - 1, 1) / n)
-    return Validation(mse, se, active)
+    return Validation(error, se, active)
 
 
 def rounds_within(budget: int, panel: Panel, paths: int, epochs: int) -> int:

@@ -5,32 +5,34 @@ import numpy as np
 from fedlasso.numerics.arrays import Array
 from fedlasso.numerics.compiled import compiled, dot, soft, subtract_product
 from fedlasso.numerics.least_squares import LeastSquares
+from fedlasso.numerics.penalties import L1, Penalty
+from fedlasso.numerics.sample import Sample
 from fedlasso.numerics.sweeps import Form
 
 
 def dual_steps(
-    f: LeastSquares,
+    f: Sample,
     z: Array,
     rates: Array,
-    lam: float,
+    penalty: Penalty,
     first_step: int,
     epochs: int,
     form: Form | None = None,
 ) -> Array:
     """Take E dual-averaging steps from every column of `z`, each at its own rate.
 
-    For k = 0..E-1: b = S(z, rate (first_step + k) lam), then z <- z - rate grad f(b).
+    For k = 0..E-1: b = prox(z, rate (first_step + k)), then z <- z - rate grad f(b).
 
     Parameters
     ----------
-    f : LeastSquares
-        The site's data.
+    f : Sample
+        The site's data; least squares with a Lasso penalty run compiled.
     z : array (p, q)
         q dual vectors; not changed. A column's result does not depend on the other columns.
     rates : array (q,)
         The step size of each column.
-    lam : float
-        The penalty.
+    penalty : Penalty
+        What coefficients pay.
     first_step : int
         Steps taken before, t E at the start of round t.
     epochs : int
@@ -44,6 +46,12 @@ def dual_steps(
     """
     Z = np.array(z.T, dtype=np.float64, order="C")
     rates = np.ascontiguousarray(rates, dtype=np.float64)
+    if not isinstance(f, LeastSquares) or type(penalty) is not L1 or penalty.weights is not None:
+        for z_k, rate in zip(Z, rates.tolist(), strict=True):
+            for step in range(first_step, first_step + epochs):
+                z_k -= rate * f.gradient(penalty.prox(z_k, rate * step))
+        return Z.T
+    lam = penalty.lam
     if form == "gram" or (form is None and f.prefers_gram):
         gram_steps(f.gram, f.score, Z, rates, lam, first_step, epochs)
     else:

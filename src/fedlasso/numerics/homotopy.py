@@ -24,7 +24,7 @@ INFLATED = 1e8
 DECAYED = 1e-9
 
 
-class Design(NamedTuple):
+class Columns(NamedTuple):
     """What the kernels read: columns of X as rows, y, and X'X/m (0 x 0 when it is not used)."""
 
     Xt: Array
@@ -75,7 +75,7 @@ def times_inverse(S: State, v: Array) -> Array:
 
 
 @compiled
-def spread(D: Design, S: State, d: Array) -> Array:
+def spread(D: Columns, S: State, d: Array) -> Array:
     """Return X'X_A d/m."""
     a = S.a[0]
     if D.G.size:
@@ -88,7 +88,7 @@ def spread(D: Design, S: State, d: Array) -> Array:
 
 
 @compiled
-def correlations(D: Design, r: Array) -> Array:
+def correlations(D: Columns, r: Array) -> Array:
     """Return X'r/m."""
     out = np.empty(D.Xt.shape[0])
     for k in range(out.size):
@@ -97,7 +97,7 @@ def correlations(D: Design, r: Array) -> Array:
 
 
 @compiled
-def enter(D: Design, S: State, k: int, sign: float) -> bool:
+def enter(D: Columns, S: State, k: int, sign: float) -> bool:
     """Border the inverse with column k; return False when k depends on the active columns."""
     a = S.a[0]
     if a == S.active.size:
@@ -126,7 +126,7 @@ def enter(D: Design, S: State, k: int, sign: float) -> bool:
 
 
 @compiled
-def leave(D: Design, S: State, i: int) -> None:
+def leave(D: Columns, S: State, i: int) -> None:
     """Deflate the inverse by the i-th active column."""
     k = S.active[i]
     last = S.a[0] - 1
@@ -152,7 +152,7 @@ def leave(D: Design, S: State, i: int) -> None:
 
 
 @compiled
-def rebuild(D: Design, S: State) -> None:
+def rebuild(D: Columns, S: State) -> None:
     """Compute the inverse afresh by entering the active columns again, dependent ones left out."""
     a = S.a[0]
     active, signs, b = S.active[:a].copy(), S.signs[:a].copy(), S.b[:a].copy()
@@ -167,7 +167,7 @@ def rebuild(D: Design, S: State) -> None:
 
 
 @compiled
-def direction(D: Design, S: State) -> tuple[Array, Array]:
+def direction(D: Columns, S: State) -> tuple[Array, Array]:
     """Return d and u; u_A = s shows whether the inverse is still good, and mends it if not."""
     d = times_inverse(S, S.signs[: S.a[0]])
     u = spread(D, S, d)
@@ -221,7 +221,7 @@ def next_exit(S: State, d: Array) -> tuple[float, int]:
 
 
 @compiled
-def advance(D: Design, S: State, target: float, limit: int) -> int:
+def advance(D: Columns, S: State, target: float, limit: int) -> int:
     """Follow the path down to penalty `target`, at most `limit` knots; return the knots passed."""
     knots, dropped = 0, -1
     d, u = direction(D, S)
@@ -250,7 +250,7 @@ def advance(D: Design, S: State, target: float, limit: int) -> int:
 
 
 @compiled
-def settle(D: Design, S: State, refinements: int) -> Array:
+def settle(D: Columns, S: State, refinements: int) -> Array:
     """Solve G_AA b_A = X_A'y/m - lam s to full accuracy and refresh X'r/m; return the residual."""
     a = S.a[0]
     r = D.y.copy()

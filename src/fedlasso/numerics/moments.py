@@ -4,7 +4,8 @@ import numpy as np
 import scipy.linalg
 
 from fedlasso.numerics.arrays import Array
-from fedlasso.numerics.least_squares import LeastSquares, one_thread
+from fedlasso.numerics.least_squares import LeastSquares
+from fedlasso.numerics.threads import one_thread
 
 # Eigenvalues below this share of the largest are zero.
 RANK = 1e-12

@@ -6,9 +6,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedlasso.numerics.arrays import Array
-from fedlasso.numerics.homotopy import Design, State, advance, first_state, rebuild, settle
+from fedlasso.numerics.homotopy import Columns, State, advance, first_state, rebuild, settle
 from fedlasso.numerics.least_squares import LeastSquares
 from fedlasso.numerics.objective import duality_gap
+from fedlasso.numerics.penalties import L1
 from fedlasso.numerics.repair import feature_sign_search
 from fedlasso.numerics.sweeps import local_sweeps
 
@@ -78,7 +79,7 @@ def lasso_path(f: LeastSquares, penalties: Array) -> LassoPath:
     if not np.isfinite(penalties).all() or (penalties < 0).any() or (np.diff(penalties) > 0).any():
         raise ValueError("penalties must be finite, not negative and in decreasing order.")
     gram = f.gram if f.prefers_gram else np.empty((0, 0))
-    D = Design(f.columns, f.y, gram, f.column_norms)
+    D = Columns(f.columns, f.y, gram, f.column_norms)
     S = first_state(f.score, f.m)
     coefficients = np.zeros((f.p, penalties.size), order="F")
     gaps = np.zeros(penalties.size)
@@ -102,7 +103,8 @@ def lasso_path(f: LeastSquares, penalties: Array) -> LassoPath:
 def relative_gap(f: LeastSquares, b: Array, lam: float) -> float:
     """Return the duality gap at b as a share of ||y||^2 / (2m)."""
     r = f.residual(b)
-    gap = duality_gap(float(r @ r), float(r @ f.y), f.y_ss, f.gradient_from(r), b, lam, f.m)
+    gradient = f.gradient_from(r)
+    gap = duality_gap(float(r @ r), float(r @ f.y), f.y_ss, gradient, b, L1(lam), f.m)
     scale = f.y_ss / (2 * f.m)
     if scale == 0.0:
         return 0.0 if gap == 0.0 else np.inf
@@ -121,7 +123,7 @@ def fall_back(f: LeastSquares, lam: float, b: Array) -> tuple[Array, float]:
     return b, gap
 
 
-def restart(D: Design, S: State, f: LeastSquares, b: Array, lam: float) -> None:
+def restart(D: Columns, S: State, f: LeastSquares, b: Array, lam: float) -> None:
     """Put the homotopy's state on the solution b at `lam`."""
     support = np.flatnonzero(b)[: S.active.size]
     S.lam[0] = lam

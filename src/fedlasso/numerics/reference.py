@@ -9,6 +9,7 @@ from fedlasso.numerics.arrays import Array
 from fedlasso.numerics.least_squares import LeastSquares
 from fedlasso.numerics.objective import stationarity
 from fedlasso.numerics.path import fall_back, lasso_path, relative_gap
+from fedlasso.numerics.penalties import L1
 
 
 @dataclass(frozen=True)
@@ -41,16 +42,17 @@ class Reference:
 
 def solve_reference(f: LeastSquares, lam: float, tol: float = 1e-9) -> Reference:
     """Minimize ||y - Xb||^2 / (2m) + lam |b|_1 until the stationarity norm is at most `tol`."""
+    penalty = L1(lam)
     path = lasso_path(f, np.array([lam]))
     b = path.coefficients[:, 0]
     method: Literal["homotopy", "fallback"] = "fallback" if path.fallbacks else "homotopy"
-    if method == "homotopy" and not stationarity(b, f.gradient(b), lam) <= tol:
+    if method == "homotopy" and not stationarity(b, f.gradient(b), penalty) <= tol:
         method = "fallback"
         b, _ = fall_back(f, lam, b)
-    reached = stationarity(b, f.gradient(b), lam)
+    reached = stationarity(b, f.gradient(b), penalty)
     return Reference(
         coefficients=b,
-        objective=f.value(b) + lam * float(np.abs(b).sum()),
+        objective=f.value(b) + penalty.value(b),
         stationarity=reached,
         gap=relative_gap(f, b, lam),
         knots=path.knots,

@@ -8,7 +8,8 @@ import numpy as np
 import scipy.linalg
 
 from fedlasso.numerics.arrays import Array
-from fedlasso.numerics.least_squares import LeastSquares, one_thread
+from fedlasso.numerics.least_squares import LeastSquares
+from fedlasso.numerics.threads import one_thread
 
 STEPS = 300
 # Optimality is asked for to this share of the largest useful penalty: a few roundings of X'r/m.

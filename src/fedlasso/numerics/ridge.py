@@ -5,7 +5,8 @@ import scipy.linalg
 
 from fedlasso.errors import FedLassoError
 from fedlasso.numerics.arrays import Array
-from fedlasso.numerics.least_squares import LeastSquares, one_thread
+from fedlasso.numerics.least_squares import LeastSquares
+from fedlasso.numerics.threads import one_thread
 
 
 class RidgeFactor:

@@ -14,9 +14,11 @@ from functools import cached_property
 import numpy as np
 
 from fedlasso.numerics.arrays import Array
+from fedlasso.numerics.certificate import Certificate
 from fedlasso.numerics.compiled import compiled, dot, soft
-from fedlasso.numerics.least_squares import one_thread
 from fedlasso.numerics.objective import duality_gap
+from fedlasso.numerics.penalties import L1
+from fedlasso.numerics.threads import one_thread
 
 # A vector is in the span of the known directions when no larger share of it lies outside.
 INSIDE = 1e-14
@@ -119,10 +121,10 @@ class Secants:
             (self.model.diagonal > 0).all()
         )
 
-    def propose(self, penalties: Array, start: Array) -> Array:
+    def propose(self, penalty: L1, start: Array) -> Array:
         """The Lasso of the model."""
         with one_thread():
-            return self.model.solve(self.c, penalties, start)
+            return self.model.solve(self.c, penalty.each(self.c.size), start)
 
     def direction(self, b: Array) -> Array | None:
         """The unit direction that b adds to the span of Q; None when b lies inside."""
@@ -168,26 +170,20 @@ class Secants:
         """||y - Xb||^2 / (2m), for b in the span of Q."""
         return max(float(b @ (self.times(b) / 2 - self.c)) + self.y_ms / 2, 0.0)
 
-    def objective(self, b: Array, penalties: Array) -> float:
+    def objective(self, b: Array, penalty: L1) -> float:
         """F(b), for b in the span of Q."""
-        on = b != 0
-        return self.loss(b) + float(penalties[on] @ np.abs(b[on]))
+        return self.loss(b) + penalty.value(b)
 
-    def gap(self, b: Array, penalties: Array) -> float:
-        """Bound F(b) - min F from above, for b in the span of Q: the pooled duality gap.
+    def gap(self, b: Array, penalty: L1) -> float:
+        """Bound F(b) - min F from above, for b in the span of Q: the pooled duality gap."""
+        rss = 2 * self.loss(b)
+        residual_y = self.y_ms - float(self.c @ b)
+        gradient = self.times(b) - self.c
+        return duality_gap(rss, residual_y, self.y_ms, gradient, b, penalty, 1) + self.rounding
 
-        In units of b_k penalties_k it is the gap at penalty one. An infinite penalty takes its
-        coordinate out; a zero penalty is served only by a zero gradient, so its gap is F(b).
-        """
-        finite = np.isfinite(penalties)
-        gradient, weights = (self.times(b) - self.c)[finite], penalties[finite]
-        with np.errstate(divide="ignore", invalid="ignore"):
-            steepness = np.where(gradient == 0.0, 0.0, gradient / weights)
-        rss, ry = 2 * self.loss(b), self.y_ms - float(self.c @ b)
-        if not np.isfinite(steepness).all():
-            return self.objective(b, penalties)
-        gap = duality_gap(rss, ry, self.y_ms, steepness, weights * b[finite], 1.0, 1)
-        return gap + self.rounding
+    def certificate(self, b: Array, penalty: L1) -> Certificate:
+        """F(b) and its gap, for b in the span of Q."""
+        return Certificate(self.objective(b, penalty), self.gap(b, penalty))
 
 
 @compiled

@@ -1,49 +1,41 @@
-"""Least squares on some rows of a table, centred and scaled on the fly: no second copy of X."""
+"""Some rows of a table, centred and scaled on the fly: no second copy of X."""
 
 from __future__ import annotations
 
 from functools import cached_property
 
 import numpy as np
-import scipy.linalg
-from scipy.sparse.linalg import LinearOperator, eigsh
 
 from fedlasso.errors import FedLassoError
 from fedlasso.numerics.arrays import Array
 from fedlasso.numerics.compiled import dot
-from fedlasso.numerics.least_squares import DENSE_EIGENVALUE, LeastSquares, one_thread
+from fedlasso.numerics.designs import Design
 from fedlasso.numerics.table import Rows, Table
+from fedlasso.numerics.threads import one_thread
 
 # Numbers that a procedure working on columns may copy: 2 GiB.
 LARGEST_COPY = 1 << 28
 BLOCK = 4096
 
 
-class Standardised(LeastSquares):
-    """f(b) = ||y - Zb||^2 / (2m) with z_ik = (x_ik - means_k) factors_k over the given rows.
+class Standardised(Design):
+    """Z with z_ik = (x_ik - means_k) factors_k over the given rows of a table.
 
-    Residuals and gradients come straight from the table, Zb = X(factors b) - means'(factors b), so
-    a sparse X stays sparse and folds cost no memory. A missing value is at its column's mean. A
-    factor of zero leaves a column out. `columns` and `gram` are made when a procedure asks.
+    Products come straight from the table, Zb = X(factors b) - means'(factors b), so a sparse X
+    stays sparse and folds cost no memory. A missing value is at its column's mean. A factor of zero
+    leaves a column out. `columns` and `gram` are made when a procedure asks.
     """
 
-    def __init__(
-        self, table: Table, y: Array, rows: Rows | None, means: Array, factors: Array
-    ) -> None:
+    def __init__(self, table: Table, rows: Rows | None, means: Array, factors: Array) -> None:
         self._table = table
         self._all = rows is None
         self._rows = np.arange(table.n) if rows is None else rows
         self._means = np.ascontiguousarray(means)
         self._factors = np.ascontiguousarray(factors)
-        self.y = np.ascontiguousarray(y, dtype=np.float64)
+        self.m, self.p = len(self._rows), table.p
 
-    @property
-    def p(self) -> int:
-        """Number of predictors."""
-        return self._table.p
-
-    def predict(self, b: Array) -> Array:
-        """Zb."""
+    def product(self, b: Array) -> Array:
+        """Return Z b."""
         v = self._factors * b
         out = self._table.product(v)
         if self._table.holes is not None:
@@ -51,7 +43,7 @@ class Standardised(LeastSquares):
         return (out if self._all else out[self._rows]) - dot(self._means, v)
 
     def inner(self, r: Array) -> Array:
-        """Z'r."""
+        """Return Z'r."""
         if not self._all:
             full = np.zeros(self._table.n)
             full[self._rows] = r
@@ -61,21 +53,11 @@ class Standardised(LeastSquares):
         out: Array = (self._table.inner(full) - self._means * about) * self._factors
         return out
 
-    def residual(self, b: Array) -> Array:
-        """Return y - Zb."""
-        return self.y - self.predict(b)
-
-    def gradient_from(self, residual: Array) -> Array:
-        """Return -Z'r / m; zero where there are no rows."""
-        return self.inner(residual) / -max(self.m, 1)
+    def subtract(self, out: Array, b: Array) -> None:
+        out -= self.product(b)
 
     @cached_property
-    def score(self) -> Array:
-        """Z'y / m."""
-        return -self.gradient_from(self.y)
-
-    @cached_property
-    def column_norms(self) -> Array:
+    def norms(self) -> Array:
         """||z_k||^2 / m for every column."""
         w = np.zeros(self._table.n)
         w[self._rows] = 1.0
@@ -90,7 +72,7 @@ class Standardised(LeastSquares):
         return Z
 
     @cached_property
-    def columns(self) -> Array:  # type: ignore[override]
+    def columns(self) -> Array:
         """Z, a column in each row: a copy, for procedures that sweep over columns."""
         if self.m * self.p > LARGEST_COPY:
             raise FedLassoError(
@@ -111,23 +93,3 @@ class Standardised(LeastSquares):
                 total += Z @ Z.T
         total /= max(self.m, 1)
         return total
-
-    @cached_property
-    def largest_eigenvalue(self) -> float:
-        """The largest eigenvalue of Z'Z / m."""
-        m, p = self.m, self.p
-        n = min(m, p)
-        if n == 0:
-            return 0.0
-        if p <= m:
-            square = LinearOperator((p, p), matvec=lambda v: self.inner(self.predict(v.ravel())))
-        else:
-            square = LinearOperator((m, m), matvec=lambda v: self.predict(self.inner(v.ravel())))
-        with one_thread():
-            if n <= DENSE_EIGENVALUE:
-                dense = np.column_stack([square @ e for e in np.eye(n)])
-                top = scipy.linalg.eigh(dense, eigvals_only=True, subset_by_index=(n - 1, n - 1))
-            else:
-                v0 = np.random.default_rng(0).standard_normal(n)
-                top = eigsh(square, k=1, which="LA", v0=v0, tol=0, return_eigenvectors=False)
-        return max(float(top[0]), 0.0) / m

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from fedlasso.numerics.arrays import Array
 from fedlasso.numerics.compiled import compiled, subtract_product
-from fedlasso.numerics.least_squares import inner_products
+from fedlasso.numerics.designs import inner_products
 
 Rows = NDArray[np.int64]
 

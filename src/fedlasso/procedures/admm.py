@@ -13,49 +13,53 @@ Boyd et al. advise.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, cast
+from typing import Any, ClassVar
 
 import numpy as np
 
-from fedlasso.federation import Request
-from fedlasso.numerics import Array, soft_threshold
+from fedlasso.federation import Disclosure, PerCandidate, Points, Request
+from fedlasso.numerics import Array
 from fedlasso.numerics.ridge import RidgeFactor
 from fedlasso.procedures.averaging import Coefficients
 from fedlasso.procedures.procedure import Problem, Procedure, State
-from fedlasso.sites import MeanEigenvalue, Site
+from fedlasso.sites import MeanEigenvalue, View
 
 
-def ridge_solve(site: Site, rho: Array, v: Array) -> Array:
+def ridge_solve(site: View, rho: Array, v: Array) -> Array:
     """(G_j + rho_k I)^{-1} v_k, column by column; factors are kept from round to round."""
-    kept = cast(dict[float, RidgeFactor], site.diagnostics.get("ridge factors", {}))
-    factors = {r: kept.get(r) or RidgeFactor(site.training, r) for r in rho.tolist()}
-    site.diagnostics["ridge factors"] = factors
-    return np.column_stack(
-        [factors[r].solve(v_k) for r, v_k in zip(rho.tolist(), v.T, strict=True)]
-    )
+    f = site.least_squares
+
+    def solve(r: float, v_k: Array) -> Array:
+        return site.keep(("ridge", r), lambda: RidgeFactor(f, r)).solve(v_k)
+
+    return np.column_stack([solve(r, v_k) for r, v_k in zip(rho.tolist(), v.T, strict=True)])
 
 
 @dataclass(frozen=True, eq=False)
 class DualProximal(Request[Coefficients]):
     """v_j = relaxed x_j + u_j, from z and the site's memory; one column a rho."""
 
-    z: Array
-    rho: Array
+    discloses: ClassVar[Disclosure] = Disclosure(
+        "a site's own model after local steps, weighted by its rows"
+    )
+    z: Points
+    rho: PerCandidate
     relaxation: float
     fit: str
     round: int
 
-    def answer(self, site: Site) -> Coefficients:
-        rho, alpha = self.rho, self.relaxation
+    def answer(self, site: View) -> Coefficients:
+        f = site.least_squares
+        rho = self.rho
+        alpha = self.relaxation
         memory = site.memory.recall(self.fit, self.round)
         u = memory["v"] - self.z if memory else np.zeros_like(self.z)
-        x = ridge_solve(site, rho, site.training.score[:, None] + rho * (self.z - u))
+        x = ridge_solve(site, rho, f.score[:, None] + rho * (self.z - u))
         v = alpha * x + (1 - alpha) * self.z + u
         site.memory.store(self.fit, self.round + 1, {"v": v})
         steps = rho.size
-        return Coefficients(v, steps=steps, operations=site.operations(steps))
+        return Coefficients(f.m * v, steps=steps, operations=site.operations(steps))
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,17 +81,17 @@ class ADMM(Procedure[Consensus]):
     def prepare(self) -> MeanEigenvalue:
         return MeanEigenvalue()
 
-    def start(self, problem: Problem, prepared: Sequence[Any]) -> Consensus:
-        curvature = float(problem.average([np.array(r.value) for r in prepared]))
+    def start(self, problem: Problem, prepared: Any) -> Consensus:
+        curvature = prepared.value / problem.m
         return Consensus(np.zeros((problem.p, self.paths)), np.array(self.settings) * curvature)
 
     def request(self, problem: Problem, state: Consensus) -> DualProximal:
         fit = f"{self!r} {problem!r}"
         return DualProximal(state.z, state.rho, self.relaxation, fit, state.round)
 
-    def advance(self, problem: Problem, state: Consensus, replies: Sequence[Any]) -> Consensus:
-        v = problem.average([r.values for r in replies])
-        z = soft_threshold(v, problem.lam / state.rho)
+    def advance(self, problem: Problem, state: Consensus, total: Any) -> Consensus:
+        v = total.values / problem.m
+        z = problem.penalty.prox(v, 1 / state.rho)
         return Consensus(z, state.rho, round=state.round + 1)
 
     def models(self, problem: Problem, state: Consensus) -> Array:

@@ -8,22 +8,21 @@ Tibshirani 2010), and averaging is that of McMahan et al. (2017).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 
-from fedlasso.federation import Reply, Request
+from fedlasso.federation import Disclosure, Models, Reply, Request, Steps
 from fedlasso.numerics import Array, local_sweeps
 from fedlasso.numerics.rounding import settle
 from fedlasso.procedures.procedure import Problem, Procedure, State
-from fedlasso.sites import Site
+from fedlasso.sites import View
 
 
 @dataclass(frozen=True, eq=False)
 class Coefficients(Reply):
-    """One vector a path, as columns."""
+    """m_j times one vector per path, as columns: those of all sites add up to m times the mean."""
 
     values: Array
 
@@ -32,20 +31,25 @@ class Coefficients(Reply):
 class LocalSweeps(Request[Coefficients]):
     """T_j^E from every column of ``start``."""
 
-    start: Array
+    discloses: ClassVar[Disclosure] = Disclosure(
+        "a site's own model after local steps, weighted by its rows"
+    )
+    start: Models
     lam: float
-    epochs: int
+    epochs: Steps
 
-    def answer(self, site: Site) -> Coefficients:
+    def answer(self, site: View) -> Coefficients:
+        f = site.least_squares
+
         def sweep(b: Array) -> Array:
             return site.remember(
                 ("sweeps", self.lam, self.epochs, b.tobytes()),
-                lambda: local_sweeps(site.training, b[:, None], self.lam, self.epochs)[:, 0],
+                lambda: local_sweeps(f, b[:, None], self.lam, self.epochs)[:, 0],
             )
 
-        values = [sweep(b) for b in self.start.T]
-        steps = self.epochs * len(values)
-        return Coefficients(np.column_stack(values), steps=steps, operations=site.operations(steps))
+        values = np.column_stack([sweep(b) for b in self.start.T])
+        steps = self.epochs * values.shape[1]
+        return Coefficients(f.m * values, steps=steps, operations=site.operations(steps))
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,18 +65,18 @@ class Averaging(Procedure[Average]):
 
     name: ClassVar[str] = "CD"
 
-    def start(self, problem: Problem, prepared: Sequence[Any]) -> Average:
+    def start(self, problem: Problem, prepared: Any) -> Average:
         return Average(np.zeros((problem.p, self.paths)))
 
     def request(self, problem: Problem, state: Average) -> LocalSweeps:
-        return LocalSweeps(state.beta, problem.lam, self.epochs)
+        return LocalSweeps(state.beta, problem.penalty.lam, self.epochs)
 
-    def combine(self, problem: Problem, replies: Sequence[Any]) -> Array:
+    def combine(self, problem: Problem, total: Coefficients) -> Array:
         """sum_j w_j T_j^E(beta_t)."""
-        return problem.average([r.values for r in replies])
+        return total.values / problem.m
 
-    def advance(self, problem: Problem, state: Average, replies: Sequence[Any]) -> Average:
-        beta = settle(self.combine(problem, replies), state.beta)
+    def advance(self, problem: Problem, state: Average, total: Any) -> Average:
+        beta = settle(self.combine(problem, total), state.beta)
         return Average(beta, round=state.round + 1)
 
     def models(self, problem: Problem, state: Average) -> Array:

@@ -16,18 +16,17 @@ is needed, and the objective never rises.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 
-from fedlasso.federation import Request
+from fedlasso.federation import Disclosure, Models, PerCandidate, Points, Request
 from fedlasso.numerics import Array
 from fedlasso.numerics.shifted import shifted_lasso
 from fedlasso.procedures.averaging import Coefficients
 from fedlasso.procedures.procedure import Problem, Procedure, State
-from fedlasso.sites import GradientAt, MeanEigenvalue, Site
+from fedlasso.sites import GradientAt, MeanEigenvalue, View
 
 _BISECTIONS = 60
 
@@ -39,20 +38,25 @@ class SurrogateFit(Request[Coefficients]):
     One column a tau.
     """
 
-    b: Array
-    gradient: Array
+    discloses: ClassVar[Disclosure] = Disclosure(
+        "a site's own model at a pooled gradient, weighted by its rows"
+    )
+    b: Models
+    gradient: Points
     lam: float
-    tau: Array
+    tau: PerCandidate
 
-    def answer(self, site: Site) -> Coefficients:
-        f, values, steps = site.training, np.empty_like(self.b), 0
+    def answer(self, site: View) -> Coefficients:
+        f = site.least_squares
+        values = np.empty_like(self.b)
+        steps = 0
         for k, (b, gradient, tau) in enumerate(
             zip(self.b.T, self.gradient.T, self.tau.tolist(), strict=True)
         ):
             score = f.score - (gradient - f.gradient(b)) + tau * b
             values[:, k], sweeps = shifted_lasso(f, score, self.lam, tau, b)
             steps += 1 + sweeps
-        return Coefficients(values, steps=steps, operations=site.operations(steps))
+        return Coefficients(f.m * values, steps=steps, operations=site.operations(steps))
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,7 +70,6 @@ class Surrogate(State):
     gradient: Array
     trial: Array
     tau: Array
-    coordinator: str
 
 
 def safe_share(b: Array, trial: Array, before: Array, after: Array, lam: float) -> float:
@@ -93,36 +96,33 @@ class CSL(Procedure[Surrogate]):
     def prepare(self) -> MeanEigenvalue:
         return MeanEigenvalue()
 
-    def start(self, problem: Problem, prepared: Sequence[Any]) -> Surrogate:
+    def start(self, problem: Problem, prepared: Any) -> Surrogate:
         zero = np.zeros((problem.p, self.paths))
-        tau = np.array(self.settings) * problem.average([np.array(r.value) for r in prepared])
-        return Surrogate(zero, zero, zero, tau, prepared[0].site)
+        tau = np.array(self.settings) * (prepared.value / problem.m)
+        return Surrogate(zero, zero, zero, tau)
 
     def request(self, problem: Problem, state: Surrogate) -> Request[Any]:
         if state.round % 2 == 0:
             return GradientAt(state.trial)
-        return SurrogateFit(state.b, state.gradient, problem.lam, state.tau, to=self.solvers(state))
+        lam = problem.penalty.lam
+        return SurrogateFit(state.b, state.gradient, lam, state.tau, to=self.solvers(problem))
 
-    def solvers(self, state: Surrogate) -> tuple[str, ...]:
-        """The sites that solve the surrogate."""
-        return (state.coordinator,)
+    def solvers(self, problem: Problem) -> tuple[str, ...]:
+        """The sites that solve the surrogate: the first by name."""
+        return problem.sites[:1]
 
-    def combine(self, problem: Problem, replies: Sequence[Any]) -> Array:
-        """The next model from the solvers' replies."""
-        values: Array = replies[0].values
-        return values
-
-    def advance(self, problem: Problem, state: Surrogate, replies: Sequence[Any]) -> Surrogate:
+    def advance(self, problem: Problem, state: Surrogate, total: Any) -> Surrogate:
         b, gradient, trial = state.b, state.gradient, state.trial
         if state.round % 2 == 1:
-            trial = self.combine(problem, replies)
+            rows = dict(zip(problem.sites, problem.sizes, strict=True))
+            trial = total.values / sum(rows[site] for site in self.solvers(problem))
         else:
-            after = np.sum([r.gradient for r in replies], axis=0) / problem.m
+            after = total.gradient / problem.m
             columns = zip(b.T, trial.T, gradient.T, after.T, strict=True)
-            s = np.array([safe_share(*each, problem.lam) for each in columns])
+            s = np.array([safe_share(*each, problem.penalty.lam) for each in columns])
             trial = b = np.where(s == 1.0, trial, b + s * (trial - b))
             gradient = np.where(s == 1.0, after, gradient + s * (after - gradient))
-        return Surrogate(b, gradient, trial, state.tau, state.coordinator, round=state.round + 1)
+        return Surrogate(b, gradient, trial, state.tau, round=state.round + 1)
 
     def models(self, problem: Problem, state: Surrogate) -> Array:
         return state.trial

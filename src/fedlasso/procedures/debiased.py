@@ -13,18 +13,17 @@ lambda over the mean curvature: candidates that share one upload.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 
-from fedlasso.federation import Request
+from fedlasso.federation import Disclosure, Request
 from fedlasso.numerics import Array, LeastSquares, solve_reference
 from fedlasso.numerics.shifted import shifted_lasso
 from fedlasso.procedures.averaging import Coefficients
 from fedlasso.procedures.procedure import Problem, Procedure, State
-from fedlasso.sites import MeanEigenvalue, Site
+from fedlasso.sites import MeanEigenvalue, View
 
 
 def nodewise_correction(f: LeastSquares, v: Array) -> tuple[Array, int]:
@@ -47,15 +46,18 @@ def nodewise_correction(f: LeastSquares, v: Array) -> tuple[Array, int]:
 class DebiasedFit(Request[Coefficients]):
     """The site's own Lasso, debiased."""
 
+    discloses: ClassVar[Disclosure] = Disclosure(
+        "a site's own debiased model, weighted by its rows"
+    )
     lam: float
 
-    def answer(self, site: Site) -> Coefficients:
-        f = site.training
+    def answer(self, site: View) -> Coefficients:
+        f = site.least_squares
         local = solve_reference(f, self.lam)
         b = local.coefficients
         correction, sweeps = nodewise_correction(f, -f.gradient(b))
         steps = local.knots + sweeps
-        return Coefficients(b + correction, steps=steps, operations=site.operations(steps))
+        return Coefficients(f.m * (b + correction), steps=steps, operations=site.operations(steps))
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,19 +82,19 @@ class Debiased(Procedure[Unbiased]):
     def prepare(self) -> MeanEigenvalue:
         return MeanEigenvalue()
 
-    def start(self, problem: Problem, prepared: Sequence[Any]) -> Unbiased:
-        curvature = float(problem.average([np.array(r.value) for r in prepared]))
+    def start(self, problem: Problem, prepared: Any) -> Unbiased:
+        curvature = prepared.value / problem.m
         return Unbiased(np.zeros(problem.p), curvature)
 
     def request(self, problem: Problem, state: Unbiased) -> DebiasedFit:
-        return DebiasedFit(problem.lam)
+        return DebiasedFit(problem.penalty.lam)
 
-    def advance(self, problem: Problem, state: Unbiased, replies: Sequence[Any]) -> Unbiased:
-        beta = problem.average([r.values for r in replies])
+    def advance(self, problem: Problem, state: Unbiased, total: Any) -> Unbiased:
+        beta = total.values / problem.m
         return Unbiased(beta, state.curvature, round=state.round + 1)
 
     def models(self, problem: Problem, state: Unbiased) -> Array:
-        thresholds = np.array(self.settings) * (problem.lam / state.curvature)
+        thresholds = np.array(self.settings) * (problem.penalty.lam / state.curvature)
         beta = state.beta[:, None]
         return np.where(np.abs(beta) > thresholds, beta, 0.0)
 

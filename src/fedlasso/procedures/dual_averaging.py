@@ -12,33 +12,35 @@ S{z_{t+1}, \eta (t+1) E \lambda}. Rates are {0.03, 0.1, 0.3, 0.6, 1} / L_max.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from fedlasso.federation import Request
-from fedlasso.numerics import Array, dual_steps, soft_threshold
+from fedlasso.federation import Disclosure, PerCandidate, Points, Steps
+from fedlasso.numerics import Array, dual_steps
 from fedlasso.procedures.averaging import Coefficients
 from fedlasso.procedures.procedure import Problem, Procedure, State
-from fedlasso.sites import LargestEigenvalue, Site
+from fedlasso.sites import LargestEigenvalue, Penalised, View, parts_of
 
 
 @dataclass(frozen=True, eq=False)
-class DualSteps(Request[Coefficients]):
+class DualSteps(Penalised[Coefficients]):
     """E dual steps from every column of z, each with its own rate."""
 
-    z: Array
-    rates: Array
-    lam: float
+    discloses: ClassVar[Disclosure] = Disclosure(
+        "a site's own model after local steps, weighted by its rows"
+    )
+    z: Points
+    rates: PerCandidate
     first_step: int
-    epochs: int
+    epochs: Steps
 
-    def answer(self, site: Site) -> Coefficients:
-        z = dual_steps(site.training, self.z, self.rates, self.lam, self.first_step, self.epochs)
+    def answer(self, site: View) -> Coefficients:
+        f = site.training
+        z = dual_steps(f, self.z, self.rates, self.penalty, self.first_step, self.epochs)
         steps = self.epochs * z.shape[1]
-        return Coefficients(z, steps=steps, operations=site.operations(steps))
+        return Coefficients(f.m * z, steps=steps, operations=site.operations(steps))
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,22 +56,29 @@ class DualAveraging(Procedure[Dual]):
     """Adapted FedDualAvg with ``epochs`` local steps a round and five client rates."""
 
     name: ClassVar[str] = "DA"
+    losses: ClassVar[Literal["quadratic", "any smooth"]] = "any smooth"
+    penalties: ClassVar[Literal["l1", "weighted l1", "any"]] = "any"
     settings: tuple[float, ...] = (0.03, 0.1, 0.3, 0.6, 1.0)
 
     def prepare(self) -> LargestEigenvalue:
         return LargestEigenvalue()
 
-    def start(self, problem: Problem, prepared: Sequence[Any]) -> Dual:
-        L_max = max(reply.value for reply in prepared)
+    def start(self, problem: Problem, prepared: Any) -> Dual:
+        L_max = prepared.value
         return Dual(np.zeros((problem.p, self.paths)), np.array(self.settings) / L_max)
 
     def request(self, problem: Problem, state: Dual) -> DualSteps:
-        first_step = state.round * self.epochs
-        return DualSteps(state.z, state.rates, problem.lam, first_step, self.epochs)
+        return DualSteps(
+            z=state.z,
+            rates=state.rates,
+            first_step=state.round * self.epochs,
+            epochs=self.epochs,
+            **parts_of(problem.penalty),
+        )
 
-    def advance(self, problem: Problem, state: Dual, replies: Sequence[Any]) -> Dual:
-        z = problem.average([r.values for r in replies])
+    def advance(self, problem: Problem, state: Dual, total: Any) -> Dual:
+        z = total.values / problem.m
         return Dual(z, state.rates, round=state.round + 1)
 
     def models(self, problem: Problem, state: Dual) -> Array:
-        return soft_threshold(state.z, state.rates * (state.round * self.epochs * problem.lam))
+        return problem.penalty.prox(state.z, state.rates * (state.round * self.epochs))

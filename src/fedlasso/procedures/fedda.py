@@ -15,56 +15,61 @@ Rates are {0.03, 0.1, 0.3, 0.6, 1} = L_max / gamma; mu is ``convexity`` times L_
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from fedlasso.federation import Reply, Request
-from fedlasso.numerics import Array, soft_threshold
+from fedlasso.federation import Disclosure, PerCandidate, Points, Reply, Steps
+from fedlasso.numerics import Array, Penalty
 from fedlasso.procedures.procedure import Problem, Procedure, State
-from fedlasso.sites import LargestEigenvalue, Site
+from fedlasso.sites import LargestEigenvalue, Penalised, View, parts_of
 
 
-def dual_model(g: Array, x: Array, gamma: Array, mu: float, lam: float, t: int, seen: int) -> Array:
-    """Model after t gradients, x holding ``seen`` models; one column a gamma."""
+def dual_model(
+    g: Array, x: Array, gamma: Array, mu: float, penalty: Penalty, t: int, seen: int
+) -> Array:
+    """Model after t gradients, x holding ``seen`` models; one column per gamma."""
     d = mu * seen / 2 + gamma
-    return soft_threshold((mu * x / 2 - g) / d, lam * t / d)
+    return penalty.prox((mu * x / 2 - g) / d, t / d)
 
 
 @dataclass(frozen=True, eq=False)
 class DualSums(Reply):
-    """g_j, and x_j where it travels; one column a rate."""
+    """m_j times g_j, and times x_j where it travels; one column per rate."""
 
     g: Array
-    x: Array
+    x: Array | None = None
 
 
 @dataclass(frozen=True, eq=False)
-class CompositeSteps(Request[DualSums]):
+class CompositeSteps(Penalised[DualSums]):
     """E steps from every column of g and x; x comes back only if it is ``shared``."""
 
-    g: Array
-    x: Array
-    gamma: Array
+    discloses: ClassVar[Disclosure] = Disclosure(
+        "a site's own model after local steps, weighted by its rows"
+    )
+    g: Points
+    x: Points
+    gamma: PerCandidate
     mu: float
-    lam: float
     first_step: int
-    epochs: int
+    epochs: Steps
     shared: int
 
-    def answer(self, site: Site) -> DualSums:
-        g, x = self.g.copy(), self.x.copy()
+    def answer(self, site: View) -> DualSums:
+        f = site.training
+        g = self.g.copy()
+        x = self.x.copy()
         for t in range(self.first_step, self.first_step + self.epochs):
             seen = t if self.shared else self.first_step
-            w = dual_model(g, x, self.gamma, self.mu, self.lam, t, seen)
-            g += np.column_stack([site.training.gradient(b) for b in w.T])
+            w = dual_model(g, x, self.gamma, self.mu, self.penalty, t, seen)
+            g += np.column_stack([f.gradient(b) for b in w.T])
             if self.shared:
                 x += w
         steps = self.epochs * g.shape[1]
-        x = x if self.shared else np.zeros((0, 0))
-        return DualSums(g, x, steps=steps, operations=site.operations(steps))
+        models = f.m * x if self.shared else None
+        return DualSums(f.m * g, models, steps=steps, operations=site.operations(steps))
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,6 +87,8 @@ class FastFedDA(Procedure[Composite]):
     """Fast-FedDA: both sums travel, so a round uploads 2p numbers for each rate."""
 
     name: ClassVar[str] = "Fast-FedDA"
+    losses: ClassVar[Literal["quadratic", "any smooth"]] = "any smooth"
+    penalties: ClassVar[Literal["l1", "weighted l1", "any"]] = "any"
     settings: tuple[float, ...] = (0.03, 0.1, 0.3, 0.6, 1.0)
     shared: ClassVar[bool] = True
     convexity: float = 0.01
@@ -89,27 +96,34 @@ class FastFedDA(Procedure[Composite]):
     def prepare(self) -> LargestEigenvalue:
         return LargestEigenvalue()
 
-    def start(self, problem: Problem, prepared: Sequence[Any]) -> Composite:
-        L_max = max(reply.value for reply in prepared)
+    def start(self, problem: Problem, prepared: Any) -> Composite:
+        L_max = prepared.value
         zeros = np.zeros((problem.p, self.paths))
         return Composite(zeros, zeros, L_max / np.array(self.settings), self.convexity * L_max)
 
     def request(self, problem: Problem, state: Composite) -> CompositeSteps:
-        s, E = state, self.epochs
-        t = s.round * E
-        return CompositeSteps(s.g, s.x, s.gamma, s.mu, problem.lam, t, E, int(self.shared))
+        return CompositeSteps(
+            g=state.g,
+            x=state.x,
+            gamma=state.gamma,
+            mu=state.mu,
+            first_step=state.round * self.epochs,
+            epochs=self.epochs,
+            shared=int(self.shared),
+            **parts_of(problem.penalty),
+        )
 
-    def advance(self, problem: Problem, state: Composite, replies: Sequence[Any]) -> Composite:
-        g = problem.average([r.g for r in replies])
+    def advance(self, problem: Problem, state: Composite, total: Any) -> Composite:
+        g = total.g / problem.m
         if self.shared:
-            x = problem.average([r.x for r in replies])
+            x = total.x / problem.m
         else:
             x = state.x + self.epochs * self.models(problem, state)
         return Composite(g, x, state.gamma, state.mu, round=state.round + 1)
 
     def models(self, problem: Problem, state: Composite) -> Array:
         t = state.round * self.epochs
-        return dual_model(state.g, state.x, state.gamma, state.mu, problem.lam, t, t)
+        return dual_model(state.g, state.x, state.gamma, state.mu, problem.penalty, t, t)
 
     def upload(self, problem: Problem, state: Composite) -> int:
         return (2 if self.shared else 1) * self.paths * problem.p

@@ -12,38 +12,41 @@ a path; alpha = 1.95 is the authors' choice in their experiments.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 
-from fedlasso.federation import Request
-from fedlasso.numerics import Array, soft_threshold
+from fedlasso.federation import Disclosure, PerCandidate, Points, Request
+from fedlasso.numerics import Array
 from fedlasso.procedures.admm import ridge_solve
 from fedlasso.procedures.averaging import Coefficients
 from fedlasso.procedures.procedure import Problem, Procedure, State
-from fedlasso.sites import MeanEigenvalue, Site
+from fedlasso.sites import MeanEigenvalue, View
 
 
 @dataclass(frozen=True, eq=False)
 class Reflect(Request[Coefficients]):
     """2 x_j - y_j, from the consensus and the site's memory; one column an eta."""
 
-    x: Array
-    eta: Array
+    discloses: ClassVar[Disclosure] = Disclosure(
+        "a site's own model after local steps, weighted by its rows"
+    )
+    x: Points
+    eta: PerCandidate
     relaxation: float
     fit: str
     round: int
 
-    def answer(self, site: Site) -> Coefficients:
+    def answer(self, site: View) -> Coefficients:
+        f = site.least_squares
         memory = site.memory.recall(self.fit, self.round)
         y = memory["y"] + self.relaxation * (self.x - memory["x"]) if memory else self.x
         rho = 1 / self.eta
-        x = ridge_solve(site, rho, site.training.score[:, None] + rho * y)
+        x = ridge_solve(site, rho, f.score[:, None] + rho * y)
         site.memory.store(self.fit, self.round + 1, {"x": x, "y": y})
         steps = rho.size
-        return Coefficients(2 * x - y, steps=steps, operations=site.operations(steps))
+        return Coefficients(f.m * (2 * x - y), steps=steps, operations=site.operations(steps))
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,17 +68,17 @@ class FedDR(Procedure[Reflected]):
     def prepare(self) -> MeanEigenvalue:
         return MeanEigenvalue()
 
-    def start(self, problem: Problem, prepared: Sequence[Any]) -> Reflected:
-        curvature = float(problem.average([np.array(r.value) for r in prepared]))
+    def start(self, problem: Problem, prepared: Any) -> Reflected:
+        curvature = prepared.value / problem.m
         return Reflected(np.zeros((problem.p, self.paths)), np.array(self.settings) / curvature)
 
     def request(self, problem: Problem, state: Reflected) -> Reflect:
         fit = f"{self!r} {problem!r}"
         return Reflect(state.x, state.eta, self.relaxation, fit, state.round)
 
-    def advance(self, problem: Problem, state: Reflected, replies: Sequence[Any]) -> Reflected:
-        average = problem.average([r.values for r in replies])
-        x = soft_threshold(average, state.eta * problem.lam)
+    def advance(self, problem: Problem, state: Reflected, total: Any) -> Reflected:
+        average = total.values / problem.m
+        x = problem.penalty.prox(average, state.eta)
         return Reflected(x, state.eta, round=state.round + 1)
 
     def models(self, problem: Problem, state: Reflected) -> Array:

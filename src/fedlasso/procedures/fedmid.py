@@ -12,42 +12,45 @@ mirror-descent server step does. Rates are {0.03, 0.1, 0.3, 0.6, 1} / L_max, eac
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from fedlasso.federation import Request
-from fedlasso.numerics import Array, LeastSquares, soft_threshold
+from fedlasso.federation import Disclosure, Models, PerCandidate, Steps
+from fedlasso.numerics import Array, Penalty, Sample
 from fedlasso.procedures.averaging import Coefficients
 from fedlasso.procedures.procedure import Problem, Procedure, State
-from fedlasso.sites import LargestEigenvalue, Site
+from fedlasso.sites import LargestEigenvalue, Penalised, View, parts_of
 
 
-def proximal_steps(f: LeastSquares, x: Array, rate: float, lam: float, epochs: int) -> Array:
+def proximal_steps(f: Sample, x: Array, rate: float, penalty: Penalty, epochs: int) -> Array:
     """E proximal gradient steps on the local loss."""
     for _ in range(epochs):
-        x = soft_threshold(x - rate * f.gradient(x), rate * lam)
+        x = penalty.prox(x - rate * f.gradient(x), rate)
     return x
 
 
 @dataclass(frozen=True, eq=False)
-class ProximalSteps(Request[Coefficients]):
+class ProximalSteps(Penalised[Coefficients]):
     """E proximal gradient steps from every column of x, each with its own rate."""
 
-    x: Array
-    rates: Array
-    lam: float
-    epochs: int
+    discloses: ClassVar[Disclosure] = Disclosure(
+        "a site's own model after local steps, weighted by its rows"
+    )
+    x: Models
+    rates: PerCandidate
+    epochs: Steps
 
-    def answer(self, site: Site) -> Coefficients:
+    def answer(self, site: View) -> Coefficients:
+        f = site.training
         values = [
-            proximal_steps(site.training, x, rate, self.lam, self.epochs)
+            proximal_steps(f, x, rate, self.penalty, self.epochs)
             for x, rate in zip(self.x.T, self.rates, strict=True)
         ]
+        sums = f.m * np.column_stack(values)
         steps = self.epochs * len(values)
-        return Coefficients(np.column_stack(values), steps=steps, operations=site.operations(steps))
+        return Coefficients(sums, steps=steps, operations=site.operations(steps))
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,23 +66,27 @@ class FedMid(Procedure[Mirror]):
     """Averaged proximal gradient with ``epochs`` local steps a round and five rates."""
 
     name: ClassVar[str] = "FedMid"
+    losses: ClassVar[Literal["quadratic", "any smooth"]] = "any smooth"
+    penalties: ClassVar[Literal["l1", "weighted l1", "any"]] = "any"
     settings: tuple[float, ...] = (0.03, 0.1, 0.3, 0.6, 1.0)
     server_prox: bool = False
 
     def prepare(self) -> LargestEigenvalue:
         return LargestEigenvalue()
 
-    def start(self, problem: Problem, prepared: Sequence[Any]) -> Mirror:
-        L_max = max(reply.value for reply in prepared)
+    def start(self, problem: Problem, prepared: Any) -> Mirror:
+        L_max = prepared.value
         return Mirror(np.zeros((problem.p, self.paths)), np.array(self.settings) / L_max)
 
     def request(self, problem: Problem, state: Mirror) -> ProximalSteps:
-        return ProximalSteps(state.beta, state.rates, problem.lam, self.epochs)
+        return ProximalSteps(
+            x=state.beta, rates=state.rates, epochs=self.epochs, **parts_of(problem.penalty)
+        )
 
-    def advance(self, problem: Problem, state: Mirror, replies: Sequence[Any]) -> Mirror:
-        beta = problem.average([r.values for r in replies])
+    def advance(self, problem: Problem, state: Mirror, total: Any) -> Mirror:
+        beta = total.values / problem.m
         if self.server_prox:
-            beta = soft_threshold(beta, state.rates * (self.epochs * problem.lam))
+            beta = problem.penalty.prox(beta, state.rates * self.epochs)
         return Mirror(beta, state.rates, round=state.round + 1)
 
     def models(self, problem: Problem, state: Mirror) -> Array:

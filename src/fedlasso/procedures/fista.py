@@ -11,16 +11,15 @@ needs sums of gradients only. L is :math:`\sum_j w_j L_j`, which bounds the pool
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from math import sqrt
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from fedlasso.numerics import Array, soft_threshold
+from fedlasso.numerics import Array
 from fedlasso.procedures.procedure import Problem, Procedure, State
-from fedlasso.sites import GradientAt, LargestEigenvalue
+from fedlasso.sites import GradientAt, WeightedEigenvalue
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,21 +37,23 @@ class FISTA(Procedure[Accelerated]):
     """Accelerated proximal gradient on the pooled loss; ``epochs`` is not used."""
 
     name: ClassVar[str] = "FISTA"
+    losses: ClassVar[Literal["quadratic", "any smooth"]] = "any smooth"
+    penalties: ClassVar[Literal["l1", "weighted l1", "any"]] = "any"
 
-    def prepare(self) -> LargestEigenvalue:
-        return LargestEigenvalue()
+    def prepare(self) -> WeightedEigenvalue:
+        return WeightedEigenvalue()
 
-    def start(self, problem: Problem, prepared: Sequence[Any]) -> Accelerated:
+    def start(self, problem: Problem, prepared: Any) -> Accelerated:
         zero = np.zeros(problem.p)
-        L = float(problem.average([np.array(r.value) for r in prepared]))
+        L = prepared.value / problem.m
         return Accelerated(zero, zero, 1.0, L)
 
     def request(self, problem: Problem, state: Accelerated) -> GradientAt:
         return GradientAt(state.y)
 
-    def advance(self, problem: Problem, state: Accelerated, replies: Sequence[Any]) -> Accelerated:
-        gradient = np.sum([r.gradient for r in replies], axis=0) / problem.m
-        x = soft_threshold(state.y - gradient / state.L, problem.lam / state.L)
+    def advance(self, problem: Problem, state: Accelerated, total: Any) -> Accelerated:
+        gradient = total.gradient / problem.m
+        x = problem.penalty.prox(state.y - gradient / state.L, 1 / state.L)
         moved = x - state.x
         theta = 1.0 if float((state.y - x) @ moved) > 0 else state.theta
         following = (1 + sqrt(1 + 4 * theta**2)) / 2

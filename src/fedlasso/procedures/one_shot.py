@@ -7,29 +7,31 @@ One upload of p numbers, after which there is nothing more to ask.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 
-from fedlasso.federation import Request
+from fedlasso.federation import Disclosure, Request
 from fedlasso.numerics import Array, solve_reference
 from fedlasso.procedures.averaging import Average, Coefficients
 from fedlasso.procedures.procedure import Problem, Procedure
-from fedlasso.sites import Site
+from fedlasso.sites import View
 
 
 @dataclass(frozen=True, eq=False)
 class LocalFit(Request[Coefficients]):
     """The site's own Lasso, solved exactly."""
 
+    discloses: ClassVar[Disclosure] = Disclosure(
+        "a site's own Lasso, weighted by its rows", single="a card compares each site's own Lasso"
+    )
     lam: float
 
-    def answer(self, site: Site) -> Coefficients:
-        local = solve_reference(site.training, self.lam)
-        operations = site.operations(local.knots)
-        return Coefficients(local.coefficients[:, None], steps=local.knots, operations=operations)
+    def answer(self, site: View) -> Coefficients:
+        local = solve_reference(site.least_squares, self.lam)
+        values = site.rows * local.coefficients[:, None]
+        return Coefficients(values, steps=local.knots, operations=site.operations(local.knots))
 
 
 @dataclass(frozen=True)
@@ -38,14 +40,14 @@ class OneShot(Procedure[Average]):
 
     name: ClassVar[str] = "OneShot"
 
-    def start(self, problem: Problem, prepared: Sequence[Any]) -> Average:
+    def start(self, problem: Problem, prepared: Any) -> Average:
         return Average(np.zeros((problem.p, 1)))
 
     def request(self, problem: Problem, state: Average) -> Request[Any]:
-        return LocalFit(problem.lam)
+        return LocalFit(problem.penalty.lam)
 
-    def advance(self, problem: Problem, state: Average, replies: Sequence[Any]) -> Average:
-        return Average(problem.average([r.values for r in replies]), round=state.round + 1)
+    def advance(self, problem: Problem, state: Average, total: Any) -> Average:
+        return Average(total.values / problem.m, round=state.round + 1)
 
     def models(self, problem: Problem, state: Average) -> Array:
         return state.beta

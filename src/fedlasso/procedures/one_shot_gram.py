@@ -11,20 +11,19 @@ moments are sums over rows, so secure aggregation hides a single site's.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 
 from fedlasso.errors import FedLassoError
-from fedlasso.federation import Reply, Request
+from fedlasso.federation import Disclosure, Reply, Request
 from fedlasso.numerics import Array, solve_reference
 from fedlasso.numerics.least_squares import GRAM_COLUMNS
 from fedlasso.numerics.moments import from_moments, square, triangle
 from fedlasso.procedures.averaging import Average
 from fedlasso.procedures.procedure import Problem, Procedure
-from fedlasso.sites import Site
+from fedlasso.sites import View
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,9 +38,14 @@ class SecondMoments(Reply):
 class AllMoments(Request[SecondMoments]):
     """All second moments of the site's records."""
 
-    def answer(self, site: Site) -> SecondMoments:
-        f = site.training
-        gram, score = f.m * triangle(f.gram), f.m * f.score
+    discloses: ClassVar[Disclosure] = Disclosure(
+        "every variance and covariance of the columns and the response", allowed=False
+    )
+
+    def answer(self, site: View) -> SecondMoments:
+        f = site.least_squares
+        gram = f.m * triangle(f.gram)
+        score = f.m * f.score
         return SecondMoments(gram, score, steps=f.p, operations=2 * f.m * f.p * f.p)
 
 
@@ -51,7 +55,7 @@ class OneShotGram(Procedure[Average]):
 
     name: ClassVar[str] = "OneShotGram"
 
-    def start(self, problem: Problem, prepared: Sequence[Any]) -> Average:
+    def start(self, problem: Problem, prepared: Any) -> Average:
         if problem.p > GRAM_COLUMNS:
             raise FedLassoError(
                 f"one-shot Gram would upload {self._numbers(problem)} numbers a site for "
@@ -62,11 +66,11 @@ class OneShotGram(Procedure[Average]):
     def request(self, problem: Problem, state: Average) -> AllMoments:
         return AllMoments()
 
-    def advance(self, problem: Problem, state: Average, replies: Sequence[Any]) -> Average:
-        gram = np.sum([r.gram for r in replies], axis=0) / problem.m
-        score = np.sum([r.score for r in replies], axis=0) / problem.m
+    def advance(self, problem: Problem, state: Average, total: Any) -> Average:
+        gram = total.gram / problem.m
+        score = total.score / problem.m
         pooled = from_moments(square(gram, problem.p), score)
-        beta = solve_reference(pooled, problem.lam).coefficients
+        beta = solve_reference(pooled, problem.penalty.lam).coefficients
         return Average(beta[:, None], round=state.round + 1)
 
     def models(self, problem: Problem, state: Average) -> Array:

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
-from typing import Any, ClassVar, Generic, TypeVar
+from typing import Any, ClassVar, Generic, Literal, TypeVar
 
 import numpy as np
 
 from fedlasso.errors import FedLassoError
 from fedlasso.federation import Message, Request
-from fedlasso.numerics import Array
+from fedlasso.numerics import L1, Array, Penalty
 from fedlasso.numerics.certificate import Certificate
 
 
@@ -22,35 +20,29 @@ class Problem:
 
     Attributes
     ----------
-    lam : the common penalty
+    penalty : what coefficients pay
+    sites : names of the sites
     sizes : training rows of each site, in the order of the sites' names
     p : number of predictors
+    loss : name of the loss
     """
 
-    lam: float
+    penalty: Penalty
+    sites: tuple[str, ...]
     sizes: tuple[int, ...]
     p: int
-
-    def __post_init__(self) -> None:
-        if not (np.isfinite(self.lam) and self.lam >= 0):
-            raise FedLassoError(f"the penalty is {self.lam}; give a finite number, zero or more")
+    loss: str = "quadratic"
 
     @property
     def m(self) -> int:
         """Training rows of all sites together."""
         return sum(self.sizes)
 
-    @cached_property
-    def weights(self) -> tuple[float, ...]:
-        """w_j = m_j / m."""
-        return tuple(m_j / self.m for m_j in self.sizes)
-
-    def average(self, values: Sequence[Array]) -> Array:
-        """sum_j w_j values_j, added in the order of the sites' names so that no bit can change."""
-        total = self.weights[0] * values[0]
-        for w, value in zip(self.weights[1:], values[1:], strict=True):
-            total += w * value
-        return total
+    @property
+    def l1(self) -> L1:
+        """The penalty, for procedures that take none but the Lasso's."""
+        assert isinstance(self.penalty, L1)
+        return self.penalty
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,18 +63,22 @@ class Procedure(ABC, Generic[S]):
 
     - ``start``: the first state;
     - ``request``: what to ask the sites in this state;
-    - ``advance``: the next state from their replies;
+    - ``advance``: the next state from what their replies come to together;
     - ``models``: the candidate models (p by q) in a state.
 
     Attributes
     ----------
     name : as the paper calls it
+    losses : which losses it can fit
+    penalties : which penalties: any with a proximal step, a weighted Lasso's, or the Lasso's alone
     path_of : the procedure whose path this one reads, if not its own
     epochs : local steps a round, where the procedure takes any
     settings : one number per candidate (a threshold, a rate, a damping), in candidate order
     """
 
     name: ClassVar[str]
+    losses: ClassVar[Literal["quadratic", "any smooth"]] = "quadratic"
+    penalties: ClassVar[Literal["l1", "weighted l1", "any"]] = "l1"
     path_of: ClassVar[str] = ""
     epochs: int = 1
     settings: tuple[float, ...] = (0.0,)
@@ -97,6 +93,25 @@ class Procedure(ABC, Generic[S]):
                 f"settings is {self.settings!r}; give one number or more, each zero or above"
             )
 
+    def check(self, problem: Problem) -> None:
+        """Refuse a problem that this procedure cannot solve, in one sentence."""
+        if self.losses == "quadratic" and problem.loss != "quadratic":
+            raise FedLassoError(
+                f"{self.name} fits the quadratic loss only, and these sites have the "
+                f"{problem.loss} loss; use FISTA, FedMid, DA or ProxSkip"
+            )
+        penalty = problem.penalty
+        if self.penalties != "any" and not isinstance(penalty, L1):
+            raise FedLassoError(
+                f"{self.name} takes the Lasso's penalty only, not {penalty.name!r}; use FISTA, "
+                "FedMid, DA or ProxSkip"
+            )
+        if self.penalties == "l1" and penalty.weights is not None:
+            raise FedLassoError(
+                f"{self.name} takes one penalty for all coefficients; use Secant or FISTA for "
+                "weights"
+            )
+
     @property
     def paths(self) -> int:
         """How many training paths are run and charged: every candidate's own, unless they share."""
@@ -107,16 +122,16 @@ class Procedure(ABC, Generic[S]):
         return None
 
     @abstractmethod
-    def start(self, problem: Problem, prepared: Sequence[Any]) -> S:
-        """The first state, from the replies to `prepare`."""
+    def start(self, problem: Problem, prepared: Any) -> S:
+        """The first state, from the total of the replies to `prepare`."""
 
     @abstractmethod
     def request(self, problem: Problem, state: S) -> Request[Any]:
         """What the server asks the sites in this state."""
 
     @abstractmethod
-    def advance(self, problem: Problem, state: S, replies: Sequence[Any]) -> S:
-        """The next state."""
+    def advance(self, problem: Problem, state: S, total: Any) -> S:
+        """The next state, from the total of the sites' replies."""
 
     @abstractmethod
     def models(self, problem: Problem, state: S) -> Array:

@@ -16,20 +16,19 @@ proximal gradient method.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from fedlasso.federation import Request
-from fedlasso.numerics import Array, LeastSquares, soft_threshold
+from fedlasso.federation import Disclosure, PerCandidate, Points, Request, Steps
+from fedlasso.numerics import Array, Sample
 from fedlasso.procedures.averaging import Coefficients
 from fedlasso.procedures.procedure import Problem, Procedure, State
-from fedlasso.sites import LargestEigenvalue, Site
+from fedlasso.sites import LargestEigenvalue, View
 
 
-def corrected_steps(f: LeastSquares, z: Array, h: Array, rate: float, epochs: int) -> Array:
+def corrected_steps(f: Sample, z: Array, h: Array, rate: float, epochs: int) -> Array:
     """E gradient steps on the local loss tilted by h."""
     for _ in range(epochs):
         z = z - rate * (f.gradient(z) - h)
@@ -40,24 +39,28 @@ def corrected_steps(f: LeastSquares, z: Array, h: Array, rate: float, epochs: in
 class CorrectedSteps(Request[Coefficients]):
     """E corrected steps from every column of z, with control variates from the site's memory."""
 
-    z: Array
-    rates: Array
-    epochs: int
+    discloses: ClassVar[Disclosure] = Disclosure(
+        "a site's own model after local steps, weighted by its rows"
+    )
+    z: Points
+    rates: PerCandidate
+    epochs: Steps
     fit: str
     round: int
 
-    def answer(self, site: Site) -> Coefficients:
+    def answer(self, site: View) -> Coefficients:
+        f = site.training
         memory = site.memory.recall(self.fit, self.round)
         reach = self.rates * self.epochs
         h = (self.z - memory["v"]) / reach if memory else np.zeros_like(self.z)
         x = [
-            corrected_steps(site.training, z, h_k, rate, self.epochs)
+            corrected_steps(f, z, h_k, rate, self.epochs)
             for z, h_k, rate in zip(self.z.T, h.T, self.rates, strict=True)
         ]
         v = np.column_stack(x) - reach * h
         site.memory.store(self.fit, self.round + 1, {"v": v})
         steps = self.epochs * len(x)
-        return Coefficients(v, steps=steps, operations=site.operations(steps))
+        return Coefficients(f.m * v, steps=steps, operations=site.operations(steps))
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,22 +76,24 @@ class ProxSkip(Procedure[Corrected]):
     """Scaffnew with ``epochs`` local steps a round and three rates."""
 
     name: ClassVar[str] = "ProxSkip"
+    losses: ClassVar[Literal["quadratic", "any smooth"]] = "any smooth"
+    penalties: ClassVar[Literal["l1", "weighted l1", "any"]] = "any"
     settings: tuple[float, ...] = (0.1, 0.3, 1.0)
 
     def prepare(self) -> LargestEigenvalue:
         return LargestEigenvalue()
 
-    def start(self, problem: Problem, prepared: Sequence[Any]) -> Corrected:
-        L_max = max(reply.value for reply in prepared)
+    def start(self, problem: Problem, prepared: Any) -> Corrected:
+        L_max = prepared.value
         return Corrected(np.zeros((problem.p, self.paths)), np.array(self.settings) / L_max)
 
     def request(self, problem: Problem, state: Corrected) -> CorrectedSteps:
         fit = f"{self!r} {problem!r}"
         return CorrectedSteps(state.z, state.rates, self.epochs, fit, state.round)
 
-    def advance(self, problem: Problem, state: Corrected, replies: Sequence[Any]) -> Corrected:
-        v = problem.average([r.values for r in replies])
-        z = soft_threshold(v, state.rates * (self.epochs * problem.lam))
+    def advance(self, problem: Problem, state: Corrected, total: Any) -> Corrected:
+        v = total.values / problem.m
+        z = problem.penalty.prox(v, state.rates * self.epochs)
         return Corrected(z, state.rates, round=state.round + 1)
 
     def models(self, problem: Problem, state: Corrected) -> Array:

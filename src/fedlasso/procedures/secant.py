@@ -19,15 +19,13 @@ No step size, no local epochs, no candidates; the server needs sums over the sit
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar, Literal, TypeVar
 
 import numpy as np
 
 from fedlasso.errors import FedLassoError
-from fedlasso.numerics import Array, Secants
-from fedlasso.numerics.certificate import Certificate
+from fedlasso.numerics import L1, Array, Certificate, Secants
 from fedlasso.procedures.procedure import Problem, Procedure, State
 from fedlasso.sites import GradientAt, ResponseSquares
 
@@ -84,48 +82,55 @@ class Secant(UntilCertified[Knowledge]):
     """Secant on whole vectors: a round is one gradient."""
 
     name: ClassVar[str] = "Secant"
+    penalties: ClassVar[Literal["l1", "weighted l1", "any"]] = "weighted l1"
 
-    def start(self, problem: Problem, prepared: Sequence[Any]) -> Knowledge:
-        y_ms = sum(reply.y_ss for reply in prepared) / problem.m
-        zero, none = np.zeros(problem.p), np.empty((problem.p, 0))
-        return Knowledge(zero, y_ms, none, none, 0.0, zero, zero)
+    def start(self, problem: Problem, prepared: Any) -> Knowledge:
+        zero = np.zeros(problem.p)
+        none = np.empty((problem.p, 0))
+        return Knowledge(zero, prepared.y_ss / problem.m, none, none, 0.0, zero, zero)
+
+    def go_on(self, problem: Problem, known: Secants, best: Array, round: int) -> Knowledge:
+        """The state from which a fit at this problem's penalty goes on with what is known."""
+        known, best, trial = next_trial(known, problem.l1, best)
+        return Knowledge(known.c, known.y_ms, known.Q, known.Y, known.mu, best, trial, round=round)
 
     def request(self, problem: Problem, state: Knowledge) -> GradientAt:
         return GradientAt(ask_along(state.secants, state.trial))
 
-    def advance(self, problem: Problem, state: Knowledge, replies: Sequence[Any]) -> Knowledge:
-        gradient = np.sum([r.gradient for r in replies], axis=0) / problem.m
-        best, known = state.best, state.secants
-        penalties = np.full(problem.p, problem.lam)
+    def advance(self, problem: Problem, state: Knowledge, total: Any) -> Knowledge:
+        gradient = total.gradient / problem.m
         if state.round == 0:
             known = Secants.first(-gradient, state.y_ms)
+            best = state.best
         else:
-            known = hear(known, state.trial, gradient)
-            best = better(known, penalties, best, state.trial)
-            if not known.positive:
-                known = known.restart(best)
-        trial = known.propose(penalties, best)
-        if known.direction(trial) is None:
-            # Inside the span the model is the truth: nothing is left to ask.
-            best = better(known, penalties, best, trial)
-        round = state.round + 1
-        return Knowledge(known.c, known.y_ms, known.Q, known.Y, known.mu, best, trial, round=round)
+            known = hear(state.secants, state.trial, gradient)
+            best = better(known, problem.l1, state.best, state.trial)
+        return self.go_on(problem, known, best, state.round + 1)
 
     def models(self, problem: Problem, state: Knowledge) -> Array:
         return state.best[:, None]
 
     def certificate(self, problem: Problem, state: Knowledge) -> Certificate | None:
-        if state.round == 0:
-            return None
-        known, penalties = state.secants, np.full(problem.p, problem.lam)
-        objective = known.objective(state.best, penalties)
-        return Certificate(objective, known.gap(state.best, penalties))
+        return state.secants.certificate(state.best, problem.l1) if state.round else None
 
     def done(self, problem: Problem, state: Knowledge) -> bool:
         certificate = self.certificate(problem, state)
         if certificate is None:
             return False
         return certificate.relative_gap <= self.tol or state.secants.direction(state.trial) is None
+
+
+def next_trial(known: Secants, penalty: L1, best: Array) -> tuple[Secants, Array, Array]:
+    """The Secant step: what is known, the best model and the next one to try.
+
+    A trial inside the span of what was asked needs no asking: the model is the truth there.
+    """
+    if not known.positive:
+        known = known.restart(best)
+    trial = known.propose(penalty, best)
+    if known.direction(trial) is None:
+        best = better(known, penalty, best, trial)
+    return known, best, trial
 
 
 def ask_along(known: Secants, trial: Array) -> Array:
@@ -140,9 +145,9 @@ def hear(known: Secants, trial: Array, gradient: Array) -> Secants:
     return known if q is None else known.learn(q, (gradient + known.c) / np.linalg.norm(trial))
 
 
-def better(known: Secants, penalties: Array, b: Array, other: Array) -> Array:
+def better(known: Secants, penalty: L1, b: Array, other: Array) -> Array:
     """The one of two models with the smaller pooled objective; on a tie, the smaller gap."""
-    change = known.objective(other, penalties) - known.objective(b, penalties)
+    change = known.objective(other, penalty) - known.objective(b, penalty)
     if abs(change) <= known.rounding:
-        change = known.gap(other, penalties) - known.gap(b, penalties)
+        change = known.gap(other, penalty) - known.gap(b, penalty)
     return other if change < 0 else b

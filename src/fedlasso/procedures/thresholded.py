@@ -8,13 +8,12 @@ r"""ST and P: soft-threshold the average once after fitting, or after every roun
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 
-from fedlasso.numerics import Array, soft_threshold
+from fedlasso.numerics import Array
 from fedlasso.procedures.averaging import Average, Averaging
 from fedlasso.procedures.procedure import Problem
 
@@ -34,7 +33,7 @@ class ThresholdedAverage(Averaging):
         return 1
 
     def models(self, problem: Problem, state: Average) -> Array:
-        return soft_threshold(state.beta, problem.lam * np.array(self.settings))
+        return problem.penalty.prox(state.beta, np.array(self.settings))
 
 
 @dataclass(frozen=True)
@@ -44,6 +43,6 @@ class ThresholdedRounds(Averaging):
     name: ClassVar[str] = "P"
     settings: tuple[float, ...] = THRESHOLDS
 
-    def combine(self, problem: Problem, replies: Sequence[Any]) -> Array:
-        average = super().combine(problem, replies)
-        return soft_threshold(average, problem.lam * np.array(self.settings))
+    def combine(self, problem: Problem, total: Any) -> Array:
+        average = super().combine(problem, total)
+        return problem.penalty.prox(average, np.array(self.settings))

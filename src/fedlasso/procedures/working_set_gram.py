@@ -15,19 +15,18 @@ violators the steepest are taken, as many as cost no more than a gradient round 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fedlasso.federation import Reply, Request
+from fedlasso.federation import Columns, Disclosure, Model, Reply, Request
 from fedlasso.numerics import Array, solve_reference
-from fedlasso.numerics.least_squares import one_thread
 from fedlasso.numerics.moments import from_moments, square, triangle
+from fedlasso.numerics.threads import one_thread
 from fedlasso.procedures.procedure import Problem, Procedure, State
-from fedlasso.sites import GradientSum, Site
+from fedlasso.sites import GradientSum, View
 
 # A violation below this share of the largest score is rounding.
 ROUNDING = 1e-12
@@ -50,11 +49,14 @@ class MomentBlock(Reply):
 class MomentsOf(Request[MomentBlock]):
     """Second moments of new columns with known ones and with each other."""
 
-    new: Array
-    known: Array
+    discloses: ClassVar[Disclosure] = Disclosure(
+        "variances and covariances of the columns in the working set", allowed=False
+    )
+    new: Columns
+    known: Columns
 
-    def answer(self, site: Site) -> MomentBlock:
-        f = site.training
+    def answer(self, site: View) -> MomentBlock:
+        f = site.least_squares
         N, A = f.columns[places(self.new)], f.columns[places(self.known)]
         n, a = len(N), len(A)
         with one_thread():
@@ -66,10 +68,13 @@ class MomentsOf(Request[MomentBlock]):
 class GradientOutside(Request[GradientSum]):
     """Gradient of the local loss at b, for the columns that are not known."""
 
-    b: Array
-    known: Array
+    discloses: ClassVar[Disclosure] = Disclosure(
+        "the gradient of a model at columns outside the working set: sums over rows"
+    )
+    b: Model
+    known: Columns
 
-    def answer(self, site: Site) -> GradientSum:
+    def answer(self, site: View) -> GradientSum:
         f = site.training
         rest = np.delete(f.m * f.gradient(self.b), places(self.known))
         return GradientSum(rest, steps=1, operations=site.operations(1))
@@ -94,7 +99,7 @@ class WorkingSetGram(Procedure[WorkingSet]):
     name: ClassVar[str] = "WorkingSetGram"
     growth: float = 0.25
 
-    def start(self, problem: Problem, prepared: Sequence[Any]) -> WorkingSet:
+    def start(self, problem: Problem, prepared: Any) -> WorkingSet:
         none, zero = np.zeros(0), np.zeros(problem.p)
         return WorkingSet(zero, none, np.zeros((0, 0)), zero, none, 0)
 
@@ -103,18 +108,18 @@ class WorkingSetGram(Procedure[WorkingSet]):
             return MomentsOf(state.wanted, state.known)
         return GradientOutside(state.b, state.known)
 
-    def advance(self, problem: Problem, state: WorkingSet, replies: Sequence[Any]) -> WorkingSet:
+    def advance(self, problem: Problem, state: WorkingSet, total: Any) -> WorkingSet:
         step = self._grow if state.wanted.size else self._check
-        return step(problem, state, replies)
+        return step(problem, state, total)
 
-    def _check(self, problem: Problem, state: WorkingSet, replies: Sequence[Any]) -> WorkingSet:
+    def _check(self, problem: Problem, state: WorkingSet, total: Any) -> WorkingSet:
         gradient = np.zeros(problem.p)
         rest = np.delete(np.arange(problem.p), places(state.known))
-        gradient[rest] = np.sum([r.gradient for r in replies], axis=0) / problem.m
+        gradient[rest] = total.gradient / problem.m
         score = state.score if state.round else -gradient
         steep = np.abs(gradient)
         order = np.argsort(-steep, kind="stable")
-        violators = order[steep[order] > problem.lam + ROUNDING * np.abs(score).max()]
+        violators = order[steep[order] > problem.penalty.lam + ROUNDING * np.abs(score).max()]
         a, n = state.known.size, 1
         allowed = problem.p - a + self.growth * a * a
         while n < violators.size and (n + 1) * a + (n + 1) * (n + 2) // 2 <= allowed:
@@ -122,14 +127,14 @@ class WorkingSetGram(Procedure[WorkingSet]):
         wanted = violators[:n].astype(np.float64)
         return WorkingSet(state.b, state.known, state.gram, score, wanted, 1, round=state.round + 1)
 
-    def _grow(self, problem: Problem, state: WorkingSet, replies: Sequence[Any]) -> WorkingSet:
-        cross = np.sum([r.cross for r in replies], axis=0) / problem.m
-        corner = np.sum([r.corner for r in replies], axis=0) / problem.m
+    def _grow(self, problem: Problem, state: WorkingSet, total: Any) -> WorkingSet:
+        cross = total.cross / problem.m
+        corner = total.corner / problem.m
         gram = np.block([[state.gram, cross.T], [cross, square(corner, state.wanted.size)]])
         known = np.concatenate([state.known, state.wanted])
         A = places(known)
         b = np.zeros(problem.p)
-        b[A] = solve_reference(from_moments(gram, state.score[A]), problem.lam).coefficients
+        b[A] = solve_reference(from_moments(gram, state.score[A]), problem.penalty.lam).coefficients
         return WorkingSet(b, known, gram, state.score, np.zeros(0), 0, round=state.round + 1)
 
     def models(self, problem: Problem, state: WorkingSet) -> Array:

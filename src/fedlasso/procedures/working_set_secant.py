@@ -1,14 +1,16 @@
-r"""Secant on a working set: the same products with G, but only the rows that may matter travel.
+r"""SecantWS: Secant on a working set, so that only the rows of G that may matter travel.
 
-On the rows A alone the Lasso is one of \|A\| predictors, and Secant solves it from c_A and
-Y = G_AA Q, with directions Q that are zero outside A. A round after the first, which asks for c,
-is one of three kinds:
+Most columns of a sparse fit stay at zero, and for those one comparison with the penalty at the end
+is all that is needed. On a working set A of columns the Lasso is one of \|A\| predictors, and
+Secant solves it from c_A and Y = G_AA Q, with directions Q that are zero outside A. The first round
+asks for c; every later round is one of three kinds:
 
-- *learn*: G_AA q for one new direction q; \|A\| numbers a site;
-- *check*, when the duality gap on A is 0.3 times the last one proven: G b outside A, p - \|A\|
-  numbers. With it the whole gradient, and so the pooled duality gap of b, is known;
-- *fill*, when the check found a gradient above the penalty: the n steepest rows N from 0.9 lambda
-  up join A, and what was learned before is asked for there, G_NA Q: n times \|Q\| numbers.
+- *learn*: G_AA q for one new direction q; \|A\| numbers per site;
+- *check*: G b outside A, p - \|A\| numbers. With it the whole gradient, and so the pooled duality
+  gap of b, is known. A check is due when the gap on A is 0.3 times the last one proven;
+- *fill*: when a check found columns whose gradient exceeds the penalty, the n steepest columns N
+  from 0.9 lambda up join A, and what was learned before is asked for there: G_NA Q, n times \|Q\|
+  numbers.
 
 After a check without violators the next one waits for a gap of ``tol`` on A. What a check proves
 stays true: F(b) minus its gap bounds min F from below, whatever the model is later.
@@ -16,23 +18,22 @@ stays true: F(b) minus its gap bounds min F from below, whatever the model is la
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
-from fedlasso.federation import Reply, Request
-from fedlasso.numerics import Array, Secants
-from fedlasso.numerics.certificate import Certificate
-from fedlasso.numerics.least_squares import one_thread
+from fedlasso.federation import Columns, Disclosure, Reply, Request, Role
+from fedlasso.numerics import Array, Certificate, Secants
+from fedlasso.numerics.threads import one_thread
 from fedlasso.procedures.procedure import Problem
-from fedlasso.procedures.secant import Knowledge, UntilCertified, better
+from fedlasso.procedures.secant import Knowledge, UntilCertified, better, next_trial
 from fedlasso.procedures.working_set_gram import places
-from fedlasso.sites import GradientAt, Site
+from fedlasso.sites import GradientAt, View
 
 # Rows join from this share of the penalty: at most this share of p at once, or as many as A has.
-NEAR, GROWTH = 0.9, 0.1
+NEAR = 0.9
+GROWTH = 0.1
 # A check is due when the gap on A is this share of the last one proven.
 SOLVED = 0.3
 
@@ -48,12 +49,16 @@ class ProductSums(Reply):
 class ProductsAt(Request[ProductSums]):
     """Products of X'X with vectors v (columns) that are zero outside A, in the rows N only."""
 
-    v: Array
-    A: Array
-    N: Array
+    discloses: ClassVar[Disclosure] = Disclosure(
+        "combinations of covariances in the working set: sums over rows", allowed=False
+    )
+    v: Annotated[Array, Role("points", (2,), within="A")]
+    A: Columns
+    N: Columns
 
-    def answer(self, site: Site) -> ProductSums:
-        f, steps = site.training, self.v.shape[1]
+    def answer(self, site: View) -> ProductSums:
+        f = site.least_squares
+        steps = self.v.shape[1]
         with one_thread():
             products = f.columns[places(self.N)] @ (f.columns[places(self.A)].T @ self.v)
         operations = 2 * f.m * (self.A.size + self.N.size) * steps
@@ -62,10 +67,16 @@ class ProductsAt(Request[ProductSums]):
 
 @dataclass(frozen=True, eq=False)
 class Restricted(Knowledge):
-    """Secant's knowledge with every array on the rows A only, and what is known of the rest.
+    """Secant's knowledge with every array on the working set A only, and what is known of the rest.
 
-    A: the rows as they joined; N: rows to be filled next; score: c, all p; low: a proven lower
-    bound on min F; aim: the gap on A at which a check is due; due: whether it is.
+    Attributes
+    ----------
+    A : columns of the working set, as they joined
+    N : columns to be filled in next
+    score : c, all p entries
+    low : a proven lower bound on min F
+    aim : the gap on A at which a check is due
+    due : whether a check is due
     """
 
     A: Array
@@ -77,26 +88,30 @@ class Restricted(Knowledge):
 
     @property
     def outside(self) -> Array:
-        """The rows that are not in A."""
+        """The columns that are not in A."""
         return np.delete(np.arange(self.score.size, dtype=np.float64), places(self.A))
 
     def widen(self, on_A: Array, elsewhere: Array | float = 0.0) -> Array:
         """A vector of all p entries from its parts."""
         whole = np.empty(self.score.size)
-        whole[places(self.A)], whole[places(self.outside)] = on_A, elsewhere
+        whole[places(self.A)] = on_A
+        whole[places(self.outside)] = elsewhere
         return whole
 
 
 @dataclass(frozen=True)
 class WorkingSetSecant(UntilCertified[Restricted]):
-    """Secant on a working set of rows."""
+    """Secant on a working set of columns."""
 
     name: ClassVar[str] = "SecantWS"
 
-    def start(self, problem: Problem, prepared: Sequence[Any]) -> Restricted:
-        y_ms = sum(reply.y_ss for reply in prepared) / problem.m
-        o, oo, zero = np.zeros(0), np.zeros((0, 0)), np.zeros(problem.p)
-        return Restricted(o, y_ms, oo, oo, 0.0, o, o, o, o, zero, low=0.0, aim=0.0, due=1)
+    def start(self, problem: Problem, prepared: Any) -> Restricted:
+        none = np.zeros(0)
+        nothing = np.zeros((0, 0))
+        return Restricted(
+            c=none, y_ms=prepared.y_ss / problem.m, Q=nothing, Y=nothing, mu=0.0, best=none,
+            trial=none, A=none, N=none, score=np.zeros(problem.p), low=0.0, aim=0.0, due=1,
+        )  # fmt: skip
 
     def request(self, problem: Problem, state: Restricted) -> Request[Any]:
         if state.round == 0:
@@ -109,63 +124,78 @@ class WorkingSetSecant(UntilCertified[Restricted]):
         return ProductsAt((state.trial if q is None else q)[:, None], state.A, state.A)
 
     def upload(self, problem: Problem, state: Restricted) -> int:
-        n, k, a = state.N.size, state.Q.shape[1], state.A.size
-        return int(n * k if n else problem.p - a if state.due else a)
+        if state.N.size:
+            return int(state.N.size * state.Q.shape[1])
+        return int(problem.p - state.A.size if state.due else state.A.size)
 
-    def advance(self, problem: Problem, state: Restricted, replies: Sequence[Any]) -> Restricted:
+    def advance(self, problem: Problem, state: Restricted, total: Any) -> Restricted:
         state = replace(state, round=state.round + 1)
         if state.round == 1:
-            score = -np.sum([r.gradient for r in replies], axis=0) / problem.m
+            score = -total.gradient / problem.m
             return self._check(problem, replace(state, score=score), 0 * score)
-        products = np.sum([r.products for r in replies], axis=0) / problem.m
+        products = total.products / problem.m
         if state.N.size:
             return self._fill(problem, state, products)
-        return (self._check if state.due else self._learn)(problem, state, products[:, 0])
+        if state.due:
+            return self._check(problem, state, products[:, 0])
+        return self._learn(problem, state, products[:, 0])
 
     def _learn(self, problem: Problem, state: Restricted, Gq: Array) -> Restricted:
-        known, q = state.secants, state.secants.direction(state.trial)
-        known = known if q is None else known.learn(q, Gq)
-        best = better(known, np.full(state.A.size, problem.lam), state.best, state.trial)
-        return self._try(problem, replace(state, best=best), known)
+        """Take in one more direction on A."""
+        known = state.secants
+        q = known.direction(state.trial)
+        if q is not None:
+            known = known.learn(q, Gq)
+        best = better(known, problem.l1, state.best, state.trial)
+        return self._go_on(problem, replace(state, best=best), known)
 
     def _check(self, problem: Problem, state: Restricted, Gb_outside: Array) -> Restricted:
-        b, penalties = state.widen(state.best), np.full(problem.p, problem.lam)
+        """Prove a bound from the whole gradient, and find the columns that are missing in A."""
+        lam = problem.penalty.lam
+        b = state.widen(state.best)
         Gb = state.widen(state.secants.times(state.best), Gb_outside)
-        known, size = Secants.first(state.score, state.y_ms), float(np.linalg.norm(b))
-        known = known.learn(b / size, Gb / size) if size else known
-        gap = known.gap(b, penalties)
-        low = max(state.low, known.objective(b, penalties) - gap)
+        known = Secants.first(state.score, state.y_ms)
+        size = float(np.linalg.norm(b))
+        if size:
+            known = known.learn(b / size, Gb / size)
+        proven = known.certificate(b, problem.l1)
+        low = max(state.low, proven.objective - proven.gap)
         steep = np.abs(Gb_outside - state.score[places(state.outside)])
-        violated = bool((steep > problem.lam).any())
-        most = max(int(np.ceil(GROWTH * problem.p)), state.A.size)
-        steepest = np.argsort(-steep, kind="stable")[: most if violated else 0]
-        N = state.outside[steepest[steep[steepest] >= NEAR * problem.lam]]
-        state = replace(state, N=N, low=low, aim=SOLVED * gap if violated else 0.0, due=0)
-        fill = N.size > 0 and state.Q.shape[1] == 0
-        return self._fill(problem, state, np.zeros((N.size, 0))) if fill else state
+        violated = bool((steep > lam).any())
+        N = np.zeros(0)
+        if violated:
+            most = max(int(np.ceil(GROWTH * problem.p)), state.A.size)
+            steepest = np.argsort(-steep, kind="stable")[:most]
+            N = state.outside[steepest[steep[steepest] >= NEAR * lam]]
+        aim = SOLVED * proven.gap if violated else 0.0
+        state = replace(state, N=N, low=low, aim=aim, due=0)
+        if N.size and state.Q.shape[1] == 0:
+            # Nothing was learned yet that the new columns would have to catch up with.
+            return self._fill(problem, state, np.zeros((N.size, 0)))
+        return state
 
     def _fill(self, problem: Problem, state: Restricted, products: Array) -> Restricted:
+        """Let the columns N join A, with what was learned before."""
         n, k = products.shape
-        A, best = np.append(state.A, state.N), np.append(state.best, np.zeros(n))
+        A = np.append(state.A, state.N)
+        best = np.append(state.best, np.zeros(n))
         known = Secants.first(state.score[places(A)], state.y_ms)
         if k:
-            Q, Y = np.vstack((state.Q, np.zeros((n, k)))), np.vstack((state.Y, products))
+            Q = np.vstack((state.Q, np.zeros((n, k))))
+            Y = np.vstack((state.Y, products))
             known = replace(known, Q=Q, Y=Y, mu=state.mu)
-        return self._try(problem, replace(state, A=A, N=np.zeros(0), best=best), known)
+        return self._go_on(problem, replace(state, A=A, N=np.zeros(0), best=best), known)
 
-    def _try(self, problem: Problem, state: Restricted, known: Secants) -> Restricted:
-        """The next trial on A. Where it adds nothing, or A is solved for now, a check is due."""
-        best, penalties, low = state.best, np.full(state.A.size, problem.lam), state.low
-        if not known.positive:
-            known = known.restart(best)
-        trial = known.propose(penalties, best)
-        inside = known.direction(trial) is None
-        if inside:
-            best = better(known, penalties, best, trial)
-        on_A = Certificate(known.objective(best, penalties), known.gap(best, penalties))
-        due = inside or on_A.gap <= state.aim or on_A.relative_gap <= self.tol
+    def _go_on(self, problem: Problem, state: Restricted, known: Secants) -> Restricted:
+        """Take the Secant step on A. Where it adds nothing, or A is solved, a check is due."""
+        low = state.low
+        known, best, trial = next_trial(known, problem.l1, state.best)
+        on_A = known.certificate(best, problem.l1)
+        solved = on_A.gap <= state.aim or on_A.relative_gap <= self.tol
+        due = solved or known.direction(trial) is None
         if state.A.size == problem.p:
-            due, low = False, max(low, on_A.objective - on_A.gap)
+            due = False
+            low = max(low, on_A.objective - on_A.gap)
         state = replace(state, best=best, trial=trial, low=low, due=int(due))
         return replace(state, c=known.c, Q=known.Q, Y=known.Y, mu=known.mu)
 
@@ -176,8 +206,8 @@ class WorkingSetSecant(UntilCertified[Restricted]):
         """F(b), and how far it is above the proven lower bound on min F."""
         if state.round == 0:
             return None
-        F = state.secants.objective(state.best, np.full(state.A.size, problem.lam))
-        return Certificate(F, max(F - state.low, 0.0))
+        objective = state.secants.objective(state.best, problem.l1)
+        return Certificate(objective, max(objective - state.low, 0.0))
 
     def done(self, problem: Problem, state: Restricted) -> bool:
         certificate = self.certificate(problem, state)

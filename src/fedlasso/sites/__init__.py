@@ -2,38 +2,54 @@
 
 from fedlasso.sites.memory import Memory
 from fedlasso.sites.questions import (
+    CurvatureSum,
+    DualAt,
+    ErrorAt,
     ErrorSums,
     FitAt,
     FitSums,
     GradientAt,
     GradientSum,
     LargestEigenvalue,
+    LossAt,
     MeanEigenvalue,
+    Penalised,
     ResponseSquares,
     Rows,
     ValidationErrors,
+    WeightedEigenvalue,
+    parts_of,
 )
-from fedlasso.sites.site import Site
+from fedlasso.sites.site import Records, Site, View
 from fedlasso.sites.splits import folds, halves, holdout
 from fedlasso.sites.views import Scaling, Viewed, standardise
 
 __all__ = [
+    "CurvatureSum",
+    "DualAt",
+    "ErrorAt",
     "ErrorSums",
     "FitAt",
     "FitSums",
     "GradientAt",
     "GradientSum",
     "LargestEigenvalue",
+    "LossAt",
     "MeanEigenvalue",
     "Memory",
+    "Penalised",
+    "Records",
     "ResponseSquares",
     "Rows",
     "Scaling",
     "Site",
     "ValidationErrors",
+    "View",
     "Viewed",
+    "WeightedEigenvalue",
     "folds",
     "halves",
     "holdout",
+    "parts_of",
     "standardise",
 ]

@@ -7,12 +7,13 @@ import io
 from collections import OrderedDict
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from fedlasso.errors import FedLassoError
 from fedlasso.files import write_atomically
-from fedlasso.numerics import Array
 
 _FITS = 4
 # Files that one fit may leave in a folder.
@@ -29,9 +30,9 @@ class Memory:
 
     def __init__(self, folder: Path | None = None) -> None:
         self._folder = folder
-        self._fits: OrderedDict[str, dict[int, Mapping[str, Array]]] = OrderedDict()
+        self._fits: OrderedDict[str, dict[int, Mapping[str, NDArray[Any]]]] = OrderedDict()
 
-    def recall(self, fit: str, round: int) -> Mapping[str, Array]:
+    def recall(self, fit: str, round: int) -> Mapping[str, NDArray[Any]]:
         """What was stored for a round; nothing before the first."""
         if round == 0:
             return {}
@@ -45,7 +46,7 @@ class Memory:
         with np.load(saved, allow_pickle=False) as values:
             return {name: values[name] for name in values.files}
 
-    def store(self, fit: str, round: int, values: Mapping[str, Array]) -> None:
+    def store(self, fit: str, round: int, values: Mapping[str, NDArray[Any]]) -> None:
         """Keep values for a round, and those of the round before."""
         if (path := self._file(fit, round)) is not None:
             if not path.exists() and sum(1 for _ in path.parent.glob("*")) >= _FILES:

@@ -2,14 +2,43 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import ClassVar
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Literal, TypeVar
 
 import numpy as np
 
-from fedlasso.federation import Reply, Request
-from fedlasso.numerics import Array
-from fedlasso.sites.site import Site
+from fedlasso.federation import AnyPoints, Disclosure, Model, Models, Reply, Request
+from fedlasso.numerics import Array, Penalty, find_penalty
+from fedlasso.sites.site import View
+
+R = TypeVar("R", bound=Reply)
+
+
+@dataclass(frozen=True, eq=False)
+class Penalised(Request[R]):
+    """A question whose answer depends on the penalty, which travels as its parts.
+
+    Attributes
+    ----------
+    lam : the strength
+    weights : what each coefficient pays, where that differs
+    form : name of the penalty; empty means the Lasso's
+    """
+
+    lam: float
+    weights: Array | None = field(default=None, kw_only=True)
+    form: str = field(default="", kw_only=True)
+
+    @property
+    def penalty(self) -> Penalty:
+        """The penalty whose parts travel."""
+        return find_penalty(self.form or "l1")(self.lam, self.weights)
+
+
+def parts_of(penalty: Penalty) -> dict[str, Any]:
+    """Return a penalty as the fields of a `Penalised` question."""
+    form = "" if penalty.name == "l1" else penalty.name
+    return {"lam": penalty.lam, "weights": penalty.weights, "form": form}
 
 
 @dataclass(frozen=True, eq=False)
@@ -24,26 +53,64 @@ class Rows(Request[RowCount]):
     """How many training rows does the site have?"""
 
     kind: ClassVar[str] = "penalty"
+    discloses: ClassVar[Disclosure] = Disclosure(
+        "the number of training rows", single="sites are weighted and listed by their rows"
+    )
 
-    def answer(self, site: Site) -> RowCount:
+    def answer(self, site: View) -> RowCount:
         return RowCount(site.rows)
 
 
 @dataclass(frozen=True, eq=False)
 class Eigenvalue(Reply):
-    """lambda_max(X_j'X_j / m_j)."""
+    """A bound on the curvature of the local loss; the largest over the sites counts."""
 
+    adds: ClassVar[Literal["sum", "max"]] = "max"
     value: float
 
 
 @dataclass(frozen=True, eq=False)
 class LargestEigenvalue(Request[Eigenvalue]):
-    """The largest curvature of the local loss."""
+    """The largest curvature of the local loss: lambda_max(X_j'X_j / m_j) for least squares."""
 
     kind: ClassVar[str] = "rate"
+    discloses: ClassVar[Disclosure] = Disclosure(
+        "the largest variance of any combination of columns", single="a maximum is not a sum"
+    )
 
-    def answer(self, site: Site) -> Eigenvalue:
-        return Eigenvalue(site.training.largest_eigenvalue)
+    def answer(self, site: View) -> Eigenvalue:
+        return Eigenvalue(site.training.largest_curvature)
+
+
+@dataclass(frozen=True, eq=False)
+class CurvatureSum(Reply):
+    """m_j times a curvature of the local loss."""
+
+    value: float
+
+
+@dataclass(frozen=True, eq=False)
+class WeightedEigenvalue(Request[CurvatureSum]):
+    """The largest curvature of the local loss, times the site's rows."""
+
+    kind: ClassVar[str] = "rate"
+    discloses: ClassVar[Disclosure] = Disclosure(
+        "the largest variance of any combination of columns"
+    )
+
+    def answer(self, site: View) -> CurvatureSum:
+        return CurvatureSum(site.rows * site.training.largest_curvature)
+
+
+@dataclass(frozen=True, eq=False)
+class MeanEigenvalue(Request[CurvatureSum]):
+    """The average curvature of the local loss, tr(X_j'X_j / m_j) / p, times the site's rows."""
+
+    kind: ClassVar[str] = "rate"
+    discloses: ClassVar[Disclosure] = Disclosure("the average variance of the columns")
+
+    def answer(self, site: View) -> CurvatureSum:
+        return CurvatureSum(site.rows * site.training.mean_curvature)
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,24 +125,15 @@ class ResponseSquares(Request[ResponseSquare]):
     """The sum of squared responses: with it gradients alone make a certificate."""
 
     kind: ClassVar[str] = "rate"
+    discloses: ClassVar[Disclosure] = Disclosure("the sum of squared responses")
 
-    def answer(self, site: Site) -> ResponseSquare:
-        return ResponseSquare(site.training.y_ss)
-
-
-@dataclass(frozen=True, eq=False)
-class MeanEigenvalue(Request[Eigenvalue]):
-    """The average curvature of the local loss, tr(X_j'X_j / m_j) / p."""
-
-    kind: ClassVar[str] = "rate"
-
-    def answer(self, site: Site) -> Eigenvalue:
-        return Eigenvalue(float(site.training.column_norms.mean()))
+    def answer(self, site: View) -> ResponseSquare:
+        return ResponseSquare(site.least_squares.y_ss)
 
 
 @dataclass(frozen=True, eq=False)
 class GradientSum(Reply):
-    """X_j'(X_j b - y_j), a sum over the site's rows: those of several sites simply add up."""
+    """m_j times the gradient of the local loss: a sum over the site's rows."""
 
     gradient: Array
 
@@ -84,9 +142,13 @@ class GradientSum(Reply):
 class GradientAt(Request[GradientSum]):
     """Gradient of the local loss at b, or at every column of b."""
 
-    b: Array
+    # Directions of a gradient are no models; the budget of vectors guards them.
+    discloses: ClassVar[Disclosure] = Disclosure(
+        "one combination of second moments per vector: sums over rows"
+    )
+    b: AnyPoints
 
-    def answer(self, site: Site) -> GradientSum:
+    def answer(self, site: View) -> GradientSum:
         f = site.training
         columns = [f.m * f.gradient(b) for b in np.atleast_2d(self.b.T)]
         gradient = columns[0] if self.b.ndim == 1 else np.column_stack(columns)
@@ -96,7 +158,7 @@ class GradientAt(Request[GradientSum]):
 
 @dataclass(frozen=True, eq=False)
 class FitSums(Reply):
-    """Sums over a site's rows; those of several sites simply add up.
+    """Sums over a site's rows.
 
     With r = y_j - X_j b: gradient = -X_j'r, and r'r, r'y_j, y_j'y_j.
     """
@@ -109,13 +171,16 @@ class FitSums(Reply):
 
 @dataclass(frozen=True, eq=False)
 class FitAt(Request[FitSums]):
-    """Gradient and fit of the local loss at b: all that a pooled duality gap needs."""
+    """Gradient and fit of least squares at b: all that its pooled duality gap needs."""
 
     kind: ClassVar[str] = "certificate"
-    b: Array
+    discloses: ClassVar[Disclosure] = Disclosure(
+        "the gradient and the squared error of a model: sums over rows"
+    )
+    b: Model
 
-    def answer(self, site: Site) -> FitSums:
-        f = site.training
+    def answer(self, site: View) -> FitSums:
+        f = site.least_squares
         r = f.residual(self.b)
         gradient = f.m * f.gradient(self.b)
         return FitSums(
@@ -129,11 +194,76 @@ class FitAt(Request[FitSums]):
 
 
 @dataclass(frozen=True, eq=False)
-class ErrorSums(Reply):
-    """Per candidate: sum of squared residuals, sum of fourth powers, number of rows."""
+class LossSums(Reply):
+    """m_j times the loss and its gradient."""
 
+    gradient: Array
+    loss: float
+
+
+@dataclass(frozen=True, eq=False)
+class LossAt(Request[LossSums]):
+    """Loss and gradient at b, for any loss."""
+
+    kind: ClassVar[str] = "certificate"
+    discloses: ClassVar[Disclosure] = Disclosure(
+        "the gradient and the loss of a model: sums over rows"
+    )
+    b: Model
+
+    def answer(self, site: View) -> LossSums:
+        f = site.training
+        gradient, loss = f.m * f.gradient(self.b), f.m * f.value(self.b)
+        return LossSums(gradient, loss, steps=1, operations=site.operations(1))
+
+
+@dataclass(frozen=True, eq=False)
+class DualSum(Reply):
+    """The dual value of a site's scaled slopes, a sum over its rows."""
+
+    value: float
+
+
+@dataclass(frozen=True, eq=False)
+class DualAt(Request[DualSum]):
+    """How low can the loss be at all, by the slopes of a model scaled to be feasible?"""
+
+    kind: ClassVar[str] = "certificate"
+    discloses: ClassVar[Disclosure] = Disclosure("one sum over rows of a function of a model")
+    b: Model
+    scale: float
+
+    def answer(self, site: View) -> DualSum:
+        return DualSum(site.training.dual(self.b, self.scale))
+
+
+@dataclass(frozen=True, eq=False)
+class SiteError(Reply):
+    """The sum of what a model costs a site's training rows."""
+
+    error: float
+
+
+@dataclass(frozen=True, eq=False)
+class ErrorAt(Request[SiteError]):
+    """How well does a model fit the site's own training rows?"""
+
+    kind: ClassVar[str] = "certificate"
+    discloses: ClassVar[Disclosure] = Disclosure(
+        "the squared error of a model at each site", single="the card says where a model fits badly"
+    )
+    b: Model
+
+    def answer(self, site: View) -> SiteError:
+        return SiteError(float(site.training.errors(self.b).sum()), steps=1)
+
+
+@dataclass(frozen=True, eq=False)
+class ErrorSums(Reply):
+    """Per candidate: sum of errors, sum of their squares, number of rows."""
+
+    errors: Array
     squares: Array
-    fourths: Array
     counts: Array
 
 
@@ -142,14 +272,17 @@ class ValidationErrors(Request[ErrorSums]):
     """How well do candidate models (columns) predict the site's held-out rows?"""
 
     kind: ClassVar[str] = "validation"
-    candidates: Array
+    discloses: ClassVar[Disclosure] = Disclosure(
+        "errors of models on held-out rows: sums of squares and of fourth powers", held_out=True
+    )
+    candidates: Models
     purpose: str = "candidate"
 
-    def answer(self, site: Site) -> ErrorSums:
+    def answer(self, site: View) -> ErrorSums:
         held_out = site.validation(self.purpose)
-        r2 = [held_out.residual(b) ** 2 for b in self.candidates.T]
+        errors = [held_out.errors(b) for b in self.candidates.T]
         return ErrorSums(
-            np.array([e.sum() for e in r2]),
-            np.array([(e**2).sum() for e in r2]),
-            np.full(len(r2), float(held_out.m)),
+            np.array([e.sum() for e in errors]),
+            np.array([(e**2).sum() for e in errors]),
+            np.full(len(errors), float(held_out.m)),
         )

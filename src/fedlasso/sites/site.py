@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
-from functools import cached_property
-from typing import TypeVar
+from dataclasses import dataclass, replace
+from typing import Any, TypeVar
 
 import numpy as np
 import scipy.sparse as sp
@@ -13,17 +13,140 @@ from numpy.typing import ArrayLike
 
 from fedlasso.errors import FedLassoError
 from fedlasso.federation import Reply, Request, decode, encode
-from fedlasso.numerics import Array, LeastSquares, Standardised, Table
+from fedlasso.numerics import (
+    Array,
+    LeastSquares,
+    Loss,
+    Sample,
+    Standardised,
+    Table,
+    find_loss,
+    make_sample,
+)
 from fedlasso.sites.checks import check_sample
 from fedlasso.sites.memory import Memory
 from fedlasso.sites.splits import PURPOSES, divide
 
 R = TypeVar("R", bound=Reply)
-_MEMO_BYTES = 4 << 20
+T = TypeVar("T")
+_VECTOR_BYTES = 4 << 20
+_OBJECTS = 8
 _VIEWS = 64
 
 
-class Site:
+@dataclass(frozen=True, eq=False)
+class Records:
+    """Training records as they are stored, and the loss that their responses meet."""
+
+    site: str
+    table: Table
+    response: Array
+    loss: Loss
+
+    def weights(self, split: str) -> Array:
+        """Return one for the rows that train under a split, zero for the others."""
+        if not split:
+            return np.ones(self.table.n)
+        weights = np.zeros(self.table.n)
+        weights[divide(split, self.site, self.table.n)["training"]] = 1.0
+        return weights
+
+
+class View:
+    """A site's records as questions see them: a training sample, held-out samples, a memory.
+
+    Attributes
+    ----------
+    name, columns : of the site
+    records : the records behind the view
+    training : the sample that trains
+    memory : what procedures keep between rounds
+    """
+
+    def __init__(
+        self,
+        name: str,
+        columns: tuple[str, ...],
+        records: Records,
+        training: Sample,
+        held_out: Mapping[str, Sample],
+        memory: Memory,
+    ) -> None:
+        self.name = name
+        self.columns = columns
+        self.records = records
+        self.training = training
+        self.memory = memory
+        self._held_out = dict(held_out)
+        self._vectors: OrderedDict[tuple[object, ...], Array] = OrderedDict()
+        self._vector_bytes = 0
+        self._objects: OrderedDict[tuple[object, ...], Any] = OrderedDict()
+
+    @property
+    def loss(self) -> str:
+        """Name of the loss."""
+        return self.training.loss.name
+
+    @property
+    def rows(self) -> int:
+        """Number of training rows m_j."""
+        return self.training.m
+
+    @property
+    def sizes(self) -> tuple[int, int, int]:
+        """Rows for training, for the penalty and for the candidates."""
+        held = (self._held_out[p].m if p in self._held_out else 0 for p in PURPOSES)
+        return self.rows, next(held), next(held)
+
+    @property
+    def least_squares(self) -> LeastSquares:
+        """The training sample, for questions that only least squares can answer."""
+        if not isinstance(self.training, LeastSquares):
+            raise FedLassoError(
+                f"site {self.name!r}: this question is about least squares, and the loss here is "
+                f"{self.loss}; use a procedure for any smooth loss"
+            )
+        return self.training
+
+    def validation(self, purpose: str) -> Sample:
+        """Return the held-out records for one purpose."""
+        if purpose not in self._held_out:
+            raise FedLassoError(
+                f"site {self.name!r}: no rows to validate the {purpose}; "
+                f"give the site validation={{{purpose!r}: (X, y)}}"
+            )
+        return self._held_out[purpose]
+
+    def operations(self, steps: int) -> int:
+        """Return the leading operations of some sweeps or gradients: 4 m_j p each."""
+        return 4 * self.training.m * self.training.p * steps
+
+    def remember(self, key: tuple[object, ...], compute: Callable[[], Array]) -> Array:
+        """Return a vector that is worked out once: the same question costs nothing twice."""
+        if key in self._vectors:
+            self._vectors.move_to_end(key)
+            return self._vectors[key]
+        value = self._vectors[key] = compute()
+        self._vector_bytes += 2 * value.nbytes
+        while self._vector_bytes > _VECTOR_BYTES and self._vectors:
+            self._vector_bytes -= 2 * self._vectors.popitem(last=False)[1].nbytes
+        return value
+
+    def keep(self, key: tuple[object, ...], compute: Callable[[], T]) -> T:
+        """Return what a site works out once for itself (a factor, a path): the last few are kept.
+
+        None of it is ever part of a reply.
+        """
+        if key not in self._objects:
+            self._objects[key] = compute()
+        self._objects.move_to_end(key)
+        while len(self._objects) > _OBJECTS:
+            self._objects.popitem(last=False)
+        kept: T = self._objects[key]
+        return kept
+
+
+class Site(View):
     """Private data of one site.
 
     Parameters
@@ -32,6 +155,7 @@ class Site:
     X, y : training records, m rows by p columns, and responses
     validation : held-out records by purpose: ``"penalty"`` and ``"candidate"``
     columns : names of the columns; ``x0, x1, ...`` by default
+    loss : how responses meet a linear predictor
     copy : keep a copy, so that writing to X or y later changes nothing here; without it the arrays
         are taken over as they are, where their layout allows
     raw : the records are asked about through standardised views only: then X may be sparse, have
@@ -54,158 +178,86 @@ class Site:
         *,
         validation: Mapping[str, tuple[ArrayLike, ArrayLike]] | None = None,
         columns: Sequence[str] | None = None,
+        loss: str = "quadratic",
         raw: bool = False,
         copy: bool = True,
         memory: Memory | None = None,
     ) -> None:
         raw = raw or sp.issparse(X)
+        law = find_loss(loss)
         names, checked = check_sample(name, "training", X, y, columns, copy=copy, missing=raw)
         if raw:
             table = _with_holes(checked[0])
             ones = np.ones(table.p)
-            training: LeastSquares = Standardised(table, checked[1], None, 0 * ones, ones)
+            training = make_sample(Standardised(table, None, 0 * ones, ones), checked[1], law)
         else:
-            training = LeastSquares(*checked)
+            training = make_sample(*checked, law)
             table = Table(training.X)
-        self._assemble(name, names, training, memory or Memory())
-        self.table = table
-        for k in () if raw else np.flatnonzero(training.column_norms == 0.0)[:1]:
-            raise FedLassoError(
-                f"site {name!r}: column {self.columns[k]!r} is zero in every training row; "
-                "drop the column at every site"
-            )
-        self._validation = {
-            purpose: LeastSquares(
-                *check_sample(name, f"{purpose} validation", *sample, self.columns, copy=copy)[1]
+            for k in np.flatnonzero(training.design.norms == 0.0)[:1]:
+                raise FedLassoError(
+                    f"site {name!r}: column {names[k]!r} is zero in every training row; "
+                    "drop the column at every site"
+                )
+        held_out = {
+            purpose: make_sample(
+                *check_sample(name, f"{purpose} validation", *sample, names, copy=copy)[1], law
             )
             for purpose, sample in (validation or {}).items()
         }
+        records = Records(name, table, training.y, law)
+        super().__init__(name, names, records, training, held_out, memory or Memory())
+        self._views: OrderedDict[str, View] = OrderedDict()
+        self._last = (b"", b"")
 
-    _validation: dict[str, LeastSquares]
-
-    def _assemble(
-        self, name: str, columns: tuple[str, ...], training: LeastSquares, memory: Memory
-    ) -> None:
-        self.name = name
-        self.columns = columns
-        self.training = training
-        self.memory = memory
-        self._validation = {}
-        self._views: OrderedDict[str, Site] = OrderedDict()
-        # What a site learns about its own fits, for its own eyes: never part of a reply.
-        self.diagnostics: dict[str, object] = {}
-        self._memo: OrderedDict[tuple[object, ...], Array] = OrderedDict()
-        self._memo_bytes = 0
-        self._last = b"", b""
-
-    @cached_property
-    def table(self) -> Table:
-        """The training records as they are stored."""
-        raise FedLassoError(f"site {self.name!r}: a view has no views; ask the site itself")
-
-    @property
-    def response(self) -> Array:
-        """The training responses as they are stored."""
-        return self.training.y
-
-    def weights(self, split: str) -> Array:
-        """One for the rows that train under a split, zero for the others."""
-        w = np.ones(self.table.n)
-        if split:
-            w[:] = 0.0
-            w[divide(split, self.name, self.table.n)["training"]] = 1.0
-        return w
-
-    def keep_view(self, name: str, split: str, means: Array, factors: Array, y_mean: float) -> None:
-        """Remember what defines a view."""
-        text = np.frombuffer(split.encode(), np.uint8).astype(np.float64)
-        values = {"means": means, "factors": factors, "y_mean": np.array(y_mean), "split": text}
-        self.memory.store(f"view {name}", 1, values)
+    def keep_view(self, name: str, request: Request[Any]) -> None:
+        """Remember the question that defines a view."""
+        self.memory.store(f"view {name}", 1, {"request": np.frombuffer(encode(request), np.uint8)})
         self._views.pop(name, None)
 
-    def view(self, name: str) -> Site:
-        """The records as one view shows them, as a site of its own."""
+    def view(self, name: str) -> View:
+        """Return the records as one view shows them."""
         if name not in self._views:
-            self._views[name] = self._build_view(name, self.memory.recall(f"view {name}", 1))
+            kept = self.memory.recall(f"view {name}", 1)
+            self._views[name] = self._build_view(name, decode(kept["request"].tobytes()))
             while len(self._views) > _VIEWS:
                 self._views.popitem(last=False)
         return self._views[name]
 
-    def _build_view(self, name: str, values: Mapping[str, Array]) -> Site:
-        means, factors, y_mean = values["means"], values["factors"], float(values["y_mean"])
-        split = values["split"].astype(np.uint8).tobytes().decode()
-        parts = divide(split, self.name, self.table.n) if split else {}
-        y = self.response - y_mean
-        rows = parts.get("training")
-        training = Standardised(self.table, y if rows is None else y[rows], rows, means, factors)
-        view = Site.__new__(Site)
-        view._assemble(self.name, self.columns, training, self.memory.room(name))
-        for purpose in PURPOSES:
-            if purpose in parts:
-                rows = parts[purpose]
-                held_out = Standardised(self.table, y[rows], rows, means, factors)
-            elif not split and purpose in self._validation:
-                sample = self._validation[purpose]
-                table = Table(sample.X)
-                held_out = Standardised(table, sample.y - y_mean, None, means, factors)
-            else:
-                continue
-            view._validation[purpose] = held_out
-        return view
+    def _build_view(self, name: str, defined: Any) -> View:
+        table, law = self.records.table, self.records.loss
+        means, factors = defined.means, defined.factors
+        parts = divide(defined.split, self.name, table.n) if defined.split else {}
+        y = self.records.response - defined.y_mean
 
-    @property
-    def sizes(self) -> tuple[int, int, int]:
-        """Rows for training, for the penalty and for the candidates."""
-        held = (self._validation[p].m if p in self._validation else 0 for p in PURPOSES)
-        return self.rows, next(held), next(held)
+        def part(rows: Any) -> Sample:
+            response = y if rows is None else y[rows]
+            return make_sample(Standardised(table, rows, means, factors), response, law)
 
-    @property
-    def rows(self) -> int:
-        """Number of training rows m_j."""
-        return self.training.m
-
-    def validation(self, purpose: str) -> LeastSquares:
-        """Held-out records for one purpose."""
-        if purpose not in self._validation:
-            raise FedLassoError(
-                f"site {self.name!r}: no rows to validate the {purpose}; "
-                f"give the site validation={{{purpose!r}: (X, y)}}"
-            )
-        return self._validation[purpose]
-
-    def operations(self, steps: int) -> int:
-        """Leading operations of some sweeps or gradients: 4 m_j p each."""
-        return 4 * self.training.m * self.training.p * steps
-
-    def remember(self, key: tuple[object, ...], compute: Callable[[], Array]) -> Array:
-        """Value of a pure computation, kept for a while: the same question costs nothing twice."""
-        if key in self._memo:
-            self._memo.move_to_end(key)
-            return self._memo[key]
-        value = self._memo[key] = compute()
-        self._memo_bytes += 2 * value.nbytes
-        while self._memo_bytes > _MEMO_BYTES and self._memo:
-            self._memo_bytes -= 2 * self._memo.popitem(last=False)[1].nbytes
-        return value
+        held_out = {purpose: part(parts[purpose]) for purpose in PURPOSES if purpose in parts}
+        for purpose, sample in {} if defined.split else self._held_out.items():
+            design = Standardised(Table(sample.X), None, means, factors)
+            held_out[purpose] = make_sample(design, sample.y - defined.y_mean, law)
+        training = part(parts.get("training"))
+        room = self.memory.room(name)
+        return View(self.name, self.columns, self.records, training, held_out, room)
 
     def answer(self, request: Request[R]) -> R:
         """Answer one question from this site's records, signed with the site's name."""
         reply = request.answer(self.view(request.on) if request.on else self)
-        object.__setattr__(reply, "site", self.name)
-        return reply
+        return replace(reply, site=self.name)
 
     def answer_bytes(self, data: bytes) -> bytes:
-        """The same over a wire. The last question, asked again, has the same answer."""
+        """Answer over a wire. The last question, asked again, has the same answer."""
         if data != self._last[0]:
             request = decode(data)
             if not isinstance(request, Request):
                 raise FedLassoError(f"{type(request).__name__} is not a question")
-            self._last = data, encode(self.answer(request))
+            self._last = (data, encode(self.answer(request)))
         return self._last[1]
 
 
 def _with_holes(X: Array) -> Table:
-    """A table whose missing values are holes; X is the site's own by now, so it is written to."""
+    """Return a table whose missing values are holes; X is the site's own by now, and written to."""
     if sp.issparse(X) or not np.isnan(X).any():
         return Table(X)
     holes = sp.csc_array(np.isnan(X), dtype=np.float64)

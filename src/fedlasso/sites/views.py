@@ -15,7 +15,17 @@ from typing import ClassVar, TypeVar
 import numpy as np
 
 from fedlasso.errors import FedLassoError
-from fedlasso.federation import Federation, Reply, Request, encode
+from fedlasso.federation import (
+    Around,
+    Disclosure,
+    Federation,
+    Point,
+    Reply,
+    Request,
+    Signed,
+    Split,
+    encode,
+)
 from fedlasso.numerics import Array
 from fedlasso.sites.site import Site
 
@@ -26,12 +36,12 @@ CONSTANT = 1e-12
 
 @dataclass(frozen=True, eq=False)
 class Totals(Reply):
-    """Sums over the training rows of a split; `missing` is empty when no value is."""
+    """Sums over the training rows of a split, and how many values are missing, where any is."""
 
     rows: int
     sums: Array
-    missing: Array
     y_sum: float
+    missing: Array | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,18 +49,20 @@ class ColumnSums(Request[Totals]):
     """What do the columns and the response add up to?"""
 
     kind: ClassVar[str] = "scaling"
-    split: str = ""
+    discloses: ClassVar[Disclosure] = Disclosure("sums of every column and of the response")
+    split: Split = ""
 
     def answer(self, site: Site) -> Totals:
-        w = site.weights(self.split)
-        missing = site.table.missing(w)
+        table = site.records.table
+        weights = site.records.weights(self.split)
+        missing = table.missing(weights)
         return Totals(
-            int(w.sum()),
-            site.table.inner(w),
-            missing if missing.any() else np.empty(0),
-            float(site.response[w > 0].sum()),
+            int(weights.sum()),
+            table.inner(weights),
+            float(site.records.response[weights > 0].sum()),
+            missing if missing.any() else None,
             steps=1,
-            operations=2 * site.table.n * site.table.p,
+            operations=2 * table.n * table.p,
         )
 
 
@@ -66,12 +78,14 @@ class CentredSquares(Request[Spread]):
     """How much do the columns spread about these means?"""
 
     kind: ClassVar[str] = "scaling"
-    means: Array
-    split: str = ""
+    discloses: ClassVar[Disclosure] = Disclosure("the sum of squares of every column about a mean")
+    means: Point
+    split: Split = ""
 
     def answer(self, site: Site) -> Spread:
-        squares = site.table.squares(self.means, site.weights(self.split))
-        return Spread(squares, steps=1, operations=4 * site.table.n * site.table.p)
+        table = site.records.table
+        squares = table.squares(self.means, site.records.weights(self.split))
+        return Spread(squares, steps=1, operations=4 * table.n * table.p)
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,10 +102,13 @@ class Standardise(Request[Sizes]):
     """Keep a view: (x - means) * factors and y - y_mean, on the rows of a split."""
 
     kind: ClassVar[str] = "scaling"
-    means: Array
-    factors: Array
-    y_mean: float
-    split: str = ""
+    discloses: ClassVar[Disclosure] = Disclosure(
+        "the numbers of training and held-out rows", single="sites are listed by their rows"
+    )
+    means: Point
+    factors: Point
+    y_mean: Signed
+    split: Split = ""
 
     @property
     def name(self) -> str:
@@ -99,21 +116,20 @@ class Standardise(Request[Sizes]):
         return hashlib.sha256(encode(self)).hexdigest()[:16]
 
     def answer(self, site: Site) -> Sizes:
-        site.keep_view(self.name, self.split, self.means, self.factors, self.y_mean)
+        site.keep_view(self.name, self)
         return Sizes(*site.view(self.name).sizes)
 
 
-class Viewed:
+class Viewed(Around):
     """A federation whose sites answer from one view."""
 
     def __init__(self, federation: Federation, name: str) -> None:
-        self._federation = federation
-        self.sites, self.columns = federation.sites, federation.columns
+        super().__init__(federation)
         self.name = name
 
-    def ask(self, request: Request[R]) -> tuple[R, ...]:
+    def replies(self, request: Request[R]) -> tuple[R, ...]:
         """Ask on the view."""
-        return self._federation.ask(replace(request, on=self.name))
+        return self.inner.replies(replace(request, on=self.name))
 
 
 @dataclass(frozen=True, eq=False)
@@ -124,16 +140,22 @@ class Scaling:
     ----------
     means, factors : arrays (p,); a factor of zero marks a constant column
     y_mean : mean response
-    rows, held_out : training rows and held-out rows (penalty, candidate) of all sites
+    sizes : training rows of every site
+    held_out : held-out rows of all sites, for the penalty and for the candidates
     vectors : vectors of p numbers that each site sent for it
     """
 
     means: Array
     factors: Array
     y_mean: float
-    rows: int
+    sizes: tuple[int, ...]
     held_out: tuple[int, int]
     vectors: int
+
+    @property
+    def rows(self) -> int:
+        """Training rows of all sites."""
+        return sum(self.sizes)
 
     def original(self, b: Array) -> tuple[Array, float]:
         """Coefficients and intercept for records as they are."""
@@ -149,17 +171,15 @@ def standardise(
     Each site sends two vectors of p numbers (a third where values are missing) and a few scalars.
     Centring makes an intercept that no penalty touches; a constant column then gets factor zero.
     """
-    totals = federation.ask(ColumnSums(split))
-    m = sum(t.rows for t in totals)
-    p = len(federation.columns)
+    totals = federation.total(ColumnSums(split))
+    m, p = totals.rows, len(federation.columns)
     if m == 0:
         raise FedLassoError("no training rows are left; hold out less, or give more rows")
     present = np.full(p, float(m))
-    for t in totals:
-        present -= t.missing if t.missing.size else 0.0
-    with np.errstate(invalid="ignore"):
-        means = np.sum([t.sums for t in totals], axis=0) / np.maximum(present, 1.0)
-    squares = np.sum([s.squares for s in federation.ask(CentredSquares(means, split))], axis=0)
+    if totals.missing is not None:
+        present -= totals.missing
+    means = totals.sums / np.maximum(present, 1.0)
+    squares = federation.total(CentredSquares(means, split)).squares
     varies = squares > m * (CONSTANT * means) ** 2
     spread = np.sqrt(squares / m) if scale else np.ones(p)
     factors = np.divide(1.0, spread, out=np.ones(p), where=varies)
@@ -167,10 +187,14 @@ def standardise(
         factors[~varies] = 0.0
     else:
         means = np.zeros(p)
-    y_mean = sum(t.y_sum for t in totals) / m if centre else 0.0
+    y_mean = totals.y_sum / m if centre else 0.0
     request = Standardise(means, factors, y_mean, split)
     sizes = federation.ask(request)
-    held_out = sum(s.penalty for s in sizes), sum(s.candidate for s in sizes)
-    vectors = 2 + any(t.missing.size for t in totals)
-    scaling = Scaling(means, factors, y_mean, m, held_out, vectors)
-    return Viewed(federation, request.name), scaling
+    return Viewed(federation, request.name), Scaling(
+        means=means,
+        factors=factors,
+        y_mean=y_mean,
+        sizes=tuple(s.rows for s in sizes),
+        held_out=(sum(s.penalty for s in sizes), sum(s.candidate for s in sizes)),
+        vectors=2 if totals.missing is None else 3,
+    )

@@ -7,25 +7,33 @@ validation exchange is charged.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from itertools import islice
 from typing import Any, ClassVar
 
 import numpy as np
 
-from fedlasso.federation import Costs, InProcess, Ledger, Request
-from fedlasso.fitting import begin, choose_penalty, iterate, local_search, validate
-from fedlasso.fitting.tuning import search_penalty
-from fedlasso.numerics import Array, LeastSquares, local_sweeps, soft_threshold
+from fedlasso.federation import Costs, Disclosure, InProcess, Ledger, Models, Request, Steps
+from fedlasso.fitting import (
+    Run,
+    after_rounds,
+    any_of,
+    choose_penalty,
+    local_search,
+    search_penalty,
+    validate,
+    when_still,
+)
+from fedlasso.numerics import Array, LeastSquares, local_sweeps
 from fedlasso.procedures import Averaging, Problem, Procedure, find_procedure
 from fedlasso.procedures.averaging import Average, Coefficients
-from fedlasso.sites import Site
+from fedlasso.sites import View
 from fedlasso.study.outcomes import Record, cost_record, prediction_record, support_record
 from fedlasso.study.scenario import Draw, Scenario, pool
 from fedlasso.study.trial import penalty_records
 
-CHANGE, ROUNDS = 1e-5, 500
+CHANGE = 1e-5
+ROUNDS = 500
 ST_THRESHOLDS = (0.0, *np.geomspace(1e-3, 5.0, 39).tolist())
 P_THRESHOLDS = (1.0, 1 / 2, 1 / 4, 1 / 8, 1 / 16)
 _SIZES = (400, 240, 160)
@@ -35,12 +43,15 @@ _SIZES = (400, 240, 160)
 class OwnSweeps(Request[Coefficients]):
     """T_j^E at the site's own penalty."""
 
-    start: Array
-    epochs: int
+    discloses: ClassVar[Disclosure] = Disclosure(
+        "a site's own model at its own penalty, weighted by its rows", allowed=False
+    )
+    start: Models
+    epochs: Steps
 
-    def answer(self, site: Site) -> Coefficients:
+    def answer(self, site: View) -> Coefficients:
         lam = local_search(site).lam
-        values = local_sweeps(site.training, self.start, lam, self.epochs)
+        values = site.rows * local_sweeps(site.least_squares, self.start, lam, self.epochs)
         return Coefficients(values, steps=self.epochs, operations=site.operations(self.epochs))
 
 
@@ -48,9 +59,13 @@ class OwnSweeps(Request[Coefficients]):
 class OwnFit(Request[Coefficients]):
     """The site's exact Lasso at its own penalty, a by-product of its search."""
 
-    def answer(self, site: Site) -> Coefficients:
+    discloses: ClassVar[Disclosure] = Disclosure(
+        "a site's own Lasso at its own penalty, weighted by its rows", allowed=False
+    )
+
+    def answer(self, site: View) -> Coefficients:
         search = local_search(site)
-        return Coefficients(search.path.coefficients[:, [search.chosen]])
+        return Coefficients(site.rows * search.path.coefficients[:, [search.chosen]])
 
 
 @dataclass(frozen=True)
@@ -63,8 +78,8 @@ class OwnAveraging(Averaging):
     def request(self, problem: Problem, state: Average) -> OwnSweeps:  # type: ignore[override]
         return OwnSweeps(state.beta, self.epochs)
 
-    def combine(self, problem: Problem, replies: Sequence[Any]) -> Array:
-        return soft_threshold(super().combine(problem, replies), self.threshold * problem.lam)
+    def combine(self, problem: Problem, total: Coefficients) -> Array:
+        return problem.penalty.prox(super().combine(problem, total), self.threshold)
 
 
 @dataclass(frozen=True)
@@ -91,7 +106,7 @@ class EarlierStudy:
         ledger = Ledger(InProcess(sites))
         problem = choose_penalty(ledger)
         setup = ledger.costs
-        where: Record = {"scenario": scenario.name, "replicate": number, "lam": problem.lam}
+        where: Record = {"scenario": scenario.name, "replicate": number, "lam": problem.penalty.lam}
         test = [LeastSquares(X, y) for X, y in draw.test]
 
         def outcome(method: str, b: Array, costs: Costs | None, **labels: Any) -> Record:
@@ -105,8 +120,7 @@ class EarlierStudy:
         alone = np.ascontiguousarray(largest.path.coefficients[:, largest.chosen])
         records.append(outcome("largest site", alone, None))
         before = ledger.costs
-        fits = ledger.ask(OwnFit())
-        one_shot = problem.average([r.values for r in fits])[:, 0]
+        one_shot = (ledger.total(OwnFit()).values / problem.m)[:, 0]
         records.append(outcome("one-shot", one_shot, setup + (ledger.costs - before), rounds=1))
         z, rounds, costs = _settle(ledger, find_procedure("ADMM")(settings=(1.0,)), problem)
         records.append(outcome("ADMM", z, setup + costs, rounds=rounds))
@@ -127,14 +141,13 @@ def _settle(
     ledger: Ledger, procedure: Procedure[Any], problem: Problem
 ) -> tuple[Array, int, Costs]:
     """Run until the model moves less than 1e-5, or 500 rounds."""
-    before = ledger.costs
-    state = begin(ledger, procedure, problem)
-    model = procedure.models(problem, state)[:, 0]
-    for state in islice(iterate(ledger, procedure, problem, state), ROUNDS):  # noqa: B020
-        last, model = model, procedure.models(problem, state)[:, 0]
-        if np.linalg.norm(model - last) < CHANGE:
-            break
-    return np.ascontiguousarray(model), state.round, ledger.costs - before
+    run = Run(ledger, procedure, problem)
+
+    def still(before: Array, now: Array) -> bool:
+        return bool(np.linalg.norm(now - before) < CHANGE)
+
+    run.until(any_of(when_still(still), after_rounds(ROUNDS)))
+    return np.ascontiguousarray(run.models[:, 0]), run.state.round, run.costs
 
 
 def _averaging(
@@ -143,7 +156,7 @@ def _averaging(
     """Averaging, averaging + ST and averaging + P at one epoch count."""
     b, rounds, training = _settle(ledger, OwnAveraging(epochs), problem)
     yield "averaging", b, rounds, training, {}
-    models = soft_threshold(b[:, None], problem.lam * np.array(ST_THRESHOLDS))
+    models = problem.penalty.prox(b[:, None], np.array(ST_THRESHOLDS))
     chosen, costs = _choose(ledger, models)
     labels = {"rule": "1se", "candidate": ST_THRESHOLDS[chosen]}
     yield "averaging + ST", models[:, chosen], rounds, training + costs, labels

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from itertools import islice
 from typing import ClassVar
 
 import numpy as np
 
-from fedlasso.fitting import RULES, Panel, begin, iterate, rounds_within, validate
+from fedlasso.fitting import RULES, Panel, Run, after_rounds, rounds_within, validate
 from fedlasso.procedures import find_procedure
 from fedlasso.study.outcomes import Record
 from fedlasso.study.paper import PaperStudy
@@ -55,10 +54,11 @@ class JointTuningStudy(PaperStudy):
         before = ledger.costs
         models, labels = [], []
         for multiple in self.multiples:
-            problem = replace(trial.problem, lam=multiple * trial.problem.lam)
-            first = begin(ledger, procedure, problem)
-            *_, state = [first, *islice(iterate(ledger, procedure, problem, first), rounds)]
-            models.append(procedure.models(problem, state))
+            penalty = trial.problem.penalty
+            problem = replace(trial.problem, penalty=penalty.at(multiple * penalty.lam))
+            run = Run(ledger, procedure, problem)
+            run.until(after_rounds(rounds))
+            models.append(run.models)
             labels += [(multiple, setting) for setting in procedure.settings]
         candidates = np.column_stack(models)
         validation = validate(ledger, candidates)

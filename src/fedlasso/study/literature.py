@@ -10,7 +10,7 @@ import pandas as pd
 
 from fedlasso.errors import FedLassoError
 from fedlasso.federation import Costs
-from fedlasso.fitting import begin, iterate, validate
+from fedlasso.fitting import Run, validate, within_uploads
 from fedlasso.procedures import REGISTRY, Procedure, State, find_procedure
 from fedlasso.study.outcomes import Record
 from fedlasso.study.scenario import Scenario
@@ -51,27 +51,19 @@ class LiteratureStudy:
 
     def _follow(self, trial: Trial, procedure: Procedure[Any]) -> list[Record]:
         """One procedure up to the largest budget, never beyond a budget when it is read."""
-        ledger, problem = trial.ledger, trial.problem
-        before, vector = ledger.costs, 8 * problem.p * len(problem.sizes)
-        state = begin(ledger, procedure, problem)
+        run = Run(trial.ledger, procedure, trial.problem)
         rows: list[Record] = []
         reading = Costs()
         needed: float | None = None
         for budget in self.budgets:
-            while not procedure.done(problem, state):
-                asked = len(procedure.request(problem, state).to) or len(problem.sizes)
-                upload = 8 * asked * procedure.upload(problem, state)
-                spent = (ledger.costs - before).total("training").upload
-                if spent + upload > budget * vector:
-                    break
-                state = next(iterate(ledger, procedure, problem, state))
+            for _ in run.rounds(within_uploads(budget)):
                 if needed is None:
-                    gaps = [trial.relative_gap(b) for b in procedure.models(problem, state).T]
+                    gaps = [trial.relative_gap(b) for b in run.models.T]
                     if min(gaps) <= TARGET:
-                        needed = (spent + upload) / vector
+                        needed = run.uploads
             # What reading at smaller budgets cost is not part of this one's bill.
-            training = ledger.costs - before - reading
-            row, cost = self._read(trial, procedure, state, training, budget)
+            training = run.costs - reading
+            row, cost = self._read(trial, procedure, run.state, training, budget)
             rows.append(row)
             reading += cost
         return [row | {"uploads_needed": needed} for row in rows]

@@ -8,7 +8,7 @@ import numpy as np
 
 from fedlasso.federation import Costs
 from fedlasso.fitting import ACTIVE
-from fedlasso.numerics import Array, LeastSquares, Reference, stationarity
+from fedlasso.numerics import Array, LeastSquares, Penalty, Reference, stationarity
 from fedlasso.study.scenario import Draw
 
 Record = dict[str, str | int | float | bool | None]
@@ -46,11 +46,13 @@ def prediction_record(b: Array, truth: Array, test: Sequence[LeastSquares]) -> R
 class Evaluator:
     """Evaluates models on one draw, against its pooled reference."""
 
-    def __init__(self, draw: Draw, pooled: LeastSquares, lam: float, reference: Reference) -> None:
+    def __init__(
+        self, draw: Draw, pooled: LeastSquares, penalty: Penalty, reference: Reference
+    ) -> None:
         self._truth = draw.truth
         self._test = [LeastSquares(X, y) for X, y in draw.test]
         self._pooled = pooled
-        self._lam = lam
+        self._penalty = penalty
         self._reference = reference
         self._known: dict[bytes, Record] = {}
 
@@ -67,7 +69,7 @@ class Evaluator:
         return gap / max(1.0, abs(self._reference.objective))
 
     def _objective(self, b: Array) -> float:
-        return self._pooled.value(b) + self._lam * float(np.abs(b).sum())
+        return self._pooled.value(b) + self._penalty.value(b)
 
     def _evaluate(self, b: Array) -> Record:
         objective = self._objective(b)
@@ -79,7 +81,7 @@ class Evaluator:
                 "objective": objective,
                 "gap": objective - self._reference.objective,
                 "relative_gap": self.relative_gap(b),
-                "stationarity": stationarity(b, self._pooled.gradient(b), self._lam),
+                "stationarity": stationarity(b, self._pooled.gradient(b), self._penalty),
             }
         )
 

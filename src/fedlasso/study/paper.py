@@ -4,19 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from itertools import islice
 from typing import Any, ClassVar
 
 from fedlasso.errors import FedLassoError
 from fedlasso.federation import Costs
-from fedlasso.fitting import PANELS, RULES, Panel, iterate, prepare, rounds_within, validate
+from fedlasso.fitting import (
+    PANELS,
+    RULES,
+    Panel,
+    Prepared,
+    Run,
+    after_rounds,
+    prepare,
+    rounds_within,
+    validate,
+)
 from fedlasso.procedures import Procedure, State, find_procedure
 from fedlasso.study.outcomes import Record
 from fedlasso.study.scenario import Scenario
 from fedlasso.study.trial import Trial
-
-# Replies to what a procedure asks before its first round, and what asking cost.
-Prepared = tuple[tuple[Any, ...], Costs]
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,9 +67,7 @@ class PaperStudy:
                 if path not in trained:
                     trainer = find_procedure(path)(epochs=epochs)
                     if path not in prepared:
-                        before = trial.ledger.costs
-                        replies = prepare(trial.ledger, trainer)
-                        prepared[path] = replies, trial.ledger.costs - before
+                        prepared[path] = prepare(trial.ledger, trainer)
                     trained[path] = self._train(trial, trainer, prepared[path])
                 yield from self._cells(trial, procedure, trained[path])
 
@@ -78,15 +82,12 @@ class PaperStudy:
         self, trial: Trial, procedure: Procedure[Any], prepared: Prepared
     ) -> Mapping[int, Checkpoint]:
         """One path, read at every round that some budget and panel asks for."""
-        ledger, problem = trial.ledger, trial.problem
         rounds = set(self._rounds(procedure).values())
-        before = ledger.costs
-        replies, asking = prepared
-        first = procedure.start(problem, replies)
-        checkpoints = {0: Checkpoint(first, asking)}
-        for state in islice(iterate(ledger, procedure, problem, first), max(rounds)):
+        run = Run(trial.ledger, procedure, trial.problem, prepared=prepared)
+        checkpoints = {0: Checkpoint(run.state, run.costs)}
+        for state in run.rounds(after_rounds(max(rounds))):
             if state.round in rounds:
-                checkpoints[state.round] = Checkpoint(state, asking + (ledger.costs - before))
+                checkpoints[state.round] = Checkpoint(state, run.costs)
         return checkpoints
 
     def _cells(
@@ -123,7 +124,7 @@ def _read(trial: Trial, procedure: Procedure[Any], at: Checkpoint) -> list[Recor
         | {
             "record": "candidate",
             "candidate": setting,
-            "validation_mse": float(validation.mse[i]),
+            "validation_mse": float(validation.error[i]),
             "validation_se": float(validation.se[i]),
             "active": int(validation.active[i]),
             "chosen_min": chosen["min"] == i,

@@ -31,13 +31,14 @@ class Trial:
         self.problem = choose_penalty(self.ledger)
         self.setup = self.ledger.costs
         pooled = pool(self.draw.training)
-        self.reference = solve_reference(pooled, self.problem.lam)
+        lam = self.problem.penalty.lam
+        self.reference = solve_reference(pooled, lam)
         self.where: Record = {
             "scenario": scenario.name,
             "replicate": number,
-            "lam": self.problem.lam,
+            "lam": lam,
         }
-        self._evaluate = Evaluator(self.draw, pooled, self.problem.lam, self.reference)
+        self._evaluate = Evaluator(self.draw, pooled, self.problem.penalty, self.reference)
         self.relative_gap = self._evaluate.relative_gap
 
     def evaluate(self, b: Array) -> Record:

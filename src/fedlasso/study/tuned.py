@@ -9,7 +9,7 @@ from typing import ClassVar
 import numpy as np
 import pandas as pd
 
-from fedlasso.fitting import GOALS, Panel, fit
+from fedlasso.fitting import GOALS, Fit, GoalFit, Panel, fit, fit_for
 from fedlasso.study.outcomes import Record
 from fedlasso.study.paper import PaperStudy
 from fedlasso.study.scenario import Scenario
@@ -34,8 +34,13 @@ class TunedStudy(PaperStudy):
             for goal in GOALS:
                 # Only the objective is that of the inherited penalty, and pays for its search.
                 inherits = goal == "objective"
-                lam = trial.problem.lam if inherits else None
-                result = fit(trial.ledger, goal=goal, uploads=budget, lam=lam)
+                result: Fit | GoalFit
+                if inherits:
+                    result = fit(
+                        trial.ledger, "Secant", penalty=trial.problem.penalty, rounds=budget
+                    )
+                else:
+                    result = fit_for(trial.ledger, goal, uploads=budget)
                 costs = trial.setup + result.costs if inherits else result.costs
                 yield trial.outcome(
                     result.coefficients, costs, method=f"goal:{goal}", budget=budget,

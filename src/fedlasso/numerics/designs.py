@@ -1,0 +1,136 @@
+"""Designs: how the columns of a sample are held, behind the few products that fits need of them."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from functools import cached_property
+
+import numpy as np
+import scipy.linalg
+from scipy.sparse.linalg import LinearOperator, eigsh
+
+from fedlasso.numerics.arrays import Array
+from fedlasso.numerics.compiled import compiled, dot, subtract_product
+from fedlasso.numerics.threads import one_thread
+
+# Up to this size a dense eigenvalue is cheaper than starting Lanczos.
+DENSE_EIGENVALUE = 64
+
+
+@compiled
+def inner_products(Xt: Array, r: Array) -> Array:
+    """Return X'r, column by column."""
+    out = np.empty(Xt.shape[0])
+    for k in range(Xt.shape[0]):
+        out[k] = dot(Xt[k], r)
+    return out
+
+
+class Design(ABC):
+    """X, m rows by p columns, however it is stored.
+
+    Attributes
+    ----------
+    m, p : rows and columns
+    columns : X with a column in each row; a copy where X is not stored so
+    """
+
+    m: int
+    p: int
+
+    @property
+    @abstractmethod
+    def columns(self) -> Array:
+        """X, a column in each row."""
+
+    @abstractmethod
+    def subtract(self, out: Array, b: Array) -> None:
+        """Subtract X b from `out`, in place."""
+
+    @abstractmethod
+    def inner(self, r: Array) -> Array:
+        """Return X'r."""
+
+    @property
+    @abstractmethod
+    def norms(self) -> Array:
+        """||x_k||^2 / m for every column."""
+
+    @property
+    @abstractmethod
+    def gram(self) -> Array:
+        """X'X / m, a p x p array."""
+
+    def product(self, b: Array) -> Array:
+        """Return X b."""
+        out = np.zeros(self.m)
+        self.subtract(out, b)
+        return -out
+
+    @cached_property
+    def largest_eigenvalue(self) -> float:
+        """The largest eigenvalue of X'X / m, to about 1e-12 relative."""
+        # X'X and XX' share it: work on the shorter side
+        n = min(self.m, self.p)
+        if n == 0:
+            return 0.0
+        with one_thread():
+            if n <= DENSE_EIGENVALUE:
+                square = np.column_stack([self.turn(e) for e in np.eye(n)])
+                top = scipy.linalg.eigh(square, eigvals_only=True, subset_by_index=(n - 1, n - 1))
+            else:
+                square = LinearOperator((n, n), matvec=lambda v: self.turn(v.ravel()), dtype=float)
+                # a fixed start with no structure that an eigenvector could be orthogonal to
+                v0 = np.random.default_rng(0).standard_normal(n)
+                top = eigsh(square, k=1, which="LA", v0=v0, tol=0, return_eigenvectors=False)
+        return max(float(top[0]), 0.0) / self.m
+
+    def turn(self, v: Array) -> Array:
+        """Return X'X v, or X X'v where that is the shorter side."""
+        return self.inner(self.product(v)) if self.p <= self.m else self.product(self.inner(v))
+
+
+class Dense(Design):
+    """A dense X, kept as one Fortran-ordered float64 array.
+
+    It is not copied when it already is one, so do not write to it afterwards.
+    """
+
+    def __init__(self, X: Array) -> None:
+        # the transpose of a Fortran-ordered X is C-ordered: row k is the column x_k
+        self._columns = np.asfortranarray(X, dtype=np.float64).T.view()
+        if self._columns.ndim != 2:
+            raise ValueError(f"X must be (m, p), not {np.shape(X)}.")
+        if self._columns.shape[1] == 0:
+            raise ValueError("X holds no records.")
+        if not np.isfinite(self._columns).all():
+            raise ValueError("X must be finite.")
+        self._columns.flags.writeable = False
+        self.p, self.m = self._columns.shape
+
+    @property
+    def columns(self) -> Array:
+        return self._columns
+
+    def subtract(self, out: Array, b: Array) -> None:
+        subtract_product(out, self._columns, np.ascontiguousarray(b, dtype=np.float64))
+
+    def inner(self, r: Array) -> Array:
+        return inner_products(self._columns, np.ascontiguousarray(r))
+
+    @cached_property
+    def norms(self) -> Array:
+        squares: Array = np.einsum("km,km->k", self._columns, self._columns)
+        return squares / self.m
+
+    @cached_property
+    def gram(self) -> Array:
+        with one_thread():
+            gram = self._columns @ self._columns.T
+        gram /= self.m
+        return gram
+
+    def turn(self, v: Array) -> Array:
+        A = self._columns if self.p <= self.m else self._columns.T
+        out: Array = A @ (A.T @ v)
+        return out

@@ -1,0 +1,117 @@
+"""Penalties: what coefficients pay, and the proximal step that makes them pay it.
+
+A penalty is one class and one line in `PENALTIES`. It is a strength `lam` times a norm, so that a
+path changes `lam` alone.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, replace
+from typing import ClassVar, TypeVar
+
+import numpy as np
+
+from fedlasso.errors import FedLassoError
+from fedlasso.numerics.arrays import Array
+
+P = TypeVar("P", bound="Penalty")
+
+
+def soft_threshold(v: Array, a: float | Array) -> Array:
+    """Return S(v, a) = sgn(v) max(|v| - a, 0), elementwise."""
+    return np.sign(v) * np.maximum(np.abs(v) - a, 0.0)
+
+
+@dataclass(frozen=True, eq=False)
+class Penalty(ABC):
+    """A convex penalty on coefficients.
+
+    Attributes
+    ----------
+    name : as settings and messages call it
+    lam : its strength
+    weights : what each coefficient pays in units of `lam`; zero is unpenalised, infinite keeps a
+        coefficient at zero, None is one for all
+    """
+
+    name: ClassVar[str]
+    lam: float
+    weights: Array | None = None
+
+    def __post_init__(self) -> None:
+        if not (np.isfinite(self.lam) and self.lam >= 0):
+            raise FedLassoError(f"the penalty is {self.lam}; give a finite number, zero or more")
+
+    def __repr__(self) -> str:
+        """Everything that tells two penalties apart, in one short line."""
+        text = f"{type(self).__name__}({self.lam!r}"
+        if self.weights is not None:
+            text += f", weights {hashlib.sha256(self.weights.tobytes()).hexdigest()[:16]}"
+        return text + ")"
+
+    @abstractmethod
+    def value(self, b: Array) -> float:
+        """Return what coefficients pay."""
+
+    @abstractmethod
+    def prox(self, v: Array, step: float | Array) -> Array:
+        """Return argmin_b |b - v|^2 / 2 + step * value(b), each column of v with its own step."""
+
+    @abstractmethod
+    def dual_limit(self, gradient: Array) -> float:
+        """Return the largest s for which s * gradient is a subgradient of the penalty at zero.
+
+        Dual points are gradients scaled down to it; a coefficient that pays nothing allows none but
+        a zero gradient.
+        """
+
+    def at(self: P, lam: float) -> P:
+        """Return the same penalty with another strength."""
+        return replace(self, lam=float(lam))
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class L1(Penalty):
+    """The Lasso's penalty, lam * sum_k weights_k |b_k|."""
+
+    name: ClassVar[str] = "l1"
+
+    def each(self, p: int) -> Array:
+        """Return what every one of p coefficients pays."""
+        if self.weights is None:
+            return np.full(p, self.lam)
+        finite = np.isfinite(self.weights)
+        paid = self.lam * np.where(finite, self.weights, 0.0)
+        return np.where(finite, paid, np.inf)
+
+    def value(self, b: Array) -> float:
+        if self.weights is None:
+            return self.lam * float(np.abs(b).sum())
+        on = b != 0
+        return float(self.each(b.size)[on] @ np.abs(b[on]))
+
+    def prox(self, v: Array, step: float | Array) -> Array:
+        if self.weights is None:
+            return soft_threshold(v, step * self.lam)
+        paid = self.each(len(v))
+        return soft_threshold(v, np.multiply.outer(paid, step) if v.ndim == 2 else paid * step)
+
+    def dual_limit(self, gradient: Array) -> float:
+        steep = np.abs(gradient)
+        if self.weights is None:
+            largest = float(steep.max(initial=0.0))
+            return self.lam / largest if largest > 0 else np.inf
+        on = steep > 0
+        return float((self.each(gradient.size)[on] / steep[on]).min(initial=np.inf))
+
+
+PENALTIES: dict[str, type[Penalty]] = {"l1": L1}
+
+
+def find_penalty(name: str) -> type[Penalty]:
+    """Return the penalty of that name."""
+    if name not in PENALTIES:
+        raise FedLassoError(f"no penalty is called {name!r}; known: {', '.join(PENALTIES)}")
+    return PENALTIES[name]
