@@ -62,7 +62,7 @@ def imitate(target: str, core: str | None, without: tuple[str, ...]) -> Instruct
 def instruction_sets() -> dict[str, InstructionSet]:
     """What this host can be: generic, itself, and on x86-64 something in between."""
     host = binding.get_host_cpu_name()
-    found = tuple(np.show_config(mode="dicts")["SIMD Extensions"].get("found", []))
+    found = tuple(np.show_config(mode="dicts").get("SIMD Extensions", {}).get("found", []))
     triple = binding.get_process_triple()
     core = {"x86_64": "Nehalem", "aarch64": "ARMV8"}.get(triple.partition("-")[0])
     sets = {"generic": imitate("generic", core, found)}

@@ -53,11 +53,11 @@ def describe_instructions() -> dict[str, str]:
     _, target, features = cpu_target.target_context.codegen().magic_tuple()
     # Features that are absent are listed too, and a new LLVM knows more of them.
     present = ",".join(sorted(name for name in features.split(",") if name.startswith("+")))
-    simd = np.show_config(mode="dicts")["SIMD Extensions"]
+    simd = np.show_config(mode="dicts").get("SIMD Extensions", {})
     return {
         "numba_target": target,
         "numba_features": hashlib.sha256(present.encode()).hexdigest()[:8],
-        "numpy_simd": " ".join(simd["baseline"] + simd.get("found", [])),
+        "numpy_simd": " ".join(simd.get("baseline", []) + simd.get("found", [])),
         "numpy_blas": _blas("numpy"),
         "scipy_blas": _blas("scipy"),
     }

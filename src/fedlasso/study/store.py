@@ -95,7 +95,8 @@ class Store:
             replicates = max(old["replicates"], manifest["replicates"])
             merged |= {"scenarios": scenarios, "replicates": replicates}
             run = dict(manifest["run"])
-            changed = describe_change(old["runs"][-1].get("machine", {}), run["machine"])
+            before = old["runs"][-1] if old["runs"] else {}
+            changed = describe_change(before.get("machine", {}), run["machine"])
             if changed:
                 notice = (
                     f"{self.folder} was computed on another kind of processor: {changed}; what is "
