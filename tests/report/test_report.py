@@ -77,7 +77,8 @@ def test_studies_with_other_axes_are_reported_as_far_as_they_go(tmp_path: Path) 
     """No budgets, panels or rules, and one method more: as the earlier experiment has."""
     store = Store(tmp_path)
     manifest = {"study": {"name": "earlier", "seed": 1}, "scenarios": {"small": {"name": "small"}},
-                "replicates": 2, "code": {}, "runs": []}  # fmt: skip
+                "replicates": 2, "code": {},
+                "runs": [{"another_processor": "A, then B"}]}  # fmt: skip
     (tmp_path / "manifest.json").write_text(json.dumps(manifest))
     for number in range(2):
         rows: list[Record] = [
@@ -90,6 +91,8 @@ def test_studies_with_other_axes_are_reported_as_far_as_they_go(tmp_path: Path) 
     assert results.axes == ["scenario", "method", "epochs"]
     assert not (tmp_path / "report" / "tables" / "paired-rule.csv").exists()
     assert "ADMM" in (tmp_path / "report" / "tables" / "main.md").read_text()
+    supplement = (tmp_path / "report" / "supplement" / "supplement.tex").read_text()
+    assert "on another kind of processor: A, then B" in supplement
 
 
 def test_empty_and_foreign_folders_are_one_clear_line(

@@ -1,5 +1,6 @@
 """Runs, resumes and refusals."""
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,7 @@ from study.small import OTHER, SMALL, STUDY, Broken
 from fedlasso import FedLassoError
 from fedlasso.study import PaperStudy, Progress, Store, run_study
 from fedlasso.study.diagnostics import diagnose
-from fedlasso.study.provenance import describe_code
+from fedlasso.study.provenance import describe_code, describe_machine
 from fedlasso.study.runner import run_replicate
 
 
@@ -81,6 +82,55 @@ def test_other_code_is_refused_unless_allowed_and_recorded(
         run(tmp_path, scenarios=[SMALL], replicates=2)
     store = run(tmp_path, scenarios=[SMALL], replicates=2, allow_code_change=True)
     assert [r["code"] for r in store.manifest()["runs"]] == [real["hash"], "changed"]
+
+
+def test_the_manifest_names_the_instruction_sets(finished: Store) -> None:
+    machine = finished.manifest()["runs"][0]["machine"]
+    assert machine == describe_machine()
+    for name in ("processor", "numba_target", "numba_features", "numpy_blas", "scipy_blas"):
+        assert machine[name]
+
+
+def pretend(store: Store, **machine: str) -> None:
+    """Edit the manifest so that the last run was on such a machine."""
+    manifest = store.manifest()
+    manifest["runs"][-1]["machine"] |= machine
+    store.manifest_file.write_text(json.dumps(manifest))
+
+
+def test_going_on_on_another_kind_of_processor_is_told_and_recorded(
+    finished: Store, tmp_path: Path
+) -> None:
+    told: list[str] = []
+    store = run(tmp_path, replicates=1, tell=told.append)
+    run(tmp_path, replicates=1, tell=told.append)
+    assert told == []
+    pretend(store, processor="Abacus 3000", numpy_blas="openblas Abacus")
+    kept = {path: path.stat().st_mtime_ns for path in store.parts().values()}
+    run(tmp_path, tell=told.append)
+    (notice,) = told
+    assert "another kind of processor: processor was 'Abacus 3000' and is " in notice
+    assert "numpy_blas was 'openblas Abacus'" in notice
+    assert "\n" not in notice
+    assert {path: path.stat().st_mtime_ns for path in kept} == kept
+    assert untimed(store).to_csv() == untimed(finished).to_csv()
+    first, second, third = store.manifest()["runs"]
+    assert "another_processor" not in first | second
+    assert third["another_processor"] in notice
+    # The next run is on the processor of the last one.
+    run(tmp_path, tell=told.append)
+    assert len(told) == 1
+
+
+def test_a_manifest_without_instruction_sets_is_compared_by_what_it_has(tmp_path: Path) -> None:
+    told: list[str] = []
+    store = run(tmp_path, scenarios=[SMALL], replicates=1)
+    manifest = store.manifest()
+    machine = manifest["runs"][0]["machine"]
+    manifest["runs"][0]["machine"] = {k: machine[k] for k in ("system", "processor", "cores")}
+    store.manifest_file.write_text(json.dumps(manifest))
+    run(tmp_path, scenarios=[SMALL], replicates=1, tell=told.append)
+    assert told == []
 
 
 def test_failures_are_recorded_retried_and_never_counted_as_done(

@@ -109,7 +109,7 @@ def run_command(options: argparse.Namespace) -> int:
             progress = run_study(
                 study, scenarios, options.replicates, store,
                 engine=options.engine, workers=options.workers,
-                allow_code_change=options.allow_code_change, listen=listen,
+                allow_code_change=options.allow_code_change, listen=listen, tell=_tell,
             )  # fmt: skip
     except KeyboardInterrupt:
         print(
@@ -127,6 +127,10 @@ def run_command(options: argparse.Namespace) -> int:
         )
         return 1
     return 0
+
+
+def _tell(notice: str) -> None:
+    print(f"fedlasso: {notice}", file=sys.stderr)
 
 
 def _scenarios(kind: Any, options: argparse.Namespace) -> Sequence[Scenario]:

@@ -20,6 +20,7 @@ from fedlasso.federation.federation import Federation
 from fedlasso.federation.messages import Reply, Request
 from fedlasso.federation.site import Site
 from fedlasso.lasso import Array
+from fedlasso.lasso.least_squares import one_thread
 
 R = TypeVar("R", bound=Reply)
 # A column varies when its standard deviation is above this share of its mean.
@@ -137,6 +138,7 @@ class Scaling:
     held_out: tuple[int, int]
     vectors: int
 
+    @one_thread()
     def original(self, b: Array) -> tuple[Array, float]:
         """Coefficients and intercept for records as they are."""
         coefficients = b * self.factors

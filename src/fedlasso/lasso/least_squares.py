@@ -28,7 +28,10 @@ def _pools() -> ThreadpoolController:
 
 @contextmanager
 def one_thread() -> Iterator[None]:
-    """Run BLAS in one thread, so that its sums do not depend on the machine's cores."""
+    """Run BLAS in one thread, so that its sums do not depend on the machine's cores.
+
+    Even x'y is shared out once it has some ten thousand terms. Also a decorator: `@one_thread()`.
+    """
     with _pools().limit(limits=1, user_api="blas"):
         yield
 

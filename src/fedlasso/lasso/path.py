@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from fedlasso.lasso.arrays import Array
 from fedlasso.lasso.homotopy import Design, State, advance, first_state, rebuild, settle
-from fedlasso.lasso.least_squares import LeastSquares
+from fedlasso.lasso.least_squares import LeastSquares, one_thread
 from fedlasso.lasso.objective import duality_gap
 from fedlasso.lasso.repair import feature_sign_search
 from fedlasso.lasso.sweeps import local_sweeps
@@ -99,6 +99,7 @@ def lasso_path(f: LeastSquares, penalties: Array) -> LassoPath:
     return LassoPath(penalties, coefficients, gaps, knots, fallbacks)
 
 
+@one_thread()
 def relative_gap(f: LeastSquares, b: Array, lam: float) -> float:
     """Return the duality gap at b as a share of ||y||^2 / (2m)."""
     r = f.residual(b)

@@ -24,6 +24,7 @@ import numpy as np
 
 from fedlasso.federation import GradientAt, MeanEigenvalue, Request, Site
 from fedlasso.lasso import Array
+from fedlasso.lasso.least_squares import one_thread
 from fedlasso.lasso.shifted import shifted_lasso
 from fedlasso.procedures.averaging import Coefficients
 from fedlasso.procedures.procedure import Problem, Procedure, State
@@ -68,6 +69,7 @@ class Surrogate(State):
     coordinator: str
 
 
+@one_thread()
 def safe_share(b: Array, trial: Array, before: Array, after: Array, lam: float) -> float:
     """How far to go from b to trial: all the way, or to the lowest point where that rises."""
     d = trial - b

@@ -21,11 +21,13 @@ import numpy as np
 
 from fedlasso.federation import MeanEigenvalue, Request, Site
 from fedlasso.lasso import Array, LeastSquares, solve_reference
+from fedlasso.lasso.least_squares import one_thread
 from fedlasso.lasso.shifted import shifted_lasso
 from fedlasso.procedures.averaging import Coefficients
 from fedlasso.procedures.procedure import Problem, Procedure, State
 
 
+@one_thread()
 def nodewise_correction(f: LeastSquares, v: Array) -> tuple[Array, int]:
     """M v for the nodewise inverse M of X'X/m, row by row, and the sweeps it took."""
     norms = np.sqrt(f.column_norms)

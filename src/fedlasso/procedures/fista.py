@@ -20,6 +20,7 @@ import numpy as np
 
 from fedlasso.federation import GradientAt, LargestEigenvalue
 from fedlasso.lasso import Array, soft_threshold
+from fedlasso.lasso.least_squares import one_thread
 from fedlasso.procedures.procedure import Problem, Procedure, State
 
 
@@ -50,6 +51,7 @@ class FISTA(Procedure[Accelerated]):
     def request(self, problem: Problem, state: Accelerated) -> GradientAt:
         return GradientAt(state.y)
 
+    @one_thread()
     def advance(self, problem: Problem, state: Accelerated, replies: Sequence[Any]) -> Accelerated:
         gradient = np.sum([r.gradient for r in replies], axis=0) / problem.m
         x = soft_threshold(state.y - gradient / state.L, problem.lam / state.L)

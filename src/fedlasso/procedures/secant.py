@@ -28,6 +28,7 @@ import numpy as np
 from fedlasso.errors import FedLassoError
 from fedlasso.federation import GradientAt, ResponseSquares
 from fedlasso.lasso import Array, Secants
+from fedlasso.lasso.least_squares import one_thread
 from fedlasso.procedures.certificate import Certificate
 from fedlasso.procedures.procedure import Problem, Procedure, State
 
@@ -128,12 +129,14 @@ class Secant(UntilCertified[Knowledge]):
         return certificate.relative_gap <= self.tol or state.secants.direction(state.trial) is None
 
 
+@one_thread()
 def ask_along(known: Secants, trial: Array) -> Array:
     """Where to ask for a gradient: along what the trial adds, as far out as the trial itself."""
     q = known.direction(trial)
     return np.zeros_like(trial) if q is None else float(np.linalg.norm(trial)) * q
 
 
+@one_thread()
 def hear(known: Secants, trial: Array, gradient: Array) -> Secants:
     """Learn from the pooled gradient at `ask_along(known, trial)`."""
     q = known.direction(trial)

@@ -127,6 +127,7 @@ class WorkingSetSecant(UntilCertified[Restricted]):
         best = better(known, np.full(state.A.size, problem.lam), state.best, state.trial)
         return self._try(problem, replace(state, best=best), known)
 
+    @one_thread()
     def _check(self, problem: Problem, state: Restricted, Gb_outside: Array) -> Restricted:
         b, penalties = state.widen(state.best), np.full(problem.p, problem.lam)
         Gb = state.widen(state.secants.times(state.best), Gb_outside)

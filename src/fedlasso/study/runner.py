@@ -74,6 +74,7 @@ def run_study(
     workers: int | None = None,
     allow_code_change: bool = False,
     listen: Listener = lambda progress: None,
+    tell: Callable[[str], None] = lambda notice: None,
 ) -> Progress:
     """Run what is not finished yet, and keep every replicate as it finishes.
 
@@ -82,14 +83,17 @@ def run_study(
     engine : ``"processes"``, ``"dask"`` (a local cluster) or a scheduler such as ``tcp://host:8786``
     workers : processes, or workers of the local cluster; by default one a core
     listen : called with the progress whenever it changes
+    tell : called with one line when the study goes on on another kind of processor
     """
     if replicates < 1:
         raise FedLassoError(f"replicates is {replicates}; give a whole number, 1 or more")
     workers = workers or len(os.sched_getaffinity(0))
-    store.open(
+    notice = store.open(
         make_manifest(study, scenarios, replicates, engine, workers),
         allow_code_change=allow_code_change,
     )
+    if notice:
+        tell(notice)
     store.drop_damaged()
     by_name = {scenario.name: scenario for scenario in scenarios}
     finished = store.parts()
