@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from fedlasso.nvflare.kit import read_kit, seal
+from fedlasso.nvflare.local import reserve_port
 
 
 class Wire:
@@ -16,10 +17,14 @@ class Wire:
     Parameters
     ----------
     target : the server's port
+
+    `hung_up` lists the connections that the server ended, and not the site.
     """
 
     def __init__(self, target: int) -> None:
-        self._target, self.port = target, 0
+        self._target, self._reserved = target, reserve_port()
+        self.port = self._reserved.getsockname()[1]
+        self.hung_up: list[socket.socket] = []
         self._flowing = threading.Event()
         self._ends: list[socket.socket] = []
         self._listener: socket.socket | None = None
@@ -29,7 +34,6 @@ class Wire:
         """Let everything through; what waited on a silent wire arrives now."""
         if self._listener is None:
             self._listener = socket.create_server(("127.0.0.1", self.port))
-            self.port = self._listener.getsockname()[1]
             threading.Thread(target=self._accept, args=[self._listener], daemon=True).start()
         self._flowing.set()
 
@@ -58,15 +62,17 @@ class Wire:
                 _close(near)
                 continue
             self._ends += [near, far]
-            for ends in ((near, far), (far, near)):
+            for ends in ((near, far, False), (far, near, True)):
                 threading.Thread(target=self._pump, args=ends, daemon=True).start()
 
-    def _pump(self, source: socket.socket, target: socket.socket) -> None:
+    def _pump(self, source: socket.socket, target: socket.socket, from_server: bool) -> None:
         with contextlib.suppress(OSError):
             while data := source.recv(1 << 16):
                 self._flowing.wait()
                 target.sendall(data)
             self._flowing.wait()
+            if from_server and source.fileno() >= 0:
+                self.hung_up.append(source)
         _close(target)
 
 
