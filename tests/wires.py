@@ -17,14 +17,12 @@ class Wire:
     Parameters
     ----------
     target : the server's port
-
-    `hung_up` lists the connections that the server ended, and not the site.
     """
 
     def __init__(self, target: int) -> None:
         self._target, self._reserved = target, reserve_port()
         self.port = self._reserved.getsockname()[1]
-        self.hung_up: list[socket.socket] = []
+        self._orders: list[list[socket.socket]] = []
         self._flowing = threading.Event()
         self._ends: list[socket.socket] = []
         self._listener: socket.socket | None = None
@@ -46,6 +44,11 @@ class Wire:
             _close(self._ends.pop())
         self._flowing.set()
 
+    @property
+    def refusals(self) -> int:
+        """Connections that the server ended, and not the site."""
+        return sum(order[1:2] == order[:1] for order in self._orders)
+
     def silence(self) -> None:
         """Let nothing through, and tell nobody."""
         self._flowing.clear()
@@ -62,17 +65,21 @@ class Wire:
                 _close(near)
                 continue
             self._ends += [near, far]
-            for ends in ((near, far, False), (far, near, True)):
-                threading.Thread(target=self._pump, args=ends, daemon=True).start()
+            order: list[socket.socket] = [far]
+            self._orders.append(order)
+            for ends in ((near, far), (far, near)):
+                threading.Thread(target=self._pump, args=[*ends, order], daemon=True).start()
 
-    def _pump(self, source: socket.socket, target: socket.socket, from_server: bool) -> None:
+    def _pump(
+        self, source: socket.socket, target: socket.socket, order: list[socket.socket]
+    ) -> None:
         with contextlib.suppress(OSError):
             while data := source.recv(1 << 16):
                 self._flowing.wait()
                 target.sendall(data)
             self._flowing.wait()
-            if from_server and source.fileno() >= 0:
-                self.hung_up.append(source)
+        # Whoever ends first has hung up; the other end follows by our doing.
+        order.append(source)
         _close(target)
 
 

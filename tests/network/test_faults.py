@@ -1,7 +1,6 @@
 """Faults of a real federation: wires cut, participants killed, slow, frozen or restarted."""
 
 import threading
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -9,12 +8,14 @@ import pytest
 
 pytest.importorskip("nvflare")
 
-from nets import fit_files, run, same_files
+from nets import SHORT, fit_files, run, same_files
+from waiting import wait_until
 from wires import Wire, reroute
 
 from fedlasso.cli import federation
+from fedlasso.nvflare.console import Console
 from fedlasso.nvflare.kit import site_audit
-from fedlasso.nvflare.local import LocalFederation
+from fedlasso.nvflare.local import START, LocalFederation
 from fedlasso.nvflare.run import Event
 
 # The engine and its libraries warn of things that are not ours to mend.
@@ -59,15 +60,21 @@ class Story:
     ----------
     at : what happens once after the answer to a question, by its number
     then : what happens in turn when the fit says that it was interrupted
+    gone : what happens once when the server counts a site no longer, by the site
     """
 
     def __init__(self) -> None:
         self.at: dict[int, Act] = {}
         self.then: list[Act] = []
+        self.gone: dict[str, Act] = {}
         self.said: list[str] = []
 
     def listen(self, event: Event) -> None:
         self.at.pop(event.number, lambda: None)()
+
+    def look(self, present: dict[str, float]) -> None:
+        for site in self.gone.keys() - present.keys():
+            self.gone.pop(site)()
 
     def say(self, line: str) -> None:
         self.said.append(line)
@@ -77,14 +84,21 @@ class Story:
 
 @pytest.fixture
 def story(monkeypatch: pytest.MonkeyPatch) -> Story:
-    told = Story()
+    told, connected = Story(), Console.connected
+
+    def look(self: Console) -> dict[str, float]:
+        present = connected(self)
+        told.look(present)
+        return present
+
+    monkeypatch.setattr(Console, "connected", look)
     monkeypatch.setattr(federation, "show_progress", lambda: told.listen)
     monkeypatch.setattr(federation, "say", told.say)
     return told
 
 
 def fit(local: LocalFederation, out: Path, *options: object) -> int:
-    given = ("--target", "y", "--drop", "note", "--out", out, "--timeout", "8")
+    given = ("--target", "y", "--drop", "note", "--out", out, "--start", START)
     return run("federation", "fit", local.folder, *given, *SETTINGS, *options)
 
 
@@ -92,9 +106,7 @@ def once(condition: Callable[[], bool], act: Act) -> None:
     """Act when a condition is met, while the fit goes on."""
 
     def wait() -> None:
-        end = time.monotonic() + 120
-        while not condition() and time.monotonic() < end:
-            time.sleep(0.05)
+        wait_until(condition, "what a fault waits for")
         act()
 
     threading.Thread(target=wait, daemon=True).start()
@@ -106,9 +118,17 @@ def entries(local: LocalFederation, site: str) -> int:
 
 def test_stop_names_the_site_and_the_fit_resumes_to_the_same_bits(
     local: LocalFederation, wire: Wire, story: Story, tables: dict[str, Path], alone: Path,
-    tmp_path: Path, capsys: pytest.CaptureFixture[str],
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], hurry: Act,
 ) -> None:  # fmt: skip
     out, data = tmp_path / "model", tables["c"].read_text()
+
+    def cut() -> None:
+        wire.cut()
+        hurry()
+
+    def silence() -> None:
+        wire.silence()
+        hurry()
 
     def change() -> None:
         tables["c"].write_text(data.replace("0.1", "0.2"))
@@ -120,8 +140,8 @@ def test_stop_names_the_site_and_the_fit_resumes_to_the_same_bits(
         once(lambda: entries(local, "c") > before, lambda: [p.resume() for p in family])
 
     faults: list[tuple[int, Act, str, Act]] = [
-        (3, wire.cut, "site 'b' ", wire.restore),
-        (6, wire.silence, "site 'b' did not answer within 8 s", wire.restore),
+        (3, cut, "site 'b' ", wire.restore),
+        (6, silence, f"site 'b' did not answer within {SHORT:.0f} s", wire.restore),
         (9, change, "site 'c': the data file has changed since it was read; restore it and resume",
          lambda: tables["c"].write_text(data)),
     ]  # fmt: skip
@@ -136,34 +156,30 @@ def test_stop_names_the_site_and_the_fit_resumes_to_the_same_bits(
         assert not (out / "model.json").exists()
         mend()
         local.wait()
-        ended = run("federation", "resume", out)
+        ended = run("federation", "resume", out, "--start", START)
     # The slow site was only slow.
     assert (ended, story.at, story.said) == (0, {}, [])
     assert same_files(out, alone)
 
 
 def test_retry_outlives_the_loss_of_an_engine_and_a_long_cut(
-    local: LocalFederation, wire: Wire, story: Story, alone: Path, tmp_path: Path
+    local: LocalFederation, wire: Wire, story: Story, alone: Path, tmp_path: Path, hurry: Act
 ) -> None:
-    def drops() -> int:
-        log = (local.folder / "server" / "engine.log").read_text()
-        return log.count("Remove the dead Client. Name: b")
-
     def kill_engine() -> None:
         # It comes back by itself: the site's command starts it again.
         for process in local.family("b")[1:]:
             process.kill()
-
-    before = drops()
+        hurry()
 
     def cut() -> None:
+        # So long that the server counts the site no longer.
+        story.gone = {"b": wire.restore}
         wire.cut()
-        once(lambda: drops() > before, wire.restore)
 
     out = tmp_path / "model"
     story.at = {4: kill_engine, 8: cut}
     assert fit(local, out, "--on-failure", "retry") == 0
-    assert drops() > before
+    assert (story.at, story.gone) == ({}, {})
     assert len(story.said) >= 2
     assert story.said[0].startswith("site 'b' ")
     assert story.said[0].endswith("(trying again, 1 of 3)")
@@ -172,14 +188,18 @@ def test_retry_outlives_the_loss_of_an_engine_and_a_long_cut(
 
 def test_wait_outlives_the_loss_of_a_site_and_of_the_server(
     local: LocalFederation, wire: Wire, story: Story, alone: Path, tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
+    capsys: pytest.CaptureFixture[str], hurry: Act,
 ) -> None:  # fmt: skip
+    def lose_site() -> None:
+        local.kill("a")
+        hurry()
+
     def lose_server() -> None:
         local.kill("server")
         story.then = [threading.Thread(target=local.start_server).start]
 
     out = tmp_path / "model"
-    story.at = {4: lambda: local.kill("a"), 8: lose_server}
+    story.at = {4: lose_site, 8: lose_server}
     story.then = [lambda: local.start_site("a")]
     assert fit(local, out, "--on-failure", "wait") == 0
     assert len(story.said) >= 2

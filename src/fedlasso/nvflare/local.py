@@ -19,7 +19,6 @@ from fedlasso.nvflare.console import Console
 from fedlasso.nvflare.engine import listens
 from fedlasso.nvflare.project import create_project, read_project
 
-
 # Seconds that a loaded machine may take to start somebody.
 START = 300.0
 
