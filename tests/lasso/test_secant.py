@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from sklearn.linear_model import Lasso
+from swept import swept_lasso
 
 from fedlasso.lasso import Array, LeastSquares, Secants, duality_gap, solve_reference
 from fedlasso.lasso.secant import Model
@@ -69,10 +69,8 @@ def test_the_solver_against_scikit_learn(lam: float) -> None:
     known = explored(f, 7)
     R = np.linalg.cholesky(dense(known.model)).T
     b = known.propose(np.full(f.p, lam), np.zeros(f.p))
-    # Its gap of 1e-12 bounds its coefficients by the root of that.
-    other = Lasso(lam / f.p, fit_intercept=False, tol=1e-12, max_iter=100_000)
-    other.fit(R, np.linalg.solve(R.T, f.score))
-    np.testing.assert_allclose(b, other.coef_, atol=1e-5)
+    other = swept_lasso(R, np.linalg.solve(R.T, f.score), lam / f.p)
+    np.testing.assert_allclose(b, other.coef_, atol=1e-8)
 
 
 def test_the_solver_takes_a_penalty_per_coefficient() -> None:
