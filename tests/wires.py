@@ -44,6 +44,11 @@ class Wire:
             _close(self._ends.pop())
         self._flowing.set()
 
+    def close(self) -> None:
+        """Cut it for good."""
+        self.cut()
+        self._reserved.close()
+
     @property
     def refusals(self) -> int:
         """Connections that the server ended, and not the site."""

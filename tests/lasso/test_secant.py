@@ -67,7 +67,7 @@ def test_mu_is_never_more_than_halved() -> None:
 def test_the_solver_against_scikit_learn(lam: float) -> None:
     f = problem()
     known = explored(f, 7)
-    R = np.linalg.cholesky(dense(known.model)).T
+    R: Array = np.linalg.cholesky(dense(known.model)).T.astype(np.float64)
     b = known.propose(np.full(f.p, lam), np.zeros(f.p))
     other = swept_lasso(R, np.linalg.solve(R.T, f.score), lam / f.p)
     np.testing.assert_allclose(b, other.coef_, atol=1e-8)

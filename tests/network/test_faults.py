@@ -2,6 +2,7 @@
 
 import threading
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -37,7 +38,7 @@ def wired(
     local = LocalFederation(tmp_path_factory.mktemp("net") / "project", tables)
     wire = Wire(local.project.port)
     reroute(local.kit("b"), wire.port)
-    with local:
+    with local, closing(wire):
         yield local, wire
 
 

@@ -20,7 +20,7 @@ from fedlasso.estimator.model import Model, Settings, fit_model
 from fedlasso.federation import Rows
 from fedlasso.nvflare.console import Console
 from fedlasso.nvflare.engine import Engine, check_server
-from fedlasso.nvflare.kit import Kit, configure_site, read_kit, site_audit
+from fedlasso.nvflare.kit import configure_site, read_kit, site_audit
 from fedlasso.nvflare.link import Opening, connect
 from fedlasso.nvflare.local import START, LocalFederation
 from fedlasso.nvflare.project import create_project
@@ -135,17 +135,18 @@ def test_a_kit_of_another_project_is_not_let_in(
     local: LocalFederation, tables: dict[str, Path], tmp_path: Path
 ) -> None:
     wire = Wire(local.project.port)
-    create_project(tmp_path / "other", f"localhost:{wire.port}", ["a"])
-    kit = tmp_path / "other" / "kits" / "a"
+    create_project(tmp_path / "other", f"localhost:{wire.port}", ["d"])
+    kit = tmp_path / "other" / "kits" / "d"
+    told = read_kit(kit)
     with pytest.raises(
         FedLassoError, match=r"is not of project 'other'.*use the kit of its project"
     ):
-        check_server(kit, read_kit(kit))
+        check_server(kit, told)
     # Without our check, and although it trusts the true server, the server does not let it in.
     root = local.kit("a") / "startup" / "rootCA.pem"
     (kit / "startup" / "rootCA.pem").write_bytes(root.read_bytes())
     configure_site(kit, tables["a"], None)
-    engine = Engine(kit, Kit("other", "", "d", "site", "localhost", wire.port, "", {}))
+    engine = Engine(kit, told)
     try:
         wait_until(lambda: wire.refusals >= 2, "the server ends the connection, again and again")
         with pytest.raises(FedLassoError, match=r"did not let this site in"):
@@ -154,7 +155,7 @@ def test_a_kit_of_another_project_is_not_let_in(
             assert sorted(console.connected()) == list(SITES)
     finally:
         engine.stop()
-        wire.cut()
+        wire.close()
 
 
 def test_a_killed_site_is_named_and_the_fit_resumes_to_the_same_bits(
