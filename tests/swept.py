@@ -2,15 +2,14 @@
 
 import warnings
 
+from numpy.typing import ArrayLike
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import Lasso
-
-from fedlasso.lasso import Array
 
 SWEEPS = 10_000
 
 
-def swept_lasso(X: Array, y: Array, lam: float, *, intercept: bool = False) -> Lasso:
+def swept_lasso(X: ArrayLike, y: ArrayLike, lam: float, *, intercept: bool = False) -> Lasso:
     """Swept until nothing but rounding moves; no tolerance decides when that is."""
     model = Lasso(alpha=lam, fit_intercept=intercept, tol=0.0, max_iter=SWEEPS)
     with warnings.catch_warnings():

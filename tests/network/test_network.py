@@ -1,8 +1,6 @@
 """Real processes on loopback with mutual TLS: the network gives the bits of one process."""
 
-import json
-from collections.abc import Callable, Iterator
-from dataclasses import asdict
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -14,17 +12,13 @@ from waiting import wait_until
 from wires import Wire
 
 from fedlasso import FedLassoError
-from fedlasso.cli.federation import fitting
-from fedlasso.errors import Interrupted
 from fedlasso.estimator.model import Model, Settings, fit_model
-from fedlasso.federation import Rows
 from fedlasso.nvflare.console import Console
 from fedlasso.nvflare.engine import Engine, check_server
-from fedlasso.nvflare.kit import configure_site, read_kit, site_audit
+from fedlasso.nvflare.kit import configure_site, read_kit
 from fedlasso.nvflare.link import Opening, connect
 from fedlasso.nvflare.local import START, LocalFederation
 from fedlasso.nvflare.project import create_project
-from fedlasso.nvflare.run import Event, Plan, begin_plan, read_plan, run_plan
 
 # The engine and its libraries warn of things that are not ours to mend.
 pytestmark = pytest.mark.filterwarnings("ignore")
@@ -36,11 +30,6 @@ def local(
 ) -> Iterator[LocalFederation]:
     with LocalFederation(tmp_path_factory.mktemp("net") / "project", tables) as federation:
         yield federation
-
-
-def plan(local: LocalFederation, out: Path, settings: Settings) -> Plan:
-    opening = Opening("", "y", drop=("note",))
-    return begin_plan(out, Plan(str(local.folder), opening, asdict(settings)))
 
 
 def same(one: Model, other: Model) -> bool:
@@ -156,59 +145,3 @@ def test_a_kit_of_another_project_is_not_let_in(
     finally:
         engine.stop()
         wire.close()
-
-
-def test_a_killed_site_is_named_and_the_fit_resumes_to_the_same_bits(
-    local: LocalFederation,
-    tables: dict[str, Path],
-    tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
-    hurry: Callable[[], None],
-) -> None:
-    settings = Settings(procedure="ADMM", penalty=0.1, uploads=36)
-    out = tmp_path / "model"
-
-    def kill_at(event: Event) -> None:
-        if event.number == 8:
-            local.kill("b")
-            hurry()
-
-    begun = plan(local, out, settings)
-    with pytest.raises(Interrupted, match="resume"):
-        run_plan(out, begun, fitting(begun), kill_at)
-    assert not (out / "model.json").exists()
-    local.start_site("b")
-    assert run("federation", "resume", out, "--start", START) == 0
-    said = capsys.readouterr().out
-    assert "its audit has the same hashes" in said
-    assert "Engine start" in said
-    alone = fit_files(
-        tables, tmp_path / "alone", "--procedure", "ADMM", "--penalty", "0.1", "--uploads", "36"
-    )
-    capsys.readouterr()
-    assert same_files(out, alone)
-    assert run("federation", "status", local.folder, "--quick") == 0
-    assert "3 of 3 sites" in capsys.readouterr().out
-    audits = json.loads((out / "audit.json").read_bytes())
-    questions = len(list((out / "journal").glob("*.entry")))
-    assert {books["used"] for books in audits.values()} == {questions}
-    for site in SITES:
-        entries = site_audit(local.kit(site)).entries(read_plan(out).opening.fit)
-        sent = [e.sha256 for e in entries if e.verdict == "sent"]
-        assert len(sent) == audits[site]["sent"] >= audits[site]["arrived"] >= questions
-
-
-def test_a_frozen_site_is_named_after_the_timeout(local: LocalFederation) -> None:
-    with connect(local.folder, start=START) as network:
-        network.open(Opening("f" * 8, "y", COLUMNS))
-        family = local.family("c")
-        for process in family:
-            process.suspend()
-        # The frozen site alone is asked, so nobody else can be late.
-        network._timeout = 2.0
-        try:
-            with pytest.raises(Interrupted, match="site 'c' did not answer within 2 s"):
-                network.ask(Rows(to=("c",)))
-        finally:
-            for process in family:
-                process.resume()
