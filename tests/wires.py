@@ -22,7 +22,6 @@ class Wire:
     def __init__(self, target: int) -> None:
         self._target, self._reserved = target, reserve_port()
         self.port = self._reserved.getsockname()[1]
-        self._orders: list[list[socket.socket]] = []
         self._flowing = threading.Event()
         self._ends: list[socket.socket] = []
         self._listener: socket.socket | None = None
@@ -49,11 +48,6 @@ class Wire:
         self.cut()
         self._reserved.close()
 
-    @property
-    def refusals(self) -> int:
-        """Connections that the server ended, and not the site."""
-        return sum(order[1:2] == order[:1] for order in self._orders)
-
     def silence(self) -> None:
         """Let nothing through, and tell nobody."""
         self._flowing.clear()
@@ -70,21 +64,15 @@ class Wire:
                 _close(near)
                 continue
             self._ends += [near, far]
-            order: list[socket.socket] = [far]
-            self._orders.append(order)
             for ends in ((near, far), (far, near)):
-                threading.Thread(target=self._pump, args=[*ends, order], daemon=True).start()
+                threading.Thread(target=self._pump, args=ends, daemon=True).start()
 
-    def _pump(
-        self, source: socket.socket, target: socket.socket, order: list[socket.socket]
-    ) -> None:
+    def _pump(self, source: socket.socket, target: socket.socket) -> None:
         with contextlib.suppress(OSError):
             while data := source.recv(1 << 16):
                 self._flowing.wait()
                 target.sendall(data)
             self._flowing.wait()
-        # Whoever ends first has hung up; the other end follows by our doing.
-        order.append(source)
         _close(target)
 
 
