@@ -18,8 +18,16 @@ from fedlasso.federation import (
     Site,
     ValidationErrors,
 )
-from fedlasso.lasso import Array, LassoPath, LeastSquares, lasso_path, penalty_grid
+from fedlasso.lasso import (
+    Array,
+    LassoPath,
+    LeastSquares,
+    lasso_path,
+    local_sweeps,
+    penalty_grid,
+)
 from fedlasso.procedures import Problem
+from fedlasso.procedures.averaging import Coefficients
 
 Rule = Literal["min", "1se"]
 Panel = Literal["upload", "joint", "work"]
@@ -83,6 +91,28 @@ class ChoosePenalty(Request[PenaltyChoice]):
         search = local_search(site, self.count, self.ratio)
         knots = search.path.knots
         return PenaltyChoice(site.rows, search.lam, steps=knots, operations=site.operations(knots))
+
+
+@dataclass(frozen=True, eq=False)
+class OwnSweeps(Request[Coefficients]):
+    """T_j^E at the site's own penalty."""
+
+    start: Array
+    epochs: int
+
+    def answer(self, site: Site) -> Coefficients:
+        lam = local_search(site).lam
+        values = local_sweeps(site.training, self.start, lam, self.epochs)
+        return Coefficients(values, steps=self.epochs, operations=site.operations(self.epochs))
+
+
+@dataclass(frozen=True, eq=False)
+class OwnFit(Request[Coefficients]):
+    """The site's exact Lasso at its own penalty, a by-product of its search."""
+
+    def answer(self, site: Site) -> Coefficients:
+        search = local_search(site)
+        return Coefficients(search.path.coefficients[:, [search.chosen]])
 
 
 def choose_penalty(federation: Federation) -> Problem:

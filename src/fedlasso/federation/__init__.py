@@ -1,5 +1,7 @@
 """The seam: sites, questions, and the ledger that meters them."""
 
+# Every message of the room is known to whoever enters it, so that any process can read any.
+from fedlasso.federation import door
 from fedlasso.federation.codec import decode, encode
 from fedlasso.federation.federation import Federation, InProcess
 from fedlasso.federation.files import write_atomically
@@ -47,6 +49,7 @@ __all__ = [
     "ValidationErrors",
     "Viewed",
     "decode",
+    "door",
     "encode",
     "metered",
     "standardise",

@@ -14,42 +14,27 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from fedlasso.federation import Costs, InProcess, Ledger, Request, Site
+from fedlasso.federation import Costs, InProcess, Ledger
 from fedlasso.fit import begin, iterate
-from fedlasso.lasso import Array, LeastSquares, local_sweeps, soft_threshold
+from fedlasso.lasso import Array, LeastSquares, soft_threshold
 from fedlasso.procedures import Problem, Procedure, find_procedure
-from fedlasso.procedures.averaging import Average, Averaging, Coefficients
+from fedlasso.procedures.averaging import Average, Averaging
 from fedlasso.study.outcomes import Record, cost_record, prediction_record, support_record
 from fedlasso.study.scenario import Draw, Scenario, pool
 from fedlasso.study.trial import penalty_records
-from fedlasso.tuning import choose_penalty, local_search, search_penalty, validate
+from fedlasso.tuning import (
+    OwnFit,
+    OwnSweeps,
+    choose_penalty,
+    local_search,
+    search_penalty,
+    validate,
+)
 
 CHANGE, ROUNDS = 1e-5, 500
 ST_THRESHOLDS = (0.0, *np.geomspace(1e-3, 5.0, 39).tolist())
 P_THRESHOLDS = (1.0, 1 / 2, 1 / 4, 1 / 8, 1 / 16)
 _SIZES = (400, 240, 160)
-
-
-@dataclass(frozen=True, eq=False)
-class OwnSweeps(Request[Coefficients]):
-    """T_j^E at the site's own penalty."""
-
-    start: Array
-    epochs: int
-
-    def answer(self, site: Site) -> Coefficients:
-        lam = local_search(site).lam
-        values = local_sweeps(site.training, self.start, lam, self.epochs)
-        return Coefficients(values, steps=self.epochs, operations=site.operations(self.epochs))
-
-
-@dataclass(frozen=True, eq=False)
-class OwnFit(Request[Coefficients]):
-    """The site's exact Lasso at its own penalty, a by-product of its search."""
-
-    def answer(self, site: Site) -> Coefficients:
-        search = local_search(site)
-        return Coefficients(search.path.coefficients[:, [search.chosen]])
 
 
 @dataclass(frozen=True)
