@@ -46,6 +46,6 @@ def need_engine() -> None:
     """Refuse in one sentence where the network engine is missing or cannot run."""
     if not hasattr(socket, "AF_UNIX") or find_spec("fcntl") is None:
         raise FedLassoError(
-            "a federation over a network runs on Linux and macOS, not on this system"
+            "real sites take Unix sockets and file locks, which this system does not have"
         )
     need("nvflare")

@@ -116,7 +116,7 @@ def _lock(file: BinaryIO) -> None:
     try:
         import fcntl
     except ModuleNotFoundError:
-        raise FedLassoError("a site's audit takes file locks of Linux or macOS") from None
+        raise FedLassoError("an audit takes file locks, which this system does not have") from None
     fcntl.flock(file, fcntl.LOCK_EX)
 
 
