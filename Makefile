@@ -7,7 +7,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .PHONY: setup test lint alone programs study torture torture-federation bench clean
 
-setup: .venv/ready
+setup: .venv/ready alone programs
 
 .venv/ready: pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit("fedlasso needs Python 3.11 or newer; say make PYTHON=/path/to/python3.11" if sys.version_info < (3, 11) else 0)'
@@ -16,28 +16,28 @@ setup: .venv/ready
 	@$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[dev]'
 	@touch $@
 
-lint: setup
+lint: .venv/ready
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
 # The wheel alone, and with each extra alone, in environments of their own.
-alone: .venv/alone/ready
+alone: .venv/alone/ready.whl
 
-.venv/alone/ready: .venv/ready
+.venv/alone/ready.whl: .venv/ready
 	@echo "Setting up .venv/alone (once, about a minute)"
 	@$(BIN)/python tests/alone.py
 
 # The page is tested in a real browser, the supplement by a real TeX: found here, or fetched.
-programs: setup
+programs: .venv/ready
 	@$(BIN)/python tests/programs.py
 
 test: lint alone programs
 	$(BIN)/pytest -n 4 --dist loadfile --no-loadscope-reorder
 
 # The paper's study: 12 scenarios x 50 replicates; the short form is make study REPLICATES=2.
-study: setup
+study: .venv/ready
 	$(BIN)/fedlasso study run --replicates $(REPLICATES) --out $(OUT)
 	$(BIN)/fedlasso study summary $(OUT) --scenario baseline
 	$(BIN)/fedlasso study run --study earlier --replicates $(REPLICATES) --out $(OUT)-earlier
@@ -46,14 +46,14 @@ study: setup
 	@echo "Short form: make study REPLICATES=2"
 
 # Twenty kills at random moments, each resumed to the same table.
-torture: setup
+torture: .venv/ready
 	$(BIN)/python tests/torture_study.py
 
 # Twenty kills of sites and server of a real federation, each resumed to the same bits.
-torture-federation: setup
+torture-federation: .venv/ready
 	PYTHONPATH=tests $(BIN)/python tests/torture_federation.py
 
-bench: setup
+bench: .venv/ready
 	$(BIN)/python benchmarks/kernels.py
 	$(BIN)/python benchmarks/replicate.py
 	$(BIN)/python benchmarks/growth.py

@@ -4,15 +4,19 @@
 an environment sees those it builds on, and pip adds what the wheel's own metadata ask for besides.
 """
 
+import shutil
 import subprocess
 import sys
+import tempfile
 import venv
+import zipfile
 from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
 FOLDER = Path(sys.prefix) / "alone"
-READY = FOLDER / "ready"
+# The wheel that they hold.
+READY = FOLDER / "ready.whl"
 BUILDS_ON = {
     "core": (),
     "fit": ("core",),
@@ -77,10 +81,19 @@ def pip(*arguments: str) -> None:
 
 
 def build_wheel(folder: Path) -> Path:
-    """Build the wheel of this checkout."""
-    pip("wheel", "--no-deps", "--wheel-dir", str(folder), str(ROOT))
+    """Build the wheel of this checkout; the same files give the same bytes."""
+    options = ("--no-deps", "--no-build-isolation", "--no-index")
+    pip("wheel", *options, "--wheel-dir", str(folder), str(ROOT))
     (wheel,) = folder.glob("fedlasso-*.whl")
     return wheel
+
+
+def requirements(wheel: Path) -> list[str]:
+    """What the wheel's metadata ask for."""
+    with zipfile.ZipFile(wheel) as archive:
+        (metadata,) = (name for name in archive.namelist() if name.endswith("/METADATA"))
+        lines = archive.read(metadata).decode().splitlines()
+    return [line for line in lines if line.startswith("Requires-Dist")]
 
 
 def make_environments(wheel: Path) -> None:
@@ -89,11 +102,18 @@ def make_environments(wheel: Path) -> None:
         environment = Environment(name)
         environment.create()
         environment.install(wheel)
-    READY.touch()
+    shutil.copy(wheel, READY)
+
+
+def provide(wheel: Path) -> None:
+    """Have every environment hold this wheel; only other requirements make them anew."""
+    if not READY.exists() or requirements(READY) != requirements(wheel):
+        make_environments(wheel)
+    elif READY.read_bytes() != wheel.read_bytes():
+        Environment("core").install(wheel, "--no-index", "--no-deps", "--force-reinstall")
+        shutil.copy(wheel, READY)
 
 
 if __name__ == "__main__":
-    import tempfile
-
-    with tempfile.TemporaryDirectory() as folder:
-        make_environments(build_wheel(Path(folder)))
+    with tempfile.TemporaryDirectory() as temporary:
+        make_environments(build_wheel(Path(temporary)))

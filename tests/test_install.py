@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from alone import BUILDS_ON, READY, Environment, build_wheel, make_environments
+from alone import BUILDS_ON, Environment, build_wheel, provide
 from study.small import TOML
 
 ROOT = Path(__file__).parent.parent
@@ -22,14 +22,7 @@ EXTRAS = [name for name in BUILDS_ON if name != "core"]
 @pytest.fixture(scope="module", autouse=True)
 def installed(tmp_path_factory: pytest.TempPathFactory) -> None:
     """The wheel of this checkout in every environment, with all that its metadata ask for."""
-    wheel = build_wheel(tmp_path_factory.mktemp("wheel"))
-    if not READY.exists():
-        make_environments(wheel)
-        return
-    Environment("core").install(wheel, "--no-index", "--no-deps", "--force-reinstall")
-    for name in BUILDS_ON:
-        # Without an index this fails if set-up left out what the metadata ask for.
-        Environment(name).install(wheel, "--no-index")
+    provide(build_wheel(tmp_path_factory.mktemp("wheel")))
 
 
 @pytest.mark.parametrize("name", BLOCKS)
@@ -71,7 +64,7 @@ def test_files_are_fitted_with_the_extra_fit(tmp_path: Path) -> None:
         "p.write_table(pyarrow.csv.read_csv('west.csv'), 'west.parquet')"
     )
     command(tmp_path, "fit", "-c", convert)
-    for line in readme_commands("fedlasso fit", "fedlasso predict"):
+    for line in readme_commands("fedlasso fit north", "fedlasso predict model"):
         command(tmp_path, "fit", "-m", *line.split())
     assert (tmp_path / "predictions.csv").read_text().count("\n") == 2
 
