@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
+from programs import needs, program, tex_command
 from study.small import OTHER, SMALL, STUDY, Broken
 
 from fedlasso.cli import main
@@ -138,13 +139,13 @@ def test_labels_are_moved_apart() -> None:
     assert spread([0.1, 0.5], 0.1) == [0.1, 0.5]
 
 
+@needs("TeX")
 def test_the_supplement_compiles(results: Results, report: Path, tmp_path: Path) -> None:
-    engine = next((e for e in ("tectonic", "pdflatex") if shutil.which(e)), None)
-    assert engine is not None, "no TeX on the PATH; `make tex` installs one"
+    engine = program("TeX")
+    assert engine is not None
     shutil.copytree(report, tmp_path / "report")
-    options = [] if engine == "tectonic" else ["-interaction=nonstopmode", "-halt-on-error"]
     run = subprocess.run(
-        [engine, *options, "supplement.tex"], cwd=tmp_path / "report" / "supplement",
+        tex_command(engine, "supplement.tex"), cwd=tmp_path / "report" / "supplement",
         capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert run.returncode == 0, run.stdout[-3000:]

@@ -8,13 +8,16 @@ import sys
 from collections.abc import Sequence
 from dataclasses import fields
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from fedlasso.cli.formats import print_frame, progress_bar, show
+from fedlasso.cli.common import need
 from fedlasso.errors import FedLassoError
-from fedlasso.study import SCENARIOS, STUDIES, Scenario, Store, read_scenarios, run_study
+from fedlasso.study import SCENARIOS, STUDIES, Scenario, read_scenarios, run_study
 from fedlasso.study.diagnostics import diagnose
 from fedlasso.study.summary import contrast, summarise
+
+if TYPE_CHECKING:
+    from fedlasso.study import Store
 
 
 def add(commands: Any) -> None:
@@ -101,7 +104,9 @@ def run_command(options: argparse.Namespace) -> int:
             raise FedLassoError(f"study {options.study!r} takes no --{name}")
     study = kind(**settings)
     scenarios = _scenarios(kind, options)
-    store = Store(options.out)
+    store = _store(options.out)
+    from fedlasso.cli.formats import progress_bar
+
     # An ending terminal and a service manager stop a run just as Ctrl-C does.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
@@ -143,9 +148,16 @@ def _scenarios(kind: Any, options: argparse.Namespace) -> Sequence[Scenario]:
     return [known[name] for name in names]
 
 
+def _store(folder: Path) -> Store:
+    need("study")
+    from fedlasso.study import Store
+
+    return Store(folder)
+
+
 def status_command(options: argparse.Namespace) -> int:
     """How far, and how well."""
-    store = Store(options.folder)
+    store = _store(options.folder)
     print(diagnose(store))
     for (scenario, number), error in store.failures().items():
         print(f"failed: {scenario} {number}: {error.strip().splitlines()[-1]}")
@@ -154,7 +166,9 @@ def status_command(options: argparse.Namespace) -> int:
 
 def summary_command(options: argparse.Namespace) -> int:
     """Means and contrasts, at one budget, panel and rule where the study has such axes."""
-    store = Store(options.folder)
+    store = _store(options.folder)
+    from fedlasso.cli.formats import print_frame, show
+
     rows = store.table()
     if rows.empty:
         raise FedLassoError(f"{options.folder} has no finished replicate yet")
@@ -192,7 +206,7 @@ def summary_command(options: argparse.Namespace) -> int:
 
 def export_command(options: argparse.Namespace) -> int:
     """One flat table."""
-    rows = Store(options.folder).table(options.record)
+    rows = _store(options.folder).table(options.record)
     if rows.empty:
         raise FedLassoError(f"{options.folder} has no {options.record} rows")
     try:

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
-import pandas as pd
 
 from fedlasso.fit import fit
 from fedlasso.goals import GOALS
@@ -16,6 +15,9 @@ from fedlasso.study.paper import PaperStudy
 from fedlasso.study.scenario import Scenario
 from fedlasso.study.trial import Trial
 from fedlasso.tuning import Panel
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 
 @dataclass(frozen=True)
