@@ -15,8 +15,7 @@ from typing import Any
 import numpy as np
 
 from fedlasso import InProcess, Ledger, Site
-from fedlasso.fitting import begin, choose_penalty, iterate
-from fedlasso.fitting.tuning import search_penalty
+from fedlasso.fitting import begin, choose_penalty, iterate, search_penalty
 from fedlasso.numerics import Array, LeastSquares, solve_reference
 from fedlasso.procedures import (
     ADMM,

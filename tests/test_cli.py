@@ -1,5 +1,6 @@
 """The command line: help with examples, one-line errors, tables."""
 
+import json
 from pathlib import Path
 
 import pandas as pd
@@ -44,6 +45,25 @@ def test_commands_for_own_data_have_help_with_an_example(
         run(command, "--help")
     assert stopped.value.code == 0
     assert f"Example: fedlasso {command} " in capsys.readouterr().out
+
+
+def test_another_kind_of_processor_is_told_on_the_terminal(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    manifest = json.loads((folder / "manifest.json").read_text())
+    manifest["runs"][-1]["machine"]["numba_target"] = "abacus"
+    (folder / "manifest.json").write_text(json.dumps(manifest))
+    capsys.readouterr()
+    code = run(
+        "study", "run", "--scenario-file", folder.parent / "own.toml", "--scenarios", "small",
+        "--replicates", 3, "--epochs", "1,20", "--budgets", 30, "--workers", 1, "--out", folder,
+    )  # fmt: skip
+    assert code == 0
+    told = capsys.readouterr()
+    (line,) = [line for line in told.err.splitlines() if "processor" in line]
+    assert line.startswith(f"fedlasso: {folder} was computed on another kind of processor: ")
+    assert "numba_target was 'abacus'" in line
+    assert "3 of 3 finished" in told.out
 
 
 def test_status_says_how_far_and_how_well(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

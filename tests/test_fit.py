@@ -41,7 +41,7 @@ def test_no_certificate_is_missing_not_zero() -> None:
     assert "certificate" not in result.costs.kinds
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(
     seed=st.integers(0, 1000),
     lam=st.floats(0.01, 2.0),
@@ -67,7 +67,7 @@ def test_certificate_is_tight_at_the_optimum() -> None:
     X, y = pooled(sites)
     ledger = Ledger(InProcess(sites))
     b = solve_reference(LeastSquares(X, y), 0.1).coefficients
-    assert certify(ledger, fix_penalty(ledger, 0.1), b).relative_gap <= 1e-12
+    assert certify(ledger, fix_penalty(ledger, 0.1), b).relative_gap <= 1e-10
 
 
 def test_a_ledger_given_is_the_ledger_used_and_a_fit_reports_its_own_share() -> None:

@@ -48,7 +48,7 @@ def test_the_pooled_formula_is_the_pooled_lasso() -> None:
     np.testing.assert_allclose(reference.coefficients, PAIR.pooled, atol=1e-10)
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(pair=pairs, epochs=st.integers(1, 6))
 def test_any_pair_meets_the_proposition(pair: CorrelatedPair, epochs: int) -> None:
     sites = pair.sites(8, np.random.default_rng(2))
@@ -56,12 +56,12 @@ def test_any_pair_meets_the_proposition(pair: CorrelatedPair, epochs: int) -> No
     np.testing.assert_allclose(result.coefficients, pair.limit(epochs), rtol=1e-9)
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(pair=pairs)
 def test_best_epochs_has_the_smallest_gap(pair: CorrelatedPair) -> None:
     best = pair.best_epochs
     nearby = [pair.gap(best * factor) for factor in (0.8, 0.95, 1.05, 1.25)]
-    assert pair.gap(best) <= min(nearby) + 1e-15
+    assert pair.gap(best) <= min(nearby) + 1e-12 * max(nearby)
     whole = pair.best_whole_epochs
     assert pair.gap(whole) == min(pair.gap(E) for E in range(1, whole + 20))
 

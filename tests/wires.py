@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from fedlasso.deploy.nvflare.kit import read_kit, seal
+from fedlasso.deploy.nvflare.local import reserve_port
 
 
 class Wire:
@@ -19,7 +20,8 @@ class Wire:
     """
 
     def __init__(self, target: int) -> None:
-        self._target, self.port = target, 0
+        self._target, self._reserved = target, reserve_port()
+        self.port = self._reserved.getsockname()[1]
         self._flowing = threading.Event()
         self._ends: list[socket.socket] = []
         self._listener: socket.socket | None = None
@@ -29,7 +31,6 @@ class Wire:
         """Let everything through; what waited on a silent wire arrives now."""
         if self._listener is None:
             self._listener = socket.create_server(("127.0.0.1", self.port))
-            self.port = self._listener.getsockname()[1]
             threading.Thread(target=self._accept, args=[self._listener], daemon=True).start()
         self._flowing.set()
 
@@ -41,6 +42,11 @@ class Wire:
         while self._ends:
             _close(self._ends.pop())
         self._flowing.set()
+
+    def close(self) -> None:
+        """Cut it for good."""
+        self.cut()
+        self._reserved.close()
 
     def silence(self) -> None:
         """Let nothing through, and tell nobody."""

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 from fedlasso.errors import FedLassoError
 from fedlasso.federation import Federation, InProcess, Ledger
 from fedlasso.fitting import Fit, GoalFit, PathPoint, Session, Status, certify, fit, fit_for
-from fedlasso.numerics.certificate import Certificate
+from fedlasso.numerics import Certificate
 from fedlasso.procedures import REGISTRY, find_procedure
 from fedlasso.sites import Site
 

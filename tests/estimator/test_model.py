@@ -22,7 +22,7 @@ def draw(sizes: list[int], p: int, seed: int) -> tuple[list[Site], Array, Array]
     return sites, X, y
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(
     sizes=st.lists(st.integers(1, 25), min_size=1, max_size=6).filter(lambda s: sum(s) >= 6),
     p=st.integers(1, 40),

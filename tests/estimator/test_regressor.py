@@ -11,11 +11,11 @@ import scipy.sparse as sp
 from sklearn import config_context
 from sklearn.base import clone
 from sklearn.datasets import make_regression
-from sklearn.linear_model import Lasso
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MaxAbsScaler, StandardScaler
 from sklearn.utils.estimator_checks import check_estimator
+from swept import swept_lasso
 
 from fedlasso import FedLassoError, InProcess, Site
 from fedlasso.estimator import FederatedLasso
@@ -32,7 +32,7 @@ def draw(rows: int = 120, columns: int = 30, seed: int = 0) -> tuple[Array, Arra
 def pooled(X: Array, y: Array, lam: float) -> tuple[Array, float]:
     """scikit-learn's Lasso on standardised columns, told on the original scale."""
     scaler = StandardScaler().fit(X)
-    model = Lasso(alpha=lam, tol=1e-14, max_iter=10**6).fit(scaler.transform(X), y)
+    model = swept_lasso(scaler.transform(X), y, lam, intercept=True)
     b = model.coef_ / scaler.scale_
     return b, float(model.intercept_ - scaler.mean_ @ b)
 

@@ -3,6 +3,8 @@
 import contextlib
 import json
 import struct
+import subprocess
+import sys
 from typing import Any
 
 import numpy as np
@@ -10,14 +12,25 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
+from kinds import own_messages
 
 from fedlasso import FedLassoError
 from fedlasso.federation import Message, decode, encode
 from fedlasso.federation.codec import size
-from fedlasso.federation.messages import TYPES, layout
+from fedlasso.federation.messages import layout
 from fedlasso.procedures.averaging import LocalSweeps
 from fedlasso.sites import FitAt, FitSums, ValidationErrors
 
+# Prints what becomes known only by importing more than the package's front door.
+IMPORT_ALL = """
+import importlib, pkgutil, fedlasso
+from fedlasso.federation.messages import TYPES
+known = set(TYPES)
+for module in pkgutil.walk_packages(fedlasso.__path__, "fedlasso."):
+    if not module.name.endswith("__main__"):
+        importlib.import_module(module.name)
+print(sorted(set(TYPES) - known), len(known))
+"""
 FINITE = st.floats(allow_nan=False, allow_infinity=False)
 
 
@@ -33,7 +46,7 @@ def example(cls: type[Message], array: Any, number: float, count: int) -> Messag
     return cls(**{name: values[kind] for name, kind in layout(cls)})
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(
     array=hnp.arrays(
         np.float64, hnp.array_shapes(min_dims=0, max_dims=2, min_side=0), elements=FINITE
@@ -45,7 +58,7 @@ def example(cls: type[Message], array: Any, number: float, count: int) -> Messag
 def test_every_message_survives_the_wire_bit_for_bit(
     array: Any, number: float, count: int, data: st.DataObject
 ) -> None:
-    cls = data.draw(st.sampled_from(sorted(TYPES.values(), key=lambda c: c.__name__)))
+    cls = data.draw(st.sampled_from(list(own_messages().values())))
     message = example(cls, array, number, count)
     again = decode(encode(message))
     assert type(again) is cls
@@ -105,7 +118,7 @@ def test_malformed_bytes_are_one_clear_error(data: bytes) -> None:
         decode(data)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(data=st.data())
 def test_damaged_bytes_never_crash(data: st.DataObject) -> None:
     good = encode(LocalSweeps(np.ones((3, 2)), 0.5, 2))
@@ -122,3 +135,21 @@ def test_decoded_arrays_cannot_be_written_to() -> None:
     assert isinstance(request, ValidationErrors)
     with pytest.raises(ValueError, match="read-only"):
         request.candidates[0, 0] = 2.0
+
+
+def test_a_message_shows_its_own_bytes_and_declares_no_more_than_it_holds() -> None:
+    data = encode(FitAt(np.arange(3.0)))
+    request = decode(data)
+    assert isinstance(request, FitAt)
+    assert np.shares_memory(request.b, np.frombuffer(data, np.uint8))
+    for shape in ([4], [10**12], [2**62, 4], [2**31, 2**31]):
+        vast = with_head({"type": "FitAt", "shapes": [shape]}, bytes(24))
+        with pytest.raises(FedLassoError, match="malformed message"):
+            decode(vast)
+
+
+def test_whoever_imports_the_package_knows_every_message() -> None:
+    told = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", IMPORT_ALL], capture_output=True, text=True
+    )
+    assert told.stdout.strip() == f"[] {len(own_messages())}", told.stderr

@@ -56,6 +56,26 @@ def test_a_failing_site_is_named_and_leaks_nothing() -> None:
     assert "secret" not in str(caught.value)
 
 
+@dataclass(frozen=True, eq=False)
+class Refuses(Request[RowCount]):
+    """Refused by every site, in words that hold the names of sites by chance."""
+
+    named: int = 0
+
+    def answer(self, site: Site) -> RowCount:
+        said = f"site {site.name!r}: " if self.named else ""
+        raise FedLassoError(f"{said}a site has no such data")
+
+
+@pytest.mark.parametrize("name", ["a", "site", "s", "data", "it's"])
+@pytest.mark.parametrize("named", [0, 1])
+def test_a_site_that_refuses_is_named_once_whatever_it_is_called(name: str, named: int) -> None:
+    federation = InProcess([Site(name, np.eye(2), [1.0, 2.0])])
+    with pytest.raises(FedLassoError) as refused:
+        federation.ask(Refuses(named))
+    assert str(refused.value) == f"site {name!r}: a site has no such data"
+
+
 def test_a_missing_site_is_named() -> None:
     with pytest.raises(FedLassoError, match="site 'b' did not answer"):
         Ledger(Lossy(draw_federation(), ["b"])).ask(Rows())

@@ -41,7 +41,7 @@ def test_equals_explicit_steps(draw: Draw, form: Form, m: int, p: int, first_ste
 
 
 @each_form
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(
     m=st.integers(1, 15),
     p=st.integers(1, 40),

@@ -13,10 +13,11 @@ from fedlasso.numerics import (
     duality_gap,
     lasso_path,
     objective,
-    pooled_objective,
     soft_threshold,
     stationarity,
 )
+from fedlasso.numerics.objective import pooled_objective
+from fedlasso.numerics.path import GAP
 
 Draw = Callable[..., LeastSquares]
 
@@ -38,10 +39,10 @@ def test_pooled_objective_is_the_objective_of_stacked_rows(draw: Draw) -> None:
     parts = [(f.X, f.y) for f in (draw(20, 7, seed=1), draw(9, 7, seed=2), draw(1, 7, seed=3))]
     b = np.linspace(-1, 1, 7)
     stacked = objective(np.vstack([X for X, _ in parts]), np.hstack([y for _, y in parts]), b, 0.3)
-    assert pooled_objective(parts, b, 0.3) == pytest.approx(stacked, rel=1e-14)
+    assert pooled_objective(parts, b, 0.3) == pytest.approx(stacked, rel=1e-12)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(
     m=st.integers(1, 12),
     p=st.integers(1, 12),
@@ -57,7 +58,8 @@ def test_gap_bounds_the_distance_to_the_minimum(
     best = lasso_path(f, np.array([lam])).coefficients[:, 0]
     b = best + scale * np.random.default_rng(seed).standard_normal(p)
     distance = objective(f.X, f.y, b, lam) - objective(f.X, f.y, best, lam)
-    slack = 1e-12 * (1 + f.value(np.zeros(p)))
+    # What is called the minimum is one but for the gap that the path promises.
+    slack = GAP * f.value(np.zeros(p)) + 1e-12
     assert distance >= -slack
     assert gap_at(f, b, lam) >= distance - slack
 
@@ -66,14 +68,14 @@ def test_gap_closes_at_the_minimum_and_uses_the_best_scaling(draw: Draw) -> None
     f = draw(40, 15)
     lam = 0.2 * float(np.abs(f.score).max())
     best = lasso_path(f, np.array([lam])).coefficients[:, 0]
-    assert gap_at(f, best, lam) <= 1e-13 * f.value(np.zeros(15))
+    assert gap_at(f, best, lam) <= GAP * f.value(np.zeros(15))
     # any other feasible multiple of the residual gives a larger gap
     b = 1.1 * best
     r = f.y - f.X @ b
     edge = lam / np.abs(f.X.T @ r / f.m).max()
     for s in np.linspace(-edge, edge, 21):
         dual = (f.y @ f.y - (f.y - s * r) @ (f.y - s * r)) / (2 * f.m)
-        assert gap_at(f, b, lam) <= objective(f.X, f.y, b, lam) - dual + 1e-14
+        assert gap_at(f, b, lam) <= objective(f.X, f.y, b, lam) - dual + 1e-12
 
 
 def test_gap_without_penalty_or_residual(draw: Draw) -> None:
@@ -88,5 +90,5 @@ def test_stationarity_vanishes_only_at_the_minimum(draw: Draw) -> None:
     f = draw(40, 15)
     lam = 0.2 * float(np.abs(f.score).max())
     best = lasso_path(f, np.array([lam])).coefficients[:, 0]
-    assert stationarity(best, f.gradient(best), lam) < 1e-14
+    assert stationarity(best, f.gradient(best), lam) < 1e-12
     assert stationarity(0.9 * best, f.gradient(0.9 * best), lam) > 1e-3

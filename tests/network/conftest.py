@@ -1,11 +1,99 @@
 """What the tests with real processes share."""
 
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import pytest
-from nets import write_tables
+from nets import SHORT, fit_files, write_tables
+
+# The engine is imported by those who use it: without it these tests are skipped.
+if TYPE_CHECKING:
+    from network.stories import Story
+    from wires import Wire
+
+    from fedlasso.deploy.link import Network
+    from fedlasso.deploy.nvflare.console import Console
+    from fedlasso.deploy.nvflare.local import LocalFederation
 
 
 @pytest.fixture(scope="module")
 def tables(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     return write_tables(tmp_path_factory.mktemp("data"))
+
+
+@pytest.fixture
+def hurry(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
+    """Shortens the patience of the network that was opened last; the next one has its own."""
+    from fedlasso.deploy.link import Network
+
+    opened: list[Network] = []
+    begin = Network.__init__
+
+    def note(self: Network, *arguments: Any, **options: Any) -> None:
+        begin(self, *arguments, **options)
+        opened.append(self)
+
+    def shorten() -> None:
+        opened[-1]._timeout = SHORT
+
+    monkeypatch.setattr(Network, "__init__", note)
+    return shorten
+
+
+@pytest.fixture(scope="module")
+def alone(tables: dict[str, Path], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    from network.stories import SETTINGS
+
+    return fit_files(tables, tmp_path_factory.mktemp("alone") / "model", *SETTINGS)
+
+
+@pytest.fixture(scope="module")
+def wired(
+    tables: dict[str, Path], tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[tuple[LocalFederation, Wire]]:
+    """A federation whose site b hangs on a wire."""
+    from wires import Wire, reroute
+
+    from fedlasso.deploy.nvflare.local import LocalFederation
+
+    local = LocalFederation(tmp_path_factory.mktemp("net") / "project", tables)
+    wire = Wire(local.project.port)
+    reroute(local.kit("b"), wire.port)
+    with local, closing(wire):
+        yield local, wire
+
+
+@pytest.fixture
+def wire(wired: tuple[LocalFederation, Wire]) -> Wire:
+    wired[1].restore()
+    return wired[1]
+
+
+@pytest.fixture
+def local(wired: tuple[LocalFederation, Wire], wire: Wire) -> LocalFederation:
+    wired[0].revive()
+    return wired[0]
+
+
+@pytest.fixture
+def story(monkeypatch: pytest.MonkeyPatch) -> Story:
+    from network.stories import Story
+
+    from fedlasso.cli import federation
+    from fedlasso.deploy.nvflare.console import Console
+
+    told, connected = Story(), Console.connected
+
+    def look(self: Console) -> dict[str, float]:
+        present = connected(self)
+        told.look(present)
+        return present
+
+    monkeypatch.setattr(Console, "connected", look)
+    monkeypatch.setattr(federation, "show_progress", lambda: told.listen)
+    monkeypatch.setattr(federation, "say", told.say)
+    return told

@@ -16,6 +16,7 @@ from fedlasso import FedLassoError, __version__
 from fedlasso.deploy.link import Network, Opening
 from fedlasso.deploy.nvflare.engine import check_certificate, check_server
 from fedlasso.deploy.nvflare.kit import read_kit
+from fedlasso.deploy.nvflare.local import reserve_port
 from fedlasso.deploy.nvflare.project import create_project
 from fedlasso.deploy.records import TableRecords
 from fedlasso.federation import Message, Request, decode, encode
@@ -174,7 +175,7 @@ def test_a_refusal_is_no_receipt(tables: dict[str, Path], tmp_path: Path) -> Non
 def test_a_desk_asks_before_a_reply_leaves(tmp_path: Path) -> None:
     import threading
 
-    desk, texts = Desk(tmp_path, patience=10), []
+    desk, texts = Desk(tmp_path), []
     words: list[bool] = []
     entry = Entry("ab" * 16, "Rows", "sent", numbers=1, payload=8, asked="cd" * 32)
     waiter = threading.Thread(target=lambda: words.append(desk.approve(entry, RowCount(30))))
@@ -205,10 +206,9 @@ def test_bad_usage_is_one_line_and_exit_code_two(
     tables: dict[str, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     project, data = tmp_path / "p", tables["a"]
-    with socket.socket() as taken:
-        taken.bind(("", 0))
-        taken.listen()
-        port = taken.getsockname()[1]
+    kept = reserve_port()
+    port = kept.getsockname()[1]
+    with socket.create_server(("", port)):
         create_project(project, f"localhost:{port}", ["a", "b", "c"])
         kit = project / "kits" / "a"
         fit = ["federation", "fit", project, "--target", "y", "--out", tmp_path / "model"]
@@ -238,9 +238,10 @@ def test_bad_usage_is_one_line_and_exit_code_two(
         (["federation", "status", project], f"no server at localhost:{port}"),
         (["site", "start", kit, data], f"no server at localhost:{port}"),
     ]
-    for arguments, message in cases:
-        assert run(*arguments) == 2
-        assert message in capsys.readouterr().err
+    with kept:
+        for arguments, message in cases:
+            assert run(*arguments) == 2
+            assert message in capsys.readouterr().err
     assert run("site", "check", kit, data) == 0
     said = capsys.readouterr().out
     assert "120 rows, 14 columns" in said

@@ -148,5 +148,5 @@ def test_a_path_that_has_arrived_stands_still_in_every_bit(name: str) -> None:
     assert result.path is not None
     assert result.path[-1].tobytes() == result.path[-2].tobytes()
     np.testing.assert_allclose(
-        result.candidates[:, 0], plain_averaging(sites, 120, 3, 0.0), rtol=0, atol=1e-13
+        result.candidates[:, 0], plain_averaging(sites, 120, 3, 0.0), rtol=0, atol=1e-12
     )

@@ -18,7 +18,8 @@ def test_its_own_certificate_is_the_one_the_sites_would_give_and_costs_nothing()
     assert result.certificate is not None
     assert "certificate" not in result.costs.kinds
     asked = certify(ledger, result.problem, result.coefficients)
-    assert result.certificate.gap == pytest.approx(asked.gap, rel=1e-8)
+    # A gap is the difference of two objectives, so its rounding is theirs.
+    assert result.certificate.gap == pytest.approx(asked.gap, abs=1e-12 * asked.objective)
     assert result.certificate.objective == pytest.approx(asked.objective, rel=1e-12)
 
 
@@ -44,4 +45,4 @@ def test_the_objective_never_rises() -> None:
     certificates = [procedure.certificate(problem, state) for state in states]
     values = [c.objective for c in certificates if c is not None]
     assert len(values) == 12
-    assert (np.diff(values) <= 1e-14).all()
+    assert (np.diff(values) <= 1e-12 * values[0]).all()

@@ -2,16 +2,18 @@
 
 import csv
 import io
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
 import pandas as pd
 import pytest
 from playwright.sync_api import Browser, ConsoleMessage, Page, Request, sync_playwright
+from programs import needs, program
 
 from fedlasso.report.records import Results
 from fedlasso.study import contrast, summarise
+
+pytestmark = needs("browser")
 
 FLAGS = [
     "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
@@ -21,13 +23,8 @@ FLAGS = [
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
-    names = ("chromium", "chromium-browser", "google-chrome")
-    program = next((path for name in names if (path := shutil.which(name))), None)
-    if program is None:
-        pytest.fail(f"THE PAGE WAS NOT TESTED: none of {', '.join(names)} is installed; try "
-                    "`make chromium`")  # fmt: skip
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=program, args=FLAGS)
+        browser = playwright.chromium.launch(executable_path=program("browser"), args=FLAGS)
         yield browser
         browser.close()
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
+from programs import needs, program, tex_command
 from study.small import OTHER, SMALL, STUDY, Broken
 
 from fedlasso.cli import main
@@ -78,7 +79,8 @@ def test_studies_with_other_axes_are_reported_as_far_as_they_go(tmp_path: Path) 
     """No budgets, panels or rules, and one method more: as the earlier experiment has."""
     store = Store(tmp_path)
     manifest = {"study": {"name": "earlier", "seed": 1}, "scenarios": {"small": {"name": "small"}},
-                "replicates": 2, "code": {}, "runs": []}  # fmt: skip
+                "replicates": 2, "code": {},
+                "runs": [{"another_processor": "A, then B"}]}  # fmt: skip
     (tmp_path / "manifest.json").write_text(json.dumps(manifest))
     for number in range(2):
         rows: list[Record] = [
@@ -91,6 +93,8 @@ def test_studies_with_other_axes_are_reported_as_far_as_they_go(tmp_path: Path) 
     assert results.axes == ["scenario", "method", "epochs"]
     assert not (tmp_path / "report" / "tables" / "paired-rule.csv").exists()
     assert "ADMM" in (tmp_path / "report" / "tables" / "main.md").read_text()
+    supplement = (tmp_path / "report" / "supplement" / "supplement.tex").read_text()
+    assert "on another kind of processor: A, then B" in supplement
 
 
 def test_empty_and_foreign_folders_are_one_clear_line(
@@ -136,13 +140,13 @@ def test_labels_are_moved_apart() -> None:
     assert spread([0.1, 0.5], 0.1) == [0.1, 0.5]
 
 
+@needs("TeX")
 def test_the_supplement_compiles(results: Results, report: Path, tmp_path: Path) -> None:
-    engine = next((e for e in ("tectonic", "pdflatex") if shutil.which(e)), None)
-    assert engine is not None, "no TeX on the PATH; `make tex` installs one"
+    engine = program("TeX")
+    assert engine is not None
     shutil.copytree(report, tmp_path / "report")
-    options = [] if engine == "tectonic" else ["-interaction=nonstopmode", "-halt-on-error"]
     run = subprocess.run(
-        [engine, *options, "supplement.tex"], cwd=tmp_path / "report" / "supplement",
+        tex_command(engine, "supplement.tex"), cwd=tmp_path / "report" / "supplement",
         capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert run.returncode == 0, run.stdout[-3000:]

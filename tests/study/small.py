@@ -1,5 +1,9 @@
 """A study small enough for tests."""
 
+import os
+import signal
+from pathlib import Path
+
 from fedlasso.study import PaperStudy, Scenario
 from fedlasso.study.outcomes import Record
 
@@ -28,4 +32,15 @@ class Broken(PaperStudy):
     def replicate(self, scenario: Scenario, number: int) -> list[Record]:
         if (scenario.name, number) == ("small", 1):
             raise ZeroDivisionError("on purpose")
+        return super().replicate(scenario, number)
+
+
+class Deadly(PaperStudy):
+    """Kills its process in one replicate, once; the variable DEADLY names the file that says so."""
+
+    def replicate(self, scenario: Scenario, number: int) -> list[Record]:
+        said = Path(os.environ["DEADLY"])
+        if (scenario.name, number) == ("small", 3) and not said.exists():
+            said.write_text(str(os.getpid()))
+            os.kill(os.getpid(), signal.SIGKILL)
         return super().replicate(scenario, number)

@@ -1,21 +1,25 @@
 """Real processes: a Dask scheduler with workers, one of them killed; runs killed and resumed."""
 
 import os
-import re
 import signal
 import subprocess
 import sys
 from collections.abc import Iterator
+from dataclasses import asdict
 from pathlib import Path
 
 import pandas as pd
 import pytest
-from study.small import OTHER, SMALL, STUDY, TOML
+from distributed.utils import json_load_robust
+from study.small import OTHER, SMALL, STUDY, TOML, Deadly
+from waiting import PATIENCE, wait_until
 
-from fedlasso.study import Progress, Store, run_study
+from fedlasso.cli import main
+from fedlasso.study import Store, run_study
 
-COMMAND = [sys.executable, "-m", "fedlasso", "study"]
 SETTINGS = ["--epochs", "1,20", "--budgets", "30", "--seed", "7", "--replicates", "6"]
+# Replicates that a held run finishes before it is stopped.
+FREE = 3
 
 
 def export(folder: Path) -> str:
@@ -32,52 +36,42 @@ def expected(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 
 @pytest.fixture
-def scheduler(tmp_path: Path) -> Iterator[tuple[str, list[subprocess.Popen[str]]]]:
+def scheduler(tmp_path: Path) -> Iterator[tuple[str, list[subprocess.Popen[bytes]]]]:
     """A scheduler and two workers as processes of their own, on loopback."""
-    environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
+    place = tmp_path / "scheduler.json"
+    search = os.pathsep.join(sys.path)
+    environment = os.environ | {"PYTHONPATH": search, "DEADLY": str(tmp_path / "deadly")}
 
-    def start(*arguments: str) -> subprocess.Popen[str]:
+    def start(*arguments: str) -> subprocess.Popen[bytes]:
         return subprocess.Popen(
-            [sys.executable, "-m", *arguments], stderr=subprocess.PIPE, text=True,
-            env=environment, cwd=tmp_path,
+            [sys.executable, "-m", *arguments, "--scheduler-file", str(place), "--no-dashboard"],
+            stderr=subprocess.DEVNULL, env=environment, cwd=tmp_path,
         )  # fmt: skip
 
-    main = start(
-        "distributed.cli.dask_scheduler", "--host", "127.0.0.1", "--port", "0", "--no-dashboard"
-    )
-    address = ""
-    assert main.stderr is not None
-    while not address:
-        found = re.search(r"tcp://127\.0\.0\.1:\d+", main.stderr.readline())
-        address = found.group() if found else ""
+    master = start("distributed.cli.dask_scheduler", "--host", "127.0.0.1", "--port", "0")
+    # Workers wait by themselves for the scheduler's file.
     workers = [
-        start(
-            "distributed.cli.dask_worker", address, "--nthreads", "1", "--no-nanny",
-            "--no-dashboard",
-        )
-        for _ in range(2)
-    ]  # fmt: skip
-    yield address, workers
-    for process in (*workers, main):
-        process.kill()
-        process.wait()
-        assert process.stderr is not None
-        process.stderr.close()
+        start("distributed.cli.dask_worker", "--nthreads", "1", "--no-nanny") for _ in range(2)
+    ]
+    try:
+        yield json_load_robust(place, timeout=PATIENCE)["address"], workers
+    finally:
+        for process in (*workers, master):
+            process.kill()
+            process.wait()
 
 
 def test_dask_gives_the_same_table_though_a_worker_is_killed(
-    scheduler: tuple[str, list[subprocess.Popen[str]]], tmp_path: Path, expected: str
+    scheduler: tuple[str, list[subprocess.Popen[bytes]]], tmp_path: Path, expected: str
 ) -> None:
     address, workers = scheduler
     folder = tmp_path / "results"
-
-    def kill_one(progress: Progress) -> None:
-        if progress.done == 3:
-            workers[0].send_signal(signal.SIGKILL)
-
-    progress = run_study(STUDY, [SMALL, OTHER], 6, Store(folder), engine=address, listen=kill_one)
+    study = Deadly(**asdict(STUDY))
+    progress = run_study(study, [SMALL, OTHER], 6, Store(folder), engine=address)
     assert (progress.done, progress.failed) == (12, 0)
-    assert workers[0].wait() == -signal.SIGKILL
+    killed = int((tmp_path / "deadly").read_text())
+    (dead,) = [worker for worker in workers if worker.pid == killed]
+    assert dead.wait() == -signal.SIGKILL
     assert export(folder) == expected
 
 
@@ -86,53 +80,40 @@ def test_a_local_dask_cluster_gives_the_same_table(tmp_path: Path, expected: str
     assert export(tmp_path) == expected
 
 
-def start_run(folder: Path, file: Path, *more: str) -> subprocess.Popen[str]:
-    arguments = ["run", "--scenario-file", str(file), *SETTINGS, "--workers", "2", *more]
+def start_held(arguments: list[str], held: Path) -> subprocess.Popen[str]:
+    """The command in a process group of its own, with two workers, held."""
     return subprocess.Popen(
-        [*COMMAND, *arguments, "--out", str(folder)], stderr=subprocess.PIPE,
-        stdout=subprocess.PIPE, text=True, start_new_session=True,
+        [sys.executable, str(Path(__file__).with_name("held.py")), *arguments, "--workers", "2"],
+        stderr=subprocess.PIPE, text=True, start_new_session=True,
+        env=os.environ | {"PYTHONPATH": os.pathsep.join(sys.path), "HELD": str(held)},
     )  # fmt: skip
-
-
-def wait_for_parts(run: subprocess.Popen[str], folder: Path, count: int) -> None:
-    """Return when so many parts are there, or the run has ended."""
-    while run.poll() is None and len(Store(folder).parts()) < count:
-        os.sched_yield()
 
 
 @pytest.mark.parametrize("stop", [signal.SIGKILL, signal.SIGINT, signal.SIGTERM])
 def test_a_stopped_run_resumes_to_the_same_table(
-    tmp_path: Path, expected: str, stop: signal.Signals
+    tmp_path: Path, expected: str, stop: signal.Signals, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    file, folder = tmp_path / "own.toml", tmp_path / "results"
+    file, folder, held = tmp_path / "own.toml", tmp_path / "results", tmp_path / "held"
     file.write_text(TOML)
-    run = start_run(folder, file)
-    wait_for_parts(run, folder, 3)
+    held.mkdir()
+    arguments = ["study", "run", "--scenario-file", str(file), "--out", str(folder), *SETTINGS]
+    run = start_held(arguments, held)
+    wait_until(lambda: run.poll() is not None or len(Store(folder).parts()) >= FREE, "parts")
     if stop is signal.SIGKILL:
         os.killpg(run.pid, stop)
     else:
         run.send_signal(stop)
     _, errors = run.communicate()
     kept = {path: path.stat().st_mtime_ns for path in Store(folder).parts().values()}
-    assert len(kept) >= 3
+    assert len(kept) == FREE, errors
+    # What was waiting is not worked off: a pool of two has at most five more in hand.
+    assert len(list(held.glob("*-*"))) <= FREE + 5
     if stop is not signal.SIGKILL:
         assert run.returncode == 130
-        assert "replicates are kept" in errors
+        assert "3 replicates are kept" in errors
         assert "Run the same command again" in errors
         assert "Traceback" not in errors
-    again = start_run(folder, file)
-    output, errors = again.communicate()
-    assert again.returncode == 0, errors
-    assert "12 of 12 finished" in output
+    assert main([*arguments, "--workers", "1"]) == 0
+    assert "12 of 12 finished" in capsys.readouterr().out
     assert export(folder) == expected
     assert kept.items() <= {p: p.stat().st_mtime_ns for p in Store(folder).parts().values()}.items()
-
-
-def test_a_stopped_run_does_not_work_off_what_is_waiting(tmp_path: Path) -> None:
-    file, folder = tmp_path / "own.toml", tmp_path / "results"
-    file.write_text(TOML)
-    run = start_run(folder, file, "--replicates", "100000")
-    wait_for_parts(run, folder, 1)
-    run.send_signal(signal.SIGINT)
-    run.communicate(timeout=120)
-    assert run.returncode == 130

@@ -1,17 +1,24 @@
 """Runs, resumes and refusals."""
 
+import json
+from collections.abc import Callable, Iterator
+from concurrent.futures import Executor, ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
+import distributed
 import pandas as pd
 import pytest
 from study.small import OTHER, SMALL, STUDY, Broken
 
 from fedlasso import FedLassoError
+from fedlasso.deploy.nvflare.local import reserve_port
 from fedlasso.study import PaperStudy, Progress, Store, run_study
 from fedlasso.study.diagnostics import diagnose
-from fedlasso.study.provenance import describe_code
-from fedlasso.study.runner import run_replicate
+from fedlasso.study.provenance import describe_code, describe_machine
+from fedlasso.study.runner import open_executor, run_replicate
 
 
 def untimed(store: Store) -> pd.DataFrame:
@@ -19,22 +26,36 @@ def untimed(store: Store) -> pd.DataFrame:
     return frame[[c for c in frame if not c.startswith("seconds")]]
 
 
-def run(folder: Path, study: PaperStudy = STUDY, **options: Any) -> Store:
+@contextmanager
+def thread(engine: str, workers: int) -> Iterator[Executor]:
+    """Replicates in this process: what a store keeps does not depend on who computes it."""
+    with ThreadPoolExecutor(1) as pool:
+        yield pool
+
+
+Engine = Callable[[str, int], Any]
+
+
+def run(
+    folder: Path, study: PaperStudy = STUDY, executor: Engine = thread, **options: Any
+) -> Store:
     store = Store(folder)
     options.setdefault("workers", 1)
-    run_study(study, options.pop("scenarios", [SMALL, OTHER]), options.pop("replicates", 3), store,
-              **options)  # fmt: skip
+    with patch("fedlasso.study.runner.open_executor", executor):
+        run_study(study, options.pop("scenarios", [SMALL, OTHER]), options.pop("replicates", 3),
+                  store, **options)  # fmt: skip
     return store
 
 
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory: pytest.TempPathFactory) -> Store:
-    return run(tmp_path_factory.mktemp("finished"))
+    return run(tmp_path_factory.mktemp("finished"), executor=open_executor)
 
 
-def test_one_worker_is_two_workers(finished: Store, tmp_path: Path) -> None:
-    two = run(tmp_path, workers=2)
+def test_one_worker_is_two_workers_or_a_thread(finished: Store, tmp_path: Path) -> None:
+    two = run(tmp_path / "two", executor=open_executor, workers=2)
     assert untimed(two).to_csv() == untimed(finished).to_csv()
+    assert untimed(run(tmp_path / "thread")).to_csv() == untimed(finished).to_csv()
 
 
 def test_rerunning_computes_nothing_again(finished: Store) -> None:
@@ -83,14 +104,63 @@ def test_other_code_is_refused_unless_allowed_and_recorded(
     assert [r["code"] for r in store.manifest()["runs"]] == [real["hash"], "changed"]
 
 
+def test_the_manifest_names_the_instruction_sets(finished: Store) -> None:
+    machine = finished.manifest()["runs"][0]["machine"]
+    assert machine == describe_machine()
+    for name in ("processor", "numba_target", "numba_features", "numpy_blas", "scipy_blas"):
+        assert machine[name]
+
+
+def pretend(store: Store, **machine: str) -> None:
+    """Edit the manifest so that the last run was on such a machine."""
+    manifest = store.manifest()
+    manifest["runs"][-1]["machine"] |= machine
+    store.manifest_file.write_text(json.dumps(manifest))
+
+
+def test_going_on_on_another_kind_of_processor_is_told_and_recorded(
+    finished: Store, tmp_path: Path
+) -> None:
+    told: list[str] = []
+    store = run(tmp_path, replicates=1, tell=told.append)
+    run(tmp_path, replicates=1, tell=told.append)
+    assert told == []
+    pretend(store, processor="Abacus 3000", numpy_blas="openblas Abacus")
+    kept = {path: path.stat().st_mtime_ns for path in store.parts().values()}
+    run(tmp_path, tell=told.append)
+    (notice,) = told
+    assert "another kind of processor: processor was 'Abacus 3000' and is " in notice
+    assert "numpy_blas was 'openblas Abacus'" in notice
+    assert "\n" not in notice
+    assert {path: path.stat().st_mtime_ns for path in kept} == kept
+    assert untimed(store).to_csv() == untimed(finished).to_csv()
+    first, second, third = store.manifest()["runs"]
+    assert "another_processor" not in first | second
+    assert third["another_processor"] in notice
+    # The next run is on the processor of the last one.
+    run(tmp_path, tell=told.append)
+    assert len(told) == 1
+
+
+def test_a_manifest_without_instruction_sets_is_compared_by_what_it_has(tmp_path: Path) -> None:
+    told: list[str] = []
+    store = run(tmp_path, scenarios=[SMALL], replicates=1)
+    manifest = store.manifest()
+    machine = manifest["runs"][0]["machine"]
+    manifest["runs"][0]["machine"] = {k: machine[k] for k in ("system", "processor", "cores")}
+    store.manifest_file.write_text(json.dumps(manifest))
+    run(tmp_path, scenarios=[SMALL], replicates=1, tell=told.append)
+    assert told == []
+
+
 def test_failures_are_recorded_retried_and_never_counted_as_done(
     finished: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     seen: list[Progress] = []
     broken = Broken(seed=7, epochs=(1, 20), budgets=(30,))
     store = Store(tmp_path)
-    progress = run_study(broken, [SMALL, OTHER], 3, store, workers=1, listen=seen.append)
-    assert (progress.done, progress.failed) == (5, 1)
+    run(tmp_path, broken, listen=seen.append)
+    assert (seen[-1].done, seen[-1].failed) == (5, 1)
     assert "ZeroDivisionError" in store.failures()["small", 1]
     assert ("small", 1) not in store.parts()
     assert "5 of 6 finished, 1 failed" in diagnose(store)
@@ -139,10 +209,17 @@ def test_parts_are_plain_parquet(finished: Store) -> None:
     assert run_replicate(STUDY, SMALL, 0).error is None
 
 
-def test_bad_engines_and_counts_are_one_clear_line(tmp_path: Path) -> None:
+def test_bad_engines_and_counts_are_one_clear_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     with pytest.raises(FedLassoError, match="no engine is called 'spark'"):
-        run(tmp_path / "a", engine="spark")
+        run(tmp_path / "a", executor=open_executor, engine="spark")
     with pytest.raises(FedLassoError, match="replicates is 0"):
         run(tmp_path / "b", replicates=0)
-    with pytest.raises(FedLassoError, match="no Dask scheduler answers"):
-        run(tmp_path / "c", engine="tcp://127.0.0.1:1")
+    # Nobody listens at a port that is kept, so that a short patience is enough.
+    client = distributed.Client
+    monkeypatch.setattr(distributed, "Client", lambda at, timeout: client(at, timeout="100ms"))
+    with reserve_port() as kept:
+        nobody = f"tcp://127.0.0.1:{kept.getsockname()[1]}"
+        with pytest.raises(FedLassoError, match="no Dask scheduler answers"):
+            run(tmp_path / "c", executor=open_executor, engine=nobody)

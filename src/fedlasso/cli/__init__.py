@@ -15,7 +15,7 @@ INTERRUPTED = 130
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Entry point of the ``fedlasso`` command."""
-    from fedlasso.cli import diagnose, fit
+    from fedlasso.cli import diagnose, federation, fit, report, site, study
 
     parser = argparse.ArgumentParser(
         prog="fedlasso",
@@ -25,19 +25,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--version", action="version", version=f"fedlasso {__version__}")
     parser.add_argument("--debug", action="store_true", help="show the traceback of an error")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    fit.add(commands)
-    diagnose.add(commands)
-    try:
-        from fedlasso.cli import federation, report, site, study
-    except ModuleNotFoundError as error:
-        if (error.name or "").startswith("fedlasso"):
-            raise
-        commands.add_parser("study", help="needs more: pip install 'fedlasso[study,report]'")
-    else:
-        study.add(commands)
-        report.add(commands)
-        federation.add(commands)
-        site.add(commands)
+    # Every command is listed; one whose extra is missing says so when it is run.
+    for group in (fit, diagnose, study, report, federation, site):
+        group.add(commands)
     options = parser.parse_args(arguments)
     try:
         return int(options.run(options))

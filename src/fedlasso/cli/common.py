@@ -3,10 +3,19 @@
 from __future__ import annotations
 
 import signal
+import socket
 from importlib.util import find_spec
 from typing import Any
 
 from fedlasso.errors import FedLassoError
+
+_STUDY = ("pandas", "pyarrow", "rich")
+# What the commands import of each extra.
+EXTRAS = {
+    "study": _STUDY,
+    "report": (*_STUDY, "jinja2", "latex2mathml", "matplotlib", "vl_convert"),
+    "nvflare": (*_STUDY, "nvflare", "psutil"),
+}
 
 
 def add_action(actions: Any, name: str, run: Any, text: str, example: str) -> Any:
@@ -23,9 +32,20 @@ def stop_on_term() -> None:
     signal.signal(signal.SIGTERM, signal.default_int_handler)
 
 
-def need_engine() -> None:
-    """Refuse clearly if the extra is not installed."""
-    if find_spec("nvflare") is None:
+def need(extra: str) -> None:
+    """Refuse in one sentence if a package of an extra is not installed."""
+    missing = [name for name in EXTRAS[extra] if find_spec(name) is None]
+    if missing:
         raise FedLassoError(
-            'the network engine is missing; install it with pip install "fedlasso[nvflare]"'
+            f"this command takes {', '.join(missing)}; "
+            f"install with: pip install 'fedlasso[{extra}]'"
         )
+
+
+def need_engine() -> None:
+    """Refuse in one sentence where the network engine is missing or cannot run."""
+    if not hasattr(socket, "AF_UNIX") or find_spec("fcntl") is None:
+        raise FedLassoError(
+            "real sites take Unix sockets and file locks, which this system does not have"
+        )
+    need("nvflare")

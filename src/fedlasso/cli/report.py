@@ -6,8 +6,7 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from fedlasso.cli.formats import print_frame
-from fedlasso.errors import FedLassoError
+from fedlasso.cli.common import need
 
 
 def add(commands: Any) -> None:
@@ -40,8 +39,11 @@ def add(commands: Any) -> None:
 
 def report_command(options: argparse.Namespace) -> int:
     """Write the report and say where it is."""
+    need("report")
+    from fedlasso.report import write_report
+
     out = options.out or options.folder / "report"
-    results = _room().write_report(options.folder, out, options.also)
+    results = write_report(options.folder, out, options.also)
     print(results.completeness)
     for line in results.missing:
         print(f"  {line}")
@@ -51,15 +53,11 @@ def report_command(options: argparse.Namespace) -> int:
 
 def compare_command(options: argparse.Namespace) -> int:
     """Print z-scores and a verdict."""
-    comparison = _room().compare(options.folder, options.published)
+    need("report")
+    from fedlasso.cli.formats import print_frame
+    from fedlasso.report import compare
+
+    comparison = compare(options.folder, options.published)
     print_frame(comparison.cells)
     print(comparison.verdict)
     return 0 if comparison.agrees else 1
-
-
-def _room() -> Any:
-    try:
-        from fedlasso import report
-    except ModuleNotFoundError as error:
-        raise FedLassoError(f"{error}; install it with: pip install 'fedlasso[report]'") from error
-    return report

@@ -8,21 +8,23 @@ import sys
 from collections.abc import Sequence
 from dataclasses import fields
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from fedlasso.cli.formats import print_frame, progress_bar, show
+from fedlasso.cli.common import need
 from fedlasso.errors import FedLassoError
 from fedlasso.study import (
     SCENARIOS,
     STUDIES,
     Scenario,
-    Store,
     contrast,
     read_scenarios,
     run_study,
     summarise,
 )
 from fedlasso.study.diagnostics import diagnose
+
+if TYPE_CHECKING:
+    from fedlasso.study import Store
 
 
 def add(commands: Any) -> None:
@@ -109,7 +111,9 @@ def run_command(options: argparse.Namespace) -> int:
             raise FedLassoError(f"study {options.study!r} takes no --{name}")
     study = kind(**settings)
     scenarios = _scenarios(kind, options)
-    store = Store(options.out)
+    store = _store(options.out)
+    from fedlasso.cli.formats import progress_bar
+
     # An ending terminal and a service manager stop a run just as Ctrl-C does.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
@@ -117,7 +121,7 @@ def run_command(options: argparse.Namespace) -> int:
             progress = run_study(
                 study, scenarios, options.replicates, store,
                 engine=options.engine, workers=options.workers,
-                allow_code_change=options.allow_code_change, listen=listen,
+                allow_code_change=options.allow_code_change, listen=listen, tell=_tell,
             )  # fmt: skip
     except KeyboardInterrupt:
         print(
@@ -137,6 +141,10 @@ def run_command(options: argparse.Namespace) -> int:
     return 0
 
 
+def _tell(notice: str) -> None:
+    print(f"fedlasso: {notice}", file=sys.stderr)
+
+
 def _scenarios(kind: Any, options: argparse.Namespace) -> Sequence[Scenario]:
     own = read_scenarios(options.scenario_file) if options.scenario_file else ()
     known = getattr(kind, "scenarios", SCENARIOS) | {s.name: s for s in own}
@@ -147,9 +155,16 @@ def _scenarios(kind: Any, options: argparse.Namespace) -> Sequence[Scenario]:
     return [known[name] for name in names]
 
 
+def _store(folder: Path) -> Store:
+    need("study")
+    from fedlasso.study import Store
+
+    return Store(folder)
+
+
 def status_command(options: argparse.Namespace) -> int:
     """How far, and how well."""
-    store = Store(options.folder)
+    store = _store(options.folder)
     print(diagnose(store))
     for (scenario, number), error in store.failures().items():
         print(f"failed: {scenario} {number}: {error.strip().splitlines()[-1]}")
@@ -158,7 +173,9 @@ def status_command(options: argparse.Namespace) -> int:
 
 def summary_command(options: argparse.Namespace) -> int:
     """Means and contrasts, at one budget, panel and rule where the study has such axes."""
-    store = Store(options.folder)
+    store = _store(options.folder)
+    from fedlasso.cli.formats import print_frame, show
+
     rows = store.table()
     if rows.empty:
         raise FedLassoError(f"{options.folder} has no finished replicate yet")
@@ -196,7 +213,7 @@ def summary_command(options: argparse.Namespace) -> int:
 
 def export_command(options: argparse.Namespace) -> int:
     """One flat table."""
-    rows = Store(options.folder).table(options.record)
+    rows = _store(options.folder).table(options.record)
     if rows.empty:
         raise FedLassoError(f"{options.folder} has no {options.record} rows")
     try:

@@ -19,7 +19,7 @@ from fedlasso.deploy.nvflare.console import Console
 from fedlasso.deploy.nvflare.member import MEMBER, RELAY
 from fedlasso.errors import FedLassoError, Interrupted
 from fedlasso.federation import Message, Reply, Request, decode, encode
-from fedlasso.federation.federation import asked, check_members, check_replies
+from fedlasso.federation.federation import asked, check_members, check_replies, name_site
 from fedlasso.governance.door import Introduce, Introduction, Open, Refusal
 
 R = TypeVar("R", bound=Reply)
@@ -89,8 +89,7 @@ class Network:
                 raise Interrupted(f"site {site!r} was lost; bring it back")
             reply = arrived[site]
             if isinstance(reply, Refusal):
-                said = reply.text.removeprefix(f"site {site!r}: ")
-                raise FedLassoError(f"site {site!r}: {said}")
+                raise FedLassoError(name_site(site, reply.text))
             if not isinstance(reply, Reply) or reply.site != site:
                 raise FedLassoError(f"site {site!r} answered in another's name")
             replies.append(cast(R, reply))

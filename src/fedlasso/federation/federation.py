@@ -114,10 +114,15 @@ class InProcess(Federation):
         try:
             return decode(self._members[name].answer_bytes(data))
         except FedLassoError as error:
-            text = str(error)
-            raise error if name in text else FedLassoError(f"site {name!r}: {text}") from error
+            raise FedLassoError(name_site(name, str(error))) from error
         except Exception as error:
             raise FedLassoError(f"site {name!r} failed with {type(error).__name__}") from error
+
+
+def name_site(name: str, text: str) -> str:
+    """What a site said, under its name; a site that has named itself is not named again."""
+    own = f"site {name!r}: "
+    return own + text.removeprefix(own)
 
 
 def asked(sites: Sequence[str], request: Request[R]) -> tuple[str, ...]:

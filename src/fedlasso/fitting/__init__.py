@@ -3,6 +3,7 @@
 from fedlasso.fitting.by_procedure import fit
 from fedlasso.fitting.certify import certify
 from fedlasso.fitting.goals import GOALS, Goal, fit_for
+from fedlasso.fitting.own_penalties import OwnFit, OwnSweeps
 from fedlasso.fitting.results import Fit, GoalFit, Status
 from fedlasso.fitting.rounds import (
     Prepared,
@@ -40,6 +41,8 @@ __all__ = [
     "Fit",
     "Goal",
     "GoalFit",
+    "OwnFit",
+    "OwnSweeps",
     "Panel",
     "PathPoint",
     "Prepared",

@@ -6,7 +6,6 @@ a changed, removed or inserted line shows.
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import json
 import os
@@ -14,6 +13,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import BinaryIO
 
 from fedlasso.errors import FedLassoError
 
@@ -62,7 +62,7 @@ class Audit:
         """Append an entry, and keep the whole reply if it is given."""
         self.path.parent.mkdir(parents=True, exist_ok=True)
         with self.path.open("a+b") as file:
-            fcntl.flock(file, fcntl.LOCK_EX)
+            _lock(file)
             # What this process wrote last is still the end, unless another has written since.
             if self._end is None or os.fstat(file.fileno()).st_size != self._end[2]:
                 self._end = _last(file.fileno())
@@ -74,7 +74,7 @@ class Audit:
             line = json.dumps(vars(entry), separators=(",", ":")).encode() + b"\n"
             file.write(line)
             file.flush()
-            os.fdatasync(file.fileno())
+            os.fsync(file.fileno())
             self._end = (number + 1, hashlib.sha256(line).hexdigest(), end + len(line))
         if payload is not None:
             folder = self.path.parent / "payloads"
@@ -109,6 +109,15 @@ class Audit:
             return FIRST
         with self.path.open("rb") as file:
             return _last(file.fileno())[1]
+
+
+def _lock(file: BinaryIO) -> None:
+    """Wait until no other process writes this file."""
+    try:
+        import fcntl
+    except ModuleNotFoundError:
+        raise FedLassoError("an audit takes file locks, which this system does not have") from None
+    fcntl.flock(file, fcntl.LOCK_EX)
 
 
 def _last(descriptor: int) -> tuple[int, str, int]:

@@ -216,7 +216,7 @@ def read_policy(path: Path | None) -> Policy:
     if path is None:
         return Policy()
     try:
-        given = tomllib.loads(path.read_text())
+        given = tomllib.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise FedLassoError(f"cannot read {path}: {error.strerror}") from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:

@@ -15,8 +15,7 @@ from fedlasso.errors import FedLassoError, Interrupted
 from fedlasso.federation import Federation, Ledger
 from fedlasso.fitting import ChoosePenalty, Explorer, Fit, Status, certify, fit, validate
 from fedlasso.models.fitted import Model, Settings, tell_path
-from fedlasso.numerics import Array
-from fedlasso.numerics.certificate import Certificate
+from fedlasso.numerics import Array, Certificate
 from fedlasso.procedures import Averaging, Problem
 from fedlasso.procedures.one_shot import LocalFit
 from fedlasso.sites import FitAt, Viewed, halves, holdout, standardise

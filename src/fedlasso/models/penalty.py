@@ -9,9 +9,8 @@ import numpy as np
 
 from fedlasso.errors import FedLassoError
 from fedlasso.federation import Federation
-from fedlasso.fitting import Explorer, PathPoint, Rule, Validation
+from fedlasso.fitting import Explorer, PathPoint, Rule, Validation, pool_errors
 from fedlasso.fitting.goals import PATIENCE, TOL
-from fedlasso.fitting.tuning import pool_errors
 from fedlasso.numerics import Array
 from fedlasso.sites import ValidationErrors, standardise
 

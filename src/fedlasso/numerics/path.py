@@ -12,6 +12,7 @@ from fedlasso.numerics.objective import duality_gap
 from fedlasso.numerics.penalties import L1
 from fedlasso.numerics.repair import feature_sign_search
 from fedlasso.numerics.sweeps import local_sweeps
+from fedlasso.numerics.threads import one_thread
 
 # What a certified fit must reach: its duality gap as a share of ||y||^2 / (2m).
 GAP = 1e-10
@@ -100,6 +101,7 @@ def lasso_path(f: LeastSquares, penalties: Array) -> LassoPath:
     return LassoPath(penalties, coefficients, gaps, knots, fallbacks)
 
 
+@one_thread()
 def relative_gap(f: LeastSquares, b: Array, lam: float) -> float:
     """Return the duality gap at b as a share of ||y||^2 / (2m)."""
     r = f.residual(b)

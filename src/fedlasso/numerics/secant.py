@@ -84,6 +84,7 @@ class Secants:
     mu: float
 
     @classmethod
+    @one_thread()
     def first(cls, c: Array, y_ms: float) -> "Secants":
         """Nothing known but c; the curvature along c is at least (c'c)^2 / (c'c y_ms)."""
         none = np.empty((c.size, 0))
@@ -112,6 +113,7 @@ class Secants:
         return Model(A, d, self.mu)
 
     @property
+    @one_thread()
     def positive(self) -> bool:
         """Whether the model can be a curvature: finite, no direction curved downwards."""
         if not np.isfinite(self.Y).all():
@@ -150,6 +152,7 @@ class Secants:
         Q, Y = (np.ascontiguousarray(np.column_stack(a)) for a in ((self.Q, q), (self.Y, Gq)))
         return replace(self, Q=Q, Y=Y, mu=mu)
 
+    @one_thread()
     def restart(self, b: Array) -> "Secants":
         """Forget every direction but that of b."""
         size = float(np.linalg.norm(b))
@@ -166,14 +169,17 @@ class Secants:
             product: Array = self.Y @ (self.Q.T @ b)
         return product
 
+    @one_thread()
     def loss(self, b: Array) -> float:
         """||y - Xb||^2 / (2m), for b in the span of Q."""
         return max(float(b @ (self.times(b) / 2 - self.c)) + self.y_ms / 2, 0.0)
 
+    @one_thread()
     def objective(self, b: Array, penalty: L1) -> float:
         """F(b), for b in the span of Q."""
         return self.loss(b) + penalty.value(b)
 
+    @one_thread()
     def gap(self, b: Array, penalty: L1) -> float:
         """Bound F(b) - min F from above, for b in the span of Q: the pooled duality gap."""
         rss = 2 * self.loss(b)

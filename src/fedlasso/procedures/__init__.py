@@ -4,7 +4,7 @@ import difflib
 from typing import Any
 
 from fedlasso.errors import FedLassoError
-from fedlasso.numerics.certificate import Certificate
+from fedlasso.numerics import Certificate
 from fedlasso.procedures.admm import ADMM
 from fedlasso.procedures.averaging import Averaging
 from fedlasso.procedures.cfedda import CFedDA

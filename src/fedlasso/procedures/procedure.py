@@ -10,8 +10,7 @@ import numpy as np
 
 from fedlasso.errors import FedLassoError
 from fedlasso.federation import Message, Request
-from fedlasso.numerics import L1, Array, Penalty
-from fedlasso.numerics.certificate import Certificate
+from fedlasso.numerics import L1, Array, Certificate, Penalty
 
 
 @dataclass(frozen=True)

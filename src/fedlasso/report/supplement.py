@@ -78,6 +78,8 @@ def _provenance(results: Results) -> list[str]:
             f"run started {run.get('started')}, engine {run.get('engine')}, "
             f"{run.get('workers')} workers, {machine.get('processor')}, {machine.get('system')}"
         )
+        if "another_processor" in run:
+            lines.append(f"on another kind of processor: {run['another_processor']}")
     return lines + _failures(results)
 
 

@@ -1,14 +1,19 @@
 """Monte Carlo studies: scenarios, replicates, a store of records, and a runner."""
 
+from typing import TYPE_CHECKING
+
+from fedlasso.errors import FedLassoError
 from fedlasso.study.earlier import EarlierStudy
 from fedlasso.study.extensions import EpochStudy, JointTuningStudy, SiteEffectsStudy
 from fedlasso.study.literature import LiteratureStudy
 from fedlasso.study.paper import PaperStudy
 from fedlasso.study.runner import Progress, Study, run_study
 from fedlasso.study.scenario import SCENARIOS, Draw, Scenario, read_scenarios
-from fedlasso.study.store import Store
 from fedlasso.study.summary import contrast, summarise
 from fedlasso.study.tuned import TunedStudy
+
+if TYPE_CHECKING:
+    from fedlasso.study.store import Store
 
 STUDIES: dict[str, type[Study]] = {
     "paper": PaperStudy,
@@ -37,3 +42,17 @@ __all__ = [
     "run_study",
     "summarise",
 ]
+
+
+def __getattr__(name: str) -> object:
+    # The store brings pandas and pyarrow along, which scenarios do without.
+    if name == "Store":
+        try:
+            from fedlasso.study.store import Store
+        except ModuleNotFoundError as error:
+            raise FedLassoError(
+                f"keeping the results of a study takes {error.name}; "
+                "install it with: pip install 'fedlasso[study]'"
+            ) from error
+        return Store
+    raise AttributeError(f"module 'fedlasso.study' has no attribute {name!r}")

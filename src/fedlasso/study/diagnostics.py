@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-import pandas as pd
+from typing import TYPE_CHECKING
 
-from fedlasso.study.store import Store
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from fedlasso.study.store import Store
 
 
 def diagnose(store: Store) -> str:

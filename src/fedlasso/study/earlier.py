@@ -13,8 +13,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from fedlasso.federation import Costs, Disclosure, InProcess, Ledger, Models, Request, Steps
+from fedlasso.federation import Costs, InProcess, Ledger
 from fedlasso.fitting import (
+    OwnFit,
+    OwnSweeps,
     Run,
     after_rounds,
     any_of,
@@ -24,10 +26,9 @@ from fedlasso.fitting import (
     validate,
     when_still,
 )
-from fedlasso.numerics import Array, LeastSquares, local_sweeps
+from fedlasso.numerics import Array, LeastSquares
 from fedlasso.procedures import Averaging, Problem, Procedure, find_procedure
 from fedlasso.procedures.averaging import Average, Coefficients
-from fedlasso.sites import View
 from fedlasso.study.outcomes import Record, cost_record, prediction_record, support_record
 from fedlasso.study.scenario import Draw, Scenario, pool
 from fedlasso.study.trial import penalty_records
@@ -37,35 +38,6 @@ ROUNDS = 500
 ST_THRESHOLDS = (0.0, *np.geomspace(1e-3, 5.0, 39).tolist())
 P_THRESHOLDS = (1.0, 1 / 2, 1 / 4, 1 / 8, 1 / 16)
 _SIZES = (400, 240, 160)
-
-
-@dataclass(frozen=True, eq=False)
-class OwnSweeps(Request[Coefficients]):
-    """T_j^E at the site's own penalty."""
-
-    discloses: ClassVar[Disclosure] = Disclosure(
-        "a site's own model at its own penalty, weighted by its rows", allowed=False
-    )
-    start: Models
-    epochs: Steps
-
-    def answer(self, site: View) -> Coefficients:
-        lam = local_search(site).lam
-        values = site.rows * local_sweeps(site.least_squares, self.start, lam, self.epochs)
-        return Coefficients(values, steps=self.epochs, operations=site.operations(self.epochs))
-
-
-@dataclass(frozen=True, eq=False)
-class OwnFit(Request[Coefficients]):
-    """The site's exact Lasso at its own penalty, a by-product of its search."""
-
-    discloses: ClassVar[Disclosure] = Disclosure(
-        "a site's own Lasso at its own penalty, weighted by its rows", allowed=False
-    )
-
-    def answer(self, site: View) -> Coefficients:
-        search = local_search(site)
-        return Coefficients(site.rows * search.path.coefficients[:, [search.chosen]])
 
 
 @dataclass(frozen=True)

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
-import pandas as pd
 
 from fedlasso.errors import FedLassoError
 from fedlasso.federation import Costs
@@ -15,6 +14,9 @@ from fedlasso.procedures import REGISTRY, Procedure, State, find_procedure
 from fedlasso.study.outcomes import Record
 from fedlasso.study.scenario import Scenario
 from fedlasso.study.trial import Trial
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 TARGET = 1e-8
 

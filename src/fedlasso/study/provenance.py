@@ -10,9 +10,15 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+from numba.core.registry import cpu_target
+from threadpoolctl import threadpool_info
+
 import fedlasso
 
 _LIBRARIES = ("fedlasso", "numpy", "scipy", "numba", "scikit-learn", "pyarrow")
+# Where these are the same, so are the bits of a result.
+_KIND = ("processor", "numba_target", "numba_features", "numpy_simd", "numpy_blas", "scipy_blas")
 
 
 def code_hash() -> str:
@@ -38,7 +44,37 @@ def describe_machine() -> dict[str, str | int]:
         "system": platform.platform(),
         "processor": _processor(),
         "cores": os.cpu_count() or 1,
+        **describe_instructions(),
     }
+
+
+def describe_instructions() -> dict[str, str]:
+    """The instruction sets that numba, numpy and the BLAS of numpy and scipy use here."""
+    _, target, features = cpu_target.target_context.codegen().magic_tuple()
+    # Features that are absent are listed too, and a new LLVM knows more of them.
+    present = ",".join(sorted(name for name in features.split(",") if name.startswith("+")))
+    simd = np.show_config(mode="dicts").get("SIMD Extensions", {})
+    return {
+        "numba_target": target,
+        "numba_features": hashlib.sha256(present.encode()).hexdigest()[:8],
+        "numpy_simd": " ".join(simd.get("baseline", []) + simd.get("found", [])),
+        "numpy_blas": _blas("numpy"),
+        "scipy_blas": _blas("scipy"),
+    }
+
+
+def _blas(library: str) -> str:
+    pools = [pool for pool in threadpool_info() if pool["user_api"] == "blas"]
+    # A wheel brings its own BLAS in a folder that bears its name; elsewhere all share one.
+    own = [pool for pool in pools if library in Path(pool["filepath"]).parent.name] or pools
+    names = {f"{pool['internal_api']} {pool.get('architecture', '')}".strip() for pool in own}
+    return ", ".join(sorted(names)) or "unknown"
+
+
+def describe_change(old: Mapping[str, Any], new: Mapping[str, Any]) -> str:
+    """How the kind of processor differs, as one line; what an older manifest lacks is left out."""
+    known = [key for key in _KIND if key in old]
+    return describe_difference({k: old[k] for k in known}, {k: new[k] for k in known})
 
 
 def _processor() -> str:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import BrokenExecutor, Executor, Future, ProcessPoolExecutor, as_completed
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
-from typing import Any, ClassVar, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 from threadpoolctl import threadpool_limits
 
@@ -19,7 +19,9 @@ from fedlasso.errors import FedLassoError
 from fedlasso.study.outcomes import Record
 from fedlasso.study.provenance import describe_code, describe_machine
 from fedlasso.study.scenario import Scenario
-from fedlasso.study.store import Store, Task, to_parquet
+
+if TYPE_CHECKING:
+    from fedlasso.study.store import Store, Task
 
 
 class Study(Protocol):
@@ -45,6 +47,8 @@ class Outcome:
 
 def run_replicate(study: Study, scenario: Scenario, number: int) -> Outcome:
     """One replicate in one BLAS thread; runs in a worker, near or far."""
+    from fedlasso.study.store import to_parquet
+
     try:
         with threadpool_limits(1):
             return Outcome(to_parquet(study.replicate(scenario, number)), None)
@@ -74,6 +78,7 @@ def run_study(
     workers: int | None = None,
     allow_code_change: bool = False,
     listen: Listener = lambda progress: None,
+    tell: Callable[[str], None] = lambda notice: None,
 ) -> Progress:
     """Run what is not finished yet, and keep every replicate as it finishes.
 
@@ -82,14 +87,17 @@ def run_study(
     engine : ``"processes"``, ``"dask"`` (a local cluster) or a scheduler such as ``tcp://host:8786``
     workers : processes, or workers of the local cluster; by default one a core
     listen : called with the progress whenever it changes
+    tell : called with one line when the study goes on on another kind of processor
     """
     if replicates < 1:
         raise FedLassoError(f"replicates is {replicates}; give a whole number, 1 or more")
-    workers = workers or len(os.sched_getaffinity(0))
-    store.open(
+    workers = workers or count_cores()
+    notice = store.open(
         make_manifest(study, scenarios, replicates, engine, workers),
         allow_code_change=allow_code_change,
     )
+    if notice:
+        tell(notice)
     store.drop_damaged()
     by_name = {scenario.name: scenario for scenario in scenarios}
     finished = store.parts()
@@ -147,12 +155,21 @@ def make_manifest(
     }
 
 
+def count_cores() -> int:
+    """Cores that this process may use; all of the machine's where the system does not say."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
 @contextmanager
 def open_executor(engine: str, workers: int) -> Iterator[Executor]:
     """An executor for an engine's name."""
     if engine == "processes":
         # Workers leave Ctrl-C to the parent, which keeps what is finished and stops them.
-        context = multiprocessing.get_context("forkserver")
+        # Windows has no fork server; its workers start from nothing.
+        methods = multiprocessing.get_all_start_methods()
+        context = multiprocessing.get_context("forkserver" if "forkserver" in methods else "spawn")
         pool = ProcessPoolExecutor(
             workers, mp_context=context, initializer=signal.signal,
             initargs=(signal.SIGINT, signal.SIG_IGN),

@@ -190,7 +190,7 @@ def read_scenarios(path: Path) -> tuple[Scenario, ...]:
         correlations = [0.2, 0.6]
     """
     try:
-        tables = tomllib.loads(path.read_text())
+        tables = tomllib.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise FedLassoError(f"cannot read {path}: {error.strerror}") from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:

@@ -20,7 +20,7 @@ import pyarrow.parquet as pq
 from fedlasso.errors import FedLassoError
 from fedlasso.files import write_atomically
 from fedlasso.study.outcomes import Record
-from fedlasso.study.provenance import describe_difference
+from fedlasso.study.provenance import describe_change, describe_difference
 
 Task = tuple[str, int]
 
@@ -60,12 +60,14 @@ class Store:
             raise FedLassoError(f"{self.manifest_file} is not the manifest of a study")
         return manifest
 
-    def open(self, manifest: Mapping[str, Any], *, allow_code_change: bool = False) -> None:
+    def open(self, manifest: Mapping[str, Any], *, allow_code_change: bool = False) -> str:
         """Start a study here or resume one; refuse to mix rows that do not belong together.
 
         More replicates or more scenarios extend a study. Anything else that differs is refused,
-        except, if allowed and then recorded, the code and the versions.
+        except, if allowed and then recorded, the code and the versions. Another kind of processor
+        is recorded and told in the line returned, which is empty otherwise.
         """
+        notice = ""
         merged = dict(manifest) | {"runs": [manifest["run"]]}
         del merged["run"]
         if self.manifest_file.exists():
@@ -92,8 +94,18 @@ class Store:
                     )
             replicates = max(old["replicates"], manifest["replicates"])
             merged |= {"scenarios": scenarios, "replicates": replicates}
-            merged["runs"] = [*old["runs"], manifest["run"]]
+            run = dict(manifest["run"])
+            before = old["runs"][-1] if old["runs"] else {}
+            changed = describe_change(before.get("machine", {}), run["machine"])
+            if changed:
+                notice = (
+                    f"{self.folder} was computed on another kind of processor: {changed}; what is "
+                    "kept stays, and what follows agrees with it to rounding, not to the last bit"
+                )
+                run["another_processor"] = changed
+            merged["runs"] = [*old["runs"], run]
         write_atomically(self.manifest_file, json.dumps(merged, indent=2).encode())
+        return notice
 
     def tasks(self) -> list[Task]:
         """Every (scenario, replicate) that the manifest asks for."""

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
-import pandas as pd
 
 from fedlasso.errors import FedLassoError
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 CELL = ["scenario", "method", "epochs", "budget", "panel", "rule", "tuning"]
 METRICS = (

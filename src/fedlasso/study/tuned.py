@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
-import pandas as pd
 
 from fedlasso.fitting import GOALS, Fit, GoalFit, Panel, fit, fit_for
 from fedlasso.study.outcomes import Record
 from fedlasso.study.paper import PaperStudy
 from fedlasso.study.scenario import Scenario
 from fedlasso.study.trial import Trial
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 
 @dataclass(frozen=True)

@@ -19,12 +19,17 @@ from fedlasso.deploy.nvflare.engine import listens
 from fedlasso.deploy.nvflare.project import create_project, read_project
 from fedlasso.errors import FedLassoError
 
+# Seconds that a loaded machine may take to start somebody.
+START = 300.0
 
-def free_port() -> int:
-    """A port that nobody uses now."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+
+def reserve_port(port: int = 0) -> socket.socket:
+    """Keep a port, any by default, until the socket is closed: only our own server can listen."""
+    kept = socket.socket()
+    for option in (socket.SO_REUSEADDR, socket.SO_REUSEPORT):
+        kept.setsockopt(socket.SOL_SOCKET, option, 1)
+    kept.bind(("", port))
+    return kept
 
 
 class LocalFederation:
@@ -43,8 +48,13 @@ class LocalFederation:
         self, folder: Path, tables: Mapping[str, Path], policies: Mapping[str, Path] | None = None
     ) -> None:
         self.folder, self._tables, self._policies = folder, tables, policies or {}
-        if not folder.exists():
-            create_project(folder, f"localhost:{free_port()}", list(tables))
+        # The port stays ours while the server is down.
+        if folder.exists():
+            self._reserved = reserve_port(read_project(folder).port)
+        else:
+            self._reserved = reserve_port()
+            port = self._reserved.getsockname()[1]
+            create_project(folder, f"localhost:{port}", list(tables))
         self.project = read_project(folder)
         self.environments: dict[str, dict[str, str]] = {}
         self._processes: dict[str, subprocess.Popen[bytes]] = {}
@@ -56,12 +66,13 @@ class LocalFederation:
                 self.start_site(name)
             self.wait()
         except BaseException:
-            self.stop()
+            self.__exit__()
             raise
         return self
 
     def __exit__(self, *_: object) -> None:
         self.stop()
+        self._reserved.close()
 
     def kit(self, site: str) -> Path:
         """A site's kit."""
@@ -70,7 +81,7 @@ class LocalFederation:
     def start_server(self) -> None:
         """Start the server, and wait until it listens."""
         process = self._start("server", "federation", "start-server", self.folder)
-        end = time.monotonic() + 60
+        end = time.monotonic() + START
         while not listens(self.project.host, self.project.port):
             if process.poll() is not None or time.monotonic() > end:
                 raise FedLassoError(f"the server did not start: {self.said('server')}")
@@ -81,7 +92,7 @@ class LocalFederation:
         policy = ["--policy", self._policies[name]] if name in self._policies else []
         self._start(name, "site", "start", self.kit(name), self._tables[name], *policy)
 
-    def wait(self, seconds: float = 60.0) -> None:
+    def wait(self, seconds: float = START) -> None:
         """Wait until every site is connected."""
         end = time.monotonic() + seconds
         while True:
@@ -102,7 +113,7 @@ class LocalFederation:
         for name in self.project.sites:
             if name not in self._processes:
                 self.start_site(name)
-        self.wait(120)
+        self.wait()
 
     def family(self, name: str) -> list[Any]:
         """The processes of the server or of a site: command, engine, jobs."""

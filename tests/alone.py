@@ -1,0 +1,119 @@
+"""Environments with the built wheel and nothing else: the core alone, then each extra alone.
+
+`make` calls this once after set-up. The core's packages are installed once and the study's once;
+an environment sees those it builds on, and pip adds what the wheel's own metadata ask for besides.
+"""
+
+import shutil
+import subprocess
+import sys
+import tempfile
+import venv
+import zipfile
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).parent.parent
+FOLDER = Path(sys.prefix) / "alone"
+# The wheel that they hold.
+READY = FOLDER / "ready.whl"
+BUILDS_ON = {
+    "core": (),
+    "fit": ("core",),
+    "study": ("core",),
+    "report": ("study", "core"),
+    "nvflare": ("study", "core"),
+    "dask": ("study", "core"),
+}
+
+
+@dataclass(frozen=True)
+class Environment:
+    """An environment of its own, without pip."""
+
+    name: str
+
+    @property
+    def folder(self) -> Path:
+        """Where it is."""
+        return FOLDER / self.name
+
+    @property
+    def python(self) -> Path:
+        """Its interpreter."""
+        return self.folder / "bin" / "python"
+
+    @property
+    def packages(self) -> Path:
+        """Where its packages are."""
+        version = f"python{sys.version_info.major}.{sys.version_info.minor}"
+        return self.folder / "lib" / version / "site-packages"
+
+    def create(self) -> None:
+        """Make it, empty but for what it builds on."""
+        venv.create(self.folder, clear=True, symlinks=True)
+        below = [str(Environment(name).packages) for name in BUILDS_ON[self.name]]
+        (self.packages / "below.pth").write_text("\n".join(below) + "\n")
+
+    def install(self, wheel: Path, *options: str) -> None:
+        """Install the wheel with this environment's extra."""
+        what = str(wheel) if self.name == "core" else f"{wheel}[{self.name}]"
+        pip(
+            "--python", str(self.python), "install", "--no-compile",
+            "--constraint", str(ROOT / "constraints.txt"), *options, what,
+        )  # fmt: skip
+
+    def run(self, *arguments: object, cwd: Path) -> "subprocess.CompletedProcess[str]":
+        """Python here, which sees nothing of the environment that calls."""
+        return subprocess.run(
+            [self.python, "-I", *map(str, arguments)],
+            cwd=cwd, capture_output=True, text=True, check=False,
+        )  # fmt: skip
+
+
+def pip(*arguments: str) -> None:
+    """Run pip; what it says matters only if it fails."""
+    done = subprocess.run(
+        [sys.executable, "-m", "pip", *arguments], capture_output=True, text=True, check=False
+    )
+    if done.returncode != 0:
+        raise RuntimeError(f"pip {' '.join(arguments)} failed:\n{done.stdout}{done.stderr}")
+
+
+def build_wheel(folder: Path) -> Path:
+    """Build the wheel of this checkout; the same files give the same bytes."""
+    options = ("--no-deps", "--no-build-isolation", "--no-index")
+    pip("wheel", *options, "--wheel-dir", str(folder), str(ROOT))
+    (wheel,) = folder.glob("fedlasso-*.whl")
+    return wheel
+
+
+def requirements(wheel: Path) -> list[str]:
+    """What the wheel's metadata ask for."""
+    with zipfile.ZipFile(wheel) as archive:
+        (metadata,) = (name for name in archive.namelist() if name.endswith("/METADATA"))
+        lines = archive.read(metadata).decode().splitlines()
+    return [line for line in lines if line.startswith("Requires-Dist")]
+
+
+def make_environments(wheel: Path) -> None:
+    """Make every environment and let pip resolve what the wheel asks for."""
+    for name in BUILDS_ON:
+        environment = Environment(name)
+        environment.create()
+        environment.install(wheel)
+    shutil.copy(wheel, READY)
+
+
+def provide(wheel: Path) -> None:
+    """Have every environment hold this wheel; only other requirements make them anew."""
+    if not READY.exists() or requirements(READY) != requirements(wheel):
+        make_environments(wheel)
+    elif READY.read_bytes() != wheel.read_bytes():
+        Environment("core").install(wheel, "--no-index", "--no-deps", "--force-reinstall")
+        shutil.copy(wheel, READY)
+
+
+if __name__ == "__main__":
+    with tempfile.TemporaryDirectory() as temporary:
+        make_environments(build_wheel(Path(temporary)))

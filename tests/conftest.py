@@ -1,0 +1,36 @@
+"""How properties are searched; and checks that were not run, which the last line names."""
+
+import os
+
+import pytest
+from hypothesis import settings
+
+# New examples every time: one that fails is a defect, and its blob repeats it anywhere.
+# A slow machine is no defect, so no example has a deadline.
+settings.register_profile("fedlasso", deadline=None, print_blob=True)
+settings.load_profile("fedlasso")
+
+
+def not_run(config: pytest.Config) -> str:
+    """Which checks were not run, and why; empty if all were."""
+    terminal = config.pluginmanager.get_plugin("terminalreporter")
+    reports = terminal.stats.get("skipped", []) if terminal else []
+    checks: dict[tuple[str, str], list[str]] = {}
+    for report in reports:
+        file, _, name = report.nodeid.partition("::")
+        why = report.longrepr[2].removeprefix("Skipped: ")
+        checks.setdefault((file, why), []).append(name)
+    return "; ".join(
+        f"{file}{'::' + names[0] if len(names) == 1 else f' ({len(names)} checks)'} {why}"
+        for (file, why), names in checks.items()
+    )
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    if os.environ.get("CI") == "true" and not_run(session.config) and session.exitstatus == 0:
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    if checks := not_run(config):
+        print(f"NOT RUN: {checks}")

@@ -1,0 +1,179 @@
+"""Proper questions, and damaged and hostile forms of them."""
+
+import json
+import struct
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numpy as np
+from kinds import own_questions
+from nets import SECRET
+
+from fedlasso.federation import Request, encode
+from fedlasso.federation.messages import layout
+from fedlasso.governance import Policy
+from fedlasso.governance.policy import LONGEST, PLACES, QUESTIONS, RATES, WIDEST
+from fedlasso.numerics import Array
+
+LIMIT = 1 << 20
+# Every question is answered, about few rows too, so that the cases reach the kernels.
+ALL = Policy(
+    allow=tuple(QUESTIONS), min_rows=5, max_vectors=10**6, max_splits=10**6, max_bytes=LIMIT,
+    max_active_per_row=1e9,
+)  # fmt: skip
+T = TypeVar("T")
+
+
+def ask_properly(p: int, on: str, split: str) -> list[Request[Any]]:
+    """Every question that a policy knows, as a fit might ask it."""
+    rng = np.random.default_rng(0)
+    vector, table = rng.standard_normal(p), rng.standard_normal((p, 2))
+    places = np.array([0.0, 3.0])
+    given: dict[str, Any] = {
+        **dict.fromkeys(RATES, np.array([0.1, 2.0])), "factors": np.ones(p),
+        "new": places, "known": np.array([1.0]), "A": places, "N": places, "v": table[:2],
+        "split": split, "on": on, "fit": "a fit", "purpose": "candidate",
+        "round": 0, "first_step": 2, "epochs": 2, "shared": 1, "count": 5,
+    }  # fmt: skip
+    requests = []
+    for name, question in QUESTIONS.items():
+        cls: Any = own_questions()[name]
+        other = {"array": table if 2 in question.dims else vector, "float": 0.5, "texts": ()}
+        values = {field: given.get(field, other.get(kind)) for field, kind in layout(cls)}
+        # What is asked of a split is asked of the site itself.
+        requests.append(cls(**values | ({"on": ""} if "split" in values else {})))
+    return requests
+
+
+def wrong_forms(request: Request[Any]) -> Iterator[bytes]:
+    """Forms of a proper question, each wrong in one way, that nobody may answer."""
+    data = encode(request)
+    for cut in (0, 3, 6, len(data) // 2, len(data) - 1):
+        yield data[:cut]
+    yield data + b"\0"
+    yield data + bytes(LIMIT)
+    yield data.replace(b'"type":"', b'"type":"No', 1)
+    for field, kind in layout(type(request)):
+        for value in _wrong_values(request, field, kind):
+            yield encode(replace(request, **{field: value}))
+    kinds = [kind for _, kind in layout(type(request)) if kind in ("array", "float", "int")]
+    if kinds and kinds[-1] != "int":
+        for number in (np.nan, np.inf, -np.inf):
+            yield data[:-8] + struct.pack("<d", number)
+
+
+def _wrong_values(request: Request[Any], field: str, kind: str) -> list[Any]:
+    old = getattr(request, field)
+    if field in PLACES:
+        return [np.array([0.0, 0.0]), np.array([-1.0]), np.array([0.5]), np.array([1e9])]
+    if field in RATES:
+        return [-old, old[:, None], np.ones(WIDEST + 1), np.ones(0)]
+    if kind == "array":
+        longer = np.ones((len(old) + 1, *old.shape[1:]))
+        wide = [np.ones((len(old), width)) for width in (0, WIDEST + 1)]
+        return [longer, old[:-1], np.array(1.0), np.ones((0, *old.shape[1:])), *wide]
+    if kind == "int":
+        return [-1, (1 << 40) + 1, *([ALL.max_steps + 1] if field in ("epochs", "count") else [])]
+    if kind == "float":
+        return [] if field == "y_mean" else [-1.0, -5e-324]
+    if kind == "text":
+        return ["x" * (LONGEST + 1), "a\0b", *(["none"] if field == "on" else [])]
+    return []
+
+
+class Fuzz:
+    """Damaged and hostile forms of some messages, p columns wide."""
+
+    def __init__(self, messages: list[Any], p: int, folder: Path, seed: int) -> None:
+        self.rng = np.random.default_rng(seed)
+        self._messages, self._samples, self._p = messages, [encode(m) for m in messages], p
+        nest: Any = []
+        for _ in range(90):
+            nest = [nest]
+        self._texts: list[str] = [
+            "", " ", "x" * 70_000, "../../outside", str(folder / "outside"), "..", "a\0b", "\ud800",
+            SECRET, "note", "fold 1 of 100 0", "holdout 0.99 0", "holdout nan 0", "half 1 -1",
+            "fold 0 of -3 5", "half 1 " + "9" * 5000, "fold 1 of 99999999999999999999 0", "ff" * 8,
+        ]  # fmt: skip
+        self._heads: list[Any] = [
+            None, True, 0, -1, 10**4000, 1.5, [], {}, nest, [[10**12]], [[2**62, 4]], [[-1]], [[0]],
+            [[1 << 20] * 1000], [[0] * 100], [["3"]], "Nobody", "Request", "State", "Refusal",
+            ["x"] * 50_000, *QUESTIONS, *self._texts,
+        ]  # fmt: skip
+        numbers = (np.nan, np.inf, -np.inf, 1e308, -1.0, 0.0)
+        self._bits = [struct.pack("<d", x) for x in numbers]
+        self._bits += [struct.pack("<q", n) for n in (-1, 10**9, 2**62, -(2**63))]
+
+    def case(self) -> bytes:
+        """The next one; some are proper."""
+        which, kind = self.rng.integers(len(self._samples)), self.rng.random()
+        data = self._samples[which]
+        if kind < 0.5:
+            return self._swap_field(self._messages[which])
+        if kind < 0.65:
+            return self._swap_head(data)
+        if kind < 0.75:
+            # One number of the payload has other bits.
+            at = len(data) - 8 * int(self.rng.integers(1, 6))
+            return data[:at] + self._pick(self._bits) + data[at + 8 :]
+        return self._damage(data) if kind < 0.9 else data
+
+    def _pick(self, values: Sequence[T]) -> T:
+        return values[int(self.rng.integers(len(values)))]
+
+    def _swap_field(self, message: Any) -> bytes:
+        """One field has another value: well formed, and wrong."""
+        fields = dict(layout(type(message)))
+        field = str(self.rng.choice(list(fields)))
+        old = getattr(message, field)
+        value: Any = self._pick(self._texts)
+        if fields[field] == "array":
+            value = self._array(old.shape)
+        elif fields[field] == "float":
+            value = self._pick([0.0, -0.0, -1.0, 1e-300, 5e-324, 1e300, 1e-8, 3.0, 1e8])
+        elif fields[field] in ("int", "note"):
+            value = self._pick([0, 1, 3, 1000, 1001, 10**9, 2**40, 2**62])
+            value *= self._pick([1, -1, -2]) if fields[field] == "int" else 1
+        elif fields[field] == "texts":
+            more = [self._pick(self._texts) for _ in range(self.rng.integers(4))]
+            value = (*old, *self._pick([more, old]))
+        return encode(replace(message, **{field: value}))
+
+    def _array(self, shape: tuple[int, ...]) -> Array:
+        p = self._p
+        shapes = [(), (0,), (1,), (p,), (p + 1,), (1, 1), (0, p), (2, p), (p, p)]
+        shapes += [(p, q) for q in (0, 1, 2, 3, 256, 257)]
+        shape = shape if self.rng.random() < 0.4 else self._pick(shapes)
+        draws: list[Any] = [self.rng.standard_normal, np.ones, np.zeros]
+        scale = self._pick([1.0, 1.0, 1.0, 1e-300, 1e8, 1e155, 1e300])
+        value: Array = scale * self._pick(draws)(shape)
+        return np.round(value) if self.rng.random() < 0.3 else value
+
+    def _swap_head(self, data: bytes) -> bytes:
+        """One entry of the head is something else: another type, a deep nest, a vast array."""
+        (length,) = struct.unpack_from("<I", data, 3)
+        head = json.loads(data[7 : 7 + length])
+        key = self._pick(["type", "shapes", "on", "to", "split", "fit", "columns", "__class__"])
+        head[key] = self._pick(self._heads)
+        text = json.dumps(head).encode() if self.rng.random() < 0.95 else b"[" * 100_000
+        return struct.pack("<3sI", b"FL1", len(text)) + text + data[7 + length :]
+
+    def _damage(self, data: bytes) -> bytes:
+        """Bytes cut, flipped, spliced, drawn, or far too many."""
+        cut, kind = int(self.rng.integers(len(data) + 1)), self.rng.integers(6)
+        if kind == 0:
+            return data[:cut]
+        if kind == 1:
+            return self.rng.bytes(cut)
+        if kind == 2:
+            return b"FL1" + self.rng.bytes(cut)
+        if kind == 3:
+            return data[:cut] + self._pick(self._samples)[cut:]
+        if kind == 4 and self.rng.random() < 0.1:
+            return data + bytes(LIMIT)
+        flipped = bytearray(data)
+        for at in self.rng.integers(len(data), size=self.rng.integers(1, 5)):
+            flipped[at] ^= 1 << int(self.rng.integers(8))
+        return bytes(flipped)

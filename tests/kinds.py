@@ -1,0 +1,21 @@
+"""The package's own messages, whatever other tests have defined in the same process."""
+
+from typing import Any
+
+from fedlasso.federation import Message, Request
+from fedlasso.federation.messages import TYPES
+
+
+def own_messages() -> dict[str, type[Message]]:
+    """Every message that the package itself defines, sorted by name."""
+    own = {name: cls for name, cls in TYPES.items() if cls.__module__.startswith("fedlasso.")}
+    return dict(sorted(own.items()))
+
+
+def own_questions() -> dict[str, type[Request[Any]]]:
+    """Those of them that are asked."""
+    return {
+        name: cls
+        for name, cls in own_messages().items()
+        if issubclass(cls, Request) and cls is not Request
+    }

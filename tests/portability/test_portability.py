@@ -1,0 +1,192 @@
+"""The same results on other processors: the same choices, numbers to rounding, valid certificates.
+
+Other processors are this one with fewer instructions. numba is told its target, OpenBLAS its core
+and numpy which instructions to leave alone, each in processes of their own.
+"""
+
+import json
+import math
+import os
+import subprocess
+import sys
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy
+from llvmlite import binding
+from portability.data import exact
+
+TESTS = Path(__file__).parent.parent
+THREADS = (1, 2)
+CORES = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+# Numbers of two processors differ by no larger share than this.
+ROUNDING = 1e-10
+FEATURES = binding.get_host_cpu_features()
+# A path's gap is shown as zero once it is below the rounding of F.
+SLACK = Fraction(1, 2**52)
+SETTINGS = ("NUMBA_CPU_NAME", "NUMBA_CPU_FEATURES", "OPENBLAS_CORETYPE", "NPY_DISABLE_CPU_FEATURES")
+
+
+@dataclass(frozen=True)
+class InstructionSet:
+    """A processor to be: a target for numba, a core for OpenBLAS, what numpy must not use."""
+
+    target: str
+    core: str | None = None
+    without: tuple[str, ...] = ()
+    settings: Mapping[str, str] = field(default_factory=dict)
+
+
+def honours_core(library: Any) -> bool:
+    """Whether the library's BLAS is an OpenBLAS that chooses its core when it is loaded."""
+    blas = library.show_config(mode="dicts")["Build Dependencies"]["blas"]
+    return "DYNAMIC_ARCH" in blas.get("openblas configuration", "")
+
+
+def imitate(target: str, core: str | None, without: tuple[str, ...]) -> InstructionSet:
+    """Settings that leave the features to the target: by default numba adds all of the host's."""
+    settings = {"NUMBA_CPU_NAME": target, "NUMBA_CPU_FEATURES": ""}
+    if core:
+        settings["OPENBLAS_CORETYPE"] = core
+    if without:
+        settings["NPY_DISABLE_CPU_FEATURES"] = " ".join(without)
+    return InstructionSet(target, core, without, settings)
+
+
+def instruction_sets() -> dict[str, InstructionSet]:
+    """What this host can be: generic, itself, and on x86-64 something in between."""
+    host = binding.get_host_cpu_name()
+    found = tuple(np.show_config(mode="dicts").get("SIMD Extensions", {}).get("found", []))
+    triple = binding.get_process_triple()
+    core = {"x86_64": "Nehalem", "aarch64": "ARMV8"}.get(triple.partition("-")[0])
+    sets = {"generic": imitate("generic", core, found)}
+    if FEATURES.get("avx") and FEATURES.get("fma"):
+        # Twice the width of generic, and no fused operations. Newer targets get the host's code.
+        sets["middle"] = imitate("sandybridge", "Sandybridge", found)
+    elif FEATURES.get("sse4.2"):
+        sets["middle"] = imitate("nehalem", "Nehalem", found)
+    return sets | {"host": InstructionSet(host)}
+
+
+SETS = instruction_sets()
+
+
+def run_child(kind: str, threads: int, folder: Path) -> dict[str, Any]:
+    """All results of one process."""
+    environment = {name: value for name, value in os.environ.items() if name not in SETTINGS}
+    environment |= SETS[kind].settings
+    environment["OPENBLAS_NUM_THREADS"] = str(threads)
+    environment["PYTHONPATH"] = os.pathsep.join(
+        [str(TESTS), *filter(None, [environment.get("PYTHONPATH")])]
+    )
+    if kind != "host":
+        # numba's index knows targets apart, but two that write at once take the same file names.
+        environment["NUMBA_CACHE_DIR"] = str(folder / kind)
+    file = folder / f"{kind}-{threads}.json"
+    command = [sys.executable, str(Path(__file__).parent / "child.py"), str(file)]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    results: dict[str, Any] = json.loads(file.read_text())
+    return results
+
+
+Runs = dict[tuple[str, int], dict[str, Any]]
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> Runs:
+    """Every instruction set with every number of threads; only the first of a set compiles."""
+    folder = tmp_path_factory.mktemp("portability")
+
+    def all_threads(kind: str) -> Runs:
+        return {(kind, threads): run_child(kind, threads, folder) for threads in THREADS}
+
+    with ThreadPoolExecutor(2) as pool:
+        return {key: run for part in pool.map(all_threads, SETS) for key, run in part.items()}
+
+
+def differences(one: dict[str, Any], other: dict[str, Any]) -> dict[str, float]:
+    """The largest difference in every quantity, as a share of its scale."""
+    assert one["numbers"].keys() == other["numbers"].keys()
+    worst = {}
+    for name, (values, scales) in one["numbers"].items():
+        others = other["numbers"][name][0]
+        shares = [
+            abs(a - b) / scale if a != b else 0.0
+            for a, b, scale in zip(values, others, scales, strict=True)
+        ]
+        worst[name] = max(math.inf if math.isnan(share) else share for share in shares)
+    return worst
+
+
+def test_every_process_ran_what_it_was_asked_to(runs: Runs) -> None:
+    for (kind, threads), run in runs.items():
+        wanted, told = SETS[kind], run["in_effect"]
+        assert told["machine"]["numba_target"] == wanted.target
+        assert not set(wanted.without) & set(told["machine"]["numpy_simd"].split())
+        for library in (np, scipy):
+            if honours_core(library):
+                blas = told["machine"][f"{library.__name__}_blas"]
+                assert wanted.core is None or blas == f"openblas {wanted.core}"
+                assert told["threads"] == [min(threads, CORES)]
+
+
+def test_the_instruction_sets_are_different_code(runs: Runs) -> None:
+    assert len(SETS) >= 2
+    assert len({SETS[kind].target for kind in SETS}) == len(SETS)
+    # Names may differ where code does not: on x86-64 width and fused operations decide.
+    codes = {runs[kind, 1]["in_effect"]["code"] for kind in SETS}
+    assert len(codes) >= 1 + bool(FEATURES.get("avx")) + bool(FEATURES.get("fma"))
+    for kind in SETS:
+        assert len({runs[kind, threads]["in_effect"]["code"] for threads in THREADS}) == 1
+
+
+def test_discrete_outcomes_are_identical(runs: Runs) -> None:
+    first, *others = runs.values()
+    for other in others:
+        assert other["discrete"] == first["discrete"]
+
+
+def test_numbers_agree_to_rounding(runs: Runs) -> None:
+    first, *others = runs.values()
+    for other in others:
+        worst = differences(first, other)
+        assert {name: share for name, share in worst.items() if share > ROUNDING} == {}
+
+
+def test_the_number_of_blas_threads_changes_no_bit(runs: Runs) -> None:
+    for kind in SETS:
+        one, two = (runs[kind, threads] for threads in THREADS)
+        for part in ("discrete", "numbers", "certificates"):
+            assert one[part] == two[part]
+
+
+def test_certificates_are_never_below_the_true_gap(runs: Runs) -> None:
+    near = {c["lam"]: c["b"] for c in runs["host", 1]["certificates"] if c["name"] == "path"}
+    smallest = {lam: exact().smallest(b, lam) for lam, b in near.items()}
+    seen = set()
+    for run in runs.values():
+        for claim in run["certificates"]:
+            key = (claim["lam"], claim["gap"], *claim["b"])
+            if key in seen:
+                continue
+            seen.add(key)
+            value = exact().objective(claim["b"], claim["lam"])
+            true_gap = value - smallest[claim["lam"]]
+            assert true_gap >= 0
+            allowed = SLACK * value if claim["name"] == "path" else 0
+            assert true_gap <= Fraction(claim["gap"]) + allowed, claim["name"]
+
+
+def test_the_comparison_sees_a_wrong_number(runs: Runs) -> None:
+    right = runs["host", 1]
+    for name, (values, scales) in right["numbers"].items():
+        wrong = [values[0] + 2 * ROUNDING * scales[0], *values[1:]]
+        changed = right["numbers"] | {name: (wrong, scales)}
+        assert differences(right, {"numbers": changed})[name] > ROUNDING or scales[0] == 0
