@@ -144,7 +144,7 @@ def path(f: LeastSquares, repeats: int, quick: bool) -> None:
 
 def dual_averaging(f: LeastSquares, lam: float, repeats: int) -> None:
     """Time 20 rounds of 5 dual-averaging steps at five rates."""
-    rates = RATES / f.largest_eigenvalue
+    rates = RATES / f.largest_curvature
     epochs, rounds = 5, 20
     X, y = np.asfortranarray(f.X), f.y
 

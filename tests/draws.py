@@ -30,3 +30,9 @@ def draw_sites(sizes: Sequence[int] = (30, 25, 20), p: int = 40, seed: int = 0) 
 def draw_federation(sizes: Sequence[int] = (30, 25, 20), p: int = 40, seed: int = 0) -> InProcess:
     """The same as a federation in this process."""
     return InProcess(draw_sites(sizes, p, seed))
+
+
+def objective(X: Array, y: Array, b: Array, lam: float) -> float:
+    """The Lasso's objective as it is written: ||y - Xb||^2 / (2m) + lam |b|_1."""
+    r = y - X @ b
+    return float(r @ r / (2 * y.size) + lam * np.abs(b).sum())

@@ -34,7 +34,7 @@ def run(
     secant: SecantClass, data: Parts, lam: float, rounds: int | None = None, tol: float = 1e-8
 ) -> Fit:
     sites = InProcess([Site(f"s{j}", X, y) for j, (X, y) in enumerate(data)])
-    return fit(sites, secant(tol=tol), lam=lam, rounds=rounds or ROUNDS[secant], tol=tol)
+    return fit(sites, secant(tol=tol), penalty=lam, rounds=rounds or ROUNDS[secant], tol=tol)
 
 
 def check(result: Fit, data: Parts, lam: float, tol: float = 1e-8) -> None:

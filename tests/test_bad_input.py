@@ -108,16 +108,16 @@ BAD: list[tuple[Callable[[], object], str]] = [
         "give the site validation={'penalty': (X, y)}",
     ),
     (
-        lambda: fit(InProcess([Site("north", X, Y)]), "ST", lam=0.1),
+        lambda: fit(InProcess([Site("north", X, Y)]), "ST", penalty=0.1),
         "site 'north': no rows to validate the candidate; "
         "give the site validation={'candidate': (X, y)}",
     ),
     (
-        lambda: fit(draw_federation(), lam=-1.0),
+        lambda: fit(draw_federation(), penalty=-1.0),
         "the penalty is -1.0; give a finite number, zero or more",
     ),
     (
-        lambda: fit(draw_federation(), lam=np.nan),
+        lambda: fit(draw_federation(), penalty=np.nan),
         "the penalty is nan; give a finite number, zero or more",
     ),
     (lambda: fit(draw_federation(), epochs=0), "epochs is 0; give a whole number, 1 or more"),
@@ -160,5 +160,5 @@ def test_text_that_holds_numbers_is_read_as_numbers() -> None:
 
 
 def test_sites_of_one_row_work() -> None:
-    result = fit(InProcess([*draw_sites((20, 1))]), "CD", lam=0.3, rounds=3)
+    result = fit(InProcess([*draw_sites((20, 1))]), "CD", penalty=0.3, rounds=3)
     assert np.isfinite(result.coefficients).all()

@@ -46,7 +46,7 @@ def test_the_procedure_in_contributing_is_a_procedure() -> None:
     assert len(block.splitlines()) < 45
     names: dict[str, Any] = {}
     exec(compile(block, "CONTRIBUTING.md", "exec"), names)
-    result = fit(draw_federation(), names["ProximalGradient"](), lam=0.1, rounds=400)
+    result = fit(draw_federation(), names["ProximalGradient"](), penalty=0.1, rounds=400)
     X = np.vstack([s.training.X for s in draw_sites()])
     y = np.concatenate([s.training.y for s in draw_sites()])
     reference = solve_reference(LeastSquares(X, y), 0.1)

@@ -39,12 +39,12 @@ def remembering(folder: Path) -> InProcess:
 
 @pytest.mark.parametrize("name", sorted(REGISTRY))
 def test_an_interrupted_fit_resumes_to_the_same_bits(name: str, tmp_path: Path) -> None:
-    whole = fit(draw_federation(), name, lam=0.15, rounds=6)
+    whole = fit(draw_federation(), name, penalty=0.15, rounds=6)
     questions = 0
     for attempt in range(20):
         federation = Failing(remembering(tmp_path), 3 if attempt else 2)
         try:
-            resumed = fit(Journal(federation, tmp_path / "journal"), name, lam=0.15, rounds=6)
+            resumed = fit(Journal(federation, tmp_path / "journal"), name, penalty=0.15, rounds=6)
         except FedLassoError:
             questions += federation.count
             continue
@@ -56,19 +56,19 @@ def test_an_interrupted_fit_resumes_to_the_same_bits(name: str, tmp_path: Path) 
 
 
 def test_a_journal_of_another_fit_is_refused(tmp_path: Path) -> None:
-    fit(Journal(draw_federation(), tmp_path), "CD", lam=0.1, rounds=2)
+    fit(Journal(draw_federation(), tmp_path), "CD", penalty=0.1, rounds=2)
     with pytest.raises(FedLassoError, match="belongs to another fit"):
-        fit(Journal(draw_federation(), tmp_path), "CD", lam=0.2, rounds=2)
+        fit(Journal(draw_federation(), tmp_path), "CD", penalty=0.2, rounds=2)
 
 
 def test_a_damaged_entry_is_refused(tmp_path: Path) -> None:
-    fit(Journal(draw_federation(), tmp_path), "CD", lam=0.1, rounds=2)
+    fit(Journal(draw_federation(), tmp_path), "CD", penalty=0.1, rounds=2)
     entry = sorted(tmp_path.glob("*.entry"))[1]
     data = bytearray(entry.read_bytes())
     data[len(data) // 2] ^= 1
     entry.write_bytes(bytes(data))
     with pytest.raises(FedLassoError, match="is damaged"):
-        fit(Journal(draw_federation(), tmp_path), "CD", lam=0.1, rounds=2)
+        fit(Journal(draw_federation(), tmp_path), "CD", penalty=0.1, rounds=2)
 
 
 def test_memory_keeps_two_rounds_and_outlives_the_process(tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ from portability.data import PENALTIES, draw_exact, pool, split
 from threadpoolctl import threadpool_info
 
 from fedlasso import InProcess, Site, fit
-from fedlasso.fitting.session import Explorer
+from fedlasso.fitting.session import Session
 from fedlasso.numerics import LeastSquares, dual_steps, lasso_path, local_sweeps
 from fedlasso.numerics.compiled import dot
 from fedlasso.procedures import Secant
@@ -70,7 +70,7 @@ def kernels(results: Results) -> None:
     f = LeastSquares(*draw_exact(200, 120, seed=1))
     results.add("dot", dot(f.y, f.columns[0]))
     results.add("gram", f.gram)
-    results.add("largest eigenvalue", f.largest_eigenvalue)
+    results.add("largest eigenvalue", f.largest_curvature)
     start = np.zeros((f.p, 2))
     start[::3, 1] = 0.5
     for form in ("gram", "residual"):
@@ -89,15 +89,15 @@ def paths(results: Results) -> None:
         results.add_model(f"path {lam}", b)
         results.certify("path", lam, b, gap * scale)
     sites = InProcess([Site(name, X, y) for name, X, y in split()])
-    explorer = Explorer(sites, uploads=60)
-    points = explorer.path(np.array(PENALTIES), tol=1e-3)
-    results.discrete["explorer"] = [explorer.spent, [point.active for point in points]]
+    session = Session(sites, uploads=60)
+    points = session.path(np.array(PENALTIES), tol=1e-3)
+    results.discrete["session"] = [session.spent, [point.active for point in points]]
     for point in points:
-        results.add_model(f"explorer {point.lam}", point.coefficients)
-        results.add(f"explorer objective {point.lam}", point.certificate.objective)
-        results.certify("explorer", point.lam, point.coefficients, point.certificate.gap)
+        results.add_model(f"session {point.lam}", point.coefficients)
+        results.add(f"session objective {point.lam}", point.certificate.objective)
+        results.certify("session", point.lam, point.coefficients, point.certificate.gap)
     lam = PENALTIES[3]
-    secant = fit(sites, Secant(), lam=lam, rounds=60)
+    secant = fit(sites, Secant(), penalty=lam, rounds=60)
     assert secant.certificate is not None
     results.discrete["Secant"] = [secant.rounds, secant.status.name]
     results.add_model("Secant", secant.coefficients)
@@ -108,7 +108,7 @@ def paths(results: Results) -> None:
 def wide(results: Results) -> None:
     """Secant with so many columns that BLAS would use its threads even for x'y."""
     X, y = draw_exact(24, WIDE, seed=2)
-    secant = fit(InProcess([Site("a", X, y)]), Secant(tol=1e-4), lam=0.25, rounds=8)
+    secant = fit(InProcess([Site("a", X, y)]), Secant(tol=1e-4), penalty=0.25, rounds=8)
     results.discrete["wide Secant"] = [secant.rounds, secant.status.name]
     results.add_model("wide Secant", secant.coefficients)
 

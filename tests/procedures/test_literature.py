@@ -1,15 +1,14 @@
 """Procedures of the literature against plain numpy, against the pooled Lasso, and in extremis."""
 
-from itertools import islice
 from typing import Any
 
 import numpy as np
 import pytest
-from draws import draw_sites
+from draws import draw_sites, objective
 
 from fedlasso import REGISTRY, FedLassoError, InProcess, Ledger, Site, fit
-from fedlasso.fitting import begin, fix_penalty, iterate
-from fedlasso.numerics import Array, LeastSquares, objective, soft_threshold, solve_reference
+from fedlasso.fitting import Run, after_rounds, fix_penalty
+from fedlasso.numerics import Array, LeastSquares, soft_threshold, solve_reference
 from fedlasso.procedures import CFedDA, FastFedDA, FedMid, Procedure, ProxSkip
 
 LAM = 0.12
@@ -67,7 +66,7 @@ def grad(f: LeastSquares, b: Array) -> Array:
 def test_fedmid_is_averaged_proximal_gradient(epochs: int, server_prox: bool) -> None:
     sites = draw_sites()
     procedure = FedMid(epochs=epochs, server_prox=server_prox)
-    result = fit(InProcess(sites), procedure, lam=LAM, rounds=3)
+    result = fit(InProcess(sites), procedure, penalty=LAM, rounds=3)
     L = max(top(s.training) for s in sites)
     for j, rate in enumerate(RATES):
         b = np.zeros(40)
@@ -86,7 +85,7 @@ def test_fedmid_is_averaged_proximal_gradient(epochs: int, server_prox: bool) ->
 def test_fedda_is_the_dual_averaging_written_out(shared: bool) -> None:
     sites, E = draw_sites(), 3
     procedure = (FastFedDA if shared else CFedDA)(epochs=E, convexity=0.1)
-    result = fit(InProcess(sites), procedure, lam=LAM, rounds=3)
+    result = fit(InProcess(sites), procedure, penalty=LAM, rounds=3)
     L = max(top(s.training) for s in sites)
     mu = 0.1 * L
 
@@ -114,8 +113,8 @@ def test_fedda_is_the_dual_averaging_written_out(shared: bool) -> None:
 
 @pytest.mark.parametrize("procedure", [FastFedDA, CFedDA])
 def test_without_convexity_fedda_is_dual_averaging(procedure: type[FastFedDA]) -> None:
-    flat = fit(InProcess(draw_sites()), procedure(epochs=3, convexity=0.0), lam=LAM, rounds=5)
-    da = fit(InProcess(draw_sites()), "DA", epochs=3, lam=LAM, rounds=5)
+    flat = fit(InProcess(draw_sites()), procedure(epochs=3, convexity=0.0), penalty=LAM, rounds=5)
+    da = fit(InProcess(draw_sites()), "DA", epochs=3, penalty=LAM, rounds=5)
     np.testing.assert_allclose(flat.candidates, da.candidates, atol=1e-12)
 
 
@@ -127,7 +126,7 @@ def mean_curvature(sites: list[Site]) -> float:
 @pytest.mark.parametrize("k", range(3))
 def test_admm_is_the_textbook_recursion(k: int) -> None:
     sites = draw_sites()
-    result = fit(InProcess(sites), "ADMM", lam=LAM, rounds=3)
+    result = fit(InProcess(sites), "ADMM", penalty=LAM, rounds=3)
     W, p = weights(sites), 40
     rho = (0.3, 1.0, 3.0)[k] * mean_curvature(sites)
     z, u = np.zeros(p), [np.zeros(p) for _ in sites]
@@ -145,7 +144,7 @@ def test_admm_is_the_textbook_recursion(k: int) -> None:
 @pytest.mark.parametrize("k", range(3))
 def test_feddr_is_the_papers_recursion(k: int) -> None:
     sites = draw_sites()
-    result = fit(InProcess(sites), "FedDR", lam=LAM, rounds=3)
+    result = fit(InProcess(sites), "FedDR", penalty=LAM, rounds=3)
     W, p = weights(sites), 40
     eta = (0.3, 1.0, 3.0)[k] / mean_curvature(sites)
     xbar = np.zeros(p)
@@ -167,8 +166,8 @@ def test_feddr_is_the_papers_recursion(k: int) -> None:
 
 def test_proxskip_is_scaffnew_and_at_one_step_the_pooled_proximal_gradient() -> None:
     sites, E = draw_sites(), 3
-    result = fit(InProcess(sites), ProxSkip(epochs=E), lam=LAM, rounds=3)
-    once = fit(InProcess(sites), ProxSkip(epochs=1), lam=LAM, rounds=5)
+    result = fit(InProcess(sites), ProxSkip(epochs=E), penalty=LAM, rounds=3)
+    once = fit(InProcess(sites), ProxSkip(epochs=1), penalty=LAM, rounds=5)
     f, L = pool(sites), max(top(s.training) for s in sites)
     for j, rate in enumerate((0.1, 0.3, 1.0)):
         gamma = rate / L
@@ -201,7 +200,7 @@ def test_fista_is_the_accelerated_gradient_on_pooled_rows() -> None:
         following = (1 + np.sqrt(1 + 4 * theta**2)) / 2
         y = new + (theta - 1) / following * (new - x)
         x, theta = new, following
-    result = fit(InProcess(sites), "FISTA", lam=LAM, rounds=15)
+    result = fit(InProcess(sites), "FISTA", penalty=LAM, rounds=15)
     np.testing.assert_allclose(result.coefficients, x, atol=1e-11)
 
 
@@ -223,7 +222,7 @@ def test_surrogate_solves_are_stationary(name: str, k: int) -> None:
     expected = (
         augmented[0] if name == "CSL" else sum(w * a for w, a in zip(W, augmented, strict=True))
     )
-    result = fit(InProcess(sites), name, lam=LAM, rounds=2)
+    result = fit(InProcess(sites), name, penalty=LAM, rounds=2)
     np.testing.assert_allclose(result.candidates[:, k], expected, atol=1e-10)
 
 
@@ -233,23 +232,23 @@ def test_surrogate_steps_never_raise_the_objective(name: str) -> None:
     sites = draw_sites((6, 40, 40), p=40)
     ledger = Ledger(InProcess(sites))
     procedure: Procedure[Any] = REGISTRY[name](settings=(1e-3, 1e-2))
-    problem, f = fix_penalty(ledger, LAM), pool(sites)
-    states = islice(iterate(ledger, procedure, problem, begin(ledger, procedure, problem)), 60)
+    f = pool(sites)
+    states = Run(ledger, procedure, fix_penalty(ledger, LAM)).rounds(after_rounds(60))
     values = np.array([[objective(f.X, f.y, b, LAM) for b in s.b.T] for s in states])
     assert np.diff(values, axis=0).max() <= 1e-12 * values[0, 0]
     assert (values[-1] < values[0]).all()
 
 
 def test_csl_asks_every_site_and_then_the_first() -> None:
-    costs = fit(InProcess(draw_sites()), "CSL", lam=LAM, rounds=8, certified=False).costs
+    costs = fit(InProcess(draw_sites()), "CSL", penalty=LAM, rounds=8, certified=False).costs
     sent = [costs.total("training", s).upload for s in "abc"]
     assert sent == [8 * 40 * 3 * n for n in (8, 4, 4)]
 
 
 def test_one_shot_is_the_average_of_local_fits() -> None:
     sites = draw_sites()
-    result = fit(InProcess(sites), "OneShot", lam=LAM)
-    local = [solve_reference(s.training, LAM).coefficients for s in sites]
+    result = fit(InProcess(sites), "OneShot", penalty=LAM)
+    local = [solve_reference(s.least_squares, LAM).coefficients for s in sites]
     expected = sum(w * b for w, b in zip(weights(sites), local, strict=True))
     np.testing.assert_allclose(result.coefficients, expected, atol=1e-12)
     assert result.rounds == 1
@@ -257,10 +256,10 @@ def test_one_shot_is_the_average_of_local_fits() -> None:
 
 def test_debiased_averages_nodewise_corrections() -> None:
     sites, p = draw_sites((60, 50, 40), p=8), 8
-    result = fit(InProcess(sites), "Debiased", lam=LAM)
+    result = fit(InProcess(sites), "Debiased", penalty=LAM)
     total = np.zeros(p)
     for w, s in zip(weights(sites), sites, strict=True):
-        f = s.training
+        f = s.least_squares
         b = solve_reference(f, LAM).coefficients
         scale = np.sqrt((f.X**2).mean(axis=0))
         Z, nu = f.X / scale, np.sqrt(2 * np.log(p) / f.m) / 2
@@ -285,14 +284,14 @@ def test_debiased_averages_nodewise_corrections() -> None:
 @exact
 def test_exact_methods_reach_the_pooled_lasso(name: str) -> None:
     sites = easy_sites()
-    result = fit(InProcess(sites), name, lam=LAM, rounds=EXACT[name], epochs=2)
+    result = fit(InProcess(sites), name, penalty=LAM, rounds=EXACT[name], epochs=2)
     assert abs(gap(sites, result.coefficients, LAM)) <= 1e-8
 
 
 @exact
 def test_one_site_is_its_own_lasso(name: str) -> None:
     sites = draw_sites((60,), p=20)
-    result = fit(InProcess(sites), name, lam=LAM, rounds=EXACT[name], epochs=2)
+    result = fit(InProcess(sites), name, penalty=LAM, rounds=EXACT[name], epochs=2)
     assert abs(gap(sites, result.coefficients, LAM)) <= 1e-8
 
 
@@ -305,7 +304,7 @@ def test_resplitting_rows_changes_nothing(name: str) -> None:
         return InProcess([Site(chr(97 + j), X, y) for j, (X, y) in enumerate(parts)])
 
     results = [
-        fit(split(*at), name, lam=LAM, rounds=400, certified=False).coefficients
+        fit(split(*at), name, penalty=LAM, rounds=400, certified=False).coefficients
         for at in [(50, 100), (20, 30, 90), ()]
     ]
     np.testing.assert_allclose(results[1], results[0], atol=1e-10)
@@ -314,7 +313,7 @@ def test_resplitting_rows_changes_nothing(name: str) -> None:
 
 def test_working_set_sends_increments_only_and_less_than_all_moments() -> None:
     sites = draw_sites((60, 50, 40), p=80)
-    result = fit(InProcess(sites), "WorkingSetGram", lam=0.25, rounds=100, certified=False)
+    result = fit(InProcess(sites), "WorkingSetGram", penalty=0.25, rounds=100, certified=False)
     A = result.state.known.size  # type: ignore[attr-defined]
     sent = result.costs.total("training", "a").upload // 8
     # one check before each growth, and one more
@@ -328,7 +327,7 @@ def test_one_shot_gram_refuses_what_no_network_would_carry() -> None:
     rng = np.random.default_rng(0)
     site = Site("wide", rng.standard_normal((3, 5000)), rng.standard_normal(3))
     with pytest.raises(FedLassoError, match="use WorkingSetGram or FISTA"):
-        fit(InProcess([site]), "OneShotGram", lam=1.0)
+        fit(InProcess([site]), "OneShotGram", penalty=1.0)
 
 
 @pytest.mark.parametrize("name", ["ADMM", "FedDR", "CSL", "DANE", "FISTA", "WorkingSetGram"])
@@ -337,8 +336,8 @@ def test_wide_sites_never_build_a_gram(name: str) -> None:
     X = np.asfortranarray(rng.standard_normal((30, 20_000)))
     y = 3 * X[:, 0] + rng.standard_normal(30)
     site = Site("wide", X[:20], y[:20], validation={"candidate": (X[20:], y[20:])})
-    result = fit(InProcess([site]), name, lam=1.5, rounds=4)
-    assert "gram" not in vars(site.training)
+    result = fit(InProcess([site]), name, penalty=1.5, rounds=4)
+    assert "gram" not in vars(site.training.design)
     assert np.isfinite(result.coefficients).all()
 
 
@@ -347,7 +346,7 @@ def test_wide_sites_never_build_a_gram(name: str) -> None:
 
 def fit_finite(sites: list[Site], name: str, lam: float) -> Array:
     """The chosen coefficients of a fit whose candidates and certificate are all finite."""
-    result = fit(InProcess(sites), name, lam=lam, rounds=30, epochs=2)
+    result = fit(InProcess(sites), name, penalty=lam, rounds=30, epochs=2)
     assert np.isfinite(result.candidates).all()
     assert result.certificate is not None
     assert np.isfinite(result.certificate.gap)

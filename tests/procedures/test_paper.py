@@ -7,8 +7,9 @@ import pytest
 from draws import draw_sites
 
 from fedlasso import InProcess, fit
-from fedlasso.numerics import Array, dual_steps, local_sweeps, soft_threshold
-from fedlasso.procedures import Problem, ThresholdedRounds
+from fedlasso.fitting import Run, after_rounds, fix_penalty
+from fedlasso.numerics import L1, Array, dual_steps, local_sweeps, soft_threshold
+from fedlasso.procedures import ThresholdedRounds
 from fedlasso.sites import Site
 
 LAM = 0.12
@@ -42,7 +43,7 @@ def plain_averaging(sites: list[Site], rounds: int, epochs: int, tau: float) -> 
 @pytest.mark.parametrize("epochs", [1, 3])
 def test_cd_is_the_papers_average(epochs: int) -> None:
     sites = draw_sites()
-    result = fit(InProcess(sites), "CD", lam=LAM, rounds=5, epochs=epochs)
+    result = fit(InProcess(sites), "CD", penalty=LAM, rounds=5, epochs=epochs)
     np.testing.assert_allclose(
         result.coefficients, plain_averaging(sites, 5, epochs, 0.0), atol=1e-12
     )
@@ -51,8 +52,8 @@ def test_cd_is_the_papers_average(epochs: int) -> None:
 @pytest.mark.parametrize("epochs", [1, 3])
 def test_st_thresholds_the_end_and_p_every_round(epochs: int) -> None:
     sites = draw_sites()
-    st = fit(InProcess(sites), "ST", lam=LAM, rounds=5, epochs=epochs)
-    p = fit(InProcess(sites), "P", lam=LAM, rounds=5, epochs=epochs)
+    st = fit(InProcess(sites), "ST", penalty=LAM, rounds=5, epochs=epochs)
+    p = fit(InProcess(sites), "P", penalty=LAM, rounds=5, epochs=epochs)
     average = plain_averaging(sites, 5, epochs, 0.0)
     for j, tau in enumerate(LAM * THRESHOLDS):
         np.testing.assert_allclose(st.candidates[:, j], soft_threshold(average, tau), atol=1e-12)
@@ -66,22 +67,20 @@ def test_st_thresholds_the_end_and_p_every_round(epochs: int) -> None:
 def test_averages_that_have_arrived_stand_still_on_every_draw(
     sizes: tuple[int, ...], p: int, epochs: int
 ) -> None:
-    problem = Problem(LAM, sizes, p)
-    procedure = ThresholdedRounds(epochs=epochs)
     for seed in range(20):
         sites = InProcess(draw_sites(sizes, p, seed))
-        state = procedure.start(problem, ())
-        for _ in range(5000):
-            before = state
-            state = procedure.advance(problem, state, sites.ask(procedure.request(problem, state)))
-            if state.beta.tobytes() == before.beta.tobytes():
+        run = Run(sites, ThresholdedRounds(epochs=epochs), fix_penalty(sites, LAM))
+        seen = [run.state.beta.tobytes()]
+        for state in run.rounds(after_rounds(5000)):
+            seen.append(state.beta.tobytes())
+            if seen[-1] == seen[-2]:
                 break
-        assert state.beta.tobytes() == before.beta.tobytes()
+        assert seen[-1] == seen[-2]
 
 
 def test_p_at_threshold_zero_is_cd_bit_for_bit() -> None:
-    cd = fit(InProcess(draw_sites()), "CD", lam=LAM, rounds=6, epochs=2)
-    p = fit(InProcess(draw_sites()), "P", lam=LAM, rounds=6, epochs=2)
+    cd = fit(InProcess(draw_sites()), "CD", penalty=LAM, rounds=6, epochs=2)
+    p = fit(InProcess(draw_sites()), "P", penalty=LAM, rounds=6, epochs=2)
     assert p.candidates[:, 0].tobytes() == cd.coefficients.tobytes()
 
 
@@ -106,7 +105,7 @@ def plain_dual_averaging(sites: list[Site], rounds: int, epochs: int, rate: floa
 @pytest.mark.parametrize("epochs", [1, 4])
 def test_da_is_the_papers_dual_averaging(epochs: int) -> None:
     sites = draw_sites()
-    result = fit(InProcess(sites), "DA", lam=LAM, rounds=5, epochs=epochs)
+    result = fit(InProcess(sites), "DA", penalty=LAM, rounds=5, epochs=epochs)
     for j, rate in enumerate(RATES):
         np.testing.assert_allclose(
             result.candidates[:, j], plain_dual_averaging(sites, 5, epochs, rate), atol=1e-11
@@ -117,8 +116,8 @@ def test_da_with_one_step_a_round_is_pooled_da() -> None:
     sites = draw_sites()
     X = np.vstack([s.training.X for s in sites])
     y = np.concatenate([s.training.y for s in sites])
-    L = max(s.training.largest_eigenvalue for s in sites)
-    result = fit(InProcess(sites), "DA", lam=LAM, rounds=8, epochs=1)
+    L = max(s.training.largest_curvature for s in sites)
+    result = fit(InProcess(sites), "DA", penalty=LAM, rounds=8, epochs=1)
     for j, eta in enumerate(RATES / L):
         z = np.zeros(X.shape[1])
         for t in range(8):
@@ -133,10 +132,10 @@ def test_the_two_forms_of_a_site_agree() -> None:
     site = draw_sites()[0]
     start = np.random.default_rng(1).standard_normal((40, 3))
     forms: tuple[Literal["gram"], Literal["residual"]] = ("gram", "residual")
-    sweeps = [local_sweeps(site.training, start, LAM, 3, form=f) for f in forms]
+    sweeps = [local_sweeps(site.least_squares, start, LAM, 3, form=f) for f in forms]
     np.testing.assert_allclose(sweeps[0], sweeps[1], atol=1e-12)
     rates = np.array([0.01, 0.05, 0.1])
-    steps = [dual_steps(site.training, start, rates, LAM, 4, 3, form=f) for f in forms]
+    steps = [dual_steps(site.training, start, rates, L1(LAM), 4, 3, form=f) for f in forms]
     np.testing.assert_allclose(steps[0], steps[1], atol=1e-12)
 
 
@@ -144,7 +143,7 @@ def test_the_two_forms_of_a_site_agree() -> None:
 def test_a_path_that_has_arrived_stands_still_in_every_bit(name: str) -> None:
     """And where it stands is where plain averaging trembles, to rounding."""
     sites = draw_sites()
-    result = fit(InProcess(sites), name, lam=LAM, rounds=120, epochs=3, keep_path=True)
+    result = fit(InProcess(sites), name, penalty=LAM, rounds=120, epochs=3, keep_path=True)
     assert result.path is not None
     assert result.path[-1].tobytes() == result.path[-2].tobytes()
     np.testing.assert_allclose(

@@ -1,20 +1,18 @@
 """Secant on whole vectors: what it sends, what it certifies."""
 
-from itertools import islice
-
 import numpy as np
 import pytest
 from draws import draw_federation
 from secants import parts, pooled, run
 
 from fedlasso import Ledger, certify, fit
-from fedlasso.fitting import begin, fix_penalty, iterate
+from fedlasso.fitting import Run, after_rounds, fix_penalty
 from fedlasso.procedures import Secant
 
 
 def test_its_own_certificate_is_the_one_the_sites_would_give_and_costs_nothing() -> None:
     ledger = Ledger(draw_federation())
-    result = fit(ledger, "Secant", lam=0.1, rounds=8)
+    result = fit(ledger, "Secant", penalty=0.1, rounds=8)
     assert result.certificate is not None
     assert "certificate" not in result.costs.kinds
     asked = certify(ledger, result.problem, result.coefficients)
@@ -24,7 +22,7 @@ def test_its_own_certificate_is_the_one_the_sites_would_give_and_costs_nothing()
 
 
 def test_a_round_uploads_p_numbers_and_the_start_one() -> None:
-    costs = fit(draw_federation(), "Secant", lam=0.1, rounds=7).costs
+    costs = fit(draw_federation(), "Secant", penalty=0.1, rounds=7).costs
     assert costs.total("training").upload == 8 * 3 * 40 * 7
     assert costs.total("rate").upload == 8 * 3
     assert costs.most_steps("training") == 7
@@ -40,9 +38,10 @@ def test_splitting_the_rows_otherwise_changes_nothing() -> None:
 
 def test_the_objective_never_rises() -> None:
     ledger = Ledger(draw_federation())
-    problem, procedure = fix_penalty(ledger, 0.1), Secant()
-    states = islice(iterate(ledger, procedure, problem, begin(ledger, procedure, problem)), 12)
-    certificates = [procedure.certificate(problem, state) for state in states]
+    problem = fix_penalty(ledger, 0.1)
+    run = Run(ledger, Secant(), problem)
+    states = run.rounds(after_rounds(12))
+    certificates = [Secant().certificate(problem, state) for state in states]
     values = [c.objective for c in certificates if c is not None]
     assert len(values) == 12
     assert (np.diff(values) <= 1e-12 * values[0]).all()

@@ -1,6 +1,6 @@
 """Secant on a working set: what it fills in, what it proves, and that it sends less."""
 
-from itertools import islice, pairwise
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -9,7 +9,7 @@ from secants import parts, pooled, run
 
 from fedlasso import InProcess, Ledger, Status, certify, fit
 from fedlasso.federation import Federation, decode, encode
-from fedlasso.fitting import begin, fix_penalty, iterate
+from fedlasso.fitting import Run, after_rounds, fix_penalty
 from fedlasso.numerics import solve_reference
 from fedlasso.procedures import Problem, WorkingSetSecant
 from fedlasso.procedures.working_set_gram import places
@@ -19,9 +19,9 @@ from fedlasso.procedures.working_set_secant import Restricted
 def states(federation: Federation, lam: float) -> tuple[Problem, list[Restricted]]:
     """Every state of a fit, the last one done."""
     ledger = Ledger(federation)
-    problem, procedure = fix_penalty(ledger, lam), WorkingSetSecant()
-    first = begin(ledger, procedure, problem)
-    return problem, [first, *islice(iterate(ledger, procedure, problem, first), 300)]
+    run = Run(ledger, WorkingSetSecant(), fix_penalty(ledger, lam))
+    first = run.state
+    return run.problem, [first, *run.rounds(after_rounds(300))]
 
 
 def test_what_is_filled_in_is_what_would_have_been_learned() -> None:
@@ -55,7 +55,7 @@ def test_the_lower_bound_holds_and_never_falls_nor_does_the_objective_rise() -> 
 
 def test_its_last_certificate_is_the_one_the_sites_would_give_and_costs_nothing() -> None:
     ledger = Ledger(draw_federation())
-    result = fit(ledger, "SecantWS", lam=0.1, rounds=300)
+    result = fit(ledger, "SecantWS", penalty=0.1, rounds=300)
     assert result.certificate is not None
     assert "certificate" not in result.costs.kinds
     asked = certify(ledger, result.problem, result.coefficients)
@@ -73,8 +73,8 @@ def test_every_kind_of_round_goes_on_through_the_wire() -> None:
         ledger = Ledger(InProcess(draw_sites((60, 50, 40), 100)))
         saved = decode(encode(before))
         assert isinstance(saved, Restricted)
-        again = next(iterate(ledger, procedure, problem, saved))
-        assert encode(again) == encode(after)
+        run = Run(ledger, procedure, problem, state=saved)
+        assert encode(run.until(after_rounds(saved.round + 1))) == encode(after)
         # and what it said it would upload is what it did
         for site in "abc":
             sent = ledger.costs.total("training", site).upload
@@ -84,7 +84,7 @@ def test_every_kind_of_round_goes_on_through_the_wire() -> None:
 def test_it_sends_less_than_secant() -> None:
     sites = draw_sites((150, 120, 100), 200)
     sent = [
-        fit(InProcess(sites), name, lam=0.2, rounds=300).costs.total("training", "a").upload
+        fit(InProcess(sites), name, penalty=0.2, rounds=300).costs.total("training", "a").upload
         for name in ("SecantWS", "Secant")
     ]
     assert sent[0] < sent[1]

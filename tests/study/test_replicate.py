@@ -5,11 +5,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from draws import objective
 from study.small import OTHER, SMALL, STUDY
 
 from fedlasso import InProcess, fit
 from fedlasso.fitting import rounds_within
-from fedlasso.numerics import objective
 from fedlasso.study import PaperStudy
 from fedlasso.study.outcomes import support_record
 
@@ -88,7 +88,7 @@ def test_every_cell_is_the_fit_that_a_user_would_run(method: str, panel: Any) ->
             certified=False,
         )
         b = result.coefficients
-        assert row.lam == result.problem.lam
+        assert row.lam == result.problem.penalty.lam
         assert row.candidate == result.setting
         assert row.upload_bytes == result.costs.total().upload
         assert row.download_bytes == result.costs.total().download

@@ -12,7 +12,7 @@ from fedlasso.fitting.certify import certify
 from fedlasso.fitting.results import Fit, Status
 from fedlasso.fitting.rounds import Run, after_rounds
 from fedlasso.fitting.tuning import Rule, choose_penalty, fix_penalty, validate
-from fedlasso.numerics import L1, Certificate, Penalty
+from fedlasso.numerics import Certificate, Penalty
 from fedlasso.procedures import Procedure, find_procedure
 
 
@@ -60,10 +60,7 @@ def fit(
         raise FedLassoError(f"rounds is {rounds!r}; give a whole number, 1 or more")
     ledger = metered(federation)
     before = ledger.costs
-    if penalty is None:
-        problem = choose_penalty(ledger)
-    else:
-        problem = fix_penalty(ledger, penalty if isinstance(penalty, Penalty) else L1(penalty))
+    problem = choose_penalty(ledger) if penalty is None else fix_penalty(ledger, penalty)
     run = Run(ledger, procedure, problem)
     stop = after_rounds(rounds)
     path = tuple(run.models for _ in run.rounds(stop)) if keep_path else None

@@ -74,7 +74,7 @@ class Session:
     ) -> None:
         if not isinstance(uploads, int | np.integer) or uploads < 1:
             raise FedLassoError(f"uploads is {uploads!r}; give a whole number, 1 or more")
-        self.problem = problem or fix_penalty(federation, L1(0.0))
+        self.problem = problem or fix_penalty(federation, 0.0)
         self.uploads = uploads
         run = Run(federation, Secant(), self.problem)
         self.ledger = run.ledger

@@ -103,8 +103,10 @@ def choose_penalty(federation: Federation) -> Problem:
     return _problem(federation, L1(lam), [choice.rows for choice in choices])
 
 
-def fix_penalty(federation: Federation, penalty: Penalty) -> Problem:
+def fix_penalty(federation: Federation, penalty: float | Penalty) -> Problem:
     """Return the problem at a given penalty; the sites say only how many rows they have."""
+    if not isinstance(penalty, Penalty):
+        penalty = L1(float(penalty))
     return _problem(federation, penalty, [reply.rows for reply in federation.ask(Rows())])
 
 

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
-from fedlasso.numerics import Array, LeastSquares, dual_steps, soft_threshold
+from fedlasso.numerics import L1, Array, LeastSquares, dual_steps, soft_threshold
 from fedlasso.numerics.sweeps import Form
 
 Draw = Callable[..., LeastSquares]
@@ -32,9 +32,9 @@ def explicit_steps(
 def test_equals_explicit_steps(draw: Draw, form: Form, m: int, p: int, first_step: int) -> None:
     f = draw(m, p)
     lam = 0.1 * float(np.abs(f.score).max())
-    rates = np.array([0.03, 0.3, 1.0]) / f.largest_eigenvalue
+    rates = np.array([0.03, 0.3, 1.0]) / f.largest_curvature
     z = np.random.default_rng(0).standard_normal((p, 3))
-    result = dual_steps(f, z, rates, lam, first_step, 6, form)
+    result = dual_steps(f, z, rates, L1(lam), first_step, 6, form)
     for j in range(3):
         expected = explicit_steps(f, z[:, j], rates[j], lam, first_step, 6)
         assert_allclose(result[:, j], expected, atol=1e-12, rtol=1e-12)
@@ -64,22 +64,26 @@ def test_promises(
 ) -> None:
     f = draw(m, p, seed=seed)
     lam = share * float(np.abs(f.score).max())
-    rates = np.array([0.1, 0.6, 1.0]) / f.largest_eigenvalue
+    rates = np.array([0.1, 0.6, 1.0]) / f.largest_curvature
     z = np.random.default_rng(seed).standard_normal((p, 3))
     kept = z.copy()
-    whole = dual_steps(f, z, rates, lam, start, first + then, form)
+    whole = dual_steps(f, z, rates, L1(lam), start, first + then, form)
     assert np.array_equal(z, kept)
-    half = dual_steps(f, z, rates, lam, start, first, form)
-    assert whole.tobytes() == dual_steps(f, half, rates, lam, start + first, then, form).tobytes()
+    half = dual_steps(f, z, rates, L1(lam), start, first, form)
+    assert (
+        whole.tobytes() == dual_steps(f, half, rates, L1(lam), start + first, then, form).tobytes()
+    )
     for j in range(3):
-        alone = dual_steps(f, z[:, [j]], rates[[j]], lam, start, first + then, form)
+        alone = dual_steps(f, z[:, [j]], rates[[j]], L1(lam), start, first + then, form)
         assert whole[:, j].tobytes() == alone[:, 0].tobytes()
 
 
 def test_forms_agree_at_the_size_of_a_study(draw: Draw) -> None:
     f = draw(268, 600)
     lam = 0.1 * float(np.abs(f.score).max())
-    rates = np.array([0.03, 0.1, 0.3, 0.6, 1.0]) / f.largest_eigenvalue
-    forms = [dual_steps(f, np.zeros((600, 5)), rates, lam, 0, 20, form) for form in get_args(Form)]
+    rates = np.array([0.03, 0.1, 0.3, 0.6, 1.0]) / f.largest_curvature
+    forms = [
+        dual_steps(f, np.zeros((600, 5)), rates, L1(lam), 0, 20, form) for form in get_args(Form)
+    ]
     assert_allclose(forms[0], forms[1], atol=1e-11, rtol=0)
     assert np.abs(forms[0]).max() > 0.1

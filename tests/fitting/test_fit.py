@@ -2,13 +2,13 @@
 
 import numpy as np
 import pytest
-from draws import draw_federation, draw_sites
+from draws import draw_federation, draw_sites, objective
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fedlasso import InProcess, Ledger, Site, Status, certify, fit
 from fedlasso.fitting import fix_penalty
-from fedlasso.numerics import Array, LeastSquares, objective, solve_reference
+from fedlasso.numerics import Array, LeastSquares, solve_reference
 
 
 def pooled(sites: list[Site]) -> tuple[Array, Array]:
@@ -18,8 +18,8 @@ def pooled(sites: list[Site]) -> tuple[Array, Array]:
 
 def test_one_site_is_the_pooled_lasso() -> None:
     (site,) = draw_sites((60,))
-    result = fit(InProcess([site]), "CD", lam=0.1, rounds=200, epochs=5)
-    reference = solve_reference(site.training, 0.1)
+    result = fit(InProcess([site]), "CD", penalty=0.1, rounds=200, epochs=5)
+    reference = solve_reference(site.least_squares, 0.1)
     np.testing.assert_allclose(result.coefficients, reference.coefficients, atol=1e-9)
     assert result.status is Status.OPTIMAL
     assert result.certificate is not None
@@ -27,7 +27,7 @@ def test_one_site_is_the_pooled_lasso() -> None:
 
 
 def test_averaging_does_not_reach_the_pooled_lasso_and_says_so() -> None:
-    result = fit(draw_federation(), "CD", lam=0.1, rounds=200, epochs=5)
+    result = fit(draw_federation(), "CD", penalty=0.1, rounds=200, epochs=5)
     assert result.status is Status.SHORT
     assert "more rounds or another procedure" in result.status.value
     assert result.certificate is not None
@@ -35,7 +35,7 @@ def test_averaging_does_not_reach_the_pooled_lasso_and_says_so() -> None:
 
 
 def test_no_certificate_is_missing_not_zero() -> None:
-    result = fit(draw_federation(), "CD", lam=0.1, rounds=2, certified=False)
+    result = fit(draw_federation(), "CD", penalty=0.1, rounds=2, certified=False)
     assert result.certificate is None
     assert result.status is Status.UNCERTIFIED
     assert "certificate" not in result.costs.kinds
@@ -72,15 +72,15 @@ def test_certificate_is_tight_at_the_optimum() -> None:
 
 def test_a_ledger_given_is_the_ledger_used_and_a_fit_reports_its_own_share() -> None:
     ledger = Ledger(draw_federation())
-    first = fit(ledger, "CD", lam=0.1, rounds=2)
-    second = fit(ledger, "CD", lam=0.1, rounds=2)
+    first = fit(ledger, "CD", penalty=0.1, rounds=2)
+    second = fit(ledger, "CD", penalty=0.1, rounds=2)
     assert first.costs.entries == second.costs.entries
     assert (first.costs + second.costs).entries == ledger.costs.entries
 
 
 def test_rules_choose_among_the_same_candidates() -> None:
-    least = fit(draw_federation(), "ST", lam=0.05, rounds=5, rule="min")
-    sparse = fit(draw_federation(), "ST", lam=0.05, rounds=5, rule="1se")
+    least = fit(draw_federation(), "ST", penalty=0.05, rounds=5, rule="min")
+    sparse = fit(draw_federation(), "ST", penalty=0.05, rounds=5, rule="1se")
     assert np.array_equal(least.candidates, sparse.candidates)
     assert np.count_nonzero(sparse.coefficients) <= np.count_nonzero(least.coefficients)
     assert sparse.setting in sparse.procedure.settings
@@ -88,9 +88,9 @@ def test_rules_choose_among_the_same_candidates() -> None:
 
 def test_a_repeated_question_is_answered_from_memory_with_the_same_bits() -> None:
     federation = draw_federation()
-    first = fit(federation, "CD", lam=0.1, rounds=20, epochs=3)
-    again = fit(federation, "CD", lam=0.1, rounds=20, epochs=3)
-    fresh = fit(draw_federation(), "CD", lam=0.1, rounds=20, epochs=3)
+    first = fit(federation, "CD", penalty=0.1, rounds=20, epochs=3)
+    again = fit(federation, "CD", penalty=0.1, rounds=20, epochs=3)
+    fresh = fit(draw_federation(), "CD", penalty=0.1, rounds=20, epochs=3)
     assert first.coefficients.tobytes() == again.coefficients.tobytes()
     assert first.coefficients.tobytes() == fresh.coefficients.tobytes()
     assert first.costs.entries == again.costs.entries
@@ -101,5 +101,5 @@ def test_wide_sites_never_build_a_gram() -> None:
     X = np.asfortranarray(rng.standard_normal((100, 20_000)))
     site = Site("wide", X, X[:, 0] + rng.standard_normal(100), copy=False)
     assert np.shares_memory(site.training.X, X)
-    fit(InProcess([site]), "CD", lam=0.5, rounds=2)
-    assert "gram" not in vars(site.training)
+    fit(InProcess([site]), "CD", penalty=0.5, rounds=2)
+    assert "gram" not in vars(site.training.design)

@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
+from draws import objective
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
@@ -12,16 +13,15 @@ from swept import swept_lasso
 
 import fedlasso.numerics.path as path_module
 from fedlasso.numerics import (
-    Design,
+    L1,
     LeastSquares,
     lasso_path,
     local_sweeps,
-    objective,
     penalty_grid,
     solve_reference,
     stationarity,
 )
-from fedlasso.numerics.homotopy import State, advance, enter, first_state, leave
+from fedlasso.numerics.homotopy import Columns, State, advance, enter, first_state, leave
 from fedlasso.numerics.path import relative_gap
 from fedlasso.numerics.repair import feature_sign_search
 
@@ -126,7 +126,7 @@ def test_agrees_with_lars_and_its_knots(
     f = draw(100, 150)
     monkeypatch.setattr(LeastSquares, "prefers_gram", form == "gram")
     path = lasso_path(f, penalty_grid(f))
-    assert ("gram" in f.__dict__) == (form == "gram")
+    assert ("gram" in f.design.__dict__) == (form == "gram")
     alphas, _, coefficients = lars_path(f.X, f.y, method="lasso", alpha_min=path.penalties[-1])
     for row, ours in zip(coefficients, path.coefficients, strict=True):
         theirs = np.interp(path.penalties[::-1], alphas[::-1], row[::-1])[::-1]
@@ -138,7 +138,7 @@ def test_agrees_with_lars_and_its_knots(
 @pytest.mark.parametrize("gram", [True, False])
 def test_inverse_by_bordering_and_deflation(draw: Draw, gram: bool) -> None:
     f = draw(30, 10)
-    D = Design(f.columns, f.y, f.gram if gram else np.empty((0, 0)), f.column_norms)
+    D = Columns(f.columns, f.y, f.gram if gram else np.empty((0, 0)), f.column_norms)
     S = first_state(f.score, f.m)
     for k in (7, 2, 5, 0, 9):
         assert enter(D, S, k, 1.0)
@@ -177,7 +177,7 @@ def test_the_fallback_repairs_a_lost_homotopy(draw: Draw, monkeypatch: pytest.Mo
     grid = penalty_grid(f, count=10)
     good = lasso_path(f, grid)
 
-    def lost(D: Design, S: State, target: float, limit: int) -> int:
+    def lost(D: Columns, S: State, target: float, limit: int) -> int:
         if not failing:
             return advance(D, S, target, limit)
         failing.pop()
@@ -224,7 +224,7 @@ def test_reference_of_pooled_problems(draw: Draw, p: int, rho: float) -> None:
     gradient = f.X.T @ (f.X @ b - f.y) / f.m
     assert reference.met
     assert reference.method == "homotopy"
-    assert stationarity(b, gradient, lam) <= 1e-9
+    assert stationarity(b, gradient, L1(lam)) <= 1e-9
     assert reference.objective == pytest.approx(objective(f.X, f.y, b, lam), rel=1e-12)
 
 

@@ -7,16 +7,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fedlasso import InProcess, Ledger
-from fedlasso.fitting import Validation, choose_penalty, search_penalty, validate
-from fedlasso.fitting.tuning import LocalPenalty
-from fedlasso.numerics import Array
+from fedlasso.fitting import Validation, choose_penalty, local_search, search_penalty, validate
+from fedlasso.numerics import Array, LeastSquares
 
 
 def test_common_penalty_is_the_weighted_mean_of_local_choices() -> None:
     sites = draw_sites()
     problem = choose_penalty(InProcess(sites))
-    local = [search_penalty(s.training, s.validation("penalty")) for s in sites]
-    assert problem.lam == pytest.approx(
+    local = [search_penalty(s.least_squares, s.validation("penalty")) for s in sites]
+    assert problem.penalty.lam == pytest.approx(
         sum(s.rows * c.lam for s, c in zip(sites, local, strict=True)) / 75, rel=1e-12
     )
     assert problem.sizes == (30, 25, 20)
@@ -26,8 +25,8 @@ def test_each_site_keeps_its_search_to_itself() -> None:
     sites = draw_sites()
     ledger = Ledger(InProcess(sites))
     choose_penalty(ledger)
-    search = sites[0].diagnostics["penalty"]
-    assert isinstance(search, LocalPenalty)
+    search = local_search(sites[0])
+    assert search is local_search(sites[0])
     assert search.path.gaps.max() <= 1e-10
     assert len(search.path.penalties) == 30
     assert ledger.costs.total().upload == 3 * 16
@@ -35,13 +34,13 @@ def test_each_site_keeps_its_search_to_itself() -> None:
 
 def test_local_choice_has_the_smallest_error_and_ties_go_to_the_larger_penalty() -> None:
     site = draw_sites()[0]
-    search = search_penalty(site.training, site.validation("penalty"))
+    search = search_penalty(site.least_squares, site.validation("penalty"))
     held_out = site.validation("penalty")
     errors = [((held_out.y - held_out.X @ b) ** 2).mean() for b in search.path.coefficients.T]
     np.testing.assert_allclose(search.errors, errors, rtol=1e-10)
     assert search.lam == search.path.penalties[int(np.argmin(errors))]
     assert (np.diff(search.path.penalties) < 0).all()
-    flat = search_penalty(site.training, type(held_out)(np.zeros((3, 40)), np.ones(3)))
+    flat = search_penalty(site.least_squares, LeastSquares(np.zeros((3, 40)), np.ones(3)))
     assert flat.chosen == 0
 
 
@@ -53,7 +52,7 @@ def test_pooled_sums_equal_pooled_rows() -> None:
     X = np.vstack([s.validation("candidate").X for s in sites])
     y = np.concatenate([s.validation("candidate").y for s in sites])
     squares = (y[:, None] - X @ candidates) ** 2
-    np.testing.assert_allclose(validation.mse, squares.mean(axis=0), rtol=1e-12)
+    np.testing.assert_allclose(validation.error, squares.mean(axis=0), rtol=1e-12)
     np.testing.assert_allclose(
         validation.se, squares.std(axis=0, ddof=1) / np.sqrt(len(y)), rtol=1e-9
     )
@@ -89,5 +88,5 @@ def test_candidates_travel_together_without_changing_a_bit() -> None:
     candidates: Array = np.random.default_rng(3).standard_normal((40, 5))
     together = validate(draw_federation(), candidates)
     alone = [validate(draw_federation(), candidates[:, [j]]) for j in range(5)]
-    assert together.mse.tobytes() == np.concatenate([v.mse for v in alone]).tobytes()
+    assert together.error.tobytes() == np.concatenate([v.error for v in alone]).tobytes()
     assert together.se.tobytes() == np.concatenate([v.se for v in alone]).tobytes()

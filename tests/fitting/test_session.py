@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from draws import draw_federation, draw_sites
 
-from fedlasso import Explorer, FedLassoError, InProcess, Ledger, Site
+from fedlasso import FedLassoError, InProcess, Ledger, Session, Site
 from fedlasso.fitting.session import ebic
-from fedlasso.numerics import LeastSquares, duality_gap, solve_reference
+from fedlasso.numerics import L1, LeastSquares, duality_gap, solve_reference
 
 K, P = 3, 40
 
@@ -19,12 +19,14 @@ def pooled(sites: list[Site]) -> LeastSquares:
 def test_every_gap_along_the_path_is_the_true_pooled_gap() -> None:
     sites = draw_sites()
     f = pooled(sites)
-    explorer = Explorer(InProcess(sites))
-    points = explorer.path(explorer.grid(12))
+    session = Session(InProcess(sites))
+    points = session.path(session.grid(12))
     assert len(points) == 12
     for point in points:
         b, r = point.coefficients, f.residual(point.coefficients)
-        gap = duality_gap(float(r @ r), float(r @ f.y), f.y_ss, f.gradient(b), b, point.lam, f.m)
+        gap = duality_gap(
+            float(r @ r), float(r @ f.y), f.y_ss, f.gradient(b), b, point.penalty, f.m
+        )
         best = solve_reference(f, point.lam).objective
         assert point.certificate.relative_gap <= 0.01
         assert point.certificate.gap == pytest.approx(gap, rel=1e-6, abs=1e-12)
@@ -33,13 +35,13 @@ def test_every_gap_along_the_path_is_the_true_pooled_gap() -> None:
 
 
 def test_the_path_costs_less_than_its_fits_one_by_one() -> None:
-    grid = Explorer(draw_federation()).grid(12)
-    together = Explorer(draw_federation(), uploads=200)
+    grid = Session(draw_federation()).grid(12)
+    together = Session(draw_federation(), uploads=200)
     together.path(grid)
     alone = 0
-    for lam in grid:
-        one = Explorer(draw_federation(), uploads=200)
-        one.fit(float(lam))
+    for penalty in grid:
+        one = Session(draw_federation(), uploads=200)
+        one.fit(penalty)
         alone += one.spent
     assert together.spent < alone / 2
 
@@ -47,21 +49,21 @@ def test_the_path_costs_less_than_its_fits_one_by_one() -> None:
 @pytest.mark.parametrize("uploads", [1, 2, 7, 15])
 def test_uploads_are_charged_and_never_exceeded(uploads: int) -> None:
     ledger = Ledger(draw_federation())
-    explorer = Explorer(ledger, uploads)
-    points = explorer.path(explorer.grid(20), tol=1e-6)
+    session = Session(ledger, uploads)
+    points = session.path(session.grid(20), tol=1e-6)
     assert points[0].active == 0
     assert len(points) < 20
     assert all(point.certificate.relative_gap <= 1e-6 for point in points)
-    assert explorer.spent <= uploads
-    assert ledger.costs.total("training").upload == 8 * K * P * explorer.spent
-    assert ledger.costs.total().upload == 8 * K * (P * explorer.spent + 2)
+    assert session.spent <= uploads
+    assert ledger.costs.total("training").upload == 8 * K * P * session.spent
+    assert ledger.costs.total().upload == 8 * K * (P * session.spent + 2)
 
 
 def test_out_of_uploads_a_fit_is_honest_about_its_gap() -> None:
     sites = draw_sites()
     f = pooled(sites)
-    explorer = Explorer(InProcess(sites), uploads=4)
-    point = explorer.fit(0.05, tol=1e-8)
+    session = Session(InProcess(sites), uploads=4)
+    point = session.fit(L1(0.05), tol=1e-8)
     value = f.value(point.coefficients) + 0.05 * np.abs(point.coefficients).sum()
     assert point.certificate.objective == pytest.approx(value, rel=1e-10)
     assert point.certificate.relative_gap > 1e-8
@@ -69,32 +71,32 @@ def test_out_of_uploads_a_fit_is_honest_about_its_gap() -> None:
 
 
 def test_a_reserve_is_left_over() -> None:
-    explorer = Explorer(draw_federation(), uploads=20)
-    explorer.fit(0.02, tol=0.0, reserve=8)
-    assert explorer.spent == 12
+    session = Session(draw_federation(), uploads=20)
+    session.fit(L1(0.02), tol=0.0, reserve=8)
+    assert session.spent == 12
 
 
 def test_adaptive_fits_solve_the_weighted_lasso() -> None:
     sites = draw_sites()
     f = pooled(sites)
-    explorer = Explorer(InProcess(sites))
-    first = explorer.fit(0.1, tol=1e-6)
-    w = explorer.adaptive_weights(first.coefficients)
-    second = explorer.fit(0.02, w, first.coefficients, tol=1e-9)
+    session = Session(InProcess(sites))
+    first = session.fit(L1(0.1), tol=1e-6)
+    w = session.adaptive_weights(first.coefficients)
+    second = session.fit(L1(0.02, w), first.coefficients, tol=1e-9)
     on = np.isfinite(w)
     other = solve_reference(LeastSquares(f.X[:, on] / w[on], f.y), 0.02)
     assert not second.coefficients[~on].any()
     np.testing.assert_allclose(second.coefficients[on], other.coefficients / w[on], atol=1e-6)
-    assert explorer.path(explorer.adaptive_grid(w, 5), w)[0].active == 0
+    assert session.path(session.grid(5, 1e-3, w))[0].active == 0
 
 
 def test_a_relaxed_fit_is_least_squares_on_the_support() -> None:
     sites = draw_sites((60, 50, 40))
     f = pooled(sites)
-    explorer = Explorer(InProcess(sites))
-    first = explorer.fit(0.3)
+    session = Session(InProcess(sites))
+    first = session.fit(L1(0.3))
     on = np.flatnonzero(first.coefficients)
-    relaxed = explorer.relax(first.coefficients, phi=1e-9, tol=1e-6)
+    relaxed = session.relax(first.coefficients, phi=1e-9, tol=1e-6)
     assert 0 < len(on) < 20
     assert not np.delete(relaxed.coefficients, on).any()
     exact = np.linalg.lstsq(f.X[:, on], f.y)[0]
@@ -103,8 +105,8 @@ def test_a_relaxed_fit_is_least_squares_on_the_support() -> None:
 
 
 def test_information_criteria_from_what_the_server_knows() -> None:
-    explorer = Explorer(draw_federation((100, 80, 60)))
-    points = explorer.path(explorer.grid(10))
+    session = Session(draw_federation((100, 80, 60)))
+    points = session.path(session.grid(10))
     m = 240
     plain, extended = ebic(points, m, P), ebic(points, m, P, gamma=1.0)
     first = m * np.log(points[0].residual_ss / m)
@@ -116,13 +118,13 @@ def test_information_criteria_from_what_the_server_knows() -> None:
 
 def test_no_correlation_at_all_gives_an_empty_path() -> None:
     X = np.vstack([np.eye(3), -np.eye(3)])
-    explorer = Explorer(InProcess([Site("a", X, np.ones(6))]))
-    points = explorer.path(explorer.grid(4))
-    assert explorer.spent == 1
+    session = Session(InProcess([Site("a", X, np.ones(6))]))
+    points = session.path(session.grid(4))
+    assert session.spent == 1
     assert not any(point.active for point in points)
 
 
 @pytest.mark.parametrize("uploads", [0, -1, 2.5])
 def test_uploads_are_a_whole_number(uploads: int) -> None:
     with pytest.raises(FedLassoError, match="give a whole number, 1 or more"):
-        Explorer(draw_federation(), uploads)
+        Session(draw_federation(), uploads)

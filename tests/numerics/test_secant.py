@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from swept import swept_lasso
 
-from fedlasso.numerics import Array, LeastSquares, Secants, duality_gap, solve_reference
+from fedlasso.numerics import L1, Array, LeastSquares, Secants, duality_gap, solve_reference
 from fedlasso.numerics.secant import Model
 
 
@@ -68,7 +68,7 @@ def test_the_solver_against_scikit_learn(lam: float) -> None:
     f = problem()
     known = explored(f, 7)
     R: Array = np.linalg.cholesky(dense(known.model)).T.astype(np.float64)
-    b = known.propose(np.full(f.p, lam), np.zeros(f.p))
+    b = known.propose(L1(lam), np.zeros(f.p))
     other = swept_lasso(R, np.linalg.solve(R.T, f.score), lam / f.p)
     np.testing.assert_allclose(b, other.coef_, atol=1e-8)
 
@@ -79,7 +79,7 @@ def test_the_solver_takes_a_penalty_per_coefficient() -> None:
     w = np.random.default_rng(3).uniform(0.5, 2.0, f.p)
     w[4] = np.inf
     w[0] = 0.0
-    b = known.propose(0.2 * w, np.ones(f.p))
+    b = known.propose(L1(0.2, w), np.ones(f.p))
     slope = f.score - known.model.times(b)
     assert b[4] == 0.0
     assert abs(slope[0]) <= 1e-12
@@ -95,11 +95,10 @@ def test_the_gap_known_to_the_server_is_the_gap_from_the_records(lam: float) -> 
     known = explored(f, 5)
     b = 0.1 * known.Q @ np.arange(1.0, 6.0)
     r = f.residual(b)
-    gap = duality_gap(float(r @ r), float(r @ f.y), f.y_ss, f.gradient(b), b, lam, f.m)
-    penalties = np.full(f.p, lam)
-    assert known.gap(b, penalties) == pytest.approx(gap, rel=1e-10)
+    gap = duality_gap(float(r @ r), float(r @ f.y), f.y_ss, f.gradient(b), b, L1(lam), f.m)
+    assert known.gap(b, L1(lam)) == pytest.approx(gap, rel=1e-10)
     value = f.value(b) + lam * np.abs(b).sum()
-    assert known.objective(b, penalties) == pytest.approx(value, rel=1e-12)
+    assert known.objective(b, L1(lam)) == pytest.approx(value, rel=1e-12)
 
 
 def test_a_weighted_gap_bounds_the_weighted_problem() -> None:
@@ -109,10 +108,10 @@ def test_a_weighted_gap_bounds_the_weighted_problem() -> None:
     scaled = LeastSquares(f.X / w, f.y)
     best = solve_reference(scaled, 0.2)
     b = best.coefficients / w
-    assert abs(known.gap(b, 0.2 * w)) <= 1e-9 * best.objective
+    assert abs(known.gap(b, L1(0.2, w))) <= 1e-9 * best.objective
     moved = b + 0.01
-    true = known.objective(moved, 0.2 * w) - best.objective
-    assert known.gap(moved, 0.2 * w) >= true
+    true = known.objective(moved, L1(0.2, w)) - best.objective
+    assert known.gap(moved, L1(0.2, w)) >= true
 
 
 def test_a_model_that_curves_downwards_is_seen_and_forgotten() -> None:
@@ -136,7 +135,7 @@ def test_many_predictors_take_no_square_matrix() -> None:
     f = LeastSquares(X, X[:, 0] + rng.standard_normal(30))
     known = Secants.first(f.score, f.y_ss / f.m)
     for _ in range(3):
-        b = known.propose(np.full(f.p, 0.5), np.zeros(f.p))
+        b = known.propose(L1(0.5), np.zeros(f.p))
         q = known.direction(b)
         assert q is not None
         known = known.learn(q, f.gradient(q) + f.score)

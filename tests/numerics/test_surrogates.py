@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from fedlasso.numerics import LeastSquares, solve_reference, stationarity
+from fedlasso.numerics import L1, LeastSquares, solve_reference, stationarity
 from fedlasso.numerics.moments import from_moments, square, triangle
 from fedlasso.numerics.ridge import RidgeFactor
 from fedlasso.numerics.shifted import shifted_lasso
@@ -25,7 +25,7 @@ def test_shifted_lasso_is_stationary_in_both_forms(m: int, p: int, ridge: float)
     gram, _ = shifted_lasso(f, score, 0.3, ridge, start, form="gram")
     residual, _ = shifted_lasso(f, score, 0.3, ridge, start, form="residual")
     np.testing.assert_allclose(gram, residual, atol=1e-11)
-    assert stationarity(gram, G @ gram - score, 0.3) <= 1e-12
+    assert stationarity(gram, G @ gram - score, L1(0.3)) <= 1e-12
 
 
 def test_unshifted_without_ridge_it_is_the_lasso() -> None:
@@ -43,7 +43,7 @@ def test_a_pinned_coordinate_stays(form: str) -> None:
     assert b[3] == 0.7
     rest = np.delete(np.arange(15), 3)
     gradient = (f.X.T @ f.X / f.m @ b - f.score)[rest]
-    assert stationarity(b[rest], gradient, 0.1) <= 1e-12
+    assert stationarity(b[rest], gradient, L1(0.1)) <= 1e-12
 
 
 @pytest.mark.parametrize(("m", "p"), [(40, 15), (15, 40), (1, 3), (5, 1)])

@@ -4,19 +4,19 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
+from draws import objective
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fedlasso.numerics import (
+    L1,
     Array,
     LeastSquares,
     duality_gap,
     lasso_path,
-    objective,
     soft_threshold,
     stationarity,
 )
-from fedlasso.numerics.objective import pooled_objective
 from fedlasso.numerics.path import GAP
 
 Draw = Callable[..., LeastSquares]
@@ -25,7 +25,7 @@ Draw = Callable[..., LeastSquares]
 def gap_at(f: LeastSquares, b: Array, lam: float) -> float:
     r = f.y - f.X @ b
     return duality_gap(
-        float(r @ r), float(r @ f.y), float(f.y @ f.y), -f.X.T @ r / f.m, b, lam, f.m
+        float(r @ r), float(r @ f.y), float(f.y @ f.y), -f.X.T @ r / f.m, b, L1(lam), f.m
     )
 
 
@@ -33,13 +33,6 @@ def test_soft_threshold_by_hand() -> None:
     v = np.array([3.0, -3.0, 0.5, -0.5, 0.0])
     assert soft_threshold(v, 1.0).tolist() == [2.0, -2.0, 0.0, 0.0, 0.0]
     assert soft_threshold(v, 0.0).tolist() == v.tolist()
-
-
-def test_pooled_objective_is_the_objective_of_stacked_rows(draw: Draw) -> None:
-    parts = [(f.X, f.y) for f in (draw(20, 7, seed=1), draw(9, 7, seed=2), draw(1, 7, seed=3))]
-    b = np.linspace(-1, 1, 7)
-    stacked = objective(np.vstack([X for X, _ in parts]), np.hstack([y for _, y in parts]), b, 0.3)
-    assert pooled_objective(parts, b, 0.3) == pytest.approx(stacked, rel=1e-12)
 
 
 @settings(max_examples=30)
@@ -90,5 +83,5 @@ def test_stationarity_vanishes_only_at_the_minimum(draw: Draw) -> None:
     f = draw(40, 15)
     lam = 0.2 * float(np.abs(f.score).max())
     best = lasso_path(f, np.array([lam])).coefficients[:, 0]
-    assert stationarity(best, f.gradient(best), lam) < 1e-12
-    assert stationarity(0.9 * best, f.gradient(0.9 * best), lam) > 1e-3
+    assert stationarity(best, f.gradient(best), L1(lam)) < 1e-12
+    assert stationarity(0.9 * best, f.gradient(0.9 * best), L1(lam)) > 1e-3

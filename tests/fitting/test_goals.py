@@ -1,0 +1,112 @@
+"""Fits by goal: what they choose, what they say, and what they may spend."""
+
+import re
+
+import numpy as np
+import pytest
+from draws import draw_federation, draw_sites
+
+from fedlasso import FedLassoError, InProcess, Site, Status, certify, fit_for
+from fedlasso.fitting import Goal, Run, after_rounds
+from fedlasso.numerics import Array
+from fedlasso.procedures import Secant
+
+K, P = 3, 40
+by_goal = pytest.mark.parametrize("goal", ["prediction", "selection"])
+
+
+@by_goal
+@pytest.mark.parametrize("uploads", [1, 2, 5, 12, 30, 100])
+def test_no_goal_spends_more_than_it_may(goal: Goal, uploads: int) -> None:
+    result = fit_for(draw_federation(), goal, uploads=uploads)
+    training = result.costs.total("training").upload
+    assert training == 8 * K * P * result.rounds
+    assert result.rounds <= uploads
+    assert "certificate" not in result.costs.kinds
+    assert np.isfinite(result.coefficients).all()
+
+
+@by_goal
+def test_a_goal_says_why_in_one_line(goal: Goal) -> None:
+    result = fit_for(draw_federation(), goal, uploads=60)
+    assert result.why.startswith(f"goal {goal!r}: ")
+    assert result.family in result.why
+    assert "\n" not in result.why
+    assert re.search(rf"{result.rounds} of \d+", result.why)
+
+
+@by_goal
+def test_the_choice_is_one_of_the_candidates(goal: Goal) -> None:
+    federation = draw_federation((100, 80, 60))
+    result = fit_for(federation, goal)
+    assert result.status is Status.CHOSEN
+    assert result.coefficients is result.points[result.chosen].coefficients
+    assert result.chosen == int(np.argmin(result.validation.error))
+    assert result.certificate.relative_gap <= 0.01
+
+
+@by_goal
+def test_the_penalty_it_tells_is_that_of_the_model(goal: Goal) -> None:
+    """The certificate that the sites give at the penalty told is the one told."""
+    federation = draw_federation((100, 80, 60))
+    result = fit_for(federation, goal)
+    assert result.problem.penalty is result.penalty
+    asked = certify(federation, result.problem, result.coefficients)
+    assert result.certificate.objective == pytest.approx(asked.objective, rel=1e-9)
+    assert result.certificate.gap == pytest.approx(asked.gap, abs=1e-9 * asked.objective)
+
+
+def test_selection_finds_a_clear_support() -> None:
+    result = fit_for(draw_federation((200, 150, 150)), "selection")
+    assert set(np.flatnonzero(result.coefficients)) >= set(range(5))
+    assert np.count_nonzero(result.coefficients) <= 8
+    assert result.method == "refitted adaptive Lasso"
+
+
+@by_goal
+def test_no_candidate_predicts_the_held_out_rows_better_than_the_choice(goal: Goal) -> None:
+    sites = draw_sites((100, 80, 60))
+    result = fit_for(InProcess(sites), goal)
+    held_out = [s.validation("candidate") for s in sites]
+    X = np.vstack([h.X for h in held_out])
+    y = np.concatenate([h.y for h in held_out])
+    candidates = np.column_stack([point.coefficients for point in result.points])
+    errors = ((y[:, None] - X @ candidates) ** 2).mean(axis=0)
+    np.testing.assert_allclose(result.validation.error, errors, rtol=1e-9)
+    assert errors[result.chosen] <= errors.min() * (1 + 1e-9)
+
+
+def test_a_fit_by_goal_can_be_carried_on_by_the_procedure() -> None:
+    federation = draw_federation()
+    result = fit_for(federation, "prediction")
+    run = Run(federation, Secant(), result.problem)
+    state = run.until(after_rounds(200))
+    last = Secant().certificate(result.problem, state)
+    assert last is not None
+    assert last.relative_gap <= 1e-8
+    assert last.objective <= result.certificate.objective * (1 + 1e-12)
+
+
+def test_order_of_sites_changes_no_bit() -> None:
+    forward = fit_for(InProcess(draw_sites()), "prediction", uploads=40)
+    backward = fit_for(InProcess(draw_sites()[::-1]), "prediction", uploads=40)
+    assert forward.coefficients.tobytes() == backward.coefficients.tobytes()
+
+
+def test_pure_noise_may_give_the_empty_model() -> None:
+    rng = np.random.default_rng(0)
+
+    def sample(n: int) -> tuple[Array, Array]:
+        return rng.standard_normal((n, 8)), rng.standard_normal(n)
+
+    held_out = {"penalty": sample(50), "candidate": sample(50)}
+    result = fit_for(InProcess([Site("a", *sample(60), validation=held_out)]), "selection")
+    assert np.isfinite(result.coefficients).all()
+
+
+def test_what_no_goal_is() -> None:
+    with pytest.raises(FedLassoError, match="no fit is made for 'speed'; use 'prediction' or"):
+        fit_for(draw_federation(), "speed")  # type: ignore[arg-type]
+    bare = InProcess([Site("a", np.eye(3), np.arange(3.0))])
+    with pytest.raises(FedLassoError, match="site 'a': no rows to validate the penalty"):
+        fit_for(bare, "prediction")
