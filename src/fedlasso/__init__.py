@@ -3,10 +3,10 @@
 from typing import TYPE_CHECKING
 
 from fedlasso.errors import FedLassoError
-from fedlasso.federation import Federation, InProcess, Ledger
+from fedlasso.federation import Disclosure, Federation, InProcess, Ledger, Reply, Request
 from fedlasso.fitting import Fit, GoalFit, PathPoint, Session, Status, certify, fit, fit_for
-from fedlasso.numerics import Certificate
-from fedlasso.procedures import REGISTRY, find_procedure
+from fedlasso.numerics import L1, Certificate, Design, Loss, Penalty
+from fedlasso.procedures import REGISTRY, Problem, Procedure, State, find_procedure
 from fedlasso.sites import Site
 
 if TYPE_CHECKING:
@@ -15,8 +15,11 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 __all__ = [
+    "L1",
     "REGISTRY",
     "Certificate",
+    "Design",
+    "Disclosure",
     "FedLassoError",
     "FederatedLasso",
     "Federation",
@@ -24,9 +27,16 @@ __all__ = [
     "GoalFit",
     "InProcess",
     "Ledger",
+    "Loss",
     "PathPoint",
+    "Penalty",
+    "Problem",
+    "Procedure",
+    "Reply",
+    "Request",
     "Session",
     "Site",
+    "State",
     "Status",
     "certify",
     "find_procedure",

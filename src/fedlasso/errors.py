@@ -2,7 +2,17 @@
 
 
 class FedLassoError(ValueError):
-    """Something a user can put right; the message says which site, which column, what to do."""
+    """Something a user can put right; the message says which site, which column, what to do.
+
+    Examples
+    --------
+    >>> from fedlasso import FedLassoError, find_procedure
+    >>> try:
+    ...     find_procedure("Sekant")
+    ... except FedLassoError as error:
+    ...     print(error)
+    no procedure is called 'Sekant'; did you mean 'Secant'?
+    """
 
 
 class Interrupted(FedLassoError):

@@ -55,7 +55,9 @@ class FederatedLasso(RegressorMixin, BaseEstimator):  # type: ignore[misc]
 
     Examples
     --------
+    >>> import numpy as np
     >>> from sklearn.datasets import load_diabetes
+    >>> from fedlasso import FederatedLasso
     >>> X, y = load_diabetes(return_X_y=True)
     >>> hospital = np.arange(len(y)) % 3
     >>> model = FederatedLasso(penalty=1.0).fit(X, y, sites=hospital)

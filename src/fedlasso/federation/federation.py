@@ -22,6 +22,17 @@ class Federation(ABC):
     sites : names of the sites, sorted
     columns : names of the columns, the same at every site
     loss : name of the loss, the same at every site
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fedlasso import InProcess, Site
+    >>> from fedlasso.sites import GradientAt, Rows
+    >>> federation = InProcess([Site(name, np.eye(2), [1, 2]) for name in ("a", "b")])
+    >>> federation.total(GradientAt(np.zeros(2))).gradient
+    array([-2., -4.])
+    >>> [reply.rows for reply in federation.ask(Rows())]
+    [2, 2]
     """
 
     sites: tuple[str, ...]

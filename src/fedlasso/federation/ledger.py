@@ -89,7 +89,7 @@ class Ledger(Around):
     Examples
     --------
     >>> import numpy as np
-    >>> from fedlasso import InProcess, Site
+    >>> from fedlasso import InProcess, Ledger, Site
     >>> from fedlasso.sites import Rows
     >>> ledger = Ledger(InProcess([Site("a", np.eye(2), [1, 2])]))
     >>> ledger.ask(Rows())[0].rows, ledger.costs.total().upload

@@ -57,6 +57,13 @@ class Reply(Message):
     site : name of the site that answered; empty in a total
     steps : sweeps or gradient evaluations this answer took
     operations : leading arithmetic operations of those steps
+
+    Examples
+    --------
+    >>> from fedlasso.federation.messages import add_up
+    >>> from fedlasso.sites.questions import RowCount
+    >>> add_up((RowCount(30, site="a"), RowCount(20, site="b"))).rows
+    50
     """
 
     adds: ClassVar[Literal["sum", "max"]] = "sum"
@@ -78,6 +85,12 @@ class Disclosure:
     allowed : whether a site answers it by default
     single : why the replies are needed one by one, where a total will not do
     held_out : whether it is about rows that were held out
+
+    Examples
+    --------
+    >>> from fedlasso.sites import GradientAt
+    >>> GradientAt.discloses.reveals
+    'one combination of second moments per vector: sums over rows'
     """
 
     reveals: str
@@ -99,6 +112,14 @@ class Request(Message, Generic[R]):
     discloses : what the answer reveals
     to : the sites that are asked; empty means every site
     on : the view of its records a site answers from; empty means the records as they are
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fedlasso import Site
+    >>> from fedlasso.sites import Rows
+    >>> Rows().answer(Site("a", np.eye(3), [1, 2, 3])).rows
+    3
     """
 
     kind: ClassVar[str] = "training"

@@ -13,6 +13,15 @@ def certify(federation: Federation, problem: Problem, b: Array) -> Certificate:
 
     Least squares takes one question. For any other loss the dual value depends on how far the
     slopes must be scaled down to be feasible, so it is asked for once that is known.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fedlasso import InProcess, Site, certify
+    >>> from fedlasso.fitting import fix_penalty
+    >>> federation = InProcess([Site("a", np.eye(2), [1.0, 0.0])])
+    >>> print(certify(federation, fix_penalty(federation, 1.0), np.zeros(2)))
+    at most 0% above the best possible objective
     """
     m, penalty = problem.m, problem.penalty
     if problem.loss == "quadratic":

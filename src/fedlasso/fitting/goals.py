@@ -50,6 +50,16 @@ def fit_for(
         ``fit(federation, "Secant", penalty=...)``
     uploads : how many vectors of p numbers each site may send; never more are sent
     rule : how the candidate is chosen on the second validation samples
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fedlasso import InProcess, fit_for
+    >>> from fedlasso.study import SCENARIOS
+    >>> draw = SCENARIOS["baseline"].draw(np.random.default_rng(0))
+    >>> result = fit_for(InProcess(draw.sites()), "prediction", uploads=20)
+    >>> result.rounds <= 20
+    True
     """
     if goal not in ("prediction", "selection"):
         raise FedLassoError(

@@ -14,7 +14,14 @@ from fedlasso.procedures import Problem, Procedure, State
 
 
 class Status(Enum):
-    """How a fit ended; the text says what to do."""
+    """How a fit ended; the text says what to do.
+
+    Examples
+    --------
+    >>> from fedlasso import Status
+    >>> print(Status.OPTIMAL.value)
+    The fit is the pooled Lasso to the tolerance asked for. Nothing to do.
+    """
 
     OPTIMAL = "The fit is the pooled Lasso to the tolerance asked for. Nothing to do."
     SHORT = (
@@ -46,6 +53,14 @@ class Fit:
     certificate : distance to the best possible objective, if asked for
     status : how the fit ended
     why : why this procedure, if a goal picked it
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fedlasso import InProcess, Site, fit
+    >>> result = fit(InProcess([Site("a", np.eye(3), [3.0, 2.0, 0.1])]), "CD", penalty=0.5)
+    >>> result.coefficients
+    array([1.5, 0.5, 0. ])
     """
 
     procedure: Procedure[Any]
@@ -94,6 +109,18 @@ class GoalFit:
     explored : the Lasso path on the way, with errors on the first validation samples
     costs : what passed between server and sites
     why : what was chosen and why, in one line
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fedlasso import InProcess, Site, fit_for
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.standard_normal((150, 5))
+    >>> y = 2 * X[:, 0] + rng.standard_normal(150)
+    >>> held_out = {"penalty": (X[100:125], y[100:125]), "candidate": (X[125:], y[125:])}
+    >>> site = Site("a", X[:100], y[:100], validation=held_out)
+    >>> fit_for(InProcess([site]), "selection").family
+    'refitted adaptive Lasso'
     """
 
     goal: str

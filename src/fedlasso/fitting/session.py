@@ -29,6 +29,14 @@ class PathPoint:
     coefficients : array (p,)
     residual_ss : ||y - Xb||^2 over all sites, known to the server
     certificate : distance to the best possible objective with this penalty
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fedlasso import InProcess, L1, Session, Site
+    >>> session = Session(InProcess([Site("a", np.eye(3), [3.0, 2.0, 0.1])]))
+    >>> session.fit(L1(0.5)).active
+    2
     """
 
     penalty: L1

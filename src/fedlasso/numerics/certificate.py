@@ -13,6 +13,12 @@ class Certificate:
     ----------
     objective : F(b), the pooled objective
     gap : pooled duality gap: F(b) is at most this much above the smallest possible value
+
+    Examples
+    --------
+    >>> from fedlasso import Certificate
+    >>> print(Certificate(objective=2.0, gap=0.02))
+    at most 1% above the best possible objective
     """
 
     objective: float

@@ -33,6 +33,13 @@ class Design(ABC):
     ----------
     m, p : rows and columns
     columns : X with a column in each row; a copy where X is not stored so
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fedlasso.numerics import Dense
+    >>> Dense(np.array([[1.0, 2.0], [3.0, 4.0]])).inner(np.array([1.0, 1.0]))
+    array([4., 6.])
     """
 
     m: int

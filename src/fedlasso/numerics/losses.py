@@ -20,6 +20,13 @@ class Loss(ABC):
     ----------
     name : as settings and messages call it
     smoothness : the largest second derivative in eta; infinite where there is none
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fedlasso.numerics import find_loss
+    >>> find_loss("quadratic").value(np.array([1.0, 3.0]), np.array([1.0, 1.0]))
+    array([0., 2.])
     """
 
     name: ClassVar[str]

@@ -34,6 +34,13 @@ class Penalty(ABC):
     lam : its strength
     weights : what each coefficient pays in units of `lam`; zero is unpenalised, infinite keeps a
         coefficient at zero, None is one for all
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fedlasso import L1
+    >>> L1(0.5, weights=np.array([1.0, 0.0])).prox(np.array([2.0, 2.0]), 1.0)
+    array([1.5, 2. ])
     """
 
     name: ClassVar[str]
@@ -74,7 +81,15 @@ class Penalty(ABC):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class L1(Penalty):
-    """The Lasso's penalty, lam * sum_k weights_k |b_k|."""
+    """The Lasso's penalty, lam * sum_k weights_k |b_k|.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fedlasso import L1
+    >>> L1(0.5).value(np.array([1.0, -3.0]))
+    2.0
+    """
 
     name: ClassVar[str] = "l1"
 

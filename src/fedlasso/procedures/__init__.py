@@ -49,7 +49,14 @@ REGISTRY: dict[str, type[Procedure[Any]]] = {
 
 
 def find_procedure(name: str) -> type[Procedure[Any]]:
-    """The procedure of that name, in any case."""
+    """Return the procedure of that name, in any case.
+
+    Examples
+    --------
+    >>> from fedlasso import find_procedure
+    >>> find_procedure("secant").name
+    'Secant'
+    """
     by_name = {known.lower(): known for known in REGISTRY}
     if name.lower() in by_name:
         return REGISTRY[by_name[name.lower()]]

@@ -24,6 +24,12 @@ class Problem:
     sizes : training rows of each site, in the order of the sites' names
     p : number of predictors
     loss : name of the loss
+
+    Examples
+    --------
+    >>> from fedlasso import L1, Problem
+    >>> Problem(L1(0.1), sites=("a", "b"), sizes=(30, 20), p=4).m
+    50
     """
 
     penalty: Penalty
@@ -46,7 +52,15 @@ class Problem:
 
 @dataclass(frozen=True, eq=False)
 class State(Message):
-    """What a procedure carries from round to round; it travels and is saved like any message."""
+    """What a procedure carries from round to round; it travels and is saved like any message.
+
+    Examples
+    --------
+    >>> from fedlasso.procedures.averaging import Average
+    >>> import numpy as np
+    >>> Average(np.zeros((3, 1)), round=2).round
+    2
+    """
 
     round: int = field(default=0, kw_only=True)
 
@@ -73,6 +87,13 @@ class Procedure(ABC, Generic[S]):
     path_of : the procedure whose path this one reads, if not its own
     epochs : local steps a round, where the procedure takes any
     settings : one number per candidate (a threshold, a rate, a damping), in candidate order
+
+    Examples
+    --------
+    >>> from fedlasso import find_procedure
+    >>> da = find_procedure("DA")(epochs=5)
+    >>> da.losses, da.paths
+    ('any smooth', 5)
     """
 
     name: ClassVar[str]

@@ -165,6 +165,7 @@ class Site(View):
     Examples
     --------
     >>> import numpy as np
+    >>> from fedlasso import Site
     >>> site = Site("north", np.eye(3), [1.0, 2.0, 3.0])
     >>> site.rows, len(site.columns)
     (3, 3)
