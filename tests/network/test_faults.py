@@ -9,7 +9,7 @@ import pytest
 
 pytest.importorskip("nvflare")
 
-from nets import COLUMNS, SHORT, SITES, run, same_files
+from nets import COLUMNS, SITES, run, same_files
 from network.stories import Act, Story, fit
 from waiting import wait_until
 from wires import Wire
@@ -66,9 +66,10 @@ def test_stop_names_the_site_and_the_fit_resumes_to_the_same_bits(
             process.suspend()
         once(lambda: entries(local, "c") > before, lambda: [p.resume() for p in family])
 
+    # Whether a silent site is late or gone, whoever looks first decides.
     faults: list[tuple[int, Act, str, Act]] = [
         (3, cut, "site 'b' ", wire.restore),
-        (6, silence, f"site 'b' did not answer within {SHORT:.0f} s", wire.restore),
+        (6, silence, "site 'b' ", wire.restore),
         (8, kill, "site 'b' ", lambda: local.start_site("b")),
         (10, change, "site 'c': the data file has changed since it was read; restore it and resume",
          lambda: tables["c"].write_text(data)),

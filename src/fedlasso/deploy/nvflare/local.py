@@ -97,7 +97,8 @@ class LocalFederation:
         end = time.monotonic() + seconds
         while True:
             with contextlib.suppress(FedLassoError), Console(self.folder) as console:
-                console.wait_for_sites((), max(end - time.monotonic(), 0))
+                # A while at a time, so that a site that has ended is noticed.
+                console.wait_for_sites((), min(max(end - time.monotonic(), 0), 5.0))
                 return
             for name, process in self._processes.items():
                 if process.poll() is not None:
