@@ -87,7 +87,7 @@ class Secant(UntilCertified[Knowledge]):
     def start(self, problem: Problem, prepared: Any) -> Knowledge:
         zero = np.zeros(problem.p)
         none = np.empty((problem.p, 0))
-        return Knowledge(zero, prepared.y_ss / problem.m, none, none, 0.0, zero, zero)
+        return Knowledge(zero, prepared.value / problem.m, none, none, 0.0, zero, zero)
 
     def go_on(self, problem: Problem, known: Secants, best: Array, round: int) -> Knowledge:
         """The state from which a fit at this problem's penalty goes on with what is known."""

@@ -109,7 +109,7 @@ class WorkingSetSecant(UntilCertified[Restricted]):
         none = np.zeros(0)
         nothing = np.zeros((0, 0))
         return Restricted(
-            c=none, y_ms=prepared.y_ss / problem.m, Q=nothing, Y=nothing, mu=0.0, best=none,
+            c=none, y_ms=prepared.value / problem.m, Q=nothing, Y=nothing, mu=0.0, best=none,
             trial=none, A=none, N=none, score=np.zeros(problem.p), low=0.0, aim=0.0, due=1,
         )  # fmt: skip
 

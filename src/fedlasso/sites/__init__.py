@@ -2,7 +2,6 @@
 
 from fedlasso.sites.memory import Memory
 from fedlasso.sites.questions import (
-    CurvatureSum,
     DualAt,
     ErrorAt,
     ErrorSums,
@@ -25,7 +24,6 @@ from fedlasso.sites.splits import folds, halves, holdout
 from fedlasso.sites.views import Scaling, Viewed, standardise
 
 __all__ = [
-    "CurvatureSum",
     "DualAt",
     "ErrorAt",
     "ErrorSums",

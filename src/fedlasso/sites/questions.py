@@ -83,14 +83,14 @@ class LargestEigenvalue(Request[Eigenvalue]):
 
 
 @dataclass(frozen=True, eq=False)
-class CurvatureSum(Reply):
-    """m_j times a curvature of the local loss."""
+class Scalar(Reply):
+    """One number, a sum over the site's rows."""
 
     value: float
 
 
 @dataclass(frozen=True, eq=False)
-class WeightedEigenvalue(Request[CurvatureSum]):
+class WeightedEigenvalue(Request[Scalar]):
     """The largest curvature of the local loss, times the site's rows."""
 
     kind: ClassVar[str] = "rate"
@@ -98,37 +98,30 @@ class WeightedEigenvalue(Request[CurvatureSum]):
         "the largest variance of any combination of columns"
     )
 
-    def answer(self, site: View) -> CurvatureSum:
-        return CurvatureSum(site.rows * site.training.largest_curvature)
+    def answer(self, site: View) -> Scalar:
+        return Scalar(site.rows * site.training.largest_curvature)
 
 
 @dataclass(frozen=True, eq=False)
-class MeanEigenvalue(Request[CurvatureSum]):
+class MeanEigenvalue(Request[Scalar]):
     """The average curvature of the local loss, tr(X_j'X_j / m_j) / p, times the site's rows."""
 
     kind: ClassVar[str] = "rate"
     discloses: ClassVar[Disclosure] = Disclosure("the average variance of the columns")
 
-    def answer(self, site: View) -> CurvatureSum:
-        return CurvatureSum(site.rows * site.training.mean_curvature)
+    def answer(self, site: View) -> Scalar:
+        return Scalar(site.rows * site.training.mean_curvature)
 
 
 @dataclass(frozen=True, eq=False)
-class ResponseSquare(Reply):
-    """y_j'y_j."""
-
-    y_ss: float
-
-
-@dataclass(frozen=True, eq=False)
-class ResponseSquares(Request[ResponseSquare]):
+class ResponseSquares(Request[Scalar]):
     """The sum of squared responses: with it gradients alone make a certificate."""
 
     kind: ClassVar[str] = "rate"
     discloses: ClassVar[Disclosure] = Disclosure("the sum of squared responses")
 
-    def answer(self, site: View) -> ResponseSquare:
-        return ResponseSquare(site.least_squares.y_ss)
+    def answer(self, site: View) -> Scalar:
+        return Scalar(site.least_squares.y_ss)
 
 
 @dataclass(frozen=True, eq=False)
@@ -218,14 +211,7 @@ class LossAt(Request[LossSums]):
 
 
 @dataclass(frozen=True, eq=False)
-class DualSum(Reply):
-    """The dual value of a site's scaled slopes, a sum over its rows."""
-
-    value: float
-
-
-@dataclass(frozen=True, eq=False)
-class DualAt(Request[DualSum]):
+class DualAt(Request[Scalar]):
     """How low can the loss be at all, by the slopes of a model scaled to be feasible?"""
 
     kind: ClassVar[str] = "certificate"
@@ -233,19 +219,12 @@ class DualAt(Request[DualSum]):
     b: Model
     scale: float
 
-    def answer(self, site: View) -> DualSum:
-        return DualSum(site.training.dual(self.b, self.scale))
+    def answer(self, site: View) -> Scalar:
+        return Scalar(site.training.dual(self.b, self.scale))
 
 
 @dataclass(frozen=True, eq=False)
-class SiteError(Reply):
-    """The sum of what a model costs a site's training rows."""
-
-    error: float
-
-
-@dataclass(frozen=True, eq=False)
-class ErrorAt(Request[SiteError]):
+class ErrorAt(Request[Scalar]):
     """How well does a model fit the site's own training rows?"""
 
     kind: ClassVar[str] = "certificate"
@@ -254,8 +233,8 @@ class ErrorAt(Request[SiteError]):
     )
     b: Model
 
-    def answer(self, site: View) -> SiteError:
-        return SiteError(float(site.training.errors(self.b).sum()), steps=1)
+    def answer(self, site: View) -> Scalar:
+        return Scalar(float(site.training.errors(self.b).sum()), steps=1)
 
 
 @dataclass(frozen=True, eq=False)
