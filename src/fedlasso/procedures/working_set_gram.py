@@ -24,7 +24,6 @@ from numpy.typing import NDArray
 from fedlasso.federation import Columns, Disclosure, Model, Reply, Request
 from fedlasso.numerics import Array, solve_reference
 from fedlasso.numerics.moments import from_moments, square, triangle
-from fedlasso.numerics.threads import one_thread
 from fedlasso.procedures.procedure import Problem, Procedure, State
 from fedlasso.sites import GradientSum, View
 
@@ -57,11 +56,10 @@ class MomentsOf(Request[MomentBlock]):
 
     def answer(self, site: View) -> MomentBlock:
         f = site.least_squares
-        N, A = f.columns[places(self.new)], f.columns[places(self.known)]
-        n, a = len(N), len(A)
-        with one_thread():
-            cross, corner = N @ A.T, triangle(N @ N.T)
-        return MomentBlock(cross, corner, steps=1, operations=2 * f.m * n * (n + a))
+        N = f.columns[places(self.new)]
+        A = f.columns[places(self.known)]
+        operations = 2 * f.m * len(N) * (len(N) + len(A))
+        return MomentBlock(N @ A.T, triangle(N @ N.T), steps=1, operations=operations)
 
 
 @dataclass(frozen=True, eq=False)

@@ -25,7 +25,6 @@ import numpy as np
 
 from fedlasso.federation import Columns, Disclosure, Reply, Request, Role
 from fedlasso.numerics import Array, Certificate, Secants
-from fedlasso.numerics.threads import one_thread
 from fedlasso.procedures.procedure import Problem
 from fedlasso.procedures.secant import Knowledge, UntilCertified, better, next_trial
 from fedlasso.procedures.working_set_gram import places
@@ -59,8 +58,7 @@ class ProductsAt(Request[ProductSums]):
     def answer(self, site: View) -> ProductSums:
         f = site.least_squares
         steps = self.v.shape[1]
-        with one_thread():
-            products = f.columns[places(self.N)] @ (f.columns[places(self.A)].T @ self.v)
+        products = f.columns[places(self.N)] @ (f.columns[places(self.A)].T @ self.v)
         operations = 2 * f.m * (self.A.size + self.N.size) * steps
         return ProductSums(products, steps=steps, operations=operations)
 

@@ -23,6 +23,7 @@ from fedlasso.numerics import (
     find_loss,
     make_sample,
 )
+from fedlasso.numerics.threads import one_thread
 from fedlasso.sites.checks import check_sample
 from fedlasso.sites.memory import Memory
 from fedlasso.sites.splits import PURPOSES, divide
@@ -244,7 +245,8 @@ class Site(View):
 
     def answer(self, request: Request[R]) -> R:
         """Answer one question from this site's records, signed with the site's name."""
-        reply = request.answer(self.view(request.on) if request.on else self)
+        with one_thread():
+            reply = request.answer(self.view(request.on) if request.on else self)
         return replace(reply, site=self.name)
 
     def answer_bytes(self, data: bytes) -> bytes:
