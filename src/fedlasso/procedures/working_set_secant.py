@@ -147,7 +147,6 @@ class WorkingSetSecant(UntilCertified[Restricted]):
         best = better(known, problem.l1, state.best, state.trial)
         return self._go_on(problem, replace(state, best=best), known)
 
-    @one_thread()
     def _check(self, problem: Problem, state: Restricted, Gb_outside: Array) -> Restricted:
         """Prove a bound from the whole gradient, and find the columns that are missing in A."""
         lam = problem.penalty.lam
