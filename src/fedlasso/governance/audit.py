@@ -1,7 +1,7 @@
 """The audit: what has left a site, written down before it leaves, in a chain of hashes.
 
-One JSON line an answer, refused or sent. Each line carries the hash of the line before it, so that
-a changed, removed or inserted line shows.
+It holds one JSON line per answer, refused or sent. Each line carries the hash of the line before
+it, so that a changed, removed or inserted line shows.
 """
 
 from __future__ import annotations
@@ -14,6 +14,8 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import BinaryIO
+
+import msgspec
 
 from fedlasso.errors import FedLassoError
 
@@ -91,8 +93,8 @@ class Audit:
             if not line.endswith(b"\n"):
                 return
             try:
-                entry = Entry(**json.loads(line))
-            except (ValueError, TypeError):
+                entry = _parse(line)
+            except ValueError:
                 raise FedLassoError(f"{self.path}: line {at} is not an audit entry") from None
             if entry.before != before or entry.number != at:
                 raise FedLassoError(
@@ -120,6 +122,11 @@ def _lock(file: BinaryIO) -> None:
     fcntl.flock(file, fcntl.LOCK_EX)
 
 
+def _parse(line: bytes) -> Entry:
+    """Return the entry on a line; anything else is a `ValueError`."""
+    return msgspec.convert(json.loads(line), Entry)
+
+
 def _last(descriptor: int) -> tuple[int, str, int]:
     """Number and hash of the last whole line, and where it ends."""
     size = os.fstat(descriptor).st_size
@@ -134,8 +141,8 @@ def _last(descriptor: int) -> tuple[int, str, int]:
         if end and (begin > 0 or start == 0):
             line = tail[begin:end]
             try:
-                number = int(json.loads(line)["number"])
-            except (ValueError, KeyError, TypeError):
+                number = _parse(line).number
+            except ValueError:
                 raise FedLassoError(
                     "the audit file is damaged; move it away and tell the others"
                 ) from None

@@ -12,6 +12,7 @@ from fedlasso.federation.codec import size
 from fedlasso.federation.messages import layout
 from fedlasso.governance.audit import Audit, Entry
 from fedlasso.governance.policy import Policy
+from fedlasso.governance.shapes import values_of
 from fedlasso.sites import Site
 
 Approve = Callable[[Entry, Reply], bool]
@@ -20,9 +21,19 @@ LONGEST = 1000
 
 
 def tell(error: Exception, what: str = "the site") -> str:
-    """What may leave of an error: our own words, and of any other only its type."""
+    """Return what may leave of an error: our own words, and of any other only its type."""
     ours = isinstance(error, FedLassoError)
     return (str(error) if ours else f"{what} failed with {type(error).__name__}")[:LONGEST]
+
+
+def read_question(data: bytes, max_bytes: int) -> Request[Any]:
+    """Return the question in some bytes; too many bytes are not even read."""
+    if len(data) > max_bytes:
+        raise FedLassoError(f"the question is longer than {max_bytes} bytes")
+    request = decode(data)
+    if not isinstance(request, Request):
+        raise FedLassoError("not a question")
+    return request
 
 
 class GuardedSite:
@@ -40,26 +51,39 @@ class GuardedSite:
     def __init__(
         self, site: Site, policy: Policy, audit: Audit, fit: str, approve: Approve | None = None
     ) -> None:
-        self.name, self.columns = site.name, site.columns
-        self._site, self._policy, self._audit, self._fit = site, policy, audit, fit
+        self.name = site.name
+        self.columns = site.columns
+        self.loss = site.loss
+        self._site = site
+        self._policy = policy
+        self._audit = audit
+        self._fit = fit
         self._approve = approve
         # Numbers already sent for this fit, by question: asking again gives nothing new.
         sent = [e for e in audit.entries(fit) if e.verdict == "sent"]
         self._sent = {e.asked: e.numbers for e in sent}
         self._splits = {e.split for e in sent if e.split}
+        # The last question, asked again, has the same answer.
+        self._last: tuple[str, Reply] | None = None
 
-    def answer_bytes(self, data: bytes) -> bytes:
-        """The reply in bytes; a refusal or a failure is an error that carries no data."""
+    def answer_bytes(self, data: bytes, request: Request[Any] | None = None) -> bytes:
+        """Return the reply in bytes; a refusal or a failure is an error that carries no data.
+
+        `request` is what the bytes say, where they have been read already.
+        """
         asked = hashlib.sha256(data).hexdigest()
         question = "unreadable"
         try:
-            request = self._read(data)
+            request = request or read_question(data, self._policy.max_bytes)
             question = type(request).__name__
             self._policy.check(request, self._site)
-            self._check_budget(asked, getattr(request, "split", ""), 1)
-            reply = self._site.answer(request)
+            (split,) = values_of(request, "split") or [""]
+            self._check_budget(asked, split, 1)
+            if self._last is None or self._last[0] != asked:
+                self._last = (asked, self._site.answer(request))
+            reply = self._last[1]
             answer = encode(reply)
-            entry = self._entry(request, asked, reply, answer)
+            entry = self._entry(question, asked, split, reply, answer)
             self._release(entry, reply)
         except Exception as error:
             why = tell(error, question)
@@ -67,29 +91,25 @@ class GuardedSite:
             raise FedLassoError(why) from None
         self._audit.write(entry, answer if self._policy.keep_payloads else None)
         self._sent[asked] = entry.numbers
-        self._splits |= {entry.split} - {""}
+        self._splits |= {split} - {""}
         return answer
 
-    def _read(self, data: bytes) -> Request[Any]:
-        if len(data) > self._policy.max_bytes:
-            raise FedLassoError(f"the question is longer than {self._policy.max_bytes} bytes")
-        request = decode(data)
-        if not isinstance(request, Request):
-            raise FedLassoError("not a question")
-        return request
-
-    def _entry(self, request: Request[Any], asked: str, reply: Reply, answer: bytes) -> Entry:
-        shapes = {
-            name: list(getattr(reply, name).shape)
-            for name, kind in layout(type(reply))
-            if kind == "array"
-        }
+    def _entry(self, question: str, asked: str, split: str, reply: Reply, answer: bytes) -> Entry:
+        names = [name for name, kind in layout(type(reply)) if "array" in kind]
+        arrays = {name: array for name in names if (array := getattr(reply, name)) is not None}
         payload = size(reply).payload
         return Entry(
-            self._fit, type(request).__name__, "sent", shapes=shapes, numbers=payload // 8,
-            payload=payload, size=len(answer), sha256=hashlib.sha256(answer).hexdigest(),
-            asked=asked, split=getattr(request, "split", ""),
-        )  # fmt: skip
+            self._fit,
+            question,
+            "sent",
+            shapes={name: list(array.shape) for name, array in arrays.items()},
+            numbers=payload // 8,
+            payload=payload,
+            size=len(answer),
+            sha256=hashlib.sha256(answer).hexdigest(),
+            asked=asked,
+            split=split,
+        )
 
     def _check_budget(self, asked: str, split: str, numbers: int) -> None:
         allowed = self._policy.max_vectors * len(self.columns)
