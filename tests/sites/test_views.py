@@ -38,14 +38,14 @@ def test_a_view_equals_standardised_records(kind: str) -> None:
         table, full = Table(X), X
     reference = explicit(full, y)
     mean, factor = full.mean(axis=0), 1 / full.std(axis=0)
-    view = Standardised(table, y - y.mean(), None, mean, factor)
+    view = LeastSquares(Standardised(table, None, mean, factor), y - y.mean())
     b = np.arange(8.0) - 3
-    for name in ("score", "column_norms", "gram", "columns", "largest_eigenvalue", "y_ss"):
+    for name in ("score", "column_norms", "gram", "columns", "largest_curvature", "y_ss"):
         np.testing.assert_allclose(getattr(view, name), getattr(reference, name), atol=1e-10)
     np.testing.assert_allclose(view.residual(b), reference.residual(b), atol=1e-10)
     np.testing.assert_allclose(view.gradient(b), reference.gradient(b), atol=1e-10)
     rows = np.array([3, 7, 20, 41])
-    part = Standardised(table, y[rows] - y.mean(), rows, mean, factor)
+    part = LeastSquares(Standardised(table, rows, mean, factor), y[rows] - y.mean())
     np.testing.assert_allclose(part.residual(b), reference.residual(b)[rows], atol=1e-10)
     direct = LeastSquares(reference.X[rows], reference.y[rows])
     np.testing.assert_allclose(part.gradient(b), direct.gradient(b), atol=1e-10)
@@ -60,7 +60,7 @@ def test_sites_agree_on_means_and_scales_by_sums() -> None:
     np.testing.assert_allclose(scaling.means, X.mean(axis=0))
     np.testing.assert_allclose(1 / scaling.factors, X.std(axis=0))
     assert ledger.costs.total("scaling", "a").upload == 8 * (2 * 8 + 2 + 3)
-    gradient = sum(r.gradient for r in view.ask(GradientAt(np.ones(8))))
+    gradient = view.total(GradientAt(np.ones(8))).gradient
     np.testing.assert_allclose(gradient / 50, explicit(X, y).gradient(np.ones(8)), atol=1e-12)
     b, intercept = scaling.original(np.ones(8))
     Z = explicit(X, y).X
@@ -77,7 +77,7 @@ def test_far_means_do_not_spoil_the_scales() -> None:
 def test_a_view_outlives_the_process_where_memory_has_a_folder(tmp_path: Path) -> None:
     X, y = draw()
     view, _ = standardise(InProcess([Site("a", X, y, memory=Memory(tmp_path))]), holdout(0.2, 0))
-    before = view.ask(FitAt(np.ones(8)))[0]
+    before = view.total(FitAt(np.ones(8)))
     again = Site("a", X, y, memory=Memory(tmp_path))
     after = again.answer(FitAt(np.ones(8), on=view.name))
     assert before.gradient.tobytes() == after.gradient.tobytes()
@@ -129,8 +129,8 @@ def test_splits_depend_on_seed_and_site_only() -> None:
 
 
 def test_large_views_refuse_to_be_copied(monkeypatch: pytest.MonkeyPatch) -> None:
-    X, y = draw()
-    view = Standardised(Table(X), y, None, np.zeros(8), np.ones(8))
+    X, _ = draw()
+    view = Standardised(Table(X), None, np.zeros(8), np.ones(8))
     monkeypatch.setattr("fedlasso.numerics.standardised.LARGEST_COPY", 10)
     with pytest.raises(FedLassoError, match="fit by goal or by Secant or FISTA"):
         _ = view.columns
