@@ -108,9 +108,10 @@ class Request(Message, Generic[R]):
     on: str = field(default="", kw_only=True)
 
     def __init_subclass__(cls) -> None:
-        super().__init_subclass__()
+        # Checked before the class is known to anybody; a parent's word does not cover a new answer.
         if "answer" in cls.__dict__ and "discloses" not in cls.__dict__:
             raise TypeError(f"{cls.__name__} must say what it discloses: set `discloses`")
+        super().__init_subclass__()
 
     def answer(self, site: Any) -> R:
         """Answer from one site's records."""

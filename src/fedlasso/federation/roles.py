@@ -13,7 +13,9 @@ from typing import Annotated, Literal
 
 from fedlasso.numerics import Array
 
-Kind = Literal["points", "model", "per candidate", "columns", "steps", "signed", "split", "purpose"]
+Kind = Literal[
+    "points", "model", "weights", "per candidate", "columns", "steps", "signed", "split", "purpose"
+]  # fmt: skip
 
 
 @dataclass(frozen=True)

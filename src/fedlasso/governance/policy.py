@@ -175,7 +175,7 @@ def disclosure_table(asked: Mapping[str, type[Request[Any]]]) -> str:
     rules = {
         "model": "`max_active_per_row`",
         "steps": "`max_steps`",
-        "split": "`max_splits`",
+        "split": "`max_splits`, `min_validation_rows`",
         "purpose": "`min_validation_rows`",
     }
     lines = [
