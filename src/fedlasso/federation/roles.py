@@ -13,9 +13,8 @@ from typing import Annotated, Literal
 
 from fedlasso.numerics import Array
 
-Kind = Literal[
-    "points", "model", "weights", "per candidate", "columns", "steps", "signed", "split", "purpose"
-]  # fmt: skip
+ArrayKind = Literal["points", "model", "weights", "per candidate", "columns"]
+Kind = Literal[ArrayKind, "steps", "signed", "split", "purpose"]
 
 
 @dataclass(frozen=True)

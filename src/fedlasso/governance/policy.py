@@ -171,7 +171,7 @@ def describe(policy: Policy) -> str:
 
 
 def disclosure_table(asked: Mapping[str, type[Request[Any]]]) -> str:
-    """Return questions as the Markdown table of the privacy page, from what they say themselves."""
+    """Return what questions disclose as the privacy page tells it, from their own words."""
     rules = {
         "model": "`max_active_per_row`",
         "steps": "`max_steps`",
@@ -179,8 +179,8 @@ def disclosure_table(asked: Mapping[str, type[Request[Any]]]) -> str:
         "purpose": "`min_validation_rows`",
     }
     lines = [
-        "| question | what a reply reveals | answered by default | why replies are needed one by "
-        "one | rules beside `min_rows` and `max_vectors` |",
+        "| question | what a reply reveals | answered by default | why a total will not do | "
+        "rules beside `min_rows` and `max_vectors` |",
         "|---|---|---|---|---|",
     ]
     for name, question in asked.items():
@@ -189,4 +189,5 @@ def disclosure_table(asked: Mapping[str, type[Request[Any]]]) -> str:
         said = question.discloses
         answered = "yes" if said.allowed else "**no**"
         lines.append(f"| `{name}` | {said.reveals} | {answered} | {said.single} | {guards} |")
-    return "\n".join(lines)
+    single = [f"`{name}`" for name, question in asked.items() if question.discloses.single]
+    return "\n".join([*lines, "", f"Replies are needed one by one for: {', '.join(single)}."])

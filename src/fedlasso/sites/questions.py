@@ -176,7 +176,7 @@ class FitAt(Request[FitSums]):
 
     kind: ClassVar[str] = "certificate"
     discloses: ClassVar[Disclosure] = Disclosure(
-        "the gradient and the squared error of a model: sums over rows"
+        "the gradient and squared error of a model and the squared responses: sums over rows"
     )
     b: Model
 
