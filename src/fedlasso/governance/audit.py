@@ -53,31 +53,25 @@ class Entry:
     before: str = FIRST
 
 
+@dataclass(frozen=True)
 class Audit:
     """A site's audit file; entries are on disk before `write` returns."""
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        self._end: tuple[int, str, int] | None = None
+    path: Path
 
     def write(self, entry: Entry, payload: bytes | None = None) -> Entry:
         """Append an entry, and keep the whole reply if it is given."""
         self.path.parent.mkdir(parents=True, exist_ok=True)
         with self.path.open("a+b") as file:
             _lock(file)
-            # What this process wrote last is still the end, unless another has written since.
-            if self._end is None or os.fstat(file.fileno()).st_size != self._end[2]:
-                self._end = _last(file.fileno())
-                # A line torn by a kill was never followed by a reply: it is taken back.
-                file.truncate(self._end[2])
-            number, before, end = self._end
+            number, before, end = _last(file.fileno())
+            # A line torn by a kill was never followed by a reply: it is taken back.
+            file.truncate(end)
             now = datetime.now(UTC).isoformat(timespec="milliseconds")
             entry = replace(entry, number=number + 1, time=now, before=before)
-            line = json.dumps(vars(entry), separators=(",", ":")).encode() + b"\n"
-            file.write(line)
+            file.write(json.dumps(vars(entry), separators=(",", ":")).encode() + b"\n")
             file.flush()
             os.fsync(file.fileno())
-            self._end = (number + 1, hashlib.sha256(line).hexdigest(), end + len(line))
         if payload is not None:
             folder = self.path.parent / "payloads"
             folder.mkdir(exist_ok=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 from fedlasso.errors import FedLassoError
@@ -36,10 +37,11 @@ def read_question(data: bytes, max_bytes: int) -> Request[Any]:
     return request
 
 
+@dataclass(eq=False)
 class GuardedSite:
     """A site that answers as `Site` does, or refuses, and writes down which before it does.
 
-    Parameters
+    Attributes
     ----------
     site : the records
     policy : the rules
@@ -48,19 +50,18 @@ class GuardedSite:
     approve : who is asked before a reply leaves, if the policy wants it
     """
 
-    def __init__(
-        self, site: Site, policy: Policy, audit: Audit, fit: str, approve: Approve | None = None
-    ) -> None:
-        self.name = site.name
-        self.columns = site.columns
-        self.loss = site.loss
-        self._site = site
-        self._policy = policy
-        self._audit = audit
-        self._fit = fit
-        self._approve = approve
+    site: Site
+    policy: Policy
+    audit: Audit
+    fit: str
+    approve: Approve | None = None
+
+    def __post_init__(self) -> None:
+        self.name = self.site.name
+        self.columns = self.site.columns
+        self.loss = self.site.loss
         # Numbers already sent for this fit, by question: asking again gives nothing new.
-        sent = [e for e in audit.entries(fit) if e.verdict == "sent"]
+        sent = [e for e in self.audit.entries(self.fit) if e.verdict == "sent"]
         self._sent = {e.asked: e.numbers for e in sent}
         self._splits = {e.split for e in sent if e.split}
         # The last question, asked again, has the same answer.
@@ -74,22 +75,22 @@ class GuardedSite:
         asked = hashlib.sha256(data).hexdigest()
         question = "unreadable"
         try:
-            request = request or read_question(data, self._policy.max_bytes)
+            request = request or read_question(data, self.policy.max_bytes)
             question = type(request).__name__
-            self._policy.check(request, self._site)
+            self.policy.check(request, self.site)
             (split,) = values_of(request, "split") or [""]
             self._check_budget(asked, split, 1)
             if self._last is None or self._last[0] != asked:
-                self._last = (asked, self._site.answer(request))
+                self._last = (asked, self.site.answer(request))
             reply = self._last[1]
             answer = encode(reply)
             entry = self._entry(question, asked, split, reply, answer)
             self._release(entry, reply)
         except Exception as error:
             why = tell(error, question)
-            self._audit.write(Entry(self._fit, question, "refused", why, asked=asked))
+            self.audit.write(Entry(self.fit, question, "refused", why, asked=asked))
             raise FedLassoError(why) from None
-        self._audit.write(entry, answer if self._policy.keep_payloads else None)
+        self.audit.write(entry, answer if self.policy.keep_payloads else None)
         self._sent[asked] = entry.numbers
         self._splits |= {split} - {""}
         return answer
@@ -99,7 +100,7 @@ class GuardedSite:
         arrays = {name: array for name in names if (array := getattr(reply, name)) is not None}
         payload = size(reply).payload
         return Entry(
-            self._fit,
+            self.fit,
             question,
             "sent",
             shapes={name: list(array.shape) for name, array in arrays.items()},
@@ -112,21 +113,21 @@ class GuardedSite:
         )
 
     def _check_budget(self, asked: str, split: str, numbers: int) -> None:
-        allowed = self._policy.max_vectors * len(self.columns)
+        allowed = self.policy.max_vectors * len(self.columns)
         if asked not in self._sent and sum(self._sent.values()) + numbers > allowed:
             raise FedLassoError(
-                f"this fit has had {self._policy.max_vectors} vectors from here, and the policy "
+                f"this fit has had {self.policy.max_vectors} vectors from here, and the policy "
                 "allows no more; enough of them would determine all second moments"
             )
-        if split and len(self._splits | {split}) > self._policy.max_splits:
+        if split and len(self._splits | {split}) > self.policy.max_splits:
             raise FedLassoError(
-                f"this fit has asked about {self._policy.max_splits} splits of the rows, and the "
+                f"this fit has asked about {self.policy.max_splits} splits of the rows, and the "
                 "policy allows no more; sums over enough of them would tell single rows"
             )
 
     def _release(self, entry: Entry, reply: Reply) -> None:
         self._check_budget(entry.asked, entry.split, entry.numbers)
-        if self._policy.dry_run:
+        if self.policy.dry_run:
             raise FedLassoError(f"dry run: {entry.numbers} numbers would have left")
-        if self._policy.approval and (self._approve is None or not self._approve(entry, reply)):
+        if self.policy.approval and (self.approve is None or not self.approve(entry, reply)):
             raise FedLassoError("the transfer was not approved here")
