@@ -3,7 +3,7 @@
 from typing import Any
 
 from fedlasso.federation import Message, Request
-from fedlasso.federation.messages import TYPES
+from fedlasso.federation.messages import TYPES, questions
 
 
 def own_messages() -> dict[str, type[Message]]:
@@ -13,9 +13,6 @@ def own_messages() -> dict[str, type[Message]]:
 
 
 def own_questions() -> dict[str, type[Request[Any]]]:
-    """Those of them that are asked."""
-    return {
-        name: cls
-        for name, cls in own_messages().items()
-        if issubclass(cls, Request) and cls is not Request
-    }
+    """Every question that the package's own sites answer, sorted by name."""
+    own = {n: cls for n, cls in questions().items() if cls.__module__.startswith("fedlasso.")}
+    return dict(sorted(own.items()))

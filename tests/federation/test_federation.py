@@ -2,24 +2,27 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import ClassVar, TypeVar
 
 import numpy as np
 import pytest
 from draws import draw_federation, draw_sites
 
 from fedlasso import FedLassoError, InProcess, Ledger
-from fedlasso.federation import Cost, Costs, Reply, Request
+from fedlasso.federation import Around, Cost, Costs, Disclosure, Reply, Request, encode
 from fedlasso.federation.federation import check_replies
-from fedlasso.sites import FitAt, Rows, Site
+from fedlasso.sites import FitAt, LargestEigenvalue, Rows, Site
 from fedlasso.sites.questions import RowCount
 
 R = TypeVar("R", bound=Reply)
+ROWS = Disclosure("the number of rows", single="so that each site can fail by itself")
 
 
 @dataclass(frozen=True, eq=False)
 class Breaks(Request[RowCount]):
     """Fails at one site with an exception that carries data."""
+
+    discloses: ClassVar[Disclosure] = ROWS
 
     def answer(self, site: Site) -> RowCount:
         if site.name == "b":
@@ -27,15 +30,15 @@ class Breaks(Request[RowCount]):
         return RowCount(site.rows)
 
 
-class Lossy:
+class Lossy(Around):
     """A federation that loses some replies and reorders the rest."""
 
     def __init__(self, inner: InProcess, lost: Sequence[str]) -> None:
-        self.inner, self.lost = inner, lost
-        self.sites, self.columns = inner.sites, inner.columns
+        super().__init__(inner)
+        self.lost = lost
 
-    def ask(self, request: Request[R]) -> tuple[R, ...]:
-        return tuple(r for r in self.inner.ask(request)[::-1] if r.site not in self.lost)
+    def replies(self, request: Request[R]) -> tuple[R, ...]:
+        return tuple(r for r in self.inner.replies(request)[::-1] if r.site not in self.lost)
 
 
 def test_replies_come_sorted_by_site_name() -> None:
@@ -60,6 +63,7 @@ def test_a_failing_site_is_named_and_leaks_nothing() -> None:
 class Refuses(Request[RowCount]):
     """Refused by every site, in words that hold the names of sites by chance."""
 
+    discloses: ClassVar[Disclosure] = ROWS
     named: int = 0
 
     def answer(self, site: Site) -> RowCount:
@@ -94,7 +98,7 @@ def test_the_ledger_restores_the_order() -> None:
 
 def test_the_ledger_counts_each_site_apart() -> None:
     ledger = Ledger(draw_federation())
-    ledger.ask(FitAt(np.zeros(40)))
+    ledger.total(FitAt(np.zeros(40)))
     ledger.ask(Rows(to=("b",)))
     assert ledger.costs.total("certificate", "a").upload == 8 * 43
     assert ledger.costs.total("certificate").download == 3 * 8 * 40
@@ -110,20 +114,50 @@ def test_costs_add_and_subtract() -> None:
     ledger = Ledger(draw_federation())
     ledger.ask(Rows())
     first = ledger.costs
-    ledger.ask(FitAt(np.zeros(40)))
+    ledger.total(FitAt(np.zeros(40)))
     second = ledger.costs - first
     assert second.kinds == ("certificate",)
     assert (first + second).entries == ledger.costs.entries
     assert (Costs() + first).entries == first.entries
 
 
-def test_gradient_sums_of_sites_add_up_to_the_pooled_gradient() -> None:
+def test_a_total_is_the_pooled_sum() -> None:
     sites = draw_sites()
     b = np.linspace(-1, 1, 40)
-    sums = InProcess(sites).ask(FitAt(b))
+    total = InProcess(sites).total(FitAt(b))
     X = np.vstack([s.training.X for s in sites])
     y = np.concatenate([s.training.y for s in sites])
-    np.testing.assert_allclose(
-        sum(s.gradient for s in sums), X.T @ (X @ b - y), rtol=1e-12, atol=1e-10
-    )
-    np.testing.assert_allclose(sum(s.residual_ss for s in sums), ((y - X @ b) ** 2).sum())
+    np.testing.assert_allclose(total.gradient, X.T @ (X @ b - y), rtol=1e-12, atol=1e-10)
+    np.testing.assert_allclose(total.residual_ss, ((y - X @ b) ** 2).sum())
+    assert total.site == ""
+
+
+def test_a_total_may_be_the_largest_reply() -> None:
+    sites = draw_sites()
+    largest = max(site.training.largest_curvature for site in sites)
+    assert InProcess(sites).total(LargestEigenvalue()).value == largest
+
+
+def test_a_total_is_the_same_whatever_the_order_of_the_sites() -> None:
+    b = np.linspace(-1, 1, 40)
+    totals = [InProcess(sites).total(FitAt(b)) for sites in (draw_sites(), draw_sites()[::-1])]
+    assert encode(totals[0]) == encode(totals[1])
+
+
+def test_only_a_question_that_says_why_is_answered_one_by_one() -> None:
+    with pytest.raises(TypeError, match="FitAt is answered by a total"):
+        draw_federation().ask(FitAt(np.zeros(40)))
+    assert len(draw_federation().ask(Rows())) == 3
+
+
+def test_sites_with_different_losses_do_not_federate() -> None:
+    (site,) = draw_sites((30,), 3)
+
+    class Other:
+        name = "b"
+        columns = site.columns
+        loss = "huber"
+        answer_bytes = site.answer_bytes
+
+    with pytest.raises(FedLassoError, match="site 'b' has the huber loss but site 'a'"):
+        InProcess([site, Other()])

@@ -3,30 +3,30 @@
 from pathlib import Path
 from typing import TypeVar
 
-import numpy as np
 import pytest
 from draws import draw_federation, draw_sites
 
 from fedlasso import REGISTRY, FedLassoError, InProcess, fit
-from fedlasso.federation import Journal, Reply, Request
+from fedlasso.federation import Around, Journal, Reply, Request
 from fedlasso.sites import Memory
 
 R = TypeVar("R", bound=Reply)
 
 
-class Failing:
+class Failing(Around):
     """A federation that fails after so many questions."""
 
     def __init__(self, inner: InProcess, questions: int) -> None:
-        self.inner, self.left, self.count = inner, questions, 0
-        self.sites, self.columns = inner.sites, inner.columns
+        super().__init__(inner)
+        self.left = questions
+        self.count = 0
 
-    def ask(self, request: Request[R]) -> tuple[R, ...]:
+    def replies(self, request: Request[R]) -> tuple[R, ...]:
         if self.left == 0:
             raise FedLassoError("site 'b' did not answer")
         self.left -= 1
         self.count += 1
-        return self.inner.ask(request)
+        return self.inner.replies(request)
 
 
 def remembering(folder: Path) -> InProcess:
@@ -69,31 +69,3 @@ def test_a_damaged_entry_is_refused(tmp_path: Path) -> None:
     entry.write_bytes(bytes(data))
     with pytest.raises(FedLassoError, match="is damaged"):
         fit(Journal(draw_federation(), tmp_path), "CD", penalty=0.1, rounds=2)
-
-
-def test_memory_keeps_two_rounds_and_outlives_the_process(tmp_path: Path) -> None:
-    memory = Memory(tmp_path)
-    for t in (1, 2, 3):
-        memory.store("fit", t, {"u": np.full(3, float(t))})
-    again = Memory(tmp_path)
-    assert again.recall("fit", 3)["u"].tolist() == [3, 3, 3]
-    assert again.recall("fit", 2)["u"].tolist() == [2, 2, 2]
-    assert again.recall("fit", 0) == {}
-    with pytest.raises(FedLassoError, match="nothing is remembered of round 1"):
-        again.recall("fit", 1)
-
-
-def test_memory_leaves_no_more_than_so_many_files(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("fedlasso.sites.memory._FILES", 4)
-    memory = Memory(tmp_path)
-    for t in (1, 2, 3):
-        memory.store("fit", t, {"u": np.ones(1)})
-    memory.store("second", 1, {"u": np.ones(1)})
-    memory.store("third", 1, {"u": np.ones(1)})
-    memory.store("third", 1, {"u": np.zeros(1)})
-    with pytest.raises(FedLassoError, match="4 rounds and views of this fit are kept here"):
-        memory.store("fourth", 1, {"u": np.ones(1)})
-    with pytest.raises(FedLassoError, match="nothing is remembered"):
-        memory.recall("fourth", 1)

@@ -13,10 +13,12 @@ from fedlasso.federation.roles import (
     PerCandidate,
     Point,
     Points,
+    Purpose,
     Role,
     Signed,
     Split,
     Steps,
+    Weights,
 )
 
 __all__ = [
@@ -36,12 +38,14 @@ __all__ = [
     "PerCandidate",
     "Point",
     "Points",
+    "Purpose",
     "Reply",
     "Request",
     "Role",
     "Signed",
     "Split",
     "Steps",
+    "Weights",
     "decode",
     "encode",
     "metered",

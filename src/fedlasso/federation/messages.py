@@ -33,6 +33,7 @@ _NOTE = {"note": True}
 Layout = tuple[tuple[str, FieldKind], ...]
 TYPES: dict[str, type[Message]] = {}
 _LAYOUTS: dict[type[Message], Layout] = {}
+_ROLES: dict[type[Message], dict[str, Role]] = {}
 
 
 @dataclass(frozen=True, eq=False)
@@ -128,9 +129,10 @@ class Request(Message, Generic[R]):
     on: str = field(default="", kw_only=True)
 
     def __init_subclass__(cls) -> None:
-        super().__init_subclass__()
-        if "answer" in cls.__dict__ and not hasattr(cls, "discloses"):
+        # Checked before the class is known to anybody; a parent's word does not cover a new answer.
+        if "answer" in cls.__dict__ and "discloses" not in cls.__dict__:
             raise TypeError(f"{cls.__name__} must say what it discloses: set `discloses`")
+        super().__init_subclass__()
 
     def answer(self, site: Any) -> R:
         """Answer from one site's records."""
@@ -172,12 +174,12 @@ def _layout(cls: type[Message]) -> Layout:
 
 
 def roles(cls: type[Message]) -> dict[str, Role]:
-    """Return the roles of a message's fields that have one."""
-    found: dict[str, Role] = {}
-    for name, hint in get_type_hints(cls, include_extras=True).items():
-        if get_origin(hint) is Annotated and isinstance(role := get_args(hint)[1], Role):
-            found[name] = role
-    return found
+    """Return the roles of a message's fields that have one; worked out once per type."""
+    if cls not in _ROLES:
+        hints = get_type_hints(cls, include_extras=True).items()
+        annotated = {name: get_args(h)[1] for name, h in hints if get_origin(h) is Annotated}
+        _ROLES[cls] = {name: role for name, role in annotated.items() if isinstance(role, Role)}
+    return _ROLES[cls]
 
 
 def questions() -> dict[str, type[Request[Any]]]:

@@ -1,7 +1,7 @@
 """The audit: what has left a site, written down before it leaves, in a chain of hashes.
 
-One JSON line an answer, refused or sent. Each line carries the hash of the line before it, so that
-a changed, removed or inserted line shows.
+It holds one JSON line per answer, refused or sent. Each line carries the hash of the line before
+it, so that a changed, removed or inserted line shows.
 """
 
 from __future__ import annotations
@@ -14,6 +14,8 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import BinaryIO
+
+import msgspec
 
 from fedlasso.errors import FedLassoError
 
@@ -51,31 +53,25 @@ class Entry:
     before: str = FIRST
 
 
+@dataclass(frozen=True)
 class Audit:
     """A site's audit file; entries are on disk before `write` returns."""
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        self._end: tuple[int, str, int] | None = None
+    path: Path
 
     def write(self, entry: Entry, payload: bytes | None = None) -> Entry:
         """Append an entry, and keep the whole reply if it is given."""
         self.path.parent.mkdir(parents=True, exist_ok=True)
         with self.path.open("a+b") as file:
             _lock(file)
-            # What this process wrote last is still the end, unless another has written since.
-            if self._end is None or os.fstat(file.fileno()).st_size != self._end[2]:
-                self._end = _last(file.fileno())
-                # A line torn by a kill was never followed by a reply: it is taken back.
-                file.truncate(self._end[2])
-            number, before, end = self._end
+            number, before, end = _last(file.fileno())
+            # A line torn by a kill was never followed by a reply: it is taken back.
+            file.truncate(end)
             now = datetime.now(UTC).isoformat(timespec="milliseconds")
             entry = replace(entry, number=number + 1, time=now, before=before)
-            line = json.dumps(vars(entry), separators=(",", ":")).encode() + b"\n"
-            file.write(line)
+            file.write(json.dumps(vars(entry), separators=(",", ":")).encode() + b"\n")
             file.flush()
             os.fsync(file.fileno())
-            self._end = (number + 1, hashlib.sha256(line).hexdigest(), end + len(line))
         if payload is not None:
             folder = self.path.parent / "payloads"
             folder.mkdir(exist_ok=True)
@@ -91,8 +87,8 @@ class Audit:
             if not line.endswith(b"\n"):
                 return
             try:
-                entry = Entry(**json.loads(line))
-            except (ValueError, TypeError):
+                entry = _parse(line)
+            except ValueError:
                 raise FedLassoError(f"{self.path}: line {at} is not an audit entry") from None
             if entry.before != before or entry.number != at:
                 raise FedLassoError(
@@ -120,6 +116,11 @@ def _lock(file: BinaryIO) -> None:
     fcntl.flock(file, fcntl.LOCK_EX)
 
 
+def _parse(line: bytes) -> Entry:
+    """Return the entry on a line; anything else is a `ValueError`."""
+    return msgspec.convert(json.loads(line), Entry)
+
+
 def _last(descriptor: int) -> tuple[int, str, int]:
     """Number and hash of the last whole line, and where it ends."""
     size = os.fstat(descriptor).st_size
@@ -134,8 +135,8 @@ def _last(descriptor: int) -> tuple[int, str, int]:
         if end and (begin > 0 or start == 0):
             line = tail[begin:end]
             try:
-                number = int(json.loads(line)["number"])
-            except (ValueError, KeyError, TypeError):
+                number = _parse(line).number
+            except ValueError:
                 raise FedLassoError(
                     "the audit file is damaged; move it away and tell the others"
                 ) from None

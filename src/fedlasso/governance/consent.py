@@ -1,23 +1,45 @@
-"""Manual approval: a reply waits in a folder until somebody at the site says yes or no."""
+"""Consent by hand: a reply waits in a folder until somebody at the site says yes or no."""
 
 from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Iterator
-from dataclasses import asdict
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
 
 from fedlasso.federation import Reply
 from fedlasso.federation.messages import layout
 from fedlasso.files import write_atomically
 from fedlasso.governance.audit import Entry
 
+# Seconds between two looks into the folder, and characters of values that are shown.
 POLL = 0.2
+SHOWN = 2000
+
+
+@dataclass(frozen=True)
+class Pending:
+    """A reply that waits: what the audit would say of it, and its values."""
+
+    entry: Entry
+    values: dict[str, Any]
+
+    def __str__(self) -> str:
+        values = json.dumps(self.values)
+        cut = values if len(values) < SHOWN else values[:SHOWN] + " ..."
+        return (
+            f"Fit {self.entry.fit[:8]} asks {self.entry.question}: {self.entry.numbers} numbers, "
+            f"{self.entry.payload} bytes\n{cut}\nAllow transfer? [y]es, [n]o, [a]ll of this fit: "
+        )
 
 
 class Desk:
-    """A folder where replies wait: the engine's job puts them there, the operator answers.
+    """A folder where replies wait: the process that answers puts them there, the operator decides.
 
     Parameters
     ----------
@@ -26,24 +48,21 @@ class Desk:
     """
 
     def __init__(self, folder: Path, patience: float = 600.0) -> None:
-        self._folder, self._patience = folder, patience
+        self._folder = folder
+        self._patience = patience
 
     def approve(self, entry: Entry, reply: Reply) -> bool:
         """Wait for the operator's word on one reply."""
         stem = f"{entry.fit[:8]}-{entry.asked[:12]}"
-        waiting, word = self._folder / f"{stem}.json", self._folder / f"{stem}.word"
-        whole = self._folder / f"{entry.fit[:8]}.word"
-        shown = asdict(entry) | {
-            "values": {
-                name: getattr(reply, name).tolist() if kind == "array" else getattr(reply, name)
-                for name, kind in layout(type(reply))
-            }
-        }
-        write_atomically(waiting, json.dumps(shown).encode())
+        waiting = self._folder / f"{stem}.json"
+        word = self._folder / f"{stem}.word"
+        values = {name: getattr(reply, name) for name, _ in layout(type(reply))}
+        listed = {n: v.tolist() if isinstance(v, np.ndarray) else v for n, v in values.items()}
+        write_atomically(waiting, json.dumps(asdict(Pending(entry, listed))).encode())
         end = time.monotonic() + self._patience
         try:
             while time.monotonic() < end:
-                if whole.exists():
+                if self._all_of(entry).exists():
                     return True
                 if word.exists():
                     return word.read_text() == "yes"
@@ -53,30 +72,21 @@ class Desk:
             waiting.unlink(missing_ok=True)
             word.unlink(missing_ok=True)
 
-    def waiting(self) -> Iterator[Path]:
-        """Replies that wait, oldest first."""
-        yield from sorted(self._folder.glob("*.json"), key=lambda path: path.name)
-
     def serve(self, ask: Callable[[str], str]) -> None:
         """Show every waiting reply once and pass the operator's word on."""
-        for path in self.waiting():
+        for path in sorted(self._folder.glob("*.json")):
             word = path.with_suffix(".word")
             if word.exists():
                 continue
             try:
-                shown = json.loads(path.read_bytes())
+                pending = msgspec.convert(json.loads(path.read_bytes()), Pending)
             except (OSError, ValueError):
                 continue
-            answer = ask(_text(shown)).strip().lower()[:1]
+            answer = ask(str(pending)).strip().lower()[:1]
             if answer == "a":
-                write_atomically(self._folder / f"{shown['fit'][:8]}.word", b"yes")
+                write_atomically(self._all_of(pending.entry), b"yes")
             write_atomically(word, b"yes" if answer in ("y", "a") else b"no")
 
-
-def _text(shown: dict[str, object]) -> str:
-    values = json.dumps(shown["values"])
-    cut = values if len(values) < 2000 else values[:2000] + " ..."
-    return (
-        f"Fit {str(shown['fit'])[:8]} asks {shown['question']}: {shown['numbers']} numbers, "
-        f"{shown['payload']} bytes\n{cut}\nAllow transfer? [y]es, [n]o, [a]ll of this fit: "
-    )
+    def _all_of(self, entry: Entry) -> Path:
+        """Return the file that says yes to every reply of a fit."""
+        return self._folder / f"{entry.fit[:8]}.word"

@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from fedlasso.errors import FedLassoError
-from fedlasso.federation import Reply, Request, decode, encode
+from fedlasso.federation import Reply, Request, encode
 from fedlasso.governance.audit import Audit, Entry
-from fedlasso.governance.guard import Approve, GuardedSite, tell
+from fedlasso.governance.guard import Approve, GuardedSite, read_question, tell
 from fedlasso.governance.policy import Policy
 from fedlasso.sites import Memory, Site
 
@@ -81,20 +81,12 @@ class Refusal(Reply):
     text: str
 
 
-class Records(Protocol):
-    """A site's data file."""
+class DataFile(Protocol):
+    """A site's data file: names of all columns, number of rows, a keyed hash as it was read."""
 
-    @property
-    def columns(self) -> tuple[str, ...]:
-        """Names of all columns."""
-
-    @property
-    def rows(self) -> int:
-        """Number of rows."""
-
-    @property
-    def fingerprint(self) -> str:
-        """A keyed hash of the file as it was read."""
+    columns: tuple[str, ...]
+    rows: int
+    fingerprint: str
 
     def check_unchanged(self) -> None:
         """Refuse if the file is not what was read."""
@@ -103,10 +95,11 @@ class Records(Protocol):
         """All records of some columns as a site."""
 
 
+@dataclass(eq=False)
 class Door:
     """Answers every message with a message, and never raises.
 
-    Parameters
+    Attributes
     ----------
     name : the site
     records : its data
@@ -116,16 +109,19 @@ class Door:
     approve : who is asked before a reply leaves, if the policy wants it
     """
 
-    def __init__(
-        self, name: str, records: Records, policy: Policy, audit: Audit, memory: Path,
-        version: str, approve: Approve | None = None,
-    ) -> None:  # fmt: skip
-        self.name, self._records, self._policy, self._audit = name, records, policy, audit
-        self._memory, self._version, self._approve = memory, version, approve
+    name: str
+    records: DataFile
+    policy: Policy
+    audit: Audit
+    memory: Path
+    version: str
+    approve: Approve | None = None
+
+    def __post_init__(self) -> None:
         self._site: GuardedSite | None = None
 
     def answer_bytes(self, data: bytes) -> bytes:
-        """The reply, or a `Refusal`."""
+        """Return the reply, or a `Refusal`."""
         try:
             return self._answer(data)
         except Exception as error:
@@ -134,64 +130,70 @@ class Door:
     def _answer(self, data: bytes) -> bytes:
         question = "unreadable"
         try:
-            self._records.check_unchanged()
-            request = decode(data) if len(data) <= self._policy.max_bytes else None
-            question = type(request).__name__ if request else question
-            if isinstance(request, Introduce):
-                return self._log(request, self._introduce())
-            if isinstance(request, Open):
-                return self._log(request, self._open(request))
-            if isinstance(request, SummariseAudit):
-                sent = [e for e in self._audit.entries(request.fit) if e.verdict == "sent"]
-                hashes = tuple(e.sha256 for e in sent)
-                return self._log(request, AuditSummary(hashes, self._audit.head, site=self.name))
+            self.records.check_unchanged()
+            request = read_question(data, self.policy.max_bytes)
+            question = type(request).__name__
+            own = self._answer_here(request)
+            if own is not None:
+                return self._log(question, own)
             if self._site is None:
                 raise FedLassoError("no fit is open here")
             site = self._site
         except Exception as error:
-            self._audit.write(Entry("", question, "refused", tell(error)))
+            self.audit.write(Entry("", question, "refused", tell(error)))
             raise
         # What is asked of the site, its guard writes down.
-        return site.answer_bytes(data)
+        return site.answer_bytes(data, request)
 
-    def _log(self, request: Request[Any], reply: Reply) -> bytes:
+    def _answer_here(self, request: Request[Any]) -> Reply | None:
+        """Return the reply to what is asked of the door itself, else nothing."""
+        if isinstance(request, Introduce):
+            return self._introduce()
+        if isinstance(request, Open):
+            return self._open(request)
+        if isinstance(request, SummariseAudit):
+            sent = [e for e in self.audit.entries(request.fit) if e.verdict == "sent"]
+            return AuditSummary(tuple(e.sha256 for e in sent), self.audit.head, site=self.name)
+        return None
+
+    def _log(self, question: str, reply: Reply) -> bytes:
         # Names and counts leave here too; they belong to no fit.
         answer = encode(reply)
         hashed = hashlib.sha256(answer).hexdigest()
-        name = type(request).__name__
-        self._audit.write(Entry("", name, "sent", size=len(answer), sha256=hashed))
+        self.audit.write(Entry("", question, "sent", size=len(answer), sha256=hashed))
         return answer
 
     def _introduce(self) -> Introduction:
-        shown = tuple(filter(self._policy.shows, self._records.columns))
-        records = self._records
+        records = self.records
+        shown = tuple(filter(self.policy.shows, records.columns))
         return Introduction(
-            self._version, shown, records.fingerprint, records.rows, time.time(), site=self.name
+            self.version, shown, records.fingerprint, records.rows, time.time(), site=self.name
         )
 
     def _open(self, opening: Open) -> Opened:
-        if len(set(opening.sites)) < self._policy.min_sites:
+        if len(set(opening.sites)) < self.policy.min_sites:
             raise FedLassoError(
                 f"a fit of {len(set(opening.sites))} sites, and the policy here joins "
-                f"{self._policy.min_sites} or more"
+                f"{self.policy.min_sites} or more"
             )
         if not re.fullmatch(r"[0-9a-f]{8,64}", opening.fit):
             raise FedLassoError("the fit has no proper identity")
-        wanted, here = (opening.target, *opening.columns), set(self._records.columns)
+        wanted = (opening.target, *opening.columns)
+        here = set(self.records.columns)
         for column in wanted:
-            if column not in here or not self._policy.shows(column):
+            if column not in here or not self.policy.shows(column):
                 raise FedLassoError(f"there is no column {column!r} here")
         if len(set(wanted)) < len(wanted):
             raise FedLassoError("a column is named twice; name each once")
         for began in opening.fingerprints:
             name, _, fingerprint = began.rpartition(":")
-            if name == self.name and fingerprint != self._records.fingerprint:
+            if name == self.name and fingerprint != self.records.fingerprint:
                 raise FedLassoError(
                     "the data file is not the one that this fit began with; restore it, or start "
                     "a new fit"
                 )
-        site = self._records.site(self.name, opening.columns, opening.target)
+        site = self.records.site(self.name, opening.columns, opening.target)
         # Views are kept here too, so a restarted site still knows them.
-        site.memory = Memory(self._memory / opening.fit)
-        self._site = GuardedSite(site, self._policy, self._audit, opening.fit, self._approve)
+        site.memory = Memory(self.memory / opening.fit)
+        self._site = GuardedSite(site, self.policy, self.audit, opening.fit, self.approve)
         return Opened(site=self.name)

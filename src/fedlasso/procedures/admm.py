@@ -41,7 +41,7 @@ class DualProximal(Request[Coefficients]):
     """v_j = relaxed x_j + u_j, from z and the site's memory; one column a rho."""
 
     discloses: ClassVar[Disclosure] = Disclosure(
-        "a site's own model after local steps, weighted by its rows"
+        "a site's own ridge solution about a given point, weighted by its rows"
     )
     z: Points
     rho: PerCandidate

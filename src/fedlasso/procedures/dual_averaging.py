@@ -29,7 +29,7 @@ class DualSteps(Penalised[Coefficients]):
     """E dual steps from every column of z, each with its own rate."""
 
     discloses: ClassVar[Disclosure] = Disclosure(
-        "a site's own model after local steps, weighted by its rows"
+        "gradients added up along local steps, weighted by the rows"
     )
     z: Points
     rates: PerCandidate

@@ -47,7 +47,7 @@ class CompositeSteps(Penalised[DualSums]):
     """E steps from every column of g and x; x comes back only if it is ``shared``."""
 
     discloses: ClassVar[Disclosure] = Disclosure(
-        "a site's own model after local steps, weighted by its rows"
+        "gradients, and models if asked, added up along local steps, weighted by the rows"
     )
     g: Points
     x: Points

@@ -30,7 +30,7 @@ class Reflect(Request[Coefficients]):
     """2 x_j - y_j, from the consensus and the site's memory; one column an eta."""
 
     discloses: ClassVar[Disclosure] = Disclosure(
-        "a site's own model after local steps, weighted by its rows"
+        "a site's own ridge solution about a given point, weighted by its rows"
     )
     x: Points
     eta: PerCandidate

@@ -7,7 +7,8 @@ from typing import Any, ClassVar, Literal, TypeVar
 
 import numpy as np
 
-from fedlasso.federation import AnyPoints, Disclosure, Model, Models, Reply, Request
+from fedlasso.federation import Disclosure, Reply, Request
+from fedlasso.federation.roles import AnyPoints, Model, Models, Purpose, Weights
 from fedlasso.numerics import Array, Penalty, find_penalty
 from fedlasso.sites.site import View
 
@@ -26,7 +27,7 @@ class Penalised(Request[R]):
     """
 
     lam: float
-    weights: Array | None = field(default=None, kw_only=True)
+    weights: Weights = field(default=None, kw_only=True)
     form: str = field(default="", kw_only=True)
 
     @property
@@ -168,7 +169,7 @@ class FitAt(Request[FitSums]):
 
     kind: ClassVar[str] = "certificate"
     discloses: ClassVar[Disclosure] = Disclosure(
-        "the gradient and the squared error of a model: sums over rows"
+        "the gradient and squared error of a model and the squared responses: sums over rows"
     )
     b: Model
 
@@ -255,7 +256,7 @@ class ValidationErrors(Request[ErrorSums]):
         "errors of models on held-out rows: sums of squares and of fourth powers", held_out=True
     )
     candidates: Models
-    purpose: str = "candidate"
+    purpose: Purpose = "candidate"
 
     def answer(self, site: View) -> ErrorSums:
         held_out = site.validation(self.purpose)

@@ -49,7 +49,9 @@ class ColumnSums(Request[Totals]):
     """What do the columns and the response add up to?"""
 
     kind: ClassVar[str] = "scaling"
-    discloses: ClassVar[Disclosure] = Disclosure("sums of every column and of the response")
+    discloses: ClassVar[Disclosure] = Disclosure(
+        "sums of every column and of the response, the number of rows and of missing values"
+    )
     split: Split = ""
 
     def answer(self, site: Site) -> Totals:

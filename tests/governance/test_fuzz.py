@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from draws import draw_sites
-from federation.hostile import ALL, Fuzz, ask_properly, wrong_forms
+from governance.hostile import ALL, Fuzz, ask_properly, wrong_forms
 from kinds import own_messages
 from nets import COLUMNS, SECRET, SITES, write_tables
 
@@ -18,8 +18,16 @@ from fedlasso.deploy.records import TableRecords
 from fedlasso.federation import Message, Reply, Request, decode, encode
 from fedlasso.federation.codec import _read_head, _write_head
 from fedlasso.federation.messages import layout
-from fedlasso.governance import Audit, Door, GuardedSite
-from fedlasso.governance.door import Introduce, Open, Opened, Refusal, SummariseAudit
+from fedlasso.governance import (
+    Audit,
+    Door,
+    GuardedSite,
+    Introduce,
+    Open,
+    Opened,
+    Refusal,
+    SummariseAudit,
+)
 from fedlasso.governance.guard import LONGEST
 from fedlasso.numerics import Array
 from fedlasso.sites import Memory, Rows
@@ -130,7 +138,7 @@ class Guarded:
 
     def __init__(self, folder: Path) -> None:
         (site,) = draw_sites((6,), p := 100)
-        assert not site.training.prefers_gram
+        assert not site.least_squares.prefers_gram
         site.memory = Memory(folder / "memory")
         self.p, self.audit = p, Audit(folder / "books" / "a")
         self._site = GuardedSite(site, ALL, self.audit, FIT)
@@ -187,7 +195,8 @@ class Bomb:
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_the_codec_reads_a_message_or_raises_its_own_error(seed: int, tmp_path: Path) -> None:
-    values = {"array": np.ones((3, 2)), "float": 0.5, "int": 3, "note": 3, "text": "a"}
+    arrays = dict.fromkeys(("array", "optional array"), np.ones((3, 2)))
+    values = arrays | {"float": 0.5, "int": 3, "note": 3, "text": "a"}
     messages = [
         cls(**{name: values.get(kind, ("a", "b")) for name, kind in layout(cls)})
         for cls in own_messages().values()

@@ -11,40 +11,54 @@ import numpy as np
 from kinds import own_questions
 from nets import SECRET
 
-from fedlasso.federation import Request, encode
-from fedlasso.federation.messages import layout
+from fedlasso.federation import Request, Role, encode
+from fedlasso.federation.messages import layout, roles
 from fedlasso.governance import Policy
-from fedlasso.governance.policy import LONGEST, PLACES, QUESTIONS, RATES, WIDEST
+from fedlasso.governance.shapes import LARGEST, LONGEST, WIDEST
 from fedlasso.numerics import Array
 
 LIMIT = 1 << 20
 # Every question is answered, about few rows too, so that the cases reach the kernels.
 ALL = Policy(
-    allow=tuple(QUESTIONS), min_rows=5, max_vectors=10**6, max_splits=10**6, max_bytes=LIMIT,
+    allow=tuple(own_questions()), min_rows=5, max_vectors=10**6, max_splits=10**6, max_bytes=LIMIT,
     max_active_per_row=1e9,
 )  # fmt: skip
 T = TypeVar("T")
 
 
 def ask_properly(p: int, on: str, split: str) -> list[Request[Any]]:
-    """Every question that a policy knows, as a fit might ask it."""
+    """Every question that sites answer, as a fit might ask it."""
+    # What is asked of a split is asked of the site itself.
+    return [
+        _fill(cls, p, {"split": split, "on": "" if _asks_for_split(cls) else on})
+        for cls in own_questions().values()
+    ]
+
+
+def _asks_for_split(cls: type[Request[Any]]) -> bool:
+    return any(role.kind == "split" for role in roles(cls).values())
+
+
+def _fill(cls: Any, p: int, given: dict[str, Any]) -> Request[Any]:
+    """A question with proper values in all fields, by their roles and kinds."""
     rng = np.random.default_rng(0)
     vector, table = rng.standard_normal(p), rng.standard_normal((p, 2))
-    places = np.array([0.0, 3.0])
-    given: dict[str, Any] = {
-        **dict.fromkeys(RATES, np.array([0.1, 2.0])), "factors": np.ones(p),
-        "new": places, "known": np.array([1.0]), "A": places, "N": places, "v": table[:2],
-        "split": split, "on": on, "fit": "a fit", "purpose": "candidate",
-        "round": 0, "first_step": 2, "epochs": 2, "shared": 1, "count": 5,
+    by_role = {
+        "per candidate": np.array([0.1, 2.0]), "columns": np.array([0.0, 3.0]),
+        "weights": np.linspace(0.0, 2.0, p), "purpose": "candidate", "steps": 2,
     }  # fmt: skip
-    requests = []
-    for name, question in QUESTIONS.items():
-        cls: Any = own_questions()[name]
-        other = {"array": table if 2 in question.dims else vector, "float": 0.5, "texts": ()}
-        values = {field: given.get(field, other.get(kind)) for field, kind in layout(cls)}
-        # What is asked of a split is asked of the site itself.
-        requests.append(cls(**values | ({"on": ""} if "split" in values else {})))
-    return requests
+    by_kind = {"float": 0.5, "int": 1, "text": "", "texts": ()}
+    # A first round remembers nothing, a fit has a name, columns are new or known and not both.
+    given = given | {"round": 0, "fit": "a fit", "known": np.array([1.0])}
+    values = {}
+    for field, kind in layout(cls):
+        role = roles(cls).get(field, Role("signed"))
+        if role.kind in ("points", "model"):
+            values[field] = table if 2 in role.dims else vector
+            values[field] = values[field][:2] if role.within else values[field]
+        else:
+            values[field] = given.get(field, by_role.get(role.kind, by_kind.get(kind)))
+    return cls(**values)  # type: ignore[no-any-return]
 
 
 def wrong_forms(request: Request[Any]) -> Iterator[bytes]:
@@ -58,7 +72,11 @@ def wrong_forms(request: Request[Any]) -> Iterator[bytes]:
     for field, kind in layout(type(request)):
         for value in _wrong_values(request, field, kind):
             yield encode(replace(request, **{field: value}))
-    kinds = [kind for _, kind in layout(type(request)) if kind in ("array", "float", "int")]
+    kinds = [
+        kind
+        for field, kind in layout(type(request))
+        if "text" not in kind and getattr(request, field) is not None
+    ]
     if kinds and kinds[-1] != "int":
         for number in (np.nan, np.inf, -np.inf):
             yield data[:-8] + struct.pack("<d", number)
@@ -66,18 +84,21 @@ def wrong_forms(request: Request[Any]) -> Iterator[bytes]:
 
 def _wrong_values(request: Request[Any], field: str, kind: str) -> list[Any]:
     old = getattr(request, field)
-    if field in PLACES:
+    role = roles(type(request)).get(field)
+    if role == Role("columns", (1,)):
         return [np.array([0.0, 0.0]), np.array([-1.0]), np.array([0.5]), np.array([1e9])]
-    if field in RATES:
+    if role == Role("per candidate", (1,)):
         return [-old, old[:, None], np.ones(WIDEST + 1), np.ones(0)]
+    if role == Role("weights", (1,)):
+        return [-old, old[:, None], old[:-1], np.ones(len(old) + 1), np.array(1.0)]
     if kind == "array":
         longer = np.ones((len(old) + 1, *old.shape[1:]))
         wide = [np.ones((len(old), width)) for width in (0, WIDEST + 1)]
         return [longer, old[:-1], np.array(1.0), np.ones((0, *old.shape[1:])), *wide]
     if kind == "int":
-        return [-1, (1 << 40) + 1, *([ALL.max_steps + 1] if field in ("epochs", "count") else [])]
+        return [-1, LARGEST + 1, *([ALL.max_steps + 1] if role == Role("steps") else [])]
     if kind == "float":
-        return [] if field == "y_mean" else [-1.0, -5e-324]
+        return [] if role == Role("signed") else [-1.0, -5e-324]
     if kind == "text":
         return ["x" * (LONGEST + 1), "a\0b", *(["none"] if field == "on" else [])]
     return []
@@ -100,7 +121,7 @@ class Fuzz:
         self._heads: list[Any] = [
             None, True, 0, -1, 10**4000, 1.5, [], {}, nest, [[10**12]], [[2**62, 4]], [[-1]], [[0]],
             [[1 << 20] * 1000], [[0] * 100], [["3"]], "Nobody", "Request", "State", "Refusal",
-            ["x"] * 50_000, *QUESTIONS, *self._texts,
+            ["x"] * 50_000, *own_questions(), *self._texts,
         ]  # fmt: skip
         numbers = (np.nan, np.inf, -np.inf, 1e308, -1.0, 0.0)
         self._bits = [struct.pack("<d", x) for x in numbers]
@@ -129,7 +150,7 @@ class Fuzz:
         field = str(self.rng.choice(list(fields)))
         old = getattr(message, field)
         value: Any = self._pick(self._texts)
-        if fields[field] == "array":
+        if "array" in fields[field]:
             value = self._array(old.shape)
         elif fields[field] == "float":
             value = self._pick([0.0, -0.0, -1.0, 1e-300, 5e-324, 1e300, 1e-8, 3.0, 1e8])

@@ -9,8 +9,7 @@ import scipy.sparse as sp
 from fedlasso import FedLassoError, InProcess, Site
 from fedlasso.federation import Ledger
 from fedlasso.numerics import Array, LeastSquares, Standardised, Table
-from fedlasso.sites import FitAt, GradientAt, Memory, Rows, folds, halves, holdout, standardise
-from fedlasso.sites.splits import divide
+from fedlasso.sites import FitAt, GradientAt, Memory, Rows, halves, holdout, standardise
 
 
 def draw(rows: int = 50, columns: int = 8, seed: int = 0) -> tuple[Array, Array]:
@@ -38,14 +37,14 @@ def test_a_view_equals_standardised_records(kind: str) -> None:
         table, full = Table(X), X
     reference = explicit(full, y)
     mean, factor = full.mean(axis=0), 1 / full.std(axis=0)
-    view = Standardised(table, y - y.mean(), None, mean, factor)
+    view = LeastSquares(Standardised(table, None, mean, factor), y - y.mean())
     b = np.arange(8.0) - 3
-    for name in ("score", "column_norms", "gram", "columns", "largest_eigenvalue", "y_ss"):
+    for name in ("score", "column_norms", "gram", "columns", "largest_curvature", "y_ss"):
         np.testing.assert_allclose(getattr(view, name), getattr(reference, name), atol=1e-10)
     np.testing.assert_allclose(view.residual(b), reference.residual(b), atol=1e-10)
     np.testing.assert_allclose(view.gradient(b), reference.gradient(b), atol=1e-10)
     rows = np.array([3, 7, 20, 41])
-    part = Standardised(table, y[rows] - y.mean(), rows, mean, factor)
+    part = LeastSquares(Standardised(table, rows, mean, factor), y[rows] - y.mean())
     np.testing.assert_allclose(part.residual(b), reference.residual(b)[rows], atol=1e-10)
     direct = LeastSquares(reference.X[rows], reference.y[rows])
     np.testing.assert_allclose(part.gradient(b), direct.gradient(b), atol=1e-10)
@@ -60,7 +59,7 @@ def test_sites_agree_on_means_and_scales_by_sums() -> None:
     np.testing.assert_allclose(scaling.means, X.mean(axis=0))
     np.testing.assert_allclose(1 / scaling.factors, X.std(axis=0))
     assert ledger.costs.total("scaling", "a").upload == 8 * (2 * 8 + 2 + 3)
-    gradient = sum(r.gradient for r in view.ask(GradientAt(np.ones(8))))
+    gradient = view.total(GradientAt(np.ones(8))).gradient
     np.testing.assert_allclose(gradient / 50, explicit(X, y).gradient(np.ones(8)), atol=1e-12)
     b, intercept = scaling.original(np.ones(8))
     Z = explicit(X, y).X
@@ -77,7 +76,7 @@ def test_far_means_do_not_spoil_the_scales() -> None:
 def test_a_view_outlives_the_process_where_memory_has_a_folder(tmp_path: Path) -> None:
     X, y = draw()
     view, _ = standardise(InProcess([Site("a", X, y, memory=Memory(tmp_path))]), holdout(0.2, 0))
-    before = view.ask(FitAt(np.ones(8)))[0]
+    before = view.total(FitAt(np.ones(8)))
     again = Site("a", X, y, memory=Memory(tmp_path))
     after = again.answer(FitAt(np.ones(8), on=view.name))
     assert before.gradient.tobytes() == after.gradient.tobytes()
@@ -99,38 +98,9 @@ def test_views_that_are_recalled_make_room_as_well(
     assert len(again._views) == 2
 
 
-@pytest.mark.parametrize("n", [1, 2, 3, 7, 50])
-def test_splits_divide_every_row(n: int) -> None:
-    everything = np.arange(n)
-    parts = divide(holdout(0.3, 1), "a", n)
-    union = np.unique(np.concatenate(list(parts.values())))
-    assert np.array_equal(union, everything)
-    assert len(parts["training"]) >= 1
-    assert not set(parts["training"]) & {*parts["penalty"], *parts["candidate"]}
-    held = [divide(split, "a", n)["penalty"] for split in folds(5, 1)]
-    assert np.array_equal(np.sort(np.concatenate(held)), everything)
-    assert max(map(len, held)) - min(map(len, held)) <= 1
-    half = [divide(split, "a", n)["training"] for split in halves(2, 1)]
-    assert {len(h) for h in half} == {(n + 1) // 2}
-
-
-def test_many_tiny_sites_hold_out_their_share_together() -> None:
-    held = [len(divide(holdout(0.2, 0), f"site {j}", 2)["penalty"]) for j in range(500)]
-    assert 150 < sum(held) < 250
-
-
-def test_splits_depend_on_seed_and_site_only() -> None:
-    one, same = divide(holdout(0.2, 3), "a", 40), divide(holdout(0.2, 3), "a", 40)
-    assert np.array_equal(one["penalty"], same["penalty"])
-    assert not np.array_equal(one["penalty"], divide(holdout(0.2, 4), "a", 40)["penalty"])
-    assert not np.array_equal(one["penalty"], divide(holdout(0.2, 3), "b", 40)["penalty"])
-    with pytest.raises(FedLassoError, match="no split is called 'thirds 1': update fedlasso"):
-        divide("thirds 1", "a", 3)
-
-
 def test_large_views_refuse_to_be_copied(monkeypatch: pytest.MonkeyPatch) -> None:
-    X, y = draw()
-    view = Standardised(Table(X), y, None, np.zeros(8), np.ones(8))
+    X, _ = draw()
+    view = Standardised(Table(X), None, np.zeros(8), np.ones(8))
     monkeypatch.setattr("fedlasso.numerics.standardised.LARGEST_COPY", 10)
     with pytest.raises(FedLassoError, match="fit by goal or by Secant or FISTA"):
         _ = view.columns

@@ -1,0 +1,200 @@
+"""Policies: files are checked, and questions are judged by what they say of themselves."""
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+import pytest
+from draws import draw_sites
+from kinds import own_messages, own_questions
+
+from fedlasso import FedLassoError
+from fedlasso.federation import (
+    Columns,
+    Disclosure,
+    Models,
+    PerCandidate,
+    Purpose,
+    Reply,
+    Request,
+    Signed,
+    Split,
+    Steps,
+)
+from fedlasso.federation.messages import TYPES
+from fedlasso.governance import Policy, describe, disclosure_table, read_policy
+from fedlasso.numerics import Array
+from fedlasso.sites import GradientAt, Site, View
+
+PAGE = Path(__file__).parents[2] / "docs" / "privacy.md"
+P = 40
+
+
+@dataclass(frozen=True, eq=False)
+class Total(Reply):
+    """One number."""
+
+    value: float
+
+
+@dataclass(frozen=True, eq=False)
+class Foreign(Request[Total]):
+    """A question from outside the package, with a field of nearly every role."""
+
+    discloses: ClassVar[Disclosure] = Disclosure("one number", held_out=True)
+    theta: Models
+    speeds: PerCandidate
+    chosen: Columns
+    turns: Steps
+    offset: Signed = 0.0
+    part: Split = ""
+    for_what: Purpose = "candidate"
+
+    def answer(self, site: View) -> Total:
+        return Total(float(self.theta.sum()) + site.rows)
+
+
+@dataclass(frozen=True, eq=False)
+class Secretive(Request[Total]):
+    """A question from outside that no site answers unless it is told to."""
+
+    discloses: ClassVar[Disclosure] = Disclosure("one number", allowed=False)
+
+    def answer(self, site: View) -> Total:
+        return Total(1.0)
+
+
+@dataclass(frozen=True, eq=False)
+class Roleless(Request[Total]):
+    """A question with an array of which nobody says what it is."""
+
+    discloses: ClassVar[Disclosure] = Disclosure("one number")
+    values: Array
+
+    def answer(self, site: View) -> Total:
+        return Total(1.0)
+
+
+@dataclass(frozen=True, eq=False)
+class Unanswered(Request[Total]):
+    """A message that no site knows how to answer, so it need not say what it discloses."""
+
+
+PROPER = Foreign(np.ones((P, 2)), np.ones(2), np.array([0.0, 5.0]), 3, -1.0)
+
+
+@pytest.fixture
+def site() -> Site:
+    return draw_sites((30,), P)[0]
+
+
+def test_a_question_that_does_not_say_what_it_discloses_is_a_type_error() -> None:
+    with pytest.raises(TypeError, match="Silent must say what it discloses"):
+
+        class Silent(Request[Total]):
+            def answer(self, site: View) -> Total:
+                return Total(0.0)
+
+    assert "Silent" not in TYPES
+
+
+def test_a_question_may_not_hide_behind_what_another_one_discloses() -> None:
+    with pytest.raises(TypeError, match="Hidden must say what it discloses"):
+
+        class Hidden(GradientAt):
+            def answer(self, site: View) -> Any:
+                return Total(float(site.training.y[0]))
+
+    assert "Hidden" not in TYPES
+
+
+def test_a_question_from_outside_is_answered_when_allowed_and_refused_when_not(site: Site) -> None:
+    Policy().check(PROPER, site)
+    assert site.answer(PROPER).value == 2 * P + 30
+    with pytest.raises(FedLassoError, match=r"does not answer Foreign; allow it in policy\.toml"):
+        Policy(deny=("Foreign",)).check(PROPER, site)
+    with pytest.raises(FedLassoError, match="does not answer Secretive"):
+        Policy().check(Secretive(), site)
+    Policy(allow=("Secretive",)).check(Secretive(), site)
+    with pytest.raises(FedLassoError, match="does not answer Secretive"):
+        Policy(allow=("Secretive",), deny=("Secretive",)).check(Secretive(), site)
+    with pytest.raises(FedLassoError, match="does not answer Unanswered"):
+        Policy().check(Unanswered(), site)
+
+
+@pytest.mark.parametrize(
+    ("changes", "rules", "message"),
+    [
+        ({"theta": np.ones((P + 1, 2))}, {}, "theta does not fit the 40 columns"),
+        ({"theta": np.ones(P)}, {}, "theta does not fit"),
+        ({"theta": np.ones((P, 3))}, {}, "speeds does not fit"),
+        ({"speeds": np.array([1.0, -1.0])}, {}, "speeds does not fit"),
+        ({"chosen": np.array([1.0, 1.0])}, {}, "chosen does not fit"),
+        ({"chosen": np.array([40.0])}, {}, "chosen does not fit"),
+        ({"turns": 501}, {}, "1002 steps, and the policy here takes 1000"),
+        ({"turns": -1}, {}, "turns does not fit"),
+        ({"part": "fold 1 of 30 0"}, {}, "1 rows held out by this split"),
+        ({"part": "holdout 0.5 0"}, {}, "15 training rows in this split"),
+        ({"part": "a\nb"}, {}, "part does not fit"),
+        ({"for_what": "none"}, {}, "no rows to validate the none"),
+        ({}, {"min_validation_rows": 13}, "12 validation rows here"),
+        ({}, {"max_active_per_row": 1.0}, "40 active coefficients, and the policy allows 30"),
+        ({}, {"min_rows": 31}, "30 training rows here"),
+        ({"on": "none"}, {}, "nothing is remembered"),
+    ],
+)
+def test_a_question_from_outside_is_judged_by_its_roles_alone(
+    changes: dict[str, Any], rules: dict[str, Any], message: str, site: Site
+) -> None:
+    with pytest.raises(FedLassoError, match=message):
+        replace(Policy(), **rules).check(replace(PROPER, **changes), site)
+
+
+def test_an_array_without_a_role_is_refused(site: Site) -> None:
+    with pytest.raises(FedLassoError, match="Roleless: values does not fit"):
+        Policy().check(Roleless(np.ones(P)), site)
+
+
+def test_the_privacy_page_has_the_table_that_the_questions_make() -> None:
+    page = PAGE.read_text()
+    table = disclosure_table(own_questions())
+    assert table in page, f"write this table into docs/privacy.md:\n{table}"
+    assert page.count("| `Rows` |") == 1
+    asked = [name for name, cls in own_messages().items() if issubclass(cls, Request)]
+    # Abstract questions and what the door itself answers have no row in the table.
+    others = set(asked) - set(own_questions()) - {"Request", "Penalised"}
+    assert others == {"Introduce", "Open", "SummariseAudit"}
+    assert not [name for name in others if f"`{name}`" not in page]
+
+
+def test_policy_files_are_checked(tmp_path: Path) -> None:
+    path = tmp_path / "policy.toml"
+    path.write_text(
+        'min_rows = 50\nallow = ["AllMoments"]\ncolumns = ["a", "b"]\napproval = true\n'
+    )
+    policy = read_policy(path)
+    assert policy == Policy(min_rows=50, allow=("AllMoments",), columns=("a", "b"), approval=True)
+    assert policy.answers("AllMoments")
+    assert not policy.shows("c")
+    assert "min_rows = 50" in describe(policy)
+    path.write_text("max_active_per_row = 2")
+    assert read_policy(path) == Policy(max_active_per_row=2.0)
+    assert read_policy(None) == Policy()
+    for text, message in {
+        "min_row = 1": "no rule is called 'min_row'",
+        "min_rows = -1": "policy.toml: min_rows must be a whole number, zero or more",
+        'min_rows = "many"': "min_rows must be a whole number",
+        "min_rows = true": "min_rows must be a whole number",
+        "max_active_per_row = nan": "max_active_per_row must be a number, zero or more",
+        "approval = 1": "approval must be true or false",
+        "deny = [1]": "deny must be a list of names",
+        'deny = ["Row"]': "policy.toml: deny: no question is called 'Row'",
+        'allow = ["Introduce"]': "allow: no question is called 'Introduce'",
+        "= 3": "policy.toml: ",
+    }.items():
+        path.write_text(text)
+        with pytest.raises(FedLassoError, match=message):
+            read_policy(path)
+    with pytest.raises(FedLassoError, match="cannot read"):
+        read_policy(tmp_path / "none.toml")

@@ -1,0 +1,37 @@
+"""Splits: every row is trained on or held out, drawn from the seed and the site's name only."""
+
+import numpy as np
+import pytest
+
+from fedlasso import FedLassoError
+from fedlasso.sites import folds, halves, holdout
+from fedlasso.sites.splits import divide
+
+
+@pytest.mark.parametrize("n", [1, 2, 3, 7, 50])
+def test_splits_divide_every_row(n: int) -> None:
+    everything = np.arange(n)
+    parts = divide(holdout(0.3, 1), "a", n)
+    union = np.unique(np.concatenate(list(parts.values())))
+    assert np.array_equal(union, everything)
+    assert len(parts["training"]) >= 1
+    assert not set(parts["training"]) & {*parts["penalty"], *parts["candidate"]}
+    held = [divide(split, "a", n)["penalty"] for split in folds(5, 1)]
+    assert np.array_equal(np.sort(np.concatenate(held)), everything)
+    assert max(map(len, held)) - min(map(len, held)) <= 1
+    half = [divide(split, "a", n)["training"] for split in halves(2, 1)]
+    assert {len(h) for h in half} == {(n + 1) // 2}
+
+
+def test_many_tiny_sites_hold_out_their_share_together() -> None:
+    held = [len(divide(holdout(0.2, 0), f"site {j}", 2)["penalty"]) for j in range(500)]
+    assert 150 < sum(held) < 250
+
+
+def test_splits_depend_on_seed_and_site_only() -> None:
+    one, same = divide(holdout(0.2, 3), "a", 40), divide(holdout(0.2, 3), "a", 40)
+    assert np.array_equal(one["penalty"], same["penalty"])
+    assert not np.array_equal(one["penalty"], divide(holdout(0.2, 4), "a", 40)["penalty"])
+    assert not np.array_equal(one["penalty"], divide(holdout(0.2, 3), "b", 40)["penalty"])
+    with pytest.raises(FedLassoError, match="no split is called 'thirds 1': update fedlasso"):
+        divide("thirds 1", "a", 3)
