@@ -31,7 +31,7 @@ def draw_card(document: ModelDocument) -> str:
             ]
         ),
         _certificate(document),
-        f"<p>{escape(document.why)}.</p>" if document.why else "",
+        f"<p>{escape(document.why)}.</p>",
         _coefficients(document),
         _curve(document),
         _path(document),
@@ -57,8 +57,6 @@ def _lead(document: ModelDocument, chosen: bool) -> str:
 
 
 def _certificate(document: ModelDocument) -> str:
-    if document.certificate is None:
-        return ""
     return (
         "<h2>How far from the pooled answer</h2>"
         f'<p class="lead">This model is <b>{escape(document.certificate.words)}</b>.</p>'

@@ -32,27 +32,26 @@ def line_chart(
     y_title: str,
     *,
     log_x: bool = False,
-    log_y: bool = False,
     mark: float | None = None,
     reverse: bool = False,
     legend: bool = False,
 ) -> str:
     """Lines over a common axis; `mark` is a vertical line."""
     xs = [v for line in lines for v in line.x]
-    ys = [v for line in lines for v in line.y if not log_y or v > 0]
+    ys = [v for line in lines for v in line.y]
     for line in lines:
         spread = zip(line.y, line.error, strict=False)
-        ys += [v + s * (e or 0.0) for v, e in spread for s in (-1, 1) if not log_y]
+        ys += [v + s * (e or 0.0) for v, e in spread for s in (-1, 1)]
     if not xs or not ys:
         return ""
     x, x_ticks = _axis(xs, log_x, LEFT, WIDTH - RIGHT - (LEGEND if legend else 0), reverse)
-    y, y_ticks = _axis(ys, log_y, HEIGHT - BOTTOM, TOP, False)
+    y, y_ticks = _axis(ys, False, HEIGHT - BOTTOM, TOP, False)
     parts = [_grid(x_ticks, y_ticks, x, y, x_title, y_title, legend)]
     if mark is not None:
         parts.append(f'<line class="mark" x1="{x(mark):.1f}" x2="{x(mark):.1f}" y1="{TOP}" '
                      f'y2="{HEIGHT - BOTTOM}"/>')  # fmt: skip
     for line in lines:
-        pairs = [(x(a), y(b)) for a, b in zip(line.x, line.y, strict=True) if not log_y or b > 0]
+        pairs = [(x(a), y(b)) for a, b in zip(line.x, line.y, strict=True)]
         points = " ".join(f"{a:.1f},{b:.1f}" for a, b in pairs)
         kind = f"c{line.colour % COLOURS}"
         title = f"<title>{escape(line.label)}</title>"
