@@ -89,7 +89,9 @@ def make_model(
 
 def tell_model(model: Model, schema: Schema, missing: Missing = "refuse") -> ModelDocument:
     """Return a fitted model as a document."""
-    fit, scaling, costs = model.fit, model.scaling, model.costs
+    fit = model.fit
+    scaling = model.scaling
+    costs = model.costs
     scale = np.divide(
         1, scaling.factors, out=np.zeros(len(model.columns)), where=scaling.factors > 0
     )
