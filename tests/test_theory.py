@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fedlasso import FedLassoError, InProcess, fit
-from fedlasso.numerics import LeastSquares, objective, solve_reference
+from fedlasso.numerics import Array, LeastSquares, solve_reference
 from fedlasso.theory import CorrelatedPair, orthogonal_average, orthogonal_pooled, orthogonal_sites
 
 PAIR = CorrelatedPair(r=0.8, a=2.0, d=1.0)
@@ -19,6 +19,10 @@ pairs = st.builds(
 )
 
 
+def objective(X: Array, y: Array, b: Array, lam: float) -> float:
+    return float(((y - X @ b) ** 2).sum() / (2 * len(y)) + lam * np.abs(b).sum())
+
+
 def test_the_figures_of_the_paper() -> None:
     assert [round(PAIR.gap(E), 6) for E in (1, 2, 3)] == [0.008239, 0.004571, 0.009398]
     assert [round(PAIR.contraction(E), 4) for E in (1, 2, 3)] == [0.3200, 0.2048, 0.1311]
@@ -28,7 +32,7 @@ def test_the_figures_of_the_paper() -> None:
 @pytest.mark.parametrize("epochs", [1, 2, 3])
 def test_real_averaging_meets_the_proposition(epochs: int) -> None:
     sites = PAIR.sites(50, np.random.default_rng(0))
-    result = fit(InProcess(sites), "CD", lam=PAIR.lam, rounds=60, epochs=epochs, keep_path=True)
+    result = fit(InProcess(sites), "CD", penalty=PAIR.lam, rounds=60, epochs=epochs, keep_path=True)
     np.testing.assert_allclose(result.coefficients, PAIR.limit(epochs), atol=1e-12)
     X = np.vstack([s.training.X for s in sites])
     y = np.concatenate([s.training.y for s in sites])
@@ -52,7 +56,7 @@ def test_the_pooled_formula_is_the_pooled_lasso() -> None:
 @given(pair=pairs, epochs=st.integers(1, 6))
 def test_any_pair_meets_the_proposition(pair: CorrelatedPair, epochs: int) -> None:
     sites = pair.sites(8, np.random.default_rng(2))
-    result = fit(InProcess(sites), "CD", lam=pair.lam, rounds=60, epochs=epochs)
+    result = fit(InProcess(sites), "CD", penalty=pair.lam, rounds=60, epochs=epochs)
     np.testing.assert_allclose(result.coefficients, pair.limit(epochs), rtol=1e-9)
 
 
@@ -77,8 +81,8 @@ def test_orthogonal_designs_ignore_the_epochs_and_average_the_supports() -> None
     sizes, lam = (20, 30, 50), 0.8
     weights = np.array(sizes) / 100
     sites = orthogonal_sites(z, sizes, rng)
-    fits = {E: fit(InProcess(sites), "CD", lam=lam, rounds=1, epochs=E) for E in (1, 5, 20)}
-    longer = fit(InProcess(sites), "CD", lam=lam, rounds=7, epochs=3)
+    fits = {E: fit(InProcess(sites), "CD", penalty=lam, rounds=1, epochs=E) for E in (1, 5, 20)}
+    longer = fit(InProcess(sites), "CD", penalty=lam, rounds=7, epochs=3)
     expected = orthogonal_average(z, weights, lam)
     for result in (*fits.values(), longer):
         np.testing.assert_allclose(result.coefficients, expected, atol=1e-12)

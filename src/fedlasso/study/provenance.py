@@ -18,16 +18,16 @@ from fedlasso.study.manifest import Machine
 _LIBRARIES = ("fedlasso", "numpy", "scipy", "numba", "scikit-learn", "pyarrow")
 _PACKAGE = Path(fedlasso.__file__).parent
 # The rooms that compute a study's numbers, and what of the study's own room only keeps and tells.
-_ROOMS = ("numerics", "federation", "sites", "procedures", "fitting", "study")
-_BESIDE = ("columns", "diagnostics", "manifest", "provenance", "runner", "store", "summary")
+ROOMS = ("numerics", "federation", "sites", "procedures", "fitting", "study")
+BESIDE = ("columns", "diagnostics", "manifest", "provenance", "runner", "store", "summary")
 
 
 def code_hash(package: Path = _PACKAGE) -> str:
     """Hash of the source files that compute a study's numbers; no page, model or command is in."""
     digest = hashlib.sha256()
-    for path in sorted(path for room in _ROOMS for path in (package / room).rglob("*.py")):
+    for path in sorted(path for room in ROOMS for path in (package / room).rglob("*.py")):
         relative = path.relative_to(package)
-        if relative.parts[0] != "study" or path.stem not in _BESIDE:
+        if relative.parts[0] != "study" or path.stem not in BESIDE:
             digest.update(str(relative).encode() + b"\0" + path.read_bytes() + b"\0")
     return digest.hexdigest()[:16]
 
