@@ -221,8 +221,8 @@ def test_nothing_is_wider_than_the_screen(page: Page) -> None:
 
 def test_provenance_is_at_the_foot(page: Page, results: Results) -> None:
     foot = page.inner_text("footer")
-    assert results.manifest["code"]["hash"] in foot
-    assert f"Study seed {results.manifest['study']['seed']}" in foot
+    assert results.manifest.code["hash"] in foot
+    assert f"Study seed {results.manifest.study['seed']}" in foot
 
 
 def test_the_supplement_opens_too(browser: Browser, results: Results, report: Path) -> None:

@@ -16,7 +16,9 @@ from fedlasso.report.figures import spread
 from fedlasso.report.records import Results, read_results
 from fedlasso.report.write import write_report
 from fedlasso.study import STUDIES, Store, run_study
+from fedlasso.study.manifest import Manifest, StudyRun
 from fedlasso.study.outcomes import Record
+from fedlasso.study.provenance import describe_machine
 from fedlasso.study.store import to_parquet
 
 
@@ -78,10 +80,9 @@ def test_a_scenario_without_any_replicate_is_named(tmp_path: Path) -> None:
 def test_studies_with_other_axes_are_reported_as_far_as_they_go(tmp_path: Path) -> None:
     """No budgets, panels or rules, and one method more: as the earlier experiment has."""
     store = Store(tmp_path)
-    manifest = {"study": {"name": "earlier", "seed": 1}, "scenarios": {"small": {"name": "small"}},
-                "replicates": 2, "code": {},
-                "runs": [{"another_processor": "A, then B"}]}  # fmt: skip
-    (tmp_path / "manifest.json").write_text(json.dumps(manifest))
+    run = StudyRun("today", "processes", 1, "abc", describe_machine(), "A, then B")
+    manifest = Manifest({"name": "earlier", "seed": 1}, {"small": SMALL}, 2, {}, (run,))
+    store.manifest_file.write_text(manifest.text())
     for number in range(2):
         rows: list[Record] = [
             {"record": "outcome", "scenario": "small", "replicate": number, "method": method,
@@ -110,9 +111,11 @@ def test_empty_and_foreign_folders_are_one_clear_line(
     assert "holds no study" in said()
     (tmp_path / "manifest.json").write_text('{"study": {}}')
     assert "is not the manifest of a study" in said()
-    (tmp_path / "manifest.json").write_text(
-        '{"study": {}, "scenarios": {"a": {}}, "replicates": 1}'
-    )
+    machine = {"system": "s", "processor": "p", "cores": 1}
+    run = {"started": "s", "engine": "e", "workers": 1, "code": "c", "machine": machine}
+    manifest = {"study": {"name": "paper", "seed": 1}, "scenarios": {"a": {"name": "a"}},
+                "replicates": 1, "code": {}, "runs": [run]}  # fmt: skip
+    (tmp_path / "manifest.json").write_text(json.dumps(manifest))
     assert "no finished replicate yet" in said()
     (tmp_path / "parts" / "a").mkdir(parents=True)
     (tmp_path / "parts" / "a" / "0000-00.parquet").write_bytes(b"not Parquet")

@@ -8,7 +8,7 @@ import pytest
 from study.small import SMALL
 
 from fedlasso import InProcess, Ledger
-from fedlasso.fitting import choose_penalty, iterate, local_search
+from fedlasso.fitting import Run, after_rounds, choose_penalty, local_search
 from fedlasso.numerics import solve_reference
 from fedlasso.procedures.averaging import Average
 from fedlasso.study import STUDIES, EarlierStudy
@@ -57,9 +57,9 @@ def test_every_site_keeps_its_own_penalty() -> None:
     ledger = Ledger(InProcess(sites))
     problem = choose_penalty(ledger)
     b, rounds, _ = _settle(ledger, OwnAveraging(epochs=200), problem)
-    own = [solve_reference(s.training, local_search(s).lam).coefficients for s in sites]
+    own = [solve_reference(s.least_squares, local_search(s).lam).coefficients for s in sites]
     # With local convergence in every round the average is that of the exact local fits.
-    np.testing.assert_allclose(b, problem.average(own), atol=1e-4)
+    np.testing.assert_allclose(b, np.average(own, axis=0, weights=problem.sizes), atol=1e-4)
     assert rounds < 500
     assert len({local_search(s).lam for s in sites}) == 3
 
@@ -70,5 +70,6 @@ def test_averaging_stops_when_it_stands_still() -> None:
     problem = choose_penalty(ledger)
     procedure = OwnAveraging(epochs=5, threshold=0.25)
     b, _, _ = _settle(ledger, procedure, problem)
-    again = next(iterate(ledger, procedure, problem, Average(b[:, None]))).beta[:, 0]
+    run = Run(ledger, procedure, problem, state=Average(b[:, None]))
+    again = run.until(after_rounds(1)).beta[:, 0]
     assert np.linalg.norm(again - b) < 1e-5

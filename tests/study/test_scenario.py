@@ -106,11 +106,15 @@ def test_own_scenarios_come_from_a_file(tmp_path: Path) -> None:
         ("[a]\nnonzeros = 700", "nonzeros must be between 0 and p"),
         ("a = 3", "'a' stands outside a"),
         ("][", "is not a TOML file"),
-        ("[a]\np = 'x'", "scenario 'a'"),
+        ("[a]\np = 'x'", "own.toml: scenario 'a': p: expected `int`, got `str`"),
+        ("[a]\nsizes = [10, 'x']", r"scenario 'a': sizes\[1\]: expected `int`, got `str`"),
+        ("[a]\nmagnitudes = [1.0]", "scenario 'a': magnitudes: expected `array` of length 2"),
     ],
 )
 def test_bad_scenario_files_are_one_clear_line(tmp_path: Path, text: str, message: str) -> None:
     file = tmp_path / "own.toml"
     file.write_text(text)
-    with pytest.raises(FedLassoError, match=message):
+    with pytest.raises(FedLassoError, match=message) as caught:
         read_scenarios(file)
+    assert str(caught.value).startswith(str(file))
+    assert "\n" not in str(caught.value)

@@ -1,6 +1,8 @@
 """Runs, resumes and refusals."""
 
 import json
+import re
+import shutil
 from collections.abc import Callable, Iterator
 from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import contextmanager
@@ -13,11 +15,18 @@ import pandas as pd
 import pytest
 from study.small import OTHER, SMALL, STUDY, Broken
 
+import fedlasso
 from fedlasso import FedLassoError
 from fedlasso.deploy.nvflare.local import reserve_port
 from fedlasso.study import PaperStudy, Progress, Store, run_study
 from fedlasso.study.diagnostics import diagnose
-from fedlasso.study.provenance import describe_code, describe_machine
+from fedlasso.study.provenance import (
+    BESIDE,
+    ROOMS,
+    code_hash,
+    describe_code,
+    describe_machine,
+)
 from fedlasso.study.runner import open_executor, run_replicate
 
 
@@ -79,7 +88,7 @@ def test_more_replicates_and_scenarios_extend_a_study(finished: Store, tmp_path:
     run(tmp_path, scenarios=[SMALL], replicates=1)
     store = run(tmp_path)
     assert untimed(store).to_csv() == untimed(finished).to_csv()
-    assert len(store.manifest()["runs"]) == 2
+    assert len(store.manifest().runs) == 2
 
 
 def test_another_configuration_is_refused_with_what_differs(finished: Store) -> None:
@@ -101,19 +110,19 @@ def test_other_code_is_refused_unless_allowed_and_recorded(
     with pytest.raises(FedLassoError, match=r"hash was .* and is 'changed'; use --allow-code"):
         run(tmp_path, scenarios=[SMALL], replicates=2)
     store = run(tmp_path, scenarios=[SMALL], replicates=2, allow_code_change=True)
-    assert [r["code"] for r in store.manifest()["runs"]] == [real["hash"], "changed"]
+    assert [r.code for r in store.manifest().runs] == [real["hash"], "changed"]
 
 
 def test_the_manifest_names_the_instruction_sets(finished: Store) -> None:
-    machine = finished.manifest()["runs"][0]["machine"]
+    machine = finished.manifest().runs[0].machine
     assert machine == describe_machine()
     for name in ("processor", "numba_target", "numba_features", "numpy_blas", "scipy_blas"):
-        assert machine[name]
+        assert getattr(machine, name)
 
 
 def pretend(store: Store, **machine: str) -> None:
     """Edit the manifest so that the last run was on such a machine."""
-    manifest = store.manifest()
+    manifest = json.loads(store.manifest_file.read_text())
     manifest["runs"][-1]["machine"] |= machine
     store.manifest_file.write_text(json.dumps(manifest))
 
@@ -134,9 +143,10 @@ def test_going_on_on_another_kind_of_processor_is_told_and_recorded(
     assert "\n" not in notice
     assert {path: path.stat().st_mtime_ns for path in kept} == kept
     assert untimed(store).to_csv() == untimed(finished).to_csv()
-    first, second, third = store.manifest()["runs"]
-    assert "another_processor" not in first | second
-    assert third["another_processor"] in notice
+    first, second, third = store.manifest().runs
+    assert first.another_processor == second.another_processor == ""
+    assert third.another_processor
+    assert third.another_processor in notice
     # The next run is on the processor of the last one.
     run(tmp_path, tell=told.append)
     assert len(told) == 1
@@ -145,7 +155,7 @@ def test_going_on_on_another_kind_of_processor_is_told_and_recorded(
 def test_a_manifest_without_instruction_sets_is_compared_by_what_it_has(tmp_path: Path) -> None:
     told: list[str] = []
     store = run(tmp_path, scenarios=[SMALL], replicates=1)
-    manifest = store.manifest()
+    manifest = json.loads(store.manifest_file.read_text())
     machine = manifest["runs"][0]["machine"]
     manifest["runs"][0]["machine"] = {k: machine[k] for k in ("system", "processor", "cores")}
     store.manifest_file.write_text(json.dumps(manifest))
@@ -201,6 +211,73 @@ def test_folders_that_hold_no_study_say_so(tmp_path: Path) -> None:
     (tmp_path / "manifest.json").write_text("[]")
     with pytest.raises(FedLassoError, match="not the manifest"):
         Store(tmp_path).manifest()
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"replicates": "many"}, "not the manifest of a study: Expected `int`, got `str`"),
+        ({"study": {"seed": 1}}, "the study has no name or no seed"),
+        ({"runs": []}, "there is no run"),
+        ({"runs": [{"started": "now"}]}, "missing required field `engine`"),
+        ({"scenarios": {"small": {"name": "small", "snr": -1.0}}}, r"snr > 0"),
+    ],
+)
+def test_foreign_manifests_are_one_clear_error(
+    finished: Store, tmp_path: Path, change: dict[str, Any], message: str
+) -> None:
+    manifest = json.loads(finished.manifest_file.read_text())
+    (tmp_path / "manifest.json").write_text(json.dumps(manifest | change))
+    with pytest.raises(FedLassoError, match=message) as caught:
+        Store(tmp_path).manifest()
+    assert "\n" not in str(caught.value)
+
+
+def test_a_truncated_manifest_is_called_damaged(finished: Store, tmp_path: Path) -> None:
+    whole = finished.manifest_file.read_bytes()
+    (tmp_path / "manifest.json").write_bytes(whole[: len(whole) // 2])
+    with pytest.raises(FedLassoError, match=r"manifest.json is damaged"):
+        Store(tmp_path).manifest()
+
+
+def test_a_manifest_is_read_as_it_was_written(finished: Store) -> None:
+    manifest = finished.manifest()
+    assert manifest.scenarios == {"small": SMALL, "other": OTHER}
+    assert manifest.text() == finished.manifest_file.read_text()
+
+
+def test_only_the_rooms_that_compute_are_in_the_hash_of_the_code(tmp_path: Path) -> None:
+    package = tmp_path / "fedlasso"
+    shutil.copytree(Path(fedlasso.__file__).parent, package)
+    before = code_hash(package)
+    assert before == code_hash()
+    for file in ("models/card.py", "estimator.py", "cli/study.py", "report/style.py",
+                 "governance/policy.py", "tables/schema.py", "study/store.py"):  # fmt: skip
+        edit(package / file)
+    assert code_hash(package) == before
+    for file in ("numerics/sweeps.py", "federation/ledger.py", "sites/site.py",
+                 "procedures/secant.py", "fitting/rounds.py", "study/paper.py",
+                 "study/outcomes.py", "study/scenario.py", "study/trial.py"):  # fmt: skip
+        old = code_hash(package)
+        edit(package / file)
+        assert code_hash(package) != old, file
+
+
+def edit(file: Path) -> None:
+    file.write_text(file.read_text() + "# edited\n")
+
+
+def test_no_file_that_computes_imports_one_that_is_not_in_the_hash() -> None:
+    """Only the table of columns, whose words are no numbers."""
+    package = Path(fedlasso.__file__).parent
+    for room in ROOMS:
+        for file in (package / room).rglob("*.py"):
+            if file.stem in (*BESIDE, "__init__"):
+                continue
+            for name in re.findall(r"^ *from fedlasso\.([\w.]+) import", file.read_text(), re.M):
+                first, *rest = name.split(".")
+                assert first in (*ROOMS, "errors", "files"), (file, name)
+                assert first != "study" or rest[0] not in set(BESIDE) - {"columns"}, (file, name)
 
 
 def test_parts_are_plain_parquet(finished: Store) -> None:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import argparse
-import signal
 import sys
 from collections.abc import Sequence
 from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from fedlasso.cli.common import need
+from fedlasso.cli.common import add_action, need, stop_on_term
 from fedlasso.errors import FedLassoError
 from fedlasso.study import (
     SCENARIOS,
@@ -21,6 +20,7 @@ from fedlasso.study import (
     run_study,
     summarise,
 )
+from fedlasso.study.columns import RECORDS, axes, known
 from fedlasso.study.diagnostics import diagnose
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ def add(commands: Any) -> None:
     study = commands.add_parser("study", help="run and read Monte Carlo studies")
     actions = study.add_subparsers(dest="action", required=True, metavar="ACTION")
 
-    run = _action(
+    run = add_action(
         actions, "run", run_command, "run a study, or go on with it",
         "fedlasso study run --scenarios baseline,ten-sites --replicates 10 --out results/two",
     )  # fmt: skip
@@ -54,15 +54,15 @@ def add(commands: Any) -> None:
     )
     run.add_argument("--out", type=Path, required=True, help="results folder; again to resume")
 
-    status = _action(
+    status = add_action(
         actions, "status", status_command, "how far a study is, and whether its numbers hold",
         "fedlasso study status results/two",
     )  # fmt: skip
-    summary = _action(
+    summary = add_action(
         actions, "summary", summary_command, "means, Monte Carlo errors and paired contrasts",
         "fedlasso study summary results/two --scenario baseline --budget 30",
     )  # fmt: skip
-    export = _action(
+    export = add_action(
         actions, "export", export_command, "write all outcomes as one table",
         "fedlasso study export results/two outcomes.csv",
     )  # fmt: skip
@@ -70,21 +70,14 @@ def add(commands: Any) -> None:
         parser.add_argument("folder", type=Path, metavar="DIR")
     summary.add_argument("--scenario", help="one scenario only")
     summary.add_argument("--budget", type=int, help="default: the largest")
-    summary.add_argument("--panel", default="joint", choices=["upload", "joint"])
-    summary.add_argument("--rule", default="min", choices=["min", "1se"])
+    for name in ("panel", "rule"):
+        axis = axes()[name]
+        summary.add_argument(f"--{name}", default=axis.usual, choices=list(axis.words))
     export.add_argument("file", type=Path, metavar="FILE.csv|FILE.parquet")
     export.add_argument(
         "--record", default="outcome",
-        help="outcome (default), candidate, reference or penalty",
+        help=f"one of {', '.join(RECORDS)}; default: outcome",
     )  # fmt: skip
-
-
-def _action(actions: Any, name: str, run: Any, text: str, example: str) -> Any:
-    parser = actions.add_parser(
-        name, help=text, description=text.capitalize() + ".", epilog=f"Example: {example}"
-    )
-    parser.set_defaults(run=run)
-    return parser
 
 
 def _names(text: str) -> tuple[str, ...]:
@@ -103,19 +96,18 @@ def run_command(options: argparse.Namespace) -> int:
     if options.study not in STUDIES:
         raise FedLassoError(f"no study is called {options.study!r}; known: {', '.join(STUDIES)}")
     kind = STUDIES[options.study]
-    known = {f.name for f in fields(kind)}  # type: ignore[arg-type]
+    settable = {f.name for f in fields(kind)}  # type: ignore[arg-type]
     given = {n: getattr(options, n) for n in ("methods", "epochs", "budgets", "seed")}
     settings = {name: value for name, value in given.items() if value is not None}
     for name in settings:
-        if name not in known:
+        if name not in settable:
             raise FedLassoError(f"study {options.study!r} takes no --{name}")
     study = kind(**settings)
     scenarios = _scenarios(kind, options)
     store = _store(options.out)
     from fedlasso.cli.formats import progress_bar
 
-    # An ending terminal and a service manager stop a run just as Ctrl-C does.
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    stop_on_term()
     try:
         with progress_bar(f"{options.study} study") as listen:
             progress = run_study(
@@ -147,12 +139,12 @@ def _tell(notice: str) -> None:
 
 def _scenarios(kind: Any, options: argparse.Namespace) -> Sequence[Scenario]:
     own = read_scenarios(options.scenario_file) if options.scenario_file else ()
-    known = getattr(kind, "scenarios", SCENARIOS) | {s.name: s for s in own}
-    names = options.scenarios or ([s.name for s in own] if own else list(known))
+    by_name = getattr(kind, "scenarios", SCENARIOS) | {s.name: s for s in own}
+    names = options.scenarios or ([s.name for s in own] if own else list(by_name))
     for name in names:
-        if name not in known:
-            raise FedLassoError(f"no scenario is called {name!r}; known: {', '.join(known)}")
-    return [known[name] for name in names]
+        if name not in by_name:
+            raise FedLassoError(f"no scenario is called {name!r}; known: {', '.join(by_name)}")
+    return [by_name[name] for name in names]
 
 
 def _store(folder: Path) -> Store:
@@ -179,7 +171,7 @@ def summary_command(options: argparse.Namespace) -> int:
     rows = store.table()
     if rows.empty:
         raise FedLassoError(f"{options.folder} has no finished replicate yet")
-    conclude = getattr(STUDIES[store.manifest()["study"]["name"]], "conclude", lambda rows: ())
+    conclude = getattr(STUDIES.get(store.manifest().name), "conclude", lambda rows: ())
     for line in conclude(rows[rows["scenario"] == options.scenario] if options.scenario else rows):
         print(line)
     chosen: dict[str, object] = {}
@@ -199,9 +191,9 @@ def summary_command(options: argparse.Namespace) -> int:
     metrics = ["f1", "active", "test_mse", "gap", "relative_gap", "rounds", "upload_bytes"]
     means = summarise(rows, [name for name in metrics if name in rows])
     means["text"] = [show(m, s) for m, s in zip(means["mean"], means["se"], strict=True)]
-    keys = [k for k in ("scenario", "method", "epochs", "tuning") if k in rows]
+    keys = [name for name in known("axis", rows) if axes()[name].usual is None]
     print_frame(means.set_index([*keys, "metric"])["text"].unstack(sort=False).reset_index())
-    for along in ("epochs", "method"):
+    for along in [name for name in keys if name != "scenario"]:
         values = list(dict.fromkeys(rows[along].dropna()))
         for value in values[1:]:
             table = contrast(rows, along, values[0], value, ["f1", "test_mse"])

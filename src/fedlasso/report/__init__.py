@@ -2,6 +2,6 @@
 
 from fedlasso.report.compare import Comparison, compare
 from fedlasso.report.records import Results, read_results
-from fedlasso.report.write import write_report
+from fedlasso.report.write import FIGURES, TABLES, write_report
 
-__all__ = ["Comparison", "Results", "compare", "read_results", "write_report"]
+__all__ = ["FIGURES", "TABLES", "Comparison", "Results", "compare", "read_results", "write_report"]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -13,9 +12,9 @@ from scipy.stats import norm
 from fedlasso.errors import FedLassoError
 from fedlasso.report.means import means
 from fedlasso.report.records import Results, read_results
+from fedlasso.study.columns import axes
 
 NEEDED = ("scenario", "method", "epochs", "metric", "mean", "se")
-DEFAULTS: dict[str, Any] = {"budget": 100, "panel": "joint", "rule": "min"}
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,7 +31,8 @@ class Comparison:
 
 def compare(folder: Path, published: Path) -> Comparison:
     """Compare a results folder with a CSV file of published means."""
-    results, table = read_results(folder), read_published(published)
+    results = read_results(folder)
+    table = read_published(published)
     metrics = list(dict.fromkeys(table["metric"]))
     for metric in metrics:
         if metric not in results.outcome or not pd.api.types.is_numeric_dtype(
@@ -42,6 +42,8 @@ def compare(folder: Path, published: Path) -> Comparison:
                 f"{published}: these records have no metric {metric!r}; "
                 f"known: {', '.join(results.metrics)}"
             )
+    if absent := [axis for axis in results.axes if axis not in table]:
+        raise FedLassoError(f"{published} lacks the columns {', '.join(absent)}")
     cells = table.merge(
         _ours(results, metrics), how="left", on=[*results.axes, "metric"], validate="many_to_one"
     )
@@ -54,7 +56,7 @@ def compare(folder: Path, published: Path) -> Comparison:
 
 
 def read_published(file: Path) -> pd.DataFrame:
-    """The published table; budget, panel and rule default to the paper's main table."""
+    """The published table; axes that it lacks are as in the paper's main table."""
     try:
         table = pd.read_csv(file)
     except OSError as error:
@@ -70,8 +72,9 @@ def read_published(file: Path) -> pd.DataFrame:
             raise FedLassoError(f"{file}: column {name!r} must hold numbers only")
     if (table["se"] < 0).any():
         raise FedLassoError(f"{file}: a standard error is negative")
-    for name, value in DEFAULTS.items():
-        table[name] = table[name].fillna(value) if name in table else value
+    for name, axis in axes().items():
+        if axis.usual is not None:
+            table[name] = table[name].fillna(axis.usual) if name in table else axis.usual
     return table
 
 

@@ -2,47 +2,41 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
+
 import pandas as pd
 
-from fedlasso.report.means import means
+from fedlasso.report.means import means, shown
 from fedlasso.report.paper_tables import where
 from fedlasso.report.records import Results
-from fedlasso.report.style import AXES, label, title
+from fedlasso.report.style import heading, title, titles
 from fedlasso.report.tables import Table, mean_se
+from fedlasso.study.columns import COLUMNS, known
 
-COUNTS = ("upload_bytes", "download_bytes", "framing_bytes", "local_steps", "operations")
-_PRINTED = {
-    "upload_bytes": ("Upload KiB", ",.0f"),
-    "download_bytes": ("Download KiB", ",.0f"),
-    "local_steps": ("Steps", ",.0f"),
-    "seconds_penalty": ("Penalty s", ".3f"),
-    "seconds_rate": ("Rate s", ".3f"),
-    "seconds_training": ("Training s", ".3f"),
-    "seconds_validation": ("Validation s", ".3f"),
-    "penalty_share": ("Search share", ".0%"),
-}
-PHASES = ("penalty", "rate", "training", "validation")
+# How a unit is printed: bytes as KiB.
+_PRINTED = {"bytes": (" KiB", 1024), "s": (" s", 1), "": ("", 1)}
 
 
 def resource_table(results: Results) -> Table | None:
     """What every method uses: bytes, steps, seconds by phase, share of the penalty search."""
     rows = results.outcome.copy()
-    seconds = [f"seconds_{phase}" for phase in PHASES if f"seconds_{phase}" in rows]
-    metrics = [c for c in (*COUNTS, "penalty_operations", *seconds) if c in rows]
+    metrics = known("cost", rows)
     if not metrics:
         return None
+    seconds = [name for name in metrics if COLUMNS[name].unit == "s"]
     if "seconds_penalty" in rows:
         rows["seconds_total"] = rows[seconds].sum(axis=1)
         rows["penalty_share"] = rows["seconds_penalty"] / rows["seconds_total"]
         metrics += ["seconds_total", "penalty_share"]
     data = means(results, rows, metrics)
-    primary = data.loc[(data[list(results.primary)] == pd.Series(results.primary)).all(axis=1)]
-    axes = [a for a in ("scenario", "method", "epochs") if a in primary]
-    text = pd.DataFrame({AXES[a]: [label(a, v) for v in primary[a]] for a in axes})
-    for column, (name, form) in _PRINTED.items():
-        if column in primary:
-            scale = 1024 if column.endswith("_bytes") else 1
-            text[name] = ["—" if pd.isna(v) else f"{v / scale:{form}}" for v in primary[column]]
+    primary = results.usual(data)
+    text = shown(primary.drop(columns=list(results.primary)), [])
+    for column in (COLUMNS[name] for name in known("cost", primary)):
+        if column.short:
+            unit, scale = _PRINTED[column.unit]
+            text[f"{column.short}{unit}"] = _numbers(primary[column.name] / scale, column.format)
+    if "penalty_share" in primary:
+        text["Search share"] = _numbers(primary["penalty_share"], ".0%")
     note = (
         "Means over replicates. Uploads count every path, scalar and validation exchange; steps "
         "are local sweeps or gradients at the busiest site; a dash is a phase the method does not "
@@ -76,10 +70,10 @@ def diagnostic_table(results: Results) -> Table | None:
     text["Replicates"] = _of(data["finished"], data["asked"])
     text["Failed"] = data["failed"].astype(str)
     text["References met"] = _of(data["references_met"], data["references"])
-    text["Worst stationarity"] = [_power(v) for v in data["worst_stationarity"]]
+    text["Worst stationarity"] = _numbers(data["worst_stationarity"], ".1e")
     text["Paths met"] = _of(data["paths_met"], data["paths"])
-    text["Worst gap"] = [_power(v) for v in data["worst_path_gap"]]
-    text["Fallbacks"] = ["—" if pd.isna(v) else f"{v:.0f}" for v in data["fallbacks"]]
+    text["Worst gap"] = _numbers(data["worst_path_gap"], ".1e")
+    text["Fallbacks"] = _numbers(data["fallbacks"], ".0f")
     note = (
         "A pooled reference meets its tolerance at a stationarity norm of at most 1e-9; a local "
         "penalty path when all its fits have a relative duality gap of at most 1e-10. A fallback "
@@ -94,15 +88,15 @@ def _of(part: pd.Series, whole: pd.Series) -> list[str]:
     ]
 
 
-def _power(value: float) -> str:
-    return "—" if pd.isna(value) else f"{value:.1e}"
+def _numbers(values: pd.Series, form: str) -> list[str]:
+    return ["—" if pd.isna(value) else f"{value:{form}}" for value in values]
 
 
 def scenario_table(results: Results) -> Table:
     """The scenarios as the manifest records them."""
     data = pd.DataFrame(
-        {k: "/".join(map(str, v)) if isinstance(v, list) else v for k, v in scenario.items()}
-        for scenario in results.manifest["scenarios"].values()
+        {k: "/".join(map(str, v)) if isinstance(v, tuple) else v for k, v in asdict(each).items()}
+        for each in results.manifest.scenarios.values()
     )
     names = {"p": "p", "snr": "SNR"}
     text = data.astype(str).rename(columns=lambda c: names.get(c, c.capitalize()))
@@ -133,9 +127,8 @@ def reference_table(results: Results) -> Table | None:
     data = mean.join(se.add_suffix("_se")).reset_index()
     data.insert(1, "n", n.to_numpy())
     text = pd.DataFrame({"Scenario": [title("scenario", s) for s in data["scenario"]]})
-    labels = {"f1": "F1", "active": "Active", "test_mse": "Test MSE", "coef_error": "Coef. error"}
     for name in metrics:
-        text[labels[name]] = mean_se(data[name], data[f"{name}_se"])
+        text[heading(name)] = mean_se(data[name], data[f"{name}_se"])
     note = (
         "The pooled Lasso at the penalty that all methods share: mean (Monte Carlo standard "
         "error). It needs all records in one place, and is a reference, not a competitor."
@@ -148,23 +141,21 @@ def candidate_table(results: Results) -> Table | None:
     rows = results.candidate
     if rows.empty or "chosen_min" not in rows:
         return None
-    by = [c for c in ("method", "budget", "panel", "epochs", "candidate") if c in rows]
+    by = [*(axis for axis in results.order if axis in rows and axis != "scenario"), "candidate"]
     chosen = rows.groupby(by, sort=False)[["chosen_min", "chosen_1se"]].mean().reset_index()
     several = chosen.groupby("method")["candidate"].transform("nunique") > 1
     chosen = chosen[several].rename(columns={"chosen_min": "min", "chosen_1se": "1se"})
     if chosen.empty:
         return None
-    at = {a: v for a, v in results.primary.items() if a in ("budget", "panel")}
-    primary = chosen.loc[(chosen[list(at)] == pd.Series(at)).all(axis=1)]
-    text = pd.DataFrame(
-        {AXES[a]: primary[a].astype(str) for a in ("method", "epochs") if a in primary}
-    )
+    at = {a: v for a, v in results.primary.items() if a in chosen}
+    primary = results.usual(chosen)
+    text = shown(primary.drop(columns=["candidate", *at]), [])
     text["Candidate"] = [f"{v:g}" for v in primary["candidate"]]
     text["Minimum rule"] = [f"{v:.0%}" for v in primary["min"]]
     text["One-SE rule"] = [f"{v:.0%}" for v in primary["1se"]]
     note = (
         "Share of fits, over all scenarios, in which validation chose each candidate: the "
         "threshold over the penalty (ST, P) or the rate times the largest eigenvalue (DA). "
-        f"Printed: {', '.join(title(a, v) for a, v in at.items())}."
+        f"Printed: {titles(at)}."
     )
     return Table("candidates", "Chosen candidates", note, chosen, text)

@@ -1,7 +1,8 @@
-"""Figure "baseline": three outcomes against E under both resource questions."""
+"""Figure "baseline": three outcomes against E, one row of panels per resource question."""
 
 from __future__ import annotations
 
+from itertools import product
 from typing import Any
 
 import pandas as pd
@@ -11,7 +12,7 @@ from matplotlib.axes import Axes
 from fedlasso.report.figures import WIDTH, Figure, label_ends, look
 from fedlasso.report.means import means
 from fedlasso.report.records import Results
-from fedlasso.report.style import METRICS, PANELS, colours, label, markers
+from fedlasso.report.style import colours, heading, label, markers, titles
 
 SHOWN = ("f1", "test_mse", "relative_gap")
 
@@ -25,30 +26,30 @@ def baseline_figure(results: Results) -> Figure | None:
     scenario = "baseline" if "baseline" in scenarios else scenarios[0]
     fixed = {a: v for a, v in results.primary.items() if a != "panel"}
     table = means(results, results.at(scenario=scenario, **fixed), metrics)
-    panels = results.values("panel") or [""]
+    rows_by = [axis for axis in results.axes if axis == "panel" or axis in results.arms]
+    arms = [dict(zip(rows_by, v, strict=True)) for v in product(*map(results.values, rows_by))]
     with look():
         canvas, grid = plt.subplots(
-            len(panels), len(metrics), figsize=(WIDTH, 0.5 + 1.85 * len(panels)),
+            len(arms), len(metrics), figsize=(WIDTH, 0.5 + 1.85 * len(arms)),
             squeeze=False, sharey="col", sharex=True,
         )  # fmt: skip
-        for row, panel in enumerate(panels):
-            rows = table[table["panel"] == panel] if panel else table
+        for row, arm in enumerate(arms):
+            rows = table[(table[rows_by] == pd.Series(arm)).all(axis=1)]
             for axes, metric in zip(grid[row], metrics, strict=True):
                 _lines(axes, rows, metric, results.values("epochs"))
                 if row == 0:
-                    axes.set_title(METRICS[metric].label, fontweight="bold")
-                if row == len(panels) - 1:
+                    axes.set_title(heading(metric), fontweight="bold")
+                if row == len(arms) - 1:
                     axes.set_xlabel("local epochs E")
-            grid[row][0].set_ylabel(PANELS.get(panel, panel), fontweight="bold")
+            grid[row][0].set_ylabel(titles(arm).replace(", ", ",\n"), fontweight="bold")
         canvas.canvas.draw()
         for axes in grid.flat:
             _labels(axes)
     n = int(table["n"].min())
-    at = ", ".join(f"{'B = ' if a == 'budget' else ''}{label(a, v)}" for a, v in fixed.items())
     caption = (
-        f"{label('scenario', scenario)} scenario, {at}. Means over {n} replicates with 1.96 Monte "
-        "Carlo standard errors either side, which describe the precision of the simulation, not "
-        "the spread between data sets. Points of the methods are set apart sideways."
+        f"{label('scenario', scenario)} scenario, {titles(fixed)}. Means over {n} replicates with "
+        "1.96 Monte Carlo standard errors either side, which describe the precision of the "
+        "simulation, not the spread between data sets. Points of the methods are set apart sideways."
     )
     return Figure("baseline", f"{label('scenario', scenario)} scenario", caption, canvas)
 

@@ -6,6 +6,7 @@ import numpy as np
 from matplotlib import pyplot as plt
 
 from fedlasso.report.figures import FAINT, INK, WIDTH, Figure, look
+from fedlasso.report.records import Results
 from fedlasso.report.style import COLOURS
 from fedlasso.theory import CorrelatedPair
 
@@ -13,8 +14,8 @@ PAIR = CorrelatedPair(r=0.8, a=2, d=1)
 EPOCHS = tuple(range(1, 11))
 
 
-def theory_figure() -> Figure:
-    """Exact formulas only; no records."""
+def theory_figure(results: Results | None = None) -> Figure:
+    """Exact formulas only; the records are not looked at."""
     with look():
         canvas, (left, right) = plt.subplots(1, 2, figsize=(WIDTH, 2.5))
         colour = COLOURS["CD"]

@@ -11,7 +11,7 @@ from matplotlib.ticker import LogLocator, NullFormatter
 from fedlasso.report.figures import FAINT, WIDTH, Figure, label_ends, look
 from fedlasso.report.means import means
 from fedlasso.report.records import Results
-from fedlasso.report.style import COLOURS, colours, label, markers, title
+from fedlasso.report.style import COLOURS, colours, label, markers, titles
 
 FLOOR = 1e-14  # a gap near rounding is drawn here
 TOGETHER = 8  # more lines than this cannot be told apart in one panel
@@ -30,13 +30,14 @@ def upload_figure(results: Results) -> Figure | None:
     table = means(results, rows, ["relative_gap", "upload_bytes"])
     if len(results.values("epochs")) == 1:
         table = table.drop(columns="epochs")  # nothing to choose, nothing to name
-    lines = {
-        method: _best(own).sort_values("upload_bytes")
-        for method, own in table.groupby("method", sort=False)
-    }
+    lines = [
+        _best(own).sort_values("upload_bytes")
+        for _, own in table.groupby(["method", *results.arms], sort=False)
+    ]
+    names = [_name(own, results.arms) for own in lines]
     with look():
-        canvas = _together(lines) if len(lines) <= TOGETHER else _apart(lines)
-    at = ", ".join(title(a, v) for a, v in fixed.items())
+        canvas = (_together if len(lines) <= TOGETHER else _apart)(lines, names)
+    at = titles(fixed)
     caption = (
         f"Distance to the pooled optimum against what is uploaded, {label('scenario', scenario)} "
         f"scenario{', ' + at if at else ''}; tuning included. Each method at the epoch count "
@@ -46,15 +47,16 @@ def upload_figure(results: Results) -> Figure | None:
     return Figure("uploads", "Objective gap against uploads", caption, canvas)
 
 
-def _together(lines: dict[str, pd.DataFrame]) -> Canvas:
+def _together(lines: list[pd.DataFrame], names: list[str]) -> Canvas:
     """All methods in one panel, each named at its end."""
     canvas, axes = plt.subplots(figsize=(WIDTH * 0.8, 2.2 + 0.12 * len(lines)))
-    tints, shapes = colours(list(lines)), markers(list(lines))
+    methods = [own["method"].iloc[0] for own in lines]
+    tints, shapes = colours(methods), markers(methods)
     ends = []
-    for method, own in lines.items():
+    for method, name, own in zip(methods, names, lines, strict=True):
         x, y = _points(own)
         axes.plot(x, y, color=tints[method], marker=shapes[method])
-        ends.append((float(y.iloc[-1]), _name(method, own), tints[method], float(x.iloc[-1])))
+        ends.append((float(y.iloc[-1]), name, tints[method], float(x.iloc[-1])))
     _scales(axes, (1, 2, 5))
     axes.set(xlabel="mean uploads, KiB", ylabel="mean relative gap")
     axes.margins(x=0.08, y=0.12)
@@ -63,18 +65,18 @@ def _together(lines: dict[str, pd.DataFrame]) -> Canvas:
     return canvas
 
 
-def _apart(lines: dict[str, pd.DataFrame]) -> Canvas:
+def _apart(lines: list[pd.DataFrame], names: list[str]) -> Canvas:
     """A panel a method, with all the others in grey behind it: nothing to tell apart by colour."""
     across = 4
     down = -(-len(lines) // across)
     canvas, grid = plt.subplots(
         down, across, figsize=(WIDTH, 1.25 * down + 0.4), sharex=True, sharey=True, squeeze=False
     )
-    for axes, (method, own) in zip(grid.flat, lines.items(), strict=False):
-        for other in lines.values():
+    for axes, name, own in zip(grid.flat, names, lines, strict=False):
+        for other in lines:
             axes.plot(*_points(other), color=FAINT, lw=0.8, zorder=1)
         axes.plot(*_points(own), color=COLOURS["CD"], marker="o", markersize=3, zorder=2)
-        axes.set_title(_name(method, own), fontsize=7.5, fontweight="bold")
+        axes.set_title(name, fontsize=7.5, fontweight="bold")
     for axes in grid.flat[len(lines) :]:
         axes.set_axis_off()
     _scales(grid[0][0], (1,))
@@ -101,6 +103,8 @@ def _best(own: pd.DataFrame) -> pd.DataFrame:
     return own[own["epochs"] == last.loc[last["relative_gap"].idxmin(), "epochs"]]
 
 
-def _name(method: str, own: pd.DataFrame) -> str:
-    epochs = own["epochs"].iloc[0] if "epochs" in own else 0
-    return f"{method} (E = {epochs})" if epochs else method
+def _name(own: pd.DataFrame, arms: list[str]) -> str:
+    first = own.iloc[0]
+    name = ", ".join([first["method"], *(label(arm, first[arm]) for arm in arms)])
+    epochs = first.get("epochs", 0)
+    return f"{name} (E = {epochs})" if epochs else name

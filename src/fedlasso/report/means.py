@@ -9,11 +9,10 @@ from typing import Any
 import pandas as pd
 
 from fedlasso.report.records import Results
-from fedlasso.report.style import AXES, METRICS, label, title
+from fedlasso.report.style import heading, label, title
 from fedlasso.report.tables import mean_se
 from fedlasso.study import contrast, summarise
-
-ORDER = ("scenario", "budget", "panel", "rule", "method", "epochs")
+from fedlasso.study.columns import COLUMNS, known
 
 
 def means(results: Results, rows: pd.DataFrame, metrics: Sequence[str]) -> pd.DataFrame:
@@ -48,11 +47,10 @@ def shown(table: pd.DataFrame, metrics: Sequence[str], sign: bool = False) -> pd
     text: dict[str, Any] = {}
     if "contrast" in table:
         text["Contrast"] = table["contrast"]
-    for axis in AXES:
-        if axis in table:
-            text[AXES[axis]] = [label(axis, v) for v in table[axis]]
+    for axis in known("axis", table):
+        text[heading(axis)] = [label(axis, v) for v in table[axis]]
     for name in metrics:
-        text[METRICS[name].label] = mean_se(table[name], table[f"{name}_se"], sign)
+        text[COLUMNS[name].label] = mean_se(table[name], table[f"{name}_se"], sign)
     return pd.DataFrame(text)
 
 
@@ -67,7 +65,7 @@ def _wide(long: pd.DataFrame, axes: Sequence[str], metrics: Sequence[str]) -> pd
 
 
 def _ordered(results: Results, table: pd.DataFrame) -> pd.DataFrame:
-    by = [axis for axis in ORDER if axis in table]
+    by = [axis for axis in results.order if axis in table]
     position = {axis: {v: i for i, v in enumerate(results.values(axis))} for axis in by}
     return table.sort_values(
         by, key=lambda column: column.map(position[str(column.name)]), ignore_index=True

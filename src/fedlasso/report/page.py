@@ -54,7 +54,7 @@ def write_page(
         main=main.html(),
         figures=pictures,
         manifest=results.manifest,
-        manifest_text=json.dumps(results.manifest, indent=2),
+        manifest_text=results.manifest.text(),
         css=Markup(read_template("page.css")),
         data=to_script(page_data(results)),
         vega=vl_convert.javascript_bundle(_VEGA).replace("</script", "<\\/script"),

@@ -9,28 +9,16 @@ from __future__ import annotations
 
 import base64
 import zlib
-from collections.abc import Sequence
+from dataclasses import asdict
 from typing import Any
 
 import numpy as np
 
-from fedlasso.report.means import ORDER
 from fedlasso.report.records import Results
-from fedlasso.report.style import METHODS, METRICS, VEGA_SHAPES, colours, label, markers, title
+from fedlasso.report.style import METHODS, VEGA_SHAPES, colours, label, markers, title
+from fedlasso.study.columns import COLUMNS, Kind, known
 
-LEDGER = {
-    "upload_bytes": "Uploads, bytes",
-    "training_upload_bytes": "Uploads in training, bytes",
-    "download_bytes": "Downloads, bytes",
-    "local_steps": "Local steps at the busiest site",
-    "operations": "Training operations",
-    "penalty_operations": "Penalty-search operations",
-    "seconds_penalty": "Seconds, penalty search",
-    "seconds_rate": "Seconds, rate set-up",
-    "seconds_training": "Seconds, training",
-    "seconds_validation": "Seconds, validation",
-}
-DETAIL = {"lam": "Penalty", "candidate": "Chosen candidate", "rounds": "Rounds"}
+KINDS: tuple[Kind, ...] = ("metric", "cost", "note")
 
 
 class Vectors:
@@ -62,10 +50,7 @@ class Vectors:
 def page_data(results: Results) -> dict[str, Any]:
     """What the page's script reads, ready for JSON."""
     rows = results.outcome
-    metrics = [m for m in METRICS if m in rows]
-    ledger = [c for c in LEDGER if c in rows]
-    detail = [c for c in DETAIL if c in rows]
-    columns = [*metrics, *ledger, *detail]
+    columns = [name for kind in KINDS for name in known(kind, rows)]
     replicates = {
         scenario: sorted(set(rows.loc[rows["scenario"] == scenario, "replicate"].tolist()))
         for scenario in results.values("scenario")
@@ -81,7 +66,7 @@ def page_data(results: Results) -> dict[str, Any]:
         values = cell[columns].to_numpy(dtype="<f8")
         pointers = [vectors.add(values[:, j]) for j in range(len(columns))]
         cells.append([codes[a][v] for a, v in where.items()] + pointers)
-    places = [results.axes.index(axis) for axis in ORDER if axis in results.axes]
+    places = [results.axes.index(axis) for axis in results.order]
     cells.sort(key=lambda cell: [cell[i] for i in places])
     methods = results.values("method")
     tints, shapes = colours(methods), markers(methods)
@@ -89,17 +74,15 @@ def page_data(results: Results) -> dict[str, Any]:
         "study": results.study,
         "axes": [
             {
-                "name": axis,
+                **_column(axis),
                 "values": results.values(axis),
-                "labels": [title(axis, v) for v in results.values(axis)],
-                "short": [label(axis, v) for v in results.values(axis)],
+                "titles": [title(axis, v) for v in results.values(axis)],
+                "words": [label(axis, v) for v in results.values(axis)],
             }
             for axis in results.axes
         ],
         "primary": results.primary,
-        "metrics": _columns(metrics, METRICS),
-        "ledger": [{"name": c, "label": LEDGER[c]} for c in ledger],
-        "detail": [{"name": c, "label": DETAIL[c]} for c in detail],
+        "columns": [_column(name) for name in columns],
         "methods": {
             m: {"colour": tints[m], "shape": VEGA_SHAPES[shapes[m]], "about": METHODS.get(m, "")}
             for m in methods
@@ -111,8 +94,6 @@ def page_data(results: Results) -> dict[str, Any]:
     }
 
 
-def _columns(names: Sequence[str], known: Any) -> list[dict[str, str]]:
-    return [
-        {"name": n, "label": known[n].label, "caption": known[n].caption, "better": known[n].better}
-        for n in names
-    ]
+def _column(name: str) -> dict[str, Any]:
+    """The entry of a column in the table of columns, with its heading."""
+    return asdict(COLUMNS[name]) | {"heading": COLUMNS[name].heading}

@@ -6,18 +6,21 @@ import pandas as pd
 
 from fedlasso.report.means import differences, means, shown
 from fedlasso.report.records import Results
-from fedlasso.report.style import AXES, SCENARIOS, label, title
+from fedlasso.report.style import heading, label, title, titles
 from fedlasso.report.tables import Table
 
 BLOCKS = ("baseline", "different-distributions")
 MAIN = ("f1", "test_mse", "gap")
 COMPARED = ("f1", "test_mse", "relative_gap")
+COMPARISONS = {
+    "method": "methods", "epochs": "epoch counts", "tuning": "tunings", "rule": "rules",
+}  # fmt: skip
 CUTOFFS = ("f1_1e6", "f1", "f1_1e2")
 
 
 def where(results: Results) -> str:
     """The primary cell in words."""
-    return ", ".join(title(axis, value) for axis, value in results.primary.items()) or "all cells"
+    return titles(results.primary) or "all cells"
 
 
 def main_table(results: Results) -> Table:
@@ -29,7 +32,7 @@ def main_table(results: Results) -> Table:
     data = means(results, rows[rows["scenario"].isin(blocks)], metrics)
     text = shown(data.drop(columns=list(results.primary)), metrics)
     note = f"Mean (Monte Carlo standard error) over {_replicates(data)}; {where(results)}."
-    if absent := [SCENARIOS[s] for s in BLOCKS if s not in have]:
+    if absent := [label("scenario", s) for s in BLOCKS if s not in have]:
         note += f" Not in these records: {', '.join(absent)}."
     return Table("main", "Main comparison", note, data, text, "Scenario")
 
@@ -40,8 +43,12 @@ def grid_table(results: Results) -> Table:
     data = means(results, results.outcome, metrics)
     printed = [m for m in ("f1", "active", "test_mse", "relative_gap") if m in metrics]
     text = shown(data, printed)
-    text["Scenario"] = _headings(text, [a for a in ("budget", "panel", "rule") if a in data])
-    text = text.drop(columns=[AXES[a] for a in ("budget", "panel", "rule") if a in data])
+    above = ["scenario", *results.primary]
+    text["Scenario"] = [
+        ", ".join(title(axis, value) for axis, value in zip(above, row, strict=True))
+        for row in data[above].itertuples(index=False)
+    ]
+    text = text.drop(columns=[heading(axis) for axis in results.primary])
     note = (
         f"Mean (Monte Carlo standard error) over {_replicates(data)}. "
         f"The CSV file holds all {len(metrics)} outcomes."
@@ -49,32 +56,21 @@ def grid_table(results: Results) -> Table:
     return Table("grid", "Full grid", note, data, text, "Scenario")
 
 
-def _headings(text: pd.DataFrame, axes: list[str]) -> list[str]:
-    columns = [text["Scenario"]]
-    columns += [(f"{AXES[a]} = " if a == "budget" else "") + text[AXES[a]] for a in axes]
-    return [", ".join(parts) for parts in zip(*columns, strict=True)]
-
-
-def difference_tables(results: Results) -> list[Table]:
-    """Method against method, epochs against epochs, rule against rule."""
+def difference_table(results: Results, along: str) -> Table | None:
+    """Every value of an axis against every other, paired within replicate."""
     metrics = [m for m in COMPARED if m in results.metrics]
-    tables = []
-    for along, words in (("method", "methods"), ("epochs", "epoch counts"), ("rule", "rules")):
-        data = differences(results, results.outcome, along, metrics)
-        if data.empty:
-            continue
-        fixed = {a: v for a, v in results.primary.items() if a != along}
-        primary = data.loc[(data[list(fixed)] == pd.Series(fixed)).all(axis=1)]
-        text = shown(primary.drop(columns=list(fixed)), metrics, sign=True)
-        at = ", ".join(title(axis, value) for axis, value in fixed.items())
-        note = (
-            "Differences are taken within replicate, then averaged: mean (standard error); "
-            f"1.96 standard errors either side give the interval. Printed: {at}; "
-            "the CSV file holds every budget, panel and rule."
-        )
-        name = f"paired-{along}"
-        tables.append(Table(name, f"Paired comparison of {words}", note, data, text, "Contrast"))
-    return tables
+    data = differences(results, results.outcome, along, metrics)
+    if data.empty:
+        return None
+    fixed = {a: v for a, v in results.primary.items() if a != along}
+    text = shown(results.usual(data).drop(columns=list(fixed)), metrics, sign=True)
+    note = (
+        "Differences are taken within replicate, then averaged: mean (standard error); "
+        f"1.96 standard errors either side give the interval. Printed: {titles(fixed)}; "
+        "the CSV file holds every budget, panel and rule."
+    )
+    words = f"Paired comparison of {COMPARISONS[along]}"
+    return Table(f"paired-{along}", words, note, data, text, "Contrast")
 
 
 def cutoff_table(results: Results) -> Table | None:
@@ -83,8 +79,7 @@ def cutoff_table(results: Results) -> Table | None:
     if len(metrics) < 2:
         return None
     data = means(results, results.outcome, metrics)
-    primary = data.loc[(data[list(results.primary)] == pd.Series(results.primary)).all(axis=1)]
-    text = shown(primary.drop(columns=list(results.primary)), metrics)
+    text = shown(results.usual(data).drop(columns=list(results.primary)), metrics)
     text = text.rename(columns={"F1": "F1, cutoff 1e-4"})
     note = (
         "F1 of the same selected fits when a coefficient counts as active above each cutoff; "
@@ -103,7 +98,7 @@ def empty_table(results: Results) -> Table | None:
     by = [axis for axis in results.axes if axis not in ("epochs", "scenario")]
     found = data[data["empty"] > 0]
     counts = rows.groupby(by, sort=False)["empty"].agg(["sum", "count"]).reset_index()
-    text = pd.DataFrame({AXES[a]: [label(a, v) for v in counts[a]] for a in by})
+    text = shown(counts[by], [])
     pairs = list(zip(counts["sum"].astype(int), counts["count"], strict=True))
     text["Empty models"] = [f"{some} of {n}" for some, n in pairs]
     text["Share"] = [f"{some / n:.1%}" for some, n in pairs]

@@ -11,10 +11,9 @@ import pandas as pd
 
 from fedlasso.errors import FedLassoError
 from fedlasso.study import Store
-from fedlasso.study.summary import CELL, METRICS
+from fedlasso.study.columns import RECORDS, axes, known
+from fedlasso.study.manifest import Manifest
 
-KINDS = ("outcome", "candidate", "reference", "penalty")
-PREFERRED = {"panel": "joint", "rule": "min"}
 NONE = "–"
 
 
@@ -23,7 +22,7 @@ class Results:
     """Everything a report reads; nothing is computed again."""
 
     folder: Path
-    manifest: dict[str, Any]
+    manifest: Manifest
     outcome: pd.DataFrame
     candidate: pd.DataFrame
     reference: pd.DataFrame
@@ -34,32 +33,49 @@ class Results:
     @property
     def study(self) -> str:
         """Name of the study."""
-        return str(self.manifest["study"].get("name", "unnamed"))
+        return self.manifest.name
 
     @cached_property
     def axes(self) -> list[str]:
         """What tells one cell from another, beside the replicate."""
-        return [name for name in CELL if name in self.outcome and self.outcome[name].notna().all()]
+        return [name for name in known("axis", self.outcome) if self.outcome[name].notna().all()]
+
+    @property
+    def order(self) -> list[str]:
+        """The axes as cells are sorted by them: scenario, what is fixed, then what is compared."""
+        first = [axis for axis in ("scenario", *self.primary) if axis in self.axes]
+        return first + [axis for axis in self.axes if axis not in first]
 
     @cached_property
     def metrics(self) -> list[str]:
         """Outcomes that were measured."""
-        return [name for name in METRICS if name in self.outcome]
+        return known("metric", self.outcome)
 
     def values(self, axis: str) -> list[Any]:
         """Values of an axis in the order of the records (numbers: in their own order)."""
         found = list(dict.fromkeys(self.outcome[axis].tolist())) if axis in self.axes else []
-        return sorted(found) if axis in ("epochs", "budget") else found
+        return sorted(found) if axes()[axis].number else found
 
     @cached_property
     def primary(self) -> dict[str, Any]:
         """The paper's cell: largest budget, joint limits, minimum validation error."""
-        chosen = {}
-        for axis in ("budget", "panel", "rule"):
-            if values := self.values(axis):
-                preferred = PREFERRED.get(axis, values[-1])
-                chosen[axis] = preferred if preferred in values else values[0]
-        return chosen
+        return {name: self._usual(name) for name in self.axes if axes()[name].usual is not None}
+
+    def _usual(self, name: str) -> Any:
+        axis, values = axes()[name], self.values(name)
+        if axis.number:
+            return values[-1]
+        return axis.usual if axis.usual in values else values[0]
+
+    def usual(self, table: pd.DataFrame) -> pd.DataFrame:
+        """Rows of the paper's cell in a table that holds every cell."""
+        fixed = {axis: value for axis, value in self.primary.items() if axis in table}
+        return table.loc[(table[list(fixed)] == pd.Series(fixed)).all(axis=1)]
+
+    @cached_property
+    def arms(self) -> list[str]:
+        """Axes of which a figure shows one value at a time and a table prints all."""
+        return [a for a in self.axes if axes()[a].control and a not in ("scenario", *self.primary)]
 
     def at(self, **where: Any) -> pd.DataFrame:
         """Outcome rows with these values; an axis this study does not have is no condition."""
@@ -95,9 +111,7 @@ def read_results(folder: Path) -> Results:
     """Read a results folder; an empty or foreign one is one clear error."""
     store = Store(folder)
     manifest = store.manifest()
-    if "scenarios" not in manifest or "replicates" not in manifest:
-        raise FedLassoError(f"{store.manifest_file} is not the manifest of a study")
-    tables = store.tables(KINDS)
+    tables = store.tables(RECORDS)
     tables["outcome"] = _whole_axes(tables["outcome"])
     if tables["outcome"].empty:
         raise FedLassoError(
@@ -111,7 +125,7 @@ def read_results(folder: Path) -> Results:
             "finished": sum(task[0] == name for task in asked if task in parts),
             "failed": sum(task[0] == name for task in failures),
         }
-        for name in manifest["scenarios"]
+        for name in manifest.scenarios
     )
     return Results(folder, manifest, progress=progress, failures=failures, **tables)
 
@@ -122,8 +136,8 @@ def _whole_axes(rows: pd.DataFrame) -> pd.DataFrame:
     An axis that is not needed to tell the rows apart is no axis.
     """
     rows = rows.copy()
-    for axis in [name for name in CELL if name in rows and rows[name].isna().any()]:
-        others = [name for name in (*CELL, "replicate") if name in rows and name != axis]
+    for axis in [name for name in known("axis", rows) if rows[name].isna().any()]:
+        others = [name for name in (*known("axis", rows), "replicate") if name != axis]
         if not rows.duplicated(others).any():
             rows = rows.drop(columns=axis)
         elif pd.api.types.is_numeric_dtype(rows[axis]):

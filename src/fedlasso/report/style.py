@@ -1,4 +1,4 @@
-"""One look everywhere: names, colours and marks of methods, metrics, scenarios and axes.
+"""One look everywhere: colours and marks of methods, and words for the values of axes.
 
 Colours are Paul Tol's "bright" scheme: told apart with every common colour vision, and at least
 3:1 against both the white and the dark page.
@@ -6,9 +6,9 @@ Colours are Paul Tol's "bright" scheme: told apart with every common colour visi
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Mapping, Sequence
+
+from fedlasso.study.columns import COLUMNS, axes
 
 COLOURS = {"CD": "#4477aa", "ST": "#ee6677", "P": "#228833", "DA": "#aa3377"}
 MARKERS = {"CD": "o", "ST": "s", "P": "^", "DA": "D"}
@@ -27,95 +27,6 @@ VEGA_SHAPES = {
 _MORE_COLOURS = ("#997700", "#3399bb", "#dd7700", "#777777", "#6655cc", "#00857a", "#a05030")
 _MORE_MARKERS = ("v", "P", "X", "<", ">", "p", "h")
 
-PANELS = {"upload": "upload-only limit", "joint": "joint limits"}
-RULES = {"min": "minimum validation error", "1se": "one standard error"}
-AXES = {
-    "scenario": "Scenario",
-    "method": "Method",
-    "epochs": "E",
-    "tuning": "Tuning",
-    "budget": "B",
-    "panel": "Panel",
-    "rule": "Rule",
-}
-SCENARIOS = {
-    "baseline": "Baseline",
-    "independent": "Independent predictors",
-    "strong-correlation": "Strong correlation",
-    "two-sites": "Two sites",
-    "five-sites": "Five sites",
-    "ten-sites": "Ten sites",
-    "weak-signal": "Weak signal",
-    "strong-signal": "Strong signal",
-    "fewer-predictors": "Fewer predictors",
-    "more-predictors": "More predictors",
-    "unequal-sizes": "Unequal site sizes",
-    "different-distributions": "Different site distributions",
-}
-
-
-@dataclass(frozen=True)
-class Metric:
-    """How a recorded quantity is called, and what it can and cannot show."""
-
-    label: str
-    caption: str
-    better: str = ""
-
-
-METRICS = {
-    "f1": Metric(
-        "F1",
-        "Agreement of the selected with the truly nonzero predictors (1 is perfect, an empty model "
-        "scores 0). It says nothing about prediction or about the size of the coefficients.",
-        "higher",
-    ),
-    "precision": Metric(
-        "Precision",
-        "Share of the selected predictors that are truly nonzero. A tiny model can score well.",
-        "higher",
-    ),
-    "recall": Metric(
-        "Recall",
-        "Share of the truly nonzero predictors that were selected. Selecting everything scores 1.",
-        "higher",
-    ),
-    "active": Metric(
-        "Active coefficients",
-        "How many coefficients exceed 1e-4 in size. Fewer is sparser, not necessarily better.",
-    ),
-    "test_mse": Metric(
-        "Test MSE",
-        "Mean squared prediction error on 2000 fresh records. The noise is part of it, so even the "
-        "truth does not score 0; it does not show whether the right predictors were found.",
-        "lower",
-    ),
-    "coef_error": Metric(
-        "Coefficient error",
-        "Euclidean distance to the true coefficients, shrinkage by the penalty included.",
-        "lower",
-    ),
-    "gap": Metric(
-        "Objective gap",
-        "How far the common objective is above its pooled minimum at the same penalty. Zero means "
-        "the pooled Lasso was reached; it does not mean that the pooled Lasso is right.",
-        "lower",
-    ),
-    "relative_gap": Metric(
-        "Relative gap",
-        "The objective gap divided by the pooled minimum (or by 1 if that is larger). Optimisation "
-        "error only: a smaller gap need not select or predict better.",
-        "lower",
-    ),
-    "stationarity": Metric(
-        "Stationarity",
-        "Largest violation of the pooled optimality conditions; zero exactly at the pooled Lasso.",
-        "lower",
-    ),
-    "f1_1e6": Metric("F1, cutoff 1e-6", "F1 of the same fits if any |b| > 1e-6 counts as active."),
-    "f1_1e2": Metric("F1, cutoff 1e-2", "F1 of the same fits if only |b| > 1e-2 counts as active."),
-}
-
 
 def colours(methods: Sequence[str]) -> dict[str, str]:
     """Colour of every method: the paper's four always have theirs, others in order."""
@@ -131,15 +42,21 @@ def markers(methods: Sequence[str]) -> dict[str, str]:
     return {m: (MARKERS | more)[m] for m in methods}
 
 
-def label(axis: str, value: Any) -> str:
-    """How a value is printed in a column of its axis; a method without epochs has none."""
-    if axis == "epochs" and value == 0:
-        return "none"
-    names: dict[Any, str] = {"scenario": SCENARIOS, "panel": PANELS, "rule": RULES}.get(axis, {})
-    return names.get(value, str(value))
+def label(axis: str, value: object) -> str:
+    """How a value is printed in a column of its axis."""
+    return axes()[axis].say(value)
 
 
-def title(axis: str, value: Any) -> str:
+def title(axis: str, value: object) -> str:
     """How a value is printed where its axis is not named beside it."""
-    text = label(axis, value)
-    return f"{AXES[axis]} = {text}" if axis in ("epochs", "budget") else text
+    return axes()[axis].title(value)
+
+
+def titles(where: Mapping[str, object]) -> str:
+    """Values of several axes, as a list of words."""
+    return ", ".join(title(axis, value) for axis, value in where.items())
+
+
+def heading(column: str) -> str:
+    """How a column of the records heads a column of a table."""
+    return COLUMNS[column].heading

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -42,7 +41,7 @@ def _html(results: Results, tables: Sequence[Table], figures: Sequence[Figure]) 
         ],
         figures=figures,
         failures=_failures(results),
-        manifest_text=json.dumps(results.manifest, indent=2),
+        manifest_text=results.manifest.text(),
     )  # fmt: skip
 
 
@@ -70,16 +69,15 @@ def _latex(results: Results, tables: Sequence[Table], figures: Sequence[Figure])
 def _provenance(results: Results) -> list[str]:
     """What was run, flat enough for a list."""
     manifest = results.manifest
-    lines = [f"{key}: {_plain(value)}" for key, value in manifest["study"].items()]
-    lines += [f"{key}: {value}" for key, value in manifest.get("code", {}).items()]
-    for run in manifest.get("runs", []):
-        machine = run.get("machine", {})
+    lines = [f"{key}: {_plain(value)}" for key, value in manifest.study.items()]
+    lines += [f"{key}: {value}" for key, value in manifest.code.items()]
+    for run in manifest.runs:
         lines.append(
-            f"run started {run.get('started')}, engine {run.get('engine')}, "
-            f"{run.get('workers')} workers, {machine.get('processor')}, {machine.get('system')}"
+            f"run started {run.started}, engine {run.engine}, {run.workers} workers, "
+            f"{run.machine.processor}, {run.machine.system}"
         )
-        if "another_processor" in run:
-            lines.append(f"on another kind of processor: {run['another_processor']}")
+        if run.another_processor:
+            lines.append(f"on another kind of processor: {run.another_processor}")
     return lines + _failures(results)
 
 

@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 
 from fedlasso.report.style import colours
+from fedlasso.study.columns import axes
 
 _LATEX = {
     "\\": r"\textbackslash{}", "&": r"\&", "%": r"\%", "$": r"\$", "#": r"\#", "_": r"\_",
@@ -77,10 +78,12 @@ class Table:
         """A booktabs longtable: short ones stay whole, long ones break over pages."""
         head = " & ".join(rf"\textbf{{{escape_latex(c)}}}" for c in self.columns) + r" \\"
         width = len(self.columns)
-        texts = sum(c in ("Scenario", "Method", "Panel", "Rule", "Contrast") for c in self.columns)
+        words = {self.columns[0], "Contrast"}
+        words |= {axis.heading for axis in axes().values() if not axis.number}
+        aligned = "".join("l" if column in words else "r" for column in self.columns)
         lines = [
             "% needs: booktabs, longtable, xcolor",
-            rf"\begin{{longtable}}{{{'l' * max(texts, 1)}{'r' * (width - max(texts, 1))}}}",
+            rf"\begin{{longtable}}{{{aligned}}}",
             rf"\caption{{{escape_latex(self.title)}. {escape_latex(self.note)}}}"
             rf"\label{{tab:{self.name}}}\\",
             r"\toprule", head, r"\midrule", r"\endfirsthead",

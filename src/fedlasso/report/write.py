@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 from fedlasso.errors import FedLassoError
@@ -21,8 +22,9 @@ from fedlasso.report.figure_uploads import upload_figure
 from fedlasso.report.figures import Figure
 from fedlasso.report.page import write_page
 from fedlasso.report.paper_tables import (
+    COMPARISONS,
     cutoff_table,
-    difference_tables,
+    difference_table,
     empty_table,
     grid_table,
     main_table,
@@ -31,33 +33,26 @@ from fedlasso.report.records import Results, read_results
 from fedlasso.report.supplement import write_supplement
 from fedlasso.report.tables import Table
 
-
-def make_tables(results: Results) -> list[Table]:
-    """Every table these records can fill, in the supplement's order."""
-    tables = [
-        main_table(results),
-        scenario_table(results),
-        reference_table(results),
-        grid_table(results),
-        *difference_tables(results),
-        cutoff_table(results),
-        empty_table(results),
-        candidate_table(results),
-        resource_table(results),
-        diagnostic_table(results),
-    ]
-    return [table for table in tables if table is not None]
-
-
-def make_figures(results: Results) -> list[Figure]:
-    """Every figure these records can fill."""
-    figures = [
-        theory_figure(),
-        baseline_figure(results),
-        contrast_figure(results),
-        upload_figure(results),
-    ]
-    return [figure for figure in figures if figure is not None]
+# What a report is made of, in the supplement's order; append to add one from outside. Each gives
+# nothing for records that cannot fill it.
+TABLES: list[Callable[[Results], Table | None]] = [
+    main_table,
+    scenario_table,
+    reference_table,
+    grid_table,
+    *(partial(difference_table, along=axis) for axis in COMPARISONS),
+    cutoff_table,
+    empty_table,
+    candidate_table,
+    resource_table,
+    diagnostic_table,
+]
+FIGURES: list[Callable[[Results], Figure | None]] = [
+    theory_figure,
+    baseline_figure,
+    contrast_figure,
+    upload_figure,
+]
 
 
 def borrow_tables(folder: Path) -> list[Table]:
@@ -82,8 +77,11 @@ def write_report(folder: Path, out: Path, also: Sequence[Path] = ()) -> Results:
     results = read_results(folder)
     try:
         out.mkdir(parents=True, exist_ok=True)
-        tables, figures = make_tables(results), make_figures(results)
+        made = [make(results) for make in TABLES]
+        tables = [table for table in made if table is not None]
         tables += [table for other in also for table in borrow_tables(other)]
+        drawn = [draw(results) for draw in FIGURES]
+        figures = [figure for figure in drawn if figure is not None]
         for table in tables:
             table.write(out / "tables")
         for figure in figures:

@@ -12,13 +12,16 @@ if TYPE_CHECKING:
 
 def diagnose(store: Store) -> str:
     """Lines a reader can check: what is finished, and what met its tolerance."""
-    tasks, parts = store.tasks(), store.parts()
+    tasks = store.tasks()
+    parts = store.parts()
     failures = store.failures()
     lines = [f"replicates: {sum(t in parts for t in tasks)} of {len(tasks)} finished"]
     if failures:
         lines[0] += f", {len(failures)} failed"
     if parts:
-        references, penalties = store.table("reference"), store.table("penalty")
+        tables = store.tables(["reference", "penalty"])
+        references = tables["reference"]
+        penalties = tables["penalty"]
         lines += _met("pooled references at stationarity <= 1e-9", references, "stationarity")
         lines += _met("local penalty paths at relative gap <= 1e-10", penalties, "worst_gap")
     return "\n".join(lines)

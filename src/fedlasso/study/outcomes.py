@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
 from fedlasso.federation import Costs
 from fedlasso.fitting import ACTIVE
 from fedlasso.numerics import Array, LeastSquares, Penalty, Reference, stationarity
+from fedlasso.study.columns import COLUMNS, Column
 from fedlasso.study.scenario import Draw
 
 Record = dict[str, str | int | float | bool | None]
@@ -49,11 +50,11 @@ class Evaluator:
     def __init__(
         self, draw: Draw, pooled: LeastSquares, penalty: Penalty, reference: Reference
     ) -> None:
-        self._truth = draw.truth
-        self._test = [LeastSquares(X, y) for X, y in draw.test]
-        self._pooled = pooled
-        self._penalty = penalty
-        self._reference = reference
+        self.draw = draw
+        self.pooled = pooled
+        self.penalty = penalty
+        self.reference = reference
+        self.test = [LeastSquares(X, y) for X, y in draw.test]
         self._known: dict[bytes, Record] = {}
 
     def __call__(self, b: Array) -> Record:
@@ -65,25 +66,49 @@ class Evaluator:
 
     def relative_gap(self, b: Array) -> float:
         """How far the pooled objective is above its optimum, alone: cheaper than all outcomes."""
-        gap = self._objective(b) - self._reference.objective
-        return gap / max(1.0, abs(self._reference.objective))
+        gap = self._objective(b) - self.reference.objective
+        return gap / max(1.0, abs(self.reference.objective))
 
     def _objective(self, b: Array) -> float:
-        return self._pooled.value(b) + self._penalty.value(b)
+        return self.pooled.value(b) + self.penalty.value(b)
 
     def _evaluate(self, b: Array) -> Record:
         objective = self._objective(b)
-        predicted = prediction_record(b, self._truth, self._test)
+        optimality: Record = {
+            "objective": objective,
+            "gap": objective - self.reference.objective,
+            "relative_gap": self.relative_gap(b),
+            "stationarity": stationarity(b, self.pooled.gradient(b), self.penalty),
+        }
+        added: Record = {name: measure(b, self) for name, measure in METRICS.items()}
+        truth = self.draw.truth
         return (
-            support_record(b, self._truth)
-            | predicted
-            | {
-                "objective": objective,
-                "gap": objective - self._reference.objective,
-                "relative_gap": self.relative_gap(b),
-                "stationarity": stationarity(b, self._pooled.gradient(b), self._penalty),
-            }
+            support_record(b, truth) | prediction_record(b, truth, self.test) | optimality | added
         )
+
+
+Measure = Callable[[Array, Evaluator], float]
+METRICS: dict[str, Measure] = {}
+
+
+def add_metric(column: Column, measure: Measure) -> None:
+    """Record and report one number more of every model: a metric from outside the package.
+
+    Examples
+    --------
+    >>> from fedlasso.study.columns import Column
+    >>> largest = Column("largest", "Largest coefficient", "metric")
+    >>> add_metric(largest, lambda b, evaluator: float(abs(b).max()))
+    >>> remove_metric("largest")
+    """
+    COLUMNS[column.name] = column
+    METRICS[column.name] = measure
+
+
+def remove_metric(name: str) -> None:
+    """Forget a metric that was added."""
+    del COLUMNS[name]
+    del METRICS[name]
 
 
 def cost_record(costs: Costs) -> Record:

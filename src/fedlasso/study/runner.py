@@ -7,16 +7,17 @@ import os
 import signal
 import time
 import traceback
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import BrokenExecutor, Executor, Future, ProcessPoolExecutor, as_completed
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 from threadpoolctl import threadpool_limits
 
 from fedlasso.errors import FedLassoError
-from fedlasso.study.outcomes import Record
+from fedlasso.study.manifest import Manifest, StudyRun, describe_settings
+from fedlasso.study.outcomes import METRICS, Measure, Record
 from fedlasso.study.provenance import describe_code, describe_machine
 from fedlasso.study.scenario import Scenario
 
@@ -45,10 +46,14 @@ class Outcome:
     error: str | None
 
 
-def run_replicate(study: Study, scenario: Scenario, number: int) -> Outcome:
+def run_replicate(
+    study: Study, scenario: Scenario, number: int, metrics: Mapping[str, Measure] | None = None
+) -> Outcome:
     """One replicate in one BLAS thread; runs in a worker, near or far."""
     from fedlasso.study.store import to_parquet
 
+    # A worker that has just begun does not know the metrics that were added from outside.
+    METRICS.update(metrics or {})
     try:
         with threadpool_limits(1):
             return Outcome(to_parquet(study.replicate(scenario, number)), None)
@@ -106,7 +111,10 @@ def run_study(
     progress = Progress(len(tasks), len(tasks) - len(left))
     listen(progress)
     with open_executor(engine, workers) as executor:
-        futures = {executor.submit(run_replicate, study, by_name[s], r): (s, r) for s, r in left}
+        futures = {
+            executor.submit(run_replicate, study, by_name[s], r, dict(METRICS)): (s, r)
+            for s, r in left
+        }
         for future in as_completed(futures):
             _keep(store, futures[future], future, progress)
             listen(progress)
@@ -133,26 +141,17 @@ def _keep(store: Store, task: Task, future: Future[Outcome], progress: Progress)
 
 def make_manifest(
     study: Study, scenarios: Sequence[Scenario], replicates: int, engine: str, workers: int
-) -> dict[str, Any]:
+) -> Manifest:
     """Everything needed to know, and to repeat, what is about to be run."""
-    settings = {k: list(v) if isinstance(v, tuple) else v for k, v in asdict(study).items()}  # type: ignore[call-overload]
     code = describe_code()
-    return {
-        "study": {"name": study.name, **settings},
-        "scenarios": {
-            s.name: {k: list(v) if isinstance(v, tuple) else v for k, v in asdict(s).items()}
-            for s in scenarios
-        },
-        "replicates": replicates,
-        "code": code,
-        "run": {
-            "started": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
-            "engine": engine,
-            "workers": workers,
-            "code": code["hash"],
-            "machine": describe_machine(),
-        },
-    }
+    started = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+    return Manifest(
+        study=describe_settings(study),
+        scenarios={scenario.name: scenario for scenario in scenarios},
+        replicates=replicates,
+        code=code,
+        runs=(StudyRun(started, engine, workers, code["hash"], describe_machine()),),
+    )
 
 
 def count_cores() -> int:

@@ -7,8 +7,8 @@ import tomllib
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Any
 
+import msgspec
 import numpy as np
 from scipy.signal import lfilter
 
@@ -195,22 +195,28 @@ def read_scenarios(path: Path) -> tuple[Scenario, ...]:
         raise FedLassoError(f"cannot read {path}: {error.strerror}") from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise FedLassoError(f"{path} is not a TOML file: {error}") from error
+    return tuple(_read_scenario(path, name, table) for name, table in tables.items())
+
+
+def _read_scenario(path: Path, name: str, table: object) -> Scenario:
+    if not isinstance(table, dict):
+        raise FedLassoError(f"{path}: {name!r} stands outside a [scenario] table")
     known = {f.name for f in fields(Scenario)} - {"name"}
-    scenarios = []
-    for name, table in tables.items():
-        if not isinstance(table, dict):
-            raise FedLassoError(f"{path}: {name!r} stands outside a [scenario] table")
-        for key in table:
-            if key not in known:
-                raise FedLassoError(
-                    f"{path}: scenario {name!r} has no setting {key!r}; "
-                    f"known: {', '.join(sorted(known))}"
-                )
-        values: dict[str, Any] = {
-            k: tuple(v) if isinstance(v, list) else v for k, v in table.items()
-        }
-        try:
-            scenarios.append(Scenario(name, **values))
-        except TypeError as error:
-            raise FedLassoError(f"{path}: scenario {name!r}: {error}") from error
-    return tuple(scenarios)
+    for key in table:
+        if key not in known:
+            raise FedLassoError(
+                f"{path}: scenario {name!r} has no setting {key!r}; "
+                f"known: {', '.join(sorted(known))}"
+            )
+    try:
+        return msgspec.convert(table | {"name": name}, Scenario)
+    except msgspec.ValidationError as error:
+        raise FedLassoError(f"{path}: {_plainly(name, str(error))}") from error
+
+
+def _plainly(name: str, text: str) -> str:
+    """A complaint of msgspec with the field first; what the scenario itself says stays."""
+    what, _, where = text.partition(" - at `$.")
+    if not where:
+        return text
+    return f"scenario {name!r}: {where.rstrip('`')}: {what[0].lower()}{what[1:]}"

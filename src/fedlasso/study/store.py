@@ -7,11 +7,9 @@ A part's name carries the hash of its bytes and appears in one rename, so a part
 from __future__ import annotations
 
 import hashlib
-import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
 import pyarrow as pa
@@ -19,8 +17,8 @@ import pyarrow.parquet as pq
 
 from fedlasso.errors import FedLassoError
 from fedlasso.files import write_atomically
+from fedlasso.study.manifest import Manifest, read_manifest
 from fedlasso.study.outcomes import Record
-from fedlasso.study.provenance import describe_change, describe_difference
 
 Task = tuple[str, int]
 
@@ -46,71 +44,33 @@ class Store:
         """Where the manifest is."""
         return self.folder / "manifest.json"
 
-    def manifest(self) -> dict[str, Any]:
+    def manifest(self) -> Manifest:
         """What was run, with which code, versions, seeds and machine."""
-        try:
-            manifest = json.loads(self.manifest_file.read_text())
-        except FileNotFoundError:
-            raise FedLassoError(
-                f"{self.folder} holds no study; name the folder that `fedlasso study run` wrote"
-            ) from None
-        except (OSError, ValueError) as error:
-            raise FedLassoError(f"cannot read {self.manifest_file}: {error}") from error
-        if not isinstance(manifest, dict) or "study" not in manifest:
-            raise FedLassoError(f"{self.manifest_file} is not the manifest of a study")
-        return manifest
+        return read_manifest(self.manifest_file)
 
-    def open(self, manifest: Mapping[str, Any], *, allow_code_change: bool = False) -> str:
+    def open(self, manifest: Manifest, *, allow_code_change: bool = False) -> str:
         """Start a study here or resume one; refuse to mix rows that do not belong together.
 
         More replicates or more scenarios extend a study. Anything else that differs is refused,
         except, if allowed and then recorded, the code and the versions. Another kind of processor
         is recorded and told in the line returned, which is empty otherwise.
         """
-        notice = ""
-        merged = dict(manifest) | {"runs": [manifest["run"]]}
-        del merged["run"]
         if self.manifest_file.exists():
             old = self.manifest()
-            differs = describe_difference(old["study"], manifest["study"])
-            if differs:
-                raise FedLassoError(
-                    f"{self.folder} holds another study: {differs}; "
-                    "use the same settings or another --out"
-                )
-            code = describe_difference(old["code"], manifest["code"])
-            if code and not allow_code_change:
-                raise FedLassoError(
-                    f"{self.folder} was computed by other code: {code}; "
-                    "use --allow-code-change to go on, or another --out"
-                )
-            scenarios = old["scenarios"] | manifest["scenarios"]
-            for name, parameters in manifest["scenarios"].items():
-                differs = describe_difference(old["scenarios"].get(name, parameters), parameters)
-                if differs:
-                    raise FedLassoError(
-                        f"{self.folder} holds another scenario {name!r}: {differs}; "
-                        "rename the scenario or use another --out"
-                    )
-            replicates = max(old["replicates"], manifest["replicates"])
-            merged |= {"scenarios": scenarios, "replicates": replicates}
-            run = dict(manifest["run"])
-            before = old["runs"][-1] if old["runs"] else {}
-            changed = describe_change(before.get("machine", {}), run["machine"])
-            if changed:
-                notice = (
-                    f"{self.folder} was computed on another kind of processor: {changed}; what is "
-                    "kept stays, and what follows agrees with it to rounding, not to the last bit"
-                )
-                run["another_processor"] = changed
-            merged["runs"] = [*old["runs"], run]
-        write_atomically(self.manifest_file, json.dumps(merged, indent=2).encode())
-        return notice
+            manifest = old.extended(manifest, self.folder, allow_code_change=allow_code_change)
+        write_atomically(self.manifest_file, manifest.text().encode())
+        changed = manifest.runs[-1].another_processor
+        if not changed:
+            return ""
+        return (
+            f"{self.folder} was computed on another kind of processor: {changed}; what is "
+            "kept stays, and what follows agrees with it to rounding, not to the last bit"
+        )
 
     def tasks(self) -> list[Task]:
         """Every (scenario, replicate) that the manifest asks for."""
         manifest = self.manifest()
-        return [(s, r) for s in manifest["scenarios"] for r in range(manifest["replicates"])]
+        return [(s, r) for s in manifest.scenarios for r in range(manifest.replicates)]
 
     def parts(self) -> dict[Task, Path]:
         """Parts that are there, by their names alone."""
@@ -156,7 +116,7 @@ class Store:
 
     def tables(self, records: Sequence[str]) -> dict[str, pd.DataFrame]:
         """Rows of several kinds of record, reading every part once."""
-        order = {name: i for i, name in enumerate(self.manifest()["scenarios"])}
+        order = {name: i for i, name in enumerate(self.manifest().scenarios)}
         parts = sorted(
             (item for item in self.parts().items() if item[0][0] in order),
             key=lambda item: (order[item[0][0]], item[0][1]),

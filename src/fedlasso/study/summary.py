@@ -8,28 +8,16 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from fedlasso.errors import FedLassoError
+from fedlasso.study.columns import axes, known
 
 if TYPE_CHECKING:
     import pandas as pd
 
-CELL = ["scenario", "method", "epochs", "budget", "panel", "rule", "tuning"]
-METRICS = (
-    "f1",
-    "precision",
-    "recall",
-    "active",
-    "test_mse",
-    "coef_error",
-    "gap",
-    "relative_gap",
-    "stationarity",
-)
 
-
-def summarise(rows: pd.DataFrame, metrics: Sequence[str] = METRICS) -> pd.DataFrame:
+def summarise(rows: pd.DataFrame, metrics: Sequence[str] | None = None) -> pd.DataFrame:
     """Mean, Monte Carlo standard error sd/sqrt(n) and n of each metric in each cell (long form)."""
-    by = [name for name in CELL if name in rows]
-    long = rows.melt(by, list(metrics), "metric", "value")
+    by = known("axis", rows)
+    long = rows.melt(by, metrics or known("metric", rows), "metric", "value")
     groups = long.groupby([*by, "metric"], sort=False, dropna=False)["value"]
     table = groups.agg(mean="mean", sd="std", n="count").reset_index()
     table["se"] = table["sd"] / np.sqrt(table["n"])
@@ -37,13 +25,18 @@ def summarise(rows: pd.DataFrame, metrics: Sequence[str] = METRICS) -> pd.DataFr
 
 
 def contrast(
-    rows: pd.DataFrame, along: str, first: object, second: object, metrics: Sequence[str] = METRICS
+    rows: pd.DataFrame,
+    along: str,
+    first: object,
+    second: object,
+    metrics: Sequence[str] | None = None,
 ) -> pd.DataFrame:
     """Paired differences ``second - first`` of one axis (method, epochs, rule, ...), summarised."""
-    if along not in CELL:
-        raise FedLassoError(f"cannot contrast along {along!r}; use one of {', '.join(CELL)}")
-    keys = [name for name in CELL if name in rows and name != along] + ["replicate"]
-    a, b = (rows[rows[along] == value].set_index(keys)[list(metrics)] for value in (first, second))
+    if along not in axes():
+        raise FedLassoError(f"cannot contrast along {along!r}; use one of {', '.join(axes())}")
+    metrics = list(metrics or known("metric", rows))
+    keys = [name for name in known("axis", rows) if name != along] + ["replicate"]
+    a, b = (rows[rows[along] == value].set_index(keys)[metrics] for value in (first, second))
     differences = (b - a).dropna(how="all").reset_index()
     table = summarise(differences, metrics)
     table.insert(0, "contrast", f"{along} {_label(second)} minus {_label(first)}")

@@ -51,12 +51,12 @@ function meansSpec(rows, metric) {
   const byEpochs = new Set(rows.map((r) => r.epochs)).size > 1;
   const many = new Set(rows.map((r) => r.method)).size > 8;
   const x = byEpochs
-    ? { field: "epochs", type: "ordinal", title: "Local epochs E", sort: axis("epochs").short, axis: { labelAngle: 0 } }
+    ? { field: "epochs", type: "ordinal", title: `${axis("epochs").label} ${axis("epochs").heading}`, sort: axis("epochs").words, axis: { labelAngle: 0 } }
     : { field: "method", type: "nominal", title: null, sort: METHOD_NAMES, axis: { labelAngle: many ? -40 : 0 } };
   // Methods that are named along the axis need no legend.
   const named = (channel) => byEpochs ? channel : { ...channel, legend: null };
   const y = (field, title) => ({ field, type: "quantitative", title, scale: { zero: false } });
-  const tooltip = ["method", "epochs", "mean", "se", "low", "high", "n"].map((field) => ({ field }));
+  const tooltip = [...SIDE, "mean", "se", "low", "high", "n"].map((field) => ({ field }));
   const offset = byEpochs ? { xOffset: { field: "method", type: "nominal", sort: METHOD_NAMES } } : {};
   return {
     ...emptyNote(rows), height: 280, data: { values: rows },

@@ -2,7 +2,8 @@
 
 const DATA = JSON.parse(document.getElementById("data").textContent);
 const AXES = DATA.axes.map((axis) => axis.name);
-const COLUMNS = [...DATA.metrics, ...DATA.ledger, ...DATA.detail];
+const COLUMNS = DATA.columns;
+const METRICS = COLUMNS.filter((c) => c.kind === "metric");
 const COLUMN = Object.fromEntries(COLUMNS.map((c, j) => [c.name, AXES.length + j]));
 let doubles;
 
@@ -11,6 +12,10 @@ async function readDoubles() {
   const inflated = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate"));
   doubles = new Float64Array(await new Response(inflated).arrayBuffer());
 }
+
+// Of some axes the page shows one value at a time; all values of the others stand side by side.
+const CONTROLS = DATA.axes.filter((a) => a.control).map((a) => a.name);
+const SIDE = DATA.axes.filter((a) => !a.control).map((a) => a.name);
 
 function axis(name) {
   return DATA.axes.find((a) => a.name === name);
@@ -40,12 +45,12 @@ function code(cell, name) {
   return cell[AXES.indexOf(name)];
 }
 
-function words(cell, name) {
-  return axis(name).labels[code(cell, name)];
+function title(cell, name) {
+  return axis(name).titles[code(cell, name)];
 }
 
-function short(cell, name) {
-  return axis(name).short[code(cell, name)];
+function word(cell, name) {
+  return axis(name).words[code(cell, name)];
 }
 
 function summarise(values) {
@@ -61,12 +66,12 @@ function summarise(values) {
 // Pairs of values of one axis, later minus earlier, that the chosen cells can be compared along.
 function pairs() {
   const found = [];
-  for (const name of ["epochs", "method", "rule", "panel", "budget"]) {
-    const values = axis(name)?.values ?? [];
+  for (const name of AXES.filter((a) => a !== "scenario")) {
+    const { values, titles } = axis(name);
     for (let i = 0; i < values.length; i++)
       for (let j = i + 1; j < values.length; j++)
         found.push({ name, first: i, second: j,
-          label: `${axis(name).labels[j]} minus ${axis(name).labels[i]}` });
+          label: `${titles[j]} minus ${titles[i]}` });
   }
   // The paper's contrast, fewest to most epochs, comes first; a method without epochs has 0 of them.
   const epochs = axis("epochs")?.values ?? [];

@@ -4,22 +4,21 @@ const grid = { rows: [], by: null, up: true };
 const FEW = 100;
 
 function gridColumns() {
-  const names = { scenario: "Scenario", method: "Method", epochs: "E", budget: "B", panel: "Panel", rule: "Rule" };
   return [
-    ...AXES.map((a) => [names[a], ["scenario", "method", "panel", "rule"].includes(a), a]),
-    ["n"], ...DATA.metrics.flatMap((m) => [[m.label], [`${m.label} SE`]]),
+    ...DATA.axes.map((a) => [a.heading, !a.number, a.name]),
+    ["n"], ...METRICS.flatMap((m) => [[m.label], [`${m.label} SE`]]),
   ];
 }
 
 function gridRow(cell, columns) {
   const row = {};
   for (const [label, , name] of columns)
-    if (name) row[label] = ["epochs", "budget"].includes(name) ? axis(name).values[code(cell, name)] : short(cell, name);
-  for (const metric of DATA.metrics) {
+    if (name) row[label] = axis(name).number ? axis(name).values[code(cell, name)] : word(cell, name);
+  for (const metric of METRICS) {
     const { n, mean, se } = summarise(valuesOf(cell, metric.name));
     Object.assign(row, { n, [metric.label]: mean, [`${metric.label} SE`]: se });
   }
-  row.text = AXES.map((a) => `${words(cell, a)} ${axis(a).values[code(cell, a)]}`).join(" ").toLowerCase();
+  row.text = AXES.map((a) => `${title(cell, a)} ${axis(a).values[code(cell, a)]}`).join(" ").toLowerCase();
   return row;
 }
 

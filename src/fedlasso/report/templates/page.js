@@ -2,13 +2,8 @@
 
 const state = {};
 const PAIRS = pairs();
-const COSTS = [
-  { label: "Uploads (bytes)", parts: [["training_upload_bytes", "training"], ["upload_bytes", "set-up and validation", "training_upload_bytes"]] },
-  { label: "Downloads (bytes)", parts: [["download_bytes", "downloads"]] },
-  { label: "Local steps at the busiest site", parts: [["local_steps", "training"]] },
-  { label: "Leading operations", parts: [["operations", "training"], ["penalty_operations", "penalty search"]] },
-  { label: "Seconds by phase", parts: [["seconds_penalty", "penalty search"], ["seconds_rate", "rate set-up"], ["seconds_training", "training"], ["seconds_validation", "validation"]] },
-].map((cost) => ({ ...cost, parts: cost.parts.filter(([name]) => name in COLUMN) })).filter((c) => c.parts.length);
+const COSTS = [...new Set(COLUMNS.map((c) => c.bill).filter(Boolean))]
+  .map((label) => ({ label, parts: COLUMNS.filter((c) => c.bill === label) }));
 
 function element(tag, attributes = {}, ...children) {
   const made = document.createElement(tag);
@@ -26,17 +21,15 @@ function addSelect(form, name, label, options) {
 }
 
 function addControls() {
-  const labels = { scenario: "Scenario", budget: "Budget", panel: "Panel", rule: "Selection rule" };
-  for (const name of AXES.filter((a) => a in labels)) {
+  for (const name of CONTROLS) {
     state[name] = Math.max(0, axis(name).values.indexOf(DATA.primary[name] ?? axis(name).values[0]));
-    addSelect("controls", name, labels[name], axis(name).labels);
+    addSelect("controls", name, axis(name).label, axis(name).titles);
   }
-  addSelect("controls", "metric", "Outcome", DATA.metrics.map((m) => m.label));
+  addSelect("controls", "metric", "Outcome", METRICS.map((m) => m.label));
   addSelect("contrast-controls", "pair", "Difference", PAIRS.map((p) => p.label));
   addSelect("contrast-controls", "scope", "In", ["the chosen scenario", "all scenarios"]);
   addSelect("ledger-controls", "cost", "Cost", COSTS.map((c) => c.label));
-  for (const name of ["method", "epochs"].filter((a) => AXES.includes(a)))
-    addSelect("rows-controls", `row-${name}`, name === "method" ? "Method" : "Epochs", axis(name).labels);
+  for (const name of SIDE) addSelect("rows-controls", `row-${name}`, axis(name).label, axis(name).titles);
   for (const form of document.querySelectorAll("form")) form.addEventListener("submit", (e) => e.preventDefault());
 }
 
@@ -47,15 +40,15 @@ function readAddress() {
 }
 
 function chosen() {
-  return Object.fromEntries(AXES.filter((a) => a !== "method" && a !== "epochs").map((a) => [a, state[a]]));
+  return Object.fromEntries(CONTROLS.map((a) => [a, state[a]]));
 }
 
 function describe() {
-  return AXES.filter((a) => a !== "method" && a !== "epochs").map((a) => axis(a).labels[state[a]]).join(", ");
+  return CONTROLS.map((a) => axis(a).titles[state[a]]).join(", ");
 }
 
 function groupName(cell) {
-  return ["method", "epochs"].filter((a) => AXES.includes(a)).map((a) => words(cell, a)).join(", ");
+  return SIDE.map((a) => title(cell, a)).join(", ");
 }
 
 // Tables remember their exact values for the download; `columns` are [name, is text].
@@ -114,14 +107,15 @@ function download(id) {
 
 function showMeans(cells, metric) {
   const rows = cells.map((cell) => ({
-    key: cell.slice(0, AXES.length).join(), label: groupName(cell), method: short(cell, "method"),
-    epochs: AXES.includes("epochs") ? short(cell, "epochs") : "", ...summarise(valuesOf(cell, metric.name)),
+    key: cell.slice(0, AXES.length).join(), label: groupName(cell),
+    ...Object.fromEntries(SIDE.flatMap((a) => [[a, word(cell, a)], [axis(a).heading, word(cell, a)]])),
+    ...summarise(valuesOf(cell, metric.name)),
   }));
   const better = metric.better ? ` ${metric.better === "higher" ? "Higher" : "Lower"} is better.` : "";
   document.getElementById("metric-caption").textContent = `${metric.label}. ${metric.caption}${better}`;
   fillTable("means-table", `${metric.label}: ${describe()}`,
-    [["Method", true], ["E"], ["Mean"], ["SE"], ["Low"], ["High"], ["n"]],
-    rows.map((r) => ({ ...r, Method: r.method, E: r.epochs, Mean: r.mean, SE: r.se, Low: r.low, High: r.high })),
+    [...SIDE.map((a) => [axis(a).heading, !axis(a).number]), ["Mean"], ["SE"], ["Low"], ["High"], ["n"]],
+    rows.map((r) => ({ ...r, Mean: r.mean, SE: r.se, Low: r.low, High: r.high })),
     { button: true });
   return draw("means-chart", meansSpec(rows, metric), `Mean ${metric.label} by method and epochs; ${describe()}`, showRowsOf);
 }
@@ -132,10 +126,10 @@ function showContrast(metric) {
   const where = chosen();
   delete where[pair.name];
   if (state.scope === 1) delete where.scenario;
-  const rest = ["method", "epochs"].filter((a) => AXES.includes(a) && a !== pair.name);
+  const rest = SIDE.filter((a) => a !== pair.name);
   const rows = differences(pair, where, metric.name).map(({ cell, ...numbers }) => ({
-    scenario: short(cell, "scenario"), method: short(cell, "method"),
-    what: rest.map((a) => words(cell, a)).join(", "), ...numbers,
+    scenario: word(cell, "scenario"), method: word(cell, "method"),
+    what: rest.map((a) => title(cell, a)).join(", "), ...numbers,
   }));
   fillTable("contrast-table", `${metric.label}: ${pair.label}`,
     [["Scenario", true], ["Of", true], ["Mean"], ["SE"], ["Low"], ["High"], ["n"]],
@@ -145,7 +139,7 @@ function showContrast(metric) {
 
 function showSpread(cells, metric) {
   const rows = cells.flatMap((cell) => valuesOf(cell, metric.name).map((value, i) => ({
-    key: cell.slice(0, AXES.length).join(), group: groupName(cell), method: short(cell, "method"),
+    key: cell.slice(0, AXES.length).join(), group: groupName(cell), method: word(cell, "method"),
     replicate: replicatesOf(cell)[i], value,
   })));
   return draw("spread-chart", spreadSpec(rows, metric), `${metric.label} of every replicate; ${describe()}`, showRowsOf);
@@ -155,8 +149,8 @@ function showLedger(cells) {
   const cost = COSTS[state.cost];
   if (!cost) return Promise.resolve();
   const mean = (cell, name) => summarise(valuesOf(cell, name)).mean;
-  const rows = cells.flatMap((cell) => cost.parts.map(([name, part, less], place) => ({
-    group: groupName(cell), method: short(cell, "method"), part, place,
+  const rows = cells.flatMap((cell) => cost.parts.map(({ name, part, less }, place) => ({
+    group: groupName(cell), method: word(cell, "method"), part, place,
     value: mean(cell, name) - (less && less in COLUMN ? mean(cell, less) : 0),
   }))).filter((row) => !Number.isNaN(row.value));
   fillTable("ledger-table", `${cost.label}: ${describe()}`, [["Of", true], ["Part", true], ["Mean"]],
@@ -165,8 +159,8 @@ function showLedger(cells) {
 }
 
 function showRows() {
-  const where = { ...chosen(), method: state["row-method"], epochs: state["row-epochs"] };
-  const [cell] = findCells(where);
+  const side = Object.fromEntries(SIDE.map((a) => [a, state[`row-${a}`]]));
+  const [cell] = findCells({ ...chosen(), ...side });
   const columns = [["replicate"], ...COLUMNS.map((c) => [c.name])];
   const values = cell && COLUMNS.map((c) => valuesOf(cell, c.name));
   const rows = cell ? replicatesOf(cell).map((replicate, i) =>
@@ -176,8 +170,7 @@ function showRows() {
 
 function showRowsOf(key) {
   const codes = key.split(",").map(Number);
-  for (const name of ["method", "epochs"].filter((a) => AXES.includes(a)))
-    state[`row-${name}`] = codes[AXES.indexOf(name)];
+  for (const name of SIDE) state[`row-${name}`] = codes[AXES.indexOf(name)];
   show();
   document.getElementById("rows").scrollIntoView();
   document.getElementById("row-method").focus({ preventScroll: true });
@@ -193,7 +186,7 @@ function show() {
 }
 
 async function showNow() {
-  const metric = DATA.metrics[state.metric];
+  const metric = METRICS[state.metric];
   const cells = findCells(chosen());
   for (const select of document.querySelectorAll("select")) select.value = state[select.name];
   history.replaceState(null, "", `#${new URLSearchParams(state)}`);
