@@ -24,7 +24,8 @@ class TableRecords:
     """
 
     def __init__(self, path: Path, key: bytes = b"") -> None:
-        self._path, self._key = path, key
+        self._path = path
+        self._key = key
         self._stamp = self._stat()
         self.fingerprint = self._hash()
         self._file = read_file(path)

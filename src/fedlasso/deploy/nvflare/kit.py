@@ -7,8 +7,10 @@ import json
 import os
 import secrets
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
+
+import msgspec
 
 from fedlasso import __version__
 from fedlasso.deploy.records import TableRecords
@@ -19,7 +21,8 @@ from fedlasso.governance import Audit, Desk, Door, read_policy
 from fedlasso.governance.door import Refusal
 from fedlasso.governance.guard import tell
 
-SEAL, START = "kit.json", "site.json"
+SEAL = "kit.json"
+START = "site.json"
 
 
 @dataclass(frozen=True)
@@ -38,7 +41,7 @@ class Kit:
 
 def seal(folder: Path, kit: Kit) -> None:
     """Write a kit's identity with the hashes of its files; only its owner may read it."""
-    sealed = Kit(**{**asdict(kit), "files": dict(_hashes(folder))})
+    sealed = replace(kit, files=dict(_hashes(folder)))
     write_atomically(folder / SEAL, json.dumps(asdict(sealed), indent=1).encode())
     for path in (folder, *folder.rglob("*")):
         path.chmod(0o700 if path.is_dir() or path.suffix == ".sh" else 0o600)
@@ -52,8 +55,8 @@ def _hashes(folder: Path) -> Iterable[tuple[str, str]]:
 def read_kit(folder: Path, role: str = "site") -> Kit:
     """A kit's identity, its seal checked."""
     try:
-        kit = Kit(**json.loads((folder / SEAL).read_bytes()))
-    except (OSError, ValueError, TypeError):
+        kit = msgspec.json.decode((folder / SEAL).read_bytes(), type=Kit)
+    except (OSError, ValueError):
         raise FedLassoError(f"{folder} is no kit; unpack the one you were sent") from None
     if kit.role != role:
         raise FedLassoError(f"{folder} is a kit for a {kit.role}, not for a {role}")
@@ -96,6 +99,6 @@ def open_door(folder: Path) -> Door:
     )
 
 
-def failed(error: Exception) -> bytes:
-    """A refusal when there is not even a door."""
+def refuse(error: Exception) -> bytes:
+    """Return a refusal for when there is not even a door."""
     return encode(Refusal(tell(error)))

@@ -10,12 +10,9 @@ import sys
 import time
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
-
-import psutil
 
 from fedlasso.deploy.nvflare.console import Console
-from fedlasso.deploy.nvflare.engine import listens
+from fedlasso.deploy.nvflare.engine import kill_family, listens
 from fedlasso.deploy.nvflare.project import create_project, read_project
 from fedlasso.errors import FedLassoError
 
@@ -41,13 +38,18 @@ class LocalFederation:
     tables : data file of each site
     policies : policy file of each site that has one
 
-    `environments` may give a participant environment variables for its next start.
+    Attributes
+    ----------
+    environments : environment variables that a participant is started with besides
+    processes : the commands that run, by participant
     """
 
     def __init__(
         self, folder: Path, tables: Mapping[str, Path], policies: Mapping[str, Path] | None = None
     ) -> None:
-        self.folder, self._tables, self._policies = folder, tables, policies or {}
+        self.folder = folder
+        self._tables = tables
+        self._policies = policies or {}
         # The port stays ours while the server is down.
         if folder.exists():
             self._reserved = reserve_port(read_project(folder).port)
@@ -57,7 +59,7 @@ class LocalFederation:
             create_project(folder, f"localhost:{port}", list(tables))
         self.project = read_project(folder)
         self.environments: dict[str, dict[str, str]] = {}
-        self._processes: dict[str, subprocess.Popen[bytes]] = {}
+        self.processes: dict[str, subprocess.Popen[bytes]] = {}
 
     def __enter__(self) -> LocalFederation:
         try:
@@ -99,41 +101,21 @@ class LocalFederation:
             with contextlib.suppress(FedLassoError), Console(self.folder) as console:
                 console.wait_for_sites((), max(end - time.monotonic(), 0))
                 return
-            for name, process in self._processes.items():
+            for name, process in self.processes.items():
                 if process.poll() is not None:
                     raise FedLassoError(f"{name} ended: {self.said(name)}")
             if time.monotonic() > end:
                 raise FedLassoError("the sites are not connected")
             time.sleep(0.2)
 
-    def revive(self) -> None:
-        """Start whoever is not running, and wait for all."""
-        if "server" not in self._processes:
-            self.start_server()
-        for name in self.project.sites:
-            if name not in self._processes:
-                self.start_site(name)
-        self.wait()
-
-    def family(self, name: str) -> list[Any]:
-        """The processes of the server or of a site: command, engine, jobs."""
-        try:
-            parent = psutil.Process(self._processes[name].pid)
-            return [parent, *parent.children(recursive=True)]
-        except (KeyError, psutil.NoSuchProcess):
-            return []
-
     def kill(self, name: str) -> None:
         """End a participant at once, as a power cut would."""
-        for process in self.family(name):
-            with contextlib.suppress(psutil.NoSuchProcess):
-                process.kill()
-        if name in self._processes:
-            self._processes.pop(name).wait()
+        if name in self.processes:
+            kill_family(self.processes.pop(name))
 
     def stop(self) -> None:
         """End everybody, sites first."""
-        for name in [n for n in self._processes if n != "server"]:
+        for name in [n for n in self.processes if n != "server"]:
             self.kill(name)
         self.kill("server")
 
@@ -149,5 +131,5 @@ class LocalFederation:
                 stdin=subprocess.DEVNULL, stdout=out, stderr=out,
                 env=os.environ | {"PYTHONUNBUFFERED": "1"} | self.environments.get(name, {}),
             )  # fmt: skip
-        self._processes[name] = process
+        self.processes[name] = process
         return process

@@ -13,6 +13,8 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from fedlasso import __version__
 from fedlasso.deploy.nvflare.kit import Kit, read_kit, seal
 from fedlasso.deploy.nvflare.member import ENGINE, MEMBER, RELAY
@@ -38,9 +40,8 @@ class Project:
 def read_project(folder: Path) -> Project:
     """The project in a folder."""
     try:
-        given = json.loads((folder / "project.json").read_bytes())
-        return Project(**{**given, "sites": tuple(given["sites"])})
-    except (OSError, ValueError, TypeError, KeyError):
+        return msgspec.json.decode((folder / "project.json").read_bytes(), type=Project)
+    except (OSError, ValueError):
         raise FedLassoError(
             f"{folder} holds no project; begin with `fedlasso federation init {folder}`"
         ) from None

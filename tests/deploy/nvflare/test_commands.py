@@ -1,0 +1,108 @@
+"""Commands, kits and certificates without a network: every error is one line."""
+
+import socket
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("nvflare")
+
+from nets import run, write_tables
+
+from fedlasso import FedLassoError
+from fedlasso.deploy.nvflare.engine import check_certificate, check_server
+from fedlasso.deploy.nvflare.kit import read_kit
+from fedlasso.deploy.nvflare.local import reserve_port
+from fedlasso.deploy.nvflare.project import create_project
+
+pytestmark = pytest.mark.filterwarnings("ignore")
+
+
+@pytest.fixture
+def tables(tmp_path: Path) -> dict[str, Path]:
+    return write_tables(tmp_path)
+
+
+@pytest.mark.parametrize(
+    "command",
+    ["federation init", "federation start-server", "federation status", "federation fit",
+     "federation resume", "federation demo", "site check", "site start", "site audit"],
+)  # fmt: skip
+def test_every_command_has_help_with_an_example(
+    command: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as stopped:
+        run(*command.split(), "--help")
+    assert stopped.value.code == 0
+    assert f"Example: fedlasso {command}" in " ".join(capsys.readouterr().out.split())
+
+
+def test_bad_usage_is_one_line_and_exit_code_two(
+    tables: dict[str, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    project = tmp_path / "p"
+    data = tables["a"]
+    kept = reserve_port()
+    port = kept.getsockname()[1]
+    with socket.create_server(("", port)):
+        create_project(project, f"localhost:{port}", ["a", "b", "c"])
+        kit = project / "kits" / "a"
+        fit = ["federation", "fit", project, "--target", "y", "--out", tmp_path / "model"]
+        cases: list[tuple[list[object], str]] = [
+            (["federation", "start-server", project], f"port {port} is in use"),
+            (["federation", "start-server", tmp_path / "none"], "holds no project"),
+            (["federation", "init", project, "--server", "h:1", "--site", "a"], "is not empty"),
+            (["federation", "init", "x", "--server", "h", "--site", "a"], "give HOST:PORT"),
+            (["federation", "init", "x", "--server", "h:1"], "at least one --site"),
+            (["federation", "init", "x", "--server", "h:1", "--site", "a b"], "use letters"),
+            ([*fit, "--validation", "1"], "validation is 1.0; give a share between 0 and 1"),
+            ([*fit, "--procedure", "none"], "'none'"),
+            ([*fit, "--columns", "u", "--drop", "v"], "give --columns or --drop, not both"),
+            (["federation", "resume", tmp_path / "none"], "holds no fit to go on with"),
+            (["site", "start", tmp_path, data], "is no kit"),
+            (["site", "start", project / "server", data], "is a kit for a server"),
+            (["site", "start", kit, tmp_path / "none.csv"], "cannot read none.csv"),
+            (["site", "check", kit, data, "--policy", "none.toml"], "cannot read none.toml"),
+            (["site", "audit", kit, "--fit", "ff"], "nothing in the audit"),
+        ]
+        for arguments, message in cases:
+            assert run(*arguments) == 2, arguments
+            errors = capsys.readouterr().err
+            assert message in errors
+            assert errors.count("\n") == 1
+    cases = [
+        (["federation", "status", project], f"no server at localhost:{port}"),
+        (["site", "start", kit, data], f"no server at localhost:{port}"),
+    ]
+    with kept:
+        for arguments, message in cases:
+            assert run(*arguments) == 2
+            assert message in capsys.readouterr().err
+    assert run("site", "check", kit, data) == 0
+    said = capsys.readouterr().out
+    assert "120 rows, 14 columns" in said
+    assert "column 'note' is not numeric" in said
+    assert "Would be refused:  AllMoments, MomentsOf" in said
+    (kit / "startup" / "client.crt").write_text("changed")
+    assert run("site", "check", kit, data) == 2
+    assert "the seal is broken" in capsys.readouterr().err
+
+
+def test_names_that_do_not_resolve_and_old_certificates(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    create_project(tmp_path / "p", "no-such-host.invalid:8443", ["a"])
+    kit = tmp_path / "p" / "kits" / "a"
+    with pytest.raises(FedLassoError, match=r"the name no-such-host.invalid cannot be resolved"):
+        check_server(kit, read_kit(kit))
+
+    class Later(datetime):
+        @classmethod
+        def now(cls, tz: Any = None) -> "Later":
+            return cls(2100, 1, 1, tzinfo=UTC)
+
+    monkeypatch.setattr("fedlasso.deploy.nvflare.engine.datetime", Later)
+    with pytest.raises(FedLassoError, match=r"certificate client.crt of 'a' expired on"):
+        check_certificate(kit, read_kit(kit))

@@ -1,0 +1,141 @@
+"""Doors of sites, in this process: consent, fingerprints, refusals in their own words."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from nets import COLUMNS, SECRET, SITES, write_tables
+
+from fedlasso import FedLassoError, __version__
+from fedlasso.deploy.records import TableRecords
+from fedlasso.federation import Message, Request, decode, encode
+from fedlasso.governance import Audit, Desk, Door, Entry, Policy
+from fedlasso.governance.door import (
+    AuditSummary,
+    Introduce,
+    Introduction,
+    Open,
+    Opened,
+    Refusal,
+    SummariseAudit,
+)
+from fedlasso.sites import Rows
+from fedlasso.sites.questions import RowCount
+
+FIT = "ab" * 8
+
+
+@pytest.fixture
+def tables(tmp_path: Path) -> dict[str, Path]:
+    return write_tables(tmp_path)
+
+
+def door(path: Path, policy: Policy | None = None, name: str = "a", version: str = "") -> Door:
+    records = TableRecords(path, b"key")
+    books = Audit(path.parent / "books" / f"{name}.jsonl")
+    memory = path.parent / "memory"
+    return Door(name, records, policy or Policy(), books, memory, version or __version__)
+
+
+def ask(site: Door, request: Request[Any]) -> Message:
+    return decode(site.answer_bytes(encode(request)))
+
+
+def opening(**changes: Any) -> Open:
+    given: dict[str, Any] = {
+        "fit": FIT, "target": "y", "columns": COLUMNS, "sites": SITES, "fingerprints": (),
+    }  # fmt: skip
+    return Open(**(given | changes))
+
+
+def test_a_door_introduces_opens_answers_and_keeps_books(tables: dict[str, Path]) -> None:
+    site = door(tables["a"], Policy(columns=(*COLUMNS, "y")))
+    who = ask(site, Introduce())
+    assert isinstance(who, Introduction)
+    assert (who.site, who.version, who.rows) == ("a", __version__, 120)
+    assert set(who.columns) == {*COLUMNS, "y"}
+    refused = ask(site, Rows())
+    assert isinstance(refused, Refusal)
+    assert refused.text == "no fit is open here"
+    assert isinstance(ask(site, opening(fingerprints=(f"a:{who.fingerprint}",))), Opened)
+    rows = ask(site, Rows())
+    assert isinstance(rows, RowCount)
+    assert rows.rows == 120
+    books = ask(site, SummariseAudit(FIT))
+    assert isinstance(books, AuditSummary)
+    assert len(books.hashes) == 1
+
+
+@pytest.mark.parametrize(
+    ("changes", "text"),
+    [
+        ({"sites": ("a", "b")}, "a fit of 2 sites, and the policy here joins 3 or more"),
+        ({"target": "none"}, "there is no column 'none' here"),
+        ({"columns": ("x00", "x01", "x00")}, "a column is named twice; name each once"),
+        ({"columns": ("x00", "note")}, "there is no column 'note' here"),
+        ({"fingerprints": ("a:00",)}, "the data file is not the one that this fit began with"),
+        ({"fit": "../../etc"}, "the fit has no proper identity"),
+    ],
+)
+def test_a_door_refuses_in_its_own_words(
+    changes: dict[str, Any], text: str, tables: dict[str, Path]
+) -> None:
+    site = door(tables["a"], Policy(columns=(*COLUMNS, "y")))
+    refused = ask(site, opening(**changes))
+    assert isinstance(refused, Refusal)
+    assert text in refused.text
+    (entry,) = site._audit.entries()
+    assert (entry.question, entry.verdict, entry.why) == ("Open", "refused", refused.text)
+
+
+def test_changed_data_and_text_in_a_column_are_refused_without_a_value(
+    tables: dict[str, Path],
+) -> None:
+    site = door(tables["a"])
+    refused = ask(site, opening(columns=("note",)))
+    assert isinstance(refused, Refusal)
+    assert "column 'note' is not numeric" in refused.text
+    assert SECRET not in refused.text
+    ask(site, opening())
+    tables["a"].touch()
+    assert isinstance(ask(site, Rows()), RowCount)
+    tables["a"].write_text(tables["a"].read_text().replace(SECRET, "changed"))
+    refused = ask(site, Rows())
+    assert isinstance(refused, Refusal)
+    assert refused.text.startswith("the data file has changed since it was read; restore it")
+    assert isinstance(decode(site.answer_bytes(b"FL1 nonsense")), Refusal)
+
+
+def test_gaps_and_text_are_named_by_column_without_a_value(tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    lines = ["u,v,w,y", f"1,,{SECRET},2", "1,2,b,3", "inf,3,c,4"] + ["1,2,d,5"] * 30
+    path.write_text("\n".join(lines))
+    refused = ask(door(path), opening(columns=("u", "v", "w")))
+    assert isinstance(refused, Refusal)
+    for text in (
+        "site 'a': column 'w' is not numeric; column 'u' has 1 missing or infinite values; "
+        "column 'v' has 1 missing or infinite values",
+        "takes numeric columns without gaps",
+    ):
+        assert text in refused.text
+    assert SECRET not in refused.text
+    path.write_text(f"u,v\n1,2\n{SECRET},3,4\n")
+    with pytest.raises(FedLassoError) as bad:
+        TableRecords(path)
+    assert str(bad.value) == "a.csv is no readable table"
+
+
+def test_a_desk_asks_before_a_reply_leaves(tmp_path: Path) -> None:
+    import threading
+
+    desk, texts = Desk(tmp_path), []
+    words: list[bool] = []
+    entry = Entry("ab" * 16, "Rows", "sent", numbers=1, payload=8, asked="cd" * 32)
+    waiter = threading.Thread(target=lambda: words.append(desk.approve(entry, RowCount(30))))
+    waiter.start()
+    while waiter.is_alive():
+        desk.serve(lambda text: texts.append(text) or "n")  # type: ignore[func-returns-value]
+    waiter.join()
+    assert words == [False]
+    assert "Allow transfer?" in texts[0]
+    assert '"rows": 30' in texts[0]
