@@ -18,18 +18,19 @@ from fedlasso.sites import Site
 
 
 class FederatedLasso(RegressorMixin, BaseEstimator):  # type: ignore[misc]
-    """One Lasso across sites that share sums only, tuned and told on the original scale.
+    """One Lasso across sites that keep their records, tuned and told on the original scale.
 
     Parameters
     ----------
     goal : {"prediction", "selection", "objective"}, optional
-        What the model is for. By default prediction, or with a penalty the pooled Lasso at it.
+        What the model is for: prediction by default. With a penalty, folds or a procedure it is
+        the pooled Lasso, whatever the goal.
     penalty : float, optional
         On the standardised scale, as scikit-learn's ``alpha``; chosen on held-out rows by default.
     procedure : str, optional
         A name from ``fedlasso.REGISTRY``, run at the penalty instead of the goal's own procedure.
     epochs : int
-        Local epochs a round of that procedure.
+        Local epochs per round of that procedure.
     validation : float, optional
         Share of every site's rows held out; None to use the samples a federation's sites have.
     cv : int, optional
@@ -50,7 +51,7 @@ class FederatedLasso(RegressorMixin, BaseEstimator):  # type: ignore[misc]
     coef_, intercept_ : on the original scale
     certificate_ : distance to the best possible objective
     ledger_ : what passed between server and sites
-    penalty_ : the penalty in force
+    penalty_ : the penalty: given, or chosen on the path
     model_ : the whole fit
 
     Examples
@@ -99,12 +100,13 @@ class FederatedLasso(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         ----------
         X : table (NumPy, pandas, Polars, scipy sparse), or a federation
         y : responses; none with a federation
-        sites : one label a row; one site by default
+        sites : one label per row; one site by default
         """
-        if hasattr(X, "ask"):
+        federation: Federation
+        if isinstance(X, Federation):
             if y is not None or sites is not None:
                 raise FedLassoError("a federation has its own responses and sites; give it alone")
-            federation: Federation = X
+            federation = X
             self.n_features_in_ = len(federation.columns)
             if federation.columns != _numbered(self.n_features_in_):
                 self.feature_names_in_ = np.array(federation.columns, dtype=object)
@@ -115,12 +117,12 @@ class FederatedLasso(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         self.intercept_ = self.model_.intercept
         self.certificate_ = self.model_.fit.certificate
         self.ledger_ = self.model_.costs
-        self.penalty_ = self.model_.fit.problem.lam
+        self.penalty_ = self.model_.penalty
         self.n_iter_ = self.model_.fit.rounds
         return self
 
     def predict(self, X: Any) -> Array:
-        """Predictions, one a row."""
+        """Predictions, one per row."""
         check_is_fitted(self)
         X = validate_data(self, X, accept_sparse=("csr", "csc"), reset=False)
         return self.model_.predict(X)
@@ -138,7 +140,7 @@ class FederatedLasso(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         labels = check_array(sites, ensure_2d=False, dtype=None)
         if labels.shape != y.shape:
             raise FedLassoError(
-                f"sites has shape {labels.shape} but X has {len(y)} rows; give one label a row"
+                f"sites has shape {labels.shape} but X has {len(y)} rows; give one label per row"
             )
         if hasattr(X, "tocsr"):
             X = X.tocsr()

@@ -33,18 +33,18 @@ def add(commands: Any) -> None:
 def diagnose_command(options: argparse.Namespace) -> int:
     """Measure, say and draw."""
     from fedlasso.files import write_atomically
-    from fedlasso.models import Settings, diagnose, diagnosis_page, open_sites
+    from fedlasso.models import Settings, diagnose, draw_diagnosis, open_sites
 
     if options.out.suffix != ".html":
         raise FedLassoError(f"{options.out}: name a .html file for the pictures")
     source = read_source(options)
     settings = Settings(penalty=options.penalty, uploads=options.uploads, seed=options.seed)
-    sites, _ = open_sites(source, told=say)
+    sites, _ = open_sites(source, say=say)
     federation = Watched(sites)
     found = diagnose(federation, settings)
-    federation.end("diagnosed")
+    federation.show("diagnosed")
     for line in found.lines():
         print(line)
-    write_atomically(options.out, diagnosis_page(found).encode())
+    write_atomically(options.out, draw_diagnosis(found).encode())
     print(f"Pictures are in {options.out}")
     return 0

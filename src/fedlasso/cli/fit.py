@@ -3,26 +3,25 @@
 from __future__ import annotations
 
 import argparse
-import signal
 import sys
 from pathlib import Path
 from typing import Any
 
+from fedlasso.cli.common import add_action, stop_on_term
 from fedlasso.cli.progress import Watched, say
 from fedlasso.errors import FedLassoError
 from fedlasso.federation import Journal
 from fedlasso.fitting import GOALS
 from fedlasso.models import (
-    Model,
+    FileSource,
+    FitPlan,
     ModelFolder,
     Settings,
-    Source,
-    card,
-    examine,
-    fit_model,
+    constant_notices,
+    describe_model,
+    make_model,
     open_sites,
     predict_file,
-    tell,
 )
 
 INTERRUPTED = 130
@@ -30,7 +29,7 @@ INTERRUPTED = 130
 
 def add(commands: Any) -> None:
     """Add the commands."""
-    fit = _command(
+    fit = add_action(
         commands, "fit", fit_command, "fit one Lasso across files that are sites",
         "fedlasso fit north.csv south.csv west.parquet --target y --out model",
     )  # fmt: skip
@@ -43,7 +42,7 @@ def add(commands: Any) -> None:
     fit.add_argument("--out", type=Path, metavar="MODEL", help="a new folder for the model")
     fit.add_argument("--resume", type=Path, metavar="MODEL", help="go on with an interrupted fit")
 
-    predict = _command(
+    predict = add_action(
         commands, "predict", predict_command, "predict the rows of a file",
         "fedlasso predict model new.csv --out predictions.csv",
     )  # fmt: skip
@@ -51,39 +50,31 @@ def add(commands: Any) -> None:
     predict.add_argument("file", type=Path, metavar="NEW.csv|NEW.parquet")
     predict.add_argument("--out", type=Path, help="a .csv file; default: the terminal")
 
-    inspect = _command(
+    inspect = add_action(
         commands, "inspect", inspect_command, "say what a model is, in a few lines",
         "fedlasso inspect model",
     )  # fmt: skip
     inspect.add_argument("model", type=Path, metavar="MODEL")
 
 
-def _command(commands: Any, name: str, run: Any, text: str, example: str) -> Any:
-    parser = commands.add_parser(
-        name, help=text, description=text.capitalize() + ".", epilog=f"Example: {example}"
-    )
-    parser.set_defaults(run=run)
-    return parser
-
-
 def add_settings(parser: Any) -> None:
     """Options that say what to fit."""
     parser.add_argument("--goal", choices=GOALS, help="default: prediction")
     parser.add_argument("--procedure", metavar="NAME", help="run this procedure at the penalty")
-    parser.add_argument("--epochs", type=int, default=1, help="its local epochs a round")
+    parser.add_argument("--epochs", type=int, default=1, help="its local epochs per round")
     parser.add_argument("--penalty", type=penalty, default=None, help="a number, or auto (default)")
     held_out = parser.add_mutually_exclusive_group()
     held_out.add_argument("--validation", type=float, default=0.2, help="share held out; 0.2")
     held_out.add_argument("--cv", type=int, help="folds of a cross-validation instead")
     parser.add_argument("--rule", choices=["min", "1se"], help="how the penalty is chosen")
-    parser.add_argument("--uploads", type=int, default=100, help="vectors a site may send; 100")
+    parser.add_argument("--uploads", type=int, default=100, help="vectors per site; 100")
     parser.add_argument("--no-intercept", action="store_true")
     parser.add_argument("--no-standardise", action="store_true")
     parser.add_argument("--seed", type=int, default=0, help="seed of every split")
 
 
 def read_settings(options: argparse.Namespace) -> Settings:
-    """Those options as settings."""
+    """Return those options as settings."""
     return Settings(
         goal=options.goal, procedure=options.procedure, epochs=options.epochs,
         penalty=options.penalty, validation=options.validation, cv=options.cv,
@@ -94,7 +85,7 @@ def read_settings(options: argparse.Namespace) -> Settings:
 
 def add_source(parser: Any) -> None:
     """Options that say which files are the sites."""
-    parser.add_argument("files", nargs="*", metavar="SITE.csv|SITE.parquet", help="one a site")
+    parser.add_argument("files", nargs="*", metavar="SITE.csv|SITE.parquet", help="one per site")
     parser.add_argument("--target", help="the column to predict")
     parser.add_argument("--site-column", help="one table: the column that names each row's site")
     parser.add_argument("--drop", default="", help="columns to leave out, comma-separated")
@@ -104,8 +95,8 @@ def add_source(parser: Any) -> None:
     )  # fmt: skip
 
 
-def read_source(options: argparse.Namespace) -> Source:
-    """Those options as a source."""
+def read_source(options: argparse.Namespace) -> FileSource:
+    """Return those options as a source."""
     if not options.files:
         raise FedLassoError("name at least one file; see `fedlasso fit --help`")
     if options.target is None:
@@ -114,7 +105,9 @@ def read_source(options: argparse.Namespace) -> Source:
         if not Path(file).exists():
             raise FedLassoError(f"{file}: no such file")
     drop = tuple(name.strip() for name in options.drop.split(",") if name.strip())
-    return Source(tuple(options.files), options.target, options.site_column, drop, options.missing)
+    return FileSource(
+        tuple(options.files), options.target, options.site_column, drop, options.missing
+    )
 
 
 def penalty(text: str) -> float | None:
@@ -131,48 +124,45 @@ def fit_command(options: argparse.Namespace) -> int:
     """Fit, or go on with a fit."""
     if options.resume is not None:
         folder = ModelFolder(options.resume)
-        source, settings, extra = folder.recall()
+        plan = folder.recall()
     else:
         if options.out is None:
             raise FedLassoError("say where the model goes: --out MODEL")
-        source, extra = read_source(options), {"compare": not options.no_compare}
-        settings = read_settings(options)
+        compare = not options.no_compare
+        plan = FitPlan(read_settings(options), read_source(options), compare)
         folder = ModelFolder(options.out)
         folder.check()
     # An ending terminal and a service manager stop a fit just as Ctrl-C does.
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    stop_on_term()
     try:
-        sites, schema = open_sites(source, folder.memory, say)
+        sites, schema = open_sites(plan.source, folder.memory, say)
         if options.resume is None:
-            folder.begin(source, settings, extra)
+            folder.begin(plan)
         federation = Watched(Journal(sites, folder.journal))
-        model = fit_model(federation, settings)
-        federation.end("fitted")
-        say_constant(model)
-        told = tell(model, schema, source.missing)
-        if extra["compare"]:
-            told |= examine(federation, model)
-            federation.end("examined for its card")
-        folder.finish(model, told, card(told))
+        document = make_model(
+            federation, plan.settings, schema,
+            missing=plan.source.missing, compare=plan.compare, say=federation.show,
+        )  # fmt: skip
+        folder.finish(document)
     except KeyboardInterrupt:
-        begun = (folder.path / "settings.json").exists()
-        again = f"go on with: fedlasso fit --resume {folder.path}" if begun else "nothing is begun"
-        say(f"stopped; {again}")
+        resume = f"go on with: fedlasso fit --resume {folder.path}"
+        say(f"stopped; {resume if folder.begun else 'nothing is begun'}")
         return INTERRUPTED
     except FedLassoError as error:
         # What cannot be fitted is not worth resuming; a full disk is.
         if options.resume is None and not str(error).startswith("cannot write"):
             folder.discard()
         raise
-    describe_model(told)
+    for notice in constant_notices(document):
+        say(notice)
+    print(describe_model(document))
     print(f"The model is in {folder.path}; open {folder.path / 'card.html'}")
     return 0
 
 
 def predict_command(options: argparse.Namespace) -> int:
     """Predict."""
-    told = ModelFolder(options.model).read()
-    values = predict_file(told, options.file)
+    values = predict_file(ModelFolder(options.model).read(), options.file)
     text = "prediction\n" + "".join(f"{float(v)!r}\n" for v in values)
     if options.out is None:
         sys.stdout.write(text)
@@ -187,34 +177,8 @@ def predict_command(options: argparse.Namespace) -> int:
 
 def inspect_command(options: argparse.Namespace) -> int:
     """Tell a model."""
-    told = ModelFolder(options.model).read()
-    describe_model(told)
-    for warning in told.get("warnings", ()):
+    document = ModelFolder(options.model).read()
+    print(describe_model(document))
+    for warning in document.warnings or ():
         print(f"warning: {warning}")
     return 0
-
-
-def say_constant(model: Model) -> None:
-    """A line for every column that never varies."""
-    for name in model.constant:
-        say(f"notice: column {name!r} is constant; it is left out with coefficient 0")
-
-
-def describe_model(told: dict[str, Any]) -> None:
-    """A model in a few lines."""
-    rows = told["rows"]["training"]
-    print(
-        f"{told['schema']['target']}: {len(told['coefficients'])} of {told['columns']} columns, "
-        f"{rows} training rows at {len(told['sites'])} sites, penalty {told['penalty']:.4g}"
-    )
-    if told["certificate"]:
-        print(f"certificate: {told['certificate']['words']}")
-    if told["why"]:
-        print(told["why"])
-    sent = max(sum(site["sent"].values()) for site in told["sites"])
-    print(f"sent: at most {sent / 1e6:.3g} MB a site, {told['rounds']} rounds")
-    width = max([len(row["name"]) for row in told["coefficients"][:20]], default=0)
-    for row in told["coefficients"][:20]:
-        print(f"  {row['name']:{width}}  {row['value']:12.6g}")
-    if len(told["coefficients"]) > 20:
-        print(f"  ... and {len(told['coefficients']) - 20} more in coefficients.csv")

@@ -1,24 +1,42 @@
 """A fitted model as a document: made, told, compared, written and read."""
 
-from fedlasso.models.card import card
-from fedlasso.models.compare import examine
-from fedlasso.models.diagnosis import diagnose, diagnosis_page
-from fedlasso.models.fitted import Model, Settings, fit_model
-from fedlasso.models.folder import ModelFolder, predict_file, tell, write_model
-from fedlasso.models.sources import Source, open_sites
+from fedlasso.models.card import draw_card
+from fedlasso.models.diagnosis import diagnose, draw_diagnosis
+from fedlasso.models.document import (
+    ModelDocument,
+    SiteBooks,
+    constant_notices,
+    describe_model,
+    read_document,
+)
+from fedlasso.models.fitted import Model, fit_model
+from fedlasso.models.folder import ModelFolder, predict_file, write_model
+from fedlasso.models.making import make_model, tell_model
+from fedlasso.models.plan import FileSource, FitPlan, NetworkSource, read_plan, write_plan
+from fedlasso.models.settings import Settings
+from fedlasso.models.sources import open_sites
 
 __all__ = [
+    "FileSource",
+    "FitPlan",
     "Model",
+    "ModelDocument",
     "ModelFolder",
+    "NetworkSource",
     "Settings",
-    "Source",
-    "card",
+    "SiteBooks",
+    "constant_notices",
+    "describe_model",
     "diagnose",
-    "diagnosis_page",
-    "examine",
+    "draw_card",
+    "draw_diagnosis",
     "fit_model",
+    "make_model",
     "open_sites",
     "predict_file",
-    "tell",
+    "read_document",
+    "read_plan",
+    "tell_model",
     "write_model",
+    "write_plan",
 ]

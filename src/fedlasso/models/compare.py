@@ -5,20 +5,26 @@ All of it is asked through the federation and told apart from the fit's own cost
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 
 from fedlasso.errors import FedLassoError, Interrupted
-from fedlasso.federation import Federation, Ledger
-from fedlasso.fitting import ChoosePenalty, Explorer, Fit, Status, certify, fit, validate
-from fedlasso.models.fitted import Model, Settings, tell_path
-from fedlasso.numerics import Array, Certificate
-from fedlasso.procedures import Averaging, Problem
+from fedlasso.federation import Costs, Federation, Ledger
+from fedlasso.fitting import ChoosePenalty, Fit, Session, Status, certify, fit, validate
+from fedlasso.models.document import (
+    CoefficientPath,
+    ColumnStability,
+    ComparedModel,
+    ModelDocument,
+)
+from fedlasso.models.fitted import Model, fit_pooled
+from fedlasso.models.settings import Settings
+from fedlasso.numerics import L1, Array, Certificate
+from fedlasso.procedures import Averaging
 from fedlasso.procedures.one_shot import LocalFit
-from fedlasso.sites import FitAt, Viewed, halves, holdout, standardise
+from fedlasso.sites import ErrorAt, Scaling, Viewed, halves, standardise
 
 # Sites' own fits and averaging work on columns: beyond this many numbers they are left out.
 LARGEST = 40_000_000
@@ -39,85 +45,74 @@ class Rival:
     sent: int
 
 
-def examine(federation: Federation, model: Model) -> dict[str, Any]:
-    """Comparison, stability and warnings as plain values."""
-    ledger = Ledger(federation)
+def examine(ledger: Ledger, model: Model, document: ModelDocument) -> ModelDocument:
+    """Return the document with comparison, stability and warnings."""
     warnings = _rows_warnings(model)
-    lam = model.curve.lam if model.curve is not None else model.fit.problem.lam
-    found: dict[str, Any] = {"comparison": None, "stability": None}
+    lam = model.penalty
+    view = Viewed(ledger, model.view)
     if model.curve is None and lam > 0:
-        found["path"] = _path_to(Viewed(ledger, model.view), model, lam)
-    warnings += _disagreements(Viewed(ledger, model.view), model)
-    if model.scaling.rows * len(model.columns) <= LARGEST and lam > 0:
-        before = ledger.costs
-        found["comparison"], alone = compare(ledger, model, lam)
-        warnings += _conflicts(model, alone)
-        found["stability"] = stability(ledger, model, lam)
-        warnings += _unstable(found["stability"])
-        spent = ledger.costs - before
-        found["examination_sent"] = {site: spent.total(None, site).upload for site in spent.sites}
+        document = replace(document, path=_path_to(view, model.columns, lam))
+    warnings += _disagreements(view, model)
+    if lam == 0:
+        document = replace(document, not_compared="the penalty is zero")
+    elif model.scaling.rows * len(model.columns) > LARGEST:
+        why = "sites' own fits on so many numbers take too long"
+        document = replace(document, not_compared=why)
     else:
-        found["not_compared"] = (
-            "the penalty is zero"
-            if lam == 0
-            else "sites' own fits on so many numbers take too long"
-        )
-    return found | {"warnings": warnings}
+        comparison, alone = compare(ledger, model)
+        warnings += _conflicts(model, alone)
+        stability = measure_stability(ledger, model)
+        warnings += _unstable(stability)
+        document = replace(document, comparison=comparison, stability=stability)
+    return replace(document, warnings=tuple(warnings))
 
 
-def _path_to(view: Viewed, model: Model, lam: float) -> dict[str, Any] | None:
+def _path_to(view: Viewed, columns: Sequence[str], lam: float) -> CoefficientPath | None:
     """The Lasso path down to a penalty that was given."""
-    explorer = Explorer(view, PATH_UPLOADS)
-    if explorer.largest_penalty <= lam:
+    session = Session(view, PATH_UPLOADS)
+    if session.largest_penalty <= lam:
         return None
-    grid = np.geomspace(explorer.largest_penalty, lam, PATH_POINTS)
-    points = explorer.path(grid)
+    grid = np.geomspace(session.largest_penalty, lam, PATH_POINTS)
+    points = session.path([L1(float(at)) for at in grid])
     B = np.column_stack([point.coefficients for point in points])
-    return tell_path(grid[: len(points)], B, model.columns)
+    return CoefficientPath.largest(grid[: len(points)], B, columns)
 
 
-def compare(
-    ledger: Ledger, model: Model, lam: float
-) -> tuple[list[dict[str, Any]], dict[str, Array]]:
+def compare(ledger: Ledger, model: Model) -> tuple[tuple[ComparedModel, ...], Mapping[str, Array]]:
     """Averaging and every site alone, on rows that none of them has seen."""
-    settings = model.settings
-    view, scaling = _held_out_view(ledger, settings)
-    best = fit(view, goal="objective", lam=lam, tol=1e-6)
-    mine = model.costs.total(None, ledger.sites[0]).upload
-    pooled = Rival("pooled Lasso on the training rows", best.coefficients, mine)
+    view, scaling = _standardise(ledger, model.settings, model.settings.held_out)
+    lam = model.penalty
+    best = fit_pooled(view, lam)
+    rivals = [Rival("pooled Lasso on the training rows", best.coefficients, _most(best.costs))]
     # A model that has seen every row cannot be judged on some of them; the pooled Lasso can.
-    seen = view.name != model.view
-    rivals = [pooled] if seen else [Rival("this model", model.fit.coefficients, mine), pooled]
-    before = ledger.costs
-    averaged = fit(view, Averaging(epochs=EPOCHS), lam=lam, rounds=ROUNDS, certified=False)
-    sent = (ledger.costs - before).total(None, ledger.sites[0]).upload
+    if view.name == model.view:
+        rivals.insert(0, Rival("this model", model.fit.coefficients, _most(model.costs)))
+    averaged = fit(view, Averaging(epochs=EPOCHS), penalty=lam, rounds=ROUNDS, certified=False)
     name = f"averaging, {EPOCHS} local epochs, {ROUNDS} rounds"
-    rivals.append(Rival(name, averaged.coefficients, sent))
-    alone = {}
-    for site in ledger.sites if len(ledger.sites) > 1 else ():
-        try:
-            alone[site] = fit_alone(view, site, lam)
-        except Interrupted:
-            raise
-        except FedLassoError:
-            continue
-        rivals.append(Rival(f"{site} alone", alone[site], 0))
+    rivals.append(Rival(name, averaged.coefficients, _most(averaged.costs)))
+    alone = fit_each_alone(view, scaling, lam) if len(view.sites) > 1 else {}
+    rivals += [Rival(f"{site} alone", b, 0) for site, b in alone.items()]
     models = np.column_stack([rival.coefficients for rival in rivals])
     errors = validate(view, models) if scaling.held_out[1] else None
     rows = []
     for i, rival in enumerate(rivals):
         above = share_above(certify(view, best.problem, rival.coefficients), best)
         rows.append(
-            {
-                "name": rival.name,
-                "active": int((rival.coefficients != 0).sum()),
-                "mse": None if errors is None else float(errors.mse[i]),
-                "se": None if errors is None else float(errors.se[i]),
-                "above": above if np.isfinite(above) else None,
-                "sent": rival.sent,
-            }
+            ComparedModel(
+                name=rival.name,
+                active=int((rival.coefficients != 0).sum()),
+                mse=None if errors is None else float(errors.error[i]),
+                se=None if errors is None else float(errors.se[i]),
+                above=above if np.isfinite(above) else None,
+                sent=rival.sent,
+            )
         )
-    return rows, alone
+    return tuple(rows), alone
+
+
+def _most(costs: Costs) -> int:
+    """Bytes sent by the site that sent most."""
+    return max(costs.total(None, site).upload for site in costs.sites)
 
 
 def share_above(certificate: Certificate, best: Fit) -> float:
@@ -128,57 +123,58 @@ def share_above(certificate: Certificate, best: Fit) -> float:
     return above / lowest if lowest > 0 else (0.0 if above == 0 else float("inf"))
 
 
-def _held_out_view(ledger: Ledger, settings: Settings) -> Any:
-    share = settings.validation if settings.cv is None else 1 / settings.cv
-    split = "" if share is None else holdout(share, settings.seed)
+def _standardise(ledger: Ledger, settings: Settings, split: str) -> tuple[Viewed, Scaling]:
     return standardise(ledger, split, centre=settings.intercept, scale=settings.standardise)
 
 
-def fit_alone(view: Federation, site: str, lam: float) -> Array:
-    """One site's own Lasso, at the penalty its own held-out rows choose, else at the common one."""
+def fit_each_alone(view: Federation, scaling: Scaling, lam: float) -> dict[str, Array]:
+    """Every site's own Lasso; a site that cannot fit one is left out."""
+    alone = {}
+    for site, rows in zip(view.sites, scaling.sizes, strict=True):
+        try:
+            (reply,) = view.ask(LocalFit(_own_penalty(view, site, lam), to=(site,)))
+        except Interrupted:
+            raise
+        except FedLassoError:
+            continue
+        alone[site] = reply.values[:, 0] / max(rows, 1)
+    return alone
+
+
+def _own_penalty(view: Federation, site: str, lam: float) -> float:
+    """The penalty that a site's own held-out rows choose, else the common one."""
     try:
         (choice,) = view.ask(ChoosePenalty(to=(site,)))
-        own = choice.lam
     except Interrupted:
         raise
     except FedLassoError:
-        own = lam
-    (reply,) = view.ask(LocalFit(own, to=(site,)))
-    return np.ascontiguousarray(reply.values[:, 0])
+        return lam
+    return choice.lam
 
 
-def stability(ledger: Ledger, model: Model, lam: float) -> list[dict[str, Any]]:
+def measure_stability(ledger: Ledger, model: Model) -> tuple[ColumnStability, ...]:
     """How often random halves of every site's rows select each column (Meinshausen, Buhlmann)."""
-    settings = model.settings
     counts = np.zeros(len(model.columns))
-    for split in halves(SUBSAMPLES, settings.seed):
-        view, _ = standardise(ledger, split, centre=settings.intercept, scale=settings.standardise)
-        point = Explorer(view, SUBSAMPLE_UPLOADS).fit(lam, tol=SUBSAMPLE_TOL)
+    for split in halves(SUBSAMPLES, model.settings.seed):
+        view, _ = _standardise(ledger, model.settings, split)
+        point = Session(view, SUBSAMPLE_UPLOADS).fit(L1(model.penalty), tol=SUBSAMPLE_TOL)
         counts += point.coefficients != 0
     chosen = model.fit.coefficients != 0
     shown = np.flatnonzero(chosen | (counts >= STABLE * SUBSAMPLES))
-    return [
-        {
-            "name": model.columns[k],
-            "selected": bool(chosen[k]),
-            "share": float(counts[k] / SUBSAMPLES),
-        }
+    return tuple(
+        ColumnStability(model.columns[k], bool(chosen[k]), float(counts[k] / SUBSAMPLES))
         for k in sorted(shown, key=lambda k: (-counts[k], k))
-    ]
-
-
-def site_errors(view: Federation, b: Array, problem: Problem) -> dict[str, float]:
-    """Mean squared error of a model on every site's training rows."""
-    sums = view.ask(FitAt(b))
-    pairs = zip(sums, problem.sizes, strict=True)
-    return {s.site: s.residual_ss / m for s, m in pairs if m}
+    )
 
 
 def _disagreements(view: Viewed, model: Model) -> list[str]:
-    problem = replace(model.fit.problem)
-    errors = site_errors(view, model.fit.coefficients, problem)
-    pooled = sum(errors[s] * m for s, m in zip(view.sites, problem.sizes, strict=True) if m)
-    pooled /= problem.m
+    replies = view.ask(ErrorAt(model.fit.coefficients))
+    pooled = sum(reply.error for reply in replies) / model.scaling.rows
+    errors = {
+        reply.site: reply.error / rows
+        for reply, rows in zip(replies, model.scaling.sizes, strict=True)
+        if rows
+    }
     return [
         f"site {site} disagrees: the common model's error there is {error / pooled:.1f} times the "
         "error over all sites"
@@ -187,7 +183,7 @@ def _disagreements(view: Viewed, model: Model) -> list[str]:
     ]
 
 
-def _conflicts(model: Model, alone: dict[str, Array]) -> list[str]:
+def _conflicts(model: Model, alone: Mapping[str, Array]) -> list[str]:
     if len(alone) < 2:
         return []
     signs = np.sign(np.array(list(alone.values())))
@@ -198,8 +194,8 @@ def _conflicts(model: Model, alone: dict[str, Array]) -> list[str]:
     return [f"sites disagree on the sign of {_some(names)} when each fits alone"]
 
 
-def _unstable(stability: Sequence[dict[str, Any]]) -> list[str]:
-    names = [row["name"] for row in stability if row["selected"] and row["share"] < STABLE]
+def _unstable(stability: Sequence[ColumnStability]) -> list[str]:
+    names = [row.name for row in stability if row.selected and row.share < STABLE]
     if not names:
         return []
     return [

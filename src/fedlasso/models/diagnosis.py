@@ -12,13 +12,14 @@ from html import escape
 import numpy as np
 
 from fedlasso.errors import FedLassoError
-from fedlasso.federation import Federation, Ledger
-from fedlasso.fitting import ACTIVE, Fit, begin, certify, fit, iterate
+from fedlasso.federation import Federation
+from fedlasso.fitting import ACTIVE, Fit, Run, after_rounds, any_of, certify, when_still
+from fedlasso.fitting.cross_validation import cross_validate
 from fedlasso.models.charts import Line, bar_chart, line_chart
 from fedlasso.models.compare import share_above
-from fedlasso.models.fitted import Settings
+from fedlasso.models.fitted import fit_pooled
 from fedlasso.models.page import page, table
-from fedlasso.models.penalty import search
+from fedlasso.models.settings import Settings
 from fedlasso.numerics import Array
 from fedlasso.procedures import Averaging
 from fedlasso.procedures.one_shot import LocalFit
@@ -94,39 +95,42 @@ class Diagnosis:
 
 def diagnose(federation: Federation, settings: Settings) -> Diagnosis:
     """Measure averaging on a federation's own records."""
-    ledger = Ledger(federation)
-    if len(ledger.sites) < 2:
+    if len(federation.sites) < 2:
         raise FedLassoError("one site has nothing to average; give at least two")
     how = {"centre": settings.intercept, "scale": settings.standardise}
     lam = settings.penalty
     if lam is None:
-        lam = search(ledger, settings.splits, settings.uploads, settings.rule or "min", **how).lam
+        curve = cross_validate(
+            federation, settings.splits, settings.uploads, settings.rule_in_force, **how
+        )
+        lam = curve.lam
     if not lam > 0:
         raise FedLassoError(f"the penalty is {lam}; give one above zero")
-    view, _ = standardise(ledger, "", **how)
-    best = fit(view, goal="objective", lam=lam, uploads=settings.uploads, tol=1e-9)
+    view, scaling = standardise(federation, "", **how)
+    best = fit_pooled(view, lam, settings.uploads, 1e-9)
     limits = tuple(_limit(view, best, epochs) for epochs in EPOCHS)
-    replies = view.ask(LocalFit(lam))
-    alone = {reply.site: np.ascontiguousarray(reply.values[:, 0]) for reply in replies}
+    alone = {
+        reply.site: reply.values[:, 0] / max(rows, 1)
+        for reply, rows in zip(view.ask(LocalFit(lam)), scaling.sizes, strict=True)
+    }
     return Diagnosis(lam, federation.columns, best.coefficients, limits, alone)
 
 
 def _limit(view: Viewed, best: Fit, epochs: int) -> Limit:
-    problem, pooled = best.problem, best.coefficients
-    procedure, ledger = Averaging(epochs=epochs), Ledger(view)
-    first = state = begin(ledger, procedure, problem)
-    b = procedure.models(problem, first)[:, 0]
-    for state in iterate(ledger, procedure, problem, first):
-        before, b = b, procedure.models(problem, state)[:, 0]
-        moved = float(np.abs(b - before).max())
-        if moved <= SETTLED * float(np.abs(b).max(initial=0.0)) or state.round >= ROUNDS:
-            break
-    gap = share_above(certify(view, problem, np.ascontiguousarray(b)), best)
+    pooled = best.coefficients
+    run = Run(view, Averaging(epochs=epochs), best.problem)
+    state = run.until(any_of(after_rounds(ROUNDS), when_still(_still)))
+    b = np.ascontiguousarray(run.models[:, 0])
+    above = share_above(certify(view, best.problem, b), best)
     active = np.abs(b) > ACTIVE * float(np.abs(pooled).max(initial=1e-300))
-    return Limit(epochs, state.round, gap, int(active.sum()), int((active & (pooled == 0)).sum()))
+    return Limit(epochs, state.round, above, int(active.sum()), int((active & (pooled == 0)).sum()))
 
 
-def diagnosis_page(found: Diagnosis) -> str:
+def _still(before: Array, now: Array) -> bool:
+    return float(np.abs(now - before).max()) <= SETTLED * float(np.abs(now).max(initial=0.0))
+
+
+def draw_diagnosis(found: Diagnosis) -> str:
     """The same as a page with pictures."""
     limits = found.limits
     epochs = [float(limit.epochs) for limit in limits]
@@ -135,7 +139,7 @@ def diagnosis_page(found: Diagnosis) -> str:
     pooled = float((found.pooled != 0).sum())
     moves = line_chart(
         [Line(epochs, gaps, "averaging", 1, dots=True)],
-        "local epochs a round", "% above the best objective", log_x=True,
+        "local epochs per round", "% above the best objective", log_x=True,
     )  # fmt: skip
     grows = line_chart(
         [
@@ -143,7 +147,7 @@ def diagnosis_page(found: Diagnosis) -> str:
             Line(epochs, [pooled] * len(epochs), "pooled", 0),
             Line(epochs, [float(found.union)] * len(epochs), "any site", 7),
         ],
-        "local epochs a round", "active columns", log_x=True, legend=True,
+        "local epochs per round", "active columns", log_x=True, legend=True,
     )  # fmt: skip
     counts = {site: float(len(names)) for site, names in found.lonely.items()}
     lonely = bar_chart(list(counts), list(counts.values()), [f"{v:.0f}" for v in counts.values()])

@@ -2,80 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
 from fedlasso.errors import FedLassoError
 from fedlasso.federation import Costs, Federation, Ledger
-from fedlasso.fitting import GOALS, Fit, Goal, Rule, Validation, fit
-from fedlasso.models.penalty import Curve, search
+from fedlasso.fitting import Fit, GoalFit, fit, fit_for
+from fedlasso.fitting.cross_validation import Curve, cross_validate
+from fedlasso.models.settings import Settings
 from fedlasso.numerics import Array
-from fedlasso.procedures import find_procedure
-from fedlasso.sites import Scaling, Viewed, folds, holdout, standardise
-
-PATH_COLUMNS = 40
-
-
-@dataclass(frozen=True)
-class Settings:
-    """What to fit, and what may be sent for it.
-
-    Attributes
-    ----------
-    goal : prediction, selection or objective; by default prediction, or objective at a penalty
-    procedure : a name from the registry, to be run at the penalty instead of the goal's own
-    epochs : local epochs a round of that procedure
-    penalty : on the standardised scale; None to choose it on held-out rows
-    validation : share of every site's rows held out; None to use samples the sites were given
-    cv : number of folds, instead of the holdout
-    uploads : vectors of p numbers that each site may send in all
-    rule : smallest error or the sparsest within one standard error
-    tol : relative duality gap of a fit at one penalty
-    intercept, standardise : centre, scale
-    seed : of every split
-    """
-
-    goal: Goal | None = None
-    procedure: str | None = None
-    epochs: int = 1
-    penalty: float | None = None
-    validation: float | None = 0.2
-    cv: int | None = None
-    uploads: int = 100
-    rule: Rule | None = None
-    tol: float = 1e-12
-    intercept: bool = True
-    standardise: bool = True
-    seed: int = 0
-
-    def __post_init__(self) -> None:
-        if self.goal is not None and self.goal not in GOALS:
-            raise FedLassoError(f"no goal is called {self.goal!r}; use one of {', '.join(GOALS)}")
-        if self.goal in ("prediction", "selection") and self.penalty is not None:
-            raise FedLassoError(
-                f"goal {self.goal!r} chooses its penalty; give no penalty, or goal 'objective'"
-            )
-        if not isinstance(self.uploads, int | np.integer) or self.uploads < 1:
-            raise FedLassoError(f"uploads is {self.uploads!r}; give a whole number, 1 or more")
-
-    @property
-    def aim(self) -> Goal:
-        """The goal in force."""
-        return self.goal or ("prediction" if self.penalty is None else "objective")
-
-    def check(self) -> None:
-        """Refuse procedures and splits that do not exist, before any site is asked."""
-        _ = _final_split(self), self.splits if self.penalty is None else ()
-
-    @property
-    def splits(self) -> tuple[str, ...]:
-        """The splits that errors are measured on."""
-        if self.cv is not None:
-            return folds(self.cv, self.seed)
-        return ("",) if self.validation is None else (holdout(self.validation, self.seed),)
+from fedlasso.procedures import Secant, find_procedure
+from fedlasso.sites import Scaling, Viewed, standardise
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,6 +27,7 @@ class Model:
     fit : the fit on the standardised scale
     curve : held-out error along the penalties, if a penalty was chosen
     costs : all that passed between server and sites
+    why : what was fitted and why, in one line
     """
 
     settings: Settings
@@ -98,9 +36,19 @@ class Model:
     intercept: float
     scaling: Scaling
     view: str
-    fit: Fit
+    fit: Fit | GoalFit
     curve: Curve | None
     costs: Costs
+    why: str
+
+    @property
+    def penalty(self) -> float:
+        """The penalty of the Lasso: the chosen one of the path, or the one that was given.
+
+        An adaptive or refitted model has weights, or next to no penalty; it is known by this
+        penalty of the path that its weights come from.
+        """
+        return self.curve.lam if self.curve is not None else self.fit.penalty.lam
 
     @property
     def constant(self) -> tuple[str, ...]:
@@ -115,49 +63,62 @@ class Model:
 
 def fit_model(federation: Federation, settings: Settings) -> Model:
     """Fit across the sites of a federation, whose records may be on any scale."""
-    # A ledger of its own tells the whole fit, its scaling and its search included.
-    ledger = Ledger(federation)
-    how = {"centre": settings.intercept, "scale": settings.standardise}
+    by_goal = settings.aim != "objective"
     curve = None
-    if settings.procedure is None and settings.aim != "objective" and settings.cv is None:
-        (split,) = settings.splits
-        view, scaling = standardise(ledger, split, **how)
+    spent = 0
+    if not by_goal and settings.penalty is None:
+        curve = cross_validate(
+            federation, settings.splits, settings.uploads * 2 // 3, settings.rule_in_force,
+            centre=settings.intercept, scale=settings.standardise,
+        )  # fmt: skip
+        spent = curve.sent
+    # Every message passes one ledger: the one for scaling here, or the one of the fit or search.
+    ledger = Ledger(federation)
+    split = settings.splits[0] if by_goal else settings.final_split
+    view, scaling = standardise(
+        ledger, split, centre=settings.intercept, scale=settings.standardise
+    )
+    if by_goal:
         _check_held_out(scaling)
-        left = _left(settings, scaling.vectors)
-        result = fit(view, goal=settings.aim, uploads=left, rule=settings.rule or "min")
-        curve = _told(result)
+    view = Viewed(federation, view.name)
+    left = _left(settings, spent + scaling.vectors)
+    costs = ledger.costs if curve is None else curve.costs + ledger.costs
+    result: Fit | GoalFit
+    if by_goal:
+        result = fit_for(view, settings.aim, uploads=left, rule=settings.rule_in_force)
+        why = result.why
+        curve = Curve.of_goal(result)
     else:
-        lam, spent = settings.penalty, 0
-        if lam is None:
-            # one standard error's sparsest penalty is the usual choice for selection by folds
-            rule = settings.rule or ("1se" if settings.aim == "selection" else "min")
-            curve = search(ledger, settings.splits, settings.uploads * 2 // 3, rule, **how)
-            lam, spent = curve.lam, curve.sent
-        view, scaling = standardise(ledger, _final_split(settings), **how)
-        left = _left(settings, spent + scaling.vectors)
-        result = _fit_at(view, settings, lam, left)
+        penalty = settings.penalty if curve is None else curve.lam
+        assert penalty is not None
+        result = _fit_at(view, settings, penalty, left)
+        why = f"{settings.words}, by {result.method} in {result.rounds} rounds"
     coefficients, intercept = scaling.original(result.coefficients)
     return Model(
-        settings, federation.columns, coefficients, intercept, scaling, view.name, result, curve,
-        ledger.costs,
-    )  # fmt: skip
+        settings=settings,
+        columns=federation.columns,
+        coefficients=coefficients,
+        intercept=intercept,
+        scaling=scaling,
+        view=view.name,
+        fit=result,
+        curve=curve,
+        costs=costs + result.costs,
+        why=why,
+    )
 
 
-def _fit_at(view: Viewed, settings: Settings, lam: float, left: int) -> Fit:
+def fit_pooled(view: Federation, penalty: float, uploads: int = 100, tol: float = 1e-6) -> Fit:
+    """Fit the Lasso of all sites' rows together, to a relative gap."""
+    return fit(view, Secant(tol=tol), penalty=penalty, rounds=uploads, tol=tol)
+
+
+def _fit_at(view: Viewed, settings: Settings, penalty: float, left: int) -> Fit:
     if settings.procedure is None:
-        return fit(view, goal="objective", lam=lam, uploads=left, tol=settings.tol)
+        return fit_pooled(view, penalty, left, settings.tol)
     procedure = find_procedure(settings.procedure)(epochs=settings.epochs)
     rounds = max(1, left // procedure.paths)
-    return fit(view, procedure, lam=lam, rounds=rounds, rule=settings.rule or "min")
-
-
-def _final_split(settings: Settings) -> str:
-    """All rows train, unless the procedure has candidates to choose from afterwards."""
-    if settings.procedure is None or len(find_procedure(settings.procedure).settings) == 1:
-        return ""
-    if settings.validation is None:
-        return ""
-    return holdout(settings.validation if settings.cv is None else 1 / settings.cv, settings.seed)
+    return fit(view, procedure, penalty=penalty, rounds=rounds, rule=settings.rule or "min")
 
 
 def _left(settings: Settings, spent: int) -> int:
@@ -175,31 +136,3 @@ def _check_held_out(scaling: Scaling) -> None:
             f"{scaling.rows + sum(scaling.held_out)} rows (n_samples) are too few to hold any out; "
             "give a penalty, a larger validation share or more rows"
         )
-
-
-def _told(result: Fit) -> Curve:
-    """The Lasso path of a fit by goal, as a curve; the choice there is the goal's own."""
-    points = [point for point, _ in result.explored]
-    mse = np.array([error for _, error in result.explored])
-    validation = Validation(
-        mse, np.full(mse.shape, np.nan), np.array([float(point.active) for point in points])
-    )
-    return Curve(
-        np.array([point.lam for point in points]),
-        np.column_stack([point.coefficients for point in points]),
-        validation,
-        int(mse.argmin()),
-        0,
-    )
-
-
-def tell_path(penalties: Array, B: Array, columns: Sequence[str]) -> dict[str, Any]:
-    """The largest coefficients along a path, as plain values."""
-    largest = np.abs(B).max(axis=1)
-    shown = np.argsort(-largest, kind="stable")[:PATH_COLUMNS]
-    shown = shown[largest[shown] > 0]
-    return {
-        "penalties": penalties.tolist(),
-        "names": [columns[k] for k in shown],
-        "coefficients": B[shown].tolist(),
-    }

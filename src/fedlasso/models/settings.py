@@ -18,10 +18,9 @@ class Settings:
 
     Attributes
     ----------
-    goal : prediction, selection or objective; by default prediction, or objective where a penalty,
-        folds or a procedure say how to fit
+    goal : prediction, selection or objective; prediction by default, but see `aim`
     procedure : a name from the registry, to be run at the penalty instead of the goal's own
-    epochs : local epochs a round of that procedure
+    epochs : local epochs per round of that procedure
     penalty : on the standardised scale; None to choose it on held-out rows
     validation : share of every site's rows held out; None to use samples the sites were given
     cv : number of folds, instead of the holdout
@@ -57,8 +56,28 @@ class Settings:
 
     @property
     def aim(self) -> Goal:
-        """The goal in force."""
-        return self.goal or ("prediction" if self.penalty is None else "objective")
+        """The goal in force: a penalty, folds or a procedure make a Lasso, whatever the goal."""
+        if self.penalty is None and self.cv is None and self.procedure is None:
+            return self.goal or "prediction"
+        return "objective"
+
+    @property
+    def rule_in_force(self) -> Rule:
+        """The rule that chooses; for selection by a Lasso it is the sparser one by default."""
+        sparse = self.goal == "selection" and self.aim == "objective"
+        return self.rule or ("1se" if sparse else "min")
+
+    @property
+    def words(self) -> str:
+        """What is fitted with goal 'objective', in words."""
+        goal = f"goal {self.aim!r}"
+        if self.goal not in (None, self.aim):
+            goal += f" (not {self.goal!r}: folds and procedures fit a Lasso)"
+        if self.penalty is not None:
+            return f"{goal}: the Lasso at the given penalty"
+        how = {"min": "the smallest error", "1se": "one standard error's sparsest model"}
+        where = "held-out rows" if self.cv is None else f"{self.cv} folds"
+        return f"{goal}: the Lasso at the penalty with {how[self.rule_in_force]} on {where}"
 
     def check(self) -> None:
         """Refuse procedures and splits that do not exist, before any site is asked."""

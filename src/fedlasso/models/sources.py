@@ -4,46 +4,17 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
 
 from fedlasso.errors import FedLassoError
 from fedlasso.federation import InProcess
+from fedlasso.models.plan import FileSource
 from fedlasso.sites import Memory, Site
 from fedlasso.tables import File, Schema, agree, describe, encode_file, refuse_missing
 
-Missing = Literal["refuse", "mean"]
-
-
-@dataclass(frozen=True)
-class Source:
-    """Which files are the sites, and how to read them.
-
-    Attributes
-    ----------
-    files : one a site, or one table with `site_column`
-    target : the response
-    site_column : the column that names each row's site
-    drop : columns to leave out
-    missing : refuse missing values, or fill them with the mean over all sites
-    """
-
-    files: tuple[str, ...]
-    target: str
-    site_column: str | None = None
-    drop: tuple[str, ...] = ()
-    missing: Missing = "refuse"
-
-    @property
-    def stamps(self) -> list[list[int]]:
-        """Size and time of every file: a resumed fit must read the same ones."""
-        stats = [Path(file).stat() for file in self.files]
-        return [[stat.st_size, stat.st_mtime_ns] for stat in stats]
-
 
 def open_sites(
-    source: Source, memory: Path | None = None, told: Callable[[str], None] = lambda text: None
+    source: FileSource, memory: Path | None = None, say: Callable[[str], None] = lambda text: None
 ) -> tuple[InProcess, Schema]:
     """Read every file into sites of a federation, and say how the columns were agreed on.
 
@@ -51,7 +22,7 @@ def open_sites(
     ----------
     source : the files
     memory : a folder in which sites keep what must outlive the process
-    told : called with one line a file
+    say : called with one line per site
     """
     if source.site_column is not None and len(source.files) > 1:
         raise FedLassoError("--site-column tells the sites of one table apart; give one file")
@@ -78,7 +49,7 @@ def open_sites(
                         copy=False, memory=Memory(folder),
                     )
                 )  # fmt: skip
-                told(f"read {part.site}: {len(part.y)} rows ({i + 1} of {len(files)} files)")
+                say(f"read {part.site}: {len(part.y)} rows ({i + 1} of {len(files)} files)")
     if source.missing == "refuse":
         refuse_missing(gaps)
     return InProcess(sites), schema

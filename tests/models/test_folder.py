@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from estimator.files import draw_frame, write_sites
+from models.files import draw_frame, write_sites
 from sklearn.preprocessing import StandardScaler
 from swept import swept_lasso
 from waiting import wait_until
@@ -70,7 +70,7 @@ def test_a_model_folder_tells_everything(
     files, out = write_sites(tmp_path), tmp_path / "model"
     assert run("fit", *files, "--target", "y", *options, "--out", out) == 0
     assert sorted(p.name for p in out.iterdir()) == [
-        "card.html", "coefficients.csv", "model.json", "settings.json"
+        "card.html", "coefficients.csv", "model.json", "plan.json"
     ]  # fmt: skip
     told = json.loads((out / "model.json").read_text())
     assert told["format"] == "fedlasso-model"

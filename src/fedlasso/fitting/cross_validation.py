@@ -1,0 +1,127 @@
+"""The penalty by held-out error: one holdout or k folds, every error a pooled sum."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from fedlasso.errors import FedLassoError
+from fedlasso.federation import Costs, Federation, Ledger
+from fedlasso.federation.messages import add_up
+from fedlasso.fitting.goals import PATIENCE, TOL
+from fedlasso.fitting.results import GoalFit
+from fedlasso.fitting.session import PathPoint, Session
+from fedlasso.fitting.tuning import Rule, Validation, pool_errors
+from fedlasso.numerics import L1, Array
+from fedlasso.sites import ValidationErrors, Viewed, standardise
+
+PENALTIES, RATIO = 30, 0.003
+
+
+@dataclass(frozen=True, eq=False)
+class Curve:
+    """Held-out error along the penalty path.
+
+    Attributes
+    ----------
+    penalties : array (L,)
+    coefficients : array (p, L), on the standardised scale, of the first split
+    validation : pooled errors and active counts
+    chosen : index of the penalty that was chosen
+    sent : vectors of p numbers that each site sent for it
+    costs : all that passed between server and sites for it
+    """
+
+    penalties: Array
+    coefficients: Array
+    validation: Validation
+    chosen: int
+    sent: int = 0
+    costs: Costs = field(default_factory=Costs)
+
+    @property
+    def lam(self) -> float:
+        """The chosen penalty."""
+        return float(self.penalties[self.chosen])
+
+    @classmethod
+    def of_goal(cls, fit: GoalFit) -> Curve:
+        """Return the Lasso path of a fit by goal; its best penalty weighted the other families."""
+        points = [point for point, _ in fit.explored]
+        errors = np.array([error for _, error in fit.explored])
+        active = np.array([float(point.active) for point in points])
+        return cls(
+            np.array([point.lam for point in points]),
+            np.column_stack([point.coefficients for point in points]),
+            Validation(errors, np.full(errors.shape, np.nan), active),
+            int(errors.argmin()),
+        )
+
+
+def cross_validate(
+    federation: Federation,
+    splits: Sequence[str],
+    uploads: int,
+    rule: Rule,
+    *,
+    centre: bool = True,
+    scale: bool = True,
+) -> Curve:
+    """Walk down the penalties on every split at once, until the pooled error has long been rising.
+
+    Each split has its own means and scales, so no held-out row takes part in its own prediction.
+    """
+    ledger = Ledger(federation)
+    views = []
+    sent = 0
+    for split in splits:
+        view, scaling = standardise(ledger, split, centre=centre, scale=scale)
+        views.append(view.name)
+        sent += scaling.vectors
+    each = (uploads - sent) // len(views)
+    if each < 2:
+        raise FedLassoError(
+            f"too few uploads to choose the penalty on {len(views)} splits; "
+            f"give at least {sent + 10 * len(views)}, or a penalty"
+        )
+    sessions = [Session(Ledger(Viewed(federation, name)), each) for name in views]
+    largest = max(session.largest_penalty for session in sessions)
+    grid = largest * np.logspace(0.0, np.log10(RATIO), PENALTIES)
+    points: list[list[PathPoint]] = []
+    errors: list[Validation] = []
+    for lam in grid:
+        starts = [point.coefficients for point in points[-1]] if points else [None] * len(views)
+        fits = [
+            session.fit(L1(float(lam)), start, TOL)
+            for session, start in zip(sessions, starts, strict=True)
+        ]
+        if not all(point.certificate.relative_gap <= TOL for point in fits) and points:
+            break
+        points.append(fits)
+        errors.append(_held_out_error(sessions, fits))
+        error = [float(validation.error[0]) for validation in errors]
+        if min(error) < min(error[-PATIENCE:]):
+            break
+    validation = Validation(
+        *(np.array([getattr(e, name)[0] for e in errors]) for name in ("error", "se", "active"))
+    )
+    return Curve(
+        grid[: len(points)],
+        np.column_stack([fits[0].coefficients for fits in points]),
+        validation,
+        validation.select(rule),
+        sent + max(session.spent for session in sessions) * len(sessions),
+        sum((session.ledger.costs for session in sessions), ledger.costs),
+    )
+
+
+def _held_out_error(sessions: Sequence[Session], fits: Sequence[PathPoint]) -> Validation:
+    """Error of every split's model on the rows that it has not seen, over all splits."""
+    sums = [
+        session.ledger.total(ValidationErrors(point.coefficients[:, None], "penalty"))
+        for session, point in zip(sessions, fits, strict=True)
+    ]
+    active = float(np.mean([point.active for point in fits]))
+    return pool_errors(add_up(tuple(sums)), np.array([active]))
