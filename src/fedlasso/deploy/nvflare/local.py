@@ -10,6 +10,7 @@ import sys
 import time
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Self
 
 from fedlasso.deploy.nvflare.console import Console
 from fedlasso.deploy.nvflare.engine import kill_family, listens
@@ -61,7 +62,7 @@ class LocalFederation:
         self.environments: dict[str, dict[str, str]] = {}
         self.processes: dict[str, subprocess.Popen[bytes]] = {}
 
-    def __enter__(self) -> LocalFederation:
+    def __enter__(self) -> Self:
         try:
             self.start_server()
             for name in self.project.sites:
