@@ -96,7 +96,8 @@ def test_a_fit_is_bound_to_the_data_it_began_with(
 
 def test_a_reply_that_no_audit_knows_is_an_error(project: Project, out: Path) -> None:
     attempt(out, project, "stop")
-    (out / "receipts.txt").open("a").write(f"b {'0' * 64}\n")
+    receipts = out / "receipts.txt"
+    receipts.write_text(receipts.read_text() + f"b {'0' * 64}\n")
     with pytest.raises(FedLassoError, match="site 'b': 1 replies arrived that its audit does not"):
         attempt(out, project, "stop")
 
