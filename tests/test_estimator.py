@@ -137,7 +137,7 @@ def test_every_goal_predicts_and_keeps_within_its_uploads(goal: str, cv: int | N
     other = FederatedLasso(goal, cv=cv, seed=1).fit(X, y, sites=np.arange(200) % 3)
     assert model.model_.curve is not None
     assert other.model_.curve is not None
-    assert model.model_.curve.validation.mse[0] != other.model_.curve.validation.mse[0]
+    assert model.model_.curve.validation.error[0] != other.model_.curve.validation.error[0]
 
 
 @pytest.mark.parametrize("procedure", ["CD", "ST", "DA", "FISTA", "ADMM"])
@@ -186,7 +186,7 @@ def test_bad_settings_are_one_clear_line(settings: dict[str, Any], message: str)
     assert message in str(caught.value)
 
 
-def test_one_label_a_row() -> None:
+def test_one_label_per_row() -> None:
     X, y = draw()
-    with pytest.raises(FedLassoError, match="give one label a row"):
+    with pytest.raises(FedLassoError, match="give one label per row"):
         FederatedLasso().fit(X, y, sites=[1, 2])

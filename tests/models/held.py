@@ -12,20 +12,20 @@ from fedlasso.federation import Journal, Reply, Request
 
 ANSWERS = 25
 R = TypeVar("R", bound=Reply)
-ask = Journal.ask
+replies = Journal.replies
 answered = 0
 
 
 def held(self: Journal, request: Request[R]) -> tuple[R, ...]:
     """Ask as ever, and stand still after the last answer that is let through."""
     global answered
-    replies = ask(self, request)
+    answers = replies(self, request)
     answered += 1
     while answered >= ANSWERS:
         time.sleep(0.05)
-    return replies
+    return answers
 
 
 if __name__ == "__main__":
-    Journal.ask = held  # type: ignore[method-assign]
+    Journal.replies = held  # type: ignore[method-assign]
     sys.exit(main(sys.argv[1:]))

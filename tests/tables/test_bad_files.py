@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from estimator.files import draw_frame
+from models.files import draw_frame
 
 from fedlasso.cli import main
 
