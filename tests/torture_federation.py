@@ -16,7 +16,7 @@ from pathlib import Path
 from deploy.nvflare.stories import Breakable
 from nets import COLUMNS, SITES, in_process, same_files, write_tables
 
-from fedlasso.deploy.nvflare.kit import site_audit
+from fedlasso.deploy.nvflare.kit import open_audit
 from fedlasso.deploy.nvflare.line import connect
 from fedlasso.deploy.run import begin_plan, run_plan
 from fedlasso.errors import FedLassoError
@@ -103,7 +103,7 @@ def check_books(local: Breakable, out: Path) -> None:
     identity = read_plan(out, NetworkSource).source.fit
     receipts = [line.split() for line in (out / "receipts.txt").read_text().splitlines()]
     for site in SITES:
-        entries = site_audit(local.kit(site)).entries(identity)
+        entries = open_audit(local.kit(site)).entries(identity)
         sent = Counter(e.sha256 for e in entries if e.verdict == "sent")
         arrived = Counter(digest for name, digest in receipts if name == site)
         assert not arrived - sent, f"{site} sent what its audit does not have"

@@ -70,7 +70,7 @@ def start_command(options: argparse.Namespace) -> int:
     need_engine()
     from fedlasso.deploy.nvflare.engine import check_certificate, check_server
     from fedlasso.deploy.nvflare.kit import configure_site, read_kit
-    from fedlasso.deploy.nvflare.stay import stay
+    from fedlasso.deploy.nvflare.stay import take_part
     from fedlasso.deploy.records import TableRecords
     from fedlasso.governance import read_policy
 
@@ -87,7 +87,7 @@ def start_command(options: argparse.Namespace) -> int:
     stop_on_term()
     began = time.monotonic()
     try:
-        stay(options.kit, kit, policy)
+        take_part(options.kit, kit, policy)
     except KeyboardInterrupt:
         print(f"\nSite {kit.name!r} has left after {time.monotonic() - began:.0f} s")
     return 0
@@ -96,10 +96,10 @@ def start_command(options: argparse.Namespace) -> int:
 def audit_command(options: argparse.Namespace) -> int:
     """The books, verified."""
     need_engine()
-    from fedlasso.deploy.nvflare.kit import read_kit, site_audit
+    from fedlasso.deploy.nvflare.kit import open_audit, read_kit
 
     kit = read_kit(options.kit)
-    audit = site_audit(options.kit)
+    audit = open_audit(options.kit)
     entries = list(audit.entries())
     chosen = [e for e in entries if e.fit.startswith(options.fit or "")]
     if options.fit and not chosen:

@@ -39,7 +39,7 @@ class Books:
     clock_ahead: int
 
 
-def reconcile(network: Network, fit: str, out: Path) -> dict[str, Books]:
+def compare_books(network: Network, fit: str, out: Path) -> dict[str, Books]:
     """Compare the sites' audits with what arrived; a reply that no audit knows is an error."""
     used = Counter[str]()
     for replies in read_replies(out / JOURNAL):

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Literal
 
 from fedlasso.deploy.network import Network
-from fedlasso.deploy.reconcile import JOURNAL, RECEIPTS, Books, reconcile, write_books
+from fedlasso.deploy.reconcile import JOURNAL, RECEIPTS, Books, compare_books, write_books
 from fedlasso.errors import FedLassoError, Interrupted
 from fedlasso.federation import Federation, Journal, Ledger, Listen
 from fedlasso.models import (
@@ -136,7 +136,7 @@ def _attempt(
         network.receipts = out / RECEIPTS
         document = _fit(plan, Ledger(Journal(network, out / JOURNAL), listen))
         network.receipts = None
-        books = reconcile(network, source.fit, out)
+        books = compare_books(network, source.fit, out)
         times.fit += time.perf_counter() - opened
     return document, books
 

@@ -14,7 +14,7 @@ from deploy.nvflare.wires import Wire
 from nets import COLUMNS, SHORT, SITES, run, same_files
 from waiting import wait_until
 
-from fedlasso.deploy.nvflare.kit import site_audit
+from fedlasso.deploy.nvflare.kit import open_audit
 from fedlasso.deploy.nvflare.line import connect
 from fedlasso.deploy.nvflare.local import START
 from fedlasso.errors import Interrupted
@@ -36,7 +36,7 @@ def once(condition: Callable[[], bool], act: Act) -> None:
 
 
 def entries(local: Breakable, site: str) -> int:
-    return sum(1 for _ in site_audit(local.kit(site)).entries())
+    return sum(1 for _ in open_audit(local.kit(site)).entries())
 
 
 def test_stop_names_the_site_and_the_fit_resumes_to_the_same_bits(
@@ -104,7 +104,7 @@ def check_books(local: Breakable, out: Path) -> None:
     questions = len(list((out / "journal").glob("*.entry")))
     assert {books["used"] for books in audits.values()} == {questions}
     for site in SITES:
-        listed = site_audit(local.kit(site)).entries(read_plan(out, NetworkSource).source.fit)
+        listed = open_audit(local.kit(site)).entries(read_plan(out, NetworkSource).source.fit)
         sent = [e.sha256 for e in listed if e.verdict == "sent"]
         assert len(sent) == audits[site]["sent"] >= audits[site]["arrived"] >= questions
 

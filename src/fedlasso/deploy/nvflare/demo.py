@@ -9,7 +9,7 @@ from pathlib import Path
 
 from sklearn.datasets import load_diabetes
 
-from fedlasso.deploy.nvflare.kit import site_audit
+from fedlasso.deploy.nvflare.kit import open_audit
 from fedlasso.deploy.nvflare.line import connect
 from fedlasso.deploy.nvflare.local import LocalFederation
 from fedlasso.deploy.run import begin_plan, run_plan
@@ -66,7 +66,7 @@ def run_demo(keep: Path | None, listen: Listen) -> int:
         same = all((out / n).read_bytes() == (alone / n).read_bytes() for n in MODEL)
         print(f"`fedlasso fit` on the three files: {'the same bytes' if same else 'DIFFERS'}")
         print("What has left the hospital 'north', by its own audit (`fedlasso site audit`):")
-        entries = list(site_audit(local.kit("north")).entries())
+        entries = list(open_audit(local.kit("north")).entries())
         for e in entries[:4]:
             print(f"  {e.number:3d} {e.time} {e.question:16s} {e.payload:6d} bytes {e.sha256[:16]}")
         print(f"  ... {len(entries)} lines, chain unbroken")

@@ -53,7 +53,7 @@ def _hashes(folder: Path) -> Iterable[tuple[str, str]]:
 
 
 def read_kit(folder: Path, role: str = "site") -> Kit:
-    """A kit's identity, its seal checked."""
+    """Return who a kit is for, once its seal is checked."""
     try:
         kit = msgspec.json.decode((folder / SEAL).read_bytes(), type=Kit)
     except (OSError, ValueError):
@@ -65,13 +65,13 @@ def read_kit(folder: Path, role: str = "site") -> Kit:
     return kit
 
 
-def site_audit(folder: Path) -> Audit:
-    """The books of a site."""
+def open_audit(folder: Path) -> Audit:
+    """Open the books of a site."""
     return Audit(folder / "books" / "audit.jsonl")
 
 
-def site_key(folder: Path) -> bytes:
-    """The site's secret for fingerprints, drawn once."""
+def read_key(folder: Path) -> bytes:
+    """Return the site's secret for fingerprints, which is drawn once."""
     path = folder / "books" / "key"
     if not path.exists():
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -88,14 +88,14 @@ def configure_site(folder: Path, data: Path, policy: Path | None) -> None:
 
 
 def open_door(folder: Path) -> Door:
-    """The door of the site whose engine was started from this kit."""
+    """Open the door of the site whose engine was started from this kit."""
     kit = read_kit(folder)
     start = json.loads((folder / START).read_bytes())
     policy = read_policy(Path(start["policy"]) if start["policy"] else None)
-    records = TableRecords(Path(start["data"]), site_key(folder))
+    records = TableRecords(Path(start["data"]), read_key(folder))
     desk = Desk(folder / "pending")
     return Door(
-        kit.name, records, policy, site_audit(folder), folder / "memory", __version__, desk.approve
+        kit.name, records, policy, open_audit(folder), folder / "memory", __version__, desk.approve
     )
 
 

@@ -79,5 +79,5 @@ class Member:
 
     @collab.publish  # type: ignore[untyped-decorator]
     def echo(self, data: bytes) -> bytes:
-        """The same bytes: what the engine alone takes for a round trip."""
+        """Return the same bytes: what the engine alone takes for a round trip."""
         return data

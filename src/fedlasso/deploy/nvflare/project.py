@@ -18,7 +18,7 @@ import msgspec
 from fedlasso import __version__
 from fedlasso.deploy.nvflare.kit import Kit, read_kit, seal
 from fedlasso.deploy.nvflare.member import ENGINE, MEMBER, RELAY
-from fedlasso.deploy.nvflare.quiet import quiet
+from fedlasso.deploy.nvflare.quiet import keep_quiet
 from fedlasso.errors import FedLassoError
 from fedlasso.files import write_atomically
 
@@ -38,7 +38,7 @@ class Project:
 
 
 def read_project(folder: Path) -> Project:
-    """The project in a folder."""
+    """Read the project in a folder."""
     try:
         return msgspec.json.decode((folder / "project.json").read_bytes(), type=Project)
     except (OSError, ValueError):
@@ -104,7 +104,7 @@ def _provision(scratch: Path, project: Project) -> Path:
                 "static_file.StaticFileBuilder", "cert.CertBuilder", "signature.SignatureBuilder")),
         ],
     }  # fmt: skip
-    with quiet():
+    with keep_quiet():
         Provisioner(str(scratch), prepare_builders(described)).provision(prepare_project(described))
     made = scratch / project.name / "prod_00"
     if not made.exists():

@@ -15,7 +15,7 @@ from fedlasso.deploy.nvflare.engine import (
     check_server,
     listens,
 )
-from fedlasso.deploy.nvflare.kit import Kit, site_audit
+from fedlasso.deploy.nvflare.kit import Kit, open_audit
 from fedlasso.deploy.nvflare.project import read_project, settle_server
 from fedlasso.errors import FedLassoError
 from fedlasso.governance import Desk, Policy
@@ -41,7 +41,7 @@ def serve(project_folder: Path) -> None:
         engine.stop()
 
 
-def stay(folder: Path, kit: Kit, policy: Policy) -> None:
+def take_part(folder: Path, kit: Kit, policy: Policy) -> None:
     """Run the site's engine until interrupted; if the engine ends, start it again."""
     desk = Desk(folder / "pending")
     with _claimed(folder):
@@ -65,7 +65,7 @@ def stay(folder: Path, kit: Kit, policy: Policy) -> None:
 
 def _watch(folder: Path, engine: Engine, desk: Desk | None) -> None:
     """Show what leaves, line by line, until the engine ends."""
-    audit = site_audit(folder)
+    audit = open_audit(folder)
     shown = sum(1 for _ in audit.entries())
     seen = _size(audit.path)
     while engine.process.poll() is None:
