@@ -26,7 +26,7 @@ def test_a_listener_is_told_of_every_question() -> None:
     above = metered(standardise(ledger)[0])
     above.total(GradientAt(np.zeros(len(ledger.columns))))
     assert [e.number for e in told] == list(range(1, len(told) + 1))
-    assert (told[0].question, told[-1].question) == ("Rows", "GradientAt")
-    assert told[0].sent == dict.fromkeys(ledger.sites, 8)
-    for site in ledger.sites:
-        assert told[-1].sent[site] == ledger.costs.total(site=site).upload
+    assert isinstance(told[0].request, Rows)
+    assert isinstance(told[-1].request, GradientAt)
+    assert told[0].costs.total().upload == 8 * len(ledger.sites)
+    assert told[-1].costs.entries == ledger.costs.entries

@@ -172,9 +172,10 @@ def resume_command(options: argparse.Namespace) -> int:
 
 def show_progress(exchange: Exchange) -> None:
     """Print one line per question on stderr: what was asked, and what all sites have sent."""
+    asked = exchange.request
     print(
-        f"{exchange.number:4d} {exchange.kind:12s} {exchange.question:18s} "
-        f"{exchange.seconds:6.2f} s   {sum(exchange.sent.values())} bytes up so far",
+        f"{exchange.number:4d} {asked.kind:12s} {type(asked).__name__:18s} "
+        f"{exchange.seconds:6.2f} s   {exchange.costs.total().upload} bytes up so far",
         file=sys.stderr,
     )
 

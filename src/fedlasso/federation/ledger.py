@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, fields
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from fedlasso.federation.codec import size
 from fedlasso.federation.federation import Around, Federation, asked, check_replies
@@ -90,15 +90,14 @@ class Exchange:
     Attributes
     ----------
     number : how many questions the ledger has seen, this one included
-    question, kind : what was asked, and what the ledger files it under
-    sent : bytes of numbers that each site has sent so far
+    request : what was asked
+    costs : what all questions so far have cost
     seconds : how long the answers took
     """
 
     number: int
-    question: str
-    kind: str
-    sent: Mapping[str, int]
+    request: Request[Any]
+    costs: Costs
     seconds: float
 
 
@@ -161,15 +160,10 @@ class Ledger(Around):
             for i, count in enumerate(cost):
                 tally[i] += count
         if self._listen is not None:
-            self._tell(request, self._listen, time.perf_counter() - start)
+            self._number += 1
+            seconds = time.perf_counter() - start
+            self._listen(Exchange(self._number, request, self.costs, seconds))
         return replies
-
-    def _tell(self, request: Request[R], listen: Listen, seconds: float) -> None:
-        self._number += 1
-        sent = dict.fromkeys(self.sites, 0)
-        for (_, site), tally in self._tallies.items():
-            sent[site] += tally[0]
-        listen(Exchange(self._number, type(request).__name__, request.kind, sent, seconds))
 
 
 class _Reader(Ledger):

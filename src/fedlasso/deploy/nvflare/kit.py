@@ -30,12 +30,10 @@ class Kit:
     """Who a kit is for, and the hashes of the files that must not change."""
 
     project: str
-    identity: str
     name: str
     role: str
     host: str
     port: int
-    version: str
     files: dict[str, str]
 
 

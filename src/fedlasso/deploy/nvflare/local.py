@@ -37,7 +37,6 @@ class LocalFederation:
     ----------
     folder : the project's folder, made if it is not there
     tables : data file of each site
-    policies : policy file of each site that has one
 
     Attributes
     ----------
@@ -45,12 +44,9 @@ class LocalFederation:
     processes : the commands that run, by participant
     """
 
-    def __init__(
-        self, folder: Path, tables: Mapping[str, Path], policies: Mapping[str, Path] | None = None
-    ) -> None:
+    def __init__(self, folder: Path, tables: Mapping[str, Path]) -> None:
         self.folder = folder
         self._tables = tables
-        self._policies = policies or {}
         # The port stays ours while the server is down.
         if folder.exists():
             self._reserved = reserve_port(read_project(folder).port)
@@ -92,8 +88,7 @@ class LocalFederation:
 
     def start_site(self, name: str) -> None:
         """Start a site; `wait` waits for it."""
-        policy = ["--policy", self._policies[name]] if name in self._policies else []
-        self._start(name, "site", "start", self.kit(name), self._tables[name], *policy)
+        self._start(name, "site", "start", self.kit(name), self._tables[name])
 
     def wait(self, seconds: float = START) -> None:
         """Wait until every site is connected."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import secrets
 import shutil
 import tempfile
 from collections.abc import Sequence
@@ -30,7 +29,6 @@ class Project:
     """Who takes part, and where the server listens."""
 
     name: str
-    identity: str
     host: str
     port: int
     sites: tuple[str, ...]
@@ -64,7 +62,7 @@ def create_project(folder: Path, server: str, sites: Sequence[str]) -> Project:
     if folder.exists() and any(folder.iterdir()):
         raise FedLassoError(f"{folder} is not empty; choose a new folder for the project")
     name = re.sub(r"[^A-Za-z0-9_-]", "-", folder.resolve().name)[:40] or "project"
-    project = Project(name, secrets.token_hex(8), host, int(port), tuple(sites), __version__)
+    project = Project(name, host, int(port), tuple(sites), __version__)
     with tempfile.TemporaryDirectory() as scratch:
         made = _provision(Path(scratch), project)
         folder.mkdir(parents=True, exist_ok=True)
@@ -126,10 +124,7 @@ def _place(source: Path, target: Path, project: Project, name: str, role: str) -
             resources["servers"][0]["heart_beat_timeout"] = 30
         (target / "local" / "resources.json").write_text(json.dumps(resources, indent=1))
         (target / "INSTRUCTIONS.md").write_bytes(_instructions(role, project, name))
-    kit = Kit(
-        project.name, project.identity, name, role, project.host, project.port, __version__, {}
-    )
-    seal(target, kit)
+    seal(target, Kit(project.name, name, role, project.host, project.port, {}))
 
 
 def settle_server(folder: Path) -> Kit:
