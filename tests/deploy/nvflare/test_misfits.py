@@ -57,7 +57,8 @@ def shim(folder: Path, code: str) -> dict[str, str]:
     """An environment in which Python begins with some code."""
     place = Path(tempfile.mkdtemp(dir=folder))
     (place / "sitecustomize.py").write_text(code)
-    return {"PYTHONPATH": str(place), "PYTHONWARNINGS": "ignore"}
+    found = [str(place), *filter(None, [os.environ.get("PYTHONPATH")])]
+    return {"PYTHONPATH": os.pathsep.join(found), "PYTHONWARNINGS": "ignore"}
 
 
 def command(folder: Path, hours: int, *arguments: object) -> subprocess.CompletedProcess[str]:
