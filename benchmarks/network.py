@@ -9,18 +9,16 @@ import argparse
 import statistics
 import tempfile
 import time
-from dataclasses import asdict
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
-from fedlasso.cli.federation import fitting
-from fedlasso.deploy.link import Opening, connect
+from fedlasso.deploy.nvflare.line import JobLine, connect
 from fedlasso.deploy.nvflare.local import LocalFederation
-from fedlasso.deploy.run import Event, Plan, begin_plan, run_plan
-from fedlasso.federation import encode
-from fedlasso.models import Settings
+from fedlasso.deploy.run import begin_plan, run_plan
+from fedlasso.federation import Exchange, encode
+from fedlasso.models import FitPlan, NetworkSource, Settings
 from fedlasso.sites import GradientAt
 
 
@@ -41,14 +39,15 @@ def compare(local: LocalFederation, p: int, rounds: int) -> tuple[float, float]:
     """Median seconds of a bare round trip and of one gradient round, taken in turn."""
     bare, ours = [], []
     with connect(local.folder) as network:
-        network.open(Opening("ab" * 8, "y"))
+        network.open(NetworkSource("", "ab" * 8, "y"))
+        assert isinstance(network.line, JobLine)
         for k in range(rounds + 3):
             b = np.full(p, 1.0 + k)
             data = encode(GradientAt(b))
             start = time.perf_counter()
-            network.echo(data)
+            network.line.exchange(network.sites, data, network.timeout, echo=True)
             middle = time.perf_counter()
-            network.ask(GradientAt(b))
+            network.total(GradientAt(b))
             end = time.perf_counter()
             if k >= 3:
                 bare.append(middle - start)
@@ -71,12 +70,12 @@ def main() -> None:
             bare, ours = compare(local, options.columns, options.rounds)
             print(f"bare round trip {1e3 * bare:.1f} ms, our round {1e3 * ours:.1f} ms")
             print(f"{1 / ours:.1f} rounds a second, {ours / bare:.2f} times the bare round trip")
-            settings = asdict(Settings(goal="prediction", uploads=100))
+            settings = Settings(goal="prediction", uploads=100)
             out = Path(base) / "model"
-            plan = begin_plan(out, Plan(str(local.folder), Opening("", "y"), settings))
-            questions: list[Event] = []
+            begin_plan(out, FitPlan(settings, NetworkSource(str(local.folder), "", "y")))
+            questions: list[Exchange] = []
             start = time.perf_counter()
-            _, times = run_plan(out, plan, fitting(plan), questions.append)
+            times = run_plan(out, connect, listen=questions.append).times
             whole = time.perf_counter() - start
             stop = time.perf_counter()
         down = time.perf_counter()

@@ -7,12 +7,12 @@ import pandas as pd
 
 from fedlasso import InProcess
 from fedlasso.cli import main
-from fedlasso.deploy.nvflare.demo import MODEL
 from fedlasso.deploy.records import TableRecords
 
 # Seconds that one question may take when somebody is known to be silent: sites that have answered
 # before answer at once, and the server notices by itself after half a minute.
 SHORT = 15.0
+MODEL = ("coefficients.csv", "model.json", "card.html")
 SECRET = "patient-4711-0815"
 SITES = ("a", "b", "c")
 COLUMNS = tuple(f"x{k:02d}" for k in range(12))

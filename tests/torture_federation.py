@@ -11,18 +11,18 @@ import tempfile
 import threading
 import time
 from collections import Counter
-from dataclasses import asdict
 from pathlib import Path
 
-from nets import COLUMNS, SITES, in_process, write_tables
+from deploy.nvflare.stories import Breakable
+from nets import COLUMNS, SITES, in_process, same_files, write_tables
 
-from fedlasso.cli.federation import fitting
-from fedlasso.deploy.link import Opening
-from fedlasso.deploy.nvflare.kit import site_audit
-from fedlasso.deploy.nvflare.local import LocalFederation
-from fedlasso.deploy.run import Event, Plan, begin_plan, read_plan, run_plan
+from fedlasso.deploy.nvflare.kit import open_audit
+from fedlasso.deploy.nvflare.line import connect
+from fedlasso.deploy.run import begin_plan, run_plan
 from fedlasso.errors import FedLassoError
-from fedlasso.models import Settings, fit_model
+from fedlasso.federation import Exchange
+from fedlasso.models import FitPlan, NetworkSource, Settings, make_model, read_plan, write_model
+from fedlasso.tables import Column, Schema
 
 SETTINGS = (
     Settings(procedure="ADMM", penalty=0.1, uploads=300),
@@ -32,7 +32,7 @@ SETTINGS = (
 )
 
 
-def attempt(local: LocalFederation, out: Path, rng: random.Random) -> str:
+def attempt(local: Breakable, out: Path, rng: random.Random) -> str:
     """Go on with a fit and kill somebody meanwhile: before, during or between rounds."""
     victim = rng.choice([*SITES, "server"])
     when = rng.choice(["start", "round", "round"])
@@ -43,15 +43,14 @@ def attempt(local: LocalFederation, out: Path, rng: random.Random) -> str:
         shots.append(threading.Timer(delay, local.kill, [victim]))
         shots[-1].start()
 
-    def listen(event: Event) -> None:
-        if when == "round" and event.number >= at and not shots:
+    def listen(exchange: Exchange) -> None:
+        if when == "round" and exchange.number >= at and not shots:
             shoot(rng.uniform(0.0, 0.1))
 
     if when == "start":
         shoot(rng.uniform(0.0, 10.0))
     try:
-        plan = read_plan(out)
-        run_plan(out, plan, fitting(plan), listen, start=90)
+        run_plan(out, connect, listen=listen, start=90)
         end = "finished"
     except FedLassoError as error:
         end = str(error)[:60]
@@ -69,15 +68,18 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args()
     rng = random.Random(options.seed)
-    began, kills, fits = time.monotonic(), 0, 0
+    began = time.monotonic()
+    kills = 0
+    fits = 0
+    schema = Schema("y", tuple(Column(name, "number") for name in COLUMNS))
     with tempfile.TemporaryDirectory() as base:
         tables = write_tables(Path(base))
-        with LocalFederation(Path(base) / "project", tables) as local:
+        with Breakable(Path(base) / "project", tables) as local:
             while kills < options.kills:
                 settings = SETTINGS[fits % len(SETTINGS)]
                 out = Path(base) / f"model{fits}"
-                opening, plain = Opening("", "y", COLUMNS), asdict(settings)
-                begin_plan(out, Plan(str(local.folder), opening, plain, timeout=12))
+                source = NetworkSource(str(local.folder), "", "y", COLUMNS, timeout=12)
+                begin_plan(out, FitPlan(settings, source))
                 for _ in range(rng.randint(1, 4)):
                     report = attempt(local, out, rng)
                     kills += 1
@@ -86,23 +88,22 @@ def main() -> int:
                     local.revive()
                     if report.endswith("finished") or kills == options.kills:
                         break
-                plan = read_plan(out)
-                (result, _), _ = run_plan(out, plan, fitting(plan), lambda event: None, start=90)
-                alone = fit_model(in_process(tables), settings)
-                assert result.coefficients.tobytes() == alone.coefficients.tobytes()
-                assert result.costs.entries == alone.costs.entries
+                run_plan(out, connect, start=90)
+                alone = Path(base) / f"alone{fits}"
+                write_model(alone, make_model(in_process(tables), settings, schema))
+                assert same_files(out, alone)
                 check_books(local, out)
                 fits += 1
     print(f"{kills} kills, {fits} fits, the same bits; {time.monotonic() - began:.0f} s")
     return 0
 
 
-def check_books(local: LocalFederation, out: Path) -> None:
+def check_books(local: Breakable, out: Path) -> None:
     """Every reply that came over the line, used or not, is in the site's own books as often."""
-    identity = read_plan(out).opening.fit
+    identity = read_plan(out, NetworkSource).source.fit
     receipts = [line.split() for line in (out / "receipts.txt").read_text().splitlines()]
     for site in SITES:
-        entries = site_audit(local.kit(site)).entries(identity)
+        entries = open_audit(local.kit(site)).entries(identity)
         sent = Counter(e.sha256 for e in entries if e.verdict == "sent")
         arrived = Counter(digest for name, digest in receipts if name == site)
         assert not arrived - sent, f"{site} sent what its audit does not have"

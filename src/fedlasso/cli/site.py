@@ -10,25 +10,24 @@ from typing import Any
 
 from fedlasso.cli.common import add_action, need_engine, stop_on_term
 from fedlasso.errors import FedLassoError
+from fedlasso.federation.messages import questions
 
 
 def add(commands: Any) -> None:
     """Add the command group."""
     site = commands.add_parser("site", help="take part in a federation with your own records")
     actions = site.add_subparsers(dest="action", required=True, metavar="ACTION")
-    check = add_action(
-        actions, "check", check_command,
-        "say what would be answered and what refused; nothing is connected",
-        "fedlasso site check north/ records.csv --policy policy.toml",
-    )  # fmt: skip
-    start = add_action(
-        actions, "start", start_command, "connect, and answer what the policy allows until Ctrl-C",
-        "fedlasso site start north/ records.csv --policy policy.toml",
-    )  # fmt: skip
-    audit = add_action(
-        actions, "audit", audit_command, "what has left, when, how much, for which fit",
-        "fedlasso site audit north/",
-    )  # fmt: skip
+    made = [
+        add_action(actions, name, run, text, f"fedlasso site {name} north/{example}")
+        for name, run, text, example in (
+            ("check", check_command, "say what would be answered and what refused; nothing is "
+             "connected", " records.csv --policy policy.toml"),
+            ("start", start_command, "connect, and answer what the policy allows until Ctrl-C",
+             " records.csv --policy policy.toml"),
+            ("audit", audit_command, "what has left, when, how much, for which fit", ""),
+        )
+    ]  # fmt: skip
+    check, start, audit = made
     for parser in (check, start, audit):
         parser.add_argument("kit", type=Path, metavar="KIT", help="the folder you were sent")
     for parser in (check, start):
@@ -44,7 +43,7 @@ def check_command(options: argparse.Namespace) -> int:
     from fedlasso.deploy.nvflare.kit import read_kit
     from fedlasso.deploy.records import TableRecords
     from fedlasso.governance import read_policy
-    from fedlasso.governance.policy import QUESTIONS, describe
+    from fedlasso.governance.policy import describe
 
     kit = read_kit(options.kit)
     check_certificate(options.kit, kit)
@@ -56,11 +55,12 @@ def check_command(options: argparse.Namespace) -> int:
     for column, problem in records.problems():
         print(f"  column {column!r} {problem}; a fit with it would be refused")
     few = records.rows < policy.min_rows
-    answered = [] if few else [name for name in QUESTIONS if policy.answers(name)]
     if few:
         print(f"fewer than {policy.min_rows} rows: every question would be refused")
+    answered = [name for name in questions() if not few and policy.answers(name)]
+    refused = [name for name in questions() if name not in answered]
     print(f"Would be answered: {', '.join(answered) or 'nothing'}")
-    print(f"Would be refused:  {', '.join(n for n in QUESTIONS if n not in answered) or 'nothing'}")
+    print(f"Would be refused:  {', '.join(refused) or 'nothing'}")
     print("Rules:\n" + "\n".join(f"  {line}" for line in describe(policy).splitlines()[:-1]))
     return 0
 
@@ -70,7 +70,7 @@ def start_command(options: argparse.Namespace) -> int:
     need_engine()
     from fedlasso.deploy.nvflare.engine import check_certificate, check_server
     from fedlasso.deploy.nvflare.kit import configure_site, read_kit
-    from fedlasso.deploy.nvflare.stay import stay
+    from fedlasso.deploy.nvflare.stay import take_part
     from fedlasso.deploy.records import TableRecords
     from fedlasso.governance import read_policy
 
@@ -87,7 +87,7 @@ def start_command(options: argparse.Namespace) -> int:
     stop_on_term()
     began = time.monotonic()
     try:
-        stay(options.kit, kit, policy)
+        take_part(options.kit, kit, policy)
     except KeyboardInterrupt:
         print(f"\nSite {kit.name!r} has left after {time.monotonic() - began:.0f} s")
     return 0
@@ -96,10 +96,10 @@ def start_command(options: argparse.Namespace) -> int:
 def audit_command(options: argparse.Namespace) -> int:
     """The books, verified."""
     need_engine()
-    from fedlasso.deploy.nvflare.kit import read_kit, site_audit
+    from fedlasso.deploy.nvflare.kit import open_audit, read_kit
 
     kit = read_kit(options.kit)
-    audit = site_audit(options.kit)
+    audit = open_audit(options.kit)
     entries = list(audit.entries())
     chosen = [e for e in entries if e.fit.startswith(options.fit or "")]
     if options.fit and not chosen:

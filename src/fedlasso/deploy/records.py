@@ -24,7 +24,8 @@ class TableRecords:
     """
 
     def __init__(self, path: Path, key: bytes = b"") -> None:
-        self._path, self._key = path, key
+        self._path = path
+        self._key = key
         self._stamp = self._stat()
         self.fingerprint = self._hash()
         self._file = read_file(path)
@@ -55,7 +56,7 @@ class TableRecords:
             self._stamp = stamp
 
     def problems(self, columns: Sequence[str] | None = None) -> Iterator[tuple[str, str]]:
-        """Columns that a fit would refuse, and why; no values."""
+        """Tell the columns that a fit would refuse, and why; no values."""
         numeric = []
         for name in self.columns if columns is None else columns:
             try:
@@ -71,7 +72,7 @@ class TableRecords:
                 yield name, f"has {bad} missing or infinite values"
 
     def site(self, name: str, columns: tuple[str, ...], target: str) -> Site:
-        """All rows as a site that is asked through views: they split and standardise."""
+        """Return all rows as a site that is asked through views: they split and standardise."""
         if bad := [f"column {c!r} {why}" for c, why in self.problems((target, *columns))]:
             more = f" (and {len(bad) - 5} more)" if len(bad) > 5 else ""
             raise FedLassoError(
@@ -86,7 +87,7 @@ class TableRecords:
 
 
 def read_file(path: Path) -> File:
-    """A CSV or Parquet file; an error names the file and no value."""
+    """Open a CSV or Parquet file; an error names the file and no value."""
     try:
         return File(path)
     except FedLassoError as error:

@@ -1,26 +1,34 @@
-"""What a finished fit over the network says of its messages."""
+"""What a finished fit over a network is told as: its model, its messages and its seconds."""
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
-from fedlasso.deploy.run import Times
-from fedlasso.federation import Costs
+from fedlasso.deploy.run import Finished
+from fedlasso.models import describe_model
 
 
-def tell_books(out: Path, costs: Costs, times: Times) -> str:
+def tell_fit(out: Path, finished: Finished) -> str:
+    """Say what was fitted and where it is."""
+    return (
+        f"{describe_model(finished.document)}\n{tell_books(finished)}\n"
+        f"The model is in {out}; open {out / 'card.html'}"
+    )
+
+
+def tell_books(finished: Finished) -> str:
     """Ledger, audits and seconds, in a few lines."""
     lines = []
-    audits = json.loads((out / "audit.json").read_bytes())
-    for site in costs.sites:
-        cost, books = costs.total(site=site), audits[site]
-        again = books["sent"] - books["used"]
+    for site in finished.document.sites:
+        books = finished.books[site.name]
+        again = books.sent - books.used
         more = f", {again} of them sent again or lost on the way" if again else ""
         lines.append(
-            f"  {site}: {cost.messages} replies, {cost.upload} bytes up, {cost.download} down; "
-            f"its audit has the same hashes, {books['sent']} sent{more}"
+            f"  {site.name}: {site.messages} replies, {sum(site.sent.values())} bytes up, "
+            f"{sum(site.received.values())} down; its audit has the same hashes, {books.sent} "
+            f"sent{more}"
         )
+    times = finished.times
     lines.append(
         f"Engine start {times.start:.1f} s, fit {times.fit:.1f} s"
         + (f", {times.attempts} attempts" if times.attempts > 1 else "")

@@ -3,7 +3,7 @@
 from fedlasso.federation.codec import decode, encode
 from fedlasso.federation.federation import Around, Federation, InProcess
 from fedlasso.federation.journal import Journal
-from fedlasso.federation.ledger import Cost, Costs, Ledger, metered
+from fedlasso.federation.ledger import Cost, Costs, Exchange, Ledger, Listen, metered
 from fedlasso.federation.messages import Disclosure, Message, Reply, Request
 from fedlasso.federation.roles import (
     AnyPoints,
@@ -28,10 +28,12 @@ __all__ = [
     "Cost",
     "Costs",
     "Disclosure",
+    "Exchange",
     "Federation",
     "InProcess",
     "Journal",
     "Ledger",
+    "Listen",
     "Message",
     "Model",
     "Models",

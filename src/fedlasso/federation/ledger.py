@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import operator
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, fields
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from fedlasso.federation.codec import size
 from fedlasso.federation.federation import Around, Federation, asked, check_replies
@@ -83,8 +83,34 @@ class Costs:
         )
 
 
+@dataclass(frozen=True)
+class Exchange:
+    """One question that was answered: what a listener is told.
+
+    Attributes
+    ----------
+    number : how many questions the ledger has seen, this one included
+    request : what was asked
+    costs : what all questions so far have cost
+    seconds : how long the answers took
+    """
+
+    number: int
+    request: Request[Any]
+    costs: Costs
+    seconds: float
+
+
+Listen = Callable[[Exchange], None]
+
+
 class Ledger(Around):
     """A federation that meters another one.
+
+    Parameters
+    ----------
+    federation : the sites
+    listen : who is told of every question, once it is answered
 
     Examples
     --------
@@ -96,10 +122,12 @@ class Ledger(Around):
     (2, 8)
     """
 
-    def __init__(self, federation: Federation) -> None:
+    def __init__(self, federation: Federation, listen: Listen | None = None) -> None:
         super().__init__(federation)
         self._tallies: dict[tuple[str, str], list[int]] = {}
         self._seconds: dict[str, float] = {}
+        self._listen = listen
+        self._number = 0
 
     @property
     def costs(self) -> Costs:
@@ -119,6 +147,7 @@ class Ledger(Around):
 
     def replies(self, request: Request[R]) -> tuple[R, ...]:
         """Ask the federation, and count what passed."""
+        start = time.perf_counter()
         with self.clock(request.kind):
             replies = check_replies(asked(self.sites, request), self.inner.replies(request))
         down = size(request)
@@ -130,9 +159,34 @@ class Ledger(Around):
             tally = self._tallies.setdefault((request.kind, reply.site), [0] * len(cost))
             for i, count in enumerate(cost):
                 tally[i] += count
+        if self._listen is not None:
+            self._number += 1
+            seconds = time.perf_counter() - start
+            self._listen(Exchange(self._number, request, self.costs, seconds))
         return replies
 
 
+class _Reader(Ledger):
+    """A ledger above another one: that one counts, and this one reads its books."""
+
+    def __init__(self, federation: Federation, below: Ledger) -> None:
+        super().__init__(federation)
+        self._tallies = below._tallies
+        self._seconds = below._seconds
+
+    def replies(self, request: Request[R]) -> tuple[R, ...]:
+        """Ask the federation, which counts."""
+        return self.inner.replies(request)
+
+
 def metered(federation: Federation) -> Ledger:
-    """The federation itself if it is a ledger already, else a new ledger around it."""
-    return federation if isinstance(federation, Ledger) else Ledger(federation)
+    """Return a ledger for a federation: its own, or that below it, or else a new one.
+
+    No question is counted twice: costs of a part are differences of one ledger's costs.
+    """
+    below = federation
+    while not isinstance(below, Ledger):
+        if not isinstance(below, Around):
+            return Ledger(federation)
+        below = below.inner
+    return below if below is federation else _Reader(federation, below)

@@ -1,1 +1,1 @@
-"""The same fit over a real network: NVIDIA FLARE carries the questions, nothing else knows it."""
+"""NVIDIA FLARE as the carrier of a federation's bytes; nothing outside this room knows it."""

@@ -11,7 +11,7 @@ from typing import Any
 from fedlasso.deploy.nvflare.engine import check_certificate, check_server
 from fedlasso.deploy.nvflare.kit import read_kit
 from fedlasso.deploy.nvflare.project import COORDINATOR, read_project
-from fedlasso.deploy.nvflare.quiet import quiet
+from fedlasso.deploy.nvflare.quiet import keep_quiet
 from fedlasso.errors import FedLassoError, Interrupted
 
 
@@ -35,7 +35,7 @@ class Console:
         from nvflare.fuel.flare_api.flare_api import new_secure_session
 
         try:
-            with quiet():
+            with keep_quiet():
                 self._session = new_secure_session(COORDINATOR, str(self._kit), timeout=20.0)
         except Exception as error:
             raise Interrupted(
@@ -45,12 +45,12 @@ class Console:
         return self
 
     def __exit__(self, *_: object) -> None:
-        with quiet(), contextlib.suppress(Exception):
+        with keep_quiet(), contextlib.suppress(Exception):
             self._session.close()
 
     def _call(self, name: str, *arguments: object) -> Any:
         try:
-            with quiet():
+            with keep_quiet():
                 return getattr(self._session, name)(*arguments)
         except Exception as error:
             raise Interrupted(
@@ -58,11 +58,11 @@ class Console:
             ) from None
 
     def connected(self) -> dict[str, float]:
-        """Sites that are there, and when each was last heard of."""
+        """Return the sites that are there, and when each was last heard of."""
         return {c.name: c.last_connect_time for c in self._call("get_connected_client_list")}
 
     def wait_for_sites(self, wanted: Sequence[str], seconds: float) -> tuple[str, ...]:
-        """Names of the sites, once all are there."""
+        """Wait until all of these sites are there, and return their names."""
         names = tuple(sorted(wanted or self.project.sites))
         for name in names:
             if name not in self.project.sites:

@@ -4,17 +4,30 @@ from __future__ import annotations
 
 import tempfile
 import time
-from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from pathlib import Path
 
 from sklearn.datasets import load_diabetes
 
-from fedlasso.deploy.nvflare.kit import site_audit
+from fedlasso.deploy.nvflare.kit import open_audit
+from fedlasso.deploy.nvflare.line import connect
 from fedlasso.deploy.nvflare.local import LocalFederation
+from fedlasso.deploy.run import begin_plan, run_plan
+from fedlasso.deploy.tell import tell_fit
+from fedlasso.federation import Listen
+from fedlasso.models import (
+    FileSource,
+    FitPlan,
+    NetworkSource,
+    Settings,
+    make_model,
+    open_sites,
+    write_model,
+)
 
 HOSPITALS = ("east", "north", "west")
 TARGET = "target"
+SETTINGS = Settings(goal="prediction")
 MODEL = ("coefficients.csv", "model.json", "card.html")
 
 
@@ -27,18 +40,13 @@ def write_hospitals(folder: Path) -> dict[str, Path]:
     return paths
 
 
-def run_demo(
-    keep: Path | None,
-    fit_across: Callable[[Path, str, Path], None],
-    fit_here: Callable[[Mapping[str, Path], str, Path], None],
-) -> int:
+def run_demo(keep: Path | None, listen: Listen) -> int:
     """Fit, show, compare with the same fit in one process, clean up.
 
     Parameters
     ----------
     keep : a folder that stays
-    fit_across : fits a project's target into a model folder, over the network
-    fit_here : fits files into a model folder, in this process
+    listen : who is told of every question
     """
     began = time.monotonic()
     with ExitStack() as stack:
@@ -48,13 +56,17 @@ def run_demo(
         print(f"Three hospitals in {base}; kits, server and sites on this machine, mutual TLS")
         local = stack.enter_context(LocalFederation(base / "project", tables))
         print(f"Server and {len(tables)} sites are up after {time.monotonic() - began:.0f} s")
-        out, alone = base / "model", base / "alone"
-        fit_across(local.folder, TARGET, out)
-        fit_here(tables, TARGET, alone)
+        out = base / "model"
+        begin_plan(out, FitPlan(SETTINGS, NetworkSource(str(local.folder), "", TARGET)))
+        print(tell_fit(out, run_plan(out, connect, listen=listen)))
+        alone = base / "alone"
+        files = tuple(str(path) for path in tables.values())
+        sites, schema = open_sites(FileSource(files, TARGET))
+        write_model(alone, make_model(sites, SETTINGS, schema))
         same = all((out / n).read_bytes() == (alone / n).read_bytes() for n in MODEL)
         print(f"`fedlasso fit` on the three files: {'the same bytes' if same else 'DIFFERS'}")
         print("What has left the hospital 'north', by its own audit (`fedlasso site audit`):")
-        entries = list(site_audit(local.kit("north")).entries())
+        entries = list(open_audit(local.kit("north")).entries())
         for e in entries[:4]:
             print(f"  {e.number:3d} {e.time} {e.question:16s} {e.payload:6d} bytes {e.sha256[:16]}")
         print(f"  ... {len(entries)} lines, chain unbroken")

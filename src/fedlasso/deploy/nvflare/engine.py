@@ -24,7 +24,8 @@ from fedlasso.errors import FedLassoError, Interrupted
 LOG = "engine.log"
 REGISTERED = "Successfully registered client"
 # What OpenSSL calls them: X509_V_ERR_CERT_NOT_YET_VALID, X509_V_ERR_CERT_HAS_EXPIRED.
-NOT_YET_VALID, EXPIRED = 9, 10
+NOT_YET_VALID = 9
+EXPIRED = 10
 
 
 class Engine:
@@ -37,12 +38,12 @@ class Engine:
     """
 
     def __init__(self, folder: Path, kit: Kit) -> None:
-        part, name = ("server", "fed_server") if kit.role == "server" else ("client", "fed_client")
+        part = "server" if kit.role == "server" else "client"
         self._log = folder / LOG
         who = [] if kit.role == "server" else [f"uid={kit.name}"]
         command = [
             sys.executable, "-u", "-m", f"nvflare.private.fed.app.{part}.{part}_train",
-            "-m", str(folder.resolve()), "-s", f"{name}.json",
+            "-m", str(folder.resolve()), "-s", f"fed_{part}.json",
             "--set", "secure_train=true", "org=fedlasso", "config_folder=", *who,
         ]  # fmt: skip
         # Jobs of earlier runs are over; what must last is with the model or in the books.
@@ -74,20 +75,26 @@ class Engine:
                 raise FedLassoError(f"{what} within {seconds:.0f} s; the engine's log: {self._log}")
             time.sleep(0.1)
 
-    def family(self) -> list[Any]:
-        """The engine's process and those of its jobs, which run in sessions of their own."""
-        try:
-            parent = psutil.Process(self.process.pid)
-            return [parent, *parent.children(recursive=True)]
-        except psutil.NoSuchProcess:
-            return []
-
     def stop(self) -> None:
         """End the engine and its jobs; nothing is lost by it, so nothing is waited for."""
-        for process in self.family():
-            with contextlib.suppress(psutil.NoSuchProcess):
-                process.kill()
-        self.process.wait()
+        kill_family(self.process)
+
+
+def find_family(process: subprocess.Popen[bytes]) -> list[Any]:
+    """Return a process and its descendants, which may run in sessions of their own."""
+    try:
+        parent = psutil.Process(process.pid)
+        return [parent, *parent.children(recursive=True)]
+    except psutil.NoSuchProcess:
+        return []
+
+
+def kill_family(process: subprocess.Popen[bytes]) -> None:
+    """End a process and its descendants at once."""
+    for member in find_family(process):
+        with contextlib.suppress(psutil.NoSuchProcess):
+            member.kill()
+    process.wait()
 
 
 def _die_with_parent() -> None:
@@ -122,7 +129,8 @@ def check_certificate(folder: Path, kit: Kit) -> None:
     now = datetime.now(UTC)
     for name in (f"{'server' if kit.role == 'server' else 'client'}.crt", "rootCA.pem"):
         certificate = x509.load_pem_x509_certificate((folder / "startup" / name).read_bytes())
-        begins, ends = certificate.not_valid_before_utc, certificate.not_valid_after_utc
+        begins = certificate.not_valid_before_utc
+        ends = certificate.not_valid_after_utc
         if now < begins:
             raise FedLassoError(
                 f"the certificate {name} of {kit.name!r} is not valid before "

@@ -7,8 +7,10 @@ import json
 import os
 import secrets
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
+
+import msgspec
 
 from fedlasso import __version__
 from fedlasso.deploy.records import TableRecords
@@ -19,7 +21,8 @@ from fedlasso.governance import Audit, Desk, Door, read_policy
 from fedlasso.governance.door import Refusal
 from fedlasso.governance.guard import tell
 
-SEAL, START = "kit.json", "site.json"
+SEAL = "kit.json"
+START = "site.json"
 
 
 @dataclass(frozen=True)
@@ -27,18 +30,16 @@ class Kit:
     """Who a kit is for, and the hashes of the files that must not change."""
 
     project: str
-    identity: str
     name: str
     role: str
     host: str
     port: int
-    version: str
     files: dict[str, str]
 
 
 def seal(folder: Path, kit: Kit) -> None:
     """Write a kit's identity with the hashes of its files; only its owner may read it."""
-    sealed = Kit(**{**asdict(kit), "files": dict(_hashes(folder))})
+    sealed = replace(kit, files=dict(_hashes(folder)))
     write_atomically(folder / SEAL, json.dumps(asdict(sealed), indent=1).encode())
     for path in (folder, *folder.rglob("*")):
         path.chmod(0o700 if path.is_dir() or path.suffix == ".sh" else 0o600)
@@ -50,10 +51,10 @@ def _hashes(folder: Path) -> Iterable[tuple[str, str]]:
 
 
 def read_kit(folder: Path, role: str = "site") -> Kit:
-    """A kit's identity, its seal checked."""
+    """Return who a kit is for, once its seal is checked."""
     try:
-        kit = Kit(**json.loads((folder / SEAL).read_bytes()))
-    except (OSError, ValueError, TypeError):
+        kit = msgspec.json.decode((folder / SEAL).read_bytes(), type=Kit)
+    except (OSError, ValueError):
         raise FedLassoError(f"{folder} is no kit; unpack the one you were sent") from None
     if kit.role != role:
         raise FedLassoError(f"{folder} is a kit for a {kit.role}, not for a {role}")
@@ -62,13 +63,13 @@ def read_kit(folder: Path, role: str = "site") -> Kit:
     return kit
 
 
-def site_audit(folder: Path) -> Audit:
-    """The books of a site."""
+def open_audit(folder: Path) -> Audit:
+    """Open the books of a site."""
     return Audit(folder / "books" / "audit.jsonl")
 
 
-def site_key(folder: Path) -> bytes:
-    """The site's secret for fingerprints, drawn once."""
+def read_key(folder: Path) -> bytes:
+    """Return the site's secret for fingerprints, which is drawn once."""
     path = folder / "books" / "key"
     if not path.exists():
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -85,17 +86,17 @@ def configure_site(folder: Path, data: Path, policy: Path | None) -> None:
 
 
 def open_door(folder: Path) -> Door:
-    """The door of the site whose engine was started from this kit."""
+    """Open the door of the site whose engine was started from this kit."""
     kit = read_kit(folder)
     start = json.loads((folder / START).read_bytes())
     policy = read_policy(Path(start["policy"]) if start["policy"] else None)
-    records = TableRecords(Path(start["data"]), site_key(folder))
+    records = TableRecords(Path(start["data"]), read_key(folder))
     desk = Desk(folder / "pending")
     return Door(
-        kit.name, records, policy, site_audit(folder), folder / "memory", __version__, desk.approve
+        kit.name, records, policy, open_audit(folder), folder / "memory", __version__, desk.approve
     )
 
 
-def failed(error: Exception) -> bytes:
-    """A refusal when there is not even a door."""
+def refuse(error: Exception) -> bytes:
+    """Return a refusal for when there is not even a door."""
     return encode(Refusal(tell(error)))

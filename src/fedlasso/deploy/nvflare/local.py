@@ -10,12 +10,10 @@ import sys
 import time
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
-
-import psutil
+from typing import Self
 
 from fedlasso.deploy.nvflare.console import Console
-from fedlasso.deploy.nvflare.engine import listens
+from fedlasso.deploy.nvflare.engine import kill_family, listens
 from fedlasso.deploy.nvflare.project import create_project, read_project
 from fedlasso.errors import FedLassoError
 
@@ -39,15 +37,16 @@ class LocalFederation:
     ----------
     folder : the project's folder, made if it is not there
     tables : data file of each site
-    policies : policy file of each site that has one
 
-    `environments` may give a participant environment variables for its next start.
+    Attributes
+    ----------
+    environments : environment variables that a participant is started with besides
+    processes : the commands that run, by participant
     """
 
-    def __init__(
-        self, folder: Path, tables: Mapping[str, Path], policies: Mapping[str, Path] | None = None
-    ) -> None:
-        self.folder, self._tables, self._policies = folder, tables, policies or {}
+    def __init__(self, folder: Path, tables: Mapping[str, Path]) -> None:
+        self.folder = folder
+        self._tables = tables
         # The port stays ours while the server is down.
         if folder.exists():
             self._reserved = reserve_port(read_project(folder).port)
@@ -57,9 +56,9 @@ class LocalFederation:
             create_project(folder, f"localhost:{port}", list(tables))
         self.project = read_project(folder)
         self.environments: dict[str, dict[str, str]] = {}
-        self._processes: dict[str, subprocess.Popen[bytes]] = {}
+        self.processes: dict[str, subprocess.Popen[bytes]] = {}
 
-    def __enter__(self) -> LocalFederation:
+    def __enter__(self) -> Self:
         try:
             self.start_server()
             for name in self.project.sites:
@@ -89,8 +88,7 @@ class LocalFederation:
 
     def start_site(self, name: str) -> None:
         """Start a site; `wait` waits for it."""
-        policy = ["--policy", self._policies[name]] if name in self._policies else []
-        self._start(name, "site", "start", self.kit(name), self._tables[name], *policy)
+        self._start(name, "site", "start", self.kit(name), self._tables[name])
 
     def wait(self, seconds: float = START) -> None:
         """Wait until every site is connected."""
@@ -100,41 +98,21 @@ class LocalFederation:
                 # A while at a time, so that a site that has ended is noticed.
                 console.wait_for_sites((), min(max(end - time.monotonic(), 0), 5.0))
                 return
-            for name, process in self._processes.items():
+            for name, process in self.processes.items():
                 if process.poll() is not None:
                     raise FedLassoError(f"{name} ended: {self.said(name)}")
             if time.monotonic() > end:
                 raise FedLassoError("the sites are not connected")
             time.sleep(0.2)
 
-    def revive(self) -> None:
-        """Start whoever is not running, and wait for all."""
-        if "server" not in self._processes:
-            self.start_server()
-        for name in self.project.sites:
-            if name not in self._processes:
-                self.start_site(name)
-        self.wait()
-
-    def family(self, name: str) -> list[Any]:
-        """The processes of the server or of a site: command, engine, jobs."""
-        try:
-            parent = psutil.Process(self._processes[name].pid)
-            return [parent, *parent.children(recursive=True)]
-        except (KeyError, psutil.NoSuchProcess):
-            return []
-
     def kill(self, name: str) -> None:
         """End a participant at once, as a power cut would."""
-        for process in self.family(name):
-            with contextlib.suppress(psutil.NoSuchProcess):
-                process.kill()
-        if name in self._processes:
-            self._processes.pop(name).wait()
+        if name in self.processes:
+            kill_family(self.processes.pop(name))
 
     def stop(self) -> None:
         """End everybody, sites first."""
-        for name in [n for n in self._processes if n != "server"]:
+        for name in [n for n in self.processes if n != "server"]:
             self.kill(name)
         self.kill("server")
 
@@ -150,5 +128,5 @@ class LocalFederation:
                 stdin=subprocess.DEVNULL, stdout=out, stderr=out,
                 env=os.environ | {"PYTHONUNBUFFERED": "1"} | self.environments.get(name, {}),
             )  # fmt: skip
-        self._processes[name] = process
+        self.processes[name] = process
         return process

@@ -66,7 +66,7 @@ class Member:
     @collab.publish  # type: ignore[untyped-decorator]
     def answer(self, data: bytes) -> bytes:
         """Answer or refuse; never raise, for the engine would send the text of an exception."""
-        from fedlasso.deploy.nvflare.kit import failed, open_door
+        from fedlasso.deploy.nvflare.kit import open_door, refuse
 
         try:
             if self._door is None:
@@ -75,9 +75,9 @@ class Member:
             answer: bytes = self._door.answer_bytes(bytes(data))
             return answer
         except Exception as error:
-            return failed(error)
+            return refuse(error)
 
     @collab.publish  # type: ignore[untyped-decorator]
     def echo(self, data: bytes) -> bytes:
-        """The same bytes: what the engine alone takes for a round trip."""
+        """Return the same bytes: what the engine alone takes for a round trip."""
         return data

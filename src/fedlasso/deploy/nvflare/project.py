@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import secrets
 import shutil
 import tempfile
 from collections.abc import Sequence
@@ -13,10 +12,12 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from fedlasso import __version__
 from fedlasso.deploy.nvflare.kit import Kit, read_kit, seal
 from fedlasso.deploy.nvflare.member import ENGINE, MEMBER, RELAY
-from fedlasso.deploy.nvflare.quiet import quiet
+from fedlasso.deploy.nvflare.quiet import keep_quiet
 from fedlasso.errors import FedLassoError
 from fedlasso.files import write_atomically
 
@@ -28,7 +29,6 @@ class Project:
     """Who takes part, and where the server listens."""
 
     name: str
-    identity: str
     host: str
     port: int
     sites: tuple[str, ...]
@@ -36,11 +36,10 @@ class Project:
 
 
 def read_project(folder: Path) -> Project:
-    """The project in a folder."""
+    """Read the project in a folder."""
     try:
-        given = json.loads((folder / "project.json").read_bytes())
-        return Project(**{**given, "sites": tuple(given["sites"])})
-    except (OSError, ValueError, TypeError, KeyError):
+        return msgspec.json.decode((folder / "project.json").read_bytes(), type=Project)
+    except (OSError, ValueError):
         raise FedLassoError(
             f"{folder} holds no project; begin with `fedlasso federation init {folder}`"
         ) from None
@@ -63,7 +62,7 @@ def create_project(folder: Path, server: str, sites: Sequence[str]) -> Project:
     if folder.exists() and any(folder.iterdir()):
         raise FedLassoError(f"{folder} is not empty; choose a new folder for the project")
     name = re.sub(r"[^A-Za-z0-9_-]", "-", folder.resolve().name)[:40] or "project"
-    project = Project(name, secrets.token_hex(8), host, int(port), tuple(sites), __version__)
+    project = Project(name, host, int(port), tuple(sites), __version__)
     with tempfile.TemporaryDirectory() as scratch:
         made = _provision(Path(scratch), project)
         folder.mkdir(parents=True, exist_ok=True)
@@ -103,7 +102,7 @@ def _provision(scratch: Path, project: Project) -> Path:
                 "static_file.StaticFileBuilder", "cert.CertBuilder", "signature.SignatureBuilder")),
         ],
     }  # fmt: skip
-    with quiet():
+    with keep_quiet():
         Provisioner(str(scratch), prepare_builders(described)).provision(prepare_project(described))
     made = scratch / project.name / "prod_00"
     if not made.exists():
@@ -125,10 +124,7 @@ def _place(source: Path, target: Path, project: Project, name: str, role: str) -
             resources["servers"][0]["heart_beat_timeout"] = 30
         (target / "local" / "resources.json").write_text(json.dumps(resources, indent=1))
         (target / "INSTRUCTIONS.md").write_bytes(_instructions(role, project, name))
-    kit = Kit(
-        project.name, project.identity, name, role, project.host, project.port, __version__, {}
-    )
-    seal(target, kit)
+    seal(target, Kit(project.name, name, role, project.host, project.port, {}))
 
 
 def settle_server(folder: Path) -> Kit:

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 
 @contextlib.contextmanager
-def quiet() -> Iterator[None]:
+def keep_quiet() -> Iterator[None]:
     """Neither prints nor logs of the engine reach the terminal."""
     before = logging.root.manager.disable
     logging.disable(logging.CRITICAL)

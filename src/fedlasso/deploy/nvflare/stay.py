@@ -1,4 +1,4 @@
-"""A site that stays: its engine kept alive, what leaves shown, approvals asked for."""
+"""Server and sites that stay: engines kept alive, what leaves shown, approvals asked for."""
 
 from __future__ import annotations
 
@@ -8,15 +8,40 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from fedlasso.deploy.nvflare.engine import Engine, check_server
-from fedlasso.deploy.nvflare.kit import Kit, site_audit
+from fedlasso.deploy.nvflare.engine import (
+    Engine,
+    check_certificate,
+    check_port_free,
+    check_server,
+    listens,
+)
+from fedlasso.deploy.nvflare.kit import Kit, open_audit
+from fedlasso.deploy.nvflare.project import read_project, settle_server
 from fedlasso.errors import FedLassoError
 from fedlasso.governance import Desk, Policy
 
 CONNECT = 120.0
 
 
-def stay(folder: Path, kit: Kit, policy: Policy) -> None:
+def serve(project_folder: Path) -> None:
+    """Run the server of a project until interrupted."""
+    project = read_project(project_folder)
+    folder = project_folder / "server"
+    kit = settle_server(folder)
+    check_certificate(folder, kit)
+    check_port_free(project.port)
+    engine = Engine(folder, kit)
+    try:
+        engine.wait(lambda: listens("127.0.0.1", project.port), 60, "the server did not start")
+        where = f"{project.host}:{project.port}"
+        print(f"Serving {project.name!r} at {where}; Ctrl-C stops", flush=True)
+        engine.process.wait()
+        raise FedLassoError(f"the server ended; its log is {folder / 'engine.log'}")
+    finally:
+        engine.stop()
+
+
+def take_part(folder: Path, kit: Kit, policy: Policy) -> None:
     """Run the site's engine until interrupted; if the engine ends, start it again."""
     desk = Desk(folder / "pending")
     with _claimed(folder):
@@ -40,7 +65,7 @@ def stay(folder: Path, kit: Kit, policy: Policy) -> None:
 
 def _watch(folder: Path, engine: Engine, desk: Desk | None) -> None:
     """Show what leaves, line by line, until the engine ends."""
-    audit = site_audit(folder)
+    audit = open_audit(folder)
     shown = sum(1 for _ in audit.entries())
     seen = _size(audit.path)
     while engine.process.poll() is None:
@@ -71,7 +96,7 @@ def _size(path: Path) -> int:
 
 @contextlib.contextmanager
 def _claimed(folder: Path) -> Iterator[None]:
-    """One engine a kit: two would answer in one name."""
+    """Let only one engine run per kit: two would answer in one name."""
     with (folder / "lock").open("w") as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)

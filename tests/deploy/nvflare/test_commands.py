@@ -1,7 +1,6 @@
-"""Kits, commands and the coordinator's side of the line, without a network: one-line errors."""
+"""Commands, kits and certificates without a network: every error is one line."""
 
 import socket
-from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -10,67 +9,20 @@ import pytest
 
 pytest.importorskip("nvflare")
 
-from nets import COLUMNS, SECRET, run, write_tables
+from nets import run, write_tables
 
-from fedlasso import FedLassoError, __version__
-from fedlasso.deploy.link import Network, Opening
+from fedlasso import FedLassoError
 from fedlasso.deploy.nvflare.engine import check_certificate, check_server
 from fedlasso.deploy.nvflare.kit import read_kit
 from fedlasso.deploy.nvflare.local import reserve_port
 from fedlasso.deploy.nvflare.project import create_project
-from fedlasso.deploy.records import TableRecords
-from fedlasso.governance import Audit, Door, Introduce, Policy
-from fedlasso.sites import Rows
 
 pytestmark = pytest.mark.filterwarnings("ignore")
-FIT = "ab" * 8
 
 
 @pytest.fixture
 def tables(tmp_path: Path) -> dict[str, Path]:
     return write_tables(tmp_path)
-
-
-def door(path: Path, policy: Policy | None = None, name: str = "a", version: str = "") -> Door:
-    records = TableRecords(path, b"key")
-    books = Audit(path.parent / "books" / f"{name}.jsonl")
-    memory = path.parent / "memory"
-    return Door(name, records, policy or Policy(), books, memory, version or __version__)
-
-
-class Doors(Network):
-    """The network's side of the line with doors in this process behind it."""
-
-    def __init__(self, doors: Sequence[Door]) -> None:
-        super().__init__(None, [d.name for d in doors], 1.0)  # type: ignore[arg-type]
-        self.doors = {d.name: d for d in doors}
-
-    def _exchange(
-        self, names: Sequence[str], data: bytes, echo: bool = False
-    ) -> list[tuple[str, str, bytes]]:
-        return [(n, "reply", self.doors[n].answer_bytes(data)) for n in names]
-
-
-def test_versions_and_columns_must_agree(tables: dict[str, Path]) -> None:
-    doors = [door(path, name=name) for name, path in tables.items()]
-    Doors(doors).open(Opening(FIT, "y", COLUMNS))
-    doors[1] = door(tables["b"], name="b", version="0.0.9")
-    with pytest.raises(FedLassoError, match=r"site 'b' runs fedlasso 0.0.9, the coordinator"):
-        Doors(doors).open(Opening(FIT, "y"))
-    doors[1] = door(tables["b"], Policy(columns=(*COLUMNS[1:], "y", "note")), "b")
-    with pytest.raises(FedLassoError, match="columns differ, 'a' alone: x00; 'c' alone: x00"):
-        Doors(doors).open(Opening(FIT, "y"))
-
-
-def test_a_refusal_is_no_receipt(tables: dict[str, Path], tmp_path: Path) -> None:
-    network = Doors([door(path, name=name) for name, path in tables.items()])
-    network.open(Opening(FIT, "y", COLUMNS))
-    network.receipts = tmp_path / "receipts.txt"
-    tables["b"].write_text(tables["b"].read_text().replace(SECRET, "changed"))
-    with pytest.raises(FedLassoError, match="site 'b': the data file has changed"):
-        network.ask(Rows())
-    lines = network.receipts.read_text().splitlines()
-    assert [line.split()[0] for line in lines] == ["a", "c"]
 
 
 @pytest.mark.parametrize(
@@ -90,7 +42,8 @@ def test_every_command_has_help_with_an_example(
 def test_bad_usage_is_one_line_and_exit_code_two(
     tables: dict[str, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    project, data = tmp_path / "p", tables["a"]
+    project = tmp_path / "p"
+    data = tables["a"]
     kept = reserve_port()
     port = kept.getsockname()[1]
     with socket.create_server(("", port)):
@@ -107,7 +60,7 @@ def test_bad_usage_is_one_line_and_exit_code_two(
             ([*fit, "--validation", "1"], "validation is 1.0; give a share between 0 and 1"),
             ([*fit, "--procedure", "none"], "'none'"),
             ([*fit, "--columns", "u", "--drop", "v"], "give --columns or --drop, not both"),
-            (["federation", "resume", tmp_path / "none"], "holds no fit over the network"),
+            (["federation", "resume", tmp_path / "none"], "holds no fit to go on with"),
             (["site", "start", tmp_path, data], "is no kit"),
             (["site", "start", project / "server", data], "is a kit for a server"),
             (["site", "start", kit, tmp_path / "none.csv"], "cannot read none.csv"),
@@ -153,11 +106,3 @@ def test_names_that_do_not_resolve_and_old_certificates(
     monkeypatch.setattr("fedlasso.deploy.nvflare.engine.datetime", Later)
     with pytest.raises(FedLassoError, match=r"certificate client.crt of 'a' expired on"):
         check_certificate(kit, read_kit(kit))
-
-
-def test_a_line_that_says_nothing_of_us_is_no_reply(tables: dict[str, Path]) -> None:
-    doors = [door(path, name=name) for name, path in tables.items()]
-    network = Doors(doors)
-    network.doors["b"] = doors[0]
-    with pytest.raises(FedLassoError, match="site 'b' answered in another's name"):
-        network.ask(Introduce())

@@ -2,11 +2,13 @@
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from nets import run
 
+from fedlasso.deploy.nvflare.engine import find_family
 from fedlasso.deploy.nvflare.local import START, LocalFederation
-from fedlasso.deploy.run import Event
+from fedlasso.federation import Exchange
 
 SETTINGS = ("--procedure", "ADMM", "--penalty", "0.1", "--uploads", "36")
 Act = Callable[[], object]
@@ -28,8 +30,8 @@ class Story:
         self.gone: dict[str, Act] = {}
         self.said: list[str] = []
 
-    def listen(self, event: Event) -> None:
-        self.at.pop(event.number, lambda: None)()
+    def listen(self, exchange: Exchange) -> None:
+        self.at.pop(exchange.number, lambda: None)()
 
     def look(self, present: dict[str, float]) -> None:
         for site in self.gone.keys() - present.keys():
@@ -39,6 +41,23 @@ class Story:
         self.said.append(line)
         if self.then:
             self.then.pop(0)()
+
+
+class Breakable(LocalFederation):
+    """A federation on this machine whose participants are stopped and started again."""
+
+    def family(self, name: str) -> list[Any]:
+        """The processes of the server or of a site: command, engine, jobs."""
+        return find_family(self.processes[name])
+
+    def revive(self) -> None:
+        """Start whoever is not running, and wait for all."""
+        if "server" not in self.processes:
+            self.start_server()
+        for name in self.project.sites:
+            if name not in self.processes:
+                self.start_site(name)
+        self.wait()
 
 
 def fit(local: LocalFederation, out: Path, *options: object) -> int:

@@ -12,12 +12,10 @@ from nets import SHORT, fit_files, write_tables
 
 # The engine is imported by those who use it: without it these tests are skipped.
 if TYPE_CHECKING:
-    from network.stories import Story
-    from wires import Wire
+    from deploy.nvflare.stories import Breakable, Story
+    from deploy.nvflare.wires import Wire
 
-    from fedlasso.deploy.link import Network
     from fedlasso.deploy.nvflare.console import Console
-    from fedlasso.deploy.nvflare.local import LocalFederation
 
 
 @pytest.fixture(scope="module")
@@ -28,7 +26,7 @@ def tables(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 @pytest.fixture
 def hurry(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
     """Shortens the patience of the network that was opened last; the next one has its own."""
-    from fedlasso.deploy.link import Network
+    from fedlasso.deploy.network import Network
 
     opened: list[Network] = []
     begin = Network.__init__
@@ -38,7 +36,7 @@ def hurry(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
         opened.append(self)
 
     def shorten() -> None:
-        opened[-1]._timeout = SHORT
+        opened[-1].timeout = SHORT
 
     monkeypatch.setattr(Network, "__init__", note)
     return shorten
@@ -46,7 +44,7 @@ def hurry(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
 
 @pytest.fixture(scope="module")
 def alone(tables: dict[str, Path], tmp_path_factory: pytest.TempPathFactory) -> Path:
-    from network.stories import SETTINGS
+    from deploy.nvflare.stories import SETTINGS
 
     return fit_files(tables, tmp_path_factory.mktemp("alone") / "model", *SETTINGS)
 
@@ -54,13 +52,12 @@ def alone(tables: dict[str, Path], tmp_path_factory: pytest.TempPathFactory) -> 
 @pytest.fixture(scope="module")
 def wired(
     tables: dict[str, Path], tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[tuple[LocalFederation, Wire]]:
+) -> Iterator[tuple[Breakable, Wire]]:
     """A federation whose site b hangs on a wire."""
-    from wires import Wire, reroute
+    from deploy.nvflare.stories import Breakable
+    from deploy.nvflare.wires import Wire, reroute
 
-    from fedlasso.deploy.nvflare.local import LocalFederation
-
-    local = LocalFederation(tmp_path_factory.mktemp("net") / "project", tables)
+    local = Breakable(tmp_path_factory.mktemp("net") / "project", tables)
     wire = Wire(local.project.port)
     reroute(local.kit("b"), wire.port)
     with local, closing(wire):
@@ -68,25 +65,26 @@ def wired(
 
 
 @pytest.fixture
-def wire(wired: tuple[LocalFederation, Wire]) -> Wire:
+def wire(wired: tuple[Breakable, Wire]) -> Wire:
     wired[1].restore()
     return wired[1]
 
 
 @pytest.fixture
-def local(wired: tuple[LocalFederation, Wire], wire: Wire) -> LocalFederation:
+def local(wired: tuple[Breakable, Wire], wire: Wire) -> Breakable:
     wired[0].revive()
     return wired[0]
 
 
 @pytest.fixture
 def story(monkeypatch: pytest.MonkeyPatch) -> Story:
-    from network.stories import Story
+    from deploy.nvflare.stories import Story
 
     from fedlasso.cli import federation
     from fedlasso.deploy.nvflare.console import Console
 
-    told, connected = Story(), Console.connected
+    told = Story()
+    connected = Console.connected
 
     def look(self: Console) -> dict[str, float]:
         present = connected(self)
@@ -94,6 +92,6 @@ def story(monkeypatch: pytest.MonkeyPatch) -> Story:
         return present
 
     monkeypatch.setattr(Console, "connected", look)
-    monkeypatch.setattr(federation, "show_progress", lambda: told.listen)
+    monkeypatch.setattr(federation, "show_progress", told.listen)
     monkeypatch.setattr(federation, "say", told.say)
     return told

@@ -7,18 +7,16 @@ import pytest
 
 pytest.importorskip("nvflare")
 
+from deploy.nvflare.stories import Act, Breakable, Story, fit
+from deploy.nvflare.wires import Wire
 from nets import same_files
-from network.stories import Act, Story, fit
-from wires import Wire
-
-from fedlasso.deploy.nvflare.local import LocalFederation
 
 # The engine and its libraries warn of things that are not ours to mend.
 pytestmark = pytest.mark.filterwarnings("ignore")
 
 
 def test_retry_outlives_the_loss_of_an_engine_and_a_long_cut(
-    local: LocalFederation, wire: Wire, story: Story, alone: Path, tmp_path: Path, hurry: Act
+    local: Breakable, wire: Wire, story: Story, alone: Path, tmp_path: Path, hurry: Act
 ) -> None:
     def kill_engine() -> None:
         # It comes back by itself: the site's command starts it again.
@@ -42,7 +40,7 @@ def test_retry_outlives_the_loss_of_an_engine_and_a_long_cut(
 
 
 def test_wait_outlives_the_loss_of_a_site_and_of_the_server(
-    local: LocalFederation, wire: Wire, story: Story, alone: Path, tmp_path: Path,
+    local: Breakable, wire: Wire, story: Story, alone: Path, tmp_path: Path,
     capsys: pytest.CaptureFixture[str], hurry: Act,
 ) -> None:  # fmt: skip
     def lose_site() -> None:

@@ -14,13 +14,13 @@ from nets import COLUMNS, SECRET, SITES, fit_files, in_process, run, same_files
 from waiting import PATIENCE
 
 from fedlasso import FedLassoError
-from fedlasso.deploy.link import Opening, connect
 from fedlasso.deploy.nvflare.console import Console
 from fedlasso.deploy.nvflare.engine import check_server
 from fedlasso.deploy.nvflare.kit import read_kit
+from fedlasso.deploy.nvflare.line import connect
 from fedlasso.deploy.nvflare.local import START, LocalFederation
 from fedlasso.deploy.nvflare.project import create_project
-from fedlasso.models import Model, Settings, fit_model
+from fedlasso.models import Model, NetworkSource, Settings, fit_model
 
 # The engine and its libraries warn of things that are not ours to mend.
 pytestmark = pytest.mark.filterwarnings("ignore")
@@ -54,7 +54,7 @@ def test_network_and_process_agree_bit_for_bit(
     alone = [fit_model(in_process(tables), settings) for settings in cases]
     with connect(local.folder, start=START) as network:
         for number, (settings, expected) in enumerate(zip(cases, alone, strict=True)):
-            network.open(Opening(f"{number:08x}", "y", COLUMNS))
+            network.open(NetworkSource("", f"{number:08x}", "y", COLUMNS))
             assert network.sites == SITES
             assert same(fit_model(network, settings), expected)
         with pytest.raises(FedLassoError) as refused:
@@ -63,9 +63,9 @@ def test_network_and_process_agree_bit_for_bit(
             "site 'a': the policy here does not answer AllMoments; allow it in policy.toml"
         )
         with pytest.raises(FedLassoError, match=r"site 'a': .*column 'note' is not numeric"):
-            network.open(Opening("e" * 8, "y", ("note",)))
+            network.open(NetworkSource("", "e" * 8, "y", ("note",)))
         with pytest.raises(FedLassoError, match="no column 'none'"):
-            network.open(Opening("e" * 8, "none"))
+            network.open(NetworkSource("", "e" * 8, "none"))
     # Nothing of a record has reached the server's machine, in logs or anywhere.
     server = [p for p in (local.folder / "server").rglob("*") if p.is_file()]
     assert len(server) > 10

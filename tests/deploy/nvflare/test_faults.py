@@ -9,16 +9,16 @@ import pytest
 
 pytest.importorskip("nvflare")
 
-from nets import COLUMNS, SITES, run, same_files
-from network.stories import Act, Story, fit
+from deploy.nvflare.stories import Act, Breakable, Story, fit
+from deploy.nvflare.wires import Wire
+from nets import COLUMNS, SHORT, SITES, run, same_files
 from waiting import wait_until
-from wires import Wire
 
-from fedlasso.deploy.link import Opening, connect
-from fedlasso.deploy.nvflare.kit import site_audit
-from fedlasso.deploy.nvflare.local import START, LocalFederation
-from fedlasso.deploy.run import read_plan
+from fedlasso.deploy.nvflare.kit import open_audit
+from fedlasso.deploy.nvflare.line import connect
+from fedlasso.deploy.nvflare.local import START
 from fedlasso.errors import Interrupted
+from fedlasso.models import NetworkSource, read_plan
 from fedlasso.sites import Rows
 
 # The engine and its libraries warn of things that are not ours to mend.
@@ -35,15 +35,16 @@ def once(condition: Callable[[], bool], act: Act) -> None:
     threading.Thread(target=wait, daemon=True).start()
 
 
-def entries(local: LocalFederation, site: str) -> int:
-    return sum(1 for _ in site_audit(local.kit(site)).entries())
+def entries(local: Breakable, site: str) -> int:
+    return sum(1 for _ in open_audit(local.kit(site)).entries())
 
 
 def test_stop_names_the_site_and_the_fit_resumes_to_the_same_bits(
-    local: LocalFederation, wire: Wire, story: Story, tables: dict[str, Path], alone: Path,
+    local: Breakable, wire: Wire, story: Story, tables: dict[str, Path], alone: Path,
     tmp_path: Path, capsys: pytest.CaptureFixture[str], hurry: Act,
 ) -> None:  # fmt: skip
-    out, data = tmp_path / "model", tables["c"].read_text()
+    out = tmp_path / "model"
+    data = tables["c"].read_text()
 
     def cut() -> None:
         wire.cut()
@@ -61,15 +62,15 @@ def test_stop_names_the_site_and_the_fit_resumes_to_the_same_bits(
         hurry()
 
     def slow() -> None:
-        family, before = local.family("a"), entries(local, "c")
+        family = local.family("a")
+        before = entries(local, "c")
         for process in family:
             process.suspend()
         once(lambda: entries(local, "c") > before, lambda: [p.resume() for p in family])
 
-    # Whether a silent site is late or gone, whoever looks first decides.
     faults: list[tuple[int, Act, str, Act]] = [
         (3, cut, "site 'b' ", wire.restore),
-        (6, silence, "site 'b' ", wire.restore),
+        (6, silence, f"site 'b' did not answer within {SHORT:.0f} s", wire.restore),
         (8, kill, "site 'b' ", lambda: local.start_site("b")),
         (10, change, "site 'c': the data file has changed since it was read; restore it and resume",
          lambda: tables["c"].write_text(data)),
@@ -97,25 +98,25 @@ def test_stop_names_the_site_and_the_fit_resumes_to_the_same_bits(
     assert "3 of 3 sites" in capsys.readouterr().out
 
 
-def check_books(local: LocalFederation, out: Path) -> None:
+def check_books(local: Breakable, out: Path) -> None:
     """What a fit used arrived, and what arrived is in the books of the site that sent it."""
     audits = json.loads((out / "audit.json").read_bytes())
     questions = len(list((out / "journal").glob("*.entry")))
     assert {books["used"] for books in audits.values()} == {questions}
     for site in SITES:
-        listed = site_audit(local.kit(site)).entries(read_plan(out).opening.fit)
+        listed = open_audit(local.kit(site)).entries(read_plan(out, NetworkSource).source.fit)
         sent = [e.sha256 for e in listed if e.verdict == "sent"]
         assert len(sent) == audits[site]["sent"] >= audits[site]["arrived"] >= questions
 
 
-def test_a_frozen_site_is_named_after_the_timeout(local: LocalFederation) -> None:
+def test_a_frozen_site_is_named_after_the_timeout(local: Breakable) -> None:
     with connect(local.folder, start=START) as network:
-        network.open(Opening("f" * 8, "y", COLUMNS))
+        network.open(NetworkSource("", "f" * 8, "y", COLUMNS))
         family = local.family("c")
         for process in family:
             process.suspend()
         # The frozen site alone is asked, so nobody else can be late.
-        network._timeout = 2.0
+        network.timeout = 2.0
         try:
             with pytest.raises(Interrupted, match="site 'c' did not answer within 2 s"):
                 network.ask(Rows(to=("c",)))

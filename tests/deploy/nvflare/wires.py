@@ -20,7 +20,8 @@ class Wire:
     """
 
     def __init__(self, target: int) -> None:
-        self._target, self._reserved = target, reserve_port()
+        self._target = target
+        self._reserved = reserve_port()
         self.port = self._reserved.getsockname()[1]
         self._flowing = threading.Event()
         self._ends: list[socket.socket] = []
@@ -85,7 +86,8 @@ def _close(end: socket.socket) -> None:
 
 def reroute(kit: Path, port: int) -> None:
     """Have a site connect to another port, as if its kit had been made so."""
-    path, told = kit / "startup" / "fed_client.json", read_kit(kit)
+    path = kit / "startup" / "fed_client.json"
+    told = read_kit(kit)
     settings = json.loads(path.read_bytes())
     settings["servers"][0]["service"]["target"] = f"{told.host}:{port}"
     path.write_text(json.dumps(settings))

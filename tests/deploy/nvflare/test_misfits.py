@@ -17,12 +17,13 @@ import pytest
 
 pytest.importorskip("nvflare")
 
+from deploy.nvflare.stories import Breakable
 from nets import SITES, fit_files, run, same_files
 
 from fedlasso import FedLassoError, __version__
 from fedlasso.deploy.nvflare.engine import check_server
 from fedlasso.deploy.nvflare.kit import read_kit
-from fedlasso.deploy.nvflare.local import START, LocalFederation, reserve_port
+from fedlasso.deploy.nvflare.local import START, reserve_port
 
 # The engine and its libraries warn of things that are not ours to mend.
 pytestmark = pytest.mark.filterwarnings("ignore")
@@ -35,7 +36,8 @@ HOUR = 3600
 CLOCK = """
 import datetime, time
 import pandas, pyarrow.parquet
-now, shift = time.time, {hours} * 3600
+now = time.time
+shift = {hours} * 3600
 time.time = lambda: now() + shift
 class Shifted(datetime.datetime):
     @classmethod
@@ -55,8 +57,8 @@ def shim(folder: Path, code: str) -> dict[str, str]:
     """An environment in which Python begins with some code."""
     place = Path(tempfile.mkdtemp(dir=folder))
     (place / "sitecustomize.py").write_text(code)
-    search = [str(place), *filter(None, [os.environ.get("PYTHONPATH")])]
-    return {"PYTHONPATH": os.pathsep.join(search), "PYTHONWARNINGS": "ignore"}
+    found = [str(place), *filter(None, [os.environ.get("PYTHONPATH")])]
+    return {"PYTHONPATH": os.pathsep.join(found), "PYTHONWARNINGS": "ignore"}
 
 
 def command(folder: Path, hours: int, *arguments: object) -> subprocess.CompletedProcess[str]:
@@ -69,11 +71,11 @@ def command(folder: Path, hours: int, *arguments: object) -> subprocess.Complete
 
 
 @pytest.fixture(scope="module")
-def started(tables: dict[str, Path], scratch: Path) -> Iterator[LocalFederation]:
+def started(tables: dict[str, Path], scratch: Path) -> Iterator[Breakable]:
     """Certificates of yesterday, and two clocks that are off by five hours."""
     folder = scratch / "project"
     with init(scratch, -24, folder):
-        federation = LocalFederation(folder, tables)
+        federation = Breakable(folder, tables)
     for site, hours in (("b", 5), ("c", -5)):
         federation.environments[site] = shim(scratch, CLOCK.format(hours=hours))
     with federation:
@@ -81,27 +83,28 @@ def started(tables: dict[str, Path], scratch: Path) -> Iterator[LocalFederation]
 
 
 @pytest.fixture
-def local(started: LocalFederation) -> LocalFederation:
+def local(started: Breakable) -> Breakable:
     started.revive()
     return started
 
 
 def init(scratch: Path, hours: int, folder: Path) -> socket.socket:
     """A project made where the clock is off, and its port, kept."""
-    kept, sites = reserve_port(), [f"--site={name}" for name in SITES]
+    kept = reserve_port()
+    sites = [f"--site={name}" for name in SITES]
     where = f"--server=localhost:{kept.getsockname()[1]}"
     made = command(scratch, hours, "federation", "init", folder, where, *sites)
     assert made.returncode == 0, made.stderr
     return kept
 
 
-def fit(local: LocalFederation, out: Path, *options: object) -> int:
+def fit(local: Breakable, out: Path, *options: object) -> int:
     given = ("--target", "y", "--drop", "note", "--out", out, "--start", START)
     return run("federation", "fit", local.folder, *given, *SETTINGS, *options)
 
 
 def refused(
-    local: LocalFederation, out: Path, capsys: pytest.CaptureFixture[str], *options: object
+    local: Breakable, out: Path, capsys: pytest.CaptureFixture[str], *options: object
 ) -> str:
     """The one line of a fit that is refused before it asks anything."""
     assert fit(local, out, *options) == 2
@@ -112,10 +115,11 @@ def refused(
 
 
 def test_clocks_that_are_off_are_told_and_change_no_bit(
-    local: LocalFederation, tables: dict[str, Path], tmp_path: Path,
+    local: Breakable, tables: dict[str, Path], tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
 ) -> None:  # fmt: skip
-    out, began = tmp_path / "model", time.time()
+    out = tmp_path / "model"
+    began = time.time()
     assert fit(local, out) == 0
     took = time.time() - began
     said = capsys.readouterr().err
@@ -143,7 +147,7 @@ def test_clocks_that_are_off_are_told_and_change_no_bit(
     [(-72, "is not valid before"), (24 * 1000, "expired on")],
 )
 def test_certificates_mention_the_clock(
-    hours: int, text: str, local: LocalFederation, tables: dict[str, Path], tmp_path: Path
+    hours: int, text: str, local: Breakable, tables: dict[str, Path], tmp_path: Path
 ) -> None:
     for action in ("check", "start"):
         ended = command(tmp_path, hours, "site", action, local.kit("a"), tables["a"])
@@ -174,7 +178,7 @@ def test_a_server_whose_certificate_is_not_yet_valid_is_no_stranger(tmp_path: Pa
 
 
 def test_columns_that_differ_are_listed(
-    local: LocalFederation, tables: dict[str, Path], tmp_path: Path,
+    local: Breakable, tables: dict[str, Path], tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
 ) -> None:  # fmt: skip
     data = tables["b"].read_text()
@@ -188,7 +192,7 @@ def test_columns_that_differ_are_listed(
 
 
 def test_too_few_sites_and_another_version_are_refused(
-    local: LocalFederation, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    local: Breakable, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     error = refused(local, tmp_path / "few", capsys, "--sites", "a,b")
     assert error == "site 'a': a fit of 2 sites, and the policy here joins 3 or more"

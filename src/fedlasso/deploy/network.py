@@ -1,0 +1,165 @@
+"""A federation across a network: questions go over a line of bytes to the doors of the sites."""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
+from typing import Literal, NamedTuple, Protocol, TypeVar, cast
+
+from fedlasso import __version__
+from fedlasso.errors import FedLassoError, Interrupted
+from fedlasso.federation import Federation, Message, Reply, Request, decode, encode
+from fedlasso.federation.federation import asked, check_members, check_replies, name_site
+from fedlasso.governance.door import Introduce, Introduction, Open, Refusal
+from fedlasso.models import NetworkSource
+
+R = TypeVar("R", bound=Reply)
+# Seconds that a clock must be off to be worth a word.
+NOTABLE = 60.0
+
+
+class Answer(NamedTuple):
+    """What came back from one site: its reply, or word that it was late or lost."""
+
+    site: str
+    kind: Literal["reply", "late", "lost"]
+    data: bytes
+
+
+class Line(Protocol):
+    """Carries bytes to the sites and back, by whatever engine."""
+
+    def exchange(self, sites: Sequence[str], question: bytes, seconds: float) -> list[Answer]:
+        """Ask these sites at once, and wait so long for each."""
+
+
+class Network(Federation):
+    """Sites across a network, which answer once they have joined a fit.
+
+    Parameters
+    ----------
+    line : what carries the bytes
+    sites : names of the sites
+    timeout : seconds that a site may take for one answer
+
+    Attributes
+    ----------
+    receipts : file that gets the hash of every reply as it arrives, whatever becomes of it
+    introductions : what the sites said of themselves
+    ahead : seconds that each site's clock is ahead of the one here
+    """
+
+    def __init__(self, line: Line, sites: Sequence[str], timeout: float) -> None:
+        self.line = line
+        self.timeout = timeout
+        self.sites = tuple(sorted(sites))
+        self.columns = ()
+        self.loss = ""
+        self.receipts: Path | None = None
+        self.introductions: tuple[Introduction, ...] = ()
+        self.ahead: dict[str, float] = {}
+
+    def replies(self, request: Request[R]) -> tuple[R, ...]:
+        """Ask the sites at once; a site that does not answer in time is an error that names it."""
+        names = asked(self.sites, request)
+        answers = sorted(self.line.exchange(names, encode(request), self.timeout))
+        arrived = {a.site: _read(a.site, a.data) for a in answers if a.kind == "reply"}
+        # A refusal carries no numbers, and the site's audit has no hash of it.
+        self._note([a for a in answers if not isinstance(arrived.get(a.site), Refusal | None)])
+        replies = []
+        for site, kind, _ in answers:
+            if kind == "late":
+                raise Interrupted(
+                    f"site {site!r} did not answer within {self.timeout:.0f} s; bring it back, "
+                    "or fit without it"
+                )
+            if kind == "lost":
+                raise Interrupted(f"site {site!r} was lost; bring it back")
+            reply = arrived[site]
+            if isinstance(reply, Refusal):
+                raise FedLassoError(name_site(site, reply.text))
+            if not isinstance(reply, Reply) or reply.site != site:
+                raise FedLassoError(f"site {site!r} answered in another's name")
+            replies.append(cast(R, reply))
+        return check_replies(names, replies)
+
+    def _note(self, answers: Sequence[Answer]) -> None:
+        if self.receipts is None:
+            return
+        with self.receipts.open("a") as file:
+            for answer in answers:
+                file.write(f"{answer.site} {hashlib.sha256(answer.data).hexdigest()}\n")
+
+    def introduce(self) -> None:
+        """Ask the sites who they are, and how far their clocks are ahead of the one here."""
+        before = time.time()
+        self.introductions = self.replies(Introduce())
+        after = time.time()
+        # A clock is off by what it lies outside the time of asking.
+        self.ahead = {
+            i.site: i.clock - min(max(i.clock, before), after) for i in self.introductions
+        }
+
+    def odd_clocks(self) -> dict[str, str]:
+        """Return the sites whose clocks are notably off, and how, in words."""
+        return {
+            site: f"its clock is {timedelta(seconds=round(abs(off)))} "
+            f"{'ahead of' if off > 0 else 'behind'} the one here"
+            for site, off in self.ahead.items()
+            if abs(off) > NOTABLE
+        }
+
+    def open(self, source: NetworkSource) -> NetworkSource:
+        """Let the sites introduce themselves, check that they fit together, and join the fit.
+
+        What is returned is the source bound to the columns, the sites and the data of now.
+        """
+        self.introduce()
+        for site in self.introductions:
+            if site.version != __version__:
+                raise FedLassoError(
+                    f"site {site.site!r} runs fedlasso {site.version}, the coordinator "
+                    f"{__version__}; install the same version"
+                )
+        self.columns = choose_columns(self.introductions, source)
+        # Every fit over a network is of least squares so far.
+        self.loss = "quadratic"
+        began = source.fingerprints or {i.site: i.fingerprint for i in self.introductions}
+        prints = tuple(f"{site}:{value}" for site, value in began.items())
+        self.replies(Open(source.fit, source.target, self.columns, self.sites, prints))
+        return replace(source, columns=self.columns, fingerprints=began, sites=self.sites)
+
+
+def choose_columns(introductions: Sequence[Introduction], source: NetworkSource) -> tuple[str, ...]:
+    """Return the predictors as the first site has them; an error lists those of some sites only."""
+    for name in source.drop:
+        if not any(name in i.columns for i in introductions):
+            raise FedLassoError(f"no site has a column {name!r} to drop")
+    everyone = {i.site: set(i.columns).difference(source.drop) for i in introductions}
+    for name, shown in everyone.items():
+        if source.target not in shown:
+            raise FedLassoError(f"site {name!r} has no column {source.target!r}")
+    if source.columns:
+        return source.columns
+    shared = set.intersection(*everyone.values())
+    odd = {name: sorted(shown - shared) for name, shown in everyone.items()}
+    if any(odd.values()):
+        listed = "; ".join(f"{n!r} alone: {', '.join(c)}" for n, c in odd.items() if c)
+        raise FedLassoError(
+            f"the sites' columns differ, {listed}; choose with --columns those that all have, or "
+            "--drop the others"
+        )
+    columns = tuple(c for c in introductions[0].columns if c in shared and c != source.target)
+    check_members([(name, columns) for name in everyone])
+    return columns
+
+
+def _read(site: str, data: bytes) -> Message:
+    try:
+        return decode(data)
+    except FedLassoError as error:
+        raise FedLassoError(f"site {site!r}: {error}; is fedlasso the same there?") from None

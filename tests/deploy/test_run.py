@@ -1,0 +1,138 @@
+"""What a fit does when a site or the server goes away: stop, retry or wait, to the same model."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from deploy.doors import Project
+from nets import COLUMNS, in_process, same_files, write_tables
+
+from fedlasso.deploy.run import DAY, RETRIES, Finished, begin_plan, run_plan
+from fedlasso.deploy.tell import tell_fit
+from fedlasso.errors import FedLassoError
+from fedlasso.federation import Exchange
+from fedlasso.governance import Policy
+from fedlasso.models import FitPlan, NetworkSource, Settings, make_model, read_plan, write_model
+from fedlasso.tables import Column, Schema
+
+SETTINGS = Settings(procedure="ADMM", penalty=0.1, uploads=12)
+# Joining takes two questions: who the sites are, and whether they take part.
+JOINED = 2
+
+
+@pytest.fixture(scope="module")
+def tables(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    return write_tables(tmp_path_factory.mktemp("data"))
+
+
+@pytest.fixture(scope="module")
+def alone(tables: dict[str, Path], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    schema = Schema("y", tuple(Column(name, "number") for name in COLUMNS))
+    out = tmp_path_factory.mktemp("alone")
+    write_model(out, make_model(in_process(tables), SETTINGS, schema))
+    return out
+
+
+@pytest.fixture
+def project(tables: dict[str, Path]) -> Project:
+    return Project(tables)
+
+
+@pytest.fixture
+def out(tmp_path: Path) -> Path:
+    return begin(tmp_path / "model", SETTINGS)
+
+
+def begin(out: Path, settings: Settings) -> Path:
+    begin_plan(out, FitPlan(settings, NetworkSource("project", "", "y", COLUMNS)))
+    return out
+
+
+def attempt(out: Path, project: Project, policy: Any, **options: Any) -> Finished:
+    return run_plan(out, project.connect, on_failure=policy, **options)
+
+
+def test_stop_says_how_to_resume_and_the_fit_resumes_to_the_same_bits(
+    project: Project, out: Path, alone: Path
+) -> None:
+    project.cuts = [JOINED + 4, JOINED, 0]
+    for kept in (4, 4, 4):
+        with pytest.raises(FedLassoError, match=r"did not answer \(`fedlasso federation resume"):
+            attempt(out, project, "stop")
+        assert len(list((out / "journal").glob("*.entry"))) == kept
+        assert not (out / "model.json").exists()
+    told: list[Exchange] = []
+    finished = attempt(out, project, "stop", listen=told.append)
+    assert same_files(out, alone)
+    questions = len(list((out / "journal").glob("*.entry")))
+    assert [exchange.number for exchange in told] == list(range(1, questions + 1))
+    for site in finished.document.sites:
+        assert told[-1].costs.total(site=site.name).upload == sum(site.sent.values())
+    assert json.loads((out / "audit.json").read_bytes()).keys() == project.doors.keys()
+    for books in finished.books.values():
+        assert (books.used, books.arrived, books.sent) == (questions, questions, questions)
+    assert "its audit has the same hashes" in tell_fit(out, finished)
+
+
+def test_a_fit_is_bound_to_the_data_it_began_with(
+    project: Project, out: Path, tables: dict[str, Path]
+) -> None:
+    project.cuts = [JOINED + 1]
+    with pytest.raises(FedLassoError, match="did not answer"):
+        attempt(out, project, "stop")
+    source = read_plan(out, NetworkSource).source
+    assert source.sites == tuple(tables)
+    assert source.fingerprints is not None
+    with pytest.raises(FedLassoError, match="holds a fit; go on with it by"):
+        begin(out, SETTINGS)
+    data = tables["b"].read_text()
+    tables["b"].write_text(data.replace("0.1", "0.2"))
+    try:
+        with pytest.raises(FedLassoError, match="site 'b': the data file is not the one"):
+            attempt(out, Project(tables), "retry")
+    finally:
+        tables["b"].write_text(data)
+
+
+def test_a_reply_that_no_audit_knows_is_an_error(project: Project, out: Path) -> None:
+    attempt(out, project, "stop")
+    receipts = out / "receipts.txt"
+    receipts.write_text(receipts.read_text() + f"b {'0' * 64}\n")
+    with pytest.raises(FedLassoError, match="site 'b': 1 replies arrived that its audit does not"):
+        attempt(out, project, "stop")
+
+
+def test_retry_tries_three_times_more_and_then_stops(project: Project, out: Path) -> None:
+    project.cuts = [0] * (RETRIES + 1)
+    with pytest.raises(FedLassoError, match="federation resume"):
+        attempt(out, project, "retry", start=7.0)
+    # Only a server that was there before may take its time.
+    assert project.patience == [(7.0, 0.0)] + [(7.0, 7.0)] * RETRIES
+    project.cuts = [0] * RETRIES
+    assert attempt(out, project, "retry").times.attempts == RETRIES + 1
+
+
+def test_retry_counts_anew_once_the_fit_has_moved_on(project: Project, out: Path) -> None:
+    project.cuts = [JOINED + 1] * (2 * RETRIES)
+    said: list[str] = []
+    finished = attempt(out, project, "retry", say=said.append)
+    assert finished.times.attempts == 2 * RETRIES + 1
+    assert set(said) == {"site 'b' did not answer (trying again, 1 of 3)"}
+
+
+def test_wait_goes_on_and_gives_sites_a_day(project: Project, out: Path, alone: Path) -> None:
+    project.cuts = [0] * 10
+    assert attempt(out, project, "wait").times.attempts == 11
+    assert project.patience[-1] == (DAY, DAY)
+    assert same_files(out, alone)
+
+
+def test_what_is_no_interruption_is_not_tried_again(
+    tables: dict[str, Path], tmp_path: Path
+) -> None:
+    project = Project(tables, Policy(deny=("Rows",)))
+    out = begin(tmp_path / "model", Settings(procedure="OneShotGram", penalty=0.1))
+    with pytest.raises(FedLassoError, match="site 'a': the policy here does not answer"):
+        attempt(out, project, "retry")
+    assert len(project.patience) == 1
