@@ -18,7 +18,7 @@ from threadpoolctl import threadpool_info
 
 from fedlasso import InProcess, Site, fit
 from fedlasso.fitting.session import Session
-from fedlasso.numerics import LeastSquares, dual_steps, lasso_path, local_sweeps
+from fedlasso.numerics import L1, LeastSquares, dual_steps, lasso_path, local_sweeps
 from fedlasso.numerics.compiled import dot
 from fedlasso.procedures import Secant
 from fedlasso.study import PaperStudy, Scenario
@@ -76,7 +76,7 @@ def kernels(results: Results) -> None:
     for form in ("gram", "residual"):
         results.add_model(f"{form} sweeps", local_sweeps(f, start, 0.05, 5, form=form))
         rates = np.array([0.5, 2.0]) / 16
-        results.add(f"{form} dual steps", dual_steps(f, start, rates, 0.05, 3, 5, form=form))
+        results.add(f"{form} dual steps", dual_steps(f, start, rates, L1(0.05), 3, 5, form=form))
 
 
 def paths(results: Results) -> None:
@@ -90,7 +90,7 @@ def paths(results: Results) -> None:
         results.certify("path", lam, b, gap * scale)
     sites = InProcess([Site(name, X, y) for name, X, y in split()])
     session = Session(sites, uploads=60)
-    points = session.path(np.array(PENALTIES), tol=1e-3)
+    points = session.path([L1(lam) for lam in PENALTIES], tol=1e-3)
     results.discrete["session"] = [session.spent, [point.active for point in points]]
     for point in points:
         results.add_model(f"session {point.lam}", point.coefficients)

@@ -67,7 +67,7 @@ def test_fedmid_is_averaged_proximal_gradient(epochs: int, server_prox: bool) ->
     sites = draw_sites()
     procedure = FedMid(epochs=epochs, server_prox=server_prox)
     result = fit(InProcess(sites), procedure, penalty=LAM, rounds=3)
-    L = max(top(s.training) for s in sites)
+    L = max(top(s.least_squares) for s in sites)
     for j, rate in enumerate(RATES):
         b = np.zeros(40)
         for _ in range(3):
@@ -75,7 +75,7 @@ def test_fedmid_is_averaged_proximal_gradient(epochs: int, server_prox: bool) ->
             for w, s in zip(weights(sites), sites, strict=True):
                 x = b
                 for _ in range(epochs):
-                    x = soft_threshold(x - rate / L * grad(s.training, x), rate / L * LAM)
+                    x = soft_threshold(x - rate / L * grad(s.least_squares, x), rate / L * LAM)
                 total += w * x
             b = soft_threshold(total, rate / L * epochs * LAM) if server_prox else total
         np.testing.assert_allclose(result.candidates[:, j], b, atol=1e-12)
@@ -86,7 +86,7 @@ def test_fedda_is_the_dual_averaging_written_out(shared: bool) -> None:
     sites, E = draw_sites(), 3
     procedure = (FastFedDA if shared else CFedDA)(epochs=E, convexity=0.1)
     result = fit(InProcess(sites), procedure, penalty=LAM, rounds=3)
-    L = max(top(s.training) for s in sites)
+    L = max(top(s.least_squares) for s in sites)
     mu = 0.1 * L
 
     def model(g: Array, x: Array, t: int, seen: int, rate: float) -> Array:
@@ -101,7 +101,7 @@ def test_fedda_is_the_dual_averaging_written_out(shared: bool) -> None:
                 g_j, x_j = g, x
                 for t in range(r * E, (r + 1) * E):
                     b = model(g_j, x_j, t, t if shared else r * E, rate)
-                    g_j = g_j + grad(s.training, b)
+                    g_j = g_j + grad(s.least_squares, b)
                     x_j = x_j + b if shared else x_j
                 g_new, x_new = g_new + w * g_j, x_new + w * x_j
             x = x_new if shared else x + E * model(g, x, r * E, r * E, rate)
@@ -168,7 +168,7 @@ def test_proxskip_is_scaffnew_and_at_one_step_the_pooled_proximal_gradient() -> 
     sites, E = draw_sites(), 3
     result = fit(InProcess(sites), ProxSkip(epochs=E), penalty=LAM, rounds=3)
     once = fit(InProcess(sites), ProxSkip(epochs=1), penalty=LAM, rounds=5)
-    f, L = pool(sites), max(top(s.training) for s in sites)
+    f, L = pool(sites), max(top(s.least_squares) for s in sites)
     for j, rate in enumerate((0.1, 0.3, 1.0)):
         gamma = rate / L
         z, h = np.zeros(40), [np.zeros(40) for _ in sites]
@@ -177,7 +177,7 @@ def test_proxskip_is_scaffnew_and_at_one_step_the_pooled_proximal_gradient() -> 
             for s, h_j in zip(sites, h, strict=True):
                 x_j = z
                 for _ in range(E):
-                    x_j = x_j - gamma * (grad(s.training, x_j) - h_j)
+                    x_j = x_j - gamma * (grad(s.least_squares, x_j) - h_j)
                 x.append(x_j)
             terms = zip(weights(sites), x, h, strict=True)
             z = soft_threshold(sum(w * (a - gamma * E * b) for w, a, b in terms), gamma * E * LAM)
@@ -191,7 +191,7 @@ def test_proxskip_is_scaffnew_and_at_one_step_the_pooled_proximal_gradient() -> 
 
 def test_fista_is_the_accelerated_gradient_on_pooled_rows() -> None:
     sites = draw_sites()
-    f, L = pool(sites), float(weights(sites) @ [top(s.training) for s in sites])
+    f, L = pool(sites), float(weights(sites) @ [top(s.least_squares) for s in sites])
     x = y = np.zeros(40)
     theta = 1.0
     for _ in range(15):

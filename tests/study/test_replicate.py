@@ -5,7 +5,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from draws import objective
 from study.small import OTHER, SMALL, STUDY
 
 from fedlasso import InProcess, fit

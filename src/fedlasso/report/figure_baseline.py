@@ -49,7 +49,7 @@ def baseline_figure(results: Results) -> Figure | None:
     caption = (
         f"{label('scenario', scenario)} scenario, {titles(fixed)}. Means over {n} replicates with "
         "1.96 Monte Carlo standard errors either side, which describe the precision of the "
-        "simulation, not the spread between data sets. Points of the methods are set apart sideways."
+        "simulation, not the spread between data sets. Points of methods are set apart sideways."
     )
     return Figure("baseline", f"{label('scenario', scenario)} scenario", caption, canvas)
 
