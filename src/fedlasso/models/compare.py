@@ -169,9 +169,9 @@ def measure_stability(ledger: Ledger, model: Model) -> tuple[ColumnStability, ..
 
 def _disagreements(view: Viewed, model: Model) -> list[str]:
     replies = view.ask(ErrorAt(model.fit.coefficients))
-    pooled = sum(reply.error for reply in replies) / model.scaling.rows
+    pooled = sum(reply.value for reply in replies) / model.scaling.rows
     errors = {
-        reply.site: reply.error / rows
+        reply.site: reply.value / rows
         for reply, rows in zip(replies, model.scaling.sizes, strict=True)
         if rows
     }
