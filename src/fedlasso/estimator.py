@@ -159,20 +159,10 @@ class FederatedLasso(RegressorMixin, BaseEstimator):  # type: ignore[misc]
                 raise FedLassoError(f"{name} is {getattr(self, name)!r}; give a whole number")
         if self.penalty is not None and not isinstance(self.penalty, Real):
             raise FedLassoError(f"penalty is {self.penalty!r}; give a number, or None to choose it")
-        return Settings(
-            goal=self.goal,  # type: ignore[arg-type]
-            procedure=self.procedure,
-            epochs=self.epochs,
-            penalty=self.penalty,
-            validation=self.validation,
-            cv=self.cv,
-            uploads=self.uploads,
-            rule=self.rule,  # type: ignore[arg-type]
-            tol=self.tol,
-            intercept=self.fit_intercept,
-            standardise=self.standardize,
-            seed=self.seed,
-        )
+        given = self.get_params()
+        given["intercept"] = given.pop("fit_intercept")
+        given["standardise"] = given.pop("standardize")
+        return Settings(**given)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

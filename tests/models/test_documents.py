@@ -48,7 +48,7 @@ EDITS: dict[str, tuple[list[Any], Any, str]] = {
     "a value": (["coefficients", 0, "value"], None, "at `$.coefficients[0].value`"),
     "means": (["means"], [1.0], "means has 1 values for 8 columns"),
     "sites": (["sites"], {"north": 1}, "at `$.sites`"),
-    "the format": (["format"], "cake", "is not a model"),
+    "the format": (["format"], "cake", "at `$.format`"),
     "the version": (["version"], 2, "is of another version; update fedlasso"),
 }
 

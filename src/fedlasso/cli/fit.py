@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ from fedlasso.cli.common import add_action, stop_on_term
 from fedlasso.cli.progress import Watched, say
 from fedlasso.errors import FedLassoError
 from fedlasso.federation import Journal
-from fedlasso.fitting import GOALS
+from fedlasso.fitting import GOALS, RULES
 from fedlasso.models import (
     FileSource,
     FitPlan,
@@ -30,30 +31,40 @@ INTERRUPTED = 130
 def add(commands: Any) -> None:
     """Add the commands."""
     fit = add_action(
-        commands, "fit", fit_command, "fit one Lasso across files that are sites",
+        commands,
+        "fit",
+        fit_command,
+        "fit one Lasso across files that are sites",
         "fedlasso fit north.csv south.csv west.parquet --target y --out model",
-    )  # fmt: skip
+    )
     add_source(fit)
     add_settings(fit)
     fit.add_argument(
-        "--no-compare", action="store_true",
+        "--no-compare",
+        action="store_true",
         help="leave out the card's comparisons and subsamples, which cost messages of their own",
-    )  # fmt: skip
+    )
     fit.add_argument("--out", type=Path, metavar="MODEL", help="a new folder for the model")
     fit.add_argument("--resume", type=Path, metavar="MODEL", help="go on with an interrupted fit")
 
     predict = add_action(
-        commands, "predict", predict_command, "predict the rows of a file",
+        commands,
+        "predict",
+        predict_command,
+        "predict the rows of a file",
         "fedlasso predict model new.csv --out predictions.csv",
-    )  # fmt: skip
+    )
     predict.add_argument("model", type=Path, metavar="MODEL")
     predict.add_argument("file", type=Path, metavar="NEW.csv|NEW.parquet")
     predict.add_argument("--out", type=Path, help="a .csv file; default: the terminal")
 
     inspect = add_action(
-        commands, "inspect", inspect_command, "say what a model is, in a few lines",
+        commands,
+        "inspect",
+        inspect_command,
+        "say what a model is, in a few lines",
         "fedlasso inspect model",
-    )  # fmt: skip
+    )
     inspect.add_argument("model", type=Path, metavar="MODEL")
 
 
@@ -66,21 +77,17 @@ def add_settings(parser: Any) -> None:
     held_out = parser.add_mutually_exclusive_group()
     held_out.add_argument("--validation", type=float, default=0.2, help="share held out; 0.2")
     held_out.add_argument("--cv", type=int, help="folds of a cross-validation instead")
-    parser.add_argument("--rule", choices=["min", "1se"], help="how the penalty is chosen")
+    parser.add_argument("--rule", choices=RULES, help="how the penalty is chosen")
     parser.add_argument("--uploads", type=int, default=100, help="vectors per site; 100")
-    parser.add_argument("--no-intercept", action="store_true")
-    parser.add_argument("--no-standardise", action="store_true")
+    parser.add_argument("--no-intercept", action="store_false", dest="intercept")
+    parser.add_argument("--no-standardise", action="store_false", dest="standardise")
     parser.add_argument("--seed", type=int, default=0, help="seed of every split")
 
 
 def read_settings(options: argparse.Namespace) -> Settings:
-    """Return those options as settings."""
-    return Settings(
-        goal=options.goal, procedure=options.procedure, epochs=options.epochs,
-        penalty=options.penalty, validation=options.validation, cv=options.cv,
-        uploads=options.uploads, rule=options.rule, intercept=not options.no_intercept,
-        standardise=not options.no_standardise, seed=options.seed,
-    )  # fmt: skip
+    """Return those options as settings, whose names they have."""
+    names = {field.name for field in fields(Settings)}
+    return Settings(**{name: value for name, value in vars(options).items() if name in names})
 
 
 def add_source(parser: Any) -> None:
@@ -90,9 +97,11 @@ def add_source(parser: Any) -> None:
     parser.add_argument("--site-column", help="one table: the column that names each row's site")
     parser.add_argument("--drop", default="", help="columns to leave out, comma-separated")
     parser.add_argument(
-        "--missing", choices=["refuse", "mean"], default="refuse",
+        "--missing",
+        choices=["refuse", "mean"],
+        default="refuse",
         help="missing values: refuse them (default), or the mean over all sites",
-    )  # fmt: skip
+    )
 
 
 def read_source(options: argparse.Namespace) -> FileSource:
@@ -140,9 +149,13 @@ def fit_command(options: argparse.Namespace) -> int:
             folder.begin(plan)
         federation = Watched(Journal(sites, folder.journal))
         document = make_model(
-            federation, plan.settings, schema,
-            missing=plan.source.missing, compare=plan.compare, say=federation.show,
-        )  # fmt: skip
+            federation,
+            plan.settings,
+            schema,
+            missing=plan.source.missing,
+            compare=plan.compare,
+            say=federation.show,
+        )
         folder.finish(document)
     except KeyboardInterrupt:
         resume = f"go on with: fedlasso fit --resume {folder.path}"

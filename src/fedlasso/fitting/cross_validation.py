@@ -17,7 +17,8 @@ from fedlasso.fitting.tuning import Rule, Validation, pool_errors
 from fedlasso.numerics import L1, Array
 from fedlasso.sites import ValidationErrors, Viewed, standardise
 
-PENALTIES, RATIO = 30, 0.003
+PENALTIES = 30
+RATIO = 0.003
 
 
 @dataclass(frozen=True, eq=False)

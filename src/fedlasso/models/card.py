@@ -31,7 +31,7 @@ def draw_card(document: ModelDocument) -> str:
             ]
         ),
         _certificate(document),
-        f"<p>{escape(document.why)}.</p>" if document.why else "",
+        f"<p>{escape(document.why)}.</p>",
         _coefficients(document),
         _curve(document),
         _path(document),
@@ -57,8 +57,6 @@ def _lead(document: ModelDocument, chosen: bool) -> str:
 
 
 def _certificate(document: ModelDocument) -> str:
-    if document.certificate is None:
-        return ""
     return (
         "<h2>How far from the pooled answer</h2>"
         f'<p class="lead">This model is <b>{escape(document.certificate.words)}</b>.</p>'
@@ -97,14 +95,9 @@ def _curve(document: ModelDocument) -> str:
     curve = document.curve
     if not curve:
         return ""
-    chart = line_chart(
-        [Line(curve.penalties, curve.mse, "held-out error", 0, curve.se, dots=True)],
-        "penalty (smaller to the right)",
-        "mean squared error",
-        log_x=True,
-        reverse=True,
-        mark=document.penalty,
-    )
+    line = Line(curve.penalties, curve.mse, "held-out error", 0, curve.se, dots=True)
+    titles = ("penalty (smaller to the right)", "mean squared error")
+    chart = line_chart([line], *titles, reverse=True, mark=document.penalty)
     return (
         "<h2>Held-out error</h2><p class='soft'>Pooled over the sites' held-out rows, which stayed "
         "where they are. The dashed line is the penalty chosen on this path, with "
@@ -121,10 +114,8 @@ def _path(document: ModelDocument) -> str:
         for i, (name, values) in enumerate(zip(path.names, path.coefficients, strict=True))
     ]
     mark = document.penalty if document.curve else None
-    chart = line_chart(
-        lines, "penalty (smaller to the right)", "standardised coefficient",
-        log_x=True, reverse=True, mark=mark, legend=True,
-    )  # fmt: skip
+    titles = ("penalty (smaller to the right)", "standardised coefficient")
+    chart = line_chart(lines, *titles, reverse=True, mark=mark, legend=True)
     return (
         f'<h2>Path</h2><p class="soft">Coefficients as the penalty falls; the largest '
         f"{len(lines)}.</p>{chart}"

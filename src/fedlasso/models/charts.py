@@ -7,8 +7,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from html import escape
 
-WIDTH, HEIGHT = 520, 290
-LEFT, RIGHT, TOP, BOTTOM = 66, 12, 14, 46
+WIDTH = 520
+HEIGHT = 290
+LEFT = 66
+RIGHT = 12
+TOP = 14
+BOTTOM = 46
 LEGEND = 96
 COLOURS = 8
 Place = Callable[[float], float]
@@ -31,28 +35,28 @@ def line_chart(
     x_title: str,
     y_title: str,
     *,
-    log_x: bool = False,
-    log_y: bool = False,
     mark: float | None = None,
     reverse: bool = False,
     legend: bool = False,
 ) -> str:
-    """Lines over a common axis; `mark` is a vertical line."""
+    """Lines over a common axis with powers of ten; `mark` is a vertical line."""
     xs = [v for line in lines for v in line.x]
-    ys = [v for line in lines for v in line.y if not log_y or v > 0]
+    ys = [v for line in lines for v in line.y]
     for line in lines:
         spread = zip(line.y, line.error, strict=False)
-        ys += [v + s * (e or 0.0) for v, e in spread for s in (-1, 1) if not log_y]
+        ys += [v + s * (e or 0.0) for v, e in spread for s in (-1, 1)]
     if not xs or not ys:
         return ""
-    x, x_ticks = _axis(xs, log_x, LEFT, WIDTH - RIGHT - (LEGEND if legend else 0), reverse)
-    y, y_ticks = _axis(ys, log_y, HEIGHT - BOTTOM, TOP, False)
+    x, x_ticks = _axis(xs, True, LEFT, WIDTH - RIGHT - (LEGEND if legend else 0), reverse)
+    y, y_ticks = _axis(ys, False, HEIGHT - BOTTOM, TOP, False)
     parts = [_grid(x_ticks, y_ticks, x, y, x_title, y_title, legend)]
     if mark is not None:
-        parts.append(f'<line class="mark" x1="{x(mark):.1f}" x2="{x(mark):.1f}" y1="{TOP}" '
-                     f'y2="{HEIGHT - BOTTOM}"/>')  # fmt: skip
+        parts.append(
+            f'<line class="mark" x1="{x(mark):.1f}" x2="{x(mark):.1f}" y1="{TOP}" '
+            f'y2="{HEIGHT - BOTTOM}"/>'
+        )
     for line in lines:
-        pairs = [(x(a), y(b)) for a, b in zip(line.x, line.y, strict=True) if not log_y or b > 0]
+        pairs = [(x(a), y(b)) for a, b in zip(line.x, line.y, strict=True)]
         points = " ".join(f"{a:.1f},{b:.1f}" for a, b in pairs)
         kind = f"c{line.colour % COLOURS}"
         title = f"<title>{escape(line.label)}</title>"
@@ -63,8 +67,10 @@ def line_chart(
             ]
         for a, b, e in zip(line.x, line.y, line.error, strict=False):
             if e:
-                parts.append(f'<line x1="{x(a):.1f}" x2="{x(a):.1f}" y1="{y(b - e):.1f}" '
-                             f'y2="{y(b + e):.1f}"/>')  # fmt: skip
+                parts.append(
+                    f'<line x1="{x(a):.1f}" x2="{x(a):.1f}" y1="{y(b - e):.1f}" '
+                    f'y2="{y(b + e):.1f}"/>'
+                )
         parts.append("</g>")
     if legend:
         parts += _legend(lines, y)
@@ -75,7 +81,8 @@ def bar_chart(names: Sequence[str], values: Sequence[float], texts: Sequence[str
     """Horizontal bars to both sides of zero, each with its name and its value."""
     if not names:
         return ""
-    step, left = 24, 150
+    step = 24
+    left = 150
     height = step * len(names) + 10
     largest = max(abs(v) for v in values) or 1.0
     negative = max([-v for v in values if v < 0], default=0.0)
@@ -171,7 +178,8 @@ def _grid(
 def _legend(lines: Sequence[Line], y: Place) -> list[str]:
     """Labels beside the last point of each line, pushed apart."""
     places = sorted((y(line.y[-1]), line.label, line.colour) for line in lines if line.label)
-    parts, last = [], TOP - 14.0
+    parts = []
+    last = TOP - 14.0
     for at, label, colour in places:
         last = max(at, last + 14.0)
         shown = label if len(label) <= 15 else label[:14] + "…"

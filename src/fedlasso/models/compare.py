@@ -20,7 +20,6 @@ from fedlasso.models.document import (
     ModelDocument,
 )
 from fedlasso.models.fitted import Model, fit_pooled
-from fedlasso.models.settings import Settings
 from fedlasso.numerics import L1, Array, Certificate
 from fedlasso.procedures import Averaging
 from fedlasso.procedures.one_shot import LocalFit
@@ -28,9 +27,13 @@ from fedlasso.sites import ErrorAt, Scaling, Viewed, halves, standardise
 
 # Sites' own fits and averaging work on columns: beyond this many numbers they are left out.
 LARGEST = 40_000_000
-EPOCHS, ROUNDS = 5, 30
-PATH_POINTS, PATH_UPLOADS = 15, 60
-SUBSAMPLES, SUBSAMPLE_TOL, SUBSAMPLE_UPLOADS = 10, 1e-3, 40
+EPOCHS = 5
+ROUNDS = 30
+PATH_POINTS = 15
+PATH_UPLOADS = 60
+SUBSAMPLES = 10
+SUBSAMPLE_TOL = 1e-3
+SUBSAMPLE_UPLOADS = 40
 STABLE = 0.6
 # A site disagrees when the common model's error there is this many times the error over all sites.
 DISAGREES = 1.5
@@ -80,7 +83,8 @@ def _path_to(view: Viewed, columns: Sequence[str], lam: float) -> CoefficientPat
 
 def compare(ledger: Ledger, model: Model) -> tuple[tuple[ComparedModel, ...], Mapping[str, Array]]:
     """Averaging and every site alone, on rows that none of them has seen."""
-    view, scaling = _standardise(ledger, model.settings, model.settings.held_out)
+    settings = model.settings
+    view, scaling = standardise(ledger, settings.held_out, **settings.scaling)
     lam = model.penalty
     best = fit_pooled(view, lam)
     rivals = [Rival("pooled Lasso on the training rows", best.coefficients, _most(best.costs))]
@@ -123,10 +127,6 @@ def share_above(certificate: Certificate, best: Fit) -> float:
     return above / lowest if lowest > 0 else (0.0 if above == 0 else float("inf"))
 
 
-def _standardise(ledger: Ledger, settings: Settings, split: str) -> tuple[Viewed, Scaling]:
-    return standardise(ledger, split, centre=settings.intercept, scale=settings.standardise)
-
-
 def fit_each_alone(view: Federation, scaling: Scaling, lam: float) -> dict[str, Array]:
     """Every site's own Lasso; a site that cannot fit one is left out."""
     alone = {}
@@ -156,7 +156,7 @@ def measure_stability(ledger: Ledger, model: Model) -> tuple[ColumnStability, ..
     """How often random halves of every site's rows select each column (Meinshausen, Buhlmann)."""
     counts = np.zeros(len(model.columns))
     for split in halves(SUBSAMPLES, model.settings.seed):
-        view, _ = _standardise(ledger, model.settings, split)
+        view, _ = standardise(ledger, split, **model.settings.scaling)
         point = Session(view, SUBSAMPLE_UPLOADS).fit(L1(model.penalty), tol=SUBSAMPLE_TOL)
         counts += point.coefficients != 0
     chosen = model.fit.coefficients != 0

@@ -27,7 +27,8 @@ from fedlasso.sites import Viewed, standardise
 
 EPOCHS = (1, 2, 5, 10, 20)
 # Averaging has settled when a round moves no coefficient by this share of the largest.
-SETTLED, ROUNDS = 1e-7, 500
+SETTLED = 1e-7
+ROUNDS = 500
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,7 +76,8 @@ class Diagnosis:
 
     def lines(self) -> list[str]:
         """The findings, in words."""
-        first, last = self.limits[0], self.limits[-1]
+        first = self.limits[0]
+        last = self.limits[-1]
         active = int((self.pooled != 0).sum())
         mine = ", ".join(f"{site} {int((b != 0).sum())}" for site, b in self.alone.items())
         told = [
@@ -97,16 +99,14 @@ def diagnose(federation: Federation, settings: Settings) -> Diagnosis:
     """Measure averaging on a federation's own records."""
     if len(federation.sites) < 2:
         raise FedLassoError("one site has nothing to average; give at least two")
-    how = {"centre": settings.intercept, "scale": settings.standardise}
     lam = settings.penalty
     if lam is None:
-        curve = cross_validate(
-            federation, settings.splits, settings.uploads, settings.rule_in_force, **how
-        )
-        lam = curve.lam
+        rule = settings.rule_in_force
+        splits = settings.splits
+        lam = cross_validate(federation, splits, settings.uploads, rule, **settings.scaling).lam
     if not lam > 0:
         raise FedLassoError(f"the penalty is {lam}; give one above zero")
-    view, scaling = standardise(federation, "", **how)
+    view, scaling = standardise(federation, "", **settings.scaling)
     best = fit_pooled(view, lam, settings.uploads, 1e-9)
     limits = tuple(_limit(view, best, epochs) for epochs in EPOCHS)
     alone = {
@@ -137,27 +137,20 @@ def draw_diagnosis(found: Diagnosis) -> str:
     gaps = [100 * max(limit.above, 1e-12) for limit in limits]
     active = [float(limit.active) for limit in limits]
     pooled = float((found.pooled != 0).sum())
-    moves = line_chart(
-        [Line(epochs, gaps, "averaging", 1, dots=True)],
-        "local epochs per round", "% above the best objective", log_x=True,
-    )  # fmt: skip
-    grows = line_chart(
-        [
-            Line(epochs, active, "averaging", 1, dots=True),
-            Line(epochs, [pooled] * len(epochs), "pooled", 0),
-            Line(epochs, [float(found.union)] * len(epochs), "any site", 7),
-        ],
-        "local epochs per round", "active columns", log_x=True, legend=True,
-    )  # fmt: skip
+    averaging = Line(epochs, gaps, "averaging", 1, dots=True)
+    moves = line_chart([averaging], "local epochs per round", "% above the best objective")
+    lines = [
+        Line(epochs, active, "averaging", 1, dots=True),
+        Line(epochs, [pooled] * len(epochs), "pooled", 0),
+        Line(epochs, [float(found.union)] * len(epochs), "any site", 7),
+    ]
+    grows = line_chart(lines, "local epochs per round", "active columns", legend=True)
     counts = {site: float(len(names)) for site, names in found.lonely.items()}
     lonely = bar_chart(list(counts), list(counts.values()), [f"{v:.0f}" for v in counts.values()])
     rows = [
-        [
-            str(limit.epochs), str(limit.rounds), _percent(limit.above), str(limit.active),
-            str(limit.extra),
-        ]
-        for limit in limits
-    ]  # fmt: skip
+        [f"{one.epochs}", f"{one.rounds}", _percent(one.above), f"{one.active}", f"{one.extra}"]
+        for one in limits
+    ]
     head = [
         "local epochs",
         "rounds",

@@ -6,7 +6,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
-from typing import Literal
+from typing import Final, Literal
 
 import msgspec
 import numpy as np
@@ -18,7 +18,7 @@ from fedlasso.models.settings import Settings
 from fedlasso.numerics import Array
 from fedlasso.tables import Schema
 
-FORMAT, VERSION = "fedlasso-model", 1
+VERSION: Final = 1
 _SHOWN = 20
 _PATH_COLUMNS = 40
 
@@ -140,7 +140,7 @@ class ModelDocument:
     """
 
     format: Literal["fedlasso-model"] = "fedlasso-model"
-    version: Literal[1] = 1
+    version: Literal[1] = VERSION
     fedlasso: str = __version__
     schema: Schema
     missing: Missing
@@ -152,7 +152,7 @@ class ModelDocument:
     columns: int
     rows: RowCounts
     constant: tuple[str, ...]
-    certificate: CertificateNote | None
+    certificate: CertificateNote
     status: str
     status_text: str
     why: str
@@ -169,7 +169,7 @@ class ModelDocument:
     warnings: tuple[str, ...] | None = None
 
     def __post_init__(self) -> None:
-        known = self.schema.encoded
+        known = set(self.schema.encoded)
         for row in self.coefficients:
             if row.name not in known:
                 raise ValueError(f"the coefficient of {row.name!r} belongs to no column")
@@ -179,7 +179,7 @@ class ModelDocument:
     @property
     def most_sent(self) -> int:
         """Bytes sent by the site that sent most."""
-        return max(site.sent_in_all for site in self.sites)
+        return max((site.sent_in_all for site in self.sites), default=0)
 
     def to_json(self) -> bytes:
         """Return the bytes of model.json."""
@@ -193,9 +193,7 @@ def read_document(path: Path) -> ModelDocument:
     """Return the document in a model.json; one that is damaged or of another version is refused."""
     try:
         values = json.loads(path.read_bytes())
-        if not isinstance(values, dict) or values.get("format") != FORMAT:
-            raise FedLassoError(f"{path} is not a model")
-        if values.get("version") != VERSION:
+        if isinstance(values, dict) and values.get("version") not in (None, VERSION):
             raise FedLassoError(f"{path} is of another version; update fedlasso")
         return msgspec.convert(values, ModelDocument)
     except FileNotFoundError:
@@ -212,15 +210,11 @@ def describe_model(document: ModelDocument) -> str:
     lines = [
         f"{document.schema.target}: {len(rows)} of {document.columns} columns, "
         f"{document.rows.training} training rows at {len(document.sites)} sites, "
-        f"penalty {document.penalty:.4g}"
+        f"penalty {document.penalty:.4g}",
+        f"certificate: {document.certificate.words}",
+        document.why,
+        f"sent: at most {document.most_sent / 1e6:.3g} MB per site, {document.rounds} rounds",
     ]
-    if document.certificate is not None:
-        lines.append(f"certificate: {document.certificate.words}")
-    if document.why:
-        lines.append(document.why)
-    lines.append(
-        f"sent: at most {document.most_sent / 1e6:.3g} MB per site, {document.rounds} rounds"
-    )
     width = max((len(row.name) for row in rows[:_SHOWN]), default=0)
     lines += [f"  {row.name:{width}}  {row.value:12.6g}" for row in rows[:_SHOWN]]
     if len(rows) > _SHOWN:

@@ -45,8 +45,8 @@ class Model:
     def penalty(self) -> float:
         """The penalty of the Lasso: the chosen one of the path, or the one that was given.
 
-        An adaptive or refitted model has weights, or next to no penalty; it is known by this
-        penalty of the path that its weights come from.
+        An adaptive or refitted model has weights, or next to no penalty; it is known by the best
+        penalty of the Lasso path that it comes from.
         """
         return self.curve.lam if self.curve is not None else self.fit.penalty.lam
 
@@ -67,17 +67,14 @@ def fit_model(federation: Federation, settings: Settings) -> Model:
     curve = None
     spent = 0
     if not by_goal and settings.penalty is None:
-        curve = cross_validate(
-            federation, settings.splits, settings.uploads * 2 // 3, settings.rule_in_force,
-            centre=settings.intercept, scale=settings.standardise,
-        )  # fmt: skip
+        uploads = settings.uploads * 2 // 3
+        rule = settings.rule_in_force
+        curve = cross_validate(federation, settings.splits, uploads, rule, **settings.scaling)
         spent = curve.sent
     # Every message passes one ledger: the one for scaling here, or the one of the fit or search.
     ledger = Ledger(federation)
     split = settings.splits[0] if by_goal else settings.final_split
-    view, scaling = standardise(
-        ledger, split, centre=settings.intercept, scale=settings.standardise
-    )
+    view, scaling = standardise(ledger, split, **settings.scaling)
     if by_goal:
         _check_held_out(scaling)
     view = Viewed(federation, view.name)

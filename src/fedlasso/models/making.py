@@ -89,13 +89,16 @@ def make_model(
 
 def tell_model(model: Model, schema: Schema, missing: Missing = "refuse") -> ModelDocument:
     """Return a fitted model as a document."""
-    fit, scaling, costs = model.fit, model.scaling, model.costs
+    fit = model.fit
+    scaling = model.scaling
+    costs = model.costs
     scale = np.divide(
         1, scaling.factors, out=np.zeros(len(model.columns)), where=scaling.factors > 0
     )
     on = np.flatnonzero(fit.coefficients)
     largest_first = on[np.argsort(-np.abs(fit.coefficients[on]), kind="stable")]
     certificate = fit.certificate
+    assert certificate is not None
     curve = model.curve
     return ModelDocument(
         schema=schema,
@@ -117,9 +120,7 @@ def tell_model(model: Model, schema: Schema, missing: Missing = "refuse") -> Mod
         columns=len(model.columns),
         rows=RowCounts(scaling.rows, scaling.held_out),
         constant=model.constant,
-        certificate=None
-        if certificate is None
-        else CertificateNote(
+        certificate=CertificateNote(
             certificate.objective, certificate.gap, certificate.relative_gap, str(certificate)
         ),
         status=fit.status.name,

@@ -14,7 +14,6 @@ from fedlasso.errors import FedLassoError
 from fedlasso.files import write_atomically
 from fedlasso.models.settings import Settings
 
-FORMAT, VERSION = "fedlasso-plan", 1
 PLAN = "plan.json"
 Missing = Literal["refuse", "mean"]
 Stamp = tuple[int, int]
@@ -107,8 +106,8 @@ def write_plan(folder: Path, plan: FitPlan[S]) -> None:
     """Write down what is going to be fitted, before the first question."""
     name = "files" if isinstance(plan.source, FileSource) else "network"
     values = {
-        "format": FORMAT,
-        "format_version": VERSION,
+        "format": "fedlasso-plan",
+        "format_version": 1,
         "version": plan.version,
         "settings": asdict(plan.settings),
         "compare": plan.compare,

@@ -79,9 +79,16 @@ class Settings:
         where = "held-out rows" if self.cv is None else f"{self.cv} folds"
         return f"{goal}: the Lasso at the penalty with {how[self.rule_in_force]} on {where}"
 
+    @property
+    def scaling(self) -> dict[str, bool]:
+        """How columns are standardised, as `standardise` takes it."""
+        return {"centre": self.intercept, "scale": self.standardise}
+
     def check(self) -> None:
         """Refuse procedures and splits that do not exist, before any site is asked."""
-        _ = self.final_split, self.splits if self.penalty is None else ()
+        _ = self.final_split
+        if self.penalty is None:
+            _ = self.splits
 
     @property
     def splits(self) -> tuple[str, ...]:

@@ -45,10 +45,15 @@ def open_sites(
                 folder = None if memory is None else memory / _safe(part.site)
                 sites.append(
                     Site(
-                        part.site, part.X, part.y, columns=schema.encoded, raw=True,
-                        copy=False, memory=Memory(folder),
+                        part.site,
+                        part.X,
+                        part.y,
+                        columns=schema.encoded,
+                        raw=True,
+                        copy=False,
+                        memory=Memory(folder),
                     )
-                )  # fmt: skip
+                )
                 say(f"read {part.site}: {len(part.y)} rows ({i + 1} of {len(files)} files)")
     if source.missing == "refuse":
         refuse_missing(gaps)
