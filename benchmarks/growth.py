@@ -40,7 +40,7 @@ def measure(procedure: str, K: int, m: int, p: int) -> tuple[float, float, int]:
     seconds = []
     for lam in (0.2, 0.19):
         start = time.perf_counter()
-        result = fit(sites, procedure, lam=lam, rounds=ROUNDS, certified=False, epochs=EPOCHS)
+        result = fit(sites, procedure, penalty=lam, rounds=ROUNDS, certified=False, epochs=EPOCHS)
         seconds.append(time.perf_counter() - start)
     return seconds[0], seconds[1], result.costs.total().upload
 

@@ -22,8 +22,8 @@ from fedlasso.numerics import (
     penalty_grid,
     soft_threshold,
 )
-from fedlasso.numerics.least_squares import one_thread
 from fedlasso.numerics.path import relative_gap
+from fedlasso.numerics.threads import one_thread
 
 SIZES = (268, 268, 264)
 P, RHO, ROUNDS = 600, 0.5, 100

@@ -8,14 +8,14 @@ where that gives the empty model, the pooled one.
 """
 
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import median
 from typing import Any
 
 import numpy as np
 
-from fedlasso import InProcess, Ledger, Site
-from fedlasso.fitting import begin, choose_penalty, iterate, search_penalty
+from fedlasso import InProcess, Site
+from fedlasso.fitting import Run, choose_penalty, search_penalty
 from fedlasso.numerics import Array, LeastSquares, solve_reference
 from fedlasso.procedures import (
     ADMM,
@@ -83,18 +83,17 @@ def pool(samples: list[LeastSquares]) -> LeastSquares:
 
 def uploads(sites: list[Site], problem: Problem, procedure: Procedure[Any], best: float) -> float:
     """Uploads until some path is within the gap, infinite if the limit comes first."""
-    f, ledger = pool([s.training for s in sites]), Ledger(InProcess(sites))
+    f = pool([s.least_squares for s in sites])
 
     def gap(b: Array) -> float:
-        return (f.value(b) + problem.lam * float(np.abs(b).sum()) - best) / best
+        return (f.value(b) + problem.penalty.value(b) - best) / best
 
-    for state in iterate(ledger, procedure, problem, begin(ledger, procedure, problem)):
-        spent = ledger.costs.total("training").upload / (8 * P * len(sites))
-        if min(gap(b) for b in procedure.models(problem, state).T) <= GAP:
-            return spent
-        if spent > LIMIT * procedure.paths:
-            break
-    return float("inf")
+    def arrived(run: Run[Any]) -> bool:
+        return min(gap(b) for b in run.models.T) <= GAP
+
+    run = Run(InProcess(sites), procedure, problem)
+    run.until(lambda run: arrived(run) or run.uploads > LIMIT * procedure.paths)
+    return run.uploads if arrived(run) else float("inf")
 
 
 def main(draws: int) -> None:
@@ -103,11 +102,12 @@ def main(draws: int) -> None:
         for seed in range(draws):
             sites = scenario.draw(np.random.default_rng(seed))
             problem = choose_penalty(InProcess(sites))
-            f = pool([s.training for s in sites])
+            f = pool([s.least_squares for s in sites])
             if scenario.pooled_penalty:
                 held_out = pool([s.validation("penalty") for s in sites])
-                problem = Problem(search_penalty(f, held_out).lam, problem.sizes, P)
-            best = solve_reference(f, problem.lam).objective
+                lam = search_penalty(f, held_out).lam
+                problem = replace(problem, penalty=problem.penalty.at(lam))
+            best = solve_reference(f, problem.penalty.lam).objective
             for procedure in PROCEDURES:
                 needed = uploads(sites, problem, procedure, best)
                 found.setdefault(procedure.name, []).append(needed)

@@ -9,8 +9,7 @@ from programs import needs, program
 from study.small import SMALL
 
 from fedlasso.report import Results, write_report
-from fedlasso.report.figure_baseline import baseline_figure
-from fedlasso.report.figure_contrasts import contrast_figure
+from fedlasso.report.figure_epochs import baseline_figure, contrast_figure
 from fedlasso.study import STUDIES, Store, run_study
 
 ARMS = ("inherited penalty", "jointly tuned penalty")
@@ -48,7 +47,7 @@ def test_figures_draw_the_arms_apart(joint: Results) -> None:
     assert [row.split(",")[0] for row in rows] == list(ARMS)
     for axes in figure.canvas.axes:
         for container in axes.containers:
-            assert len(container[0].get_xdata()) == 2  # type: ignore[attr-defined]
+            assert len(container[0].get_xdata()) == 2
     figure = contrast_figure(joint)
     assert figure is not None
     labels = [label.get_text() for label in figure.canvas.axes[0].get_yticklabels()]

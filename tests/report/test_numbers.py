@@ -9,8 +9,7 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from fedlasso.report.figure_baseline import baseline_figure
-from fedlasso.report.figure_contrasts import contrast_figure
+from fedlasso.report.figure_epochs import baseline_figure, contrast_figure
 from fedlasso.report.figure_theory import EPOCHS, PAIR, theory_figure
 from fedlasso.report.records import Results
 

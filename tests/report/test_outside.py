@@ -12,8 +12,8 @@ from fedlasso.numerics import Array
 from fedlasso.report import FIGURES, Results, write_report
 from fedlasso.report.figures import Figure, look
 from fedlasso.study import SCENARIOS, PaperStudy, Scenario, Store, run_study
-from fedlasso.study.columns import Column
-from fedlasso.study.outcomes import Evaluator, add_metric, remove_metric
+from fedlasso.study.columns import COLUMNS, Column
+from fedlasso.study.outcomes import METRICS, Evaluator, add_metric
 
 SIGNS = Column("wrong_signs", "Wrong signs", "metric", "lower", caption="Signs that are wrong.")
 TINY = Scenario("tiny", sizes=(15, 12), p=20, nonzeros=3, validation=10, test=20)
@@ -40,7 +40,8 @@ def added() -> Iterator[None]:
     yield
     del SCENARIOS[TINY.name]
     FIGURES.remove(sign_figure)
-    remove_metric(SIGNS.name)
+    del METRICS[SIGNS.name]
+    del COLUMNS[SIGNS.name]
 
 
 def test_they_are_recorded_and_reported(added: None, tmp_path: Path) -> None:

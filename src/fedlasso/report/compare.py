@@ -10,8 +10,8 @@ import pandas as pd
 from scipy.stats import norm
 
 from fedlasso.errors import FedLassoError
-from fedlasso.report.means import means
-from fedlasso.report.records import Results, read_results
+from fedlasso.report.records import read_results
+from fedlasso.study import summarise
 from fedlasso.study.columns import axes
 
 NEEDED = ("scenario", "method", "epochs", "metric", "mean", "se")
@@ -34,18 +34,22 @@ def compare(folder: Path, published: Path) -> Comparison:
     results = read_results(folder)
     table = read_published(published)
     metrics = list(dict.fromkeys(table["metric"]))
+    numbers = results.outcome.select_dtypes("number")
     for metric in metrics:
-        if metric not in results.outcome or not pd.api.types.is_numeric_dtype(
-            results.outcome[metric]
-        ):
+        if metric not in numbers:
             raise FedLassoError(
                 f"{published}: these records have no metric {metric!r}; "
                 f"known: {', '.join(results.metrics)}"
             )
     if absent := [axis for axis in results.axes if axis not in table]:
         raise FedLassoError(f"{published} lacks the columns {', '.join(absent)}")
+    rows = results.outcome[[*results.axes, *metrics]]
+    ours = summarise(rows, metrics).rename(columns={"mean": "our_mean", "se": "our_se"})
     cells = table.merge(
-        _ours(results, metrics), how="left", on=[*results.axes, "metric"], validate="many_to_one"
+        ours[[*results.axes, "metric", "our_mean", "our_se", "n"]],
+        how="left",
+        on=[*results.axes, "metric"],
+        validate="many_to_one",
     )
     spread = np.hypot(cells["se"], cells["our_se"])
     difference = cells["our_mean"] - cells["mean"]
@@ -76,17 +80,6 @@ def read_published(file: Path) -> pd.DataFrame:
         if axis.usual is not None:
             table[name] = table[name].fillna(axis.usual) if name in table else axis.usual
     return table
-
-
-def _ours(results: Results, metrics: list[str]) -> pd.DataFrame:
-    wide = means(results, results.outcome, metrics)
-    parts = [
-        wide[results.axes].assign(
-            metric=metric, our_mean=wide[metric], our_se=wide[f"{metric}_se"], n=wide["n"]
-        )
-        for metric in metrics
-    ]
-    return pd.concat(parts, ignore_index=True)
 
 
 def _judge(z: pd.Series) -> tuple[bool, str]:

@@ -51,21 +51,15 @@ def diagnostic_table(results: Results) -> Table | None:
     """How many references and local fits met their tolerance, scenario by scenario."""
     if results.reference.empty or results.penalty.empty:
         return None
-    data = results.progress.copy()
-    groups = results.reference.groupby("scenario")
-    data = data.join(
-        groups.agg(
-            references=("met", "size"), references_met=("met", "sum"),
-            worst_stationarity=("stationarity", "max"), worst_duality_gap=("duality_gap", "max"),
-        ), on="scenario",
+    references = results.reference.groupby("scenario").agg(
+        references=("met", "size"), references_met=("met", "sum"),
+        worst_stationarity=("stationarity", "max"), worst_duality_gap=("duality_gap", "max"),
     )  # fmt: skip
-    groups = results.penalty.groupby("scenario")
-    data = data.join(
-        groups.agg(
-            paths=("met", "size"), paths_met=("met", "sum"),
-            worst_path_gap=("worst_gap", "max"), fallbacks=("fallbacks", "sum"),
-        ), on="scenario",
+    paths = results.penalty.groupby("scenario").agg(
+        paths=("met", "size"), paths_met=("met", "sum"),
+        worst_path_gap=("worst_gap", "max"), fallbacks=("fallbacks", "sum"),
     )  # fmt: skip
+    data = results.progress.join(references, on="scenario").join(paths, on="scenario")
     text = pd.DataFrame({"Scenario": [title("scenario", s) for s in data["scenario"]]})
     text["Replicates"] = _of(data["finished"], data["asked"])
     text["Failed"] = data["failed"].astype(str)
@@ -102,8 +96,7 @@ def scenario_table(results: Results) -> Table:
     text = data.astype(str).rename(columns=lambda c: names.get(c, c.capitalize()))
     text["Name"] = [title("scenario", s) for s in data["name"]]
     text = text.rename(columns={"Name": "Scenario"})
-    if "Sizes" in text:
-        text["Sizes"] = [_short(s) for s in text["Sizes"]]
+    text["Sizes"] = [_short(s) for s in text["Sizes"]]
     same = [c for c in text if len(text) > 1 and text[c].nunique() == 1]
     note = "Per-site values are separated by slashes; one value serves every site."
     if same:

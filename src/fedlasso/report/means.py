@@ -32,14 +32,10 @@ def differences(
         table = contrast(rows, along, first, second, metrics)
         if not table.empty:
             wide = _ordered(results, _wide(table, axes, metrics))
-            wide.insert(0, "contrast", name_pair(along, first, second))
+            words = f"{title(along, second)} minus {title(along, first)}"
+            wide.insert(0, "contrast", words)
             tables.append(wide)
     return pd.concat(tables, ignore_index=True) if tables else pd.DataFrame()
-
-
-def name_pair(along: str, first: Any, second: Any) -> str:
-    """How a contrast is called: later minus earlier."""
-    return f"{title(along, second)} minus {title(along, first)}"
 
 
 def shown(table: pd.DataFrame, metrics: Sequence[str], sign: bool = False) -> pd.DataFrame:

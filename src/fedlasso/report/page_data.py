@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from fedlasso.report.records import Results
-from fedlasso.report.style import METHODS, VEGA_SHAPES, colours, label, markers, title
+from fedlasso.report.style import VEGA_SHAPES, colours, label, markers, title
 from fedlasso.study.columns import COLUMNS, Kind, known
 
 KINDS: tuple[Kind, ...] = ("metric", "cost", "note")
@@ -83,10 +83,7 @@ def page_data(results: Results) -> dict[str, Any]:
         ],
         "primary": results.primary,
         "columns": [_column(name) for name in columns],
-        "methods": {
-            m: {"colour": tints[m], "shape": VEGA_SHAPES[shapes[m]], "about": METHODS.get(m, "")}
-            for m in methods
-        },
+        "methods": {m: {"colour": tints[m], "shape": VEGA_SHAPES[shapes[m]]} for m in methods},
         "replicates": list(replicates.values()),
         "cells": cells,
         "spans": vectors.spans,

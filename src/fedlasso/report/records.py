@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -59,18 +60,16 @@ class Results:
     @cached_property
     def primary(self) -> dict[str, Any]:
         """The paper's cell: largest budget, joint limits, minimum validation error."""
-        return {name: self._usual(name) for name in self.axes if axes()[name].usual is not None}
-
-    def _usual(self, name: str) -> Any:
-        axis, values = axes()[name], self.values(name)
-        if axis.number:
-            return values[-1]
-        return axis.usual if axis.usual in values else values[0]
+        chosen = {}
+        for name, axis in axes().items():
+            if (values := self.values(name)) and axis.usual is not None:
+                usual = values[-1] if axis.number else axis.usual
+                chosen[name] = usual if usual in values else values[0]
+        return chosen
 
     def usual(self, table: pd.DataFrame) -> pd.DataFrame:
         """Rows of the paper's cell in a table that holds every cell."""
-        fixed = {axis: value for axis, value in self.primary.items() if axis in table}
-        return table.loc[(table[list(fixed)] == pd.Series(fixed)).all(axis=1)]
+        return _select(table, self.primary)
 
     @cached_property
     def arms(self) -> list[str]:
@@ -79,11 +78,7 @@ class Results:
 
     def at(self, **where: Any) -> pd.DataFrame:
         """Outcome rows with these values; an axis this study does not have is no condition."""
-        rows = self.outcome
-        for axis, value in where.items():
-            if axis in self.axes:
-                rows = rows[rows[axis] == value]
-        return rows
+        return _select(self.outcome, where)
 
     @property
     def missing(self) -> list[str]:
@@ -128,6 +123,13 @@ def read_results(folder: Path) -> Results:
         for name in manifest.scenarios
     )
     return Results(folder, manifest, progress=progress, failures=failures, **tables)
+
+
+def _select(table: pd.DataFrame, where: Mapping[str, Any]) -> pd.DataFrame:
+    for axis, value in where.items():
+        if axis in table:
+            table = table[table[axis] == value]
+    return table
 
 
 def _whole_axes(rows: pd.DataFrame) -> pd.DataFrame:

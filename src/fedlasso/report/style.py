@@ -12,12 +12,6 @@ from fedlasso.study.columns import COLUMNS, axes
 
 COLOURS = {"CD": "#4477aa", "ST": "#ee6677", "P": "#228833", "DA": "#aa3377"}
 MARKERS = {"CD": "o", "ST": "s", "P": "^", "DA": "D"}
-METHODS = {
-    "CD": "average of local coordinate-descent fits",
-    "ST": "CD, soft-thresholded once at the end",
-    "P": "CD, soft-thresholded after every average",
-    "DA": "federated dual averaging",
-}
 # What Vega calls each of Matplotlib's markers.
 VEGA_SHAPES = {
     "o": "circle", "s": "square", "^": "triangle-up", "D": "diamond", "v": "triangle-down",

@@ -15,8 +15,7 @@ from fedlasso.report.cost_tables import (
     resource_table,
     scenario_table,
 )
-from fedlasso.report.figure_baseline import baseline_figure
-from fedlasso.report.figure_contrasts import contrast_figure
+from fedlasso.report.figure_epochs import baseline_figure, contrast_figure
 from fedlasso.report.figure_theory import theory_figure
 from fedlasso.report.figure_uploads import upload_figure
 from fedlasso.report.figures import Figure

@@ -92,23 +92,9 @@ METRICS: dict[str, Measure] = {}
 
 
 def add_metric(column: Column, measure: Measure) -> None:
-    """Record and report one number more of every model: a metric from outside the package.
-
-    Examples
-    --------
-    >>> from fedlasso.study.columns import Column
-    >>> largest = Column("largest", "Largest coefficient", "metric")
-    >>> add_metric(largest, lambda b, evaluator: float(abs(b).max()))
-    >>> remove_metric("largest")
-    """
+    """Record and report one number more of every model: a metric from outside the package."""
     COLUMNS[column.name] = column
     METRICS[column.name] = measure
-
-
-def remove_metric(name: str) -> None:
-    """Forget a metric that was added."""
-    del COLUMNS[name]
-    del METRICS[name]
 
 
 def cost_record(costs: Costs) -> Record:

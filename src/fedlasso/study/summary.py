@@ -14,10 +14,10 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-def summarise(rows: pd.DataFrame, metrics: Sequence[str] | None = None) -> pd.DataFrame:
+def summarise(rows: pd.DataFrame, metrics: Sequence[str] = ()) -> pd.DataFrame:
     """Mean, Monte Carlo standard error sd/sqrt(n) and n of each metric in each cell (long form)."""
     by = known("axis", rows)
-    long = rows.melt(by, metrics or known("metric", rows), "metric", "value")
+    long = rows.melt(by, list(metrics) or known("metric", rows), "metric", "value")
     groups = long.groupby([*by, "metric"], sort=False, dropna=False)["value"]
     table = groups.agg(mean="mean", sd="std", n="count").reset_index()
     table["se"] = table["sd"] / np.sqrt(table["n"])
@@ -25,16 +25,12 @@ def summarise(rows: pd.DataFrame, metrics: Sequence[str] | None = None) -> pd.Da
 
 
 def contrast(
-    rows: pd.DataFrame,
-    along: str,
-    first: object,
-    second: object,
-    metrics: Sequence[str] | None = None,
+    rows: pd.DataFrame, along: str, first: object, second: object, metrics: Sequence[str] = ()
 ) -> pd.DataFrame:
     """Paired differences ``second - first`` of one axis (method, epochs, rule, ...), summarised."""
     if along not in axes():
         raise FedLassoError(f"cannot contrast along {along!r}; use one of {', '.join(axes())}")
-    metrics = list(metrics or known("metric", rows))
+    metrics = list(metrics) or known("metric", rows)
     keys = [name for name in known("axis", rows) if name != along] + ["replicate"]
     a, b = (rows[rows[along] == value].set_index(keys)[metrics] for value in (first, second))
     differences = (b - a).dropna(how="all").reset_index()
