@@ -14,6 +14,7 @@ from sklearn.linear_model import Lasso, lars_path
 from sklearn.linear_model import lasso_path as sklearn_path
 
 from fedlasso.numerics import (
+    L1,
     Array,
     LeastSquares,
     dual_steps,
@@ -151,7 +152,7 @@ def dual_averaging(f: LeastSquares, lam: float, repeats: int) -> None:
     def ours() -> Array:
         z = np.zeros((P, rates.size))
         for t in range(rounds):
-            z = dual_steps(f, z, rates, lam, t * epochs, epochs)
+            z = dual_steps(f, z, rates, L1(lam), t * epochs, epochs)
         return z
 
     def theirs() -> Array:

@@ -43,7 +43,7 @@ def describe(name: str) -> str:
         )
     text = inspect.getdoc(thing) or ""
     head, *sections = re.split(r"\n(?=[A-Z]\w+\n-+\n)", text)
-    told = [f"### {name}\n", f"```python\n{name}{signature(thing)}\n```\n", f"{head.strip()}\n"]
+    told = [f"### {name}\n", f"```text\n{name}{signature(thing)}\n```\n", f"{head.strip()}\n"]
     for section in sections:
         title, _, body = section.partition("\n")
         body = body.partition("\n")[2].strip("\n")
