@@ -115,7 +115,7 @@ def main() -> None:
     print(f"{SITES} sites, {ROWS} rows, {COLUMNS} columns; best of {repeats}")
     for name in runs:
         print(f"{name:18} {best[name]:6.2f} s  error on fresh rows {errors[name]:.4g}")
-    print(f"uploads {model.n_iter_} and 2 to standardise; {sent / 1e6:.2f} MB a site")
+    print(f"uploads {model.n_iter_} and 2 to standardise; {sent / 1e6:.2f} MB per site")
     for name in list(runs)[1:3]:
         ratio = best["federated"] / best[name]
         print(f"federated / {name}: {ratio:.2f} (aim: at most 2)")

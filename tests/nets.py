@@ -19,7 +19,7 @@ COLUMNS = tuple(f"x{k:02d}" for k in range(12))
 
 
 def write_tables(folder: Path, rows: int = 120) -> dict[str, Path]:
-    """One file a site, columns in a different order at each."""
+    """One file per site, columns in a different order at each."""
     rng = np.random.default_rng(0)
     b = np.zeros(len(COLUMNS))
     b[:4] = (1.0, -1.0, 0.5, 0.5)

@@ -23,7 +23,7 @@ def draw_frame(rows: int = 60, seed: int = 0) -> pd.DataFrame:
 
 
 def write_sites(folder: Path, sizes: tuple[int, ...] = (60, 40, 30)) -> list[Path]:
-    """One file a site, in CSV and Parquet, columns in different orders."""
+    """One file per site, in CSV and Parquet, columns in different orders."""
     paths = []
     for j, rows in enumerate(sizes):
         frame = draw_frame(rows, seed=j)

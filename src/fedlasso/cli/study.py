@@ -44,7 +44,7 @@ def add(commands: Any) -> None:
     run.add_argument("--epochs", type=_numbers, help="local epoch counts, e.g. 1,5,20")
     run.add_argument("--budgets", type=_numbers, help="upload budgets, e.g. 30,100")
     run.add_argument("--seed", type=int, help="study seed")
-    run.add_argument("--workers", type=int, help="worker processes; default: one a core")
+    run.add_argument("--workers", type=int, help="worker processes; default: one per core")
     run.add_argument(
         "--engine", default="processes",
         help="processes, dask (a local cluster) or a Dask scheduler such as tcp://host:8786",

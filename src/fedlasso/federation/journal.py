@@ -29,7 +29,7 @@ class Journal(Around):
     Parameters
     ----------
     federation : the sites
-    folder : where entries are kept, one file a question, each named by its number
+    folder : where entries are kept, one file per question, each named by its number
 
     Every entry holds the hash of the question, the hash of the entry before, the replies, and a
     hash over all of it; it appears in one rename. An altered entry is refused, not used.

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from fedlasso.errors import FedLassoError
-from fedlasso.federation import Federation
+from fedlasso.federation import Federation, metered
 from fedlasso.fitting.rounds import Run, after_rounds
 from fedlasso.fitting.tuning import ACTIVE, fix_penalty
 from fedlasso.numerics import L1, Array, Certificate, Secants
@@ -82,10 +82,10 @@ class Session:
     ) -> None:
         if not isinstance(uploads, int | np.integer) or uploads < 1:
             raise FedLassoError(f"uploads is {uploads!r}; give a whole number, 1 or more")
-        self.problem = problem or fix_penalty(federation, 0.0)
+        self.ledger = metered(federation)
+        self.problem = problem or fix_penalty(self.ledger, 0.0)
         self.uploads = uploads
-        run = Run(federation, Secant(), self.problem)
-        self.ledger = run.ledger
+        run = Run(self.ledger, Secant(), self.problem)
         self.known: Secants = run.until(after_rounds(1)).secants
         self.spent = 1
 

@@ -38,7 +38,7 @@ def ridge_solve(site: View, rho: Array, v: Array) -> Array:
 
 @dataclass(frozen=True, eq=False)
 class DualProximal(Request[Coefficients]):
-    """v_j = relaxed x_j + u_j, from z and the site's memory; one column a rho."""
+    """v_j = relaxed x_j + u_j, from z and the site's memory; one column per rho."""
 
     discloses: ClassVar[Disclosure] = Disclosure(
         "a site's own ridge solution about a given point, weighted by its rows"
@@ -64,7 +64,7 @@ class DualProximal(Request[Coefficients]):
 
 @dataclass(frozen=True, eq=False)
 class Consensus(State):
-    """z, one column a rho."""
+    """z, one column per rho."""
 
     z: Array
     rho: Array

@@ -54,14 +54,14 @@ class LocalSweeps(Request[Coefficients]):
 
 @dataclass(frozen=True, eq=False)
 class Average(State):
-    """beta_t, one column a path."""
+    """beta_t, one column per path."""
 
     beta: Array
 
 
 @dataclass(frozen=True)
 class Averaging(Procedure[Average]):
-    """Coordinate-descent averaging with ``epochs`` local sweeps a round."""
+    """Coordinate-descent averaging with ``epochs`` local sweeps per round."""
 
     name: ClassVar[str] = "CD"
 

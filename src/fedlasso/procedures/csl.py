@@ -35,7 +35,7 @@ _BISECTIONS = 60
 class SurrogateFit(Request[Coefficients]):
     """Minimize the local loss, shifted to the pooled gradient at b, damped by tau around b.
 
-    One column a tau.
+    One column per tau.
     """
 
     discloses: ClassVar[Disclosure] = Disclosure(
@@ -63,7 +63,7 @@ class SurrogateFit(Request[Coefficients]):
 class Surrogate(State):
     """b with its pooled gradient, and the newest model, whose gradient may not be known yet.
 
-    One column a tau.
+    One column per tau.
     """
 
     b: Array

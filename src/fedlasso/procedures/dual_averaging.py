@@ -45,7 +45,7 @@ class DualSteps(Penalised[Coefficients]):
 
 @dataclass(frozen=True, eq=False)
 class Dual(State):
-    """z_t, one column a rate, and the rates."""
+    """z_t, one column per rate, and the rates."""
 
     z: Array
     rates: Array
@@ -53,7 +53,7 @@ class Dual(State):
 
 @dataclass(frozen=True)
 class DualAveraging(Procedure[Dual]):
-    """Adapted FedDualAvg with ``epochs`` local steps a round and five client rates."""
+    """Adapted FedDualAvg with ``epochs`` local steps per round and five client rates."""
 
     name: ClassVar[str] = "DA"
     losses: ClassVar[Literal["quadratic", "any smooth"]] = "any smooth"

@@ -74,7 +74,7 @@ class CompositeSteps(Penalised[DualSums]):
 
 @dataclass(frozen=True, eq=False)
 class Composite(State):
-    """Sums of gradients and of models, one column a rate."""
+    """Sums of gradients and of models, one column per rate."""
 
     g: Array
     x: Array

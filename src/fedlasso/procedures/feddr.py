@@ -27,7 +27,7 @@ from fedlasso.sites import MeanEigenvalue, View
 
 @dataclass(frozen=True, eq=False)
 class Reflect(Request[Coefficients]):
-    """2 x_j - y_j, from the consensus and the site's memory; one column an eta."""
+    """2 x_j - y_j, from the consensus and the site's memory; one column per eta."""
 
     discloses: ClassVar[Disclosure] = Disclosure(
         "a site's own ridge solution about a given point, weighted by its rows"
@@ -51,7 +51,7 @@ class Reflect(Request[Coefficients]):
 
 @dataclass(frozen=True, eq=False)
 class Reflected(State):
-    """The consensus, one column an eta."""
+    """The consensus, one column per eta."""
 
     x: Array
     eta: Array

@@ -55,7 +55,7 @@ class ProximalSteps(Penalised[Coefficients]):
 
 @dataclass(frozen=True, eq=False)
 class Mirror(State):
-    """beta_t, one column a rate, and the rates."""
+    """beta_t, one column per rate, and the rates."""
 
     beta: Array
     rates: Array
@@ -63,7 +63,7 @@ class Mirror(State):
 
 @dataclass(frozen=True)
 class FedMid(Procedure[Mirror]):
-    """Averaged proximal gradient with ``epochs`` local steps a round and five rates."""
+    """Averaged proximal gradient with ``epochs`` local steps per round and five rates."""
 
     name: ClassVar[str] = "FedMid"
     losses: ClassVar[Literal["quadratic", "any smooth"]] = "any smooth"

@@ -85,7 +85,7 @@ class Procedure(ABC, Generic[S]):
     losses : which losses it can fit
     penalties : which penalties: any with a proximal step, a weighted Lasso's, or the Lasso's alone
     path_of : the procedure whose path this one reads, if not its own
-    epochs : local steps a round, where the procedure takes any
+    epochs : local steps per round, where the procedure takes any
     settings : one number per candidate (a threshold, a rate, a damping), in candidate order
 
     Examples

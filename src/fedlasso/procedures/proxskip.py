@@ -65,7 +65,7 @@ class CorrectedSteps(Request[Coefficients]):
 
 @dataclass(frozen=True, eq=False)
 class Corrected(State):
-    """z, one column a rate, and the rates."""
+    """z, one column per rate, and the rates."""
 
     z: Array
     rates: Array
@@ -73,7 +73,7 @@ class Corrected(State):
 
 @dataclass(frozen=True)
 class ProxSkip(Procedure[Corrected]):
-    """Scaffnew with ``epochs`` local steps a round and three rates."""
+    """Scaffnew with ``epochs`` local steps per round and three rates."""
 
     name: ClassVar[str] = "ProxSkip"
     losses: ClassVar[Literal["quadratic", "any smooth"]] = "any smooth"

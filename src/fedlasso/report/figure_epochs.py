@@ -81,7 +81,7 @@ def _labels(axes: Axes) -> None:
 
 
 def contrast_figure(results: Results) -> Figure | None:
-    """Paired F1 change in every scenario; one column a method."""
+    """Paired F1 change in every scenario; one column per method."""
     epochs = [e for e in results.values("epochs") if e]
     if len(epochs) < 2 or "f1" not in results.metrics:
         return None

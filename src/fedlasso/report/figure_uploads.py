@@ -18,7 +18,7 @@ TOGETHER = 8  # more lines than this cannot be told apart in one panel
 
 
 def upload_figure(results: Results) -> Figure | None:
-    """Mean relative gap against mean uploads: one line a method, at its best epoch count."""
+    """Mean relative gap against mean uploads: one line per method, at its best epoch count."""
     if not {"upload_bytes", "relative_gap"} <= set(results.outcome.columns):
         return None
     scenarios = results.values("scenario")

@@ -82,7 +82,7 @@ class Results:
 
     @property
     def missing(self) -> list[str]:
-        """What the manifest asks for and the folder does not hold, one line a scenario."""
+        """What the manifest asks for and the folder does not hold, one line per scenario."""
         lines = []
         for row in self.progress.itertuples():
             if row.finished < row.asked:

@@ -1,4 +1,4 @@
-"""The paper's study: four procedures, two resource questions, one draw a replicate."""
+"""The paper's study: four procedures, two resource questions, one draw per replicate."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ class PaperStudy:
 
 
 def _read(trial: Trial, procedure: Procedure[Any], at: Checkpoint) -> list[Record]:
-    """Validate the candidates at a checkpoint; one outcome a rule, one row a candidate."""
+    """Validate the candidates at a checkpoint; one outcome per rule, one row per candidate."""
     models = procedure.models(trial.problem, at.state)
     before = trial.ledger.costs
     validation = validate(trial.ledger, models)

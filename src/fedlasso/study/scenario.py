@@ -21,7 +21,7 @@ Sample = tuple[Array, Array]
 
 @dataclass(frozen=True, eq=False)
 class Draw:
-    """One replicate's data, one entry a site, and the truth behind them."""
+    """One replicate's data, one entry per site, and the truth behind them."""
 
     truth: Array
     training: tuple[Sample, ...]

@@ -59,7 +59,7 @@ class TunedStudy(PaperStudy):
 
 
 def _compare(rows: pd.DataFrame, goal: str, metric: str, sign: int) -> list[str]:
-    """One line a scenario: the goal against the best of the others, paired within replicate."""
+    """One line per scenario: the goal against the best of the others, paired within replicate."""
     rows = rows[rows["rule"] == "min"]
     lines, wins = [], 0
     scenarios = list(dict.fromkeys(rows["scenario"]))
