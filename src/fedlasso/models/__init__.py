@@ -4,14 +4,13 @@ from fedlasso.models.card import draw_card
 from fedlasso.models.diagnosis import diagnose, draw_diagnosis
 from fedlasso.models.document import (
     ModelDocument,
-    SiteBooks,
     constant_notices,
     describe_model,
     read_document,
 )
 from fedlasso.models.fitted import Model, fit_model
 from fedlasso.models.folder import ModelFolder, predict_file, write_model
-from fedlasso.models.making import make_model, tell_model
+from fedlasso.models.making import make_model
 from fedlasso.models.plan import FileSource, FitPlan, NetworkSource, read_plan, write_plan
 from fedlasso.models.settings import Settings
 from fedlasso.models.sources import open_sites
@@ -24,7 +23,6 @@ __all__ = [
     "ModelFolder",
     "NetworkSource",
     "Settings",
-    "SiteBooks",
     "constant_notices",
     "describe_model",
     "diagnose",
@@ -36,7 +34,6 @@ __all__ = [
     "predict_file",
     "read_document",
     "read_plan",
-    "tell_model",
     "write_model",
     "write_plan",
 ]
