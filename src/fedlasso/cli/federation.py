@@ -65,7 +65,7 @@ def _names(text: str) -> tuple[str, ...]:
 
 
 def init_command(options: argparse.Namespace) -> int:
-    """Provision."""
+    """Write one sealed kit per participant."""
     need_engine()
     from fedlasso.deploy.nvflare.project import create_project
 
@@ -79,7 +79,7 @@ def init_command(options: argparse.Namespace) -> int:
 
 
 def server_command(options: argparse.Namespace) -> int:
-    """Serve."""
+    """Run the server until interrupted."""
     need_engine()
     from fedlasso.deploy.nvflare.stay import serve
 
@@ -92,7 +92,7 @@ def server_command(options: argparse.Namespace) -> int:
 
 
 def status_command(options: argparse.Namespace) -> int:
-    """Say who is there."""
+    """Print who is connected, and what each site says of itself."""
     need_engine()
     from fedlasso.deploy.nvflare.console import Console
     from fedlasso.deploy.nvflare.line import connect
@@ -118,7 +118,7 @@ def status_command(options: argparse.Namespace) -> int:
 
 
 def fit_command(options: argparse.Namespace) -> int:
-    """Begin a new fit."""
+    """Write the plan of a new fit down, and carry it out."""
     need_engine()
     from fedlasso.deploy.nvflare.project import read_project
     from fedlasso.deploy.run import begin_plan
@@ -181,7 +181,7 @@ def show_progress(exchange: Exchange) -> None:
 
 
 def demo_command(options: argparse.Namespace) -> int:
-    """Show the whole thing on loopback."""
+    """Run a server and three hospitals on this machine, and fit across them."""
     need_engine()
     from fedlasso.deploy.nvflare.demo import run_demo
 

@@ -37,7 +37,7 @@ def add(commands: Any) -> None:
 
 
 def check_command(options: argparse.Namespace) -> int:
-    """A rehearsal without a connection."""
+    """Say what would be answered and what refused, without a connection."""
     need_engine()
     from fedlasso.deploy.nvflare.engine import check_certificate
     from fedlasso.deploy.nvflare.kit import read_kit
@@ -66,7 +66,7 @@ def check_command(options: argparse.Namespace) -> int:
 
 
 def start_command(options: argparse.Namespace) -> int:
-    """Connect and stay."""
+    """Connect, and answer until interrupted."""
     need_engine()
     from fedlasso.deploy.nvflare.engine import check_certificate, check_server
     from fedlasso.deploy.nvflare.kit import configure_site, read_kit
@@ -94,7 +94,7 @@ def start_command(options: argparse.Namespace) -> int:
 
 
 def audit_command(options: argparse.Namespace) -> int:
-    """The books, verified."""
+    """Print what has left, once the chain of the audit is verified."""
     need_engine()
     from fedlasso.deploy.nvflare.kit import open_audit, read_kit
 
