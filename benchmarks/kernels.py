@@ -14,6 +14,7 @@ from sklearn.linear_model import Lasso, lars_path
 from sklearn.linear_model import lasso_path as sklearn_path
 
 from fedlasso.numerics import (
+    L1,
     Array,
     LeastSquares,
     dual_steps,
@@ -144,14 +145,14 @@ def path(f: LeastSquares, repeats: int, quick: bool) -> None:
 
 def dual_averaging(f: LeastSquares, lam: float, repeats: int) -> None:
     """Time 20 rounds of 5 dual-averaging steps at five rates."""
-    rates = RATES / f.largest_eigenvalue
+    rates = RATES / f.design.largest_eigenvalue
     epochs, rounds = 5, 20
     X, y = np.asfortranarray(f.X), f.y
 
     def ours() -> Array:
         z = np.zeros((P, rates.size))
         for t in range(rounds):
-            z = dual_steps(f, z, rates, lam, t * epochs, epochs)
+            z = dual_steps(f, z, rates, L1(lam), t * epochs, epochs)
         return z
 
     def theirs() -> Array:

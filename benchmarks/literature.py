@@ -8,6 +8,7 @@ where that gives the empty model, the pooled one.
 """
 
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from statistics import median
 from typing import Any
@@ -16,7 +17,7 @@ import numpy as np
 
 from fedlasso import InProcess, Site
 from fedlasso.fitting import Run, choose_penalty, search_penalty
-from fedlasso.numerics import Array, LeastSquares, solve_reference
+from fedlasso.numerics import Array, LeastSquares, Sample, solve_reference
 from fedlasso.procedures import (
     ADMM,
     CSL,
@@ -77,7 +78,7 @@ PROCEDURES: tuple[Procedure[Any], ...] = (
 )
 
 
-def pool(samples: list[LeastSquares]) -> LeastSquares:
+def pool(samples: Sequence[Sample]) -> LeastSquares:
     return LeastSquares(np.vstack([s.X for s in samples]), np.concatenate([s.y for s in samples]))
 
 

@@ -22,7 +22,7 @@ from fedlasso.sites import Site
 
 
 def orthogonal_average(z: Array, weights: ArrayLike, lam: float) -> Array:
-    """Limit of averaging, reached in one round whatever E; z has one row a site."""
+    """Limit of averaging, reached in one round whatever E; z has one row per site."""
     return np.asarray(weights) @ soft_threshold(z, lam)
 
 

@@ -90,7 +90,7 @@ def run_study(
     Parameters
     ----------
     engine : ``"processes"``, ``"dask"`` (a local cluster) or a scheduler such as ``tcp://host:8786``
-    workers : processes, or workers of the local cluster; by default one a core
+    workers : processes, or workers of the local cluster; by default one per core
     listen : called with the progress whenever it changes
     tell : called with one line when the study goes on on another kind of processor
     """

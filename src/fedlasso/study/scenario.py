@@ -21,7 +21,7 @@ Sample = tuple[Array, Array]
 
 @dataclass(frozen=True, eq=False)
 class Draw:
-    """One replicate's data, one entry a site, and the truth behind them."""
+    """One replicate's data, one entry per site, and the truth behind them."""
 
     truth: Array
     training: tuple[Sample, ...]
@@ -178,7 +178,7 @@ SCENARIOS: dict[str, Scenario] = {scenario.name: scenario for scenario in _PAPER
 
 
 def read_scenarios(path: Path) -> tuple[Scenario, ...]:
-    """Users' own scenarios: one table a scenario, unlisted settings as in the baseline.
+    """Users' own scenarios: one table per scenario, unlisted settings as in the baseline.
 
     Examples
     --------

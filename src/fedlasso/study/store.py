@@ -1,4 +1,4 @@
-"""A results folder: one checked Parquet part a replicate, a manifest, and the failures.
+"""A results folder: one checked Parquet part per replicate, a manifest, and the failures.
 
 ``manifest.json``, ``parts/SCENARIO/NUMBER-CHECKSUM.parquet``, ``failures/SCENARIO/NUMBER.txt``.
 A part's name carries the hash of its bytes and appears in one rename, so a part is whole or absent.
