@@ -145,7 +145,7 @@ def path(f: LeastSquares, repeats: int, quick: bool) -> None:
 
 def dual_averaging(f: LeastSquares, lam: float, repeats: int) -> None:
     """Time 20 rounds of 5 dual-averaging steps at five rates."""
-    rates = RATES / f.largest_curvature
+    rates = RATES / f.design.largest_eigenvalue
     epochs, rounds = 5, 20
     X, y = np.asfortranarray(f.X), f.y
 

@@ -28,7 +28,7 @@ from fedlasso.study.runner import Listener
 
 class _Rate(ProgressColumn):
     def render(self, task: Task) -> Text:
-        """Replicates a second."""
+        """Replicates per second."""
         return Text(f"{task.speed:.1f}/s" if task.speed else "")
 
 
@@ -58,7 +58,8 @@ def progress_bar(title: str) -> Iterator[Listener]:
 
 
 def _lines(title: str) -> Listener:
-    start, shown = time.monotonic(), -1
+    start = time.monotonic()
+    shown = -1
     already: int | None = None
 
     def listen(progress: Progress) -> None:

@@ -39,7 +39,7 @@ def add(commands: Any) -> None:
     run.add_argument("--study", default="paper", help=f"one of {', '.join(STUDIES)}")
     run.add_argument("--scenarios", type=_names, help="names, comma-separated; default: all")
     run.add_argument("--scenario-file", type=Path, help="TOML file with scenarios of your own")
-    run.add_argument("--replicates", type=int, default=50, help="replicates a scenario")
+    run.add_argument("--replicates", type=int, default=50, help="replicates per scenario")
     run.add_argument("--methods", type=_names, help="e.g. CD,ST,P,DA")
     run.add_argument("--epochs", type=_numbers, help="local epoch counts, e.g. 1,5,20")
     run.add_argument("--budgets", type=_numbers, help="upload budgets, e.g. 30,100")

@@ -19,7 +19,7 @@ NEEDED = ("scenario", "method", "epochs", "metric", "mean", "se")
 
 @dataclass(frozen=True, eq=False)
 class Comparison:
-    """One row a published cell, ours beside it, and what the whole says.
+    """One row per published cell, ours beside it, and what the whole says.
 
     ``z`` is (ours - published) / sqrt(se^2 + published se^2); missing where it cannot be formed.
     """
@@ -89,7 +89,8 @@ def _judge(z: pd.Series) -> tuple[bool, str]:
     if known.empty:
         return False, "Nothing to compare: no published cell is in these records." + left
     limit = float(norm.isf(0.025 / len(known)))
-    worst, beyond = float(known.abs().max()), int((known.abs() > 1.96).sum())
+    worst = float(known.abs().max())
+    beyond = int((known.abs() > 1.96).sum())
     agrees = worst <= limit
     word = "Agree" if agrees else "Differ"
     return agrees and not absent, (

@@ -9,7 +9,7 @@ import pandas as pd
 from fedlasso.report.means import means, shown
 from fedlasso.report.paper_tables import where
 from fedlasso.report.records import Results
-from fedlasso.report.style import heading, title, titles
+from fedlasso.report.style import title, titles
 from fedlasso.report.tables import Table, mean_se
 from fedlasso.study.columns import COLUMNS, known
 
@@ -116,12 +116,11 @@ def reference_table(results: Results) -> Table | None:
     if not metrics:
         return None
     groups = results.reference.groupby("scenario", sort=False)[metrics]
-    mean, se, n = groups.mean(), groups.sem(), groups.size()
-    data = mean.join(se.add_suffix("_se")).reset_index()
-    data.insert(1, "n", n.to_numpy())
+    data = groups.mean().join(groups.sem().add_suffix("_se")).reset_index()
+    data.insert(1, "n", groups.size().to_numpy())
     text = pd.DataFrame({"Scenario": [title("scenario", s) for s in data["scenario"]]})
     for name in metrics:
-        text[heading(name)] = mean_se(data[name], data[f"{name}_se"])
+        text[COLUMNS[name].heading] = mean_se(data[name], data[f"{name}_se"])
     note = (
         "The pooled Lasso at the penalty that all methods share: mean (Monte Carlo standard "
         "error). It needs all records in one place, and is a reference, not a competitor."

@@ -13,8 +13,9 @@ from matplotlib.ticker import MaxNLocator
 from fedlasso.report.figures import INK, WIDTH, Figure, label_ends, look
 from fedlasso.report.means import means
 from fedlasso.report.records import Results
-from fedlasso.report.style import colours, heading, label, markers, titles
+from fedlasso.report.style import label, looks, titles
 from fedlasso.study import contrast
+from fedlasso.study.columns import COLUMNS
 
 SHOWN = ("f1", "test_mse", "relative_gap")
 
@@ -40,7 +41,7 @@ def baseline_figure(results: Results) -> Figure | None:
             for axes, metric in zip(grid[row], metrics, strict=True):
                 _lines(axes, rows, metric, results.values("epochs"))
                 if row == 0:
-                    axes.set_title(heading(metric), fontweight="bold")
+                    axes.set_title(COLUMNS[metric].heading, fontweight="bold")
                 if row == len(arms) - 1:
                     axes.set_xlabel("local epochs E")
             grid[row][0].set_ylabel(titles(arm).replace(", ", ",\n"), fontweight="bold")
@@ -58,13 +59,13 @@ def baseline_figure(results: Results) -> Figure | None:
 
 def _lines(axes: Axes, table: pd.DataFrame, metric: str, epochs: list[int]) -> None:
     methods = list(dict.fromkeys(table["method"]))
-    tints, shapes = colours(methods), markers(methods)
+    drawn = looks(methods)
     for i, method in enumerate(methods):
         own = table[table["method"] == method]
         x = [epochs.index(e) + 0.09 * (i - (len(methods) - 1) / 2) for e in own["epochs"]]
         axes.errorbar(
             x, own[metric], yerr=1.96 * own[f"{metric}_se"].fillna(0), label=method,
-            color=tints[method], marker=shapes[method], elinewidth=0.9, capsize=1.6,
+            color=drawn[method].colour, marker=drawn[method].marker, elinewidth=0.9, capsize=1.6,
         )  # fmt: skip
     axes.set_xticks(range(len(epochs)), [str(e) for e in epochs])
     axes.grid(axis="x", visible=False)
@@ -75,7 +76,8 @@ def _labels(axes: Axes) -> None:
     ends = []
     for container in axes.containers:
         line: Any = container[0]
-        x, y = float(line.get_xdata()[-1]), float(line.get_ydata()[-1])
+        x = float(line.get_xdata()[-1])
+        y = float(line.get_ydata()[-1])
         ends.append((y, str(container.get_label()), line.get_color(), x))
     label_ends(axes, ends, gap=0.105)
 
@@ -92,9 +94,8 @@ def contrast_figure(results: Results) -> Figure | None:
         titles(dict(zip(by, v, strict=True))) for v in table[by].itertuples(index=False)
     ]
     rows_shown = list(dict.fromkeys(table["row"]))
-    everyone = results.values("method")
-    methods = [m for m in everyone if m in set(table["method"])]
-    tints, shapes = colours(everyone), markers(everyone)
+    drawn = looks(results.values("method"))
+    methods = [m for m in drawn if m in set(table["method"])]
     with look():
         canvas, grid = plt.subplots(
             1, len(methods), figsize=(WIDTH, 0.9 + 0.2 * len(rows_shown)),
@@ -105,10 +106,10 @@ def contrast_figure(results: Results) -> Figure | None:
             y = [rows_shown.index(row) for row in own["row"]]
             axes.axvline(0, color=INK, lw=0.8)
             axes.errorbar(
-                own["mean"], y, xerr=1.96 * own["se"].fillna(0), fmt=shapes[method],
-                color=tints[method], elinewidth=1.1, capsize=2, markersize=3,
+                own["mean"], y, xerr=1.96 * own["se"].fillna(0), fmt=drawn[method].marker,
+                color=drawn[method].colour, elinewidth=1.1, capsize=2, markersize=3,
             )  # fmt: skip
-            axes.set_title(method, color=tints[method], fontweight="bold")
+            axes.set_title(method, color=drawn[method].colour, fontweight="bold")
             axes.grid(axis="y", visible=True)
             axes.tick_params(axis="y", length=0)
             axes.xaxis.set_major_locator(MaxNLocator(3))

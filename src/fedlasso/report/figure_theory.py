@@ -7,7 +7,7 @@ from matplotlib import pyplot as plt
 
 from fedlasso.report.figures import FAINT, INK, WIDTH, Figure, look
 from fedlasso.report.records import Results
-from fedlasso.report.style import COLOURS
+from fedlasso.report.style import PLAIN
 from fedlasso.theory import CorrelatedPair
 
 PAIR = CorrelatedPair(r=0.8, a=2, d=1)
@@ -18,7 +18,7 @@ def theory_figure(results: Results | None = None) -> Figure:
     """Exact formulas only; the records are not looked at."""
     with look():
         canvas, (left, right) = plt.subplots(1, 2, figsize=(WIDTH, 2.5))
-        colour = COLOURS["CD"]
+        colour = PLAIN.colour
         real = np.linspace(1, EPOCHS[-1], 400)
         left.plot(real, [PAIR.gap(e) for e in real], color=colour, lw=0.9, alpha=0.6)
         left.plot(EPOCHS, [PAIR.gap(e) for e in EPOCHS], "o", color=colour)

@@ -11,7 +11,7 @@ from matplotlib.ticker import LogLocator, NullFormatter
 from fedlasso.report.figures import FAINT, WIDTH, Figure, label_ends, look
 from fedlasso.report.means import means
 from fedlasso.report.records import Results
-from fedlasso.report.style import COLOURS, colours, label, markers, titles
+from fedlasso.report.style import PLAIN, label, looks, titles
 
 FLOOR = 1e-14  # a gap near rounding is drawn here
 TOGETHER = 8  # more lines than this cannot be told apart in one panel
@@ -51,12 +51,12 @@ def _together(lines: list[pd.DataFrame], names: list[str]) -> Canvas:
     """All methods in one panel, each named at its end."""
     canvas, axes = plt.subplots(figsize=(WIDTH * 0.8, 2.2 + 0.12 * len(lines)))
     methods = [own["method"].iloc[0] for own in lines]
-    tints, shapes = colours(methods), markers(methods)
+    drawn = looks(methods)
     ends = []
     for method, name, own in zip(methods, names, lines, strict=True):
         x, y = _points(own)
-        axes.plot(x, y, color=tints[method], marker=shapes[method])
-        ends.append((float(y.iloc[-1]), name, tints[method], float(x.iloc[-1])))
+        axes.plot(x, y, color=drawn[method].colour, marker=drawn[method].marker)
+        ends.append((float(y.iloc[-1]), name, drawn[method].colour, float(x.iloc[-1])))
     _scales(axes, (1, 2, 5))
     axes.set(xlabel="mean uploads, KiB", ylabel="mean relative gap")
     axes.margins(x=0.08, y=0.12)
@@ -66,7 +66,7 @@ def _together(lines: list[pd.DataFrame], names: list[str]) -> Canvas:
 
 
 def _apart(lines: list[pd.DataFrame], names: list[str]) -> Canvas:
-    """A panel a method, with all the others in grey behind it: nothing to tell apart by colour."""
+    """A panel per method, with all the others in grey behind it: none to tell apart by colour."""
     across = 4
     down = -(-len(lines) // across)
     canvas, grid = plt.subplots(
@@ -75,7 +75,7 @@ def _apart(lines: list[pd.DataFrame], names: list[str]) -> Canvas:
     for axes, name, own in zip(grid.flat, names, lines, strict=False):
         for other in lines:
             axes.plot(*_points(other), color=FAINT, lw=0.8, zorder=1)
-        axes.plot(*_points(own), color=COLOURS["CD"], marker="o", markersize=3, zorder=2)
+        axes.plot(*_points(own), color=PLAIN.colour, marker=PLAIN.marker, markersize=3, zorder=2)
         axes.set_title(name, fontsize=7.5, fontweight="bold")
     for axes in grid.flat[len(lines) :]:
         axes.set_axis_off()

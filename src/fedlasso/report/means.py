@@ -1,4 +1,4 @@
-"""Means and paired differences of recorded rows, one row a cell."""
+"""Means and paired differences of recorded rows, one row per cell."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from typing import Any
 import pandas as pd
 
 from fedlasso.report.records import Results
-from fedlasso.report.style import heading, label, title
+from fedlasso.report.style import label, title
 from fedlasso.report.tables import mean_se
 from fedlasso.study import contrast, summarise
 from fedlasso.study.columns import COLUMNS, known
 
 
 def means(results: Results, rows: pd.DataFrame, metrics: Sequence[str]) -> pd.DataFrame:
-    """One row a cell: its axes, n, and ``METRIC`` and ``METRIC_se`` of every metric."""
+    """One row per cell: its axes, n, and ``METRIC`` and ``METRIC_se`` of every metric."""
     rows = rows[[*results.axes, "replicate", *metrics]]
     return _ordered(results, _wide(summarise(rows, metrics), results.axes, metrics))
 
@@ -39,12 +39,12 @@ def differences(
 
 
 def shown(table: pd.DataFrame, metrics: Sequence[str], sign: bool = False) -> pd.DataFrame:
-    """The same cells as text: named axes, and mean (SE) in one column a metric."""
+    """The same cells as text: named axes, and mean (SE) in one column per metric."""
     text: dict[str, Any] = {}
     if "contrast" in table:
         text["Contrast"] = table["contrast"]
     for axis in known("axis", table):
-        text[heading(axis)] = [label(axis, v) for v in table[axis]]
+        text[COLUMNS[axis].heading] = [label(axis, v) for v in table[axis]]
     for name in metrics:
         text[COLUMNS[name].label] = mean_se(table[name], table[f"{name}_se"], sign)
     return pd.DataFrame(text)

@@ -48,7 +48,7 @@ def write_page(
     ]
     text = fill(
         "page.html",
-        study=results.study,
+        study=results.manifest.name,
         completeness=results.completeness,
         missing=results.missing,
         main=main.html(),

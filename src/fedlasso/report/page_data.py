@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from fedlasso.report.records import Results
-from fedlasso.report.style import VEGA_SHAPES, colours, label, markers, title
+from fedlasso.report.style import label, looks, title
 from fedlasso.study.columns import COLUMNS, Kind, known
 
 KINDS: tuple[Kind, ...] = ("metric", "cost", "note")
@@ -68,10 +68,8 @@ def page_data(results: Results) -> dict[str, Any]:
         cells.append([codes[a][v] for a, v in where.items()] + pointers)
     places = [results.axes.index(axis) for axis in results.order]
     cells.sort(key=lambda cell: [cell[i] for i in places])
-    methods = results.values("method")
-    tints, shapes = colours(methods), markers(methods)
     return {
-        "study": results.study,
+        "study": results.manifest.name,
         "axes": [
             {
                 **_column(axis),
@@ -83,7 +81,7 @@ def page_data(results: Results) -> dict[str, Any]:
         ],
         "primary": results.primary,
         "columns": [_column(name) for name in columns],
-        "methods": {m: {"colour": tints[m], "shape": VEGA_SHAPES[shapes[m]]} for m in methods},
+        "methods": {m: asdict(look) for m, look in looks(results.values("method")).items()},
         "replicates": list(replicates.values()),
         "cells": cells,
         "spans": vectors.spans,

@@ -6,8 +6,9 @@ import pandas as pd
 
 from fedlasso.report.means import differences, means, shown
 from fedlasso.report.records import Results
-from fedlasso.report.style import heading, label, title, titles
+from fedlasso.report.style import label, title, titles
 from fedlasso.report.tables import Table
+from fedlasso.study.columns import COLUMNS
 
 BLOCKS = ("baseline", "different-distributions")
 MAIN = ("f1", "test_mse", "gap")
@@ -48,7 +49,7 @@ def grid_table(results: Results) -> Table:
         ", ".join(title(axis, value) for axis, value in zip(above, row, strict=True))
         for row in data[above].itertuples(index=False)
     ]
-    text = text.drop(columns=[heading(axis) for axis in results.primary])
+    text = text.drop(columns=[COLUMNS[axis].heading for axis in results.primary])
     note = (
         f"Mean (Monte Carlo standard error) over {_replicates(data)}. "
         f"The CSV file holds all {len(metrics)} outcomes."
@@ -111,5 +112,6 @@ def empty_table(results: Results) -> Table | None:
 
 
 def _replicates(data: pd.DataFrame) -> str:
-    low, high = int(data["n"].min()), int(data["n"].max())
+    low = int(data["n"].min())
+    high = int(data["n"].max())
     return f"{low} replicates" if low == high else f"{low} to {high} replicates"

@@ -31,11 +31,6 @@ class Results:
     progress: pd.DataFrame
     failures: dict[tuple[str, int], str]
 
-    @property
-    def study(self) -> str:
-        """Name of the study."""
-        return self.manifest.name
-
     @cached_property
     def axes(self) -> list[str]:
         """What tells one cell from another, beside the replicate."""
@@ -93,7 +88,8 @@ class Results:
     @property
     def completeness(self) -> str:
         """One sentence that heads every page."""
-        asked, finished = int(self.progress["asked"].sum()), int(self.progress["finished"].sum())
+        asked = int(self.progress["asked"].sum())
+        finished = int(self.progress["finished"].sum())
         if finished == asked:
             return f"Complete: all {asked} replicates of {len(self.progress)} scenarios."
         return (
@@ -112,7 +108,9 @@ def read_results(folder: Path) -> Results:
         raise FedLassoError(
             f"{folder} has no finished replicate yet; see `fedlasso study status {folder}`"
         )
-    asked, parts, failures = store.tasks(), store.parts(), store.failures()
+    asked = store.tasks()
+    parts = store.parts()
+    failures = store.failures()
     progress = pd.DataFrame(
         {
             "scenario": name,

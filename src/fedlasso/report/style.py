@@ -6,34 +6,44 @@ Colours are Paul Tol's "bright" scheme: told apart with every common colour visi
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from itertools import cycle
 
-from fedlasso.study.columns import COLUMNS, axes
-
-COLOURS = {"CD": "#4477aa", "ST": "#ee6677", "P": "#228833", "DA": "#aa3377"}
-MARKERS = {"CD": "o", "ST": "s", "P": "^", "DA": "D"}
-# What Vega calls each of Matplotlib's markers.
-VEGA_SHAPES = {
-    "o": "circle", "s": "square", "^": "triangle-up", "D": "diamond", "v": "triangle-down",
-    "P": "cross", "X": "cross", "<": "triangle-left", ">": "triangle-right", "p": "square",
-    "h": "circle",
-}  # fmt: skip
-_MORE_COLOURS = ("#997700", "#3399bb", "#dd7700", "#777777", "#6655cc", "#00857a", "#a05030")
-_MORE_MARKERS = ("v", "P", "X", "<", ">", "p", "h")
+from fedlasso.study.columns import axes
 
 
-def colours(methods: Sequence[str]) -> dict[str, str]:
-    """Colour of every method: the paper's four always have theirs, others in order."""
-    others = [m for m in methods if m not in COLOURS]
-    more = {m: _MORE_COLOURS[i % len(_MORE_COLOURS)] for i, m in enumerate(others)}
-    return {m: (COLOURS | more)[m] for m in methods}
+@dataclass(frozen=True)
+class Look:
+    """How a method is drawn: its colour, and its marker for Matplotlib and for Vega."""
+
+    colour: str
+    marker: str
+    shape: str
 
 
-def markers(methods: Sequence[str]) -> dict[str, str]:
-    """Matplotlib marker of every method."""
-    others = [m for m in methods if m not in MARKERS]
-    more = {m: _MORE_MARKERS[i % len(_MORE_MARKERS)] for i, m in enumerate(others)}
-    return {m: (MARKERS | more)[m] for m in methods}
+_PAPER = {
+    "CD": Look("#4477aa", "o", "circle"),
+    "ST": Look("#ee6677", "s", "square"),
+    "P": Look("#228833", "^", "triangle-up"),
+    "DA": Look("#aa3377", "D", "diamond"),
+}
+_MORE = (
+    Look("#997700", "v", "triangle-down"),
+    Look("#3399bb", "P", "cross"),
+    Look("#dd7700", "X", "cross"),
+    Look("#777777", "<", "triangle-left"),
+    Look("#6655cc", ">", "triangle-right"),
+    Look("#00857a", "p", "square"),
+    Look("#a05030", "h", "circle"),
+)
+PLAIN = _PAPER["CD"]
+
+
+def looks(methods: Iterable[str]) -> dict[str, Look]:
+    """The look of every method: the paper's four always have theirs, others in order."""
+    more = cycle(_MORE)
+    return {m: _PAPER[m] if m in _PAPER else next(more) for m in dict.fromkeys(methods)}
 
 
 def label(axis: str, value: object) -> str:
@@ -49,8 +59,3 @@ def title(axis: str, value: object) -> str:
 def titles(where: Mapping[str, object]) -> str:
     """Values of several axes, as a list of words."""
     return ", ".join(title(axis, value) for axis, value in where.items())
-
-
-def heading(column: str) -> str:
-    """How a column of the records heads a column of a table."""
-    return COLUMNS[column].heading

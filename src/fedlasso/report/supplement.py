@@ -29,7 +29,7 @@ def write_supplement(
 def _html(results: Results, tables: Sequence[Table], figures: Sequence[Figure]) -> str:
     return fill(
         "supplement.html",
-        study=results.study,
+        study=results.manifest.name,
         completeness=results.completeness,
         missing=results.missing,
         css=Markup(read_template("page.css")),
@@ -52,7 +52,7 @@ def _latex(results: Results, tables: Sequence[Table], figures: Sequence[Figure])
         trim_blocks=True, autoescape=False,
     )  # fmt: skip
     return environment.from_string(read_template("supplement.tex")).render(
-        study=escape_latex(results.study),
+        study=escape_latex(results.manifest.name),
         completeness=escape_latex(results.completeness),
         missing=[escape_latex(line) for line in results.missing],
         proof=proof_latex(),

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from fedlasso.report.style import colours
+from fedlasso.report.style import looks
 from fedlasso.study.columns import axes
 
 _LATEX = {
@@ -128,7 +128,7 @@ class Table:
         return "".join([*out, f'</table><p class="note">{html.escape(self.note)}</p>'])
 
     def _marks(self) -> dict[str, str]:
-        return colours(list(dict.fromkeys(self.shown.get("Method", []))))
+        return {method: look.colour for method, look in looks(self.shown.get("Method", [])).items()}
 
 
 def _pipes(cells: Sequence[str]) -> str:

@@ -58,7 +58,11 @@ def borrow_tables(folder: Path) -> list[Table]:
     """Another study's grid and resources, for this study's supplement."""
     other = read_results(folder)
     return [
-        replace(table, name=f"{other.study}-{table.name}", title=f"{other.study}: {table.title}")
+        replace(
+            table,
+            name=f"{other.manifest.name}-{table.name}",
+            title=f"{other.manifest.name}: {table.title}",
+        )
         for table in (grid_table(other), resource_table(other))
         if table is not None
     ]

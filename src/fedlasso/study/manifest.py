@@ -32,9 +32,9 @@ class Machine:
 
     def change_to(self, other: Machine) -> str:
         """How another machine's processor is of another kind, as one line; empty if it is not."""
-        old, new = asdict(self), asdict(other)
-        kind = [key for key in old if key not in ("system", "cores") and old[key]]
-        return describe_difference({k: old[k] for k in kind}, {k: new[k] for k in kind})
+        alike = replace(self, system=other.system, cores=other.cores)
+        old = {key: value for key, value in asdict(alike).items() if value}
+        return describe_difference(old, {key: getattr(other, key) for key in old})
 
 
 @dataclass(frozen=True)

@@ -99,7 +99,8 @@ def add_metric(column: Column, measure: Measure) -> None:
 
 def cost_record(costs: Costs) -> Record:
     """Ledger columns of one fit: all uploads and downloads, training steps, seconds by phase."""
-    total, training = costs.total(), costs.total("training")
+    total = costs.total()
+    training = costs.total("training")
     record: Record = {
         "upload_bytes": total.upload,
         "download_bytes": total.download,

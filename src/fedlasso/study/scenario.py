@@ -178,7 +178,7 @@ SCENARIOS: dict[str, Scenario] = {scenario.name: scenario for scenario in _PAPER
 
 
 def read_scenarios(path: Path) -> tuple[Scenario, ...]:
-    """Users' own scenarios: one table a scenario, unlisted settings as in the baseline.
+    """Users' own scenarios: one table per scenario, unlisted settings as in the baseline.
 
     Examples
     --------
