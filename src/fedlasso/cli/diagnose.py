@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from fedlasso.cli.fit import add_source, penalty, read_source
-from fedlasso.cli.progress import Watched, say
+from fedlasso.cli.progress import Display, say
 from fedlasso.errors import FedLassoError
 
 
@@ -32,6 +32,7 @@ def add(commands: Any) -> None:
 
 def diagnose_command(options: argparse.Namespace) -> int:
     """Measure, say and draw."""
+    from fedlasso.federation import Ledger
     from fedlasso.files import write_atomically
     from fedlasso.models import Settings, diagnose, draw_diagnosis, open_sites
 
@@ -40,9 +41,9 @@ def diagnose_command(options: argparse.Namespace) -> int:
     source = read_source(options)
     settings = Settings(penalty=options.penalty, uploads=options.uploads, seed=options.seed)
     sites, _ = open_sites(source, say=say)
-    federation = Watched(sites)
-    found = diagnose(federation, settings)
-    federation.show("diagnosed")
+    display = Display()
+    found = diagnose(Ledger(sites, display.listen), settings)
+    display.show("diagnosed")
     for line in found.lines():
         print(line)
     write_atomically(options.out, draw_diagnosis(found).encode())

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from fedlasso.cli.common import add_action, stop_on_term
-from fedlasso.cli.progress import Watched, say
+from fedlasso.cli.progress import Display, say
 from fedlasso.errors import FedLassoError
-from fedlasso.federation import Journal
+from fedlasso.federation import Journal, Ledger
 from fedlasso.fitting import GOALS, RULES
 from fedlasso.models import (
     FileSource,
@@ -147,14 +147,14 @@ def fit_command(options: argparse.Namespace) -> int:
         sites, schema = open_sites(plan.source, folder.memory, say)
         if options.resume is None:
             folder.begin(plan)
-        federation = Watched(Journal(sites, folder.journal))
+        display = Display()
         document = make_model(
-            federation,
+            Ledger(Journal(sites, folder.journal), display.listen),
             plan.settings,
             schema,
             missing=plan.source.missing,
             compare=plan.compare,
-            say=federation.show,
+            say=display.show,
         )
         folder.finish(document)
     except KeyboardInterrupt:

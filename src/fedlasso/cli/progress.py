@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import sys
 import time
-from typing import TypeVar
 
-from fedlasso.federation import Around, Federation, Reply, Request
-from fedlasso.federation.codec import size
+from fedlasso.federation import Costs, Exchange
 from fedlasso.models.page import bytes_of
 
-R = TypeVar("R", bound=Reply)
 _EVERY = 5.0
 
 
@@ -19,33 +16,31 @@ def say(text: str) -> None:
     print(f"fedlasso: {text}", file=sys.stderr, flush=True)
 
 
-class Watched(Around):
-    """A federation that shows how many questions were asked, and how much the busiest site sent."""
+class Display:
+    """Shows how many questions were asked, and how much the busiest site sent."""
 
-    def __init__(self, inner: Federation) -> None:
-        super().__init__(inner)
-        self._sent: dict[str, int] = {}
+    def __init__(self) -> None:
         self._asked = 0
+        self._costs = Costs()
         self._start = self._shown = time.monotonic()
 
-    def replies(self, request: Request[R]) -> tuple[R, ...]:
-        """Ask, and show."""
-        replies = self.inner.replies(request)
-        self._asked += 1
-        for reply in replies:
-            self._sent[reply.site] = self._sent.get(reply.site, 0) + size(reply).payload
+    def listen(self, exchange: Exchange) -> None:
+        """Take note of a question, and show it if the last one was shown a while ago."""
+        self._asked = exchange.number
+        self._costs = exchange.costs
         terminal = sys.stderr.isatty()
         now = time.monotonic()
         if now - self._shown > (0.1 if terminal else _EVERY):
             self._shown = now
+            line = self._line(exchange.request.kind)
             end = "\r" if terminal else "\n"
-            print(f"fedlasso: {self._line(request.kind)}   ", end=end, file=sys.stderr, flush=True)
-        return replies
+            print(f"fedlasso: {line}   ", end=end, file=sys.stderr, flush=True)
 
     def _line(self, doing: str) -> str:
-        sent = bytes_of(max(self._sent.values(), default=0))
+        sent = [self._costs.total(None, site).upload for site in self._costs.sites]
         elapsed = time.monotonic() - self._start
-        return f"{doing}: {self._asked} questions, {sent} sent by a site, {elapsed:.0f} s"
+        most = bytes_of(max(sent, default=0))
+        return f"{doing}: {self._asked} questions, {most} sent by a site, {elapsed:.0f} s"
 
     def show(self, done: str) -> None:
         """Show a line that stays."""

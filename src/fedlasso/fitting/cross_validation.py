@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 
 from fedlasso.errors import FedLassoError
-from fedlasso.federation import Costs, Federation, Ledger
+from fedlasso.federation import Federation, metered
 from fedlasso.federation.messages import add_up
 from fedlasso.fitting.goals import PATIENCE, TOL
 from fedlasso.fitting.results import GoalFit
 from fedlasso.fitting.session import PathPoint, Session
 from fedlasso.fitting.tuning import Rule, Validation, pool_errors
 from fedlasso.numerics import L1, Array
-from fedlasso.sites import ValidationErrors, Viewed, standardise
+from fedlasso.sites import ValidationErrors, standardise
 
 PENALTIES = 30
 RATIO = 0.003
@@ -32,7 +32,6 @@ class Curve:
     validation : pooled errors and active counts
     chosen : index of the penalty that was chosen
     sent : vectors of p numbers that each site sent for it
-    costs : all that passed between server and sites for it
     """
 
     penalties: Array
@@ -40,7 +39,6 @@ class Curve:
     validation: Validation
     chosen: int
     sent: int = 0
-    costs: Costs = field(default_factory=Costs)
 
     @property
     def lam(self) -> float:
@@ -74,12 +72,12 @@ def cross_validate(
 
     Each split has its own means and scales, so no held-out row takes part in its own prediction.
     """
-    ledger = Ledger(federation)
+    ledger = metered(federation)
     views = []
     sent = 0
     for split in splits:
         view, scaling = standardise(ledger, split, centre=centre, scale=scale)
-        views.append(view.name)
+        views.append(view)
         sent += scaling.vectors
     each = (uploads - sent) // len(views)
     if each < 2:
@@ -87,7 +85,7 @@ def cross_validate(
             f"too few uploads to choose the penalty on {len(views)} splits; "
             f"give at least {sent + 10 * len(views)}, or a penalty"
         )
-    sessions = [Session(Ledger(Viewed(federation, name)), each) for name in views]
+    sessions = [Session(view, each) for view in views]
     largest = max(session.largest_penalty for session in sessions)
     grid = largest * np.logspace(0.0, np.log10(RATIO), PENALTIES)
     points: list[list[PathPoint]] = []
@@ -114,7 +112,6 @@ def cross_validate(
         validation,
         validation.select(rule),
         sent + max(session.spent for session in sessions) * len(sessions),
-        sum((session.ledger.costs for session in sessions), ledger.costs),
     )
 
 

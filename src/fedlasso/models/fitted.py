@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from fedlasso.errors import FedLassoError
-from fedlasso.federation import Costs, Federation, Ledger
+from fedlasso.federation import Costs, Federation, metered
 from fedlasso.fitting import Fit, GoalFit, fit, fit_for
 from fedlasso.fitting.cross_validation import Curve, cross_validate
 from fedlasso.models.settings import Settings
@@ -64,22 +64,20 @@ class Model:
 def fit_model(federation: Federation, settings: Settings) -> Model:
     """Fit across the sites of a federation, whose records may be on any scale."""
     by_goal = settings.aim != "objective"
+    ledger = metered(federation)
+    before = ledger.costs
     curve = None
     spent = 0
     if not by_goal and settings.penalty is None:
         uploads = settings.uploads * 2 // 3
         rule = settings.rule_in_force
-        curve = cross_validate(federation, settings.splits, uploads, rule, **settings.scaling)
+        curve = cross_validate(ledger, settings.splits, uploads, rule, **settings.scaling)
         spent = curve.sent
-    # Every message passes one ledger: the one for scaling here, or the one of the fit or search.
-    ledger = Ledger(federation)
     split = settings.splits[0] if by_goal else settings.final_split
     view, scaling = standardise(ledger, split, **settings.scaling)
     if by_goal:
         _check_held_out(scaling)
-    view = Viewed(federation, view.name)
     left = _left(settings, spent + scaling.vectors)
-    costs = ledger.costs if curve is None else curve.costs + ledger.costs
     result: Fit | GoalFit
     if by_goal:
         result = fit_for(view, settings.aim, uploads=left, rule=settings.rule_in_force)
@@ -100,7 +98,7 @@ def fit_model(federation: Federation, settings: Settings) -> Model:
         view=view.name,
         fit=result,
         curve=curve,
-        costs=costs + result.costs,
+        costs=ledger.costs - before,
         why=why,
     )
 

@@ -9,7 +9,7 @@ from typing import TypeVar
 import numpy as np
 
 from fedlasso.errors import FedLassoError, Interrupted
-from fedlasso.federation import Around, Federation, Ledger, Reply, Request
+from fedlasso.federation import Around, Federation, Reply, Request, metered
 from fedlasso.models.compare import examine
 from fedlasso.models.document import (
     CertificateNote,
@@ -70,7 +70,8 @@ def make_model(
     say("fitted")
     if compare:
         noted = _Noted(federation)
-        ledger = Ledger(noted)
+        ledger = metered(noted)
+        before = ledger.costs
         try:
             document = examine(ledger, model, document)
         except Interrupted:
@@ -79,7 +80,7 @@ def make_model(
             if not tolerant:
                 raise
             document = replace(document, not_compared=str(error))
-        costs = ledger.costs
+        costs = ledger.costs - before
         sent = {site: costs.total(None, site).upload for site in costs.sites}
         document = replace(document, examination_sent=sent)
         revealed = replace(revealed, card=tuple(noted.revealed))
