@@ -142,7 +142,7 @@ def in_effect() -> dict[str, Any]:
     # Names and addresses change from process to process; operations and registers do not.
     operations = re.findall(r"^\t([a-z]\w+)|\b([xyz]mm\d+)\b", code, re.MULTILINE)
     return {
-        "machine": describe_machine(),
+        "machine": vars(describe_machine()),
         "threads": sorted({p["num_threads"] for p in threadpool_info() if p["user_api"] == "blas"}),
         "code": hashlib.sha256(repr(operations).encode()).hexdigest(),
     }

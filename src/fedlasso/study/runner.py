@@ -193,18 +193,13 @@ def open_executor(engine: str, workers: int) -> Iterator[Executor]:
 @contextmanager
 def _dask_client(engine: str, workers: int) -> Iterator[Any]:
     try:
-        from distributed import Client, LocalCluster
+        from distributed import Client
     except ImportError as error:
         raise FedLassoError(
             "Dask is not installed; install it with: pip install 'fedlasso[dask]'"
         ) from error
     if engine == "dask":
-        with (
-            LocalCluster(
-                n_workers=workers, threads_per_worker=1, dashboard_address=None
-            ) as cluster,
-            Client(cluster) as client,
-        ):
+        with Client(n_workers=workers, threads_per_worker=1, dashboard_address=None) as client:
             yield client
         return
     try:
