@@ -1,7 +1,9 @@
 """Real processes: a Dask scheduler with workers, one of them killed; runs killed and resumed."""
 
+import contextlib
 import os
 import signal
+import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -75,6 +77,18 @@ def test_dask_gives_the_same_table_though_a_worker_is_killed(
     assert export(folder) == expected
 
 
+@pytest.fixture
+def _busy_port() -> Iterator[None]:
+    """The port that Dask likes best is taken: by us, or by whoever was here before."""
+    with socket.socket() as taken, contextlib.suppress(OSError):
+        taken.bind(("", 8787))
+        taken.listen()
+        yield
+        return
+    yield
+
+
+@pytest.mark.usefixtures("_busy_port")
 def test_a_local_dask_cluster_gives_the_same_table(tmp_path: Path, expected: str) -> None:
     run_study(STUDY, [SMALL, OTHER], 6, Store(tmp_path), engine="dask", workers=1)
     assert export(tmp_path) == expected

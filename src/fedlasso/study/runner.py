@@ -199,7 +199,9 @@ def _dask_client(engine: str, workers: int) -> Iterator[Any]:
             "Dask is not installed; install it with: pip install 'fedlasso[dask]'"
         ) from error
     if engine == "dask":
-        with Client(n_workers=workers, threads_per_worker=1, dashboard_address=None) as client:
+        # Any free port will do: the usual one may be another cluster's.
+        own = {"threads_per_worker": 1, "dashboard_address": "127.0.0.1:0"}
+        with Client(n_workers=workers, **own) as client:
             yield client
         return
     try:
