@@ -3,24 +3,19 @@
 from collections.abc import Iterator
 from pathlib import Path
 
-import numpy as np
 import pandas as pd
 import pytest
 from matplotlib import pyplot as plt
+from study.signs import count_wrong_signs
 
-from fedlasso.numerics import Array
 from fedlasso.report import FIGURES, Results, write_report
 from fedlasso.report.figures import Figure, look
 from fedlasso.study import SCENARIOS, PaperStudy, Scenario, Store, run_study
 from fedlasso.study.columns import COLUMNS, Column
-from fedlasso.study.outcomes import METRICS, Evaluator, add_metric
+from fedlasso.study.outcomes import METRICS, add_metric
 
 SIGNS = Column("wrong_signs", "Wrong signs", "metric", "lower", caption="Signs that are wrong.")
 TINY = Scenario("tiny", sizes=(15, 12), p=20, nonzeros=3, validation=10, test=20)
-
-
-def count_wrong_signs(b: Array, evaluator: Evaluator) -> float:
-    return float((np.sign(b) * np.sign(evaluator.draw.truth) < 0).sum())
 
 
 def sign_figure(results: Results) -> Figure | None:

@@ -88,11 +88,18 @@ class Run(Generic[S]):
 
     def rounds(self, stop: Stop) -> Iterator[S]:
         """Go on round by round until the procedure is done or the rule says stop."""
-        while not self.procedure.done(self.problem, self.state) and not stop(self):
-            total = self.ledger.total(self.procedure.request(self.problem, self.state))
-            with self.ledger.clock("training"), one_thread():
-                self.state = self.procedure.advance(self.problem, self.state, total)
+        while self._advance(stop):
             yield self.state
+
+    @one_thread()
+    def _advance(self, stop: Stop) -> bool:
+        """Take one more round, unless the run has ended."""
+        if self.procedure.done(self.problem, self.state) or stop(self):
+            return False
+        total = self.ledger.total(self.procedure.request(self.problem, self.state))
+        with self.ledger.clock("training"):
+            self.state = self.procedure.advance(self.problem, self.state, total)
+        return True
 
     def until(self, stop: Stop) -> S:
         """Go on to the end and return the last state."""
