@@ -27,6 +27,7 @@ from fedlasso.fitting import (
     when_still,
 )
 from fedlasso.numerics import Array, LeastSquares
+from fedlasso.numerics.threads import one_thread
 from fedlasso.procedures import Averaging, Problem, Procedure, find_procedure
 from fedlasso.procedures.averaging import Average, Coefficients
 from fedlasso.study.outcomes import Record, cost_record, prediction_record, support_record
@@ -70,6 +71,7 @@ class EarlierStudy:
     seed: int = 1
     epochs: tuple[int, ...] = (1, 2, 3, 5, 8, 10, 15, 20)
 
+    @one_thread()
     def replicate(self, scenario: Scenario, number: int) -> list[Record]:
         """All records of one replicate."""
         draw = scenario.draw(scenario.generator(self.seed, number))

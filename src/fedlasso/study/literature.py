@@ -10,6 +10,7 @@ import numpy as np
 from fedlasso.errors import FedLassoError
 from fedlasso.federation import Costs
 from fedlasso.fitting import Run, validate, within_uploads
+from fedlasso.numerics.threads import one_thread
 from fedlasso.procedures import REGISTRY, Procedure, State, find_procedure
 from fedlasso.study.outcomes import Record
 from fedlasso.study.scenario import Scenario
@@ -42,6 +43,7 @@ class LiteratureStudy:
         if list(self.budgets) != sorted(set(self.budgets)) or self.budgets[0] < 1:
             raise FedLassoError(f"budgets is {self.budgets}; give increasing numbers from 1 up")
 
+    @one_thread()
     def replicate(self, scenario: Scenario, number: int) -> list[Record]:
         """All records of one replicate."""
         trial = Trial(scenario, self.seed, number)

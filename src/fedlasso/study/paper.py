@@ -19,6 +19,7 @@ from fedlasso.fitting import (
     rounds_within,
     validate,
 )
+from fedlasso.numerics.threads import one_thread
 from fedlasso.procedures import Procedure, State, find_procedure
 from fedlasso.study.outcomes import Record
 from fedlasso.study.scenario import Scenario
@@ -51,6 +52,7 @@ class PaperStudy:
         for method in self.methods:
             find_procedure(method)
 
+    @one_thread()
     def replicate(self, scenario: Scenario, number: int) -> list[Record]:
         """All records of one replicate: a pure function of (study, scenario, number)."""
         trial = Trial(scenario, self.seed, number)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 
 from fedlasso.fitting import GOALS, Fit, GoalFit, Panel, fit, fit_for
+from fedlasso.numerics.threads import one_thread
 from fedlasso.study.outcomes import Record
 from fedlasso.study.paper import PaperStudy
 from fedlasso.study.scenario import Scenario
@@ -26,6 +27,7 @@ class TunedStudy(PaperStudy):
     panels: ClassVar[tuple[Panel, ...]] = ("upload",)
     budgets: tuple[int, ...] = (100,)
 
+    @one_thread()
     def replicate(self, scenario: Scenario, number: int) -> list[Record]:
         """All records of one replicate."""
         trial = Trial(scenario, self.seed, number)
