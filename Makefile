@@ -5,9 +5,9 @@ REPLICATES ?= 50
 OUT ?= results/paper-$(REPLICATES)
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: setup test lint alone programs study torture torture-federation bench clean
+.PHONY: setup test lint alone programs warm study torture torture-federation bench clean
 
-setup: .venv/ready alone programs
+setup: .venv/ready alone programs warm
 
 .venv/ready: pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit("fedlasso needs Python 3.11 or newer; say make PYTHON=/path/to/python3.11" if sys.version_info < (3, 11) else 0)'
@@ -29,6 +29,14 @@ alone: .venv/alone/ready.whl
 	@echo "Setting up .venv/alone (once, about a minute)"
 	@$(BIN)/python tests/alone.py
 
+# The kernels are compiled once, not by every test process at the same time.
+warm: .venv/warm
+
+.venv/warm: .venv/ready $(wildcard src/fedlasso/numerics/*.py)
+	@echo "Compiling the kernels (once, half a minute)"
+	@PYTHONPATH=tests $(BIN)/python tests/warm.py
+	@touch $@
+
 # The page is tested in a real browser, the supplement by a real TeX: found here, or fetched.
 programs: .venv/ready
 	@$(BIN)/python tests/programs.py
@@ -36,7 +44,7 @@ programs: .venv/ready
 # Real processes wait more than they compute, so more workers than cores pay; any number will do.
 WORKERS ?= 4
 ORDER ?=
-test: lint alone programs
+test: lint alone programs warm
 	$(BIN)/pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder $(ORDER)
 
 # The paper's study: 12 scenarios x 50 replicates; the short form is make study REPLICATES=2.

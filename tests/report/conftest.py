@@ -1,11 +1,13 @@
-"""A small study, run once, and its report."""
+"""A small study, run once for all workers of a test run, and its report."""
 
+import contextlib
 from pathlib import Path
 
 import pytest
 from study.small import OTHER
+from waiting import wait_until
 
-from fedlasso.report.records import Results
+from fedlasso.report.records import Results, read_results
 from fedlasso.report.write import write_report
 from fedlasso.study import PaperStudy, Scenario, Store, run_study
 
@@ -14,20 +16,42 @@ STUDY = PaperStudy(seed=7, epochs=(1, 5, 20), budgets=(30, 100))
 
 
 @pytest.fixture(scope="session")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Results of two scenarios and four replicates."""
-    path = tmp_path_factory.mktemp("results")
-    run_study(STUDY, [BASELINE, OTHER], 4, Store(path), workers=1)
-    return path
+def built(tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> Path:
+    """Results of two scenarios and four replicates, and their report.
+
+    The worker that comes first builds them; the others wait for it.
+    """
+    base = tmp_path_factory.getbasetemp()
+    place = (base if worker_id == "master" else base.parent) / "small-study"
+    try:
+        place.mkdir()
+    except FileExistsError:
+        ended = [place / "done", place / "failed"]
+        wait_until(lambda: any(mark.exists() for mark in ended), "another worker's report")
+        assert (place / "done").exists(), "the worker that built the report failed"
+        return place
+    with contextlib.ExitStack() as stack:
+        stack.callback((place / "failed").touch)
+        run_study(STUDY, [BASELINE, OTHER], 4, Store(place / "results"), workers=1)
+        write_report(place / "results", place / "report")
+        (place / "done").touch()
+        stack.pop_all()
+    return place
 
 
 @pytest.fixture(scope="session")
-def results(folder: Path, report: Path) -> Results:
-    """What was read."""
-    return write_report(folder, report)
+def folder(built: Path) -> Path:
+    """The results folder."""
+    return built / "results"
 
 
 @pytest.fixture(scope="session")
-def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Where the report is; ask for ``results`` too, which writes it."""
-    return tmp_path_factory.mktemp("report")
+def results(folder: Path) -> Results:
+    """What the report was made from."""
+    return read_results(folder)
+
+
+@pytest.fixture(scope="session")
+def report(built: Path) -> Path:
+    """Where the report is."""
+    return built / "report"
