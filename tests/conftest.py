@@ -1,4 +1,4 @@
-"""How properties are searched; and checks that were not run, which the last line names."""
+"""How properties are searched, what runs first, and what the last line says was not run."""
 
 import os
 
@@ -9,6 +9,24 @@ from hypothesis import settings
 # A slow machine is no defect, so no example has a deadline.
 settings.register_profile("fedlasso", deadline=None, print_blob=True)
 settings.load_profile("fedlasso")
+# Real processes wait more than they compute: they begin first, then what takes longest.
+FIRST = (
+    "deploy/",
+    "test_install",
+    "portability/",
+    "study/test_engines",
+    "report/test_report",
+    "report/",
+)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    def rank(item: pytest.Item) -> int:
+        path = item.nodeid.removeprefix("tests/")
+        return next((i for i, first in enumerate(FIRST) if path.startswith(first)), len(FIRST))
+
+    items.sort(key=rank)
 
 
 def not_run(config: pytest.Config) -> str:
