@@ -77,14 +77,12 @@ def test_a_procedure_from_outside_is_found_by_name(monkeypatch: pytest.MonkeyPat
     assert mine.coefficients.tobytes() == theirs.coefficients.tobytes()
 
 
-@dataclass(frozen=True, eq=False)
 class CubesForTests(Reply):
     """Sums of cubes."""
 
     sums: Array
 
 
-@dataclass(frozen=True, eq=False)
 class AskCubesForTests(Request[CubesForTests]):
     """What do the cubes of the columns add up to?"""
 
@@ -106,7 +104,6 @@ def test_a_question_from_outside_is_answered_and_added_up() -> None:
 def test_a_question_must_say_what_it_discloses() -> None:
     with pytest.raises(TypeError, match="SecretForTests must say what it discloses"):
 
-        @dataclass(frozen=True, eq=False)
         class SecretForTests(Request[CubesForTests]):
             def answer(self, site: Any) -> CubesForTests:
                 raise AssertionError

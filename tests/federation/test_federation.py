@@ -1,7 +1,6 @@
 """The seam: order, names, failures, and what the ledger sees."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import ClassVar, TypeVar
 
 import numpy as np
@@ -18,7 +17,6 @@ R = TypeVar("R", bound=Reply)
 ROWS = Disclosure("the number of rows", single="so that each site can fail by itself")
 
 
-@dataclass(frozen=True, eq=False)
 class Breaks(Request[RowCount]):
     """Fails at one site with an exception that carries data."""
 
@@ -59,7 +57,6 @@ def test_a_failing_site_is_named_and_leaks_nothing() -> None:
     assert "secret" not in str(caught.value)
 
 
-@dataclass(frozen=True, eq=False)
 class Refuses(Request[RowCount]):
     """Refused by every site, in words that hold the names of sites by chance."""
 

@@ -1,7 +1,7 @@
 """Policy and audit in process: what is refused, what is written down, and that nothing leaks."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -175,7 +175,6 @@ def test_approval_sees_the_payload(tmp_path: Path) -> None:
     assert kept.read_bytes() == answer
 
 
-@dataclass(frozen=True, eq=False)
 class Quoting(Request[Reply]):
     """A faulty question that quotes records in its exception."""
 

@@ -1,6 +1,6 @@
 """Policies: files are checked, and questions are judged by what they say of themselves."""
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -31,14 +31,12 @@ PAGE = Path(__file__).parents[2] / "docs" / "privacy.md"
 P = 40
 
 
-@dataclass(frozen=True, eq=False)
 class Total(Reply):
     """One number."""
 
     value: float
 
 
-@dataclass(frozen=True, eq=False)
 class Foreign(Request[Total]):
     """A question from outside the package, with a field of nearly every role."""
 
@@ -55,7 +53,6 @@ class Foreign(Request[Total]):
         return Total(float(self.theta.sum()) + site.rows)
 
 
-@dataclass(frozen=True, eq=False)
 class Secretive(Request[Total]):
     """A question from outside that no site answers unless it is told to."""
 
@@ -65,7 +62,6 @@ class Secretive(Request[Total]):
         return Total(1.0)
 
 
-@dataclass(frozen=True, eq=False)
 class Roleless(Request[Total]):
     """A question with an array of which nobody says what it is."""
 
@@ -76,7 +72,6 @@ class Roleless(Request[Total]):
         return Total(1.0)
 
 
-@dataclass(frozen=True, eq=False)
 class Unanswered(Request[Total]):
     """A message that no site knows how to answer, so it need not say what it discloses."""
 

@@ -4,16 +4,19 @@ from fedlasso.federation.codec import decode, encode
 from fedlasso.federation.federation import Around, Federation, InProcess
 from fedlasso.federation.journal import Journal
 from fedlasso.federation.ledger import Cost, Costs, Exchange, Ledger, Listen, metered
-from fedlasso.federation.messages import Disclosure, Message, Reply, Request
-from fedlasso.federation.roles import (
+from fedlasso.federation.messages import (
     AnyPoints,
     Columns,
+    Disclosure,
+    Message,
     Model,
     Models,
     PerCandidate,
     Point,
     Points,
     Purpose,
+    Reply,
+    Request,
     Role,
     Signed,
     Split,

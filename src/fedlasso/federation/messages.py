@@ -1,9 +1,15 @@
-"""Requests and replies: typed, frozen, and all that ever passes between server and sites."""
+"""Requests and replies: typed, frozen, and all that ever passes between server and sites.
+
+A question annotates its fields with roles, so that rules about them need no names. A role says what
+shape a value must have at a site with p columns, whether it counts as a model (guarded against
+memorising few rows), and whether it asks for work. A number without a role must not be negative; an
+array without one is refused at a site, because no rule can judge it.
+"""
 
 from __future__ import annotations
 
 import operator
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import Field, dataclass, field, fields, replace
 from functools import reduce
 from typing import (
     Annotated,
@@ -12,15 +18,17 @@ from typing import (
     Generic,
     Literal,
     TypeVar,
+    dataclass_transform,
     get_args,
     get_origin,
     get_type_hints,
 )
 
-from fedlasso.federation.roles import Role
 from fedlasso.numerics import Array
 
 FieldKind = Literal["array", "optional array", "float", "int", "text", "texts", "note"]
+ArrayKind = Literal["points", "model", "weights", "per candidate", "columns"]
+Kind = Literal[ArrayKind, "steps", "signed", "split", "purpose"]
 _KINDS: dict[object, FieldKind] = {
     Array: "array",
     Array | None: "optional array",
@@ -36,19 +44,56 @@ _LAYOUTS: dict[type[Message], Layout] = {}
 _ROLES: dict[type[Message], dict[str, Role]] = {}
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True)
+class Role:
+    """What a field is.
+
+    Attributes
+    ----------
+    kind : points are vectors over the columns; a model is points that a site judges as a model;
+        weights are what each coefficient pays; the others are one number per candidate, a list of
+        columns, how many steps, a number of either sign, the name of a split of the rows, and what
+        held-out rows are for
+    dims : one vector, or several side by side
+    within : the field that lists the columns which the vectors are over; all columns by default
+    """
+
+    kind: Kind
+    dims: tuple[int, ...] = ()
+    within: str = ""
+
+
+Point = Annotated[Array, Role("points", (1,))]
+Points = Annotated[Array, Role("points", (2,))]
+AnyPoints = Annotated[Array, Role("points", (1, 2))]
+Model = Annotated[Array, Role("model", (1,))]
+Models = Annotated[Array, Role("model", (2,))]
+Weights = Annotated[Array | None, Role("weights", (1,))]
+PerCandidate = Annotated[Array, Role("per candidate", (1,))]
+Columns = Annotated[Array, Role("columns", (1,))]
+Steps = Annotated[int, Role("steps")]
+Signed = Annotated[float, Role("signed")]
+Split = Annotated[str, Role("split")]
+Purpose = Annotated[str, Role("purpose")]
+
+
+@dataclass_transform(eq_default=False, frozen_default=True, field_specifiers=(field,))
 class Message:
-    """What the codec can carry: arrays, floats, ints (charged) and names (framing, not charged)."""
+    """What the codec can carry: arrays, floats, ints (charged) and names (framing, not charged).
+
+    A subclass is a frozen dataclass by itself, without a decorator.
+    """
+
+    __dataclass_fields__: ClassVar[dict[str, Field[Any]]]
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
         known = TYPES.setdefault(cls.__name__, cls)
         if known.__qualname__ != cls.__qualname__ or known.__module__ != cls.__module__:
             raise TypeError(f"two kinds of message are called {cls.__name__}")
-        TYPES[cls.__name__] = cls
+        TYPES[cls.__name__] = dataclass(frozen=True, eq=False)(cls)
 
 
-@dataclass(frozen=True, eq=False)
 class Reply(Message):
     """A site's answer. The work it took travels as a note: recorded, not charged.
 
@@ -100,7 +145,6 @@ class Disclosure:
     held_out: bool = False
 
 
-@dataclass(frozen=True, eq=False)
 class Request(Message, Generic[R]):
     """A question to the sites, which knows how a site answers it and what the answer reveals.
 
@@ -158,19 +202,15 @@ def add_up(replies: tuple[R, ...]) -> R:
 def layout(cls: type[Message]) -> Layout:
     """Return names and kinds of a message's fields, in wire order; worked out once per type."""
     if cls not in _LAYOUTS:
-        _LAYOUTS[cls] = _layout(cls)
+        hints = get_type_hints(cls)
+        kinds: list[tuple[str, FieldKind]] = []
+        for f in fields(cls):
+            kind = _KINDS.get(hints[f.name])
+            if kind is None:
+                raise TypeError(f"{cls.__name__}.{f.name}: a message cannot carry {hints[f.name]}")
+            kinds.append((f.name, "note" if f.metadata.get("note") else kind))
+        _LAYOUTS[cls] = tuple(kinds)
     return _LAYOUTS[cls]
-
-
-def _layout(cls: type[Message]) -> Layout:
-    hints = get_type_hints(cls)
-    kinds: list[tuple[str, FieldKind]] = []
-    for f in fields(cls):
-        kind = _KINDS.get(hints[f.name])
-        if kind is None:
-            raise TypeError(f"{cls.__name__}.{f.name}: a message cannot carry {hints[f.name]}")
-        kinds.append((f.name, "note" if f.metadata.get("note") else kind))
-    return tuple(kinds)
 
 
 def roles(cls: type[Message]) -> dict[str, Role]:

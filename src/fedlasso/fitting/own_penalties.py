@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar
 
 from fedlasso.federation import Disclosure, Models, Request, Steps
@@ -12,7 +11,6 @@ from fedlasso.procedures.averaging import Coefficients
 from fedlasso.sites import View
 
 
-@dataclass(frozen=True, eq=False)
 class OwnSweeps(Request[Coefficients]):
     """T_j^E at the site's own penalty."""
 
@@ -28,7 +26,6 @@ class OwnSweeps(Request[Coefficients]):
         return Coefficients(values, steps=self.epochs, operations=site.operations(self.epochs))
 
 
-@dataclass(frozen=True, eq=False)
 class OwnFit(Request[Coefficients]):
     """The site's exact Lasso at its own penalty, a by-product of its search."""
 

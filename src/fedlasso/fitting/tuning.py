@@ -63,7 +63,6 @@ def local_search(site: View, count: int = 30, ratio: float = 1e-3) -> LocalPenal
     return site.keep(("penalty", count, ratio), search)
 
 
-@dataclass(frozen=True, eq=False)
 class PenaltyChoice(Reply):
     """m_j and the penalty that site j chose: two scalars."""
 
@@ -71,7 +70,6 @@ class PenaltyChoice(Reply):
     lam: float
 
 
-@dataclass(frozen=True, eq=False)
 class ChoosePenalty(Request[PenaltyChoice]):
     """Which penalty predicts the site's own held-out rows best?"""
 

@@ -21,7 +21,6 @@ from fedlasso.governance.policy import Policy
 from fedlasso.sites import Memory, Site
 
 
-@dataclass(frozen=True, eq=False)
 class Introduction(Reply):
     """Version, columns that the policy shows, fingerprint of the data file, rows, and the clock.
 
@@ -35,17 +34,14 @@ class Introduction(Reply):
     clock: float
 
 
-@dataclass(frozen=True, eq=False)
 class Introduce(Request[Introduction]):
     """Who are you, and which columns do you have?"""
 
 
-@dataclass(frozen=True, eq=False)
 class Opened(Reply):
     """The site has joined the fit."""
 
 
-@dataclass(frozen=True, eq=False)
 class Open(Request[Opened]):
     """Join a fit: predictors in this order, this response.
 
@@ -59,7 +55,6 @@ class Open(Request[Opened]):
     fingerprints: tuple[str, ...]
 
 
-@dataclass(frozen=True, eq=False)
 class AuditSummary(Reply):
     """Hashes of the replies that left for a fit, in order, and the head of the audit's chain."""
 
@@ -67,14 +62,12 @@ class AuditSummary(Reply):
     head: str
 
 
-@dataclass(frozen=True, eq=False)
 class SummariseAudit(Request[AuditSummary]):
     """What has left for this fit, by your own books?"""
 
     fit: str
 
 
-@dataclass(frozen=True, eq=False)
 class Refusal(Reply):
     """Why the site does not answer, in its own words."""
 

@@ -6,8 +6,7 @@ from typing import Any
 
 from fedlasso.errors import FedLassoError
 from fedlasso.federation import Request, Role
-from fedlasso.federation.messages import layout, roles
-from fedlasso.federation.roles import Kind
+from fedlasso.federation.messages import Kind, layout, roles
 from fedlasso.numerics import Array
 
 # Vectors side by side, characters of a text, and the largest whole number.

@@ -36,7 +36,6 @@ def ridge_solve(site: View, rho: Array, v: Array) -> Array:
     return np.column_stack([solve(r, v_k) for r, v_k in zip(rho.tolist(), v.T, strict=True)])
 
 
-@dataclass(frozen=True, eq=False)
 class DualProximal(Request[Coefficients]):
     """v_j = relaxed x_j + u_j, from z and the site's memory; one column per rho."""
 
@@ -62,7 +61,6 @@ class DualProximal(Request[Coefficients]):
         return Coefficients(f.m * v, steps=steps, operations=site.operations(steps))
 
 
-@dataclass(frozen=True, eq=False)
 class Consensus(State):
     """z, one column per rho."""
 

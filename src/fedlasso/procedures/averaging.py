@@ -20,14 +20,12 @@ from fedlasso.procedures.procedure import Problem, Procedure, State
 from fedlasso.sites import View
 
 
-@dataclass(frozen=True, eq=False)
 class Coefficients(Reply):
     """m_j times one vector per path, as columns: those of all sites add up to m times the mean."""
 
     values: Array
 
 
-@dataclass(frozen=True, eq=False)
 class LocalSweeps(Request[Coefficients]):
     """T_j^E from every column of ``start``."""
 
@@ -52,7 +50,6 @@ class LocalSweeps(Request[Coefficients]):
         return Coefficients(f.m * values, steps=steps, operations=site.operations(steps))
 
 
-@dataclass(frozen=True, eq=False)
 class Average(State):
     """beta_t, one column per path."""
 

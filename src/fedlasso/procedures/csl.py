@@ -31,7 +31,6 @@ from fedlasso.sites import GradientAt, MeanEigenvalue, View
 _BISECTIONS = 60
 
 
-@dataclass(frozen=True, eq=False)
 class SurrogateFit(Request[Coefficients]):
     """Minimize the local loss, shifted to the pooled gradient at b, damped by tau around b.
 
@@ -59,7 +58,6 @@ class SurrogateFit(Request[Coefficients]):
         return Coefficients(f.m * values, steps=steps, operations=site.operations(steps))
 
 
-@dataclass(frozen=True, eq=False)
 class Surrogate(State):
     """b with its pooled gradient, and the newest model, whose gradient may not be known yet.
 

@@ -42,7 +42,6 @@ def nodewise_correction(f: LeastSquares, v: Array) -> tuple[Array, int]:
     return out / norms, sweeps
 
 
-@dataclass(frozen=True, eq=False)
 class DebiasedFit(Request[Coefficients]):
     """The site's own Lasso, debiased."""
 
@@ -60,7 +59,6 @@ class DebiasedFit(Request[Coefficients]):
         return Coefficients(f.m * (b + correction), steps=steps, operations=site.operations(steps))
 
 
-@dataclass(frozen=True, eq=False)
 class Unbiased(State):
     """The averaged debiased fit, and the mean curvature that gives thresholds their scale."""
 

@@ -24,7 +24,6 @@ from fedlasso.procedures.procedure import Problem, Procedure, State
 from fedlasso.sites import LargestEigenvalue, Penalised, View, parts_of
 
 
-@dataclass(frozen=True, eq=False)
 class DualSteps(Penalised[Coefficients]):
     """E dual steps from every column of z, each with its own rate."""
 
@@ -43,7 +42,6 @@ class DualSteps(Penalised[Coefficients]):
         return Coefficients(f.m * z, steps=steps, operations=site.operations(steps))
 
 
-@dataclass(frozen=True, eq=False)
 class Dual(State):
     """z_t, one column per rate, and the rates."""
 

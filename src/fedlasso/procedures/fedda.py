@@ -34,7 +34,6 @@ def dual_model(
     return penalty.prox((mu * x / 2 - g) / d, t / d)
 
 
-@dataclass(frozen=True, eq=False)
 class DualSums(Reply):
     """m_j times g_j, and times x_j where it travels; one column per rate."""
 
@@ -42,7 +41,6 @@ class DualSums(Reply):
     x: Array | None = None
 
 
-@dataclass(frozen=True, eq=False)
 class CompositeSteps(Penalised[DualSums]):
     """E steps from every column of g and x; x comes back only if it is ``shared``."""
 
@@ -72,7 +70,6 @@ class CompositeSteps(Penalised[DualSums]):
         return DualSums(f.m * g, models, steps=steps, operations=site.operations(steps))
 
 
-@dataclass(frozen=True, eq=False)
 class Composite(State):
     """Sums of gradients and of models, one column per rate."""
 

@@ -25,7 +25,6 @@ from fedlasso.procedures.procedure import Problem, Procedure, State
 from fedlasso.sites import MeanEigenvalue, View
 
 
-@dataclass(frozen=True, eq=False)
 class Reflect(Request[Coefficients]):
     """2 x_j - y_j, from the consensus and the site's memory; one column per eta."""
 
@@ -49,7 +48,6 @@ class Reflect(Request[Coefficients]):
         return Coefficients(f.m * (2 * x - y), steps=steps, operations=site.operations(steps))
 
 
-@dataclass(frozen=True, eq=False)
 class Reflected(State):
     """The consensus, one column per eta."""
 

@@ -31,7 +31,6 @@ def proximal_steps(f: Sample, x: Array, rate: float, penalty: Penalty, epochs: i
     return x
 
 
-@dataclass(frozen=True, eq=False)
 class ProximalSteps(Penalised[Coefficients]):
     """E proximal gradient steps from every column of x, each with its own rate."""
 
@@ -53,7 +52,6 @@ class ProximalSteps(Penalised[Coefficients]):
         return Coefficients(sums, steps=steps, operations=site.operations(steps))
 
 
-@dataclass(frozen=True, eq=False)
 class Mirror(State):
     """beta_t, one column per rate, and the rates."""
 

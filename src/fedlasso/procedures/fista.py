@@ -22,7 +22,6 @@ from fedlasso.procedures.procedure import Problem, Procedure, State
 from fedlasso.sites import GradientAt, WeightedEigenvalue
 
 
-@dataclass(frozen=True, eq=False)
 class Accelerated(State):
     """The model, the point whose gradient is asked next, the momentum and L."""
 

@@ -19,7 +19,6 @@ from fedlasso.procedures.procedure import Problem, Procedure
 from fedlasso.sites import View
 
 
-@dataclass(frozen=True, eq=False)
 class LocalFit(Request[Coefficients]):
     """The site's own Lasso, solved exactly."""
 

@@ -26,7 +26,6 @@ from fedlasso.procedures.procedure import Problem, Procedure
 from fedlasso.sites import View
 
 
-@dataclass(frozen=True, eq=False)
 class SecondMoments(Reply):
     """Sums over rows: the lower triangle of X_j'X_j, and X_j'y_j. Reveals second moments."""
 
@@ -34,7 +33,6 @@ class SecondMoments(Reply):
     score: Array
 
 
-@dataclass(frozen=True, eq=False)
 class AllMoments(Request[SecondMoments]):
     """All second moments of the site's records."""
 

@@ -50,7 +50,6 @@ class Problem:
         return self.penalty
 
 
-@dataclass(frozen=True, eq=False)
 class State(Message):
     """What a procedure carries from round to round; it travels and is saved like any message.
 

@@ -35,7 +35,6 @@ def corrected_steps(f: Sample, z: Array, h: Array, rate: float, epochs: int) -> 
     return z
 
 
-@dataclass(frozen=True, eq=False)
 class CorrectedSteps(Request[Coefficients]):
     """E corrected steps from every column of z, with control variates from the site's memory."""
 
@@ -63,7 +62,6 @@ class CorrectedSteps(Request[Coefficients]):
         return Coefficients(f.m * v, steps=steps, operations=site.operations(steps))
 
 
-@dataclass(frozen=True, eq=False)
 class Corrected(State):
     """z, one column per rate, and the rates."""
 

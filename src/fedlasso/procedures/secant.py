@@ -30,7 +30,6 @@ from fedlasso.procedures.procedure import Problem, Procedure, State
 from fedlasso.sites import GradientAt, ResponseSquares
 
 
-@dataclass(frozen=True, eq=False)
 class Knowledge(State):
     """c, ||y||^2/m, Q, Y, mu as in `Secants`; the best model so far, and the next to be tried."""
 

@@ -36,7 +36,6 @@ def places(columns: Array) -> NDArray[np.int64]:
     return columns.astype(np.int64)
 
 
-@dataclass(frozen=True, eq=False)
 class MomentBlock(Reply):
     """Sums over rows: X_N'X_A, and the lower triangle of X_N'X_N. Reveals second moments."""
 
@@ -44,7 +43,6 @@ class MomentBlock(Reply):
     corner: Array
 
 
-@dataclass(frozen=True, eq=False)
 class MomentsOf(Request[MomentBlock]):
     """Second moments of new columns with known ones and with each other."""
 
@@ -62,7 +60,6 @@ class MomentsOf(Request[MomentBlock]):
         return MomentBlock(N @ A.T, triangle(N @ N.T), steps=1, operations=operations)
 
 
-@dataclass(frozen=True, eq=False)
 class GradientOutside(Request[GradientSum]):
     """Gradient of the local loss at b, for the columns that are not known."""
 
@@ -78,7 +75,6 @@ class GradientOutside(Request[GradientSum]):
         return GradientSum(rest, steps=1, operations=site.operations(1))
 
 
-@dataclass(frozen=True, eq=False)
 class WorkingSet(State):
     """The model, the known columns with their moments, the score, and columns to ask for next."""
 

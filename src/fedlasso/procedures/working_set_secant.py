@@ -37,14 +37,12 @@ GROWTH = 0.1
 SOLVED = 0.3
 
 
-@dataclass(frozen=True, eq=False)
 class ProductSums(Reply):
     """X_N'X_A v, a sum over the site's rows."""
 
     products: Array
 
 
-@dataclass(frozen=True, eq=False)
 class ProductsAt(Request[ProductSums]):
     """Products of X'X with vectors v (columns) that are zero outside A, in the rows N only."""
 
@@ -63,7 +61,6 @@ class ProductsAt(Request[ProductSums]):
         return ProductSums(products, steps=steps, operations=operations)
 
 
-@dataclass(frozen=True, eq=False)
 class Restricted(Knowledge):
     """Secant's knowledge with every array on the working set A only, and what is known of the rest.
 

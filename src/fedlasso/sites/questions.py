@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import Any, ClassVar, Literal, TypeVar
+from dataclasses import field
+from typing import Any, TypeVar
 
 import numpy as np
 
 from fedlasso.federation import Disclosure, Reply, Request
-from fedlasso.federation.roles import AnyPoints, Model, Models, Purpose, Weights
+from fedlasso.federation.messages import AnyPoints, Model, Models, Purpose, Weights
 from fedlasso.numerics import Array, Penalty, find_penalty
 from fedlasso.sites.site import View
 
 R = TypeVar("R", bound=Reply)
 
 
-@dataclass(frozen=True, eq=False)
 class Penalised(Request[R]):
     """A question whose answer depends on the penalty, which travels as its parts.
 
@@ -42,19 +41,17 @@ def parts_of(penalty: Penalty) -> dict[str, Any]:
     return {"lam": penalty.lam, "weights": penalty.weights, "form": form}
 
 
-@dataclass(frozen=True, eq=False)
 class RowCount(Reply):
     """m_j."""
 
     rows: int
 
 
-@dataclass(frozen=True, eq=False)
 class Rows(Request[RowCount]):
     """How many training rows does the site have?"""
 
-    kind: ClassVar[str] = "penalty"
-    discloses: ClassVar[Disclosure] = Disclosure(
+    kind = "penalty"
+    discloses = Disclosure(
         "the number of training rows", single="sites are weighted and listed by their rows"
     )
 
@@ -62,20 +59,18 @@ class Rows(Request[RowCount]):
         return RowCount(site.rows)
 
 
-@dataclass(frozen=True, eq=False)
 class Eigenvalue(Reply):
     """A bound on the curvature of the local loss; the largest over the sites counts."""
 
-    adds: ClassVar[Literal["sum", "max"]] = "max"
+    adds = "max"
     value: float
 
 
-@dataclass(frozen=True, eq=False)
 class LargestEigenvalue(Request[Eigenvalue]):
     """The largest curvature of the local loss: lambda_max(X_j'X_j / m_j) for least squares."""
 
-    kind: ClassVar[str] = "rate"
-    discloses: ClassVar[Disclosure] = Disclosure(
+    kind = "rate"
+    discloses = Disclosure(
         "the largest variance of any combination of columns", single="a maximum is not a sum"
     )
 
@@ -83,63 +78,53 @@ class LargestEigenvalue(Request[Eigenvalue]):
         return Eigenvalue(site.training.largest_curvature)
 
 
-@dataclass(frozen=True, eq=False)
 class Scalar(Reply):
     """One number, a sum over the site's rows."""
 
     value: float
 
 
-@dataclass(frozen=True, eq=False)
 class WeightedEigenvalue(Request[Scalar]):
     """The largest curvature of the local loss, times the site's rows."""
 
-    kind: ClassVar[str] = "rate"
-    discloses: ClassVar[Disclosure] = Disclosure(
-        "the largest variance of any combination of columns"
-    )
+    kind = "rate"
+    discloses = Disclosure("the largest variance of any combination of columns")
 
     def answer(self, site: View) -> Scalar:
         return Scalar(site.rows * site.training.largest_curvature)
 
 
-@dataclass(frozen=True, eq=False)
 class MeanEigenvalue(Request[Scalar]):
     """The average curvature of the local loss, tr(X_j'X_j / m_j) / p, times the site's rows."""
 
-    kind: ClassVar[str] = "rate"
-    discloses: ClassVar[Disclosure] = Disclosure("the average variance of the columns")
+    kind = "rate"
+    discloses = Disclosure("the average variance of the columns")
 
     def answer(self, site: View) -> Scalar:
         return Scalar(site.rows * site.training.mean_curvature)
 
 
-@dataclass(frozen=True, eq=False)
 class ResponseSquares(Request[Scalar]):
     """The sum of squared responses: with it gradients alone make a certificate."""
 
-    kind: ClassVar[str] = "rate"
-    discloses: ClassVar[Disclosure] = Disclosure("the sum of squared responses")
+    kind = "rate"
+    discloses = Disclosure("the sum of squared responses")
 
     def answer(self, site: View) -> Scalar:
         return Scalar(site.least_squares.y_ss)
 
 
-@dataclass(frozen=True, eq=False)
 class GradientSum(Reply):
     """m_j times the gradient of the local loss: a sum over the site's rows."""
 
     gradient: Array
 
 
-@dataclass(frozen=True, eq=False)
 class GradientAt(Request[GradientSum]):
     """Gradient of the local loss at b, or at every column of b."""
 
     # Directions of a gradient are no models; the budget of vectors guards them.
-    discloses: ClassVar[Disclosure] = Disclosure(
-        "one combination of second moments per vector: sums over rows"
-    )
+    discloses = Disclosure("one combination of second moments per vector: sums over rows")
     b: AnyPoints
 
     def answer(self, site: View) -> GradientSum:
@@ -150,7 +135,6 @@ class GradientAt(Request[GradientSum]):
         return GradientSum(gradient, steps=steps, operations=site.operations(steps))
 
 
-@dataclass(frozen=True, eq=False)
 class FitSums(Reply):
     """Sums over a site's rows.
 
@@ -163,12 +147,11 @@ class FitSums(Reply):
     y_ss: float
 
 
-@dataclass(frozen=True, eq=False)
 class FitAt(Request[FitSums]):
     """Gradient and fit of least squares at b: all that its pooled duality gap needs."""
 
-    kind: ClassVar[str] = "certificate"
-    discloses: ClassVar[Disclosure] = Disclosure(
+    kind = "certificate"
+    discloses = Disclosure(
         "the gradient and squared error of a model and the squared responses: sums over rows"
     )
     b: Model
@@ -187,7 +170,6 @@ class FitAt(Request[FitSums]):
         )
 
 
-@dataclass(frozen=True, eq=False)
 class LossSums(Reply):
     """m_j times the loss and its gradient."""
 
@@ -195,14 +177,11 @@ class LossSums(Reply):
     loss: float
 
 
-@dataclass(frozen=True, eq=False)
 class LossAt(Request[LossSums]):
     """Loss and gradient at b, for any loss."""
 
-    kind: ClassVar[str] = "certificate"
-    discloses: ClassVar[Disclosure] = Disclosure(
-        "the gradient and the loss of a model: sums over rows"
-    )
+    kind = "certificate"
+    discloses = Disclosure("the gradient and the loss of a model: sums over rows")
     b: Model
 
     def answer(self, site: View) -> LossSums:
@@ -211,12 +190,11 @@ class LossAt(Request[LossSums]):
         return LossSums(gradient, loss, steps=1, operations=site.operations(1))
 
 
-@dataclass(frozen=True, eq=False)
 class DualAt(Request[Scalar]):
     """How low can the loss be at all, by the slopes of a model scaled to be feasible?"""
 
-    kind: ClassVar[str] = "certificate"
-    discloses: ClassVar[Disclosure] = Disclosure("one sum over rows of a function of a model")
+    kind = "certificate"
+    discloses = Disclosure("one sum over rows of a function of a model")
     b: Model
     scale: float
 
@@ -224,12 +202,11 @@ class DualAt(Request[Scalar]):
         return Scalar(site.training.dual(self.b, self.scale))
 
 
-@dataclass(frozen=True, eq=False)
 class ErrorAt(Request[Scalar]):
     """How well does a model fit the site's own training rows?"""
 
-    kind: ClassVar[str] = "certificate"
-    discloses: ClassVar[Disclosure] = Disclosure(
+    kind = "certificate"
+    discloses = Disclosure(
         "the squared error of a model at each site", single="the card says where a model fits badly"
     )
     b: Model
@@ -238,7 +215,6 @@ class ErrorAt(Request[Scalar]):
         return Scalar(float(site.training.errors(self.b).sum()), steps=1)
 
 
-@dataclass(frozen=True, eq=False)
 class ErrorSums(Reply):
     """Per candidate: sum of errors, sum of their squares, number of rows."""
 
@@ -247,12 +223,11 @@ class ErrorSums(Reply):
     counts: Array
 
 
-@dataclass(frozen=True, eq=False)
 class ValidationErrors(Request[ErrorSums]):
     """How well do candidate models (columns) predict the site's held-out rows?"""
 
-    kind: ClassVar[str] = "validation"
-    discloses: ClassVar[Disclosure] = Disclosure(
+    kind = "validation"
+    discloses = Disclosure(
         "errors of models on held-out rows: sums of squares and of fourth powers", held_out=True
     )
     candidates: Models

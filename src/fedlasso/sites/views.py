@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass, replace
-from typing import ClassVar, TypeVar
+from typing import TypeVar
 
 import numpy as np
 
@@ -34,7 +34,6 @@ R = TypeVar("R", bound=Reply)
 CONSTANT = 1e-12
 
 
-@dataclass(frozen=True, eq=False)
 class Totals(Reply):
     """Sums over the training rows of a split, and how many values are missing, where any is."""
 
@@ -44,12 +43,11 @@ class Totals(Reply):
     missing: Array | None = None
 
 
-@dataclass(frozen=True, eq=False)
 class ColumnSums(Request[Totals]):
     """What do the columns and the response add up to?"""
 
-    kind: ClassVar[str] = "scaling"
-    discloses: ClassVar[Disclosure] = Disclosure(
+    kind = "scaling"
+    discloses = Disclosure(
         "sums of every column and of the response, the number of rows and of missing values"
     )
     split: Split = ""
@@ -68,19 +66,17 @@ class ColumnSums(Request[Totals]):
         )
 
 
-@dataclass(frozen=True, eq=False)
 class Spread(Reply):
     """Sums of squares about given means."""
 
     squares: Array
 
 
-@dataclass(frozen=True, eq=False)
 class CentredSquares(Request[Spread]):
     """How much do the columns spread about these means?"""
 
-    kind: ClassVar[str] = "scaling"
-    discloses: ClassVar[Disclosure] = Disclosure("the sum of squares of every column about a mean")
+    kind = "scaling"
+    discloses = Disclosure("the sum of squares of every column about a mean")
     means: Point
     split: Split = ""
 
@@ -90,7 +86,6 @@ class CentredSquares(Request[Spread]):
         return Spread(squares, steps=1, operations=4 * table.n * table.p)
 
 
-@dataclass(frozen=True, eq=False)
 class Sizes(Reply):
     """Training rows of a view, and rows held out for each purpose."""
 
@@ -99,12 +94,11 @@ class Sizes(Reply):
     candidate: int
 
 
-@dataclass(frozen=True, eq=False)
 class Standardise(Request[Sizes]):
     """Keep a view: (x - means) * factors and y - y_mean, on the rows of a split."""
 
-    kind: ClassVar[str] = "scaling"
-    discloses: ClassVar[Disclosure] = Disclosure(
+    kind = "scaling"
+    discloses = Disclosure(
         "the numbers of training and held-out rows", single="sites are listed by their rows"
     )
     means: Point
