@@ -26,7 +26,7 @@ from sklearn.preprocessing import StandardScaler
 from fedlasso.estimator import FederatedLasso
 from fedlasso.numerics import Array
 from fedlasso.sites import holdout
-from fedlasso.sites.splits import divide
+from fedlasso.sites.rows import divide
 
 Mask = NDArray[np.bool_]
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from fedlasso.deploy.network import Network
 from fedlasso.errors import FedLassoError
 from fedlasso.federation import Reply, decode
-from fedlasso.federation.journal import read_replies
+from fedlasso.federation.ledger import read_replies
 from fedlasso.files import write_atomically
 from fedlasso.governance.door import SummariseAudit
 

@@ -2,8 +2,7 @@
 
 from fedlasso.federation.codec import decode, encode
 from fedlasso.federation.federation import Around, Federation, InProcess
-from fedlasso.federation.journal import Journal
-from fedlasso.federation.ledger import Cost, Costs, Exchange, Ledger, Listen, metered
+from fedlasso.federation.ledger import Cost, Costs, Exchange, Journal, Ledger, Listen, metered
 from fedlasso.federation.messages import (
     AnyPoints,
     Columns,

@@ -15,13 +15,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fedlasso.errors import FedLassoError
-from fedlasso.federation.messages import TYPES, Message, layout
+from fedlasso.federation.messages import TYPES, Message, Request, layout
 
 _MAGIC = b"FL1"
 _PREFIX = struct.Struct("<3sI")
 _LARGEST_HEAD = 1 << 24
 _REMEMBERED_HEAD, _LISTED = 1 << 12, 16
-_NUMBERS = {"array": "<d", "optional array": "<d", "float": "<d", "int": "<q"}
+_NUMBERS = {"array": "<f8", "optional array": "<f8", "float": "<f8", "int": "<i8"}
 
 
 class Size(NamedTuple):
@@ -36,20 +36,15 @@ def encode(message: Message) -> bytes:
     head = _head(message)
     chunks = [_PREFIX.pack(_MAGIC, len(head)), head]
     for name, kind in layout(type(message)):
-        if kind not in _NUMBERS:
-            continue
         value = getattr(message, name)
-        if value is None:
+        if kind not in _NUMBERS or value is None:
             continue
         if kind != "int" and not np.isfinite(value).all():
             raise FedLassoError(
                 f"{type(message).__name__}: {name} is not finite; the procedure diverges on these "
                 "data: lower its rate or rescale the columns"
             )
-        if "array" in kind:
-            chunks.append(np.asarray(value, dtype="<f8").tobytes())
-        else:
-            chunks.append(struct.pack(_NUMBERS[kind], value))
+        chunks.append(np.asarray(value, _NUMBERS[kind]).tobytes())
     return b"".join(chunks)
 
 
@@ -81,16 +76,13 @@ def _head(message: Message) -> bytes:
 @lru_cache(maxsize=4096)
 def _write_head(cls: str, values: tuple[Any, ...]) -> bytes:
     head: dict[str, Any] = {"type": cls}
-    rest = iter(values)
     shapes = []
-    for name, kind in layout(TYPES[cls]):
+    told = [(name, kind) for name, kind in layout(TYPES[cls]) if kind not in ("float", "int")]
+    for (name, kind), value in zip(told, values, strict=True):
         if kind == "array":
-            shapes.append(next(rest))
-        elif kind == "optional array":
-            # An array that is not there costs no framing either.
-            if (shape := next(rest)) is not None:
-                head[name] = shape
-        elif kind not in _NUMBERS and (value := next(rest)):
+            shapes.append(value)
+        # What is not there costs no framing either.
+        elif value or (kind == "optional array" and value is not None):
             head[name] = value
     if shapes:
         head["shapes"] = shapes
@@ -99,7 +91,7 @@ def _write_head(cls: str, values: tuple[Any, ...]) -> bytes:
 
 @lru_cache(maxsize=4096)
 def _read_head(text: bytes) -> tuple[type[Message], tuple[Any, ...]]:
-    """A message's type, and in wire order its shapes and texts (None for a number)."""
+    """A message's type, and in wire order the shapes of its numbers and its texts."""
     head = json.loads(text)
     cls = TYPES.get(head["type"])
     if cls is None:
@@ -107,12 +99,14 @@ def _read_head(text: bytes) -> tuple[type[Message], tuple[Any, ...]]:
     shapes = iter(head.get("shapes", ()))
     values: list[Any] = []
     for name, kind in layout(cls):
-        if kind == "array":
+        if kind in ("float", "int"):
+            values.append(())
+        elif kind == "array":
             values.append(_checked_shape(next(shapes, None)))
         elif kind == "optional array":
             values.append(_checked_shape(head[name]) if name in head else None)
         else:
-            values.append(None if kind in _NUMBERS else _checked_text(head.get(name), kind))
+            values.append(_checked_text(head.get(name), kind))
     return cls, tuple(values)
 
 
@@ -126,54 +120,49 @@ def decode(data: bytes) -> Message:
         raise FedLassoError(f"malformed message: {type(error).__name__}") from error
 
 
+def decode_question(data: bytes) -> Request[Any]:
+    """The question in some bytes; another kind of message is refused."""
+    request = decode(data)
+    if not isinstance(request, Request):
+        raise FedLassoError(f"{type(request).__name__} is not a question")
+    return request
+
+
 def _decode(data: bytes) -> Message:
     magic, length = _PREFIX.unpack_from(data)
     if magic != _MAGIC or length > _LARGEST_HEAD:
         raise FedLassoError("malformed message: not one of ours")
     at = _PREFIX.size + length
     read = _read_head if length <= _REMEMBERED_HEAD else _read_head.__wrapped__
-    cls, fixed = read(data[_PREFIX.size : at])
-    values: list[Any] = []
-    for (name, kind), value in zip(layout(cls), fixed, strict=True):
-        if "array" in kind and value is None:
-            values.append(None)
-        elif "array" in kind:
-            array = np.frombuffer(data, "<f8", math.prod(value), at).reshape(value)
+    cls, told = read(data[_PREFIX.size : at])
+    values: dict[str, Any] = {}
+    for (name, kind), value in zip(layout(cls), told, strict=True):
+        values[name] = value
+        if kind in _NUMBERS and value is not None:
+            array = np.frombuffer(data, _NUMBERS[kind], math.prod(value), at).reshape(value)
             if not np.isfinite(array).all():
                 raise FedLassoError(f"malformed message: {name} is not finite")
-            values.append(array)
+            values[name] = array if "array" in kind else array.item()
             at += array.nbytes
-        elif kind in _NUMBERS:
-            (number,) = struct.unpack_from(_NUMBERS[kind], data, at)
-            if not math.isfinite(number):
-                raise FedLassoError(f"malformed message: {name} is not finite")
-            values.append(number)
-            at += 8
-        else:
-            values.append(value)
     if at != len(data):
         raise FedLassoError("malformed message: bytes left over")
-    return cls(**{name: value for (name, _), value in zip(layout(cls), values, strict=True)})
+    return cls(**values)
 
 
 def _checked_shape(shape: Any) -> tuple[int, ...]:
-    if (
-        isinstance(shape, list)
-        and len(shape) <= 2
-        and all(type(n) is int and n >= 0 for n in shape)
-    ):
-        return tuple(shape)
-    raise FedLassoError("malformed message: bad shape")
+    whole = isinstance(shape, list) and all(type(n) is int and n >= 0 for n in shape)
+    if not whole or len(shape) > 2:
+        raise FedLassoError("malformed message: bad shape")
+    return tuple(shape)
 
 
 def _checked_text(value: Any, kind: str) -> Any:
-    if kind == "texts":
-        value = [] if value is None else value
-        if isinstance(value, list) and all(isinstance(v, str) for v in value):
-            return tuple(value)
-    elif kind == "note":
-        if value is None or (type(value) is int and value >= 0):
-            return value or 0
-    elif value is None or isinstance(value, str):
-        return value or ""
+    if value is None:
+        return {"texts": (), "note": 0}.get(kind, "")
+    if kind == "texts" and isinstance(value, list) and all(isinstance(v, str) for v in value):
+        return tuple(value)
+    if kind == "note" and type(value) is int and value >= 0:
+        return value
+    if kind == "text" and isinstance(value, str):
+        return value
     raise FedLassoError("malformed message: bad text")

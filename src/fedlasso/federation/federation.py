@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from typing import Protocol, TypeVar, cast
+from typing import Any, Protocol, TypeVar, cast
 
 from fedlasso.errors import FedLassoError
 from fedlasso.federation.codec import decode, encode
@@ -73,17 +73,9 @@ class Around(Federation):
 class Member(Protocol):
     """What a federation in this process needs of a site, guarded or not."""
 
-    @property
-    def name(self) -> str:
-        """How the site is called."""
-
-    @property
-    def columns(self) -> tuple[str, ...]:
-        """Names of its columns."""
-
-    @property
-    def loss(self) -> str:
-        """Name of its loss."""
+    name: str
+    columns: tuple[str, ...]
+    loss: str
 
     def answer_bytes(self, data: bytes) -> bytes:
         """Answer one question."""
@@ -118,10 +110,9 @@ class InProcess(Federation):
     def replies(self, request: Request[R]) -> tuple[R, ...]:
         """Ask the sites in turn."""
         data = encode(request)
-        replies = (self._ask_one(name, data) for name in asked(self.sites, request))
-        return tuple(cast(R, reply) for reply in replies)
+        return tuple(cast(R, self._ask(name, data)) for name in asked(self.sites, request))
 
-    def _ask_one(self, name: str, data: bytes) -> Message:
+    def _ask(self, name: str, data: bytes) -> Message:
         try:
             return decode(self._members[name].answer_bytes(data))
         except FedLassoError as error:
@@ -136,7 +127,7 @@ def name_site(name: str, text: str) -> str:
     return own + text.removeprefix(own)
 
 
-def asked(sites: Sequence[str], request: Request[R]) -> tuple[str, ...]:
+def asked(sites: Sequence[str], request: Request[Any]) -> tuple[str, ...]:
     """The sites a request goes to, sorted."""
     for name in request.to:
         if name not in sites:
@@ -153,8 +144,6 @@ def check_members(members: Sequence[tuple[str, tuple[str, ...]]]) -> None:
             raise FedLassoError(f"two sites are called {name!r}; give each its own name")
     first, columns = members[0]
     for name, other in members[1:]:
-        if other == columns:
-            continue
         if len(other) != len(columns):
             raise FedLassoError(
                 f"site {name!r} has {len(other)} columns but site {first!r} has {len(columns)}; "

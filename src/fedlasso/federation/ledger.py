@@ -1,19 +1,30 @@
-"""The ledger: what passed between server and sites, counted from the messages themselves."""
+"""The books: a ledger counts what passes between server and sites, and a journal keeps it.
+
+Procedures are pure functions of the replies. Resuming is running the same fit again: questions that
+the journal has seen are answered from it, and the first one it has not seen goes to the sites.
+"""
 
 from __future__ import annotations
 
+import hashlib
+import json
 import operator
+import struct
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, fields
-from typing import Any, TypeVar
+from pathlib import Path
+from typing import Any, TypeVar, cast
 
-from fedlasso.federation.codec import size
+from fedlasso.errors import FedLassoError
+from fedlasso.federation.codec import decode, encode, size
 from fedlasso.federation.federation import Around, Federation, asked, check_replies
 from fedlasso.federation.messages import Reply, Request
+from fedlasso.files import write_atomically
 
 R = TypeVar("R", bound=Reply)
+_LENGTH = struct.Struct("<Q")
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,8 +33,7 @@ class Cost:
 
     upload: int = 0
     download: int = 0
-    upload_framing: int = 0
-    download_framing: int = 0
+    framing: int = 0
     messages: int = 0
     steps: int = 0
     operations: int = 0
@@ -124,7 +134,7 @@ class Ledger(Around):
 
     def __init__(self, federation: Federation, listen: Listen | None = None) -> None:
         super().__init__(federation)
-        self._tallies: dict[tuple[str, str], list[int]] = {}
+        self._entries: dict[tuple[str, str], Cost] = {}
         self._seconds: dict[str, float] = {}
         self._listen = listen
         self._number = 0
@@ -132,8 +142,7 @@ class Ledger(Around):
     @property
     def costs(self) -> Costs:
         """Everything counted so far."""
-        entries = {key: Cost(*tally) for key, tally in self._tallies.items()}
-        return Costs(entries, dict(self._seconds))
+        return Costs(dict(self._entries), dict(self._seconds))
 
     @contextmanager
     def clock(self, kind: str) -> Iterator[None]:
@@ -153,12 +162,10 @@ class Ledger(Around):
         down = size(request)
         for reply in replies:
             up = size(reply)
-            cost = (
-                up.payload, down.payload, up.framing, down.framing, 1, reply.steps, reply.operations
-            )  # fmt: skip
-            tally = self._tallies.setdefault((request.kind, reply.site), [0] * len(cost))
-            for i, count in enumerate(cost):
-                tally[i] += count
+            framing = up.framing + down.framing
+            cost = Cost(up.payload, down.payload, framing, 1, reply.steps, reply.operations)
+            key = (request.kind, reply.site)
+            self._entries[key] = self._entries.get(key, Cost()) + cost
         if self._listen is not None:
             self._number += 1
             seconds = time.perf_counter() - start
@@ -171,7 +178,7 @@ class _Reader(Ledger):
 
     def __init__(self, federation: Federation, below: Ledger) -> None:
         super().__init__(federation)
-        self._tallies = below._tallies
+        self._entries = below._entries
         self._seconds = below._seconds
 
     def replies(self, request: Request[R]) -> tuple[R, ...]:
@@ -190,3 +197,78 @@ def metered(federation: Federation) -> Ledger:
             return Ledger(federation)
         below = below.inner
     return below if below is federation else _Reader(federation, below)
+
+
+class Journal(Around):
+    """A federation that writes down what another one answers.
+
+    Parameters
+    ----------
+    federation : the sites
+    folder : where entries are kept, one file per question, each named by its number
+
+    Every entry holds the hash of the question, the hash of the entry before, the replies, and a
+    hash over all of it; it appears in one rename. An altered entry is refused, not used.
+    """
+
+    def __init__(self, federation: Federation, folder: Path) -> None:
+        super().__init__(federation)
+        self._folder = folder
+        self._asked = 0
+        self._last = ""
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise FedLassoError(f"cannot write to {folder}: {error.strerror}") from error
+
+    def replies(self, request: Request[R]) -> tuple[R, ...]:
+        """Answer from the journal if it has seen the question, else from the sites."""
+        question = hashlib.sha256(encode(request)).hexdigest()
+        path = self._folder / f"{self._asked:06d}.entry"
+        if path.exists():
+            head, kept, digest = _read_entry(path)
+            if head["question"] != question or head["before"] != self._last:
+                raise FedLassoError(
+                    f"{self._folder} belongs to another fit; resume with the same settings and "
+                    "data, or use another folder"
+                )
+            replies = tuple(cast(R, decode(data)) for data in kept)
+        else:
+            replies = self.inner.replies(request)
+            kept = [encode(reply) for reply in replies]
+            sizes = [len(data) for data in kept]
+            head = {"question": question, "before": self._last, "sizes": sizes}
+            digest = _write_entry(path, json.dumps(head).encode(), kept)
+        self._last = digest
+        self._asked += 1
+        return check_replies(asked(self.sites, request), replies)
+
+
+def _write_entry(path: Path, head: bytes, replies: Sequence[bytes]) -> str:
+    """Write an entry and return its hash."""
+    body = b"".join((_LENGTH.pack(len(head)), head, *replies))
+    digest = hashlib.sha256(body)
+    write_atomically(path, body + digest.digest())
+    return digest.hexdigest()
+
+
+def _read_entry(path: Path) -> tuple[Any, Sequence[bytes], str]:
+    """Return head, replies and hash of an entry."""
+    data = path.read_bytes()
+    body, digest = data[:-32], data[-32:]
+    if hashlib.sha256(body).digest() != digest:
+        raise FedLassoError(f"{path} is damaged; remove it and all later entries, then resume")
+    (length,) = _LENGTH.unpack_from(body)
+    at = _LENGTH.size + length
+    head = json.loads(body[_LENGTH.size : at])
+    replies = []
+    for count in head["sizes"]:
+        replies.append(body[at : at + count])
+        at += count
+    return head, replies, digest.hex()
+
+
+def read_replies(folder: Path) -> Iterator[Sequence[bytes]]:
+    """What a journal holds: every question's replies, in order."""
+    for path in sorted(folder.glob("*.entry")):
+        yield _read_entry(path)[1]

@@ -23,7 +23,7 @@ from fedlasso.federation.messages import questions, roles
 from fedlasso.governance.shapes import check_fields, values_of
 from fedlasso.numerics import Array
 from fedlasso.sites import Site, View
-from fedlasso.sites.splits import divide
+from fedlasso.sites.rows import divide
 
 Count = Annotated[int, Meta(ge=0, description="a whole number, zero or more")]
 Share = Annotated[float, Meta(ge=0, description="a number, zero or more")]
@@ -117,7 +117,7 @@ class Policy:
 
     def _check_split(self, split: str, site: Site) -> None:
         """Refuse splits whose sums, or the difference to those of all rows, tell of few rows."""
-        n = site.records.table.n
+        n = site.table.n
         rows = len(divide(split, site.name, n)["training"])
         self._check_rows(rows, "in this split")
         if 0 < n - rows < self.min_validation_rows:

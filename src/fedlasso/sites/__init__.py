@@ -19,8 +19,8 @@ from fedlasso.sites.questions import (
     WeightedEigenvalue,
     parts_of,
 )
-from fedlasso.sites.site import Records, Site, View
-from fedlasso.sites.splits import folds, halves, holdout
+from fedlasso.sites.rows import folds, halves, holdout
+from fedlasso.sites.site import Site, View
 from fedlasso.sites.views import Scaling, Viewed, standardise
 
 __all__ = [
@@ -36,7 +36,6 @@ __all__ = [
     "MeanEigenvalue",
     "Memory",
     "Penalised",
-    "Records",
     "ResponseSquares",
     "Rows",
     "Scaling",

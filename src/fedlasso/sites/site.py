@@ -13,10 +13,10 @@ from numpy.typing import ArrayLike
 
 from fedlasso.errors import FedLassoError
 from fedlasso.federation import Reply, Request, decode, encode
+from fedlasso.federation.codec import decode_question
 from fedlasso.numerics import (
     Array,
     LeastSquares,
-    Loss,
     Sample,
     Standardised,
     Table,
@@ -24,9 +24,8 @@ from fedlasso.numerics import (
     make_sample,
 )
 from fedlasso.numerics.threads import one_thread
-from fedlasso.sites.checks import check_sample
 from fedlasso.sites.memory import Memory
-from fedlasso.sites.splits import PURPOSES, divide
+from fedlasso.sites.rows import PURPOSES, check_sample, divide
 
 R = TypeVar("R", bound=Reply)
 T = TypeVar("T")
@@ -35,69 +34,34 @@ _OBJECTS = 8
 _VIEWS = 64
 
 
-@dataclass(frozen=True, eq=False)
-class Records:
-    """Training records as they are stored, and the loss that their responses meet."""
-
-    site: str
-    table: Table
-    response: Array
-    loss: Loss
-
-    def weights(self, split: str) -> Array:
-        """Return one for the rows that train under a split, zero for the others."""
-        if not split:
-            return np.ones(self.table.n)
-        weights = np.zeros(self.table.n)
-        weights[divide(split, self.site, self.table.n)["training"]] = 1.0
-        return weights
-
-
+@dataclass(eq=False, repr=False)
 class View:
     """A site's records as questions see them: a training sample, held-out samples, a memory.
 
     Attributes
     ----------
     name, columns : of the site
-    records : the records behind the view
     training : the sample that trains
+    held_out : the samples that are held out, by purpose
     memory : what procedures keep between rounds
     """
 
-    def __init__(
-        self,
-        name: str,
-        columns: tuple[str, ...],
-        records: Records,
-        training: Sample,
-        held_out: Mapping[str, Sample],
-        memory: Memory,
-    ) -> None:
-        self.name = name
-        self.columns = columns
-        self.records = records
-        self.training = training
-        self.memory = memory
-        self._held_out = dict(held_out)
+    name: str
+    columns: tuple[str, ...]
+    training: Sample
+    held_out: Mapping[str, Sample]
+    memory: Memory
+
+    def __post_init__(self) -> None:
+        self.loss = self.training.loss.name
         self._vectors: OrderedDict[tuple[object, ...], Array] = OrderedDict()
         self._vector_bytes = 0
         self._objects: OrderedDict[tuple[object, ...], Any] = OrderedDict()
 
     @property
-    def loss(self) -> str:
-        """Name of the loss."""
-        return self.training.loss.name
-
-    @property
     def rows(self) -> int:
         """Number of training rows m_j."""
         return self.training.m
-
-    @property
-    def sizes(self) -> tuple[int, int, int]:
-        """Rows for training, for the penalty and for the candidates."""
-        held = (self._held_out[p].m if p in self._held_out else 0 for p in PURPOSES)
-        return self.rows, next(held), next(held)
 
     @property
     def least_squares(self) -> LeastSquares:
@@ -111,12 +75,12 @@ class View:
 
     def validation(self, purpose: str) -> Sample:
         """Return the held-out records for one purpose."""
-        if purpose not in self._held_out:
+        if purpose not in self.held_out:
             raise FedLassoError(
                 f"site {self.name!r}: no rows to validate the {purpose}; "
                 f"give the site validation={{{purpose!r}: (X, y)}}"
             )
-        return self._held_out[purpose]
+        return self.held_out[purpose]
 
     def operations(self, steps: int) -> int:
         """Return the leading operations of some sweeps or gradients: 4 m_j p each."""
@@ -206,8 +170,8 @@ class Site(View):
             )
             for purpose, sample in (validation or {}).items()
         }
-        records = Records(name, table, training.y, law)
-        super().__init__(name, names, records, training, held_out, memory or Memory())
+        super().__init__(name, names, training, held_out, memory or Memory())
+        self.table = table
         self._views: OrderedDict[str, View] = OrderedDict()
         self._last = (b"", b"")
 
@@ -226,22 +190,29 @@ class Site(View):
         return self._views[name]
 
     def _build_view(self, name: str, defined: Any) -> View:
-        table, law = self.records.table, self.records.loss
+        law = self.training.loss
         means, factors = defined.means, defined.factors
-        parts = divide(defined.split, self.name, table.n) if defined.split else {}
-        y = self.records.response - defined.y_mean
+        parts = divide(defined.split, self.name, self.table.n) if defined.split else {}
+        y = self.training.y - defined.y_mean
 
         def part(rows: Any) -> Sample:
             response = y if rows is None else y[rows]
-            return make_sample(Standardised(table, rows, means, factors), response, law)
+            return make_sample(Standardised(self.table, rows, means, factors), response, law)
 
         held_out = {purpose: part(parts[purpose]) for purpose in PURPOSES if purpose in parts}
-        for purpose, sample in {} if defined.split else self._held_out.items():
+        for purpose, sample in {} if defined.split else self.held_out.items():
             design = Standardised(Table(sample.X), None, means, factors)
             held_out[purpose] = make_sample(design, sample.y - defined.y_mean, law)
         training = part(parts.get("training"))
-        room = self.memory.room(name)
-        return View(self.name, self.columns, self.records, training, held_out, room)
+        return View(self.name, self.columns, training, held_out, self.memory.room(name))
+
+    def weights(self, split: str) -> Array:
+        """Return one for the rows that train under a split, zero for the others."""
+        if not split:
+            return np.ones(self.table.n)
+        weights = np.zeros(self.table.n)
+        weights[divide(split, self.name, self.table.n)["training"]] = 1.0
+        return weights
 
     def answer(self, request: Request[R]) -> R:
         """Answer one question from this site's records, signed with the site's name."""
@@ -252,10 +223,7 @@ class Site(View):
     def answer_bytes(self, data: bytes) -> bytes:
         """Answer over a wire. The last question, asked again, has the same answer."""
         if data != self._last[0]:
-            request = decode(data)
-            if not isinstance(request, Request):
-                raise FedLassoError(f"{type(request).__name__} is not a question")
-            self._last = (data, encode(self.answer(request)))
+            self._last = (data, encode(self.answer(decode_question(data))))
         return self._last[1]
 
 

@@ -27,11 +27,10 @@ from fedlasso.federation import (
     encode,
 )
 from fedlasso.numerics import Array
+from fedlasso.sites.rows import PURPOSES
 from fedlasso.sites.site import Site
 
 R = TypeVar("R", bound=Reply)
-# A column varies when its standard deviation is above this share of its mean.
-CONSTANT = 1e-12
 
 
 class Totals(Reply):
@@ -53,16 +52,15 @@ class ColumnSums(Request[Totals]):
     split: Split = ""
 
     def answer(self, site: Site) -> Totals:
-        table = site.records.table
-        weights = site.records.weights(self.split)
-        missing = table.missing(weights)
+        weights = site.weights(self.split)
+        missing = site.table.missing(weights)
         return Totals(
             int(weights.sum()),
-            table.inner(weights),
-            float(site.records.response[weights > 0].sum()),
+            site.table.inner(weights),
+            float(site.training.y[weights > 0].sum()),
             missing if missing.any() else None,
             steps=1,
-            operations=2 * table.n * table.p,
+            operations=site.operations(1) // 2,
         )
 
 
@@ -81,9 +79,8 @@ class CentredSquares(Request[Spread]):
     split: Split = ""
 
     def answer(self, site: Site) -> Spread:
-        table = site.records.table
-        squares = table.squares(self.means, site.records.weights(self.split))
-        return Spread(squares, steps=1, operations=4 * table.n * table.p)
+        squares = site.table.squares(self.means, site.weights(self.split))
+        return Spread(squares, steps=1, operations=site.operations(1))
 
 
 class Sizes(Reply):
@@ -113,7 +110,9 @@ class Standardise(Request[Sizes]):
 
     def answer(self, site: Site) -> Sizes:
         site.keep_view(self.name, self)
-        return Sizes(*site.view(self.name).sizes)
+        view = site.view(self.name)
+        held = (view.held_out[p].m if p in view.held_out else 0 for p in PURPOSES)
+        return Sizes(view.rows, *held)
 
 
 class Viewed(Around):
@@ -176,7 +175,8 @@ def standardise(
         present -= totals.missing
     means = totals.sums / np.maximum(present, 1.0)
     squares = federation.total(CentredSquares(means, split)).squares
-    varies = squares > m * (CONSTANT * means) ** 2
+    # A column varies when its standard deviation is above this share of its mean.
+    varies = squares > m * (1e-12 * means) ** 2
     spread = np.sqrt(squares / m) if scale else np.ones(p)
     factors = np.divide(1.0, spread, out=np.ones(p), where=varies)
     if centre:

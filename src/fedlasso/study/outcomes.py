@@ -104,7 +104,7 @@ def cost_record(costs: Costs) -> Record:
     record: Record = {
         "upload_bytes": total.upload,
         "download_bytes": total.download,
-        "framing_bytes": total.upload_framing + total.download_framing,
+        "framing_bytes": total.framing,
         "training_upload_bytes": training.upload,
         "local_steps": costs.most_steps("training"),
         "operations": training.operations,

@@ -5,7 +5,7 @@ import pytest
 
 from fedlasso import FedLassoError
 from fedlasso.sites import folds, halves, holdout
-from fedlasso.sites.splits import divide
+from fedlasso.sites.rows import divide
 
 
 @pytest.mark.parametrize("n", [1, 2, 3, 7, 50])

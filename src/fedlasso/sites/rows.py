@@ -1,0 +1,167 @@
+"""The rows of a site: checked as users hand them over, and split into training and held-out rows.
+
+A split is named in a request, worked out at the site, and seeded.
+
+======================  ======================================================================
+split                   rows
+======================  ======================================================================
+``""``                  all train; held-out samples are those the site was given
+``holdout 0.2 SEED``    a fifth is held out: half of it for the penalty, half for the candidates
+``fold 2 of 5 SEED``    fold 2 is held out, for both
+``half 3 SEED``         the third random half trains, nothing is held out
+======================  ======================================================================
+
+The draw depends on the seed and the site's name only, so every process draws the same rows.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import ArrayLike, NDArray
+
+from fedlasso.errors import FedLassoError
+from fedlasso.numerics import Array
+from fedlasso.numerics.table import Rows
+
+PURPOSES = ("penalty", "candidate")
+
+
+def check_sample(
+    site: str,
+    sample: str,
+    X: ArrayLike,
+    y: ArrayLike,
+    columns: Sequence[str] | None = None,
+    *,
+    copy: bool = True,
+    missing: bool = False,
+) -> tuple[tuple[str, ...], tuple[Array, Array]]:
+    """Column names, and records and responses as float64, each column contiguous.
+
+    A sparse X stays sparse. With `missing`, values of X that are not a number may pass.
+    """
+    where = f"site {site!r}"
+    table: Any = X if sp.issparse(X) else np.asarray(X)
+    if table.ndim != 2:
+        raise FedLassoError(
+            f"{where}: the {sample} records have {table.ndim} dimensions; "
+            "give a table of rows by columns"
+        )
+    m, p = table.shape
+    if m == 0:
+        raise FedLassoError(f"{where}: no {sample} rows; give it rows or leave the site out")
+    if p == 0:
+        raise FedLassoError(f"{where}: no {sample} columns; give at least one predictor")
+    names = tuple(f"x{k}" for k in range(p)) if columns is None else tuple(map(str, columns))
+    if len(names) != p:
+        raise FedLassoError(
+            f"{where}: {p} {sample} columns but {len(names)} names; every column needs one name"
+        )
+    if len(set(names)) < p:
+        twice = next(n for i, n in enumerate(names) if n in names[:i])
+        raise FedLassoError(f"{where}: two columns are called {twice!r}; rename one")
+    response = np.asarray(y)
+    if response.ndim == 2 and response.shape[1] == 1:
+        response = response[:, 0]
+    if response.ndim != 1 or len(response) != m:
+        raise FedLassoError(
+            f"{where}: {m} {sample} rows in X but y has shape {np.shape(y)}; "
+            "give one response per row"
+        )
+    if sp.issparse(table):
+        records: Any = sp.csc_array(table, dtype=np.float64, copy=copy)
+        _to_float(where, sample, records.data[:, None], ("of a sparse X",), False)
+    else:
+        records = _to_float(where, sample, table, names, copy, missing)
+    responses = _to_float(where, sample, response[:, None], ("response y",), copy)[:, 0]
+    return names, (records, responses)
+
+
+def _to_float(
+    where: str,
+    sample: str,
+    table: NDArray[np.generic],
+    names: Sequence[str],
+    copy: bool,
+    missing: bool = False,
+) -> Array:
+    if table.dtype.kind not in "fiub":
+        for name, column in zip(names, table.T, strict=True):
+            try:
+                np.asarray(column, dtype=np.float64)
+            except (TypeError, ValueError):
+                raise FedLassoError(
+                    f"{where}: column {name!r} is not numeric in the {sample} data; "
+                    "encode it as numbers first"
+                ) from None
+    numbers: Array = np.array(table, dtype=np.float64, order="F", copy=copy or None)
+    if np.isfinite(numbers).all():
+        return numbers
+    bad = (np.isinf(numbers) if missing else ~np.isfinite(numbers)).sum(axis=0)
+    for k in np.flatnonzero(bad)[:1]:
+        raise FedLassoError(
+            f"{where}: column {names[k]!r} has {bad[k]} missing or infinite values "
+            f"in the {sample} data; remove or fill them"
+        )
+    return numbers
+
+
+def holdout(fraction: float, seed: int) -> str:
+    """A share of every site's rows held out."""
+    if not 0 < fraction < 1:
+        raise FedLassoError(f"validation is {fraction!r}; give a share between 0 and 1")
+    return f"holdout {float(fraction)!r} {int(seed)}"
+
+
+def folds(count: int, seed: int) -> tuple[str, ...]:
+    """The splits of a cross-validation."""
+    if not isinstance(count, int | np.integer) or count < 2:
+        raise FedLassoError(f"cv is {count!r}; give a whole number of folds, 2 or more")
+    return tuple(f"fold {k} of {count} {int(seed)}" for k in range(1, count + 1))
+
+
+def halves(count: int, seed: int) -> tuple[str, ...]:
+    """Random halves of every site's rows."""
+    return tuple(f"half {k} {int(seed)}" for k in range(1, count + 1))
+
+
+def divide(split: str, site: str, n: int) -> dict[str, Rows]:
+    """Training rows and held-out rows by purpose, each sorted."""
+    try:
+        match split.split():
+            case ["holdout", fraction, seed]:
+                order = _order(site, n, int(seed))
+                share = float(fraction) * n
+                # Of many sites too small to hold out a row each, that share holds out one.
+                drawn = (_number(f"{seed} {site}") >> 11) / 2.0**53 < share
+                held = min(round(share) if share >= 0.5 else int(drawn), n - 1)
+                # A single held-out row serves both purposes.
+                penalty, candidate = order[: (held + 1) // 2], order[held // 2 : held]
+                parts = {"training": order[held:], "penalty": penalty, "candidate": candidate}
+            case ["fold", k, "of", count, seed]:
+                # A start that differs between sites keeps the folds of small sites equal in size.
+                shift = _number(site) % int(count)
+                mine = (np.arange(n) + shift) % int(count) == int(k) - 1
+                order = _order(site, n, int(seed))
+                parts = {"training": order[~mine], "penalty": order[mine], "candidate": order[mine]}
+            case ["half", k, seed]:
+                parts = {"training": _order(site, n, int(seed), int(k))[: (n + 1) // 2]}
+            case _:
+                raise ValueError(split)
+    except (ValueError, OverflowError, ZeroDivisionError):
+        raise FedLassoError(f"no split is called {split!r}: update fedlasso") from None
+    return {purpose: np.sort(rows) for purpose, rows in parts.items()}
+
+
+def _number(text: str) -> int:
+    return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "little")
+
+
+def _order(site: str, n: int, *seeds: int) -> Rows:
+    rng = np.random.default_rng(np.random.SeedSequence([*seeds, _number(site)]))
+    return rng.permutation(n).astype(np.int64)
