@@ -14,7 +14,7 @@ from nets import SECRET
 from fedlasso.federation import Request, Role, encode
 from fedlasso.federation.messages import layout, roles
 from fedlasso.governance import Policy
-from fedlasso.governance.shapes import LARGEST, LONGEST, WIDEST
+from fedlasso.governance.policy import LARGEST, LONGEST, WIDEST
 from fedlasso.numerics import Array
 
 LIMIT = 1 << 20

@@ -130,7 +130,7 @@ def test_gaps_and_text_are_named_by_column_without_a_value(tmp_path: Path) -> No
 def test_a_message_is_decoded_once(
     tables: dict[str, Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from fedlasso.governance import guard
+    from fedlasso.federation import codec
 
     read: list[bytes] = []
 
@@ -139,7 +139,7 @@ def test_a_message_is_decoded_once(
         return decode(data)
 
     site = door(tables["a"])
-    monkeypatch.setattr(guard, "decode", count)
+    monkeypatch.setattr(codec, "decode", count)
     for request in (Introduce(), opening(), Rows(), Rows()):
         assert not isinstance(ask(site, request), Refusal)
     assert len(read) == 4

@@ -28,7 +28,7 @@ from fedlasso.governance import (
     Refusal,
     SummariseAudit,
 )
-from fedlasso.governance.guard import LONGEST
+from fedlasso.governance.door import LONGEST
 from fedlasso.numerics import Array
 from fedlasso.sites import Memory, Rows
 from fedlasso.sites.views import Standardise

@@ -43,7 +43,6 @@ def check_command(options: argparse.Namespace) -> int:
     from fedlasso.deploy.nvflare.kit import read_kit
     from fedlasso.deploy.records import TableRecords
     from fedlasso.governance import read_policy
-    from fedlasso.governance.policy import describe
 
     kit = read_kit(options.kit)
     check_certificate(options.kit, kit)
@@ -61,7 +60,7 @@ def check_command(options: argparse.Namespace) -> int:
     refused = [name for name in questions() if name not in answered]
     print(f"Would be answered: {', '.join(answered) or 'nothing'}")
     print(f"Would be refused:  {', '.join(refused) or 'nothing'}")
-    print("Rules:\n" + "\n".join(f"  {line}" for line in describe(policy).splitlines()[:-1]))
+    print("Rules:\n" + "\n".join(f"  {rule} = {value}" for rule, value in vars(policy).items()))
     return 0
 
 

@@ -1,10 +1,10 @@
 """What may leave a site, who agreed to it, and the proof of what did."""
 
-from fedlasso.governance.audit import Audit, Entry
-from fedlasso.governance.consent import Desk
+from fedlasso.governance.audit import Audit, Desk, Entry
 from fedlasso.governance.door import (
     AuditSummary,
     Door,
+    GuardedSite,
     Introduce,
     Introduction,
     Open,
@@ -12,8 +12,7 @@ from fedlasso.governance.door import (
     Refusal,
     SummariseAudit,
 )
-from fedlasso.governance.guard import GuardedSite
-from fedlasso.governance.policy import Policy, describe, disclosure_table, read_policy
+from fedlasso.governance.policy import Policy, read_policy
 
 __all__ = [
     "Audit",
@@ -29,7 +28,5 @@ __all__ = [
     "Policy",
     "Refusal",
     "SummariseAudit",
-    "describe",
-    "disclosure_table",
     "read_policy",
 ]

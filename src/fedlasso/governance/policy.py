@@ -8,8 +8,7 @@ discloses, and by the roles of its fields. docs/privacy.md explains the rules.
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, get_args, get_type_hints
 
@@ -18,17 +17,20 @@ import numpy as np
 from msgspec import Meta
 
 from fedlasso.errors import FedLassoError
-from fedlasso.federation import Request
-from fedlasso.federation.messages import questions, roles
-from fedlasso.governance.shapes import check_fields, values_of
+from fedlasso.federation import Request, Role
+from fedlasso.federation.messages import Kind, layout, questions, roles
 from fedlasso.numerics import Array
-from fedlasso.sites import Site, View
+from fedlasso.sites import Site
 from fedlasso.sites.rows import divide
 
 Count = Annotated[int, Meta(ge=0, description="a whole number, zero or more")]
 Share = Annotated[float, Meta(ge=0, description="a number, zero or more")]
 Names = Annotated[tuple[str, ...], Meta(description="a list of names")]
 Switch = Annotated[bool, Meta(description="true or false")]
+# Vectors side by side, characters of a text, and the largest whole number.
+WIDEST = 256
+LONGEST = 1 << 16
+LARGEST = 1 << 40
 
 
 @dataclass(frozen=True)
@@ -92,21 +94,32 @@ class Policy:
             raise FedLassoError(f"the policy here does not answer {name}; allow it in policy.toml")
         self._check_rows(site.rows, "here")
         check_fields(request, len(site.columns), self.max_steps)
-        for split in values_of(request, "split"):
-            if split:
-                self._check_split(split, site)
+        for split in filter(None, values_of(request, "split")):
+            # Sums over a split, or the difference to those of all rows, must not tell of few rows.
+            training = len(divide(split, site.name, site.table.n)["training"])
+            self._check_rows(training, "in this split")
+            if 0 < site.table.n - training < self.min_validation_rows:
+                raise FedLassoError(
+                    f"{site.table.n - training} rows held out by this split, and the policy holds "
+                    f"out {self.min_validation_rows} or more"
+                )
         view = site.view(request.on) if request.on else site
         self._check_rows(view.rows, "in this split")
-        if request.discloses.held_out:
-            for purpose in values_of(request, "purpose"):
-                rows = view.validation(purpose).m
-                if rows < self.min_validation_rows:
-                    raise FedLassoError(
-                        f"{rows} validation rows here, and the policy validates on "
-                        f"{self.min_validation_rows} or more"
-                    )
+        for purpose in values_of(request, "purpose") if request.discloses.held_out else ():
+            rows = view.validation(purpose).m
+            if rows < self.min_validation_rows:
+                raise FedLassoError(
+                    f"{rows} validation rows here, and the policy validates on "
+                    f"{self.min_validation_rows} or more"
+                )
+        limit = self.max_active_per_row * view.rows
         for model in values_of(request, "model"):
-            self._check_model(model, view)
+            active = int(np.count_nonzero(model.reshape(len(model), -1), axis=0).max(initial=0))
+            if active > limit:
+                raise FedLassoError(
+                    f"a model with {active} active coefficients, and the policy allows "
+                    f"{int(limit)} for {view.rows} rows; use a larger penalty"
+                )
 
     def _check_rows(self, rows: int, where: str) -> None:
         if rows < self.min_rows:
@@ -115,26 +128,59 @@ class Policy:
                 "or more"
             )
 
-    def _check_split(self, split: str, site: Site) -> None:
-        """Refuse splits whose sums, or the difference to those of all rows, tell of few rows."""
-        n = site.table.n
-        rows = len(divide(split, site.name, n)["training"])
-        self._check_rows(rows, "in this split")
-        if 0 < n - rows < self.min_validation_rows:
-            raise FedLassoError(
-                f"{n - rows} rows held out by this split, and the policy holds out "
-                f"{self.min_validation_rows} or more"
-            )
 
-    def _check_model(self, model: Array, view: View) -> None:
-        """Refuse models with many active coefficients for few rows."""
-        active = int(np.count_nonzero(model.reshape(len(model), -1), axis=0).max(initial=0))
-        limit = self.max_active_per_row * view.rows
-        if active > limit:
-            raise FedLassoError(
-                f"a model with {active} active coefficients, and the policy allows {int(limit)} "
-                f"for {view.rows} rows; use a larger penalty"
-            )
+def values_of(request: Request[Any], kind: Kind) -> list[Any]:
+    """Return the values of all fields that have one role."""
+    declared = roles(type(request))
+    return [getattr(request, field) for field, role in declared.items() if role.kind == kind]
+
+
+def check_fields(request: Request[Any], p: int, max_steps: int) -> None:
+    """Refuse a question whose fields do not fit p columns, or that asks for too many steps.
+
+    Kernels trust the shapes they are given, so a question that does not fit never reaches them.
+    """
+    name = type(request).__name__
+    widths: set[int] = set()
+    for field, kind in layout(type(request)):
+        value = getattr(request, field)
+        role = roles(type(request)).get(field)
+        fits = True
+        if kind == "int":
+            fits = 0 <= value <= LARGEST
+        elif kind == "float":
+            fits = value >= 0 or role == Role("signed")
+        elif kind == "text":
+            fits = len(value) <= LONGEST and value.isprintable()
+        elif "array" in kind and value is not None:
+            # An array without a role fits nowhere: no rule can judge it.
+            fits = role is not None and value.ndim in role.dims
+            if fits and role:
+                rows = getattr(request, role.within).size if role.within else p
+                fits = _array_fits(value, role, rows, p)
+                widths.update(_width(value, role))
+        if not (fits and len(widths) <= 1 and 1 <= max(widths, default=1) <= WIDEST):
+            raise FedLassoError(f"{name}: {field} does not fit the {p} columns and rules here")
+    steps = sum(values_of(request, "steps")) * max(widths, default=1)
+    if steps > max_steps:
+        raise FedLassoError(f"{name}: {steps} steps, and the policy here takes {max_steps} at once")
+
+
+def _array_fits(value: Array, role: Role, rows: int, p: int) -> bool:
+    """Return whether an array holds what its role says, at a site with p columns."""
+    if role.kind == "columns":
+        listed = value.tolist()
+        return len(set(listed)) == len(listed) and set(listed) <= set(range(p))
+    if role.kind in ("weights", "per candidate") and not (value >= 0).all():
+        return False
+    return role.kind == "per candidate" or len(value) == rows
+
+
+def _width(value: Array, role: Role) -> tuple[int, ...]:
+    """Return how many vectors an array holds side by side, or speaks of; some say nothing of it."""
+    if role.kind == "per candidate":
+        return value.shape
+    return (value.shape[1:] or (1,)) if role.kind in ("points", "model") else ()
 
 
 def read_policy(path: Path | None) -> Policy:
@@ -161,33 +207,3 @@ def read_policy(path: Path | None) -> Policy:
         return Policy(**values)
     except FedLassoError as error:
         raise FedLassoError(f"{path}: {error}") from error
-
-
-def describe(policy: Policy) -> str:
-    """Return the rules in force, one per line, and last the questions that are not answered."""
-    lines = [f"{f.name} = {getattr(policy, f.name)}" for f in fields(policy)]
-    refused = [name for name in questions() if not policy.answers(name)]
-    return "\n".join([*lines, f"not answered: {', '.join(refused) or 'nothing'}"])
-
-
-def disclosure_table(asked: Mapping[str, type[Request[Any]]]) -> str:
-    """Return what questions disclose as the privacy page tells it, from their own words."""
-    rules = {
-        "model": "`max_active_per_row`",
-        "steps": "`max_steps`",
-        "split": "`max_splits`, `min_validation_rows`",
-        "purpose": "`min_validation_rows`",
-    }
-    lines = [
-        "| question | what a reply reveals | answered by default | why a total will not do | "
-        "rules beside `min_rows` and `max_vectors` |",
-        "|---|---|---|---|---|",
-    ]
-    for name, question in asked.items():
-        kinds = {role.kind for role in roles(question).values()}
-        guards = ", ".join(rule for kind, rule in rules.items() if kind in kinds)
-        said = question.discloses
-        answered = "yes" if said.allowed else "**no**"
-        lines.append(f"| `{name}` | {said.reveals} | {answered} | {said.single} | {guards} |")
-    single = [f"`{name}`" for name, question in asked.items() if question.discloses.single]
-    return "\n".join([*lines, "", f"Replies are needed one by one for: {', '.join(single)}."])

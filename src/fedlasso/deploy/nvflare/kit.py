@@ -18,8 +18,7 @@ from fedlasso.errors import FedLassoError
 from fedlasso.federation import encode
 from fedlasso.files import write_atomically
 from fedlasso.governance import Audit, Desk, Door, read_policy
-from fedlasso.governance.door import Refusal
-from fedlasso.governance.guard import tell
+from fedlasso.governance.door import Refusal, tell
 
 SEAL = "kit.json"
 START = "site.json"
