@@ -9,15 +9,13 @@ from nets import COLUMNS, SECRET, SITES, write_tables
 from fedlasso import FedLassoError, __version__
 from fedlasso.deploy.records import TableRecords
 from fedlasso.federation import Message, Request, decode, encode
-from fedlasso.governance import (
-    Audit,
+from fedlasso.governance import Audit, Door, Policy
+from fedlasso.governance.door import (
     AuditSummary,
-    Door,
     Introduce,
     Introduction,
     Open,
     Opened,
-    Policy,
     Refusal,
     SummariseAudit,
 )

@@ -18,17 +18,15 @@ from fedlasso.deploy.records import TableRecords
 from fedlasso.federation import Message, Reply, Request, decode, encode
 from fedlasso.federation.codec import _read_head, _write_head
 from fedlasso.federation.messages import layout
-from fedlasso.governance import (
-    Audit,
-    Door,
-    GuardedSite,
+from fedlasso.governance import Audit, Door, GuardedSite
+from fedlasso.governance.door import (
+    LONGEST,
     Introduce,
     Open,
     Opened,
     Refusal,
     SummariseAudit,
 )
-from fedlasso.governance.door import LONGEST
 from fedlasso.numerics import Array
 from fedlasso.sites import Memory, Rows
 from fedlasso.sites.views import Standardise

@@ -10,7 +10,7 @@ import json
 import math
 import struct
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -22,13 +22,6 @@ _PREFIX = struct.Struct("<3sI")
 _LARGEST_HEAD = 1 << 24
 _REMEMBERED_HEAD, _LISTED = 1 << 12, 16
 _NUMBERS = {"array": "<f8", "optional array": "<f8", "float": "<f8", "int": "<i8"}
-
-
-class Size(NamedTuple):
-    """Bytes of one message: numbers, and the framing around them."""
-
-    payload: int
-    framing: int
 
 
 def encode(message: Message) -> bytes:
@@ -48,14 +41,14 @@ def encode(message: Message) -> bytes:
     return b"".join(chunks)
 
 
-def size(message: Message) -> Size:
-    """How many bytes `encode` makes of a message."""
+def size(message: Message) -> tuple[int, int]:
+    """How many bytes `encode` makes of a message: its numbers, and the framing around them."""
     numbers = 0
     for name, kind in layout(type(message)):
         value = getattr(message, name)
         if kind in _NUMBERS and value is not None:
             numbers += value.size if "array" in kind else 1
-    return Size(8 * numbers, _PREFIX.size + len(_head(message)))
+    return 8 * numbers, _PREFIX.size + len(_head(message))
 
 
 def _head(message: Message) -> bytes:

@@ -5,13 +5,11 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from typing import Any, Protocol, TypeVar, cast
+from typing import Any, Protocol, cast
 
 from fedlasso.errors import FedLassoError
 from fedlasso.federation.codec import decode, encode
-from fedlasso.federation.messages import Message, Reply, Request, add_up
-
-R = TypeVar("R", bound=Reply)
+from fedlasso.federation.messages import Message, R, Request, add_up
 
 
 class Federation(ABC):

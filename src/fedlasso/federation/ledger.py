@@ -15,15 +15,14 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import Any, TypeVar, cast
+from typing import Any, cast
 
 from fedlasso.errors import FedLassoError
 from fedlasso.federation.codec import decode, encode, size
 from fedlasso.federation.federation import Around, Federation, asked, check_replies
-from fedlasso.federation.messages import Reply, Request
+from fedlasso.federation.messages import R, Request
 from fedlasso.files import write_atomically
 
-R = TypeVar("R", bound=Reply)
 _LENGTH = struct.Struct("<Q")
 
 
@@ -77,12 +76,12 @@ class Costs:
         return max((self.total(kind, site).steps for site in self.sites), default=0)
 
     def __add__(self, other: Costs) -> Costs:
-        entries, seconds = dict(self.entries), dict(self.seconds)
-        for key, cost in other.entries.items():
-            entries[key] = entries.get(key, Cost()) + cost
-        for kind, s in other.seconds.items():
-            seconds[kind] = seconds.get(kind, 0.0) + s
-        return Costs(entries, seconds)
+        keys = {**self.entries, **other.entries}
+        kinds = {**self.seconds, **other.seconds}
+        return Costs(
+            {k: self.entries.get(k, Cost()) + other.entries.get(k, Cost()) for k in keys},
+            {k: self.seconds.get(k, 0.0) + other.seconds.get(k, 0.0) for k in kinds},
+        )
 
     def __sub__(self, earlier: Costs) -> Costs:
         entries = {k: c - earlier.entries.get(k, Cost()) for k, c in self.entries.items()}
@@ -159,11 +158,10 @@ class Ledger(Around):
         start = time.perf_counter()
         with self.clock(request.kind):
             replies = check_replies(asked(self.sites, request), self.inner.replies(request))
-        down = size(request)
+        download, head = size(request)
         for reply in replies:
-            up = size(reply)
-            framing = up.framing + down.framing
-            cost = Cost(up.payload, down.payload, framing, 1, reply.steps, reply.operations)
+            upload, framing = size(reply)
+            cost = Cost(upload, download, head + framing, 1, reply.steps, reply.operations)
             key = (request.kind, reply.site)
             self._entries[key] = self._entries.get(key, Cost()) + cost
         if self._listen is not None:

@@ -159,7 +159,7 @@ class GuardedSite:
     def _entry(self, question: str, asked: str, split: str, reply: Reply, answer: bytes) -> Entry:
         names = [name for name, kind in layout(type(reply)) if "array" in kind]
         arrays = {name: array for name in names if (array := getattr(reply, name)) is not None}
-        payload = size(reply).payload
+        payload, _ = size(reply)
         return Entry(
             self.fit,
             question,

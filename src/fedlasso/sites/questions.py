@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import field
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 
 from fedlasso.federation import Disclosure, Reply, Request
-from fedlasso.federation.messages import AnyPoints, Model, Models, Purpose, Weights
+from fedlasso.federation.messages import AnyPoints, Model, Models, Purpose, R, Weights
 from fedlasso.numerics import Array, Penalty, find_penalty
 from fedlasso.sites.site import View
-
-R = TypeVar("R", bound=Reply)
 
 
 class Penalised(Request[R]):

@@ -12,8 +12,9 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike
 
 from fedlasso.errors import FedLassoError
-from fedlasso.federation import Reply, Request, decode, encode
+from fedlasso.federation import Request, decode, encode
 from fedlasso.federation.codec import decode_question
+from fedlasso.federation.messages import R
 from fedlasso.numerics import (
     Array,
     LeastSquares,
@@ -27,7 +28,6 @@ from fedlasso.numerics.threads import one_thread
 from fedlasso.sites.memory import Memory
 from fedlasso.sites.rows import PURPOSES, check_sample, divide
 
-R = TypeVar("R", bound=Reply)
 T = TypeVar("T")
 _VECTOR_BYTES = 4 << 20
 _OBJECTS = 8

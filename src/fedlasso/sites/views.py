@@ -10,27 +10,15 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass, replace
-from typing import TypeVar
 
 import numpy as np
 
 from fedlasso.errors import FedLassoError
-from fedlasso.federation import (
-    Around,
-    Disclosure,
-    Federation,
-    Point,
-    Reply,
-    Request,
-    Signed,
-    Split,
-    encode,
-)
+from fedlasso.federation import Around, Disclosure, Federation, Reply, Request, encode
+from fedlasso.federation.messages import Point, R, Signed, Split
 from fedlasso.numerics import Array
 from fedlasso.sites.rows import PURPOSES
 from fedlasso.sites.site import Site
-
-R = TypeVar("R", bound=Reply)
 
 
 class Totals(Reply):
