@@ -10,9 +10,11 @@ import json
 import math
 import struct
 from functools import lru_cache
-from typing import Any
+from typing import Annotated, Any
 
+import msgspec
 import numpy as np
+from msgspec import Meta
 
 from fedlasso.errors import FedLassoError
 from fedlasso.federation.messages import TYPES, Message, Request, layout
@@ -22,6 +24,16 @@ _PREFIX = struct.Struct("<3sI")
 _LARGEST_HEAD = 1 << 24
 _REMEMBERED_HEAD, _LISTED = 1 << 12, 16
 _NUMBERS = {"array": "<f8", "optional array": "<f8", "float": "<f8", "int": "<i8"}
+_Count = Annotated[int, Meta(ge=0)]
+_Shape = Annotated[tuple[_Count, ...], Meta(max_length=2)]
+_TOLD = {
+    "array": _Shape,
+    "optional array": _Shape | None,
+    "text": str,
+    "texts": tuple[str, ...],
+    "note": _Count,
+}
+_UNTOLD = {"optional array": None, "text": "", "texts": (), "note": 0}
 
 
 def encode(message: Message) -> bytes:
@@ -53,16 +65,11 @@ def size(message: Message) -> tuple[int, int]:
 
 def _head(message: Message) -> bytes:
     cls = type(message)
-    values, long = [], False
-    for name, kind in layout(cls):
-        value = getattr(message, name)
-        if "array" in kind:
-            values.append(None if value is None else value.shape)
-        elif kind not in _NUMBERS:
-            values.append(value)
-            long |= kind == "texts" and len(value) > _LISTED
+    told = [getattr(message, name) for name, kind in layout(cls) if kind in _TOLD]
+    values = tuple(getattr(value, "shape", value) for value in told)
+    long = any(isinstance(value, tuple) and len(value) > _LISTED for value in values)
     write = _write_head.__wrapped__ if long else _write_head
-    return write(cls.__name__, tuple(values))
+    return write(cls.__name__, values)
 
 
 # Rounds repeat the same few short heads, so writing and reading one is worth remembering.
@@ -70,12 +77,11 @@ def _head(message: Message) -> bytes:
 def _write_head(cls: str, values: tuple[Any, ...]) -> bytes:
     head: dict[str, Any] = {"type": cls}
     shapes = []
-    told = [(name, kind) for name, kind in layout(TYPES[cls]) if kind not in ("float", "int")]
+    told = [(name, kind) for name, kind in layout(TYPES[cls]) if kind in _TOLD]
     for (name, kind), value in zip(told, values, strict=True):
         if kind == "array":
             shapes.append(value)
-        # What is not there costs no framing either.
-        elif value or (kind == "optional array" and value is not None):
+        elif value != _UNTOLD[kind]:
             head[name] = value
     if shapes:
         head["shapes"] = shapes
@@ -92,14 +98,14 @@ def _read_head(text: bytes) -> tuple[type[Message], tuple[Any, ...]]:
     shapes = iter(head.get("shapes", ()))
     values: list[Any] = []
     for name, kind in layout(cls):
-        if kind in ("float", "int"):
+        if kind not in _TOLD:
             values.append(())
-        elif kind == "array":
-            values.append(_checked_shape(next(shapes, None)))
-        elif kind == "optional array":
-            values.append(_checked_shape(head[name]) if name in head else None)
-        else:
-            values.append(_checked_text(head.get(name), kind))
+            continue
+        told = next(shapes, None) if kind == "array" else head.get(name, _UNTOLD[kind])
+        try:
+            values.append(msgspec.convert(told, _TOLD[kind]))
+        except msgspec.ValidationError:
+            raise FedLassoError(f"malformed message: bad {name}") from None
     return cls, tuple(values)
 
 
@@ -140,22 +146,3 @@ def _decode(data: bytes) -> Message:
     if at != len(data):
         raise FedLassoError("malformed message: bytes left over")
     return cls(**values)
-
-
-def _checked_shape(shape: Any) -> tuple[int, ...]:
-    whole = isinstance(shape, list) and all(type(n) is int and n >= 0 for n in shape)
-    if not whole or len(shape) > 2:
-        raise FedLassoError("malformed message: bad shape")
-    return tuple(shape)
-
-
-def _checked_text(value: Any, kind: str) -> Any:
-    if value is None:
-        return {"texts": (), "note": 0}.get(kind, "")
-    if kind == "texts" and isinstance(value, list) and all(isinstance(v, str) for v in value):
-        return tuple(value)
-    if kind == "note" and type(value) is int and value >= 0:
-        return value
-    if kind == "text" and isinstance(value, str):
-        return value
-    raise FedLassoError("malformed message: bad text")

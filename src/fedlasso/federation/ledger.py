@@ -94,14 +94,9 @@ class Costs:
 
 @dataclass(frozen=True)
 class Exchange:
-    """One question that was answered: what a listener is told.
+    """What a listener is told of one question that was answered.
 
-    Attributes
-    ----------
-    number : how many questions the ledger has seen, this one included
-    request : what was asked
-    costs : what all questions so far have cost
-    seconds : how long the answers took
+    `number` counts the questions so far and `costs` is what they cost; `seconds` is for this one.
     """
 
     number: int
@@ -198,12 +193,7 @@ def metered(federation: Federation) -> Ledger:
 
 
 class Journal(Around):
-    """A federation that writes down what another one answers.
-
-    Parameters
-    ----------
-    federation : the sites
-    folder : where entries are kept, one file per question, each named by its number
+    """A federation that writes down what another one answers, one file per question in a folder.
 
     Every entry holds the hash of the question, the hash of the entry before, the replies, and a
     hash over all of it; it appears in one rename. An altered entry is refused, not used.
@@ -235,19 +225,13 @@ class Journal(Around):
             replies = self.inner.replies(request)
             kept = [encode(reply) for reply in replies]
             sizes = [len(data) for data in kept]
-            head = {"question": question, "before": self._last, "sizes": sizes}
-            digest = _write_entry(path, json.dumps(head).encode(), kept)
+            told = json.dumps({"question": question, "before": self._last, "sizes": sizes}).encode()
+            body = b"".join((_LENGTH.pack(len(told)), told, *kept))
+            digest = hashlib.sha256(body).hexdigest()
+            write_atomically(path, body + bytes.fromhex(digest))
         self._last = digest
         self._asked += 1
         return check_replies(asked(self.sites, request), replies)
-
-
-def _write_entry(path: Path, head: bytes, replies: Sequence[bytes]) -> str:
-    """Write an entry and return its hash."""
-    body = b"".join((_LENGTH.pack(len(head)), head, *replies))
-    digest = hashlib.sha256(body)
-    write_atomically(path, body + digest.digest())
-    return digest.hexdigest()
 
 
 def _read_entry(path: Path) -> tuple[Any, Sequence[bytes], str]:

@@ -172,10 +172,7 @@ class Pending:
 class Desk:
     """A folder where replies wait: the process that answers puts them there, the operator decides.
 
-    Parameters
-    ----------
-    folder : where they wait
-    patience : seconds until silence counts as no
+    After `patience` seconds silence counts as no.
     """
 
     def __init__(self, folder: Path, patience: float = 600.0) -> None:

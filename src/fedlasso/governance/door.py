@@ -96,15 +96,9 @@ def read_question(data: bytes, max_bytes: int) -> Request[Any]:
 
 @dataclass(eq=False)
 class GuardedSite:
-    """A site that answers as `Site` does, or refuses, and writes down which before it does.
+    """A site that answers a fit as `Site` does, or refuses, and writes down which before it does.
 
-    Attributes
-    ----------
-    site : the records
-    policy : the rules
-    audit : where answers are written down
-    fit : the fit that asks
-    approve : who is asked before a reply leaves, if the policy wants it
+    `approve` is asked before a reply leaves, if the policy wants it.
     """
 
     site: Site
@@ -203,16 +197,10 @@ class DataFile(Protocol):
 
 @dataclass(eq=False)
 class Door:
-    """Answers every message with a message, and never raises.
+    """A site that answers every message with a message, and never raises.
 
-    Attributes
-    ----------
-    name : the site
-    records : its data
-    policy, audit : its rules and its books
-    memory : folder for what procedures keep at the site between rounds
-    version : version of the software here
-    approve : who is asked before a reply leaves, if the policy wants it
+    `memory` is the folder for what procedures keep at the site between rounds, `version` that of
+    the software here, and `approve` is asked before a reply leaves, if the policy wants it.
     """
 
     name: str

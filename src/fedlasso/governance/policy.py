@@ -154,11 +154,10 @@ def check_fields(request: Request[Any], p: int, max_steps: int) -> None:
             fits = len(value) <= LONGEST and value.isprintable()
         elif "array" in kind and value is not None:
             # An array without a role fits nowhere: no rule can judge it.
-            fits = role is not None and value.ndim in role.dims
-            if fits and role:
-                rows = getattr(request, role.within).size if role.within else p
-                fits = _array_fits(value, role, rows, p)
-                widths.update(_width(value, role))
+            fits = role is not None and _array_fits(value, role, request, p)
+            if fits and role and role.kind in ("points", "model", "per candidate"):
+                side_by_side = value.ndim == 2 or role.kind == "per candidate"
+                widths.add(value.shape[-1] if side_by_side else 1)
         if not (fits and len(widths) <= 1 and 1 <= max(widths, default=1) <= WIDEST):
             raise FedLassoError(f"{name}: {field} does not fit the {p} columns and rules here")
     steps = sum(values_of(request, "steps")) * max(widths, default=1)
@@ -166,44 +165,36 @@ def check_fields(request: Request[Any], p: int, max_steps: int) -> None:
         raise FedLassoError(f"{name}: {steps} steps, and the policy here takes {max_steps} at once")
 
 
-def _array_fits(value: Array, role: Role, rows: int, p: int) -> bool:
+def _array_fits(value: Array, role: Role, request: Request[Any], p: int) -> bool:
     """Return whether an array holds what its role says, at a site with p columns."""
+    if value.ndim not in role.dims:
+        return False
     if role.kind == "columns":
         listed = value.tolist()
         return len(set(listed)) == len(listed) and set(listed) <= set(range(p))
     if role.kind in ("weights", "per candidate") and not (value >= 0).all():
         return False
+    rows = getattr(request, role.within).size if role.within else p
     return role.kind == "per candidate" or len(value) == rows
-
-
-def _width(value: Array, role: Role) -> tuple[int, ...]:
-    """Return how many vectors an array holds side by side, or speaks of; some say nothing of it."""
-    if role.kind == "per candidate":
-        return value.shape
-    return (value.shape[1:] or (1,)) if role.kind in ("points", "model") else ()
 
 
 def read_policy(path: Path | None) -> Policy:
     """Return the policy in a TOML file, or the defaults without one."""
     if path is None:
         return Policy()
-    try:
-        given = tomllib.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise FedLassoError(f"cannot read {path}: {error.strerror}") from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise FedLassoError(f"{path}: {error}") from error
     rules = get_type_hints(Policy, include_extras=True)
     values: dict[str, Any] = {}
-    for name, value in given.items():
-        if name not in rules:
-            raise FedLassoError(f"{path}: no rule is called {name!r}; known: {', '.join(rules)}")
-        try:
-            values[name] = msgspec.convert(value, rules[name])
-        except msgspec.ValidationError as error:
-            words = get_args(rules[name])[1].description
-            raise FedLassoError(f"{path}: {name} must be {words}") from error
     try:
+        for name, value in tomllib.loads(path.read_text(encoding="utf-8")).items():
+            if name not in rules:
+                raise FedLassoError(f"no rule is called {name!r}; known: {', '.join(rules)}")
+            try:
+                values[name] = msgspec.convert(value, rules[name])
+            except msgspec.ValidationError:
+                words = get_args(rules[name])[1].description
+                raise FedLassoError(f"{name} must be {words}") from None
         return Policy(**values)
-    except FedLassoError as error:
+    except OSError as error:
+        raise FedLassoError(f"cannot read {path}: {error.strerror}") from error
+    except ValueError as error:
         raise FedLassoError(f"{path}: {error}") from error

@@ -16,11 +16,8 @@ from fedlasso.sites.site import View
 class Penalised(Request[R]):
     """A question whose answer depends on the penalty, which travels as its parts.
 
-    Attributes
-    ----------
-    lam : the strength
-    weights : what each coefficient pays, where that differs
-    form : name of the penalty; empty means the Lasso's
+    They are its strength, what each coefficient pays where that differs, and the penalty's name;
+    an empty name means the Lasso's.
     """
 
     lam: float
@@ -134,10 +131,7 @@ class GradientAt(Request[GradientSum]):
 
 
 class FitSums(Reply):
-    """Sums over a site's rows.
-
-    With r = y_j - X_j b: gradient = -X_j'r, and r'r, r'y_j, y_j'y_j.
-    """
+    """Sums over a site's rows, with r = y_j - X_j b: -X_j'r, r'r, r'y_j and y_j'y_j."""
 
     gradient: Array
     residual_ss: float

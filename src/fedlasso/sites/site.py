@@ -36,14 +36,10 @@ _VIEWS = 64
 
 @dataclass(eq=False, repr=False)
 class View:
-    """A site's records as questions see them: a training sample, held-out samples, a memory.
+    """A site's records as questions see them.
 
-    Attributes
-    ----------
-    name, columns : of the site
-    training : the sample that trains
-    held_out : the samples that are held out, by purpose
-    memory : what procedures keep between rounds
+    They are the sample that trains, the samples held out by purpose, and a memory of what
+    procedures keep between rounds.
     """
 
     name: str

@@ -174,11 +174,8 @@ def standardise(
     y_mean = totals.y_sum / m if centre else 0.0
     request = Standardise(means, factors, y_mean, split)
     sizes = federation.ask(request)
-    return Viewed(federation, request.name), Scaling(
-        means=means,
-        factors=factors,
-        y_mean=y_mean,
-        sizes=tuple(s.rows for s in sizes),
-        held_out=(sum(s.penalty for s in sizes), sum(s.candidate for s in sizes)),
-        vectors=2 if totals.missing is None else 3,
-    )
+    rows = tuple(s.rows for s in sizes)
+    held_out = (sum(s.penalty for s in sizes), sum(s.candidate for s in sizes))
+    vectors = 2 if totals.missing is None else 3
+    scaling = Scaling(means, factors, y_mean, rows, held_out, vectors)
+    return Viewed(federation, request.name), scaling
