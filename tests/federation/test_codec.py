@@ -20,7 +20,8 @@ from fedlasso.federation import Message, decode, encode
 from fedlasso.federation.codec import size
 from fedlasso.federation.messages import layout
 from fedlasso.procedures.averaging import LocalSweeps
-from fedlasso.sites import FitAt, FitSums, ValidationErrors
+from fedlasso.sites import FitAt, ValidationErrors
+from fedlasso.sites.questions import FitSums
 
 # Prints what becomes known only by importing more than the package and what guards a site.
 IMPORT_ALL = """

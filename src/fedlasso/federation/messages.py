@@ -9,20 +9,10 @@ array without one is refused at a site, because no rule can judge it.
 from __future__ import annotations
 
 import operator
+import typing
 from dataclasses import Field, dataclass, field, fields, replace
 from functools import reduce
-from typing import (
-    Annotated,
-    Any,
-    ClassVar,
-    Generic,
-    Literal,
-    TypeVar,
-    dataclass_transform,
-    get_args,
-    get_origin,
-    get_type_hints,
-)
+from typing import Annotated, Any, ClassVar, Generic, Literal, TypeVar, dataclass_transform
 
 from fedlasso.numerics import Array
 
@@ -202,7 +192,7 @@ def add_up(replies: tuple[R, ...]) -> R:
 def layout(cls: type[Message]) -> Layout:
     """Return names and kinds of a message's fields, in wire order; worked out once per type."""
     if cls not in _LAYOUTS:
-        hints = get_type_hints(cls)
+        hints = typing.get_type_hints(cls)
         kinds: list[tuple[str, FieldKind]] = []
         for f in fields(cls):
             kind = _KINDS.get(hints[f.name])
@@ -216,9 +206,11 @@ def layout(cls: type[Message]) -> Layout:
 def roles(cls: type[Message]) -> dict[str, Role]:
     """Return the roles of a message's fields that have one; worked out once per type."""
     if cls not in _ROLES:
-        hints = get_type_hints(cls, include_extras=True).items()
-        annotated = {name: get_args(h)[1] for name, h in hints if get_origin(h) is Annotated}
-        _ROLES[cls] = {name: role for name, role in annotated.items() if isinstance(role, Role)}
+        marks = {
+            name: getattr(hint, "__metadata__", (None,))[0]
+            for name, hint in typing.get_type_hints(cls, include_extras=True).items()
+        }
+        _ROLES[cls] = {name: role for name, role in marks.items() if isinstance(role, Role)}
     return _ROLES[cls]
 
 

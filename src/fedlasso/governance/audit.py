@@ -12,10 +12,10 @@ import json
 import os
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import BinaryIO
 
 import msgspec
 import numpy as np
@@ -153,22 +153,6 @@ def _last(descriptor: int) -> tuple[int, str, int]:
         length *= 4
 
 
-@dataclass(frozen=True)
-class Pending:
-    """A reply that waits: what the audit would say of it, and its values."""
-
-    entry: Entry
-    values: dict[str, Any]
-
-    def __str__(self) -> str:
-        values = json.dumps(self.values)
-        cut = values if len(values) < SHOWN else values[:SHOWN] + " ..."
-        return (
-            f"Fit {self.entry.fit[:8]} asks {self.entry.question}: {self.entry.numbers} numbers, "
-            f"{self.entry.payload} bytes\n{cut}\nAllow transfer? [y]es, [n]o, [a]ll of this fit: "
-        )
-
-
 class Desk:
     """A folder where replies wait: the process that answers puts them there, the operator decides.
 
@@ -181,16 +165,20 @@ class Desk:
 
     def approve(self, entry: Entry, reply: Reply) -> bool:
         """Wait for the operator's word on one reply."""
-        stem = f"{entry.fit[:8]}-{entry.asked[:12]}"
-        waiting = self._folder / f"{stem}.json"
-        word = self._folder / f"{stem}.word"
+        waiting = self._folder / f"{entry.fit[:8]}-{entry.asked[:12]}.txt"
+        word = waiting.with_suffix(".word")
         values = {name: getattr(reply, name) for name, _ in layout(type(reply))}
-        listed = {n: v.tolist() if isinstance(v, np.ndarray) else v for n, v in values.items()}
-        write_atomically(waiting, json.dumps(asdict(Pending(entry, listed))).encode())
+        told = json.dumps(values, default=np.ndarray.tolist)
+        cut = told if len(told) < SHOWN else told[:SHOWN] + " ..."
+        text = (
+            f"Fit {entry.fit[:8]} asks {entry.question}: {entry.numbers} numbers, "
+            f"{entry.payload} bytes\n{cut}\nAllow transfer? [y]es, [n]o, [a]ll of this fit: "
+        )
+        write_atomically(waiting, text.encode())
         end = time.monotonic() + self._patience
         try:
             while time.monotonic() < end:
-                if self._all_of(entry).exists():
+                if (self._folder / f"{entry.fit[:8]}.word").exists():
                     return True
                 if word.exists():
                     return word.read_text() == "yes"
@@ -202,19 +190,16 @@ class Desk:
 
     def serve(self, ask: Callable[[str], str]) -> None:
         """Show every waiting reply once and pass the operator's word on."""
-        for path in sorted(self._folder.glob("*.json")):
+        for path in sorted(self._folder.glob("*.txt")):
             word = path.with_suffix(".word")
             if word.exists():
                 continue
             try:
-                pending = msgspec.convert(json.loads(path.read_bytes()), Pending)
-            except (OSError, ValueError):
+                text = path.read_text()
+            except FileNotFoundError:
                 continue
-            answer = ask(str(pending)).strip().lower()[:1]
+            answer = ask(text).strip().lower()[:1]
             if answer == "a":
-                write_atomically(self._all_of(pending.entry), b"yes")
+                # This file says yes to every reply of the fit.
+                write_atomically(self._folder / f"{path.stem.split('-')[0]}.word", b"yes")
             write_atomically(word, b"yes" if answer in ("y", "a") else b"no")
-
-    def _all_of(self, entry: Entry) -> Path:
-        """Return the file that says yes to every reply of a fit."""
-        return self._folder / f"{entry.fit[:8]}.word"

@@ -29,10 +29,7 @@ LONGEST = 1000
 
 
 class Introduction(Reply):
-    """Version, columns that the policy shows, fingerprint of the data file, rows, and the clock.
-
-    `clock` is the site's time in seconds since 1970, UTC.
-    """
+    """Version, columns shown, the data file's fingerprint and rows, and seconds since 1970, UTC."""
 
     version: str
     columns: tuple[str, ...]

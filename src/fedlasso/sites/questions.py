@@ -151,9 +151,8 @@ class FitAt(Request[FitSums]):
     def answer(self, site: View) -> FitSums:
         f = site.least_squares
         r = f.residual(self.b)
-        gradient = f.m * f.gradient(self.b)
         return FitSums(
-            gradient,
+            f.m * f.gradient(self.b),
             float((r * r).sum()),
             float((r * f.y).sum()),
             float((f.y * f.y).sum()),
