@@ -9,21 +9,10 @@ import numpy as np
 import scipy.linalg
 from scipy.sparse.linalg import LinearOperator, eigsh
 
-from fedlasso.numerics.arrays import Array
-from fedlasso.numerics.compiled import compiled, dot, subtract_product
-from fedlasso.numerics.threads import one_thread
+from fedlasso.numerics.machine import Array, inner_products, one_thread, subtract_product
 
 # Up to this size a dense eigenvalue is cheaper than starting Lanczos.
 DENSE_EIGENVALUE = 64
-
-
-@compiled
-def inner_products(Xt: Array, r: Array) -> Array:
-    """Return X'r, column by column."""
-    out = np.empty(Xt.shape[0])
-    for k in range(Xt.shape[0]):
-        out[k] = dot(Xt[k], r)
-    return out
 
 
 class Design(ABC):

@@ -11,8 +11,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from fedlasso.numerics.arrays import Array
-from fedlasso.numerics.compiled import compiled, dot, subtract_rows
+from fedlasso.numerics.machine import Array, compiled, dot, inner_products, subtract_rows
 
 Integers = NDArray[np.int64]
 
@@ -84,16 +83,7 @@ def spread(D: Columns, S: State, d: Array) -> Array:
         return out
     fit = np.zeros(D.y.size)
     subtract_rows(fit, D.Xt, S.active, -d, a)
-    return correlations(D, fit)
-
-
-@compiled
-def correlations(D: Columns, r: Array) -> Array:
-    """Return X'r/m."""
-    out = np.empty(D.Xt.shape[0])
-    for k in range(out.size):
-        out[k] = dot(D.Xt[k], r) / r.size
-    return out
+    return inner_products(D.Xt, fit) / fit.size
 
 
 @compiled
@@ -250,17 +240,16 @@ def advance(D: Columns, S: State, target: float, limit: int) -> int:
 
 
 @compiled
-def settle(D: Columns, S: State, refinements: int) -> Array:
-    """Solve G_AA b_A = X_A'y/m - lam s to full accuracy and refresh X'r/m; return the residual."""
+def settle(D: Columns, S: State) -> None:
+    """Solve G_AA b_A = X_A'y/m - lam s to full accuracy and refresh X'r/m."""
     a = S.a[0]
     r = D.y.copy()
     subtract_rows(r, D.Xt, S.active, S.b, a)
     miss = np.empty(a)
-    for _ in range(refinements):
+    for _ in range(2):
         for i in range(a):
             miss[i] = dot(D.Xt[S.active[i]], r) / r.size - S.lam[0] * S.signs[i]
         S.b[:a] += times_inverse(S, miss)
         r[:] = D.y
         subtract_rows(r, D.Xt, S.active, S.b, a)
-    S.correlation[:] = correlations(D, r)
-    return r
+    S.correlation[:] = inner_products(D.Xt, r) / r.size

@@ -10,7 +10,7 @@ from abc import ABC, abstractmethod
 from typing import ClassVar
 
 from fedlasso.errors import FedLassoError
-from fedlasso.numerics.arrays import Array
+from fedlasso.numerics.machine import Array
 
 
 class Loss(ABC):

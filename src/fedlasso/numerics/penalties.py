@@ -14,7 +14,7 @@ from typing import ClassVar, TypeVar
 import numpy as np
 
 from fedlasso.errors import FedLassoError
-from fedlasso.numerics.arrays import Array
+from fedlasso.numerics.machine import Array
 
 P = TypeVar("P", bound="Penalty")
 

@@ -7,9 +7,8 @@ digits once and not twice, and duplicated ones are no special case.
 import numpy as np
 import scipy.linalg
 
-from fedlasso.numerics.arrays import Array
-from fedlasso.numerics.least_squares import LeastSquares
-from fedlasso.numerics.threads import one_thread
+from fedlasso.numerics.machine import Array, one_thread
+from fedlasso.numerics.sample import LeastSquares
 
 STEPS = 300
 # Optimality is asked for to this share of the largest useful penalty: a few roundings of X'r/m.

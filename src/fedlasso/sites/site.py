@@ -22,8 +22,8 @@ from fedlasso.numerics import (
     Table,
     find_loss,
     make_sample,
+    one_thread,
 )
-from fedlasso.numerics.threads import one_thread
 from fedlasso.sites.checks import check_sample
 from fedlasso.sites.memory import Memory
 from fedlasso.sites.splits import PURPOSES, divide
