@@ -50,12 +50,9 @@ def duality_gap(
 
     Parameters
     ----------
-    residual_ss, residual_y, y_ss
-        ||r||^2, r'y and ||y||^2 with r = y - Xb.
-    gradient
-        X'(Xb - y)/m.
-    b, penalty, m
-        The coefficients, what they pay and the number of records.
+    residual_ss, residual_y, y_ss : ||r||^2, r'y and ||y||^2 with r = y - Xb
+    gradient : X'(Xb - y)/m
+    b, penalty, m : the coefficients, what they pay and the number of records
 
     Notes
     -----

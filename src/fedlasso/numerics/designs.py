@@ -116,8 +116,7 @@ class Dense(Design):
 
     @cached_property
     def norms(self) -> Array:
-        squares: Array = np.einsum("km,km->k", self._columns, self._columns)
-        return squares / self.m
+        return np.asarray(np.einsum("km,km->k", self._columns, self._columns) / self.m)
 
     @cached_property
     def gram(self) -> Array:
@@ -128,5 +127,4 @@ class Dense(Design):
 
     def turn(self, v: Array) -> Array:
         A = self._columns if self.p <= self.m else self._columns.T
-        out: Array = A @ (A.T @ v)
-        return out
+        return np.asarray(A @ (A.T @ v))

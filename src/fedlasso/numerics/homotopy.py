@@ -46,21 +46,28 @@ class State(NamedTuple):
     correlation: Array  # X'r/m
 
 
-def first_state(score: Array, m: int) -> State:
-    """Return the path's start: nothing active, the penalty at its largest useful value."""
-    p = score.size
+def stand_at(D: Columns, lam: float, b: Array, correlation: Array) -> State:
+    """Return the state of the path on the solution b at `lam`, where X'r/m is `correlation`."""
+    p, m = D.Xt.shape
     n = min(m, p)
-    return State(
-        lam=np.array([np.abs(score).max(initial=0.0)]),
-        a=np.zeros(1, np.int64),
+    support = np.flatnonzero(b)[:n]
+    a = support.size
+    S = State(
+        lam=np.array([lam]),
+        a=np.array([a]),
         active=np.zeros(n, np.int64),
         signs=np.zeros(n),
         b=np.zeros(n),
         inverse=np.zeros((n, n)),
         place=np.full(p, -1, np.int64),
         blocked=np.zeros(p, np.bool_),
-        correlation=score.copy(),
+        correlation=correlation.copy(),
     )
+    S.active[:a] = support
+    S.signs[:a] = np.sign(b[support])
+    S.b[:a] = b[support]
+    rebuild(D, S)
+    return S
 
 
 @compiled

@@ -71,12 +71,13 @@ def dual_steps(
     """
     Z = np.array(z.T, dtype=np.float64, order="C")
     rates = np.ascontiguousarray(rates, dtype=np.float64)
+    end = first_step + epochs
     if isinstance(f, LeastSquares) and type(penalty) is L1 and penalty.weights is None:
         M, target = (f.gram, f.score) if f.prefers_gram else (f.columns, f.y)
-        lasso_steps(M, target, f.prefers_gram, Z, rates, penalty.lam, first_step, epochs)
+        lasso_steps(M, target, f.prefers_gram, Z, rates, penalty.lam, first_step, end)
     else:
         for z_k, rate in zip(Z, rates.tolist(), strict=True):
-            for step in range(first_step, first_step + epochs):
+            for step in range(first_step, end):
                 z_k -= rate * f.gradient(penalty.prox(z_k, rate * step))
     return Z.T
 
@@ -169,21 +170,14 @@ def residual_sweeps(
 
 @compiled
 def lasso_steps(
-    M: Array,
-    target: Array,
-    gram: bool,
-    Z: Array,
-    rates: Array,
-    lam: float,
-    first_step: int,
-    epochs: int,
+    M: Array, target: Array, gram: bool, Z: Array, rates: Array, lam: float, first: int, end: int
 ) -> None:
     """Step every row of Z in place: -grad f(b) = X'y/m - Gb from G = X'X/m, or X'(y - Xb)/m."""
     q, p = Z.shape
     b = np.empty(p)
     for j in range(q):
         z = Z[j]
-        for step in range(first_step, first_step + epochs):
+        for step in range(first, end):
             for k in range(p):
                 b[k] = soft(z[k], rates[j] * step * lam)
             r = target.copy()

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedlasso.numerics.certificate import duality_gap, stationarity
-from fedlasso.numerics.homotopy import Columns, State, advance, first_state, rebuild, settle
+from fedlasso.numerics.homotopy import Columns, advance, settle, stand_at
 from fedlasso.numerics.local_steps import local_sweeps
 from fedlasso.numerics.machine import Array, one_thread
 from fedlasso.numerics.penalties import L1
@@ -51,8 +51,7 @@ def penalty_grid(f: LeastSquares, count: int = 30, ratio: float = 1e-3) -> Array
     All are zero when X'y is: then b = 0 solves the Lasso at every penalty.
     """
     largest = float(np.abs(f.score).max(initial=0.0))
-    grid: Array = largest * np.logspace(0.0, np.log10(ratio), count)
-    return grid
+    return np.asarray(largest * np.logspace(0.0, np.log10(ratio), count))
 
 
 def lasso_path(f: LeastSquares, penalties: Array) -> LassoPath:
@@ -67,7 +66,7 @@ def lasso_path(f: LeastSquares, penalties: Array) -> LassoPath:
         raise ValueError("penalties must be finite, not negative and in decreasing order.")
     gram = f.gram if f.prefers_gram else np.empty((0, 0))
     D = Columns(f.columns, f.y, gram, f.design.norms)
-    S = first_state(f.score, f.m)
+    S = stand_at(D, np.abs(f.score).max(initial=0.0), np.zeros(f.p), f.score)
     coefficients = np.zeros((f.p, penalties.size), order="F")
     gaps = np.zeros(penalties.size)
     knots = fallbacks = 0
@@ -81,7 +80,7 @@ def lasso_path(f: LeastSquares, penalties: Array) -> LassoPath:
         if not gap <= GAP:
             fallbacks += 1
             b, gap = fall_back(f, lam, b)
-            restart(D, S, f, b, lam)
+            S = stand_at(D, lam, b, -f.gradient(b))
         coefficients[:, j] = b
         gaps[j] = gap
     return LassoPath(penalties, coefficients, gaps, knots, fallbacks)
@@ -108,20 +107,6 @@ def fall_back(f: LeastSquares, lam: float, b: Array) -> tuple[Array, float]:
         if not gap <= swept_gap:
             b, gap = swept, swept_gap
     return b, gap
-
-
-def restart(D: Columns, S: State, f: LeastSquares, b: Array, lam: float) -> None:
-    """Put the homotopy's state on the solution b at `lam`."""
-    support = np.flatnonzero(b)[: S.active.size]
-    S.lam[0] = lam
-    S.a[0] = support.size
-    S.active[: support.size] = support
-    S.signs[: support.size] = np.sign(b[support])
-    S.b[: support.size] = b[support]
-    S.place[:] = -1
-    S.blocked[:] = False
-    S.correlation[:] = -f.gradient(b)
-    rebuild(D, S)
 
 
 @dataclass(frozen=True)

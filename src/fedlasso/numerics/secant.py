@@ -148,8 +148,7 @@ class Secants:
     @one_thread()
     def times(self, b: Array) -> Array:
         """G b, for b in the span of Q."""
-        product: Array = self.Y @ (self.Q.T @ b)
-        return product
+        return np.asarray(self.Y @ (self.Q.T @ b))
 
     @one_thread()
     def loss(self, b: Array) -> float:

@@ -138,8 +138,7 @@ def from_moments(G: Array, c: Array) -> LeastSquares:
 
 def triangle(M: Array) -> Array:
     """Return the lower triangle of a symmetric matrix, as the n(n+1)/2 numbers it holds."""
-    lower: Array = M[np.tril_indices_from(M)]
-    return lower
+    return np.asarray(M[np.tril_indices_from(M)])
 
 
 def square(lower: Array, n: int) -> Array:

@@ -48,8 +48,7 @@ class Table:
     def product(self, b: Array) -> Array:
         """X b, reading only the columns where b is nonzero when X is dense."""
         if self.sparse is not None:
-            out: Array = self.sparse @ b
-            return out
+            return np.asarray(self.sparse @ b)
         minus = np.zeros(self.n)
         subtract_product(minus, self.columns, np.ascontiguousarray(b))
         return -minus
@@ -57,16 +56,12 @@ class Table:
     def inner(self, r: Array) -> Array:
         """X'r."""
         if self.sparse is not None:
-            out: Array = self.sparse.T @ r
-            return out
+            return np.asarray(self.sparse.T @ r)
         return inner_products(self.columns, np.ascontiguousarray(r))
 
     def missing(self, w: Array) -> Array:
         """Holes of every column, each counted with its row's weight."""
-        if self.holes is None:
-            return np.zeros(self.p)
-        count: Array = self.holes.T @ w
-        return count
+        return np.zeros(self.p) if self.holes is None else np.asarray(self.holes.T @ w)
 
     def squares(self, means: Array, w: Array) -> Array:
         """sum_i w_i (x_ik - means_k)^2 for every column, holes left out."""
@@ -80,10 +75,8 @@ class Table:
 
     def take(self, rows: Rows) -> Array:
         """Some rows as a new dense array, a column of X in each row."""
-        if self.sparse is not None:
-            taken: Array = np.ascontiguousarray(self.sparse[rows].toarray().T)
-            return taken
-        return np.ascontiguousarray(self.columns[:, rows])
+        taken = self.columns[:, rows] if self.sparse is None else self.sparse[rows].toarray().T
+        return np.ascontiguousarray(taken)
 
 
 @compiled
@@ -141,14 +134,12 @@ class Standardised(Design):
 
     def inner(self, r: Array) -> Array:
         """Return Z'r."""
+        full = r
         if not self._all:
             full = np.zeros(self._table.n)
             full[self._rows] = r
-        else:
-            full = np.ascontiguousarray(r)
         about = r.sum() - self._table.missing(full)
-        out: Array = (self._table.inner(full) - self._means * about) * self._factors
-        return out
+        return np.asarray((self._table.inner(full) - self._means * about) * self._factors)
 
     def subtract(self, out: Array, b: Array) -> None:
         out -= self.product(b)
