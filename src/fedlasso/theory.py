@@ -67,9 +67,9 @@ class CorrelatedPair:
     @property
     def scores(self) -> tuple[Array, Array]:
         """z_j = H_j theta_j + lam (1, 1)'."""
-        theta = np.array([self.a, self.a]), np.array([self.a, self.a + self.d])
-        first, second = (H @ t + self.lam for H, t in zip(self.grams, theta, strict=True))
-        return first, second
+        first, second = self.grams
+        theta = np.array([self.a, self.a + self.d])
+        return first @ np.array([self.a, self.a]) + self.lam, second @ theta + self.lam
 
     def limit(self, epochs: float) -> Array:
         """b_E, where averaging with E epochs ends."""

@@ -119,9 +119,9 @@ class Dense(Design):
         return np.asarray(np.einsum("km,km->k", self._columns, self._columns) / self.m)
 
     @cached_property
+    @one_thread()
     def gram(self) -> Array:
-        with one_thread():
-            gram = self._columns @ self._columns.T
+        gram = self._columns @ self._columns.T
         gram /= self.m
         return gram
 

@@ -170,9 +170,7 @@ def direction(D: Columns, S: State) -> tuple[Array, Array]:
     u = spread(D, S, d)
     for attempt in range(3):
         a = S.a[0]
-        miss = np.empty(a)
-        for i in range(a):
-            miss[i] = S.signs[i] - u[S.active[i]]
+        miss = S.signs[:a] - u[S.active[:a]]
         if a == 0 or np.abs(miss).max() <= DECAYED:
             break
         if attempt == 1:
@@ -226,10 +224,8 @@ def advance(D: Columns, S: State, target: float, limit: int) -> int:
         entry, k, sign = next_entry(S, u, dropped)
         exit_, i = next_exit(S, d)
         step = min(entry, exit_, S.lam[0] - target)
-        for j in range(d.size):
-            S.b[j] += step * d[j]
-        for l in range(u.size):
-            S.correlation[l] -= step * u[l]
+        S.b[: d.size] += step * d
+        S.correlation[:] -= step * u
         if step == S.lam[0] - target:
             S.lam[0] = target
             break

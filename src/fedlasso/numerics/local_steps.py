@@ -19,7 +19,7 @@ ROUNDING = 2.0**-50
 
 
 def local_sweeps(f: LeastSquares, start: Array, lam: float, epochs: int) -> Array:
-    """Return T^E(b) for every column b of `start`.
+    """Return T^E(b), an array (p, q), for every column b of `start`.
 
     Each of the E sweeps sets, for k = 1..p in order, b_k <- S(x_k'r, m lam) / ||x_k||^2 with
     r = y - Xb + x_k b_k. A column of zeros keeps a zero coefficient.
@@ -30,10 +30,6 @@ def local_sweeps(f: LeastSquares, start: Array, lam: float, epochs: int) -> Arra
     start : array (p, q), not changed; a column's result does not depend on the other columns
     lam : the penalty
     epochs : the number of sweeps, E
-
-    Returns
-    -------
-    array (p, q)
 
     Notes
     -----
@@ -52,7 +48,7 @@ def local_sweeps(f: LeastSquares, start: Array, lam: float, epochs: int) -> Arra
 def dual_steps(
     f: Sample, z: Array, rates: Array, penalty: Penalty, first_step: int, epochs: int
 ) -> Array:
-    """Take E dual-averaging steps (Yuan, Zaheer and Reddi, 2021) from every column of `z`.
+    """Return where E dual-averaging steps (Yuan, Zaheer and Reddi, 2021) lead each column of `z`.
 
     For k = 0..E-1: b = prox(z, rate (first_step + k)), then z <- z - rate grad f(b).
 
@@ -64,10 +60,6 @@ def dual_steps(
     penalty : what coefficients pay
     first_step : steps taken before, t E at the start of round t
     epochs : the number of steps, E
-
-    Returns
-    -------
-    array (p, q)
     """
     Z = np.array(z.T, dtype=np.float64, order="C")
     rates = np.ascontiguousarray(rates, dtype=np.float64)

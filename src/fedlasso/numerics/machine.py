@@ -90,12 +90,5 @@ def subtract_rows(out: Array, M: Array, rows: NDArray[np.int64], w: Array, count
 @compiled
 def subtract_product(out: Array, M: Array, b: Array) -> None:
     """Subtract M'b from `out`, touching only the rows of M where b is nonzero."""
-    rows = np.empty(b.size, np.int64)
-    weights = np.empty(b.size)
-    count = 0
-    for k in range(b.size):
-        if b[k] != 0.0:
-            rows[count] = k
-            weights[count] = b[k]
-            count += 1
-    subtract_rows(out, M, rows, weights, count)
+    rows = np.flatnonzero(b)
+    subtract_rows(out, M, rows, b[rows], rows.size)

@@ -72,8 +72,8 @@ class Secants:
     @property
     def M(self) -> Array:
         """Q'GQ, symmetric."""
-        M: Array = self.Q.T @ self.Y
-        return (M + M.T) / 2
+        M = self.Q.T @ self.Y
+        return np.asarray((M + M.T) / 2)
 
     @cached_property
     @one_thread()
@@ -100,9 +100,8 @@ class Secants:
         if not np.isfinite(self.Y).all():
             return False
         e = np.linalg.eigvalsh(self.M)
-        return bool(e.min(initial=0.0) >= -NEGATIVE * e.max(initial=0.0)) and bool(
-            (self.model.diagonal > 0).all()
-        )
+        upwards = e.min(initial=0.0) >= -NEGATIVE * e.max(initial=0.0)
+        return bool(upwards and (self.model.diagonal > 0).all())
 
     def propose(self, penalty: L1, start: Array) -> Array:
         """The Lasso of the model; an infinite penalty keeps its coefficient at zero."""
