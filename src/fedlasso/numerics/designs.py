@@ -64,21 +64,21 @@ class Design(ABC):
         return -out
 
     @cached_property
+    @one_thread()
     def largest_eigenvalue(self) -> float:
         """The largest eigenvalue of X'X / m, to about 1e-12 relative."""
         # X'X and XX' share it: work on the shorter side
         n = min(self.m, self.p)
         if n == 0:
             return 0.0
-        with one_thread():
-            if n <= DENSE_EIGENVALUE:
-                square = np.column_stack([self.turn(e) for e in np.eye(n)])
-                top = scipy.linalg.eigh(square, eigvals_only=True, subset_by_index=(n - 1, n - 1))
-            else:
-                square = LinearOperator((n, n), matvec=lambda v: self.turn(v.ravel()), dtype=float)
-                # a fixed start with no structure that an eigenvector could be orthogonal to
-                v0 = np.random.default_rng(0).standard_normal(n)
-                top = eigsh(square, k=1, which="LA", v0=v0, tol=0, return_eigenvectors=False)
+        if n <= DENSE_EIGENVALUE:
+            square = np.column_stack([self.turn(e) for e in np.eye(n)])
+            top = scipy.linalg.eigh(square, eigvals_only=True, subset_by_index=(n - 1, n - 1))
+        else:
+            square = LinearOperator((n, n), matvec=lambda v: self.turn(v.ravel()), dtype=float)
+            # a fixed start with no structure that an eigenvector could be orthogonal to
+            v0 = np.random.default_rng(0).standard_normal(n)
+            top = eigsh(square, k=1, which="LA", v0=v0, tol=0, return_eigenvectors=False)
         return max(float(top[0]), 0.0) / self.m
 
     def turn(self, v: Array) -> Array:

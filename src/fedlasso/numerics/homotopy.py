@@ -83,14 +83,10 @@ def times_inverse(S: State, v: Array) -> Array:
 @compiled
 def spread(D: Columns, S: State, d: Array) -> Array:
     """Return X'X_A d/m."""
-    a = S.a[0]
-    if D.G.size:
-        out = np.zeros(D.Xt.shape[0])
-        subtract_rows(out, D.G, S.active, -d, a)
-        return out
-    fit = np.zeros(D.y.size)
-    subtract_rows(fit, D.Xt, S.active, -d, a)
-    return inner_products(D.Xt, fit) / fit.size
+    M = D.G if D.G.size else D.Xt
+    out = np.zeros(M.shape[1])
+    subtract_rows(out, M, S.active, -d, S.a[0])
+    return out if D.G.size else inner_products(D.Xt, out) / out.size
 
 
 @compiled

@@ -172,12 +172,12 @@ class Standardised(Design):
         return columns
 
     @cached_property
+    @one_thread()
     def gram(self) -> Array:
         """Z'Z / m, a block of rows at a time."""
         total = np.zeros((self.p, self.p))
-        with one_thread():
-            for at in range(0, self.m, BLOCK):
-                Z = self._take(self._rows[at : at + BLOCK])
-                total += Z @ Z.T
+        for at in range(0, self.m, BLOCK):
+            Z = self._take(self._rows[at : at + BLOCK])
+            total += Z @ Z.T
         total /= max(self.m, 1)
         return total
