@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from functools import partial
 from numbers import Integral, Real
 from typing import Any
@@ -17,6 +18,7 @@ from fedlasso.numerics import Array
 from fedlasso.sites import Site
 
 
+@dataclass(eq=False, repr=False)
 class FederatedLasso(RegressorMixin, BaseEstimator):  # type: ignore[misc]
     """One Lasso across sites that keep their records, tuned and told on the original scale.
 
@@ -66,34 +68,19 @@ class FederatedLasso(RegressorMixin, BaseEstimator):  # type: ignore[misc]
     (7, ('0', '1', '2'))
     """
 
-    def __init__(
-        self,
-        goal: str | None = None,
-        *,
-        penalty: float | None = None,
-        procedure: str | None = None,
-        epochs: int = 1,
-        validation: float | None = 0.2,
-        cv: int | None = None,
-        uploads: int = 100,
-        rule: str | None = None,
-        tol: float = 1e-12,
-        fit_intercept: bool = True,
-        standardize: bool = True,
-        seed: int = 0,
-    ) -> None:
-        self.goal = goal
-        self.penalty = penalty
-        self.procedure = procedure
-        self.epochs = epochs
-        self.validation = validation
-        self.cv = cv
-        self.uploads = uploads
-        self.rule = rule
-        self.tol = tol
-        self.fit_intercept = fit_intercept
-        self.standardize = standardize
-        self.seed = seed
+    goal: str | None = None
+    _: KW_ONLY
+    penalty: float | None = None
+    procedure: str | None = None
+    epochs: int = 1
+    validation: float | None = 0.2
+    cv: int | None = None
+    uploads: int = 100
+    rule: str | None = None
+    tol: float = 1e-12
+    fit_intercept: bool = True
+    standardize: bool = True
+    seed: int = 0
 
     def fit(self, X: Any, y: Any = None, sites: Any = None) -> FederatedLasso:
         """Fit to a table whose rows belong to sites, or to a federation.
