@@ -8,8 +8,6 @@ Two correlated sites, :math:`H_1 = I`, :math:`H_2 = (1, r; r, 1)`: the limit of 
 contraction and its objective gap depend on E, not monotonically.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 

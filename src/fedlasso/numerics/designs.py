@@ -1,7 +1,5 @@
 """Designs: how the columns of a sample are held, behind the few products that fits need of them."""
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from functools import cached_property
 

@@ -4,8 +4,6 @@ A loss is one class and one line in `LOSSES`. Everything that a fit needs of it 
 of a row's linear predictor and response, and a bound on the second derivative.
 """
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from typing import ClassVar
 

@@ -4,8 +4,6 @@ A penalty is one class and one line in `PENALTIES`. It is a strength `lam` times
 path changes `lam` alone.
 """
 
-from __future__ import annotations
-
 import hashlib
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
