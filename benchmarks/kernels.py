@@ -20,11 +20,11 @@ from fedlasso.numerics import (
     dual_steps,
     lasso_path,
     local_sweeps,
+    one_thread,
     penalty_grid,
     soft_threshold,
 )
 from fedlasso.numerics.path import relative_gap
-from fedlasso.numerics.threads import one_thread
 
 SIZES = (268, 268, 264)
 P, RHO, ROUNDS = 600, 0.5, 100

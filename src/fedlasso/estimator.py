@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from dataclasses import KW_ONLY, dataclass
+from functools import partial
 from numbers import Integral, Real
 from typing import Any
 
@@ -17,6 +18,7 @@ from fedlasso.numerics import Array
 from fedlasso.sites import Site
 
 
+@dataclass(eq=False, repr=False)
 class FederatedLasso(RegressorMixin, BaseEstimator):  # type: ignore[misc]
     """One Lasso across sites that keep their records, tuned and told on the original scale.
 
@@ -66,34 +68,19 @@ class FederatedLasso(RegressorMixin, BaseEstimator):  # type: ignore[misc]
     (7, ('0', '1', '2'))
     """
 
-    def __init__(
-        self,
-        goal: str | None = None,
-        *,
-        penalty: float | None = None,
-        procedure: str | None = None,
-        epochs: int = 1,
-        validation: float | None = 0.2,
-        cv: int | None = None,
-        uploads: int = 100,
-        rule: str | None = None,
-        tol: float = 1e-12,
-        fit_intercept: bool = True,
-        standardize: bool = True,
-        seed: int = 0,
-    ) -> None:
-        self.goal = goal
-        self.penalty = penalty
-        self.procedure = procedure
-        self.epochs = epochs
-        self.validation = validation
-        self.cv = cv
-        self.uploads = uploads
-        self.rule = rule
-        self.tol = tol
-        self.fit_intercept = fit_intercept
-        self.standardize = standardize
-        self.seed = seed
+    goal: str | None = None
+    _: KW_ONLY
+    penalty: float | None = None
+    procedure: str | None = None
+    epochs: int = 1
+    validation: float | None = 0.2
+    cv: int | None = None
+    uploads: int = 100
+    rule: str | None = None
+    tol: float = 1e-12
+    fit_intercept: bool = True
+    standardize: bool = True
+    seed: int = 0
 
     def fit(self, X: Any, y: Any = None, sites: Any = None) -> FederatedLasso:
         """Fit to a table whose rows belong to sites, or to a federation.
@@ -110,7 +97,7 @@ class FederatedLasso(RegressorMixin, BaseEstimator):  # type: ignore[misc]
                 raise FedLassoError("a federation has its own responses and sites; give it alone")
             federation = X
             self.n_features_in_ = len(federation.columns)
-            if federation.columns != _numbered(self.n_features_in_):
+            if federation.columns != tuple(f"x{k}" for k in range(self.n_features_in_)):
                 self.feature_names_in_ = np.array(federation.columns, dtype=object)
         else:
             federation = self._split(X, y, sites)
@@ -136,9 +123,10 @@ class FederatedLasso(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         y = np.asarray(y, dtype=np.float64)
         if X.shape[0] < 2:
             raise ValueError("1 sample is too few; give at least 2 rows (n_samples=1)")
-        columns = tuple(getattr(self, "feature_names_in_", _numbered(X.shape[1])))
+        names = getattr(self, "feature_names_in_", None)
+        site = partial(Site, columns=names, raw=True, copy=False)
         if sites is None:
-            return InProcess([Site("all", X, y, columns=columns, raw=True, copy=False)])
+            return InProcess([site("all", X, y)])
         labels = check_array(sites, ensure_2d=False, dtype=None)
         if labels.shape != y.shape:
             raise FedLassoError(
@@ -146,14 +134,10 @@ class FederatedLasso(RegressorMixin, BaseEstimator):  # type: ignore[misc]
             )
         if hasattr(X, "tocsr"):
             X = X.tocsr()
-        names, place = np.unique(labels.astype(str), return_inverse=True)
-        rows = [np.flatnonzero(place == j) for j in range(len(names))]
-        return InProcess(
-            [
-                Site(str(name), _part(X, r), y[r], columns=columns, raw=True, copy=False)
-                for name, r in zip(names, rows, strict=True)
-            ]
-        )
+        called, place = np.unique(labels.astype(str), return_inverse=True)
+        rows = [np.flatnonzero(place == j) for j in range(len(called))]
+        parts = zip(called, rows, strict=True)
+        return InProcess([site(str(name), _part(X, own), y[own]) for name, own in parts])
 
     def _settings(self) -> Settings:
         for name in ("uploads", "epochs", "seed"):
@@ -172,11 +156,7 @@ class FederatedLasso(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         return tags
 
 
-def _numbered(p: int) -> tuple[str, ...]:
-    return tuple(f"x{k}" for k in range(p))
-
-
-def _part(X: Any, rows: Sequence[int] | Any) -> Any:
+def _part(X: Any, rows: Any) -> Any:
     """Some rows, in the order that a site keeps them in, with one copy."""
     if hasattr(X, "tocsc"):
         return X[rows].tocsc()

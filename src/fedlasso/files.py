@@ -1,7 +1,5 @@
 """Files that are whole or absent."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 from pathlib import Path

@@ -8,9 +8,7 @@ Two correlated sites, :math:`H_1 = I`, :math:`H_2 = (1, r; r, 1)`: the limit of 
 contraction and its objective gap depend on E, not monotonically.
 """
 
-from __future__ import annotations
-
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -36,10 +34,7 @@ def orthogonal_sites(z: Array, sizes: Sequence[int], rng: np.random.Generator) -
     p = z.shape[1]
     if p > min(sizes):
         raise FedLassoError(f"orthogonal columns need at least {p} rows at every site")
-    return [
-        _realise(f"site{j + 1}", np.eye(p), z_j, m, rng)
-        for j, (z_j, m) in enumerate(zip(z, sizes, strict=True))
-    ]
+    return _realise([np.eye(p)] * len(z), z, sizes, rng)
 
 
 @dataclass(frozen=True)
@@ -70,9 +65,9 @@ class CorrelatedPair:
     @property
     def scores(self) -> tuple[Array, Array]:
         """z_j = H_j theta_j + lam (1, 1)'."""
-        theta = np.array([self.a, self.a]), np.array([self.a, self.a + self.d])
-        first, second = (H @ t + self.lam for H, t in zip(self.grams, theta, strict=True))
-        return first, second
+        first, second = self.grams
+        theta = np.array([self.a, self.a + self.d])
+        return first @ np.array([self.a, self.a]) + self.lam, second @ theta + self.lam
 
     def limit(self, epochs: float) -> Array:
         """b_E, where averaging with E epochs ends."""
@@ -110,14 +105,16 @@ class CorrelatedPair:
 
     def sites(self, rows: int, rng: np.random.Generator) -> list[Site]:
         """Two real sites of equal size with these Gram matrices and scores."""
-        return [
-            _realise(f"site{j + 1}", H, z, rows, rng)
-            for j, (H, z) in enumerate(zip(self.grams, self.scores, strict=True))
-        ]
+        return _realise(self.grams, self.scores, (rows, rows), rng)
 
 
-def _realise(name: str, H: Array, z: Array, m: int, rng: np.random.Generator) -> Site:
-    """A site with X'X/m = H and X'y/m = z."""
-    Q = np.linalg.qr(rng.standard_normal((m, len(H)))).Q
-    X = np.sqrt(m) * Q @ np.linalg.cholesky(H).T
-    return Site(name, X, X @ np.linalg.solve(H, z))
+def _realise(
+    grams: Iterable[Array], scores: Iterable[Array], sizes: Sequence[int], rng: np.random.Generator
+) -> list[Site]:
+    """Sites with X'X/m = H and X'y/m = z."""
+    sites: list[Site] = []
+    for H, z, m in zip(grams, scores, sizes, strict=True):
+        Q = np.linalg.qr(rng.standard_normal((m, len(H)))).Q
+        X = np.sqrt(m) * Q @ np.linalg.cholesky(H).T
+        sites.append(Site(f"site{len(sites) + 1}", X, X @ np.linalg.solve(H, z)))
+    return sites

@@ -8,7 +8,9 @@ import pytest
 from fedlasso.numerics import LeastSquares
 
 
-def draw_problem(m: int, p: int, rho: float = 0.5, seed: int = 0) -> LeastSquares:
+def draw_problem(
+    m: int, p: int, rho: float = 0.5, seed: int = 0, gram: bool | None = None
+) -> LeastSquares:
     """Draw Gaussian columns with correlation rho^|k-l|, a few true effects and unit SNR."""
     rng = np.random.default_rng([seed, m, p])
     X = rng.standard_normal((m, p))
@@ -18,7 +20,8 @@ def draw_problem(m: int, p: int, rho: float = 0.5, seed: int = 0) -> LeastSquare
     support = rng.choice(p, min(p, 30), replace=False)
     truth[support] = rng.uniform(0.4, 1.2, support.size) * rng.choice([-1, 1], support.size)
     signal = X @ truth
-    return LeastSquares(X, signal + np.sqrt(signal @ signal / m) * rng.standard_normal(m))
+    y = signal + np.sqrt(signal @ signal / m) * rng.standard_normal(m)
+    return LeastSquares(X, y, gram)
 
 
 @pytest.fixture(scope="session")

@@ -16,7 +16,7 @@ def test_quantities_match_their_definitions(draw: Draw) -> None:
     f = draw(30, 12)
     X, y, b = f.X, f.y, np.linspace(-1, 1, 12).round(1)
     assert_allclose(f.score, X.T @ y / 30, atol=1e-12)
-    assert_allclose(f.column_norms, (X**2).sum(axis=0) / 30, rtol=1e-12)
+    assert_allclose(f.design.norms, (X**2).sum(axis=0) / 30, rtol=1e-12)
     assert_allclose(f.gram, X.T @ X / 30, atol=1e-12)
     assert_allclose(f.residual(b), y - X @ b, atol=1e-12)
     assert_allclose(f.gradient(b), X.T @ (X @ b - y) / 30, atol=1e-12)

@@ -19,7 +19,7 @@ from threadpoolctl import threadpool_info
 from fedlasso import InProcess, Site, fit
 from fedlasso.fitting.session import Session
 from fedlasso.numerics import L1, LeastSquares, dual_steps, lasso_path, local_sweeps
-from fedlasso.numerics.compiled import dot
+from fedlasso.numerics.machine import dot
 from fedlasso.procedures import Secant
 from fedlasso.study import PaperStudy, Scenario
 from fedlasso.study.outcomes import Record
@@ -73,10 +73,11 @@ def kernels(results: Results) -> None:
     results.add("largest eigenvalue", f.largest_curvature)
     start = np.zeros((f.p, 2))
     start[::3, 1] = 0.5
+    rates = np.array([0.5, 2.0]) / 16
     for form in ("gram", "residual"):
-        results.add_model(f"{form} sweeps", local_sweeps(f, start, 0.05, 5, form=form))
-        rates = np.array([0.5, 2.0]) / 16
-        results.add(f"{form} dual steps", dual_steps(f, start, rates, L1(0.05), 3, 5, form=form))
+        own = LeastSquares(f.design, f.y, gram=form == "gram")
+        results.add_model(f"{form} sweeps", local_sweeps(own, start, 0.05, 5))
+        results.add(f"{form} dual steps", dual_steps(own, start, rates, L1(0.05), 3, 5))
 
 
 def paths(results: Results) -> None:

@@ -1,14 +1,12 @@
 """CD, ST, P and DA against plain numpy written straight from the paper."""
 
-from typing import Literal
-
 import numpy as np
 import pytest
 from draws import draw_sites
 
 from fedlasso import InProcess, fit
 from fedlasso.fitting import Run, after_rounds, fix_penalty
-from fedlasso.numerics import L1, Array, dual_steps, local_sweeps, soft_threshold
+from fedlasso.numerics import L1, Array, LeastSquares, dual_steps, local_sweeps, soft_threshold
 from fedlasso.procedures import ThresholdedRounds
 from fedlasso.sites import Site
 
@@ -129,13 +127,13 @@ def test_da_with_one_step_a_round_is_pooled_da() -> None:
 
 def test_the_two_forms_of_a_site_agree() -> None:
     """A site that prefers X'X and one that prefers X answer alike."""
-    site = draw_sites()[0]
+    sample = draw_sites()[0].least_squares
     start = np.random.default_rng(1).standard_normal((40, 3))
-    forms: tuple[Literal["gram"], Literal["residual"]] = ("gram", "residual")
-    sweeps = [local_sweeps(site.least_squares, start, LAM, 3, form=f) for f in forms]
+    forms = [LeastSquares(sample.design, sample.y, gram) for gram in (True, False)]
+    sweeps = [local_sweeps(f, start, LAM, 3) for f in forms]
     np.testing.assert_allclose(sweeps[0], sweeps[1], atol=1e-12)
     rates = np.array([0.01, 0.05, 0.1])
-    steps = [dual_steps(site.training, start, rates, L1(LAM), 4, 3, form=f) for f in forms]
+    steps = [dual_steps(f, start, rates, L1(LAM), 4, 3) for f in forms]
     np.testing.assert_allclose(steps[0], steps[1], atol=1e-12)
 
 

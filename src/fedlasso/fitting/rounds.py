@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 from fedlasso.federation import Costs, Federation, Ledger, metered
-from fedlasso.numerics import Array
-from fedlasso.numerics.threads import one_thread
+from fedlasso.numerics import Array, one_thread
 from fedlasso.procedures import Problem, Procedure, State
 
 S = TypeVar("S", bound=State)

@@ -1,20 +1,15 @@
 """Pure numerics: losses, penalties, designs, exact local updates and paths. No federation here."""
 
-from fedlasso.numerics.arrays import Array
-from fedlasso.numerics.certificate import Certificate
+from fedlasso.numerics.certificate import Certificate, duality_gap, stationarity
 from fedlasso.numerics.designs import Dense, Design
-from fedlasso.numerics.dual_steps import dual_steps
-from fedlasso.numerics.least_squares import LeastSquares, make_sample
+from fedlasso.numerics.local_steps import dual_steps, local_sweeps
 from fedlasso.numerics.losses import LOSSES, Loss, find_loss
-from fedlasso.numerics.objective import duality_gap, stationarity
-from fedlasso.numerics.path import LassoPath, lasso_path, penalty_grid
+from fedlasso.numerics.machine import Array, one_thread
+from fedlasso.numerics.path import LassoPath, Reference, lasso_path, penalty_grid, solve_reference
 from fedlasso.numerics.penalties import L1, PENALTIES, Penalty, find_penalty, soft_threshold
-from fedlasso.numerics.reference import Reference, solve_reference
-from fedlasso.numerics.sample import Sample
+from fedlasso.numerics.sample import LeastSquares, Sample, make_sample
 from fedlasso.numerics.secant import Secants
-from fedlasso.numerics.standardised import Standardised
-from fedlasso.numerics.sweeps import local_sweeps
-from fedlasso.numerics.table import Table
+from fedlasso.numerics.table import Standardised, Table
 
 __all__ = [
     "L1",
@@ -40,6 +35,7 @@ __all__ = [
     "lasso_path",
     "local_sweeps",
     "make_sample",
+    "one_thread",
     "penalty_grid",
     "soft_threshold",
     "solve_reference",

@@ -1,7 +1,5 @@
 """Designs: how the columns of a sample are held, behind the few products that fits need of them."""
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from functools import cached_property
 
@@ -9,21 +7,10 @@ import numpy as np
 import scipy.linalg
 from scipy.sparse.linalg import LinearOperator, eigsh
 
-from fedlasso.numerics.arrays import Array
-from fedlasso.numerics.compiled import compiled, dot, subtract_product
-from fedlasso.numerics.threads import one_thread
+from fedlasso.numerics.machine import Array, inner_products, one_thread, subtract_product
 
 # Up to this size a dense eigenvalue is cheaper than starting Lanczos.
 DENSE_EIGENVALUE = 64
-
-
-@compiled
-def inner_products(Xt: Array, r: Array) -> Array:
-    """Return X'r, column by column."""
-    out = np.empty(Xt.shape[0])
-    for k in range(Xt.shape[0]):
-        out[k] = dot(Xt[k], r)
-    return out
 
 
 class Design(ABC):
@@ -75,21 +62,21 @@ class Design(ABC):
         return -out
 
     @cached_property
+    @one_thread()
     def largest_eigenvalue(self) -> float:
         """The largest eigenvalue of X'X / m, to about 1e-12 relative."""
         # X'X and XX' share it: work on the shorter side
         n = min(self.m, self.p)
         if n == 0:
             return 0.0
-        with one_thread():
-            if n <= DENSE_EIGENVALUE:
-                square = np.column_stack([self.turn(e) for e in np.eye(n)])
-                top = scipy.linalg.eigh(square, eigvals_only=True, subset_by_index=(n - 1, n - 1))
-            else:
-                square = LinearOperator((n, n), matvec=lambda v: self.turn(v.ravel()), dtype=float)
-                # a fixed start with no structure that an eigenvector could be orthogonal to
-                v0 = np.random.default_rng(0).standard_normal(n)
-                top = eigsh(square, k=1, which="LA", v0=v0, tol=0, return_eigenvectors=False)
+        if n <= DENSE_EIGENVALUE:
+            square = np.column_stack([self.turn(e) for e in np.eye(n)])
+            top = scipy.linalg.eigh(square, eigvals_only=True, subset_by_index=(n - 1, n - 1))
+        else:
+            square = LinearOperator((n, n), matvec=lambda v: self.turn(v.ravel()), dtype=float)
+            # a fixed start with no structure that an eigenvector could be orthogonal to
+            v0 = np.random.default_rng(0).standard_normal(n)
+            top = eigsh(square, k=1, which="LA", v0=v0, tol=0, return_eigenvectors=False)
         return max(float(top[0]), 0.0) / self.m
 
     def turn(self, v: Array) -> Array:
@@ -127,17 +114,15 @@ class Dense(Design):
 
     @cached_property
     def norms(self) -> Array:
-        squares: Array = np.einsum("km,km->k", self._columns, self._columns)
-        return squares / self.m
+        return np.asarray(np.einsum("km,km->k", self._columns, self._columns) / self.m)
 
     @cached_property
+    @one_thread()
     def gram(self) -> Array:
-        with one_thread():
-            gram = self._columns @ self._columns.T
+        gram = self._columns @ self._columns.T
         gram /= self.m
         return gram
 
     def turn(self, v: Array) -> Array:
         A = self._columns if self.p <= self.m else self._columns.T
-        out: Array = A @ (A.T @ v)
-        return out
+        return np.asarray(A @ (A.T @ v))

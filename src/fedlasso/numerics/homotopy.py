@@ -11,8 +11,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from fedlasso.numerics.arrays import Array
-from fedlasso.numerics.compiled import compiled, dot, subtract_rows
+from fedlasso.numerics.machine import Array, compiled, dot, inner_products, subtract_rows
 
 Integers = NDArray[np.int64]
 
@@ -47,21 +46,28 @@ class State(NamedTuple):
     correlation: Array  # X'r/m
 
 
-def first_state(score: Array, m: int) -> State:
-    """Return the path's start: nothing active, the penalty at its largest useful value."""
-    p = score.size
+def stand_at(D: Columns, lam: float, b: Array, correlation: Array) -> State:
+    """Return the state of the path on the solution b at `lam`, where X'r/m is `correlation`."""
+    p, m = D.Xt.shape
     n = min(m, p)
-    return State(
-        lam=np.array([np.abs(score).max(initial=0.0)]),
-        a=np.zeros(1, np.int64),
+    support = np.flatnonzero(b)[:n]
+    a = support.size
+    S = State(
+        lam=np.array([lam]),
+        a=np.array([a]),
         active=np.zeros(n, np.int64),
         signs=np.zeros(n),
         b=np.zeros(n),
         inverse=np.zeros((n, n)),
         place=np.full(p, -1, np.int64),
         blocked=np.zeros(p, np.bool_),
-        correlation=score.copy(),
+        correlation=correlation.copy(),
     )
+    S.active[:a] = support
+    S.signs[:a] = np.sign(b[support])
+    S.b[:a] = b[support]
+    rebuild(D, S)
+    return S
 
 
 @compiled
@@ -77,23 +83,10 @@ def times_inverse(S: State, v: Array) -> Array:
 @compiled
 def spread(D: Columns, S: State, d: Array) -> Array:
     """Return X'X_A d/m."""
-    a = S.a[0]
-    if D.G.size:
-        out = np.zeros(D.Xt.shape[0])
-        subtract_rows(out, D.G, S.active, -d, a)
-        return out
-    fit = np.zeros(D.y.size)
-    subtract_rows(fit, D.Xt, S.active, -d, a)
-    return correlations(D, fit)
-
-
-@compiled
-def correlations(D: Columns, r: Array) -> Array:
-    """Return X'r/m."""
-    out = np.empty(D.Xt.shape[0])
-    for k in range(out.size):
-        out[k] = dot(D.Xt[k], r) / r.size
-    return out
+    M = D.G if D.G.size else D.Xt
+    out = np.zeros(M.shape[1])
+    subtract_rows(out, M, S.active, -d, S.a[0])
+    return out if D.G.size else inner_products(D.Xt, out) / out.size
 
 
 @compiled
@@ -173,9 +166,7 @@ def direction(D: Columns, S: State) -> tuple[Array, Array]:
     u = spread(D, S, d)
     for attempt in range(3):
         a = S.a[0]
-        miss = np.empty(a)
-        for i in range(a):
-            miss[i] = S.signs[i] - u[S.active[i]]
+        miss = S.signs[:a] - u[S.active[:a]]
         if a == 0 or np.abs(miss).max() <= DECAYED:
             break
         if attempt == 1:
@@ -229,10 +220,8 @@ def advance(D: Columns, S: State, target: float, limit: int) -> int:
         entry, k, sign = next_entry(S, u, dropped)
         exit_, i = next_exit(S, d)
         step = min(entry, exit_, S.lam[0] - target)
-        for j in range(d.size):
-            S.b[j] += step * d[j]
-        for l in range(u.size):
-            S.correlation[l] -= step * u[l]
+        S.b[: d.size] += step * d
+        S.correlation[:] -= step * u
         if step == S.lam[0] - target:
             S.lam[0] = target
             break
@@ -250,17 +239,16 @@ def advance(D: Columns, S: State, target: float, limit: int) -> int:
 
 
 @compiled
-def settle(D: Columns, S: State, refinements: int) -> Array:
-    """Solve G_AA b_A = X_A'y/m - lam s to full accuracy and refresh X'r/m; return the residual."""
+def settle(D: Columns, S: State) -> None:
+    """Solve G_AA b_A = X_A'y/m - lam s to full accuracy and refresh X'r/m."""
     a = S.a[0]
     r = D.y.copy()
     subtract_rows(r, D.Xt, S.active, S.b, a)
     miss = np.empty(a)
-    for _ in range(refinements):
+    for _ in range(2):
         for i in range(a):
             miss[i] = dot(D.Xt[S.active[i]], r) / r.size - S.lam[0] * S.signs[i]
         S.b[:a] += times_inverse(S, miss)
         r[:] = D.y
         subtract_rows(r, D.Xt, S.active, S.b, a)
-    S.correlation[:] = correlations(D, r)
-    return r
+    S.correlation[:] = inner_products(D.Xt, r) / r.size

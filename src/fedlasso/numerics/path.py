@@ -1,18 +1,18 @@
-"""The Lasso at many penalties, each solved exactly and certified by its duality gap."""
+"""The Lasso at many penalties or at one, solved exactly and certified by its duality gap."""
 
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fedlasso.numerics.arrays import Array
-from fedlasso.numerics.homotopy import Columns, State, advance, first_state, rebuild, settle
-from fedlasso.numerics.least_squares import LeastSquares
-from fedlasso.numerics.objective import duality_gap
+from fedlasso.numerics.certificate import duality_gap, stationarity
+from fedlasso.numerics.homotopy import Columns, advance, settle, stand_at
+from fedlasso.numerics.local_steps import local_sweeps
+from fedlasso.numerics.machine import Array, one_thread
 from fedlasso.numerics.penalties import L1
 from fedlasso.numerics.repair import feature_sign_search
-from fedlasso.numerics.sweeps import local_sweeps
-from fedlasso.numerics.threads import one_thread
+from fedlasso.numerics.sample import LeastSquares
 
 # What a certified fit must reach: its duality gap as a share of ||y||^2 / (2m).
 GAP = 1e-10
@@ -28,12 +28,9 @@ class LassoPath:
     ----------
     penalties : array (L,)
     coefficients : array (p, L)
-    gaps : array (L,)
-        Relative duality gaps, from residuals computed afresh from X.
-    knots : int
-        Changes of the active set along the way.
-    fallbacks : int
-        How many penalties the homotopy alone did not bring to `GAP`.
+    gaps : array (L,), relative duality gaps, from residuals computed afresh from X
+    knots : changes of the active set along the way
+    fallbacks : how many penalties the homotopy alone did not bring to `GAP`
     """
 
     penalties: Array
@@ -54,48 +51,36 @@ def penalty_grid(f: LeastSquares, count: int = 30, ratio: float = 1e-3) -> Array
     All are zero when X'y is: then b = 0 solves the Lasso at every penalty.
     """
     largest = float(np.abs(f.score).max(initial=0.0))
-    grid: Array = largest * np.logspace(0.0, np.log10(ratio), count)
-    return grid
+    return np.asarray(largest * np.logspace(0.0, np.log10(ratio), count))
 
 
 def lasso_path(f: LeastSquares, penalties: Array) -> LassoPath:
-    """Solve the Lasso at every one of `penalties`, which must not increase.
+    """Solve the Lasso at every one of `penalties`, none negative, in decreasing order.
 
     The homotopy gives each answer; where its certified gap exceeds `GAP` (nearly dependent
     columns, ties), a feature-sign search continues from that answer, then coordinate descent. The
     path never fails: read `met`.
-
-    Parameters
-    ----------
-    f : LeastSquares
-        The data.
-    penalties : array (L,)
-        Decreasing, none negative.
-
-    Returns
-    -------
-    LassoPath
     """
     penalties = np.array(penalties, dtype=np.float64)
     if not np.isfinite(penalties).all() or (penalties < 0).any() or (np.diff(penalties) > 0).any():
         raise ValueError("penalties must be finite, not negative and in decreasing order.")
     gram = f.gram if f.prefers_gram else np.empty((0, 0))
-    D = Columns(f.columns, f.y, gram, f.column_norms)
-    S = first_state(f.score, f.m)
+    D = Columns(f.columns, f.y, gram, f.design.norms)
+    S = stand_at(D, np.abs(f.score).max(initial=0.0), np.zeros(f.p), f.score)
     coefficients = np.zeros((f.p, penalties.size), order="F")
     gaps = np.zeros(penalties.size)
     knots = fallbacks = 0
     for j, lam in enumerate(penalties):
         if lam < S.lam[0]:
             knots += advance(D, S, lam, 50 * S.active.size + 100)
-            settle(D, S, 2)
+            settle(D, S)
         b = np.zeros(f.p)
         b[S.active[: S.a[0]]] = S.b[: S.a[0]]
         gap = relative_gap(f, b, lam)
         if not gap <= GAP:
             fallbacks += 1
             b, gap = fall_back(f, lam, b)
-            restart(D, S, f, b, lam)
+            S = stand_at(D, lam, b, -f.gradient(b))
         coefficients[:, j] = b
         gaps[j] = gap
     return LassoPath(penalties, coefficients, gaps, knots, fallbacks)
@@ -105,8 +90,7 @@ def lasso_path(f: LeastSquares, penalties: Array) -> LassoPath:
 def relative_gap(f: LeastSquares, b: Array, lam: float) -> float:
     """Return the duality gap at b as a share of ||y||^2 / (2m)."""
     r = f.residual(b)
-    gradient = f.gradient_from(r)
-    gap = duality_gap(float(r @ r), float(r @ f.y), f.y_ss, gradient, b, L1(lam), f.m)
+    gap = duality_gap(float(r @ r), float(r @ f.y), f.y_ss, -f.slope(r), b, L1(lam), f.m)
     scale = f.y_ss / (2 * f.m)
     if scale == 0.0:
         return 0.0 if gap == 0.0 else np.inf
@@ -118,22 +102,53 @@ def fall_back(f: LeastSquares, lam: float, b: Array) -> tuple[Array, float]:
     b = feature_sign_search(f, lam, b)
     gap = relative_gap(f, b, lam)
     if not gap <= GAP:
-        swept = local_sweeps(f, b[:, None], lam, SWEEPS, form="residual")[:, 0]
+        swept = local_sweeps(LeastSquares(f.design, f.y, gram=False), b[:, None], lam, SWEEPS)[:, 0]
         swept_gap = relative_gap(f, swept, lam)
         if not gap <= swept_gap:
             b, gap = swept, swept_gap
     return b, gap
 
 
-def restart(D: Columns, S: State, f: LeastSquares, b: Array, lam: float) -> None:
-    """Put the homotopy's state on the solution b at `lam`."""
-    support = np.flatnonzero(b)[: S.active.size]
-    S.lam[0] = lam
-    S.a[0] = support.size
-    S.active[: support.size] = support
-    S.signs[: support.size] = np.sign(b[support])
-    S.b[: support.size] = b[support]
-    S.place[:] = -1
-    S.blocked[:] = False
-    S.correlation[:] = -f.gradient(b)
-    rebuild(D, S)
+@dataclass(frozen=True)
+class Reference:
+    """A minimizer of the Lasso objective.
+
+    Attributes
+    ----------
+    coefficients : array (p,)
+    objective : its value
+    stationarity : ||b - S(b - grad f(b), lam)||_inf
+    gap : duality gap as a share of ||y||^2 / (2m)
+    knots : changes of the active set on the way from lambda_max
+    method : {"homotopy", "fallback"}
+    met : whether the stationarity is within the tolerance asked for
+    """
+
+    coefficients: Array
+    objective: float
+    stationarity: float
+    gap: float
+    knots: int
+    method: Literal["homotopy", "fallback"]
+    met: bool
+
+
+def solve_reference(f: LeastSquares, lam: float, tol: float = 1e-9) -> Reference:
+    """Minimize ||y - Xb||^2 / (2m) + lam |b|_1 until the stationarity norm is at most `tol`."""
+    penalty = L1(lam)
+    path = lasso_path(f, np.array([lam]))
+    b = path.coefficients[:, 0]
+    method: Literal["homotopy", "fallback"] = "fallback" if path.fallbacks else "homotopy"
+    if method == "homotopy" and not stationarity(b, f.gradient(b), penalty) <= tol:
+        method = "fallback"
+        b, _ = fall_back(f, lam, b)
+    reached = stationarity(b, f.gradient(b), penalty)
+    return Reference(
+        coefficients=b,
+        objective=f.value(b) + penalty.value(b),
+        stationarity=reached,
+        gap=relative_gap(f, b, lam),
+        knots=path.knots,
+        method=method,
+        met=reached <= tol,
+    )

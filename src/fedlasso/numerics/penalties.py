@@ -4,19 +4,15 @@ A penalty is one class and one line in `PENALTIES`. It is a strength `lam` times
 path changes `lam` alone.
 """
 
-from __future__ import annotations
-
 import hashlib
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
-from typing import ClassVar, TypeVar
+from typing import ClassVar, Self
 
 import numpy as np
 
 from fedlasso.errors import FedLassoError
-from fedlasso.numerics.arrays import Array
-
-P = TypeVar("P", bound="Penalty")
+from fedlasso.numerics.machine import Array
 
 
 def soft_threshold(v: Array, a: float | Array) -> Array:
@@ -74,7 +70,7 @@ class Penalty(ABC):
         a zero gradient.
         """
 
-    def at(self: P, lam: float) -> P:
+    def at(self, lam: float) -> Self:
         """Return the same penalty with another strength."""
         return replace(self, lam=float(lam))
 

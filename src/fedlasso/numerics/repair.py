@@ -7,9 +7,8 @@ digits once and not twice, and duplicated ones are no special case.
 import numpy as np
 import scipy.linalg
 
-from fedlasso.numerics.arrays import Array
-from fedlasso.numerics.least_squares import LeastSquares
-from fedlasso.numerics.threads import one_thread
+from fedlasso.numerics.machine import Array, one_thread
+from fedlasso.numerics.sample import LeastSquares
 
 STEPS = 300
 # Optimality is asked for to this share of the largest useful penalty: a few roundings of X'r/m.
@@ -20,6 +19,7 @@ RANK = 1e-12
 ALIGNED = 1e-12
 
 
+@one_thread()
 def feature_sign_search(f: LeastSquares, lam: float, start: Array) -> Array:
     """Minimize the Lasso objective from `start`; every step lowers it, so the search ends.
 
@@ -28,29 +28,28 @@ def feature_sign_search(f: LeastSquares, lam: float, start: Array) -> Array:
     b = start.copy() if np.isfinite(start).all() else np.zeros(f.p)
     tolerance = EXACT * float(np.abs(f.score).max(initial=0.0))
     full_steps = 0
-    with one_thread():
-        for _ in range(STEPS):
-            c = -f.gradient(b)
-            s = np.sign(b)
-            miss = np.abs(c - lam * s)[s != 0].max(initial=0.0)
-            # a second full step has polished the first: the rest is rounding
-            if miss <= tolerance or full_steps == 2:
-                violation = np.where(s == 0, np.abs(c) - lam, -np.inf)
-                k = int(violation.argmax())
-                if violation[k] <= tolerance:
-                    break
-                s[k] = np.sign(c[k])
-                full_steps = 0
-            r = f.residual(b)
-            try:
-                d, endless = newton_step(f, r, s, lam)
-            except scipy.linalg.LinAlgError:
+    for _ in range(STEPS):
+        c = -f.gradient(b)
+        s = np.sign(b)
+        miss = np.abs(c - lam * s)[s != 0].max(initial=0.0)
+        # a second full step has polished the first: the rest is rounding
+        if miss <= tolerance or full_steps == 2:
+            violation = np.where(s == 0, np.abs(c) - lam, -np.inf)
+            k = int(violation.argmax())
+            if violation[k] <= tolerance:
                 break
-            moved, full = line_search(f, b, r, d, endless, lam)
-            full_steps = full_steps + 1 if full else 0
-            if moved is None:
-                break
-            b = moved
+            s[k] = np.sign(c[k])
+            full_steps = 0
+        r = f.residual(b)
+        try:
+            d, endless = newton_step(f, r, s, lam)
+        except scipy.linalg.LinAlgError:
+            break
+        moved, full = line_search(f, b, r, d, endless, lam)
+        full_steps = full_steps + 1 if full else 0
+        if moved is None:
+            break
+        b = moved
     return b
 
 

@@ -10,15 +10,13 @@ A = [Y M^(-1/2), Q], so p = 20,000 and 40 products take 80 columns and no p x p 
 
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 
-from fedlasso.numerics.arrays import Array
-from fedlasso.numerics.certificate import Certificate
-from fedlasso.numerics.compiled import compiled, dot, soft
-from fedlasso.numerics.objective import duality_gap
+from fedlasso.numerics.certificate import Certificate, duality_gap
+from fedlasso.numerics.machine import Array, compiled, dot, one_thread, soft
 from fedlasso.numerics.penalties import L1
-from fedlasso.numerics.threads import one_thread
 
 # A vector is in the span of the known directions when no larger share of it lies outside.
 INSIDE = 1e-14
@@ -27,38 +25,18 @@ FLAT = 1e-13
 NEGATIVE = 1e-8
 # The curvature left to the unknown directions, as a multiple of the last one seen.
 SAFETY = 1.1
+SWEEPS = 20_000
 # Rounding of a pooled sum, as a share of ||y||^2 / m.
 ROUNDING = 16 * float(np.finfo(np.float64).eps)
 
 
-@dataclass(frozen=True)
-class Model:
-    """B = A diag(d) A' + mu I."""
+class Model(NamedTuple):
+    """B = A diag(d) A' + mu I, and its diagonal."""
 
     A: Array
     d: Array
     mu: float
-
-    @cached_property
-    def diagonal(self) -> Array:
-        """B_kk."""
-        diagonal: Array = (self.A**2) @ self.d + self.mu
-        return diagonal
-
-    def times(self, b: Array) -> Array:
-        """B b."""
-        product: Array = self.A @ (self.d * (self.A.T @ b)) + self.mu * b
-        return product
-
-    def solve(self, c: Array, penalties: Array, start: Array, sweeps: int = 20_000) -> Array:
-        """argmin 1/2 b'Bb - c'b + sum_k penalties_k |b_k|, by coordinate descent from `start`.
-
-        An infinite penalty keeps its coefficient at zero.
-        """
-        b = np.where(np.isfinite(penalties), start, 0.0)
-        tol = 1e-14 * float(np.abs(c).max(initial=0.0))
-        descend(self.A, self.d, self.mu, self.diagonal, c, penalties, b, tol, sweeps)
-        return b
+    diagonal: Array
 
 
 @dataclass(frozen=True)
@@ -67,14 +45,10 @@ class Secants:
 
     Attributes
     ----------
-    c : array (p,)
-        X'y / m.
-    y_ms : float
-        ||y||^2 / m.
-    Q, Y : arrays (p, k)
-        Orthonormal directions and G Q.
-    mu : float
-        The curvature assumed outside the span of Q.
+    c : X'y / m
+    y_ms : ||y||^2 / m
+    Q, Y : arrays (p, k), orthonormal directions and G Q
+    mu : the curvature assumed outside the span of Q
     """
 
     c: Array
@@ -98,19 +72,26 @@ class Secants:
     @property
     def M(self) -> Array:
         """Q'GQ, symmetric."""
-        M: Array = self.Q.T @ self.Y
-        return (M + M.T) / 2
+        M = self.Q.T @ self.Y
+        return np.asarray((M + M.T) / 2)
 
     @cached_property
+    @one_thread()
+    def curved(self) -> tuple[Array, Array]:
+        """Eigenvalues of M that are not flat, and their eigenvectors."""
+        e, P = np.linalg.eigh(self.M)
+        seen = e > FLAT * e.max(initial=0.0)
+        return e[seen], P[:, seen]
+
+    @cached_property
+    @one_thread()
     def model(self) -> Model:
         """B = Y M^+ Y' + mu (I - Q Q')."""
-        with one_thread():
-            e, P = np.linalg.eigh(self.M)
-            curved = e > FLAT * e.max(initial=0.0)
-            root = self.Y @ (P[:, curved] / np.sqrt(e[curved]))
+        e, P = self.curved
+        root = self.Y @ (P / np.sqrt(e))
         A = np.ascontiguousarray(np.hstack((root, self.Q)))
         d = np.concatenate((np.ones(root.shape[1]), np.full(self.Q.shape[1], -self.mu)))
-        return Model(A, d, self.mu)
+        return Model(A, d, self.mu, (A**2) @ d + self.mu)
 
     @property
     @one_thread()
@@ -119,35 +100,35 @@ class Secants:
         if not np.isfinite(self.Y).all():
             return False
         e = np.linalg.eigvalsh(self.M)
-        return bool(e.min(initial=0.0) >= -NEGATIVE * e.max(initial=0.0)) and bool(
-            (self.model.diagonal > 0).all()
-        )
+        upwards = e.min(initial=0.0) >= -NEGATIVE * e.max(initial=0.0)
+        return bool(upwards and (self.model.diagonal > 0).all())
 
     def propose(self, penalty: L1, start: Array) -> Array:
-        """The Lasso of the model."""
-        with one_thread():
-            return self.model.solve(self.c, penalty.each(self.c.size), start)
+        """The Lasso of the model; an infinite penalty keeps its coefficient at zero."""
+        penalties = penalty.each(self.c.size)
+        b = np.where(np.isfinite(penalties), start, 0.0)
+        descend(self.model, self.c, penalties, b, 1e-14 * float(np.abs(self.c).max(initial=0.0)))
+        return b
 
+    @one_thread()
     def direction(self, b: Array) -> Array | None:
         """The unit direction that b adds to the span of Q; None when b lies inside."""
-        with one_thread():
-            q, size = b, float(np.linalg.norm(b))
-            for _ in range(3):
-                q = q - self.Q @ (self.Q.T @ q)
-            outside = float(np.linalg.norm(q))
+        q, size = b, float(np.linalg.norm(b))
+        for _ in range(3):
+            q = q - self.Q @ (self.Q.T @ q)
+        outside = float(np.linalg.norm(q))
         return q / outside if outside > INSIDE * size else None
 
+    @one_thread()
     def learn(self, q: Array, Gq: Array) -> "Secants":
         """The same with one more direction.
 
         mu becomes 1.1 times the curvature along q that was not known before,
         q'Gq - q'Y M^+ Y'q, but at least half of what it was.
         """
-        with one_thread():
-            e, P = np.linalg.eigh(self.M)
-            curved = e > FLAT * e.max(initial=0.0)
-            known = P[:, curved].T @ (self.Y.T @ q)
-            left = float(q @ Gq - (known**2 / e[curved]).sum())
+        e, P = self.curved
+        known = P.T @ (self.Y.T @ q)
+        left = float(q @ Gq - (known**2 / e).sum())
         mu = max(SAFETY * left, self.mu / 2)
         Q, Y = (np.ascontiguousarray(np.column_stack(a)) for a in ((self.Q, q), (self.Y, Gq)))
         return replace(self, Q=Q, Y=Y, mu=mu)
@@ -163,11 +144,10 @@ class Secants:
         mu = SAFETY * max(float(q @ Gq), 0.0) or self.mu
         return replace(self, Q=q[:, None], Y=Gq[:, None], mu=mu)
 
+    @one_thread()
     def times(self, b: Array) -> Array:
         """G b, for b in the span of Q."""
-        with one_thread():
-            product: Array = self.Y @ (self.Q.T @ b)
-        return product
+        return np.asarray(self.Y @ (self.Q.T @ b))
 
     @one_thread()
     def loss(self, b: Array) -> float:
@@ -193,35 +173,26 @@ class Secants:
 
 
 @compiled
-def descend(
-    A: Array,
-    d: Array,
-    mu: float,
-    diagonal: Array,
-    c: Array,
-    penalties: Array,
-    b: Array,
-    tol: float,
-    sweeps: int,
-) -> int:
-    """Coordinate descent on the model's Lasso, in place; returns the sweeps taken.
+def descend(B: Model, c: Array, penalties: Array, b: Array, tol: float) -> None:
+    """Minimize 1/2 b'Bb - c'b + sum_k penalties_k |b_k| by coordinate descent, in place.
 
     t = diag(d) A'b is kept up to date. Sweeps go over the nonzero coefficients until none moves
     its slope by more than `tol`, then over all.
     """
+    A, d, mu, diagonal = B
     p, r = A.shape
     t = np.zeros(r)
-    everything = True
-    for sweep in range(sweeps):
-        if everything or sweep % 100 == 0:
+    full = True
+    for sweep in range(SWEEPS):
+        if full or sweep % 100 == 0:
             t[:] = 0.0
             for k in range(p):
                 if b[k] != 0.0:
                     for i in range(r):
                         t[i] += d[i] * A[k, i] * b[k]
-        moved = 0.0
+        largest = 0.0
         for k in range(p):
-            if (b[k] == 0.0 and not everything) or not diagonal[k] > 0.0:
+            if (b[k] == 0.0 and not full) or not diagonal[k] > 0.0:
                 continue
             slope = c[k] - dot(A[k], t) - mu * b[k]
             new = soft(slope + diagonal[k] * b[k], penalties[k]) / diagonal[k]
@@ -230,11 +201,8 @@ def descend(
                 b[k] = new
                 for i in range(r):
                     t[i] += d[i] * A[k, i] * step
-                moved = max(moved, abs(step) * diagonal[k])
-        if moved <= tol:
-            if everything:
-                return sweep + 1
-            everything = True
-        else:
-            everything = False
-    return sweeps
+                largest = max(largest, abs(step) * diagonal[k])
+        settled = largest <= tol
+        if settled and full:
+            return
+        full = settled

@@ -1,18 +1,27 @@
-"""Records as they are stored: dense columns or a sparse matrix, possibly with holes."""
+"""Records as they are stored, dense or sparse, possibly with holes, and their standardised rows."""
 
-from __future__ import annotations
-
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from fedlasso.numerics.arrays import Array
-from fedlasso.numerics.compiled import compiled, subtract_product
-from fedlasso.numerics.designs import inner_products
+from fedlasso.errors import FedLassoError
+from fedlasso.numerics.designs import Design
+from fedlasso.numerics.machine import (
+    Array,
+    compiled,
+    dot,
+    inner_products,
+    one_thread,
+    subtract_product,
+)
 
 Rows = NDArray[np.int64]
+# Numbers that a procedure working on columns may copy: 2 GiB.
+LARGEST_COPY = 1 << 28
+BLOCK = 4096
 
 
 class Table:
@@ -39,8 +48,7 @@ class Table:
     def product(self, b: Array) -> Array:
         """X b, reading only the columns where b is nonzero when X is dense."""
         if self.sparse is not None:
-            out: Array = self.sparse @ b
-            return out
+            return np.asarray(self.sparse @ b)
         minus = np.zeros(self.n)
         subtract_product(minus, self.columns, np.ascontiguousarray(b))
         return -minus
@@ -48,16 +56,12 @@ class Table:
     def inner(self, r: Array) -> Array:
         """X'r."""
         if self.sparse is not None:
-            out: Array = self.sparse.T @ r
-            return out
+            return np.asarray(self.sparse.T @ r)
         return inner_products(self.columns, np.ascontiguousarray(r))
 
     def missing(self, w: Array) -> Array:
         """Holes of every column, each counted with its row's weight."""
-        if self.holes is None:
-            return np.zeros(self.p)
-        count: Array = self.holes.T @ w
-        return count
+        return np.zeros(self.p) if self.holes is None else np.asarray(self.holes.T @ w)
 
     def squares(self, means: Array, w: Array) -> Array:
         """sum_i w_i (x_ik - means_k)^2 for every column, holes left out."""
@@ -71,10 +75,8 @@ class Table:
 
     def take(self, rows: Rows) -> Array:
         """Some rows as a new dense array, a column of X in each row."""
-        if self.sparse is not None:
-            taken: Array = np.ascontiguousarray(self.sparse[rows].toarray().T)
-            return taken
-        return np.ascontiguousarray(self.columns[:, rows])
+        taken = self.columns[:, rows] if self.sparse is None else self.sparse[rows].toarray().T
+        return np.ascontiguousarray(taken)
 
 
 @compiled
@@ -104,3 +106,78 @@ def sparse_squares(
             left -= w[indices[i]]
         out[k] = total + left * means[k] * means[k]
     return out
+
+
+class Standardised(Design):
+    """Z with z_ik = (x_ik - means_k) factors_k over the given rows of a table.
+
+    Products come straight from the table, Zb = X(factors b) - means'(factors b), so a sparse X
+    stays sparse and folds cost no memory. A missing value is at its column's mean. A factor of zero
+    leaves a column out. `columns` and `gram` are made when a procedure asks.
+    """
+
+    def __init__(self, table: Table, rows: Rows | None, means: Array, factors: Array) -> None:
+        self._table = table
+        self._all = rows is None
+        self._rows = np.arange(table.n) if rows is None else rows
+        self._means = np.ascontiguousarray(means)
+        self._factors = np.ascontiguousarray(factors)
+        self.m, self.p = len(self._rows), table.p
+
+    def product(self, b: Array) -> Array:
+        """Return Z b."""
+        v = self._factors * b
+        out = self._table.product(v)
+        if self._table.holes is not None:
+            out = out + self._table.holes @ (self._means * v)
+        return (out if self._all else out[self._rows]) - dot(self._means, v)
+
+    def inner(self, r: Array) -> Array:
+        """Return Z'r."""
+        full = r
+        if not self._all:
+            full = np.zeros(self._table.n)
+            full[self._rows] = r
+        about = r.sum() - self._table.missing(full)
+        return np.asarray((self._table.inner(full) - self._means * about) * self._factors)
+
+    def subtract(self, out: Array, b: Array) -> None:
+        out -= self.product(b)
+
+    @cached_property
+    def norms(self) -> Array:
+        """||z_k||^2 / m for every column."""
+        w = np.zeros(self._table.n)
+        w[self._rows] = 1.0
+        return self._table.squares(self._means, w) * self._factors**2 / max(self.m, 1)
+
+    def _take(self, rows: Rows) -> Array:
+        Z = self._table.take(rows)
+        Z -= self._means[:, None]
+        if self._table.holes is not None:
+            Z += self._means[:, None] * self._table.holes[rows].toarray().T
+        Z *= self._factors[:, None]
+        return Z
+
+    @cached_property
+    def columns(self) -> Array:
+        """Z, a column in each row: a copy, for procedures that sweep over columns."""
+        if self.m * self.p > LARGEST_COPY:
+            raise FedLassoError(
+                f"{self.m} rows x {self.p} columns are too many for a procedure that sweeps over "
+                "columns; fit by goal or by Secant or FISTA, which need gradients only"
+            )
+        columns = self._take(self._rows)
+        columns.flags.writeable = False
+        return columns
+
+    @cached_property
+    @one_thread()
+    def gram(self) -> Array:
+        """Z'Z / m, a block of rows at a time."""
+        total = np.zeros((self.p, self.p))
+        for at in range(0, self.m, BLOCK):
+            Z = self._take(self._rows[at : at + BLOCK])
+            total += Z @ Z.T
+        total /= max(self.m, 1)
+        return total

@@ -20,7 +20,7 @@ import numpy as np
 
 from fedlasso.federation import Disclosure, PerCandidate, Points, Request
 from fedlasso.numerics import Array
-from fedlasso.numerics.ridge import RidgeFactor
+from fedlasso.numerics.surrogates import RidgeFactor
 from fedlasso.procedures.averaging import Coefficients
 from fedlasso.procedures.procedure import Problem, Procedure, State
 from fedlasso.sites import MeanEigenvalue, View

@@ -15,7 +15,7 @@ import numpy as np
 
 from fedlasso.federation import Disclosure, Models, Reply, Request, Steps
 from fedlasso.numerics import Array, local_sweeps
-from fedlasso.numerics.rounding import settle
+from fedlasso.numerics.local_steps import settle
 from fedlasso.procedures.procedure import Problem, Procedure, State
 from fedlasso.sites import View
 

@@ -23,7 +23,7 @@ import numpy as np
 
 from fedlasso.federation import Disclosure, Models, PerCandidate, Points, Request
 from fedlasso.numerics import Array
-from fedlasso.numerics.shifted import shifted_lasso
+from fedlasso.numerics.surrogates import shifted_lasso
 from fedlasso.procedures.averaging import Coefficients
 from fedlasso.procedures.procedure import Problem, Procedure, State
 from fedlasso.sites import GradientAt, MeanEigenvalue, View

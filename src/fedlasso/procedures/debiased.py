@@ -20,7 +20,7 @@ import numpy as np
 
 from fedlasso.federation import Disclosure, Request
 from fedlasso.numerics import Array, LeastSquares, solve_reference
-from fedlasso.numerics.shifted import shifted_lasso
+from fedlasso.numerics.surrogates import shifted_lasso
 from fedlasso.procedures.averaging import Coefficients
 from fedlasso.procedures.procedure import Problem, Procedure, State
 from fedlasso.sites import MeanEigenvalue, View
@@ -28,7 +28,7 @@ from fedlasso.sites import MeanEigenvalue, View
 
 def nodewise_correction(f: LeastSquares, v: Array) -> tuple[Array, int]:
     """M v for the nodewise inverse M of X'X/m, row by row, and the sweeps it took."""
-    norms = np.sqrt(f.column_norms)
+    norms = np.sqrt(f.design.norms)
     unit = LeastSquares(f.X / norms, f.y)
     nu = np.sqrt(2 * np.log(f.p) / f.m) / 2
     u = v / norms

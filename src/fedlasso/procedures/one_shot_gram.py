@@ -19,8 +19,8 @@ import numpy as np
 from fedlasso.errors import FedLassoError
 from fedlasso.federation import Disclosure, Reply, Request
 from fedlasso.numerics import Array, solve_reference
-from fedlasso.numerics.least_squares import GRAM_COLUMNS
-from fedlasso.numerics.moments import from_moments, square, triangle
+from fedlasso.numerics.sample import GRAM_COLUMNS
+from fedlasso.numerics.surrogates import from_moments, square, triangle
 from fedlasso.procedures.averaging import Average
 from fedlasso.procedures.procedure import Problem, Procedure
 from fedlasso.sites import View

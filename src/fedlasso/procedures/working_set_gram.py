@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from fedlasso.federation import Columns, Disclosure, Model, Reply, Request
 from fedlasso.numerics import Array, solve_reference
-from fedlasso.numerics.moments import from_moments, square, triangle
+from fedlasso.numerics.surrogates import from_moments, square, triangle
 from fedlasso.procedures.procedure import Problem, Procedure, State
 from fedlasso.sites import GradientSum, View
 

@@ -15,9 +15,16 @@ from fedlasso.errors import FedLassoError
 from fedlasso.federation import Request, decode, encode
 from fedlasso.federation.codec import decode_question
 from fedlasso.federation.messages import R
-from fedlasso.numerics import Array, LeastSquares, Sample, Standardised, find_loss, make_sample
-from fedlasso.numerics.table import Table
-from fedlasso.numerics.threads import one_thread
+from fedlasso.numerics import (
+    Array,
+    LeastSquares,
+    Sample,
+    Standardised,
+    Table,
+    find_loss,
+    make_sample,
+    one_thread,
+)
 from fedlasso.sites.memory import Memory
 from fedlasso.sites.rows import PURPOSES, check_sample, divide
 

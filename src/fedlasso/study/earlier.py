@@ -26,8 +26,7 @@ from fedlasso.fitting import (
     validate,
     when_still,
 )
-from fedlasso.numerics import Array, LeastSquares
-from fedlasso.numerics.threads import one_thread
+from fedlasso.numerics import Array, LeastSquares, one_thread
 from fedlasso.procedures import Averaging, Problem, Procedure, find_procedure
 from fedlasso.procedures.averaging import Average, Coefficients
 from fedlasso.study.outcomes import Record, cost_record, prediction_record, support_record

@@ -10,7 +10,7 @@ import numpy as np
 from fedlasso.errors import FedLassoError
 from fedlasso.federation import Costs
 from fedlasso.fitting import Run, validate, within_uploads
-from fedlasso.numerics.threads import one_thread
+from fedlasso.numerics import one_thread
 from fedlasso.procedures import REGISTRY, Procedure, State, find_procedure
 from fedlasso.study.outcomes import Record
 from fedlasso.study.scenario import Scenario

@@ -19,7 +19,7 @@ from fedlasso.fitting import (
     rounds_within,
     validate,
 )
-from fedlasso.numerics.threads import one_thread
+from fedlasso.numerics import one_thread
 from fedlasso.procedures import Procedure, State, find_procedure
 from fedlasso.study.outcomes import Record
 from fedlasso.study.scenario import Scenario

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 
 from fedlasso.fitting import GOALS, Fit, GoalFit, Panel, fit, fit_for
-from fedlasso.numerics.threads import one_thread
+from fedlasso.numerics import one_thread
 from fedlasso.study.outcomes import Record
 from fedlasso.study.paper import PaperStudy
 from fedlasso.study.scenario import Scenario

@@ -1,39 +1,62 @@
-"""The one door to numba, and the two inner loops every kernel is made of.
+"""What the numerics run on: one array type, one door to numba, its inner loops, one BLAS thread.
 
 No kernel may reorder a sum behind our back, so that a column's bits never depend on its company.
 `dot` alone may be reassociated: it is one fixed loop, so the same inputs give the same bits.
 """
 
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import cache, partial
 from typing import Any, TypeVar, cast
 
 import numba
 import numpy as np
 from numpy.typing import NDArray
+from threadpoolctl import ThreadpoolController
 
-from fedlasso.numerics.arrays import Array
-
+Array = NDArray[np.float64]
 F = TypeVar("F", bound=Callable[..., Any])
+_pools = cache(ThreadpoolController)
+_here = threading.local()
 
 
-def compiled(f: F) -> F:
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """Run BLAS in one thread inside, so that its sums do not depend on the machine's cores."""
+    if getattr(_here, "limited", False):
+        yield
+        return
+    _here.limited = True
+    try:
+        with _pools().limit(limits=1, user_api="blas"):
+            yield
+    finally:
+        _here.limited = False
+
+
+def compiled(f: F, fastmath: bool | set[str] = False) -> F:
     """Compile `f` on first call; the machine code is cached on disk beside its module."""
-    return cast(F, numba.njit(cache=True, nogil=True, error_model="numpy")(f))
+    options = {"cache": True, "nogil": True, "error_model": "numpy", "fastmath": fastmath}
+    return cast(F, numba.njit(**options)(f))
 
 
-def compiled_sum(f: F) -> F:
-    """As `compiled`, for one reduction loop that may run in several accumulators."""
-    flags = {"reassoc", "contract"}
-    return cast(F, numba.njit(cache=True, nogil=True, error_model="numpy", fastmath=flags)(f))
-
-
-@compiled_sum
+@partial(compiled, fastmath={"reassoc", "contract"})
 def dot(x: Array, y: Array) -> float:
     """Return x'y."""
     total = 0.0
     for i in range(x.size):
         total += x[i] * y[i]
     return total
+
+
+@compiled
+def inner_products(Xt: Array, r: Array) -> Array:
+    """Return X'r, column by column."""
+    out = np.empty(Xt.shape[0])
+    for k in range(out.size):
+        out[k] = dot(Xt[k], r)
+    return out
 
 
 @compiled
@@ -67,12 +90,5 @@ def subtract_rows(out: Array, M: Array, rows: NDArray[np.int64], w: Array, count
 @compiled
 def subtract_product(out: Array, M: Array, b: Array) -> None:
     """Subtract M'b from `out`, touching only the rows of M where b is nonzero."""
-    rows = np.empty(b.size, np.int64)
-    weights = np.empty(b.size)
-    count = 0
-    for k in range(b.size):
-        if b[k] != 0.0:
-            rows[count] = k
-            weights[count] = b[k]
-            count += 1
-    subtract_rows(out, M, rows, weights, count)
+    rows = np.flatnonzero(b)
+    subtract_rows(out, M, rows, b[rows], rows.size)

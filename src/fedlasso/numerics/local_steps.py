@@ -1,0 +1,178 @@
+"""E local epochs at one site: exact coordinate sweeps, or steps of federated dual averaging.
+
+One sweep is a pure function of its start, so 2 sweeps and then 3 give the bits of 5.
+
+A coefficient is computed from sums whose terms are as large as the fitted values that the
+coefficients make. What moves it by no more than a few roundings of such a sum is no progress, and
+it keeps its bits: without this rule an iteration that has arrived trembles in its last digits, and
+whether it ever repeats itself is luck of a draw and of a processor.
+"""
+
+import numpy as np
+
+from fedlasso.numerics.machine import Array, compiled, dot, soft, subtract_product
+from fedlasso.numerics.penalties import L1, Penalty
+from fedlasso.numerics.sample import LeastSquares, Sample
+
+# Four roundings of the sum of absolute contributions, which itself is far above the usual sum.
+ROUNDING = 2.0**-50
+
+
+def local_sweeps(f: LeastSquares, start: Array, lam: float, epochs: int) -> Array:
+    """Return T^E(b), an array (p, q), for every column b of `start`.
+
+    Each of the E sweeps sets, for k = 1..p in order, b_k <- S(x_k'r, m lam) / ||x_k||^2 with
+    r = y - Xb + x_k b_k. A column of zeros keeps a zero coefficient.
+
+    Parameters
+    ----------
+    f : the site's data
+    start : array (p, q), not changed; a column's result does not depend on the other columns
+    lam : the penalty
+    epochs : the number of sweeps, E
+
+    Notes
+    -----
+    scikit-learn's cyclic Lasso (`tol=0`, `max_iter=E`) gives the same numbers, except from a start
+    so near the optimum that its gap-safe screening sets coordinates to zero before the first sweep.
+    """
+    B = np.array(start.T, dtype=np.float64, order="C")
+    base = float(np.sqrt(f.y_ss / f.m))
+    if f.prefers_gram:
+        gram_sweeps(f.gram, f.score, base, B, lam, epochs)
+    else:
+        residual_sweeps(f.columns, f.y, f.design.norms, base, B, lam, epochs)
+    return B.T
+
+
+def dual_steps(
+    f: Sample, z: Array, rates: Array, penalty: Penalty, first_step: int, epochs: int
+) -> Array:
+    """Return where E dual-averaging steps (Yuan, Zaheer and Reddi, 2021) lead each column of `z`.
+
+    For k = 0..E-1: b = prox(z, rate (first_step + k)), then z <- z - rate grad f(b).
+
+    Parameters
+    ----------
+    f : the site's data; least squares with a Lasso penalty run compiled
+    z : array (p, q), not changed; a column's result does not depend on the other columns
+    rates : array (q,), the step size of each column
+    penalty : what coefficients pay
+    first_step : steps taken before, t E at the start of round t
+    epochs : the number of steps, E
+    """
+    Z = np.array(z.T, dtype=np.float64, order="C")
+    rates = np.ascontiguousarray(rates, dtype=np.float64)
+    end = first_step + epochs
+    if isinstance(f, LeastSquares) and type(penalty) is L1 and penalty.weights is None:
+        M, target = (f.gram, f.score) if f.prefers_gram else (f.columns, f.y)
+        lasso_steps(M, target, f.prefers_gram, Z, rates, penalty.lam, first_step, end)
+    else:
+        for z_k, rate in zip(Z, rates.tolist(), strict=True):
+            for step in range(first_step, end):
+                z_k -= rate * f.gradient(penalty.prox(z_k, rate * step))
+    return Z.T
+
+
+def settle(new: Array, old: Array) -> Array:
+    """Return the columns of `new`, where a coefficient that has not moved keeps its old bits.
+
+    The server knows neither responses nor the scales of columns, so a model's size is the sum of
+    its absolute coefficients.
+    """
+    size = np.abs(new).sum(axis=0)
+    return np.where(np.abs(new - old) <= ROUNDING * size, old, new)
+
+
+@compiled
+def total_size(base: float, units: Array, b: Array) -> float:
+    """Return base + sum_k units_k |b_k|: how large the sums behind a coefficient can be."""
+    total = base
+    for k in range(b.size):
+        total += units[k] * abs(b[k])
+    return total
+
+
+@compiled
+def moved(new: float, old: float, unit: float, size: float) -> bool:
+    """Whether a coefficient moved by more than rounding; a NaN has moved."""
+    return not abs(new - old) * unit <= ROUNDING * size
+
+
+@compiled
+def gram_sweeps(G: Array, c: Array, base: float, B: Array, lam: float, epochs: int) -> None:
+    """Sweep every row of B in place, from G = X'X/m, c = X'y/m and base = ||y||/sqrt(m).
+
+    s_k is what coordinate k will see, c_k - sum_{l<k} G_kl b_l(new) - sum_{l>k} G_kl b_l(old).
+    Once b_k is set its row of G goes to s_l, l > k, for this sweep and to s_l, l < k, for the next.
+    """
+    q, p = B.shape
+    units = np.sqrt(np.diag(G))
+    for j in range(q):
+        b = B[j]
+        s = c.copy()
+        for k in range(p):
+            if b[k] != 0.0:
+                for l in range(k):
+                    s[l] -= b[k] * G[k, l]
+        for _ in range(epochs):
+            size = total_size(base, units, b)
+            changed = False
+            for k in range(p):
+                new = soft(s[k], lam) / G[k, k] if G[k, k] > 0.0 else 0.0
+                if G[k, k] == 0.0 or moved(new, b[k], units[k], size):
+                    changed |= new != b[k]
+                    b[k] = new
+                if b[k] != 0.0:
+                    for l in range(p):
+                        s[l] -= b[k] * G[k, l]
+                s[k] = c[k]
+            if not changed:
+                break
+
+
+@compiled
+def residual_sweeps(
+    Xt: Array, y: Array, norms: Array, base: float, B: Array, lam: float, epochs: int
+) -> None:
+    """Sweep every row of B in place, from the rows x_k of Xt and norms_k = ||x_k||^2/m."""
+    q, p = B.shape
+    m = y.size
+    units = np.sqrt(norms)
+    for j in range(q):
+        b = B[j]
+        for _ in range(epochs):
+            # a fresh residual makes the sweep a function of b alone
+            r = y.copy()
+            subtract_product(r, Xt, b)
+            size = total_size(base, units, b)
+            changed = False
+            for k in range(p):
+                x = Xt[k]
+                new = soft(dot(x, r) / m + norms[k] * b[k], lam) / norms[k] if norms[k] > 0 else 0.0
+                if norms[k] == 0.0 or moved(new, b[k], units[k], size):
+                    changed |= new != b[k]
+                    step = new - b[k]
+                    for i in range(m):
+                        r[i] -= step * x[i]
+                    b[k] = new
+            if not changed:
+                break
+
+
+@compiled
+def lasso_steps(
+    M: Array, target: Array, gram: bool, Z: Array, rates: Array, lam: float, first: int, end: int
+) -> None:
+    """Step every row of Z in place: -grad f(b) = X'y/m - Gb from G = X'X/m, or X'(y - Xb)/m."""
+    q, p = Z.shape
+    b = np.empty(p)
+    for j in range(q):
+        z = Z[j]
+        for step in range(first, end):
+            for k in range(p):
+                b[k] = soft(z[k], rates[j] * step * lam)
+            r = target.copy()
+            subtract_product(r, M, b)
+            for k in range(p):
+                z[k] += rates[j] * (r[k] if gram else dot(M[k], r) / r.size)
