@@ -22,8 +22,8 @@ from fedlasso.numerics import L1, LeastSquares, dual_steps, lasso_path, local_sw
 from fedlasso.numerics.machine import dot
 from fedlasso.procedures import Secant
 from fedlasso.study import PaperStudy, Scenario
+from fedlasso.study.manifest import describe_machine
 from fedlasso.study.outcomes import Record
-from fedlasso.study.provenance import describe_machine
 
 # A product of so many columns is shared by the threads of BLAS, unless it is told not to.
 WIDE = 12_000

@@ -9,8 +9,13 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from fedlasso.report.figure_epochs import baseline_figure, contrast_figure
-from fedlasso.report.figure_theory import EPOCHS, PAIR, theory_figure
+from fedlasso.report.every_figure import (
+    EPOCHS,
+    PAIR,
+    baseline_figure,
+    contrast_figure,
+    theory_figure,
+)
 from fedlasso.report.records import Results
 
 AXES = ("scenario", "method", "epochs", "budget", "panel", "rule")

@@ -16,9 +16,8 @@ from fedlasso.report.figures import spread
 from fedlasso.report.records import Results, read_results
 from fedlasso.report.write import write_report
 from fedlasso.study import STUDIES, Store, run_study
-from fedlasso.study.manifest import Manifest, StudyRun
+from fedlasso.study.manifest import Manifest, StudyRun, describe_machine
 from fedlasso.study.outcomes import Record
-from fedlasso.study.provenance import describe_machine
 from fedlasso.study.store import to_parquet
 
 

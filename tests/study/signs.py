@@ -3,9 +3,9 @@
 import numpy as np
 
 from fedlasso.numerics import Array
-from fedlasso.study.outcomes import Evaluator
+from fedlasso.study.outcomes import Trial
 
 
-def count_wrong_signs(b: Array, evaluator: Evaluator) -> float:
+def count_wrong_signs(b: Array, trial: Trial) -> float:
     """How many coefficients have the opposite sign of the truth."""
-    return float((np.sign(b) * np.sign(evaluator.draw.truth) < 0).sum())
+    return float((np.sign(b) * np.sign(trial.draw.truth) < 0).sum())

@@ -5,8 +5,9 @@ import pandas as pd
 import pytest
 from study.small import SMALL
 
-from fedlasso.study import STUDIES, LiteratureStudy, PaperStudy, Scenario, TunedStudy
-from fedlasso.study.extensions import EpochStudy, JointTuningStudy, SiteEffectsStudy
+from fedlasso.study import STUDIES, PaperStudy, Scenario
+from fedlasso.study.literature import LiteratureStudy
+from fedlasso.study.paper import EpochStudy, JointTuningStudy, SiteEffectsStudy, TunedStudy
 
 K, P = 3, 30
 

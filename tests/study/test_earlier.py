@@ -11,8 +11,8 @@ from fedlasso import InProcess, Ledger
 from fedlasso.fitting import Run, after_rounds, choose_penalty, local_search
 from fedlasso.numerics import solve_reference
 from fedlasso.procedures.averaging import Average
-from fedlasso.study import STUDIES, EarlierStudy
-from fedlasso.study.earlier import OwnAveraging, _settle
+from fedlasso.study import STUDIES
+from fedlasso.study.earlier import EarlierStudy, OwnAveraging, _settle
 
 STUDY = EarlierStudy(seed=3, epochs=(1, 5))
 K, P = 3, 30

@@ -21,7 +21,7 @@ from fedlasso.study import (
     summarise,
 )
 from fedlasso.study.columns import RECORDS, axes, known
-from fedlasso.study.diagnostics import diagnose
+from fedlasso.study.summary import diagnose
 
 if TYPE_CHECKING:
     from fedlasso.study import Store

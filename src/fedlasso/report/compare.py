@@ -14,8 +14,6 @@ from fedlasso.report.records import read_results
 from fedlasso.study import summarise
 from fedlasso.study.columns import axes
 
-NEEDED = ("scenario", "method", "epochs", "metric", "mean", "se")
-
 
 @dataclass(frozen=True, eq=False)
 class Comparison:
@@ -32,7 +30,7 @@ class Comparison:
 def compare(folder: Path, published: Path) -> Comparison:
     """Compare a results folder with a CSV file of published means."""
     results = read_results(folder)
-    table = read_published(published)
+    table = _read_published(published)
     metrics = list(dict.fromkeys(table["metric"]))
     numbers = results.outcome.select_dtypes("number")
     for metric in metrics:
@@ -45,12 +43,9 @@ def compare(folder: Path, published: Path) -> Comparison:
         raise FedLassoError(f"{published} lacks the columns {', '.join(absent)}")
     rows = results.outcome[[*results.axes, *metrics]]
     ours = summarise(rows, metrics).rename(columns={"mean": "our_mean", "se": "our_se"})
-    cells = table.merge(
-        ours[[*results.axes, "metric", "our_mean", "our_se", "n"]],
-        how="left",
-        on=[*results.axes, "metric"],
-        validate="many_to_one",
-    )
+    by = [*results.axes, "metric"]
+    shown = ours[[*by, "our_mean", "our_se", "n"]]
+    cells = table.merge(shown, how="left", on=by, validate="many_to_one")
     spread = np.hypot(cells["se"], cells["our_se"])
     difference = cells["our_mean"] - cells["mean"]
     # Two exact numbers agree or do not; there is nothing to scale their difference by.
@@ -59,15 +54,16 @@ def compare(folder: Path, published: Path) -> Comparison:
     return Comparison(cells, *_judge(cells["z"]))
 
 
-def read_published(file: Path) -> pd.DataFrame:
+def _read_published(file: Path) -> pd.DataFrame:
     """The published table; axes that it lacks are as in the paper's main table."""
     try:
         table = pd.read_csv(file)
     except OSError as error:
         raise FedLassoError(f"cannot read {file}: {error.strerror}") from error
-    except (ValueError, UnicodeDecodeError) as error:
+    except ValueError as error:
         raise FedLassoError(f"{file} is not a CSV table: {error}") from error
-    if absent := [name for name in NEEDED if name not in table]:
+    needed = ("scenario", "method", "epochs", "metric", "mean", "se")
+    if absent := [name for name in needed if name not in table]:
         raise FedLassoError(f"{file} lacks the columns {', '.join(absent)}")
     if table.empty:
         raise FedLassoError(f"{file} has no rows")

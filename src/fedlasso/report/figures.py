@@ -1,10 +1,15 @@
-"""How every figure looks and is saved: print size, vector text, labels at the lines."""
+"""How every figure looks and is saved: colours, print size, vector text, labels at the lines.
+
+Colours are Paul Tol's "bright" scheme: told apart with every common colour vision, and at least
+3:1 against both the white and the dark page.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from itertools import cycle
 from pathlib import Path
 from typing import Any
 
@@ -12,10 +17,12 @@ import matplotlib
 import numpy as np
 from matplotlib import pyplot as plt
 from matplotlib.axes import Axes
+from matplotlib.container import ErrorbarContainer
 from matplotlib.figure import Figure as Canvas
 
 WIDTH = 6.5  # inches between the margins of a page
-FORMATS = ("pdf", "svg", "png")
+# Formats, each without the time of writing: the same records give the same bytes.
+FORMATS = {"pdf": {"CreationDate": None}, "svg": {"Date": None}, "png": None}
 INK, FAINT = "#222222", "#cccccc"
 _LOOK: Any = {
     "font.family": "sans-serif",
@@ -42,6 +49,39 @@ _LOOK: Any = {
 }
 
 
+@dataclass(frozen=True)
+class Look:
+    """How a method is drawn: its colour, and its marker for Matplotlib and for Vega."""
+
+    colour: str
+    marker: str
+    shape: str
+
+
+_PAPER = {
+    "CD": Look("#4477aa", "o", "circle"),
+    "ST": Look("#ee6677", "s", "square"),
+    "P": Look("#228833", "^", "triangle-up"),
+    "DA": Look("#aa3377", "D", "diamond"),
+}
+_MORE = (
+    Look("#997700", "v", "triangle-down"),
+    Look("#3399bb", "P", "cross"),
+    Look("#dd7700", "X", "cross"),
+    Look("#777777", "<", "triangle-left"),
+    Look("#6655cc", ">", "triangle-right"),
+    Look("#00857a", "p", "square"),
+    Look("#a05030", "h", "circle"),
+)
+PLAIN = _PAPER["CD"]
+
+
+def looks(methods: Iterable[str]) -> dict[str, Look]:
+    """The look of every method: the paper's four always have theirs, others in order."""
+    more = cycle(_MORE)
+    return {m: _PAPER[m] if m in _PAPER else next(more) for m in dict.fromkeys(methods)}
+
+
 @dataclass(frozen=True, eq=False)
 class Figure:
     """A drawn figure, with the words that go below it."""
@@ -52,12 +92,9 @@ class Figure:
     canvas: Canvas
 
     def write(self, folder: Path) -> None:
-        """``NAME.pdf``, ``NAME.svg`` and ``NAME.png``; the same records give the same bytes."""
-        folder.mkdir(parents=True, exist_ok=True)
+        """``NAME.pdf``, ``NAME.svg`` and ``NAME.png``."""
         with look():
-            for kind in FORMATS:
-                none = {"pdf": "CreationDate", "svg": "Date"}.get(kind)
-                metadata = {none: None} if none else None
+            for kind, metadata in FORMATS.items():
                 self.canvas.savefig(folder / f"{self.name}.{kind}", metadata=metadata)
         plt.close(self.canvas)
 
@@ -68,17 +105,20 @@ def look() -> AbstractContextManager[None]:
     return matplotlib.rc_context(_LOOK)
 
 
-def label_ends(axes: Axes, ends: Sequence[tuple[float, str, str, float]], gap: float) -> None:
-    """Name lines at their right ends, moved apart where they would overlap.
+def label_ends(axes: Axes, gap: float) -> None:
+    """Put the labels of lines at their right ends, moved apart where they would overlap.
 
-    ``ends`` are (y, text, colour, x); ``gap`` is the least distance as a share of the height.
+    ``gap`` is the least distance as a share of the height.
     """
-    order = sorted(ends)
-    heights = [
-        axes.transAxes.inverted().transform(axes.transData.transform((x, y)))[1]
-        for y, _, _, x in order
-    ]
-    for (y, text, colour, x), place in zip(order, spread(heights, gap), strict=True):
+    ends = []
+    for drawn, text in zip(*axes.get_legend_handles_labels(), strict=True):
+        line: Any = drawn[0] if isinstance(drawn, ErrorbarContainer) else drawn
+        x, y = (float(values[-1]) for values in line.get_data())
+        height = axes.transAxes.inverted().transform(axes.transData.transform((x, y)))[1]
+        ends.append((y, text, line.get_color(), x, height))
+    ends.sort()
+    places = spread([height for *_, height in ends], gap)
+    for (y, text, colour, x, _), place in zip(ends, places, strict=True):
         axes.annotate(
             text, xy=(x, y), xycoords="data",
             xytext=(1.03, place), textcoords="axes fraction",

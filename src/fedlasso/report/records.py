@@ -15,14 +15,11 @@ from fedlasso.study import Store
 from fedlasso.study.columns import RECORDS, axes, known
 from fedlasso.study.manifest import Manifest
 
-NONE = "–"
-
 
 @dataclass(frozen=True, eq=False)
 class Results:
     """Everything a report reads; nothing is computed again."""
 
-    folder: Path
     manifest: Manifest
     outcome: pd.DataFrame
     candidate: pd.DataFrame
@@ -34,12 +31,12 @@ class Results:
     @cached_property
     def axes(self) -> list[str]:
         """What tells one cell from another, beside the replicate."""
-        return [name for name in known("axis", self.outcome) if self.outcome[name].notna().all()]
+        return known("axis", self.outcome)
 
     @property
     def order(self) -> list[str]:
         """The axes as cells are sorted by them: scenario, what is fixed, then what is compared."""
-        first = [axis for axis in ("scenario", *self.primary) if axis in self.axes]
+        first = ["scenario", *self.primary]
         return first + [axis for axis in self.axes if axis not in first]
 
     @cached_property
@@ -63,8 +60,8 @@ class Results:
         return chosen
 
     def usual(self, table: pd.DataFrame) -> pd.DataFrame:
-        """Rows of the paper's cell in a table that holds every cell."""
-        return _select(table, self.primary)
+        """Rows of the paper's cell in a table of every cell, without the axes that it fixes."""
+        return _select(table, self.primary).drop(columns=list(self.primary), errors="ignore")
 
     @cached_property
     def arms(self) -> list[str]:
@@ -108,19 +105,18 @@ def read_results(folder: Path) -> Results:
         raise FedLassoError(
             f"{folder} has no finished replicate yet; see `fedlasso study status {folder}`"
         )
-    asked = store.tasks()
     parts = store.parts()
     failures = store.failures()
     progress = pd.DataFrame(
         {
             "scenario": name,
-            "asked": sum(task[0] == name for task in asked),
-            "finished": sum(task[0] == name for task in asked if task in parts),
+            "asked": manifest.replicates,
+            "finished": sum((name, number) in parts for number in range(manifest.replicates)),
             "failed": sum(task[0] == name for task in failures),
         }
         for name in manifest.scenarios
     )
-    return Results(folder, manifest, progress=progress, failures=failures, **tables)
+    return Results(manifest, progress=progress, failures=failures, **tables)
 
 
 def _select(table: pd.DataFrame, where: Mapping[str, Any]) -> pd.DataFrame:
@@ -143,5 +139,5 @@ def _whole_axes(rows: pd.DataFrame) -> pd.DataFrame:
         elif pd.api.types.is_numeric_dtype(rows[axis]):
             rows[axis] = rows[axis].fillna(0).astype(int)
         else:
-            rows[axis] = rows[axis].fillna(NONE)
+            rows[axis] = rows[axis].fillna("–")
     return rows

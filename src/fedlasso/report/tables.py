@@ -1,29 +1,21 @@
-"""A table: numbers for machines, text for readers, and how both are written."""
+"""A table: numbers for machines and text for readers, and the means and differences in it."""
 
 from __future__ import annotations
 
-import html
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import combinations
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from fedlasso.report.style import looks
-from fedlasso.study.columns import axes
-
-_LATEX = {
-    "\\": r"\textbackslash{}", "&": r"\&", "%": r"\%", "$": r"\$", "#": r"\#", "_": r"\_",
-    "{": r"\{", "}": r"\}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}",
-    "—": "---", "–": "--", "−": "$-$", "±": r"$\pm$", "|": r"$|$", "<": "$<$", ">": "$>$",
-    "≤": r"$\leq$", "×": r"$\times$",
-}  # fmt: skip
-
-
-def escape_latex(text: str) -> str:
-    """Text that LaTeX prints as it is."""
-    return "".join(_LATEX.get(c, c) for c in text)
+from fedlasso.report.figures import looks
+from fedlasso.report.filling import fill
+from fedlasso.report.records import Results
+from fedlasso.study import contrast, summarise
+from fedlasso.study.columns import COLUMNS, axes, known, say, title
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,106 +38,49 @@ class Table:
 
     def write(self, folder: Path) -> None:
         """``NAME.csv``, ``NAME.md`` and ``NAME.tex``."""
-        folder.mkdir(parents=True, exist_ok=True)
         self.data.to_csv(folder / f"{self.name}.csv", index=False)
-        (folder / f"{self.name}.md").write_text(self.markdown(), encoding="utf-8")
-        (folder / f"{self.name}.tex").write_text(self.latex(), encoding="utf-8")
+        for kind in ("md", "tex"):
+            text = fill(f"table.{kind}", table=self)
+            (folder / f"{self.name}.{kind}").write_text(text, encoding="utf-8")
 
     @property
     def columns(self) -> list[str]:
         """Printed columns."""
         return [c for c in self.shown.columns if c != self.block]
 
-    def blocks(self) -> list[tuple[str, list[list[str]]]]:
-        """Heading and rows of each block; one block without a heading if there are none."""
-        if self.block is None:
-            return [("", self.shown[self.columns].astype(str).to_numpy().tolist())]
-        return [
-            (str(heading), rows[self.columns].astype(str).to_numpy().tolist())
-            for heading, rows in self.shown.groupby(self.block, sort=False, observed=True)
-        ]
-
-    def markdown(self) -> str:
-        """Pipe tables."""
-        lines = [f"# {self.title}", ""]
-        for heading, rows in self.blocks():
-            lines += [f"## {heading}", ""] if heading else []
-            lines += [_pipes(self.columns), _pipes(["---"] * len(self.columns))]
-            lines += [*map(_pipes, rows), ""]
-        return "\n".join([*lines, self.note, ""])
-
-    def latex(self) -> str:
-        """A booktabs longtable: short ones stay whole, long ones break over pages."""
-        head = " & ".join(rf"\textbf{{{escape_latex(c)}}}" for c in self.columns) + r" \\"
-        width = len(self.columns)
+    @property
+    def alignment(self) -> str:
+        """A letter per printed column: words to the left, numbers to the right."""
         words = {self.columns[0], "Contrast"}
         words |= {axis.heading for axis in axes().values() if not axis.number}
-        aligned = "".join("l" if column in words else "r" for column in self.columns)
-        lines = [
-            "% needs: booktabs, longtable, xcolor",
-            rf"\begin{{longtable}}{{{aligned}}}",
-            rf"\caption{{{escape_latex(self.title)}. {escape_latex(self.note)}}}"
-            rf"\label{{tab:{self.name}}}\\",
-            r"\toprule", head, r"\midrule", r"\endfirsthead",
-            r"\toprule", head, r"\midrule", r"\endhead",
-            r"\bottomrule", r"\endfoot",
-        ]  # fmt: skip
-        marks = self._marks()
-        for i, (heading, rows) in enumerate(self.blocks()):
-            if heading:
-                lines += [r"\addlinespace"] if i else []
-                text = rf"\textit{{{escape_latex(heading)}}}"
-                lines.append(rf"\multicolumn{{{width}}}{{l}}{{{text}}}\\*")
-            for row in rows:
-                cells = [
-                    rf"\textcolor[HTML]{{{marks[c][1:].upper()}}}{{$\bullet$}}~{escape_latex(c)}"
-                    if name == "Method" and c in marks
-                    else escape_latex(c)
-                    for name, c in zip(self.columns, row, strict=True)
-                ]
-                lines.append(" & ".join(cells) + r" \\")
-        return "\n".join([*lines, r"\end{longtable}", ""])
+        return "".join("l" if column in words else "r" for column in self.columns)
 
-    def html(self) -> str:
-        """A table element with a caption."""
-        out = [f'<table class="numbers"><caption>{html.escape(self.title)}</caption><thead><tr>']
-        out += [f'<th scope="col">{html.escape(c)}</th>' for c in self.columns]
-        out.append("</tr></thead>")
-        marks = self._marks()
-        for heading, rows in self.blocks():
-            out.append("<tbody>")
-            if heading:
-                span = len(self.columns)
-                text = html.escape(heading)
-                out.append(f'<tr><th class="block" colspan="{span}" scope="colgroup">{text}</th>')
-            for row in rows:
-                out.append("<tr>")
-                for name, c in zip(self.columns, row, strict=True):
-                    mark = name == "Method" and c in marks
-                    dot = f'<i class="dot" style="background:{marks[c]}"></i>' if mark else ""
-                    out.append(f"<td>{dot}{html.escape(c)}</td>")
-            out.append("</tbody>")
-        return "".join([*out, f'</table><p class="note">{html.escape(self.note)}</p>'])
+    @property
+    def colours(self) -> dict[tuple[str, str], str]:
+        """Colours of cells by their column and text: methods have one."""
+        drawn = looks(self.shown.get("Method", []))
+        return {("Method", method): look.colour for method, look in drawn.items()}
 
-    def _marks(self) -> dict[str, str]:
-        return {method: look.colour for method, look in looks(self.shown.get("Method", [])).items()}
-
-
-def _pipes(cells: Sequence[str]) -> str:
-    return "| " + " | ".join(c.replace("|", "\\|") for c in cells) + " |"
-
-
-def decimals(errors: pd.Series) -> int:
-    """Decimals that give a typical standard error two significant digits."""
-    known = errors[(errors > 0) & np.isfinite(errors)]
-    if known.empty:
-        return 3
-    return int(np.clip(1 - np.floor(np.log10(known.median())), 0, 8))
+    def blocks(self) -> list[tuple[str, list[list[str]]]]:
+        """Heading and rows of each block; one block without a heading if there are none."""
+        groups: Any = [("", self.shown)]
+        if self.block is not None:
+            groups = self.shown.groupby(self.block, sort=False, observed=True)
+        return [
+            (str(heading), rows[self.columns].astype(str).to_numpy().tolist())
+            for heading, rows in groups
+        ]
 
 
 def mean_se(mean: pd.Series, se: pd.Series, sign: bool = False) -> list[str]:
-    """``mean (SE)`` with the same decimals down a column; an unknown SE (n = 1) is a dash."""
-    digits = decimals(se)
+    """``mean (SE)`` with the same decimals down a column; an unknown SE (n = 1) is a dash.
+
+    Decimals give a typical standard error two significant digits.
+    """
+    known_se = se[(se > 0) & np.isfinite(se)]
+    digits = 3
+    if not known_se.empty:
+        digits = int(np.clip(1 - np.floor(np.log10(known_se.median())), 0, 8))
     # z: rounding below zero is no minus zero
     form = f"{'+' if sign else ''}z.{digits}f"
     return [
@@ -154,3 +89,49 @@ def mean_se(mean: pd.Series, se: pd.Series, sign: bool = False) -> list[str]:
         else f"{m:{form}} ({'—' if np.isnan(s) else f'{s:.{digits}f}'})".replace("-", "−")
         for m, s in zip(mean, se, strict=True)
     ]
+
+
+def means(results: Results, rows: pd.DataFrame, metrics: Sequence[str]) -> pd.DataFrame:
+    """One row per cell: its axes, n, and ``METRIC`` and ``METRIC_se`` of every metric."""
+    rows = rows[[*results.axes, "replicate", *metrics]]
+    return _wide(results, summarise(rows, metrics), metrics)
+
+
+def differences(results: Results, along: str, metrics: Sequence[str]) -> pd.DataFrame:
+    """Paired differences of every pair of values of one axis, later minus earlier."""
+    rows = results.outcome[[*results.axes, "replicate", *metrics]]
+    tables = []
+    for first, second in combinations(results.values(along), 2):
+        table = contrast(rows, along, first, second, metrics)
+        if not table.empty:
+            wide = _wide(results, table, metrics)
+            wide.insert(0, "contrast", f"{title(along, second)} minus {title(along, first)}")
+            tables.append(wide)
+    return pd.concat(tables, ignore_index=True) if tables else pd.DataFrame()
+
+
+def shown(table: pd.DataFrame, metrics: Sequence[str] = (), sign: bool = False) -> pd.DataFrame:
+    """The same cells as text: named axes, and mean (SE) in one column per metric."""
+    text: dict[str, Any] = {}
+    if "contrast" in table:
+        text["Contrast"] = table["contrast"]
+    for axis in known("axis", table):
+        text[COLUMNS[axis].heading] = [say(axis, v) for v in table[axis]]
+    for name in metrics:
+        text[COLUMNS[name].label] = mean_se(table[name], table[f"{name}_se"], sign)
+    return pd.DataFrame(text)
+
+
+def _wide(results: Results, long: pd.DataFrame, metrics: Sequence[str]) -> pd.DataFrame:
+    """One row per cell, in the order of the results."""
+    by = [axis for axis in results.order if axis in long]
+    # Every metric lists the same cells in the same order, so columns can be put side by side.
+    parts = dict(list(long.groupby("metric", sort=False)))
+    table = parts[metrics[0]][[*known("axis", by), "n"]].reset_index(drop=True)
+    for name in metrics:
+        table[name] = parts[name]["mean"].to_numpy()
+        table[f"{name}_se"] = parts[name]["se"].to_numpy()
+    position = {axis: {v: i for i, v in enumerate(results.values(axis))} for axis in by}
+    return table.sort_values(
+        by, key=lambda column: column.map(position[str(column.name)]), ignore_index=True
+    )

@@ -3,14 +3,13 @@
 from typing import TYPE_CHECKING
 
 from fedlasso.errors import FedLassoError
+from fedlasso.study import paper
 from fedlasso.study.earlier import EarlierStudy
-from fedlasso.study.extensions import EpochStudy, JointTuningStudy, SiteEffectsStudy
 from fedlasso.study.literature import LiteratureStudy
 from fedlasso.study.paper import PaperStudy
 from fedlasso.study.runner import Progress, Study, run_study
 from fedlasso.study.scenario import SCENARIOS, Draw, Scenario, read_scenarios
 from fedlasso.study.summary import contrast, summarise
-from fedlasso.study.tuned import TunedStudy
 
 if TYPE_CHECKING:
     from fedlasso.study.store import Store
@@ -19,24 +18,21 @@ STUDIES: dict[str, type[Study]] = {
     "paper": PaperStudy,
     "earlier": EarlierStudy,
     "literature": LiteratureStudy,
-    "tuned": TunedStudy,
-    "epochs": EpochStudy,
-    "joint-tuning": JointTuningStudy,
-    "site-effects": SiteEffectsStudy,
+    "tuned": paper.TunedStudy,
+    "epochs": paper.EpochStudy,
+    "joint-tuning": paper.JointTuningStudy,
+    "site-effects": paper.SiteEffectsStudy,
 }
 
 __all__ = [
     "SCENARIOS",
     "STUDIES",
     "Draw",
-    "EarlierStudy",
-    "LiteratureStudy",
     "PaperStudy",
     "Progress",
     "Scenario",
     "Store",
     "Study",
-    "TunedStudy",
     "contrast",
     "read_scenarios",
     "run_study",

@@ -8,33 +8,19 @@ validation exchange is charged.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 
-from fedlasso.federation import Costs, InProcess, Ledger
-from fedlasso.fitting import (
-    OwnFit,
-    OwnSweeps,
-    Run,
-    after_rounds,
-    any_of,
-    choose_penalty,
-    local_search,
-    search_penalty,
-    validate,
-    when_still,
-)
-from fedlasso.numerics import Array, LeastSquares, one_thread
+from fedlasso import fitting
+from fedlasso.federation import Costs, Ledger
+from fedlasso.numerics import Array, one_thread
 from fedlasso.procedures import Averaging, Problem, Procedure, find_procedure
 from fedlasso.procedures.averaging import Average, Coefficients
-from fedlasso.study.outcomes import Record, cost_record, prediction_record, support_record
-from fedlasso.study.scenario import Draw, Scenario, pool
-from fedlasso.study.trial import penalty_records
+from fedlasso.study.outcomes import Record, Trial, cost_record
+from fedlasso.study.scenario import Scenario, pool
 
-CHANGE = 1e-5
-ROUNDS = 500
 ST_THRESHOLDS = (0.0, *np.geomspace(1e-3, 5.0, 39).tolist())
 P_THRESHOLDS = (1.0, 1 / 2, 1 / 4, 1 / 8, 1 / 16)
 _SIZES = (400, 240, 160)
@@ -47,8 +33,8 @@ class OwnAveraging(Averaging):
     name: ClassVar[str] = "averaging"
     threshold: float = 0.0
 
-    def request(self, problem: Problem, state: Average) -> OwnSweeps:  # type: ignore[override]
-        return OwnSweeps(state.beta, self.epochs)
+    def request(self, problem: Problem, state: Average) -> fitting.OwnSweeps:  # type: ignore[override]
+        return fitting.OwnSweeps(state.beta, self.epochs)
 
     def combine(self, problem: Problem, total: Coefficients) -> Array:
         return problem.penalty.prox(super().combine(problem, total), self.threshold)
@@ -73,75 +59,61 @@ class EarlierStudy:
     @one_thread()
     def replicate(self, scenario: Scenario, number: int) -> list[Record]:
         """All records of one replicate."""
-        draw = scenario.draw(scenario.generator(self.seed, number))
-        draw = replace(draw, candidate_validation=draw.penalty_validation)
-        sites = draw.sites()
-        ledger = Ledger(InProcess(sites))
-        problem = choose_penalty(ledger)
-        setup = ledger.costs
-        where: Record = {"scenario": scenario.name, "replicate": number, "lam": problem.penalty.lam}
-        test = [LeastSquares(X, y) for X, y in draw.test]
+        trial = Trial(scenario, self.seed, number, one_validation=True)
+        ledger = trial.ledger
+        problem = trial.problem
 
         def outcome(method: str, b: Array, costs: Costs | None, **labels: Any) -> Record:
-            spent = cost_record(costs) if costs is not None else {}
-            measured = support_record(b, draw.truth) | prediction_record(b, draw.truth, test)
-            return {"record": "outcome", "method": method, **labels} | where | measured | spent
+            spent = cost_record(trial.setup + costs) if costs is not None else {}
+            told: Record = {"record": "outcome", "method": method, **labels}
+            return told | trial.where | trial.compare(b) | spent
 
-        records = [where | r for r in penalty_records(sites)]
-        records.append(outcome("pooled", _pooled_fit(draw), None))
-        largest = local_search(sites[int(np.argmax(problem.sizes))])
-        alone = np.ascontiguousarray(largest.path.coefficients[:, largest.chosen])
-        records.append(outcome("largest site", alone, None))
+        records = trial.penalty_records()
+        # All records in one place, tuned on all validation records: what sites cannot do.
+        pooled = fitting.search_penalty(trial.pooled, pool(trial.draw.penalty_validation))
+        largest = fitting.local_search(trial.sites[int(np.argmax(problem.sizes))])
+        for method, search in (("pooled", pooled), ("largest site", largest)):
+            b = np.ascontiguousarray(search.path.coefficients[:, search.chosen])
+            records.append(outcome(method, b, None))
         before = ledger.costs
-        one_shot = (ledger.total(OwnFit()).values / problem.m)[:, 0]
-        records.append(outcome("one-shot", one_shot, setup + (ledger.costs - before), rounds=1))
+        one_shot = (ledger.total(fitting.OwnFit()).values / problem.m)[:, 0]
+        records.append(outcome("one-shot", one_shot, ledger.costs - before, rounds=1))
         z, rounds, costs = _settle(ledger, find_procedure("ADMM")(settings=(1.0,)), problem)
-        records.append(outcome("ADMM", z, setup + costs, rounds=rounds))
+        records.append(outcome("ADMM", z, costs, rounds=rounds))
         for epochs in self.epochs:
-            for method, b, rounds, costs, labels in _averaging(ledger, problem, epochs):
-                labels |= {"epochs": epochs, "rounds": rounds}
-                records.append(outcome(method, b, setup + costs, **labels))
+            for method, b, costs, labels in _averaging(trial, epochs):
+                records.append(outcome(method, b, costs, epochs=epochs, **labels))
         return records
-
-
-def _pooled_fit(draw: Draw) -> Array:
-    """All records in one place, tuned on all validation records: what sites cannot do."""
-    search = search_penalty(pool(draw.training), pool(draw.penalty_validation))
-    return np.ascontiguousarray(search.path.coefficients[:, search.chosen])
 
 
 def _settle(
     ledger: Ledger, procedure: Procedure[Any], problem: Problem
 ) -> tuple[Array, int, Costs]:
     """Run until the model moves less than 1e-5, or 500 rounds."""
-    run = Run(ledger, procedure, problem)
+    run = fitting.Run(ledger, procedure, problem)
 
     def still(before: Array, now: Array) -> bool:
-        return bool(np.linalg.norm(now - before) < CHANGE)
+        return bool(np.linalg.norm(now - before) < 1e-5)
 
-    run.until(any_of(when_still(still), after_rounds(ROUNDS)))
+    run.until(fitting.any_of(fitting.when_still(still), fitting.after_rounds(500)))
     return np.ascontiguousarray(run.models[:, 0]), run.state.round, run.costs
 
 
-def _averaging(
-    ledger: Ledger, problem: Problem, epochs: int
-) -> Iterator[tuple[str, Array, int, Costs, dict[str, Any]]]:
+def _averaging(trial: Trial, epochs: int) -> Iterator[tuple[str, Array, Costs, dict[str, Any]]]:
     """Averaging, averaging + ST and averaging + P at one epoch count."""
+    ledger = trial.ledger
+    problem = trial.problem
     b, rounds, training = _settle(ledger, OwnAveraging(epochs), problem)
-    yield "averaging", b, rounds, training, {}
+    yield "averaging", b, training, {"rounds": rounds}
     models = problem.penalty.prox(b[:, None], np.array(ST_THRESHOLDS))
-    chosen, costs = _choose(ledger, models)
-    labels = {"rule": "1se", "candidate": ST_THRESHOLDS[chosen]}
-    yield "averaging + ST", models[:, chosen], rounds, training + costs, labels
+    validation, asking = trial.validate(models)
+    chosen = validation.select("1se")
+    labels = {"rounds": rounds, "rule": "1se", "candidate": ST_THRESHOLDS[chosen]}
+    yield "averaging + ST", models[:, chosen], training + asking, labels
     paths = [_settle(ledger, OwnAveraging(epochs, threshold=t), problem) for t in P_THRESHOLDS]
     models = np.column_stack([path[0] for path in paths])
-    chosen, costs = _choose(ledger, models)
-    labels = {"rule": "1se", "candidate": P_THRESHOLDS[chosen]}
-    total = sum((path[2] for path in paths), costs)
-    yield "averaging + P", models[:, chosen], sum(path[1] for path in paths), total, labels
-
-
-def _choose(ledger: Ledger, models: Array) -> tuple[int, Costs]:
-    before = ledger.costs
-    chosen = validate(ledger, models).select("1se")
-    return chosen, ledger.costs - before
+    validation, asking = trial.validate(models)
+    chosen = validation.select("1se")
+    rounds = sum(path[1] for path in paths)
+    labels = {"rounds": rounds, "rule": "1se", "candidate": P_THRESHOLDS[chosen]}
+    yield "averaging + P", models[:, chosen], sum((path[2] for path in paths), asking), labels

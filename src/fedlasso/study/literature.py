@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -9,12 +10,10 @@ import numpy as np
 
 from fedlasso.errors import FedLassoError
 from fedlasso.federation import Costs
-from fedlasso.fitting import Run, validate, within_uploads
-from fedlasso.numerics import one_thread
-from fedlasso.procedures import REGISTRY, Procedure, State, find_procedure
-from fedlasso.study.outcomes import Record
-from fedlasso.study.scenario import Scenario
-from fedlasso.study.trial import Trial
+from fedlasso.fitting import Run, within_uploads
+from fedlasso.procedures import REGISTRY, Procedure, find_procedure
+from fedlasso.study.outcomes import Record, Trial
+from fedlasso.study.paper import PaperStudy
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -23,7 +22,7 @@ TARGET = 1e-8
 
 
 @dataclass(frozen=True)
-class LiteratureStudy:
+class LiteratureStudy(PaperStudy):
     """Every procedure in the registry, read at 5, 10, 20, 30 and 100 uploads.
 
     An upload is p numbers from every site, on average over the sites. Procedures with local epochs
@@ -32,26 +31,20 @@ class LiteratureStudy:
     """
 
     name: ClassVar[str] = "literature"
-    seed: int = 1
     methods: tuple[str, ...] = tuple(REGISTRY)
-    budgets: tuple[int, ...] = (5, 10, 20, 30, 100)
     epochs: tuple[int, ...] = (5,)
+    budgets: tuple[int, ...] = (5, 10, 20, 30, 100)
 
     def __post_init__(self) -> None:
-        for method in self.methods:
-            find_procedure(method)
-        if list(self.budgets) != sorted(set(self.budgets)) or self.budgets[0] < 1:
+        super().__post_init__()
+        if list(self.budgets) != sorted(set(self.budgets)):
             raise FedLassoError(f"budgets is {self.budgets}; give increasing numbers from 1 up")
 
-    @one_thread()
-    def replicate(self, scenario: Scenario, number: int) -> list[Record]:
-        """All records of one replicate."""
-        trial = Trial(scenario, self.seed, number)
-        records = trial.records()
+    def rows(self, trial: Trial) -> Iterator[Record]:
+        """Outcome rows of every procedure at every budget."""
         for epochs in self.epochs:
             for method in self.methods:
-                records += self._follow(trial, find_procedure(method)(epochs=epochs))
-        return records
+                yield from self._follow(trial, find_procedure(method)(epochs=epochs))
 
     def _follow(self, trial: Trial, procedure: Procedure[Any]) -> list[Record]:
         """One procedure up to the largest budget, never beyond a budget when it is read."""
@@ -62,30 +55,22 @@ class LiteratureStudy:
         for budget in self.budgets:
             for _ in run.rounds(within_uploads(budget)):
                 if needed is None:
-                    gaps = [trial.relative_gap(b) for b in run.models.T]
+                    gaps = [trial.gaps(b)["relative_gap"] for b in run.models.T]
                     if min(gaps) <= TARGET:
                         needed = run.uploads
             # What reading at smaller budgets cost is not part of this one's bill.
             training = run.costs - reading
-            row, cost = self._read(trial, procedure, run.state, training, budget)
+            models = run.models
+            validation, asking = trial.validate(models)
+            chosen = validation.select("min")
+            row = trial.outcome(
+                models[:, chosen], trial.setup + training + asking, method=procedure.name,
+                epochs=procedure.epochs, budget=budget, panel="upload", rule="min",
+                rounds=run.state.round, candidate=procedure.settings[chosen],
+            )  # fmt: skip
             rows.append(row)
-            reading += cost
+            reading += asking
         return [row | {"uploads_needed": needed} for row in rows]
-
-    def _read(
-        self, trial: Trial, procedure: Procedure[Any], state: State, training: Costs, budget: int
-    ) -> tuple[Record, Costs]:
-        """The chosen candidate's row, and what choosing cost."""
-        models = procedure.models(trial.problem, state)
-        before = trial.ledger.costs
-        chosen = validate(trial.ledger, models).select("min")
-        reading = trial.ledger.costs - before
-        row = trial.outcome(
-            models[:, chosen], trial.setup + training + reading, method=procedure.name,
-            epochs=procedure.epochs, budget=budget, panel="upload", rule="min",
-            rounds=state.round, candidate=procedure.settings[chosen],
-        )  # fmt: skip
-        return row, reading
 
     @staticmethod
     def conclude(rows: pd.DataFrame) -> list[str]:
@@ -111,7 +96,11 @@ class LiteratureStudy:
             "uploads to a relative gap of 1e-8, where most replicates got there: "
             "median (worst), or how many did",
             *needed.to_string().splitlines(),
-            *_idle(last),
+            # Whose first round costs more than the largest budget.
+            *(
+                f"{name} needs more than {last['budget'].max()} uploads: its model here is empty"
+                for name in last[last["rounds"] == 0]["method"].unique()
+            ),
             "",
         ]
 
@@ -124,10 +113,3 @@ def _needed(uploads: pd.Series[float]) -> str:
     if uploads.isna().any():
         return f"{int(uploads.notna().sum())} of {len(uploads)}"
     return f"{np.median(uploads):.3g} ({uploads.max():.3g})"
-
-
-def _idle(last: pd.DataFrame) -> list[str]:
-    """Whose first round costs more than the largest budget."""
-    idle = last[last["rounds"] == 0]["method"].unique()
-    budget = last["budget"].max()
-    return [f"{name} needs more than {budget} uploads: its model here is empty" for name in idle]

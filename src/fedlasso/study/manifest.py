@@ -2,16 +2,28 @@
 
 from __future__ import annotations
 
+import hashlib
+import os
+import platform
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, dataclass, replace
+from importlib.metadata import version
 from pathlib import Path
 
 import msgspec
+import numpy as np
+from numba.core.registry import cpu_target
+from threadpoolctl import threadpool_info
 
+import fedlasso
 from fedlasso.errors import FedLassoError
 from fedlasso.study.scenario import Scenario
 
 Setting = str | int | float | bool | list[str | int | float] | None
+_LIBRARIES = ("fedlasso", "numpy", "scipy", "numba", "scikit-learn", "pyarrow")
+# The rooms that compute a study's numbers, and what of the study's own room only keeps and tells.
+ROOMS = ("numerics", "federation", "sites", "procedures", "fitting", "study")
+BESIDE = ("columns", "manifest", "runner", "store", "summary")
 
 
 @dataclass(frozen=True)
@@ -110,29 +122,6 @@ class Manifest:
         )
 
 
-def read_manifest(file: Path) -> Manifest:
-    """The manifest in a file; a missing, damaged or foreign one is one clear error."""
-    try:
-        return msgspec.json.decode(file.read_bytes(), type=Manifest)
-    except FileNotFoundError:
-        raise FedLassoError(
-            f"{file.parent} holds no study; name the folder that `fedlasso study run` wrote"
-        ) from None
-    except OSError as error:
-        raise FedLassoError(f"cannot read {file}: {error.strerror}") from error
-    except msgspec.ValidationError as error:
-        raise FedLassoError(f"{file} is not the manifest of a study: {error}") from error
-    except msgspec.DecodeError as error:
-        raise FedLassoError(f"{file} is damaged: {error}") from error
-
-
-def describe_settings(study: object) -> dict[str, Setting]:
-    """The name and the settings of a study, as a manifest has them."""
-    settings = {f.name: getattr(study, f.name) for f in fields(study)}  # type: ignore[arg-type]
-    plain = {k: list(v) if isinstance(v, tuple) else v for k, v in settings.items()}
-    return {"name": study.name, **plain}  # type: ignore[attr-defined]
-
-
 def describe_difference(old: Mapping[str, object], new: Mapping[str, object]) -> str:
     """What differs between two flat descriptions, as one line; empty if nothing does."""
     return ", ".join(
@@ -140,3 +129,54 @@ def describe_difference(old: Mapping[str, object], new: Mapping[str, object]) ->
         for key in dict.fromkeys([*old, *new])
         if old.get(key) != new.get(key)
     )
+
+
+def code_hash(package: Path = Path(fedlasso.__file__).parent) -> str:
+    """Hash of the source files that compute a study's numbers; no page, model or command is in."""
+    digest = hashlib.sha256()
+    for path in sorted(path for room in ROOMS for path in (package / room).rglob("*.py")):
+        relative = path.relative_to(package)
+        if relative.parts[0] != "study" or path.stem not in BESIDE:
+            digest.update(str(relative).encode() + b"\0" + path.read_bytes() + b"\0")
+    return digest.hexdigest()[:16]
+
+
+def describe_code() -> dict[str, str]:
+    """Hash and versions."""
+    versions = {name: version(name) for name in _LIBRARIES}
+    return {"hash": code_hash(), "python": platform.python_version(), **versions}
+
+
+def describe_machine() -> Machine:
+    """This machine, with the instruction sets that numba, numpy and their BLAS use here."""
+    _, target, features = cpu_target.target_context.codegen().magic_tuple()
+    # Features that are absent are listed too, and a new LLVM knows more of them.
+    present = ",".join(sorted(name for name in features.split(",") if name.startswith("+")))
+    simd = np.show_config(mode="dicts").get("SIMD Extensions", {})
+    return Machine(
+        system=platform.platform(),
+        processor=_processor(),
+        cores=os.cpu_count() or 1,
+        numba_target=target,
+        numba_features=hashlib.sha256(present.encode()).hexdigest()[:8],
+        numpy_simd=" ".join(simd.get("baseline", []) + simd.get("found", [])),
+        numpy_blas=_blas("numpy"),
+        scipy_blas=_blas("scipy"),
+    )
+
+
+def _blas(library: str) -> str:
+    pools = [pool for pool in threadpool_info() if pool["user_api"] == "blas"]
+    # A wheel brings its own BLAS in a folder that bears its name; elsewhere all share one.
+    own = [pool for pool in pools if library in Path(pool["filepath"]).parent.name] or pools
+    names = {f"{pool['internal_api']} {pool.get('architecture', '')}".strip() for pool in own}
+    return ", ".join(sorted(names)) or "unknown"
+
+
+def _processor() -> str:
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        return platform.processor()
+    names = (line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
+    return next(names, platform.processor())

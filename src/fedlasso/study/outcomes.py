@@ -1,19 +1,134 @@
-"""What is measured of a fitted model once the truth may be looked at."""
+"""One replicate, and what is measured of its fits once the truth may be looked at."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from functools import cached_property
 
 import numpy as np
 
-from fedlasso.federation import Costs
-from fedlasso.fitting import ACTIVE
-from fedlasso.numerics import Array, LeastSquares, Penalty, Reference, stationarity
+from fedlasso.federation import Costs, InProcess, Ledger
+from fedlasso.fitting import ACTIVE, Validation, choose_penalty, local_search, validate
+from fedlasso.numerics import Array, LeastSquares, Reference, solve_reference, stationarity
 from fedlasso.study.columns import COLUMNS, Column
-from fedlasso.study.scenario import Draw
+from fedlasso.study.scenario import Scenario, pool
 
 Record = dict[str, str | int | float | bool | None]
 CUTOFFS: Mapping[str, float] = {"": ACTIVE, "_1e6": 1e-6, "_1e2": 1e-2}
+
+
+class Trial:
+    """One replicate: its draw, its metered sites, the common penalty and the pooled reference.
+
+    Attributes
+    ----------
+    draw, test : data, and the test samples among them
+    sites, ledger, problem : the federation, and what the server knows of it
+    setup : what choosing the penalty cost
+    where : columns that every record of the replicate carries
+    """
+
+    def __init__(
+        self, scenario: Scenario, seed: int, number: int, one_validation: bool = False
+    ) -> None:
+        self.draw = scenario.draw(scenario.generator(seed, number))
+        if one_validation:  # the sample that chose the penalty chooses among candidates too
+            self.draw = replace(self.draw, candidate_validation=self.draw.penalty_validation)
+        self.test = [LeastSquares(X, y) for X, y in self.draw.test]
+        self.sites = self.draw.sites()
+        self.ledger = Ledger(InProcess(self.sites))
+        self.problem = choose_penalty(self.ledger)
+        self.setup = self.ledger.costs
+        lam = self.problem.penalty.lam
+        self.where: Record = {"scenario": scenario.name, "replicate": number, "lam": lam}
+        self._known: dict[bytes, Record] = {}
+
+    @cached_property
+    def pooled(self) -> LeastSquares:
+        """All training records together."""
+        return pool(self.draw.training)
+
+    @cached_property
+    def reference(self) -> Reference:
+        """The pooled solution at the common penalty."""
+        return solve_reference(self.pooled, self.problem.penalty.lam)
+
+    def validate(self, models: Array) -> tuple[Validation, Costs]:
+        """Errors of candidates on the second validation samples, and what asking cost."""
+        before = self.ledger.costs
+        return validate(self.ledger, models), self.ledger.costs - before
+
+    def gaps(self, b: Array) -> dict[str, float]:
+        """How far the pooled objective is above its optimum, alone: cheaper than all outcomes."""
+        objective = self.pooled.value(b) + self.problem.penalty.value(b)
+        gap = objective - self.reference.objective
+        relative = gap / max(1.0, abs(self.reference.objective))
+        return {"objective": objective, "gap": gap, "relative_gap": relative}
+
+    def evaluate(self, b: Array) -> Record:
+        """Outcomes of one model; a model seen before is not evaluated twice."""
+        b = np.ascontiguousarray(b)
+        key = b.tobytes()
+        if key not in self._known:
+            off = stationarity(b, self.pooled.gradient(b), self.problem.penalty)
+            added = {name: measure(b, self) for name, measure in METRICS.items()}
+            optimality: Record = {**self.gaps(b), "stationarity": off, **added}
+            self._known[key] = self.compare(b) | optimality
+        return self._known[key]
+
+    def compare(self, b: Array) -> Record:
+        """What one model selects and predicts, against the truth."""
+        truth = self.draw.truth
+        errors = [part.residual(b) for part in self.test]
+        rows = sum(part.m for part in self.test)
+        return support_record(b, truth) | {
+            "test_mse": sum(float((e * e).sum()) for e in errors) / rows,
+            "coef_error": float(np.sqrt(((b - truth) ** 2).sum())),
+        }
+
+    def outcome(self, b: Array, costs: Costs, **labels: str | int | float | None) -> Record:
+        """One outcome row."""
+        spent = cost_record(costs)
+        return {"record": "outcome"} | self.where | labels | self.evaluate(b) | spent
+
+    def records(self) -> list[Record]:
+        """One row per local penalty choice, and one for the pooled reference."""
+        reference = self.evaluate(self.reference.coefficients) | {
+            "record": "reference",
+            "solver": self.reference.method,
+            "solver_steps": self.reference.knots,
+            "duality_gap": self.reference.gap,
+            "met": self.reference.met,
+        }
+        return [*self.penalty_records(), self.where | reference]
+
+    def penalty_records(self) -> list[Record]:
+        """Each site's own choice, with the worst gap along its path."""
+        return [
+            self.where
+            | {
+                "record": "penalty",
+                "site": site.name,
+                "site_lam": search.lam,
+                "site_rows": site.rows,
+                "worst_gap": float(search.path.gaps.max()),
+                "fallbacks": search.path.fallbacks,
+                "met": bool(search.path.met.all()),
+                "penalty_steps": search.path.knots,
+            }
+            for site, search in zip(self.sites, map(local_search, self.sites), strict=True)
+        ]
+
+
+Measure = Callable[[Array, Trial], float]
+METRICS: dict[str, Measure] = {}
+
+
+def add_metric(column: Column, measure: Measure) -> None:
+    """Record and report one number more of every model: a metric from outside the package."""
+    COLUMNS[column.name] = column
+    METRICS[column.name] = measure
 
 
 def support_record(b: Array, truth: Array) -> Record:
@@ -33,68 +148,6 @@ def support_record(b: Array, truth: Array) -> Record:
             f"active{suffix}": int(active.sum()),
         }
     return record
-
-
-def prediction_record(b: Array, truth: Array, test: Sequence[LeastSquares]) -> Record:
-    """Test error over the sites' test samples, and distance to the true coefficients."""
-    errors = [part.residual(b) for part in test]
-    return {
-        "test_mse": sum(float((e * e).sum()) for e in errors) / sum(part.m for part in test),
-        "coef_error": float(np.sqrt(((b - truth) ** 2).sum())),
-    }
-
-
-class Evaluator:
-    """Evaluates models on one draw, against its pooled reference."""
-
-    def __init__(
-        self, draw: Draw, pooled: LeastSquares, penalty: Penalty, reference: Reference
-    ) -> None:
-        self.draw = draw
-        self.pooled = pooled
-        self.penalty = penalty
-        self.reference = reference
-        self.test = [LeastSquares(X, y) for X, y in draw.test]
-        self._known: dict[bytes, Record] = {}
-
-    def __call__(self, b: Array) -> Record:
-        """Outcomes of one model; a model seen before is not evaluated twice."""
-        key = b.tobytes()
-        if key not in self._known:
-            self._known[key] = self._evaluate(b)
-        return self._known[key]
-
-    def relative_gap(self, b: Array) -> float:
-        """How far the pooled objective is above its optimum, alone: cheaper than all outcomes."""
-        gap = self._objective(b) - self.reference.objective
-        return gap / max(1.0, abs(self.reference.objective))
-
-    def _objective(self, b: Array) -> float:
-        return self.pooled.value(b) + self.penalty.value(b)
-
-    def _evaluate(self, b: Array) -> Record:
-        objective = self._objective(b)
-        optimality: Record = {
-            "objective": objective,
-            "gap": objective - self.reference.objective,
-            "relative_gap": self.relative_gap(b),
-            "stationarity": stationarity(b, self.pooled.gradient(b), self.penalty),
-        }
-        added: Record = {name: measure(b, self) for name, measure in METRICS.items()}
-        truth = self.draw.truth
-        return (
-            support_record(b, truth) | prediction_record(b, truth, self.test) | optimality | added
-        )
-
-
-Measure = Callable[[Array, Evaluator], float]
-METRICS: dict[str, Measure] = {}
-
-
-def add_metric(column: Column, measure: Measure) -> None:
-    """Record and report one number more of every model: a metric from outside the package."""
-    COLUMNS[column.name] = column
-    METRICS[column.name] = measure
 
 
 def cost_record(costs: Costs) -> Record:

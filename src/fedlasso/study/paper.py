@@ -1,37 +1,27 @@
-"""The paper's study: four procedures, two resource questions, one draw per replicate."""
+"""The paper's study, and what extends it: fixed work, joint tuning, site effects, goals."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from typing import Any, ClassVar
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, ClassVar
 
+import numpy as np
+
+from fedlasso import fitting
 from fedlasso.errors import FedLassoError
 from fedlasso.federation import Costs
-from fedlasso.fitting import (
-    PANELS,
-    RULES,
-    Panel,
-    Prepared,
-    Run,
-    after_rounds,
-    prepare,
-    rounds_within,
-    validate,
-)
+from fedlasso.fitting import GOALS, PANELS, RULES, Panel, Prepared, Run, after_rounds, rounds_within
 from fedlasso.numerics import one_thread
 from fedlasso.procedures import Procedure, State, find_procedure
-from fedlasso.study.outcomes import Record
+from fedlasso.study.outcomes import Record, Trial
 from fedlasso.study.scenario import Scenario
-from fedlasso.study.trial import Trial
 
+if TYPE_CHECKING:
+    import pandas as pd
 
-@dataclass(frozen=True, eq=False)
-class Checkpoint:
-    """A state on a path, and what it cost to get there."""
-
-    state: State
-    costs: Costs
+# A state on a path, and what it cost to get there.
+Checkpoint = tuple[State, Costs]
 
 
 @dataclass(frozen=True)
@@ -69,7 +59,7 @@ class PaperStudy:
                 if path not in trained:
                     trainer = find_procedure(path)(epochs=epochs)
                     if path not in prepared:
-                        prepared[path] = prepare(trial.ledger, trainer)
+                        prepared[path] = fitting.prepare(trial.ledger, trainer)
                     trained[path] = self._train(trial, trainer, prepared[path])
                 yield from self._cells(trial, procedure, trained[path])
 
@@ -86,10 +76,10 @@ class PaperStudy:
         """One path, read at every round that some budget and panel asks for."""
         rounds = set(self._rounds(procedure).values())
         run = Run(trial.ledger, procedure, trial.problem, prepared=prepared)
-        checkpoints = {0: Checkpoint(run.state, run.costs)}
+        checkpoints = {0: (run.state, run.costs)}
         for state in run.rounds(after_rounds(max(rounds))):
             if state.round in rounds:
-                checkpoints[state.round] = Checkpoint(state, run.costs)
+                checkpoints[state.round] = (state, run.costs)
         return checkpoints
 
     def _cells(
@@ -112,10 +102,10 @@ class PaperStudy:
 
 def _read(trial: Trial, procedure: Procedure[Any], at: Checkpoint) -> list[Record]:
     """Validate the candidates at a checkpoint; one outcome per rule, one row per candidate."""
-    models = procedure.models(trial.problem, at.state)
-    before = trial.ledger.costs
-    validation = validate(trial.ledger, models)
-    costs = trial.setup + at.costs + (trial.ledger.costs - before)
+    state, training = at
+    models = procedure.models(trial.problem, state)
+    validation, asking = trial.validate(models)
+    costs = trial.setup + training + asking
     chosen = {rule: validation.select(rule) for rule in RULES}
     outcomes = [
         trial.outcome(models[:, i], costs, rule=rule, candidate=procedure.settings[i])
@@ -135,3 +125,133 @@ def _read(trial: Trial, procedure: Procedure[Any], at: Checkpoint) -> list[Recor
         for i, setting in enumerate(procedure.settings)
     ]
     return outcomes + candidates
+
+
+@dataclass(frozen=True)
+class EpochStudy(PaperStudy):
+    """Many epoch counts at the same executed work: R = floor(5B/(qE)) whatever that uploads."""
+
+    name: ClassVar[str] = "epochs"
+    panels: ClassVar[tuple[Panel, ...]] = ("work",)
+    epochs: tuple[int, ...] = (1, 2, 3, 5, 8, 10, 15, 20)
+    budgets: tuple[int, ...] = (100,)
+
+
+@dataclass(frozen=True)
+class JointTuningStudy(PaperStudy):
+    """Penalty and solver parameter chosen together on the second validation sample.
+
+    Candidates are every setting of a procedure at every multiple of the inherited penalty; all
+    paths share the upload budget, so five penalties leave each path a fifth of its rounds.
+    """
+
+    name: ClassVar[str] = "joint-tuning"
+    panels: ClassVar[tuple[Panel, ...]] = ("upload",)
+    multiples: tuple[float, ...] = (0.25, 0.5, 1.0, 2.0, 4.0)
+    budgets: tuple[int, ...] = (100,)
+
+    def rows(self, trial: Trial) -> Iterator[Record]:
+        """The inherited penalty alone, then the penalties together."""
+        for record in super().rows(trial):
+            yield record | {"tuning": "inherited"}
+        for epochs in self.epochs:
+            for method in self.methods:
+                for budget in self.budgets:
+                    yield from self._jointly(trial, method, epochs, budget)
+
+    def _jointly(self, trial: Trial, method: str, epochs: int, budget: int) -> Iterator[Record]:
+        procedure, ledger = find_procedure(method)(epochs=epochs), trial.ledger
+        rounds = rounds_within(budget, "upload", procedure.paths * len(self.multiples), epochs)
+        before = ledger.costs
+        models, labels = [], []
+        for multiple in self.multiples:
+            penalty = trial.problem.penalty
+            problem = replace(trial.problem, penalty=penalty.at(multiple * penalty.lam))
+            run = Run(ledger, procedure, problem)
+            run.until(after_rounds(rounds))
+            models.append(run.models)
+            labels += [(multiple, setting) for setting in procedure.settings]
+        candidates = np.column_stack(models)
+        validation = fitting.validate(ledger, candidates)
+        costs = ledger.costs - before
+        for rule in RULES:
+            i = validation.select(rule)
+            multiple, setting = labels[i]
+            yield trial.outcome(
+                candidates[:, i], trial.setup + costs, method=procedure.name, epochs=epochs,
+                budget=budget, panel="upload", rule=rule, rounds=rounds, candidate=setting,
+                penalty_multiple=multiple, tuning="joint",
+            )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class SiteEffectsStudy(PaperStudy):
+    """Coefficients that differ across sites: a common truth plus sparse deviations at each site.
+
+    Support measures are about the common truth; the test sample keeps every site's own truth.
+    """
+
+    name: ClassVar[str] = "site-effects"
+    scenarios: ClassVar[Mapping[str, Scenario]] = {
+        f"deviating-{n}": Scenario(f"deviating-{n}", deviations=n) for n in (0, 5, 15, 30)
+    }
+    budgets: tuple[int, ...] = (100,)
+
+
+@dataclass(frozen=True)
+class TunedStudy(PaperStudy):
+    """``goal:prediction``, ``goal:selection``, ``goal:objective`` beside CD, ST, P and DA."""
+
+    name: ClassVar[str] = "tuned"
+    panels: ClassVar[tuple[Panel, ...]] = ("upload",)
+    budgets: tuple[int, ...] = (100,)
+
+    def rows(self, trial: Trial) -> Iterator[Record]:
+        """The paper's four, then the goals."""
+        yield from super().rows(trial)
+        for budget in self.budgets:
+            for goal in GOALS:
+                result: fitting.Fit | fitting.GoalFit
+                if goal == "objective":
+                    # Only the objective is that of the inherited penalty, and pays for its search.
+                    penalty = trial.problem.penalty
+                    result = fitting.fit(trial.ledger, "Secant", penalty=penalty, rounds=budget)
+                    costs = trial.setup + result.costs
+                else:
+                    result = fitting.fit_for(trial.ledger, goal, uploads=budget)
+                    costs = result.costs
+                yield trial.outcome(
+                    result.coefficients, costs, method=f"goal:{goal}", budget=budget,
+                    panel="upload", rule="min", rounds=result.rounds, candidate=result.setting,
+                )  # fmt: skip
+
+    @staticmethod
+    def conclude(rows: pd.DataFrame) -> list[str]:
+        """Where the goal-directed fits beat each of the paper's four at its best epoch count."""
+        return [
+            *_compare(rows, "goal:prediction", "test_mse", -1),
+            *_compare(rows, "goal:selection", "f1", 1),
+        ]
+
+
+def _compare(rows: pd.DataFrame, goal: str, metric: str, sign: int) -> list[str]:
+    """One line per scenario: the goal against the best of the others, paired within replicate."""
+    lines = []
+    wins = 0
+    for scenario, here in rows[rows["rule"] == "min"].groupby("scenario", sort=False):
+        ours = here[here["method"] == goal].set_index("replicate")[metric]
+        others = here[~here["method"].str.startswith("goal:")]
+        means = others.groupby(["method", "epochs"])[metric].mean()
+        method, epochs = means.idxmax() if sign > 0 else means.idxmin()
+        rival = others[(others["method"] == method) & (others["epochs"] == epochs)]
+        difference = ours - rival.set_index("replicate")[metric]
+        won = bool(sign * difference.mean() > 0)
+        wins += won
+        se = difference.std(ddof=1) / np.sqrt(len(difference))
+        lines.append(
+            f"  {scenario}: {ours.mean():.4g} against {method} (E = {epochs:g}) "
+            f"{means.loc[(method, epochs)]:.4g}, difference {difference.mean():+.3g} "
+            f"(SE {se:.2g}){'' if won else ', not better'}"
+        )
+    head = f"{goal} has better mean {metric} than each of CD, ST, P, DA at every epoch count in"
+    return [f"{head} {wins} of {len(lines)} scenarios", *lines]

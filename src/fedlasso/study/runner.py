@@ -13,12 +13,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
+import msgspec
 from threadpoolctl import threadpool_limits
 
 from fedlasso.errors import FedLassoError
-from fedlasso.study.manifest import Manifest, StudyRun, describe_settings
+from fedlasso.study.manifest import Manifest, StudyRun, describe_code, describe_machine
 from fedlasso.study.outcomes import METRICS, Measure, Record
-from fedlasso.study.provenance import describe_code, describe_machine
 from fedlasso.study.scenario import Scenario
 
 if TYPE_CHECKING:
@@ -26,39 +26,27 @@ if TYPE_CHECKING:
 
 
 class Study(Protocol):
-    """A study definition: a frozen dataclass of settings, and what one replicate is."""
+    """A study definition: a frozen dataclass of settings, a seed among them, and a replicate."""
 
     name: ClassVar[str]
-
-    @property
-    def seed(self) -> int:
-        """The study seed."""
 
     def replicate(self, scenario: Scenario, number: int) -> list[Record]:
         """All records of one replicate."""
 
 
-@dataclass(frozen=True)
-class Outcome:
-    """What became of one replicate: its Parquet bytes, or the error."""
-
-    data: bytes | None
-    error: str | None
-
-
 def run_replicate(
-    study: Study, scenario: Scenario, number: int, metrics: Mapping[str, Measure] | None = None
-) -> Outcome:
-    """One replicate in one BLAS thread; runs in a worker, near or far."""
+    study: Study, scenario: Scenario, number: int, metrics: Mapping[str, Measure]
+) -> bytes | str:
+    """One replicate in one BLAS thread as Parquet, or its error; runs in a worker, near or far."""
     from fedlasso.study.store import to_parquet
 
     # A worker that has just begun does not know the metrics that were added from outside.
-    METRICS.update(metrics or {})
+    METRICS.update(metrics)
     try:
         with threadpool_limits(1):
-            return Outcome(to_parquet(study.replicate(scenario, number)), None)
+            return to_parquet(study.replicate(scenario, number))
     except Exception:
-        return Outcome(None, traceback.format_exc())
+        return traceback.format_exc()
 
 
 @dataclass
@@ -96,15 +84,19 @@ def run_study(
     """
     if replicates < 1:
         raise FedLassoError(f"replicates is {replicates}; give a whole number, 1 or more")
-    workers = workers or count_cores()
-    notice = store.open(
-        make_manifest(study, scenarios, replicates, engine, workers),
-        allow_code_change=allow_code_change,
-    )
-    if notice:
+    if not workers:
+        # Cores that this process may use; all of the machine's where the system does not say.
+        cores = getattr(os, "sched_getaffinity", lambda pid: range(os.cpu_count() or 1))
+        workers = len(cores(0))
+    by_name = {scenario.name: scenario for scenario in scenarios}
+    settings = msgspec.json.decode(msgspec.json.encode(study))
+    code = describe_code()
+    started = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+    run = StudyRun(started, engine, workers, code["hash"], describe_machine())
+    manifest = Manifest({"name": study.name, **settings}, by_name, replicates, code, (run,))
+    if notice := store.open(manifest, allow_code_change=allow_code_change):
         tell(notice)
     store.drop_damaged()
-    by_name = {scenario.name: scenario for scenario in scenarios}
     finished = store.parts()
     tasks = [(s, r) for s in by_name for r in range(replicates)]
     left = [task for task in tasks if task not in finished]
@@ -121,7 +113,7 @@ def run_study(
     return progress
 
 
-def _keep(store: Store, task: Task, future: Future[Outcome], progress: Progress) -> None:
+def _keep(store: Store, task: Task, future: Future[bytes | str], progress: Progress) -> None:
     try:
         outcome = future.result()
     except BrokenExecutor as error:
@@ -130,35 +122,13 @@ def _keep(store: Store, task: Task, future: Future[Outcome], progress: Progress)
             "run the same command again, with fewer --workers if it happens again"
         ) from error
     except Exception as error:
-        outcome = Outcome(None, f"{type(error).__name__}: {error}")
-    if outcome.data is not None:
-        store.write_part(task, outcome.data)
+        outcome = f"{type(error).__name__}: {error}"
+    if isinstance(outcome, bytes):
+        store.write_part(task, outcome)
         progress.done += 1
     else:
-        store.write_failure(task, outcome.error or "")
+        store.write_failure(task, outcome)
         progress.failed += 1
-
-
-def make_manifest(
-    study: Study, scenarios: Sequence[Scenario], replicates: int, engine: str, workers: int
-) -> Manifest:
-    """Everything needed to know, and to repeat, what is about to be run."""
-    code = describe_code()
-    started = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
-    return Manifest(
-        study=describe_settings(study),
-        scenarios={scenario.name: scenario for scenario in scenarios},
-        replicates=replicates,
-        code=code,
-        runs=(StudyRun(started, engine, workers, code["hash"], describe_machine()),),
-    )
-
-
-def count_cores() -> int:
-    """Cores that this process may use; all of the machine's where the system does not say."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
 
 
 @contextmanager
@@ -190,8 +160,7 @@ def open_executor(engine: str, workers: int) -> Iterator[Executor]:
         )
 
 
-@contextmanager
-def _dask_client(engine: str, workers: int) -> Iterator[Any]:
+def _dask_client(engine: str, workers: int) -> Any:
     try:
         from distributed import Client
     except ImportError as error:
@@ -200,15 +169,11 @@ def _dask_client(engine: str, workers: int) -> Iterator[Any]:
         ) from error
     if engine == "dask":
         # Any free port will do: the usual one may be another cluster's.
-        own = {"threads_per_worker": 1, "dashboard_address": "127.0.0.1:0"}
-        with Client(n_workers=workers, **own) as client:
-            yield client
-        return
+        address = "127.0.0.1:0"
+        return Client(n_workers=workers, threads_per_worker=1, dashboard_address=address)
     try:
-        client = Client(engine, timeout="10s")
+        return Client(engine, timeout="10s")
     except (OSError, TimeoutError) as error:
         raise FedLassoError(
             f"no Dask scheduler answers at {engine}; start one with `dask scheduler`"
         ) from error
-    with client:
-        yield client

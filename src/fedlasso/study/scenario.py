@@ -31,22 +31,15 @@ class Draw:
 
     def sites(self) -> list[Site]:
         """Sites that hold the training and validation records; the test sample stays outside."""
+        kinds = (self.training, self.penalty_validation, self.candidate_validation)
+        width = len(str(len(self.training)))  # names that sort as numbers do
         return [
             Site(
-                site_name(j, len(self.training)), *training,
-                validation={"penalty": penalty, "candidate": candidate}, copy=False,
+                f"site{j:0{width}d}", *training, copy=False,
+                validation={"penalty": penalty, "candidate": candidate},
             )
-            for j, (training, penalty, candidate) in enumerate(
-                zip(
-                    self.training, self.penalty_validation, self.candidate_validation, strict=True
-                )
-            )
+            for j, (training, penalty, candidate) in enumerate(zip(*kinds, strict=True), 1)
         ]  # fmt: skip
-
-
-def site_name(j: int, sites: int) -> str:
-    """Names that sort as numbers do."""
-    return f"site{j + 1:0{len(str(sites))}d}"
 
 
 def pool(samples: Sequence[Sample]) -> LeastSquares:
@@ -195,28 +188,22 @@ def read_scenarios(path: Path) -> tuple[Scenario, ...]:
         raise FedLassoError(f"cannot read {path}: {error.strerror}") from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise FedLassoError(f"{path} is not a TOML file: {error}") from error
-    return tuple(_read_scenario(path, name, table) for name, table in tables.items())
-
-
-def _read_scenario(path: Path, name: str, table: object) -> Scenario:
-    if not isinstance(table, dict):
-        raise FedLassoError(f"{path}: {name!r} stands outside a [scenario] table")
-    known = {f.name for f in fields(Scenario)} - {"name"}
-    for key in table:
-        if key not in known:
-            raise FedLassoError(
-                f"{path}: scenario {name!r} has no setting {key!r}; "
-                f"known: {', '.join(sorted(known))}"
-            )
-    try:
-        return msgspec.convert(table | {"name": name}, Scenario)
-    except msgspec.ValidationError as error:
-        raise FedLassoError(f"{path}: {_plainly(name, str(error))}") from error
-
-
-def _plainly(name: str, text: str) -> str:
-    """A complaint of msgspec with the field first; what the scenario itself says stays."""
-    what, _, where = text.partition(" - at `$.")
-    if not where:
-        return text
-    return f"scenario {name!r}: {where.rstrip('`')}: {what[0].lower()}{what[1:]}"
+    known = sorted({f.name for f in fields(Scenario)} - {"name"})
+    scenarios = []
+    for name, table in tables.items():
+        if not isinstance(table, dict):
+            raise FedLassoError(f"{path}: {name!r} stands outside a [scenario] table")
+        for key in table:
+            if key not in known:
+                raise FedLassoError(
+                    f"{path}: scenario {name!r} has no setting {key!r}; known: {', '.join(known)}"
+                )
+        try:
+            scenarios.append(msgspec.convert(table | {"name": name}, Scenario))
+        except msgspec.ValidationError as error:
+            # The field comes first; what the scenario itself says stays.
+            text, _, where = str(error).partition(" - at `$.")
+            if where:
+                text = f"scenario {name!r}: {where.rstrip('`')}: {text[0].lower()}{text[1:]}"
+            raise FedLassoError(f"{path}: {text}") from error
+    return tuple(scenarios)

@@ -11,13 +11,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+import msgspec
 import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from fedlasso.errors import FedLassoError
 from fedlasso.files import write_atomically
-from fedlasso.study.manifest import Manifest, read_manifest
+from fedlasso.study.manifest import Manifest
 from fedlasso.study.outcomes import Record
 
 Task = tuple[str, int]
@@ -45,8 +46,23 @@ class Store:
         return self.folder / "manifest.json"
 
     def manifest(self) -> Manifest:
-        """What was run, with which code, versions, seeds and machine."""
-        return read_manifest(self.manifest_file)
+        """What was run, with which code, versions, seeds and machine.
+
+        A missing, damaged or foreign manifest is one clear error.
+        """
+        file = self.manifest_file
+        try:
+            return msgspec.json.decode(file.read_bytes(), type=Manifest)
+        except FileNotFoundError:
+            raise FedLassoError(
+                f"{self.folder} holds no study; name the folder that `fedlasso study run` wrote"
+            ) from None
+        except OSError as error:
+            raise FedLassoError(f"cannot read {file}: {error.strerror}") from error
+        except msgspec.ValidationError as error:
+            raise FedLassoError(f"{file} is not the manifest of a study: {error}") from error
+        except msgspec.DecodeError as error:
+            raise FedLassoError(f"{file} is damaged: {error}") from error
 
     def open(self, manifest: Manifest, *, allow_code_change: bool = False) -> str:
         """Start a study here or resume one; refuse to mix rows that do not belong together.
@@ -67,11 +83,6 @@ class Store:
             "kept stays, and what follows agrees with it to rounding, not to the last bit"
         )
 
-    def tasks(self) -> list[Task]:
-        """Every (scenario, replicate) that the manifest asks for."""
-        manifest = self.manifest()
-        return [(s, r) for s in manifest.scenarios for r in range(manifest.replicates)]
-
     def parts(self) -> dict[Task, Path]:
         """Parts that are there, by their names alone."""
         return {
@@ -79,14 +90,11 @@ class Store:
             for path in sorted(self.folder.glob("parts/*/*-*.parquet"))
         }
 
-    def drop_damaged(self) -> list[Task]:
-        """Remove parts whose bytes are not those that were written, and say which."""
-        damaged = []
-        for task, path in self.parts().items():
+    def drop_damaged(self) -> None:
+        """Remove parts whose bytes are not those that were written."""
+        for path in self.parts().values():
             if _checksum(path.read_bytes()) != path.stem.partition("-")[2]:
                 path.unlink()
-                damaged.append(task)
-        return damaged
 
     def write_part(self, task: Task, data: bytes) -> None:
         """Keep a finished replicate."""
@@ -116,33 +124,34 @@ class Store:
 
     def tables(self, records: Sequence[str]) -> dict[str, pd.DataFrame]:
         """Rows of several kinds of record, reading every part once."""
-        order = {name: i for i, name in enumerate(self.manifest().scenarios)}
-        parts = sorted(
-            (item for item in self.parts().items() if item[0][0] in order),
-            key=lambda item: (order[item[0][0]], item[0][1]),
-        )
-        if not parts:
+        parts = sorted(self.parts().items())
+        read = [
+            _read(path)
+            for name in self.manifest().scenarios
+            for (scenario, _), path in parts
+            if scenario == name
+        ]
+        if not read:
             return {record: pd.DataFrame() for record in records}
-        whole = pa.concat_tables([self._read(p) for _, p in parts], promote_options="permissive")
-        return {record: _frame(whole, record) for record in records}
-
-    def _read(self, path: Path) -> pa.Table:
-        try:
-            return pq.ParquetFile(path).read()
-        except (OSError, pa.ArrowException) as error:
-            raise FedLassoError(
-                f"cannot read {path}: {error}; `fedlasso study run` again replaces damaged parts"
-            ) from error
+        whole = pa.concat_tables(read, promote_options="permissive")
+        frames: dict[str, pd.DataFrame] = {}
+        for record in records:
+            table = whole.filter(pa.compute.field("record") == record)
+            empty = [name for name in table.column_names if table[name].null_count == len(table)]
+            frames[record] = table.drop_columns(empty).to_pandas()
+        return frames
 
     def _failure_file(self, task: Task) -> Path:
         return self.folder / "failures" / task[0] / f"{task[1]:04d}.txt"
 
 
-def _frame(whole: pa.Table, record: str) -> pd.DataFrame:
-    table = whole.filter(pa.compute.field("record") == record)
-    empty = [name for name in table.column_names if table[name].null_count == len(table)]
-    frame: pd.DataFrame = table.drop_columns(empty).to_pandas()
-    return frame
+def _read(path: Path) -> pa.Table:
+    try:
+        return pq.ParquetFile(path).read()
+    except (OSError, pa.ArrowException) as error:
+        raise FedLassoError(
+            f"cannot read {path}: {error}; `fedlasso study run` again replaces damaged parts"
+        ) from error
 
 
 def _checksum(data: bytes) -> str:

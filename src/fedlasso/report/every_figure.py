@@ -1,0 +1,261 @@
+"""The figures of a report: theory, outcomes against epochs, and the gap against uploads."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import product
+
+import numpy as np
+import pandas as pd
+from matplotlib import pyplot as plt
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure as Canvas
+from matplotlib.ticker import LogLocator, MaxNLocator, NullFormatter
+
+from fedlasso.report.figures import FAINT, INK, PLAIN, WIDTH, Figure, label_ends, look, looks
+from fedlasso.report.records import Results
+from fedlasso.report.tables import means
+from fedlasso.study import contrast
+from fedlasso.study.columns import COLUMNS, say, titles
+from fedlasso.theory import CorrelatedPair
+
+PAIR = CorrelatedPair(r=0.8, a=2, d=1)
+EPOCHS = tuple(range(1, 11))
+FLOOR = 1e-14  # a gap near rounding is drawn here
+TOGETHER = 8  # more lines than this cannot be told apart in one panel
+
+
+def theory_figure(results: Results | None = None) -> Figure:
+    """Exact formulas only; the records are not looked at."""
+    with look():
+        canvas, (left, right) = plt.subplots(1, 2, figsize=(WIDTH, 2.5))
+        colour = PLAIN.colour
+        real = np.linspace(1, EPOCHS[-1], 400)
+        left.plot(real, [PAIR.gap(e) for e in real], color=colour, lw=0.9, alpha=0.6)
+        left.plot(EPOCHS, [PAIR.gap(e) for e in EPOCHS], "o", color=colour)
+        floor = PAIR.d**2 * PAIR.r**4 / (32 * (4 - PAIR.r**2))
+        left.axhline(floor, color=INK, lw=0.8, ls=(0, (4, 3)))
+        left.text(EPOCHS[-1], floor * 0.9, "no E goes below this", ha="right", va="top",
+                  fontsize=7.5, color=INK)  # fmt: skip
+        best = PAIR.best_whole_epochs
+        left.annotate(
+            f"smallest at E = {best}", (best, PAIR.gap(best)), (best + 1.4, PAIR.gap(best) * 1.25),
+            fontsize=7.5, va="center", color=colour,
+            arrowprops={"arrowstyle": "-", "color": colour, "lw": 0.6, "shrinkB": 4},
+        )  # fmt: skip
+        left.set(xlabel="local epochs E", ylabel="limiting objective gap", xticks=EPOCHS)
+        left.set_ylim(0, None)
+        left.set_title(f"Limiting gap (r = {PAIR.r}, a = {PAIR.a}, d = {PAIR.d})")
+
+        r = np.linspace(0.01, 0.98, 400)
+        right.plot(r, [CorrelatedPair(v, PAIR.a, PAIR.d).best_epochs for v in r], color=colour)
+        right.axvline(PAIR.r, color=FAINT, lw=0.8, zorder=0)
+        right.plot(PAIR.r, PAIR.best_epochs, "o", color=colour)
+        right.annotate(
+            f"r = {PAIR.r}: {PAIR.best_epochs:.2f}", (PAIR.r, PAIR.best_epochs), (-8, 6),
+            textcoords="offset points", ha="right", fontsize=7.5, color=colour,
+        )  # fmt: skip
+        right.set(xlabel="correlation r at site 2", ylabel="minimising epoch count", xlim=(0, 1))
+        right.set_ylim(1, None)
+        right.set_title("Real epoch count with the smallest gap")
+    caption = (
+        "Exact calculations for the correlated two-site construction. Left: the limiting objective "
+        f"gap at r = {PAIR.r}, a = {PAIR.a}, d = {PAIR.d}; dots are whole epoch counts. Right: the "
+        "real epoch count that minimises it, against r. These are deterministic formulas, not "
+        "simulation averages, and no rule for choosing E in other data."
+    )
+    return Figure("theory", "Theory", caption, canvas)
+
+
+def baseline_figure(results: Results) -> Figure | None:
+    """Means with 1.96 standard errors; nothing if the study has no epochs to compare."""
+    metrics = [m for m in ("f1", "test_mse", "relative_gap") if m in results.metrics]
+    if not metrics or len(results.values("epochs")) < 2:
+        return None
+    scenarios = results.values("scenario")
+    scenario = "baseline" if "baseline" in scenarios else scenarios[0]
+    fixed = {a: v for a, v in results.primary.items() if a != "panel"}
+    table = means(results, results.at(scenario=scenario, **fixed), metrics)
+    rows_by = [axis for axis in results.axes if axis == "panel" or axis in results.arms]
+    arms = [dict(zip(rows_by, v, strict=True)) for v in product(*map(results.values, rows_by))]
+    with look():
+        canvas, grid = plt.subplots(
+            len(arms), len(metrics), figsize=(WIDTH, 0.5 + 1.85 * len(arms)),
+            squeeze=False, sharey="col", sharex=True,
+        )  # fmt: skip
+        for row, arm in enumerate(arms):
+            rows = table[(table[rows_by] == pd.Series(arm)).all(axis=1)]
+            for axes, metric in zip(grid[row], metrics, strict=True):
+                _lines(axes, rows, metric, results.values("epochs"))
+                if row == 0:
+                    axes.set_title(COLUMNS[metric].heading, fontweight="bold")
+                if row == len(arms) - 1:
+                    axes.set_xlabel("local epochs E")
+            grid[row][0].set_ylabel(titles(arm).replace(", ", ",\n"), fontweight="bold")
+        canvas.draw_without_rendering()
+        for axes in grid.flat:
+            label_ends(axes, gap=0.105)
+    caption = (
+        f"{say('scenario', scenario)} scenario, {titles(fixed)}. "
+        f"Means over {int(table['n'].min())} replicates with "
+        "1.96 Monte Carlo standard errors either side, which describe the precision of the "
+        "simulation, not the spread between data sets. Points of methods are set apart sideways."
+    )
+    return Figure("baseline", f"{say('scenario', scenario)} scenario", caption, canvas)
+
+
+def _lines(axes: Axes, table: pd.DataFrame, metric: str, epochs: list[int]) -> None:
+    methods = list(dict.fromkeys(table["method"]))
+    drawn = looks(methods)
+    for i, method in enumerate(methods):
+        own = table[table["method"] == method]
+        x = [epochs.index(e) + 0.09 * (i - (len(methods) - 1) / 2) for e in own["epochs"]]
+        axes.errorbar(
+            x, own[metric], yerr=1.96 * own[f"{metric}_se"].fillna(0), label=method,
+            color=drawn[method].colour, marker=drawn[method].marker, elinewidth=0.9, capsize=1.6,
+        )  # fmt: skip
+    axes.set_xticks(range(len(epochs)), [str(e) for e in epochs])
+    axes.grid(axis="x", visible=False)
+    axes.set_xlim(-0.3, len(epochs) - 0.7)
+
+
+def contrast_figure(results: Results) -> Figure | None:
+    """Paired F1 change in every scenario; one column per method."""
+    epochs = [e for e in results.values("epochs") if e]
+    if len(epochs) < 2 or "f1" not in results.metrics:
+        return None
+    rows = results.at(**results.primary)[[*results.axes, "replicate", "f1"]]
+    table = contrast(rows, "epochs", epochs[0], epochs[-1], ["f1"])
+    shown = table[["scenario", *results.arms]].to_dict("records")
+    table["row"] = [titles(cell) for cell in shown]
+    rows_shown = list(dict.fromkeys(table["row"]))
+    drawn = looks(results.values("method"))
+    methods = [m for m in drawn if m in set(table["method"])]
+    with look():
+        canvas, grid = plt.subplots(
+            1, len(methods), figsize=(WIDTH, 0.9 + 0.2 * len(rows_shown)),
+            sharex=True, sharey=True, squeeze=False,
+        )  # fmt: skip
+        for axes, method in zip(grid[0], methods, strict=True):
+            own = table[table["method"] == method]
+            y = [rows_shown.index(row) for row in own["row"]]
+            axes.axvline(0, color=INK, lw=0.8)
+            axes.errorbar(
+                own["mean"], y, xerr=1.96 * own["se"].fillna(0), fmt=drawn[method].marker,
+                color=drawn[method].colour, elinewidth=1.1, capsize=2, markersize=3,
+            )  # fmt: skip
+            axes.set_title(method, color=drawn[method].colour, fontweight="bold")
+            axes.grid(axis="y", visible=True)
+            axes.tick_params(axis="y", length=0)
+            axes.xaxis.set_major_locator(MaxNLocator(3))
+        grid[0][0].set_yticks(range(len(rows_shown)), rows_shown)
+        grid[0][0].set_ylim(len(rows_shown) - 0.4, -0.6)
+        canvas.supxlabel(f"change in F1, E = {epochs[-1]} minus E = {epochs[0]}", fontsize=8)
+    caption = (
+        f"Paired change in F1 from E = {epochs[0]} to E = {epochs[-1]}; {titles(results.primary)}. "
+        "Differences are taken within replicate; bars are 1.96 Monte Carlo standard errors either "
+        "side. To the right of zero more local epochs select better on average; selection says "
+        "nothing about prediction."
+    )
+    return Figure("contrasts", "Epoch contrasts", caption, canvas)
+
+
+def upload_figure(results: Results) -> Figure | None:
+    """Mean relative gap against mean uploads: one line per method, at its best epoch count."""
+    if not {"upload_bytes", "relative_gap"} <= set(results.outcome.columns):
+        return None
+    scenarios = results.values("scenario")
+    scenario = "baseline" if "baseline" in scenarios else scenarios[0]
+    fixed = {a: v for a, v in results.primary.items() if a != "budget"}
+    rows = results.at(scenario=scenario, **fixed)
+    if "rounds" in rows:
+        rows = rows[rows["rounds"] > 0]  # what a budget could not pay for was not fitted
+    table = means(results, rows, ["relative_gap", "upload_bytes"])
+    if len(results.values("epochs")) == 1:
+        table = table.drop(columns="epochs")  # nothing to choose, nothing to name
+    lines = [
+        _best(own).sort_values("upload_bytes")
+        for _, own in table.groupby(["method", *results.arms], sort=False)
+    ]
+    names = [_name(own, results.arms) for own in lines]
+    with look():
+        canvas = (_together if len(lines) <= TOGETHER else _apart)(lines, names)
+    at = titles(fixed)
+    caption = (
+        f"Distance to the pooled optimum against what is uploaded, {say('scenario', scenario)} "
+        f"scenario{', ' + at if at else ''}; tuning included. Each method at the epoch count "
+        "(in brackets) with its smallest gap at its largest budget. A small gap says that the "
+        "pooled Lasso was reached, not that it selects or predicts well."
+    )
+    return Figure("uploads", "Objective gap against uploads", caption, canvas)
+
+
+def _together(lines: list[pd.DataFrame], names: list[str]) -> Canvas:
+    """All methods in one panel, each named at its end."""
+    canvas, axes = plt.subplots(figsize=(WIDTH * 0.8, 2.2 + 0.12 * len(lines)))
+    methods = [own["method"].iloc[0] for own in lines]
+    drawn = looks(methods)
+    for method, name, own in zip(methods, names, lines, strict=True):
+        style = drawn[method]
+        axes.plot(*_points(own), color=style.colour, marker=style.marker, label=name)
+    _scales(axes, (1, 2, 5))
+    axes.set(xlabel="mean uploads, KiB", ylabel="mean relative gap")
+    axes.margins(x=0.08, y=0.12)
+    canvas.draw_without_rendering()
+    label_ends(axes, gap=0.075)
+    return canvas
+
+
+def _apart(lines: list[pd.DataFrame], names: list[str]) -> Canvas:
+    """A panel per method, with all the others in grey behind it: none to tell apart by colour."""
+    across = 4
+    down = -(-len(lines) // across)
+    canvas, grid = plt.subplots(
+        down, across, figsize=(WIDTH, 1.25 * down + 0.4), sharex=True, sharey=True, squeeze=False
+    )
+    for axes, name, own in zip(grid.flat, names, lines, strict=False):
+        for other in lines:
+            axes.plot(*_points(other), color=FAINT, lw=0.8, zorder=1)
+        axes.plot(*_points(own), color=PLAIN.colour, marker=PLAIN.marker, markersize=3, zorder=2)
+        axes.set_title(name, fontsize=7.5, fontweight="bold")
+    for axes in grid.flat[len(lines) :]:
+        axes.set_axis_off()
+    _scales(grid[0][0], (1,))
+    canvas.supxlabel("mean uploads, KiB", fontsize=8)
+    canvas.supylabel("mean relative gap", fontsize=8)
+    return canvas
+
+
+def _points(own: pd.DataFrame) -> tuple[pd.Series, pd.Series]:
+    return own["upload_bytes"] / 1024, own["relative_gap"].clip(lower=FLOOR)
+
+
+def _scales(axes: Axes, steps: tuple[int, ...]) -> None:
+    axes.set(xscale="log", yscale="log")
+    axes.xaxis.set_major_locator(LogLocator(subs=steps))
+    axes.xaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
+    axes.xaxis.set_minor_formatter(NullFormatter())
+
+
+def _best(own: pd.DataFrame) -> pd.DataFrame:
+    if "epochs" not in own:
+        return own
+    last = own if "budget" not in own else own[own["budget"] == own["budget"].max()]
+    return own[own["epochs"] == last.loc[last["relative_gap"].idxmin(), "epochs"]]
+
+
+def _name(own: pd.DataFrame, arms: list[str]) -> str:
+    first = own.iloc[0]
+    name = ", ".join([first["method"], *(say(arm, first[arm]) for arm in arms)])
+    epochs = first.get("epochs", 0)
+    return f"{name} (E = {epochs})" if epochs else name
+
+
+# What a report draws, in the supplement's order; append to add one from outside. Each gives
+# nothing for records that cannot fill it.
+FIGURES: list[Callable[[Results], Figure | None]] = [
+    theory_figure,
+    baseline_figure,
+    contrast_figure,
+    upload_figure,
+]
