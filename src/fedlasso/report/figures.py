@@ -94,6 +94,9 @@ class Figure:
     def write(self, folder: Path) -> None:
         """``NAME.pdf``, ``NAME.svg`` and ``NAME.png``."""
         with look():
+            # One layout serves every format.
+            self.canvas.draw_without_rendering()
+            self.canvas.set_layout_engine("none")
             for kind, metadata in FORMATS.items():
                 self.canvas.savefig(folder / f"{self.name}.{kind}", metadata=metadata)
         plt.close(self.canvas)
