@@ -8,7 +8,7 @@ from typing import ClassVar
 from fedlasso.federation import Disclosure, Models, Request, Steps
 from fedlasso.fitting.tuning import local_search
 from fedlasso.numerics import local_sweeps
-from fedlasso.procedures.averaging import Coefficients
+from fedlasso.procedures import Coefficients
 from fedlasso.sites import View
 
 

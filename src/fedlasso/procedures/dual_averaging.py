@@ -13,24 +13,18 @@ S{z_{t+1}, \eta (t+1) E \lambda}. Rates are {0.03, 0.1, 0.3, 0.6, 1} / L_max.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal
-
-import numpy as np
 
 from fedlasso.federation import Disclosure, PerCandidate, Points, Steps
 from fedlasso.numerics import Array, dual_steps
-from fedlasso.procedures.averaging import Coefficients
-from fedlasso.procedures.procedure import Problem, Procedure, State
-from fedlasso.sites import LargestEigenvalue, Penalised, View, parts_of
+from fedlasso.procedures.procedure import AtRates, Average, Coefficients, Problem
+from fedlasso.sites import Penalised, View, parts_of
 
 
 @dataclass(frozen=True, eq=False)
 class DualSteps(Penalised[Coefficients]):
     """E dual steps from every column of z, each with its own rate."""
 
-    discloses: ClassVar[Disclosure] = Disclosure(
-        "gradients added up along local steps, weighted by the rows"
-    )
+    discloses = Disclosure("gradients added up along local steps, weighted by the rows")
     z: Points
     rates: PerCandidate
     first_step: int
@@ -39,46 +33,23 @@ class DualSteps(Penalised[Coefficients]):
     def answer(self, site: View) -> Coefficients:
         f = site.training
         z = dual_steps(f, self.z, self.rates, self.penalty, self.first_step, self.epochs)
-        steps = self.epochs * z.shape[1]
-        return Coefficients(f.m * z, steps=steps, operations=site.operations(steps))
-
-
-@dataclass(frozen=True, eq=False)
-class Dual(State):
-    """z_t, one column per rate, and the rates."""
-
-    z: Array
-    rates: Array
+        return Coefficients.of(site, z, self.epochs * z.shape[1])
 
 
 @dataclass(frozen=True)
-class DualAveraging(Procedure[Dual]):
+class DualAveraging(AtRates):
     """Adapted FedDualAvg with ``epochs`` local steps per round and five client rates."""
 
-    name: ClassVar[str] = "DA"
-    losses: ClassVar[Literal["quadratic", "any smooth"]] = "any smooth"
-    penalties: ClassVar[Literal["l1", "weighted l1", "any"]] = "any"
-    settings: tuple[float, ...] = (0.03, 0.1, 0.3, 0.6, 1.0)
+    name = "DA"
 
-    def prepare(self) -> LargestEigenvalue:
-        return LargestEigenvalue()
-
-    def start(self, problem: Problem, prepared: Any) -> Dual:
-        L_max = prepared.value
-        return Dual(np.zeros((problem.p, self.paths)), np.array(self.settings) / L_max)
-
-    def request(self, problem: Problem, state: Dual) -> DualSteps:
+    def request(self, problem: Problem, state: Average) -> DualSteps:
         return DualSteps(
-            z=state.z,
-            rates=state.rates,
+            z=state.values,
+            rates=state.scales,
             first_step=state.round * self.epochs,
             epochs=self.epochs,
             **parts_of(problem.penalty),
         )
 
-    def advance(self, problem: Problem, state: Dual, total: Any) -> Dual:
-        z = total.values / problem.m
-        return Dual(z, state.rates, round=state.round + 1)
-
-    def models(self, problem: Problem, state: Dual) -> Array:
-        return problem.penalty.prox(state.z, state.rates * (state.round * self.epochs))
+    def models(self, problem: Problem, state: Average) -> Array:
+        return problem.penalty.prox(state.values, state.scales * (state.round * self.epochs))

@@ -16,7 +16,7 @@ Rates are {0.03, 0.1, 0.3, 0.6, 1} = L_max / gamma; mu is ``convexity`` times L_
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -46,7 +46,7 @@ class DualSums(Reply):
 class CompositeSteps(Penalised[DualSums]):
     """E steps from every column of g and x; x comes back only if it is ``shared``."""
 
-    discloses: ClassVar[Disclosure] = Disclosure(
+    discloses = Disclosure(
         "gradients, and models if asked, added up along local steps, weighted by the rows"
     )
     g: Points
@@ -86,9 +86,9 @@ class Composite(State):
 class FastFedDA(Procedure[Composite]):
     """Fast-FedDA: both sums travel, so a round uploads 2p numbers for each rate."""
 
-    name: ClassVar[str] = "Fast-FedDA"
-    losses: ClassVar[Literal["quadratic", "any smooth"]] = "any smooth"
-    penalties: ClassVar[Literal["l1", "weighted l1", "any"]] = "any"
+    name = "Fast-FedDA"
+    losses = "any smooth"
+    penalties = "any"
     settings: tuple[float, ...] = (0.03, 0.1, 0.3, 0.6, 1.0)
     shared: ClassVar[bool] = True
     convexity: float = 0.01
@@ -127,3 +127,11 @@ class FastFedDA(Procedure[Composite]):
 
     def upload(self, problem: Problem, state: Composite) -> int:
         return (2 if self.shared else 1) * self.paths * problem.p
+
+
+@dataclass(frozen=True)
+class CFedDA(FastFedDA):
+    """C-FedDA: a round uploads p numbers for each rate."""
+
+    name = "C-FedDA"
+    shared = False

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import sqrt
-from typing import Any, ClassVar, Literal
+from typing import Any
 
 import numpy as np
 
@@ -36,17 +36,16 @@ class Accelerated(State):
 class FISTA(Procedure[Accelerated]):
     """Accelerated proximal gradient on the pooled loss; ``epochs`` is not used."""
 
-    name: ClassVar[str] = "FISTA"
-    losses: ClassVar[Literal["quadratic", "any smooth"]] = "any smooth"
-    penalties: ClassVar[Literal["l1", "weighted l1", "any"]] = "any"
+    name = "FISTA"
+    losses = "any smooth"
+    penalties = "any"
 
     def prepare(self) -> WeightedEigenvalue:
         return WeightedEigenvalue()
 
     def start(self, problem: Problem, prepared: Any) -> Accelerated:
         zero = np.zeros(problem.p)
-        L = prepared.value / problem.m
-        return Accelerated(zero, zero, 1.0, L)
+        return Accelerated(zero, zero, 1.0, prepared.value / problem.m)
 
     def request(self, problem: Problem, state: Accelerated) -> GradientAt:
         return GradientAt(state.y)

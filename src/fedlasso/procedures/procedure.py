@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Generic, Literal, TypeVar
 
 import numpy as np
 
 from fedlasso.errors import FedLassoError
-from fedlasso.federation import Message, Request
+from fedlasso.federation import Message, Reply, Request
 from fedlasso.numerics import L1, Array, Certificate, Penalty
+from fedlasso.sites import LargestEigenvalue, View
 
 
 @dataclass(frozen=True)
@@ -56,9 +57,9 @@ class State(Message):
 
     Examples
     --------
-    >>> from fedlasso.procedures.averaging import Average
     >>> import numpy as np
-    >>> Average(np.zeros((3, 1)), round=2).round
+    >>> from fedlasso.procedures import Average
+    >>> Average(np.zeros((3, 1)), np.zeros(1), round=2).round
     2
     """
 
@@ -168,3 +169,62 @@ class Procedure(ABC, Generic[S]):
     def done(self, problem: Problem, state: S) -> bool:
         """Whether a further round would change nothing worth paying for."""
         return False
+
+
+@dataclass(frozen=True, eq=False)
+class Coefficients(Reply):
+    """m_j times one vector per path, as columns: those of all sites add up to m times the mean."""
+
+    values: Array
+
+    @classmethod
+    def of(cls, site: View, vectors: Array, steps: int) -> Coefficients:
+        """A site's own vectors, and the steps that they took."""
+        return cls(site.rows * vectors, steps=steps, operations=site.operations(steps))
+
+
+@dataclass(frozen=True, eq=False)
+class Average(State):
+    """One vector per path, as columns, and the setting of each path in the problem's units."""
+
+    values: Array
+    scales: Array
+
+
+@dataclass(frozen=True)
+class Averaged(Procedure[Average]):
+    """A procedure whose sites send vectors, `Coefficients`, that the server averages."""
+
+    def start(self, problem: Problem, prepared: Any) -> Average:
+        return Average(np.zeros((problem.p, self.paths)), self.scales(problem, prepared))
+
+    def scales(self, problem: Problem, prepared: Any) -> Array:
+        """Each setting in the problem's units."""
+        return np.array(self.settings)
+
+    def advance(self, problem: Problem, state: Average, total: Any) -> Average:
+        values = self.combine(problem, state, total.values / problem.m)
+        return replace(state, values=values, round=state.round + 1)
+
+    def combine(self, problem: Problem, state: Average, average: Array) -> Array:
+        """What the server makes of the average."""
+        return average
+
+    def models(self, problem: Problem, state: Average) -> Array:
+        return state.values
+
+
+@dataclass(frozen=True)
+class AtRates(Averaged):
+    """Local gradient steps, at rates that are shares of 1 / L_max."""
+
+    losses = "any smooth"
+    penalties = "any"
+    settings: tuple[float, ...] = (0.03, 0.1, 0.3, 0.6, 1.0)
+
+    def prepare(self) -> LargestEigenvalue:
+        return LargestEigenvalue()
+
+    def scales(self, problem: Problem, prepared: Any) -> Array:
+        L_max: float = prepared.value
+        return np.array(self.settings) / L_max

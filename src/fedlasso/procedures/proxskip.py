@@ -17,31 +17,20 @@ proximal gradient method.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal
 
 import numpy as np
 
 from fedlasso.federation import Disclosure, PerCandidate, Points, Request, Steps
-from fedlasso.numerics import Array, Sample
-from fedlasso.procedures.averaging import Coefficients
-from fedlasso.procedures.procedure import Problem, Procedure, State
-from fedlasso.sites import LargestEigenvalue, View
-
-
-def corrected_steps(f: Sample, z: Array, h: Array, rate: float, epochs: int) -> Array:
-    """E gradient steps on the local loss tilted by h."""
-    for _ in range(epochs):
-        z = z - rate * (f.gradient(z) - h)
-    return z
+from fedlasso.numerics import Array
+from fedlasso.procedures.procedure import AtRates, Average, Coefficients, Problem
+from fedlasso.sites import View
 
 
 @dataclass(frozen=True, eq=False)
 class CorrectedSteps(Request[Coefficients]):
     """E corrected steps from every column of z, with control variates from the site's memory."""
 
-    discloses: ClassVar[Disclosure] = Disclosure(
-        "a site's own model after local steps, weighted by its rows"
-    )
+    discloses = Disclosure("a site's own model after local steps, weighted by its rows")
     z: Points
     rates: PerCandidate
     epochs: Steps
@@ -53,48 +42,26 @@ class CorrectedSteps(Request[Coefficients]):
         memory = site.memory.recall(self.fit, self.round)
         reach = self.rates * self.epochs
         h = (self.z - memory["v"]) / reach if memory else np.zeros_like(self.z)
-        x = [
-            corrected_steps(f, z, h_k, rate, self.epochs)
-            for z, h_k, rate in zip(self.z.T, h.T, self.rates, strict=True)
-        ]
-        v = np.column_stack(x) - reach * h
+        columns = []
+        for x, h_k, rate in zip(self.z.T, h.T, self.rates, strict=True):
+            for _ in range(self.epochs):
+                x = x - rate * (f.gradient(x) - h_k)
+            columns.append(x)
+        v = np.column_stack(columns) - reach * h
         site.memory.store(self.fit, self.round + 1, {"v": v})
-        steps = self.epochs * len(x)
-        return Coefficients(f.m * v, steps=steps, operations=site.operations(steps))
-
-
-@dataclass(frozen=True, eq=False)
-class Corrected(State):
-    """z, one column per rate, and the rates."""
-
-    z: Array
-    rates: Array
+        return Coefficients.of(site, v, self.epochs * len(columns))
 
 
 @dataclass(frozen=True)
-class ProxSkip(Procedure[Corrected]):
+class ProxSkip(AtRates):
     """Scaffnew with ``epochs`` local steps per round and three rates."""
 
-    name: ClassVar[str] = "ProxSkip"
-    losses: ClassVar[Literal["quadratic", "any smooth"]] = "any smooth"
-    penalties: ClassVar[Literal["l1", "weighted l1", "any"]] = "any"
+    name = "ProxSkip"
     settings: tuple[float, ...] = (0.1, 0.3, 1.0)
 
-    def prepare(self) -> LargestEigenvalue:
-        return LargestEigenvalue()
-
-    def start(self, problem: Problem, prepared: Any) -> Corrected:
-        L_max = prepared.value
-        return Corrected(np.zeros((problem.p, self.paths)), np.array(self.settings) / L_max)
-
-    def request(self, problem: Problem, state: Corrected) -> CorrectedSteps:
+    def request(self, problem: Problem, state: Average) -> CorrectedSteps:
         fit = f"{self!r} {problem!r}"
-        return CorrectedSteps(state.z, state.rates, self.epochs, fit, state.round)
+        return CorrectedSteps(state.values, state.scales, self.epochs, fit, state.round)
 
-    def advance(self, problem: Problem, state: Corrected, total: Any) -> Corrected:
-        v = total.values / problem.m
-        z = problem.penalty.prox(v, state.rates * self.epochs)
-        return Corrected(z, state.rates, round=state.round + 1)
-
-    def models(self, problem: Problem, state: Corrected) -> Array:
-        return state.z
+    def combine(self, problem: Problem, state: Average, average: Array) -> Array:
+        return problem.penalty.prox(average, state.scales * self.epochs)

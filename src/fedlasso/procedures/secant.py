@@ -20,7 +20,7 @@ No step size, no local epochs, no candidates; the server needs sums over the sit
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -81,8 +81,8 @@ class UntilCertified(Procedure[K]):
 class Secant(UntilCertified[Knowledge]):
     """Secant on whole vectors: a round is one gradient."""
 
-    name: ClassVar[str] = "Secant"
-    penalties: ClassVar[Literal["l1", "weighted l1", "any"]] = "weighted l1"
+    name = "Secant"
+    penalties = "weighted l1"
 
     def start(self, problem: Problem, prepared: Any) -> Knowledge:
         zero = np.zeros(problem.p)

@@ -16,7 +16,7 @@ violators the steepest are taken, as many as cost no more than a gradient round 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -48,7 +48,7 @@ class MomentBlock(Reply):
 class MomentsOf(Request[MomentBlock]):
     """Second moments of new columns with known ones and with each other."""
 
-    discloses: ClassVar[Disclosure] = Disclosure(
+    discloses = Disclosure(
         "variances and covariances of the columns in the working set", allowed=False
     )
     new: Columns
@@ -66,7 +66,7 @@ class MomentsOf(Request[MomentBlock]):
 class GradientOutside(Request[GradientSum]):
     """Gradient of the local loss at b, for the columns that are not known."""
 
-    discloses: ClassVar[Disclosure] = Disclosure(
+    discloses = Disclosure(
         "the gradient of a model at columns outside the working set: sums over rows"
     )
     b: Model
@@ -94,7 +94,7 @@ class WorkingSet(State):
 class WorkingSetGram(Procedure[WorkingSet]):
     """The pooled Lasso from moments of a growing working set; ``epochs`` is not used."""
 
-    name: ClassVar[str] = "WorkingSetGram"
+    name = "WorkingSetGram"
     growth: float = 0.25
 
     def start(self, problem: Problem, prepared: Any) -> WorkingSet:

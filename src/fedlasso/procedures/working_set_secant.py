@@ -19,7 +19,7 @@ stays true: F(b) minus its gap bounds min F from below, whatever the model is la
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any
 
 import numpy as np
 
@@ -48,7 +48,7 @@ class ProductSums(Reply):
 class ProductsAt(Request[ProductSums]):
     """Products of X'X with vectors v (columns) that are zero outside A, in the rows N only."""
 
-    discloses: ClassVar[Disclosure] = Disclosure(
+    discloses = Disclosure(
         "combinations of covariances in the working set: sums over rows", allowed=False
     )
     v: Annotated[Array, Role("points", (2,), within="A")]
@@ -101,7 +101,7 @@ class Restricted(Knowledge):
 class WorkingSetSecant(UntilCertified[Restricted]):
     """Secant on a working set of columns."""
 
-    name: ClassVar[str] = "SecantWS"
+    name = "SecantWS"
 
     def start(self, problem: Problem, prepared: Any) -> Restricted:
         none = np.zeros(0)

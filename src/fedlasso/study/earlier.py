@@ -28,8 +28,7 @@ from fedlasso.fitting import (
 )
 from fedlasso.numerics import Array, LeastSquares
 from fedlasso.numerics.threads import one_thread
-from fedlasso.procedures import Averaging, Problem, Procedure, find_procedure
-from fedlasso.procedures.averaging import Average, Coefficients
+from fedlasso.procedures import Average, Averaging, Problem, Procedure, find_procedure
 from fedlasso.study.outcomes import Record, cost_record, prediction_record, support_record
 from fedlasso.study.scenario import Draw, Scenario, pool
 from fedlasso.study.trial import penalty_records
@@ -48,11 +47,11 @@ class OwnAveraging(Averaging):
     name: ClassVar[str] = "averaging"
     threshold: float = 0.0
 
-    def request(self, problem: Problem, state: Average) -> OwnSweeps:  # type: ignore[override]
-        return OwnSweeps(state.beta, self.epochs)
+    def request(self, problem: Problem, state: Average) -> OwnSweeps:
+        return OwnSweeps(state.values, self.epochs)
 
-    def combine(self, problem: Problem, total: Coefficients) -> Array:
-        return problem.penalty.prox(super().combine(problem, total), self.threshold)
+    def combine(self, problem: Problem, state: Average, average: Array) -> Array:
+        return super().combine(problem, state, problem.penalty.prox(average, self.threshold))
 
 
 @dataclass(frozen=True)
