@@ -21,7 +21,7 @@ from fedlasso.numerics import Array, LeastSquares, Sample, solve_reference
 from fedlasso.procedures import Problem, Procedure, Secant
 from fedlasso.procedures.csl import CSL, DANE
 from fedlasso.procedures.fista import FISTA
-from fedlasso.procedures.proxskip import ProxSkip
+from fedlasso.procedures.local_gradient import ProxSkip
 from fedlasso.procedures.splitting import ADMM, FedDR
 from fedlasso.procedures.working_set_gram import WorkingSetGram
 from fedlasso.procedures.working_set_secant import WorkingSetSecant

@@ -1,17 +1,15 @@
 """The penalty by held-out error: one holdout or k folds, every error a pooled sum."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Self
 
 import numpy as np
 
 from fedlasso.errors import FedLassoError
 from fedlasso.federation import Federation, metered
 from fedlasso.federation.messages import add_up
-from fedlasso.fitting.goals import PATIENCE, TOL
-from fedlasso.fitting.results import GoalFit
+from fedlasso.fitting.goals import PATIENCE, TOL, GoalFit
 from fedlasso.fitting.session import PathPoint, Session
 from fedlasso.fitting.tuning import Rule, Validation, pool_errors
 from fedlasso.numerics import L1, Array
@@ -46,7 +44,7 @@ class Curve:
         return float(self.penalties[self.chosen])
 
     @classmethod
-    def of_goal(cls, fit: GoalFit) -> Curve:
+    def of_goal(cls, fit: GoalFit) -> Self:
         """Return the Lasso path of a fit by goal; its best penalty weighted the other families."""
         points = [point for point, _ in fit.explored]
         errors = np.array([error for _, error in fit.explored])
@@ -99,7 +97,13 @@ def cross_validate(
         if not all(point.certificate.relative_gap <= TOL for point in fits) and points:
             break
         points.append(fits)
-        errors.append(_held_out_error(sessions, fits))
+        # Every split's model is judged on the rows that it has not seen, over all splits.
+        sums = [
+            session.ledger.total(ValidationErrors(point.coefficients[:, None], "penalty"))
+            for session, point in zip(sessions, fits, strict=True)
+        ]
+        active = np.array([np.mean([point.active for point in fits])])
+        errors.append(pool_errors(add_up(tuple(sums)), active))
         error = [float(validation.error[0]) for validation in errors]
         if min(error) < min(error[-PATIENCE:]):
             break
@@ -113,13 +117,3 @@ def cross_validate(
         validation.select(rule),
         sent + max(session.spent for session in sessions) * len(sessions),
     )
-
-
-def _held_out_error(sessions: Sequence[Session], fits: Sequence[PathPoint]) -> Validation:
-    """Error of every split's model on the rows that it has not seen, over all splits."""
-    sums = [
-        session.ledger.total(ValidationErrors(point.coefficients[:, None], "penalty"))
-        for session, point in zip(sessions, fits, strict=True)
-    ]
-    active = float(np.mean([point.active for point in fits]))
-    return pool_errors(add_up(tuple(sums)), np.array([active]))

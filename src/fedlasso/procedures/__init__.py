@@ -6,13 +6,11 @@ from typing import Any
 from fedlasso.errors import FedLassoError
 from fedlasso.procedures.averaging import Averaging, ThresholdedAverage, ThresholdedRounds
 from fedlasso.procedures.csl import CSL, DANE
-from fedlasso.procedures.dual_averaging import DualAveraging
-from fedlasso.procedures.fedda import CFedDA, FastFedDA
-from fedlasso.procedures.fedmid import FedMid
+from fedlasso.procedures.dual_averaging import CFedDA, DualAveraging, FastFedDA
 from fedlasso.procedures.fista import FISTA
+from fedlasso.procedures.local_gradient import FedMid, ProxSkip
 from fedlasso.procedures.one_shot import Debiased, OneShot, OneShotGram
 from fedlasso.procedures.procedure import Average, Coefficients, Problem, Procedure, State
-from fedlasso.procedures.proxskip import ProxSkip
 from fedlasso.procedures.secant import Secant
 from fedlasso.procedures.splitting import ADMM, FedDR
 from fedlasso.procedures.working_set_gram import WorkingSetGram

@@ -12,8 +12,6 @@ P after every round:
     \tau / \lambda \in \{0, 0.03, 0.1, 0.3, 1\}.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

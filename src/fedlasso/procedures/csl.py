@@ -16,8 +16,6 @@ the server takes the best point between b_t and b_{t+1} instead, whose gradient 
 linearity. So no further message is needed, and the objective never rises.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -81,12 +79,10 @@ class CSL(Procedure[Surrogate]):
     """Surrogate likelihood at the first site; ``epochs`` is not used."""
 
     name = "CSL"
+    first_question = MeanEigenvalue
     # How many sites, first by name, solve the surrogate; none means all.
     solvers: ClassVar[int | None] = 1
     settings: tuple[float, ...] = (0.1, 0.3, 1.0)
-
-    def prepare(self) -> MeanEigenvalue:
-        return MeanEigenvalue()
 
     def start(self, problem: Problem, prepared: Any) -> Surrogate:
         zero = np.zeros((problem.p, self.paths))

@@ -9,8 +9,6 @@ with theta back to one whenever :math:`\langle y_t - x_{t+1}, x_{t+1} - x_t \ran
 needs sums of gradients only. L is :math:`\sum_j w_j L_j`, which bounds the pooled curvature.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from math import sqrt
 from typing import Any
@@ -39,9 +37,7 @@ class FISTA(Procedure[Accelerated]):
     name = "FISTA"
     losses = "any smooth"
     penalties = "any"
-
-    def prepare(self) -> WeightedEigenvalue:
-        return WeightedEigenvalue()
+    first_question = WeightedEigenvalue
 
     def start(self, problem: Problem, prepared: Any) -> Accelerated:
         zero = np.zeros(problem.p)

@@ -25,8 +25,6 @@ rows than columns reveals more than a summary, namely its records up to a rotati
 moments are sums over rows, so secure aggregation hides a single site's.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -105,14 +103,12 @@ class Debiased(OneShot):
     """Average of debiased local fits, thresholded at the end; ``epochs`` is not used."""
 
     name = "Debiased"
+    first_question = MeanEigenvalue
     settings: tuple[float, ...] = (0.0, 0.3, 1.0, 2.0, 3.0)
 
     @property
     def paths(self) -> int:
         return 1
-
-    def prepare(self) -> MeanEigenvalue:
-        return MeanEigenvalue()
 
     def scales(self, problem: Problem, prepared: Any) -> Array:
         curvature: float = prepared.value / problem.m

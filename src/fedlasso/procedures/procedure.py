@@ -1,10 +1,8 @@
 """The shape that every procedure has: a frozen set of hyperparameters and pure functions."""
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar, Generic, Literal, TypeVar
+from typing import Any, ClassVar, Generic, Literal, Self, TypeVar
 
 import numpy as np
 
@@ -85,6 +83,7 @@ class Procedure(ABC, Generic[S]):
     name : as the paper calls it
     losses : which losses it can fit
     penalties : which penalties: any with a proximal step, a weighted Lasso's, or the Lasso's alone
+    first_question : what to ask once, before the first round, if anything
     path_of : the procedure whose path this one reads, if not its own
     epochs : local steps per round, where the procedure takes any
     settings : one number per candidate (a threshold, a rate, a damping), in candidate order
@@ -100,6 +99,7 @@ class Procedure(ABC, Generic[S]):
     name: ClassVar[str]
     losses: ClassVar[Literal["quadratic", "any smooth"]] = "quadratic"
     penalties: ClassVar[Literal["l1", "weighted l1", "any"]] = "l1"
+    first_question: ClassVar[type[Request[Any]] | None] = None
     path_of: ClassVar[str] = ""
     epochs: int = 1
     settings: tuple[float, ...] = (0.0,)
@@ -138,13 +138,9 @@ class Procedure(ABC, Generic[S]):
         """How many training paths are run and charged: every candidate's own, unless they share."""
         return len(self.settings)
 
-    def prepare(self) -> Request[Any] | None:
-        """A question to ask once, before the first round."""
-        return None
-
     @abstractmethod
     def start(self, problem: Problem, prepared: Any) -> S:
-        """The first state, from the total of the replies to `prepare`."""
+        """The first state, from the total of the replies to `first_question`."""
 
     @abstractmethod
     def request(self, problem: Problem, state: S) -> Request[Any]:
@@ -178,7 +174,7 @@ class Coefficients(Reply):
     values: Array
 
     @classmethod
-    def of(cls, site: View, vectors: Array, steps: int) -> Coefficients:
+    def of(cls, site: View, vectors: Array, steps: int) -> Self:
         """A site's own vectors, and the steps that they took."""
         return cls(site.rows * vectors, steps=steps, operations=site.operations(steps))
 
@@ -220,10 +216,8 @@ class AtRates(Averaged):
 
     losses = "any smooth"
     penalties = "any"
+    first_question = LargestEigenvalue
     settings: tuple[float, ...] = (0.03, 0.1, 0.3, 0.6, 1.0)
-
-    def prepare(self) -> LargestEigenvalue:
-        return LargestEigenvalue()
 
     def scales(self, problem: Problem, prepared: Any) -> Array:
         L_max: float = prepared.value

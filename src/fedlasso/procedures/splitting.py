@@ -24,8 +24,6 @@ and x_j and sends :math:`2 x_j - y_j`. eta is {0.3, 1, 3} over the mean curvatur
 a path; alpha = 1.95 is the authors' choice in their experiments.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 
@@ -94,20 +92,12 @@ class Reflect(Request[Coefficients]):
 
 
 @dataclass(frozen=True)
-class Splitting(Averaged):
-    """A splitting method with three dampings."""
-
-    settings: tuple[float, ...] = (0.3, 1.0, 3.0)
-
-    def prepare(self) -> MeanEigenvalue:
-        return MeanEigenvalue()
-
-
-@dataclass(frozen=True)
-class ADMM(Splitting):
+class ADMM(Averaged):
     """Consensus ADMM; ``epochs`` is not used, the local problem is solved exactly."""
 
     name = "ADMM"
+    first_question = MeanEigenvalue
+    settings: tuple[float, ...] = (0.3, 1.0, 3.0)
     relaxation: float = 1.6
 
     def scales(self, problem: Problem, prepared: Any) -> Array:
@@ -123,10 +113,12 @@ class ADMM(Splitting):
 
 
 @dataclass(frozen=True)
-class FedDR(Splitting):
+class FedDR(Averaged):
     """Douglas-Rachford splitting; ``epochs`` is not used, the local problem is solved exactly."""
 
     name = "FedDR"
+    first_question = MeanEigenvalue
+    settings: tuple[float, ...] = (0.3, 1.0, 3.0)
     relaxation: float = 1.95
 
     def scales(self, problem: Problem, prepared: Any) -> Array:

@@ -13,8 +13,6 @@ violators the steepest are taken, as many as cost no more than a gradient round 
 **This reveals the second moments of the columns in the working set**, as sums over a site's rows.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 
@@ -107,10 +105,8 @@ class WorkingSetGram(Procedure[WorkingSet]):
         return GradientOutside(state.b, state.known)
 
     def advance(self, problem: Problem, state: WorkingSet, total: Any) -> WorkingSet:
-        step = self._grow if state.wanted.size else self._check
-        return step(problem, state, total)
-
-    def _check(self, problem: Problem, state: WorkingSet, total: Any) -> WorkingSet:
+        if state.wanted.size:
+            return self._grow(problem, state, total)
         gradient = np.zeros(problem.p)
         rest = np.delete(np.arange(problem.p), places(state.known))
         gradient[rest] = total.gradient / problem.m

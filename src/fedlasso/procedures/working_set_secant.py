@@ -16,8 +16,6 @@ After a check without violators the next one waits for a gap of ``tol`` on A. Wh
 stays true: F(b) minus its gap bounds min F from below, whatever the model is later.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from typing import Annotated, Any
 
@@ -83,6 +81,10 @@ class Restricted(Knowledge):
     low: float
     aim: float
     due: int
+
+    @property
+    def stuck(self) -> bool:
+        return not (self.due or self.N.size) and super().stuck
 
     @property
     def outside(self) -> Array:
@@ -206,10 +208,3 @@ class WorkingSetSecant(UntilCertified[Restricted]):
             return None
         objective = state.secants.objective(state.best, problem.l1)
         return Certificate(objective, max(objective - state.low, 0.0))
-
-    def done(self, problem: Problem, state: Restricted) -> bool:
-        certificate = self.certificate(problem, state)
-        if certificate is None:
-            return False
-        stuck = not (state.due or state.N.size) and state.secants.direction(state.trial) is None
-        return certificate.relative_gap <= self.tol or stuck

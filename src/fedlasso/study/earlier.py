@@ -14,18 +14,8 @@ from typing import Any, ClassVar
 import numpy as np
 
 from fedlasso.federation import Costs, InProcess, Ledger
-from fedlasso.fitting import (
-    OwnFit,
-    OwnSweeps,
-    Run,
-    after_rounds,
-    any_of,
-    choose_penalty,
-    local_search,
-    search_penalty,
-    validate,
-    when_still,
-)
+from fedlasso.fitting import Run, choose_penalty, local_search, search_penalty, validate, when_still
+from fedlasso.fitting.tuning import OwnFit, OwnSweeps
 from fedlasso.numerics import Array, LeastSquares
 from fedlasso.numerics.threads import one_thread
 from fedlasso.procedures import Average, Averaging, Problem, Procedure, find_procedure
@@ -119,7 +109,7 @@ def _settle(
     def still(before: Array, now: Array) -> bool:
         return bool(np.linalg.norm(now - before) < CHANGE)
 
-    run.until(any_of(when_still(still), after_rounds(ROUNDS)))
+    run.until(when_still(still, ROUNDS))
     return np.ascontiguousarray(run.models[:, 0]), run.state.round, run.costs
 
 
