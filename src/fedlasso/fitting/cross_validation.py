@@ -21,15 +21,9 @@ RATIO = 0.003
 
 @dataclass(frozen=True, eq=False)
 class Curve:
-    """Held-out error along the penalty path.
+    """Held-out error along the penalty path, for which each site sent so many vectors.
 
-    Attributes
-    ----------
-    penalties : array (L,)
-    coefficients : array (p, L), on the standardised scale, of the first split
-    validation : pooled errors and active counts
-    chosen : index of the penalty that was chosen
-    sent : vectors of p numbers that each site sent for it
+    Coefficients are p by L, on the standardised scale, of the first split.
     """
 
     penalties: Array
@@ -58,38 +52,29 @@ class Curve:
 
 
 def cross_validate(
-    federation: Federation,
-    splits: Sequence[str],
-    uploads: int,
-    rule: Rule,
-    *,
-    centre: bool = True,
-    scale: bool = True,
+    federation: Federation, splits: Sequence[str], uploads: int, rule: Rule, **scaling: bool
 ) -> Curve:
     """Walk down the penalties on every split at once, until the pooled error has long been rising.
 
-    Each split has its own means and scales, so no held-out row takes part in its own prediction.
+    Each split has its own means and scales, as `scaling` asks for, so no held-out row takes part in
+    its own prediction.
     """
     ledger = metered(federation)
-    views = []
-    sent = 0
-    for split in splits:
-        view, scaling = standardise(ledger, split, centre=centre, scale=scale)
-        views.append(view)
-        sent += scaling.vectors
-    each = (uploads - sent) // len(views)
+    standardised = [standardise(ledger, split, **scaling) for split in splits]
+    sent = sum(found.vectors for _, found in standardised)
+    each = (uploads - sent) // len(splits)
     if each < 2:
         raise FedLassoError(
-            f"too few uploads to choose the penalty on {len(views)} splits; "
-            f"give at least {sent + 10 * len(views)}, or a penalty"
+            f"too few uploads to choose the penalty on {len(splits)} splits; "
+            f"give at least {sent + 10 * len(splits)}, or a penalty"
         )
-    sessions = [Session(view, each) for view in views]
+    sessions = [Session(view, each) for view, _ in standardised]
     largest = max(session.largest_penalty for session in sessions)
     grid = largest * np.logspace(0.0, np.log10(RATIO), PENALTIES)
     points: list[list[PathPoint]] = []
     errors: list[Validation] = []
     for lam in grid:
-        starts = [point.coefficients for point in points[-1]] if points else [None] * len(views)
+        starts = [point.coefficients for point in points[-1]] if points else [None] * len(splits)
         fits = [
             session.fit(L1(float(lam)), start, TOL)
             for session, start in zip(sessions, starts, strict=True)

@@ -40,7 +40,7 @@ class GoalFit:
     ----------
     goal : what the model is for
     problem : the pooled problem, at the chosen candidate's own penalty and weights
-    family : the family of the chosen candidate: Lasso, adaptive Lasso or a refit of one
+    method : the family of the chosen candidate: Lasso, adaptive Lasso or a refit of one
     rounds : gradients that were asked for
     points : the candidates
     chosen : index of the chosen candidate
@@ -58,13 +58,13 @@ class GoalFit:
     >>> y = 2 * X[:, 0] + rng.standard_normal(150)
     >>> held_out = {"penalty": (X[100:125], y[100:125]), "candidate": (X[125:], y[125:])}
     >>> site = Site("a", X[:100], y[:100], validation=held_out)
-    >>> fit_for(InProcess([site]), "selection").family
+    >>> fit_for(InProcess([site]), "selection").method
     'refitted adaptive Lasso'
     """
 
     goal: str
     problem: Problem
-    family: str
+    method: str
     rounds: int
     points: tuple[PathPoint, ...]
     chosen: int
@@ -88,11 +88,6 @@ class GoalFit:
     def penalty(self) -> Penalty:
         """The penalty of the chosen candidate, with its weights."""
         return self.points[self.chosen].penalty
-
-    @property
-    def method(self) -> str:
-        """The family that the model is of."""
-        return self.family
 
     @property
     def setting(self) -> float:
@@ -153,23 +148,23 @@ def fit_for(
     # The path starts with the empty model, certified by the first gradient: it is never empty.
     families = {"Lasso": lasso, "adaptive Lasso": adaptive, "refitted adaptive Lasso": refits}
     if goal == "selection" and refits:
-        points = tuple(point for point, _ in refits)
-        names = ["refitted adaptive Lasso"] * len(points)
+        candidates = [("refitted adaptive Lasso", point) for point, _ in refits]
     else:
-        points = tuple(_best(family) for family in families.values() if family)
-        names = [name for name, family in families.items() if family]
+        candidates = [(name, _best(family)) for name, family in families.items() if family]
+    points = tuple(point for _, point in candidates)
     models = np.column_stack([point.coefficients for point in points])
     validation = validate(ledger, models)
     chosen = validation.select(rule)
+    method, best = candidates[chosen]
     error = {"min": "the smallest validation error", "1se": "one standard error's sparsest"}[rule]
     why = (
-        f"goal {goal!r}: {names[chosen]} with {points[chosen].active} active coefficients, "
+        f"goal {goal!r}: {method} with {best.active} active coefficients, "
         f"{error} of {len(points)} candidates, after {session.spent} of {uploads} uploads"
     )
     return GoalFit(
         goal=goal,
-        problem=replace(session.problem, penalty=points[chosen].penalty),
-        family=names[chosen],
+        problem=replace(session.problem, penalty=best.penalty),
+        method=method,
         rounds=session.spent,
         points=points,
         chosen=chosen,

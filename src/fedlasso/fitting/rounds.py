@@ -1,7 +1,5 @@
 """The one round loop, and the rules that end it."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
@@ -12,6 +10,7 @@ from fedlasso.numerics.threads import one_thread
 from fedlasso.procedures import Problem, Procedure, State
 
 S = TypeVar("S", bound=State)
+Stop = Callable[["Run[Any]"], bool]
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,9 +105,6 @@ class Run(Generic[S]):
         for _ in self.rounds(stop):
             pass
         return self.state
-
-
-Stop = Callable[[Run[Any]], bool]
 
 
 def after_rounds(count: int) -> Stop:

@@ -65,14 +65,8 @@ class ProductsAt(Request[ProductSums]):
 class Restricted(Knowledge):
     """Secant's knowledge with every array on the working set A only, and what is known of the rest.
 
-    Attributes
-    ----------
-    A : columns of the working set, as they joined
-    N : columns to be filled in next
-    score : c, all p entries
-    low : a proven lower bound on min F
-    aim : the gap on A at which a check is due
-    due : whether a check is due
+    Columns are in A as they joined, N are to be filled in next; score is c, all p entries; low is a
+    proven lower bound on min F; a check is due when the gap on A is no more than aim.
     """
 
     A: Array
@@ -138,14 +132,10 @@ class WorkingSetSecant(UntilCertified[Restricted]):
             return self._fill(problem, state, products)
         if state.due:
             return self._check(problem, state, products[:, 0])
-        return self._learn(problem, state, products[:, 0])
-
-    def _learn(self, problem: Problem, state: Restricted, Gq: Array) -> Restricted:
-        """Take in one more direction on A."""
         known = state.secants
         q = known.direction(state.trial)
         if q is not None:
-            known = known.learn(q, Gq)
+            known = known.learn(q, products[:, 0])
         best = better(known, problem.l1, state.best, state.trial)
         return self._go_on(problem, replace(state, best=best), known)
 
@@ -161,13 +151,12 @@ class WorkingSetSecant(UntilCertified[Restricted]):
         proven = known.certificate(b, problem.l1)
         low = max(state.low, proven.objective - proven.gap)
         steep = np.abs(Gb_outside - state.score[places(state.outside)])
-        violated = bool((steep > lam).any())
-        N = np.zeros(0)
-        if violated:
+        N, aim = np.zeros(0), 0.0
+        if (steep > lam).any():
             most = max(int(np.ceil(GROWTH * problem.p)), state.A.size)
             steepest = np.argsort(-steep, kind="stable")[:most]
             N = state.outside[steepest[steep[steepest] >= NEAR * lam]]
-        aim = SOLVED * proven.gap if violated else 0.0
+            aim = SOLVED * proven.gap
         state = replace(state, N=N, low=low, aim=aim, due=0)
         if N.size and state.Q.shape[1] == 0:
             # Nothing was learned yet that the new columns would have to catch up with.
