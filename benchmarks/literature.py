@@ -18,19 +18,13 @@ import numpy as np
 from fedlasso import InProcess, Site
 from fedlasso.fitting import Run, choose_penalty, search_penalty
 from fedlasso.numerics import Array, LeastSquares, Sample, solve_reference
-from fedlasso.procedures import (
-    ADMM,
-    CSL,
-    DANE,
-    FISTA,
-    FedDR,
-    Problem,
-    Procedure,
-    ProxSkip,
-    Secant,
-    WorkingSetGram,
-    WorkingSetSecant,
-)
+from fedlasso.procedures import Problem, Procedure, Secant
+from fedlasso.procedures.csl import CSL, DANE
+from fedlasso.procedures.fista import FISTA
+from fedlasso.procedures.local_gradient import ProxSkip
+from fedlasso.procedures.splitting import ADMM, FedDR
+from fedlasso.procedures.working_set_gram import WorkingSetGram
+from fedlasso.procedures.working_set_secant import WorkingSetSecant
 
 P, ACTIVE, LIMIT, GAP = 600, 30, 200, 1e-8
 

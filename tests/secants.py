@@ -8,7 +8,8 @@ from draws import draw_sites
 
 from fedlasso import Fit, InProcess, Site, Status, fit
 from fedlasso.numerics import Array, LeastSquares, solve_reference
-from fedlasso.procedures import Secant, WorkingSetSecant
+from fedlasso.procedures import Secant
+from fedlasso.procedures.working_set_secant import WorkingSetSecant
 
 Parts = Sequence[tuple[Array, Array]]
 SecantClass = type[Secant] | type[WorkingSetSecant]

@@ -15,7 +15,7 @@ from scipy.optimize import nnls
 from fedlasso import REGISTRY, Disclosure, InProcess, Penalty, Reply, Request, Site, certify, fit
 from fedlasso.fitting import fix_penalty
 from fedlasso.numerics import PENALTIES, Array
-from fedlasso.procedures import FISTA
+from fedlasso.procedures.fista import FISTA
 from fedlasso.sites import View
 
 

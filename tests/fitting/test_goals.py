@@ -30,7 +30,7 @@ def test_no_goal_spends_more_than_it_may(goal: Goal, uploads: int) -> None:
 def test_a_goal_says_why_in_one_line(goal: Goal) -> None:
     result = fit_for(draw_federation(), goal, uploads=60)
     assert result.why.startswith(f"goal {goal!r}: ")
-    assert result.family in result.why
+    assert result.method in result.why
     assert "\n" not in result.why
     assert re.search(rf"{result.rounds} of \d+", result.why)
 

@@ -7,7 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fedlasso import InProcess, Ledger
-from fedlasso.fitting import Validation, choose_penalty, local_search, search_penalty, validate
+from fedlasso.fitting import choose_penalty, local_search, search_penalty, validate
+from fedlasso.fitting.tuning import Validation
 from fedlasso.numerics import Array, LeastSquares
 
 

@@ -15,7 +15,7 @@ from fedlasso.fitting import ChoosePenalty
 from fedlasso.governance import Audit, Entry, GuardedSite, Policy
 from fedlasso.procedures.averaging import LocalSweeps
 from fedlasso.procedures.dual_averaging import DualSteps
-from fedlasso.procedures.one_shot_gram import AllMoments
+from fedlasso.procedures.one_shot import AllMoments
 from fedlasso.procedures.working_set_gram import GradientOutside, MomentsOf
 from fedlasso.procedures.working_set_secant import ProductsAt
 from fedlasso.sites import FitAt, GradientAt, Memory, Rows, ValidationErrors

@@ -9,7 +9,9 @@ from draws import draw_sites, objective
 from fedlasso import REGISTRY, FedLassoError, InProcess, Ledger, Site, fit
 from fedlasso.fitting import Run, after_rounds, fix_penalty
 from fedlasso.numerics import Array, LeastSquares, soft_threshold, solve_reference
-from fedlasso.procedures import CFedDA, FastFedDA, FedMid, Procedure, ProxSkip
+from fedlasso.procedures import Procedure
+from fedlasso.procedures.dual_averaging import CFedDA, FastFedDA
+from fedlasso.procedures.local_gradient import FedMid, ProxSkip
 
 LAM = 0.12
 RATES = (0.03, 0.1, 0.3, 0.6, 1.0)

@@ -7,7 +7,7 @@ from draws import draw_sites
 from fedlasso import InProcess, fit
 from fedlasso.fitting import Run, after_rounds, fix_penalty
 from fedlasso.numerics import L1, Array, LeastSquares, dual_steps, local_sweeps, soft_threshold
-from fedlasso.procedures import ThresholdedRounds
+from fedlasso.procedures.averaging import ThresholdedRounds
 from fedlasso.sites import Site
 
 LAM = 0.12
@@ -68,9 +68,9 @@ def test_averages_that_have_arrived_stand_still_on_every_draw(
     for seed in range(20):
         sites = InProcess(draw_sites(sizes, p, seed))
         run = Run(sites, ThresholdedRounds(epochs=epochs), fix_penalty(sites, LAM))
-        seen = [run.state.beta.tobytes()]
+        seen = [run.state.values.tobytes()]
         for state in run.rounds(after_rounds(5000)):
-            seen.append(state.beta.tobytes())
+            seen.append(state.values.tobytes())
             if seen[-1] == seen[-2]:
                 break
         assert seen[-1] == seen[-2]

@@ -7,7 +7,8 @@ from hypothesis import strategies as st
 from secants import Parts, SecantClass, check, largest, parts, pooled, run
 
 from fedlasso import FedLassoError, Status
-from fedlasso.procedures import Secant, WorkingSetSecant
+from fedlasso.procedures import Secant
+from fedlasso.procedures.working_set_secant import WorkingSetSecant
 
 # Powers of two round nothing, so that a scale can change nothing but the units.
 SMALL, LARGE = 2.0**-27, 2.0**27

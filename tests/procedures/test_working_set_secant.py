@@ -11,9 +11,9 @@ from fedlasso import InProcess, Ledger, Status, certify, fit
 from fedlasso.federation import Federation, decode, encode
 from fedlasso.fitting import Run, after_rounds, fix_penalty
 from fedlasso.numerics import solve_reference
-from fedlasso.procedures import Problem, WorkingSetSecant
+from fedlasso.procedures import Problem
 from fedlasso.procedures.working_set_gram import places
-from fedlasso.procedures.working_set_secant import Restricted
+from fedlasso.procedures.working_set_secant import Restricted, WorkingSetSecant
 
 
 def states(federation: Federation, lam: float) -> tuple[Problem, list[Restricted]]:

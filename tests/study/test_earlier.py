@@ -10,7 +10,7 @@ from study.small import SMALL
 from fedlasso import InProcess, Ledger
 from fedlasso.fitting import Run, after_rounds, choose_penalty, local_search
 from fedlasso.numerics import solve_reference
-from fedlasso.procedures.averaging import Average
+from fedlasso.procedures import Average
 from fedlasso.study import STUDIES
 from fedlasso.study.earlier import EarlierStudy, OwnAveraging, _settle
 
@@ -70,6 +70,6 @@ def test_averaging_stops_when_it_stands_still() -> None:
     problem = choose_penalty(ledger)
     procedure = OwnAveraging(epochs=5, threshold=0.25)
     b, _, _ = _settle(ledger, procedure, problem)
-    run = Run(ledger, procedure, problem, state=Average(b[:, None]))
-    again = run.until(after_rounds(1)).beta[:, 0]
+    run = Run(ledger, procedure, problem, state=Average(b[:, None], np.zeros(1)))
+    again = run.until(after_rounds(1)).values[:, 0]
     assert np.linalg.norm(again - b) < 1e-5

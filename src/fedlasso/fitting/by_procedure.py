@@ -1,19 +1,96 @@
-"""Fit one model across the sites of a federation by a procedure at one penalty."""
+"""Fit one model across the sites of a federation by a procedure at one penalty, and certify it."""
 
-from __future__ import annotations
-
+from dataclasses import dataclass
+from enum import Enum
 from typing import Any
 
 import numpy as np
 
 from fedlasso.errors import FedLassoError
-from fedlasso.federation import Federation, metered
-from fedlasso.fitting.certify import certify
-from fedlasso.fitting.results import Fit, Status
+from fedlasso.federation import Costs, Federation, metered
 from fedlasso.fitting.rounds import Run, after_rounds
-from fedlasso.fitting.tuning import Rule, choose_penalty, fix_penalty, validate
-from fedlasso.numerics import Certificate, Penalty
-from fedlasso.procedures import Procedure, find_procedure
+from fedlasso.fitting.tuning import Rule, Validation, choose_penalty, fix_penalty, validate
+from fedlasso.numerics import Array, Certificate, Penalty, duality_gap
+from fedlasso.procedures import Problem, Procedure, State, find_procedure
+from fedlasso.sites import DualAt, FitAt, LossAt
+
+
+class Status(Enum):
+    """How a fit ended; the text says what to do.
+
+    Examples
+    --------
+    >>> from fedlasso import Status
+    >>> print(Status.OPTIMAL.value)
+    The fit is the pooled Lasso to the tolerance asked for. Nothing to do.
+    """
+
+    OPTIMAL = "The fit is the pooled Lasso to the tolerance asked for. Nothing to do."
+    SHORT = (
+        "The rounds are used up before the pooled Lasso was reached. Read the certificate; if it "
+        "is too loose, give more rounds or another procedure."
+    )
+    CHOSEN = (
+        "The model was chosen for the goal, not for one objective. Read `why`; the certificate is "
+        "about the penalty, weights and support of the chosen candidate."
+    )
+    UNCERTIFIED = "No certificate was asked for. Fit with certified=True to know the distance."
+
+
+@dataclass(frozen=True, eq=False)
+class Fit:
+    """What a procedure made of one problem.
+
+    Attributes
+    ----------
+    procedure, problem : what was run, and on what
+    rounds : how many rounds were run
+    coefficients : the chosen model
+    candidates : every candidate model, one per column
+    chosen : index of the chosen candidate
+    validation : pooled validation errors, if there was anything to choose
+    path : every round's candidate models, if asked for
+    state : what a further round would start from
+    costs : what passed between server and sites
+    certificate : distance to the best possible objective, if asked for
+    status : how the fit ended
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fedlasso import InProcess, Site, fit
+    >>> result = fit(InProcess([Site("a", np.eye(3), [3.0, 2.0, 0.1])]), "CD", penalty=0.5)
+    >>> result.coefficients
+    array([1.5, 0.5, 0. ])
+    """
+
+    procedure: Procedure[Any]
+    problem: Problem
+    rounds: int
+    coefficients: Array
+    candidates: Array
+    chosen: int
+    validation: Validation | None
+    path: tuple[Array, ...] | None
+    state: State
+    costs: Costs
+    certificate: Certificate | None
+    status: Status
+
+    @property
+    def penalty(self) -> Penalty:
+        """The penalty of the model."""
+        return self.problem.penalty
+
+    @property
+    def method(self) -> str:
+        """Name of the procedure."""
+        return self.procedure.name
+
+    @property
+    def setting(self) -> float:
+        """Threshold or rate of the chosen candidate."""
+        return self.procedure.settings[self.chosen]
 
 
 def fit(
@@ -74,6 +151,9 @@ def fit(
     certificate = procedure.certificate(problem, run.state) if certified else None
     if certified and certificate is None:
         certificate = certify(ledger, problem, b)
+    status = Status.UNCERTIFIED
+    if certificate is not None:
+        status = Status.OPTIMAL if certificate.relative_gap <= tol else Status.SHORT
     return Fit(
         procedure=procedure,
         problem=problem,
@@ -86,11 +166,34 @@ def fit(
         state=run.state,
         costs=ledger.costs - before,
         certificate=certificate,
-        status=_status(certificate, tol),
+        status=status,
     )
 
 
-def _status(certificate: Certificate | None, tol: float) -> Status:
-    if certificate is None:
-        return Status.UNCERTIFIED
-    return Status.OPTIMAL if certificate.relative_gap <= tol else Status.SHORT
+def certify(federation: Federation, problem: Problem, b: Array) -> Certificate:
+    """Certify a model by one gradient and a few scalars from every site.
+
+    Least squares takes one question. For any other loss the dual value depends on how far the
+    slopes must be scaled down to be feasible, so it is asked for once that is known.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fedlasso import InProcess, Site, certify
+    >>> from fedlasso.fitting import fix_penalty
+    >>> federation = InProcess([Site("a", np.eye(2), [1.0, 0.0])])
+    >>> print(certify(federation, fix_penalty(federation, 1.0), np.zeros(2)))
+    at most 0% above the best possible objective
+    """
+    m, penalty = problem.m, problem.penalty
+    if problem.loss == "quadratic":
+        fit = federation.total(FitAt(b))
+        gap = duality_gap(
+            fit.residual_ss, fit.residual_y, fit.y_ss, fit.gradient / m, b, penalty, m
+        )
+        return Certificate(fit.residual_ss / (2 * m) + penalty.value(b), gap)
+    at = federation.total(LossAt(b))
+    objective = at.loss / m + penalty.value(b)
+    scale = min(1.0, penalty.dual_limit(at.gradient / m))
+    dual = federation.total(DualAt(b, scale)).value / m
+    return Certificate(objective, max(objective - dual, 0.0))

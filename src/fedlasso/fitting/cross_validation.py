@@ -1,17 +1,15 @@
 """The penalty by held-out error: one holdout or k folds, every error a pooled sum."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Self
 
 import numpy as np
 
 from fedlasso.errors import FedLassoError
 from fedlasso.federation import Federation, metered
 from fedlasso.federation.messages import add_up
-from fedlasso.fitting.goals import PATIENCE, TOL
-from fedlasso.fitting.results import GoalFit
+from fedlasso.fitting.goals import PATIENCE, TOL, GoalFit
 from fedlasso.fitting.session import PathPoint, Session
 from fedlasso.fitting.tuning import Rule, Validation, pool_errors
 from fedlasso.numerics import L1, Array
@@ -23,15 +21,9 @@ RATIO = 0.003
 
 @dataclass(frozen=True, eq=False)
 class Curve:
-    """Held-out error along the penalty path.
+    """Held-out error along the penalty path, for which each site sent so many vectors.
 
-    Attributes
-    ----------
-    penalties : array (L,)
-    coefficients : array (p, L), on the standardised scale, of the first split
-    validation : pooled errors and active counts
-    chosen : index of the penalty that was chosen
-    sent : vectors of p numbers that each site sent for it
+    Coefficients are p by L, on the standardised scale, of the first split.
     """
 
     penalties: Array
@@ -46,7 +38,7 @@ class Curve:
         return float(self.penalties[self.chosen])
 
     @classmethod
-    def of_goal(cls, fit: GoalFit) -> Curve:
+    def of_goal(cls, fit: GoalFit) -> Self:
         """Return the Lasso path of a fit by goal; its best penalty weighted the other families."""
         points = [point for point, _ in fit.explored]
         errors = np.array([error for _, error in fit.explored])
@@ -60,38 +52,29 @@ class Curve:
 
 
 def cross_validate(
-    federation: Federation,
-    splits: Sequence[str],
-    uploads: int,
-    rule: Rule,
-    *,
-    centre: bool = True,
-    scale: bool = True,
+    federation: Federation, splits: Sequence[str], uploads: int, rule: Rule, **scaling: bool
 ) -> Curve:
     """Walk down the penalties on every split at once, until the pooled error has long been rising.
 
-    Each split has its own means and scales, so no held-out row takes part in its own prediction.
+    Each split has its own means and scales, as `scaling` asks for, so no held-out row takes part in
+    its own prediction.
     """
     ledger = metered(federation)
-    views = []
-    sent = 0
-    for split in splits:
-        view, scaling = standardise(ledger, split, centre=centre, scale=scale)
-        views.append(view)
-        sent += scaling.vectors
-    each = (uploads - sent) // len(views)
+    standardised = [standardise(ledger, split, **scaling) for split in splits]
+    sent = sum(found.vectors for _, found in standardised)
+    each = (uploads - sent) // len(splits)
     if each < 2:
         raise FedLassoError(
-            f"too few uploads to choose the penalty on {len(views)} splits; "
-            f"give at least {sent + 10 * len(views)}, or a penalty"
+            f"too few uploads to choose the penalty on {len(splits)} splits; "
+            f"give at least {sent + 10 * len(splits)}, or a penalty"
         )
-    sessions = [Session(view, each) for view in views]
+    sessions = [Session(view, each) for view, _ in standardised]
     largest = max(session.largest_penalty for session in sessions)
     grid = largest * np.logspace(0.0, np.log10(RATIO), PENALTIES)
     points: list[list[PathPoint]] = []
     errors: list[Validation] = []
     for lam in grid:
-        starts = [point.coefficients for point in points[-1]] if points else [None] * len(views)
+        starts = [point.coefficients for point in points[-1]] if points else [None] * len(splits)
         fits = [
             session.fit(L1(float(lam)), start, TOL)
             for session, start in zip(sessions, starts, strict=True)
@@ -99,7 +82,13 @@ def cross_validate(
         if not all(point.certificate.relative_gap <= TOL for point in fits) and points:
             break
         points.append(fits)
-        errors.append(_held_out_error(sessions, fits))
+        # Every split's model is judged on the rows that it has not seen, over all splits.
+        sums = [
+            session.ledger.total(ValidationErrors(point.coefficients[:, None], "penalty"))
+            for session, point in zip(sessions, fits, strict=True)
+        ]
+        active = np.array([np.mean([point.active for point in fits])])
+        errors.append(pool_errors(add_up(tuple(sums)), active))
         error = [float(validation.error[0]) for validation in errors]
         if min(error) < min(error[-PATIENCE:]):
             break
@@ -113,13 +102,3 @@ def cross_validate(
         validation.select(rule),
         sent + max(session.spent for session in sessions) * len(sessions),
     )
-
-
-def _held_out_error(sessions: Sequence[Session], fits: Sequence[PathPoint]) -> Validation:
-    """Error of every split's model on the rows that it has not seen, over all splits."""
-    sums = [
-        session.ledger.total(ValidationErrors(point.coefficients[:, None], "penalty"))
-        for session, point in zip(sessions, fits, strict=True)
-    ]
-    active = float(np.mean([point.active for point in fits]))
-    return pool_errors(add_up(tuple(sums)), np.array([active]))

@@ -4,19 +4,19 @@ Both validation samples are used as the paper uses them: the first chooses penal
 chooses among the candidates that are left.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
 
 from fedlasso.errors import FedLassoError
-from fedlasso.federation import Federation, metered
-from fedlasso.fitting.results import GoalFit
+from fedlasso.federation import Costs, Federation, metered
+from fedlasso.fitting.by_procedure import Status
 from fedlasso.fitting.session import PathPoint, Session
-from fedlasso.fitting.tuning import Rule, validate
+from fedlasso.fitting.tuning import Rule, Validation, validate
+from fedlasso.numerics import Array, Certificate, Penalty
+from fedlasso.procedures import Problem
 
 Goal = Literal["prediction", "selection", "objective"]
 GOALS: tuple[Goal, ...] = ("prediction", "selection", "objective")
@@ -30,6 +30,69 @@ ADAPTIVE = {"prediction": (1.0, 14, 0.01), "selection": (2.0, 20, 0.003)}
 # weak signal are noisy, so paths that start with a few large coefficients are given longer.
 PATIENCE = 4
 PATIENCE_SPARSE = 8
+
+
+@dataclass(frozen=True, eq=False)
+class GoalFit:
+    """What a goal chose among certified fits of several families.
+
+    Attributes
+    ----------
+    goal : what the model is for
+    problem : the pooled problem, at the chosen candidate's own penalty and weights
+    method : the family of the chosen candidate: Lasso, adaptive Lasso or a refit of one
+    rounds : gradients that were asked for
+    points : the candidates
+    chosen : index of the chosen candidate
+    validation : pooled errors of the candidates on the second validation samples
+    explored : the Lasso path on the way, with errors on the first validation samples
+    costs : what passed between server and sites
+    why : what was chosen and why, in one line
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fedlasso import InProcess, Site, fit_for
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.standard_normal((150, 5))
+    >>> y = 2 * X[:, 0] + rng.standard_normal(150)
+    >>> held_out = {"penalty": (X[100:125], y[100:125]), "candidate": (X[125:], y[125:])}
+    >>> site = Site("a", X[:100], y[:100], validation=held_out)
+    >>> fit_for(InProcess([site]), "selection").method
+    'refitted adaptive Lasso'
+    """
+
+    goal: str
+    problem: Problem
+    method: str
+    rounds: int
+    points: tuple[PathPoint, ...]
+    chosen: int
+    validation: Validation
+    explored: tuple[tuple[PathPoint, float], ...]
+    costs: Costs
+    why: str
+    status: Status = Status.CHOSEN
+
+    @property
+    def coefficients(self) -> Array:
+        """The chosen model."""
+        return self.points[self.chosen].coefficients
+
+    @property
+    def certificate(self) -> Certificate:
+        """Distance to the best possible objective at the chosen candidate's penalty."""
+        return self.points[self.chosen].certificate
+
+    @property
+    def penalty(self) -> Penalty:
+        """The penalty of the chosen candidate, with its weights."""
+        return self.points[self.chosen].penalty
+
+    @property
+    def setting(self) -> float:
+        """Strength of the chosen candidate's penalty."""
+        return self.penalty.lam
 
 
 def fit_for(
@@ -85,23 +148,23 @@ def fit_for(
     # The path starts with the empty model, certified by the first gradient: it is never empty.
     families = {"Lasso": lasso, "adaptive Lasso": adaptive, "refitted adaptive Lasso": refits}
     if goal == "selection" and refits:
-        points = tuple(point for point, _ in refits)
-        names = ["refitted adaptive Lasso"] * len(points)
+        candidates = [("refitted adaptive Lasso", point) for point, _ in refits]
     else:
-        points = tuple(_best(family) for family in families.values() if family)
-        names = [name for name, family in families.items() if family]
+        candidates = [(name, _best(family)) for name, family in families.items() if family]
+    points = tuple(point for _, point in candidates)
     models = np.column_stack([point.coefficients for point in points])
     validation = validate(ledger, models)
     chosen = validation.select(rule)
+    method, best = candidates[chosen]
     error = {"min": "the smallest validation error", "1se": "one standard error's sparsest"}[rule]
     why = (
-        f"goal {goal!r}: {names[chosen]} with {points[chosen].active} active coefficients, "
+        f"goal {goal!r}: {method} with {best.active} active coefficients, "
         f"{error} of {len(points)} candidates, after {session.spent} of {uploads} uploads"
     )
     return GoalFit(
         goal=goal,
-        problem=replace(session.problem, penalty=points[chosen].penalty),
-        family=names[chosen],
+        problem=replace(session.problem, penalty=best.penalty),
+        method=method,
         rounds=session.spent,
         points=points,
         chosen=chosen,

@@ -1,7 +1,5 @@
 """The one round loop, and the rules that end it."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
@@ -11,6 +9,7 @@ from fedlasso.numerics import Array, one_thread
 from fedlasso.procedures import Problem, Procedure, State
 
 S = TypeVar("S", bound=State)
+Stop = Callable[["Run[Any]"], bool]
 
 
 @dataclass(frozen=True, eq=False)
@@ -24,8 +23,8 @@ class Prepared:
 def prepare(ledger: Ledger, procedure: Procedure[Any]) -> Prepared:
     """Ask what a procedure asks once, before its first round."""
     before = ledger.costs
-    question = procedure.prepare()
-    total = None if question is None else ledger.total(question)
+    question = procedure.first_question
+    total = None if question is None else ledger.total(question())
     return Prepared(total, ledger.costs - before)
 
 
@@ -107,9 +106,6 @@ class Run(Generic[S]):
         return self.state
 
 
-Stop = Callable[[Run[Any]], bool]
-
-
 def after_rounds(count: int) -> Stop:
     """Stop when the run has taken so many rounds in all."""
     return lambda run: run.state.round >= count
@@ -120,25 +116,17 @@ def within_uploads(vectors: float) -> Stop:
     return lambda run: run.uploads + run.next_upload > vectors
 
 
-def when_still(still: Callable[[Array, Array], bool]) -> Stop:
-    """Stop when a round has moved the first candidate by so little that `still(before, now)`."""
+def when_still(still: Callable[[Array, Array], bool], rounds: int) -> Stop:
+    """Stop when a round has moved the first candidate so little that `still(before, now)`.
+
+    Or after so many rounds in all.
+    """
     last: list[Array] = []
 
     def stop(run: Run[Any]) -> bool:
         now = run.models[:, 0]
         arrived = bool(last) and still(last[0], now)
         last[:] = [now]
-        return arrived
-
-    return stop
-
-
-def any_of(*stops: Stop) -> Stop:
-    """Stop when one of several rules says so."""
-
-    def stop(run: Run[Any]) -> bool:
-        # Every rule is asked, for a rule may remember what it saw.
-        said = [rule(run) for rule in stops]
-        return any(said)
+        return arrived or run.state.round >= rounds
 
     return stop

@@ -4,8 +4,6 @@ What a gradient says about the pooled curvature does not depend on the penalty, 
 in one `Session` starts from all that the fits before it have learned.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
@@ -16,7 +14,7 @@ from fedlasso.federation import Federation, metered
 from fedlasso.fitting.rounds import Run, after_rounds
 from fedlasso.fitting.tuning import ACTIVE, fix_penalty
 from fedlasso.numerics import L1, Array, Certificate, Secants
-from fedlasso.procedures import Problem, Secant
+from fedlasso.procedures import Secant
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,7 +60,6 @@ class Session:
     ----------
     federation : the sites; every byte passes its ledger
     uploads : how many vectors of p numbers each site may send in all, the first one included
-    problem : sizes of the sites, if they are known already
 
     Examples
     --------
@@ -77,13 +74,11 @@ class Session:
     (0, True)
     """
 
-    def __init__(
-        self, federation: Federation, uploads: int = 100, problem: Problem | None = None
-    ) -> None:
+    def __init__(self, federation: Federation, uploads: int = 100) -> None:
         if not isinstance(uploads, int | np.integer) or uploads < 1:
             raise FedLassoError(f"uploads is {uploads!r}; give a whole number, 1 or more")
         self.ledger = metered(federation)
-        self.problem = problem or fix_penalty(self.ledger, 0.0)
+        self.problem = fix_penalty(self.ledger, 0.0)
         self.uploads = uploads
         run = Run(self.ledger, Secant(), self.problem)
         self.known: Secants = run.until(after_rounds(1)).secants
@@ -145,11 +140,9 @@ class Session:
             yield point
             start = point.coefficients
 
-    def path(
-        self, penalties: Sequence[L1], tol: float = 0.01, reserve: int = 0
-    ) -> tuple[PathPoint, ...]:
+    def path(self, penalties: Sequence[L1], tol: float = 0.01) -> tuple[PathPoint, ...]:
         """Return the whole of `walk`."""
-        return tuple(self.walk(penalties, tol, reserve))
+        return tuple(self.walk(penalties, tol))
 
     def adaptive_weights(self, b: Array, power: float = 1.0) -> Array:
         """1/|b_k|^power, infinite where b_k is not active: the adaptive Lasso of Zou (2006)."""

@@ -1,26 +1,16 @@
 """Penalty, candidates, budgets: everything that is chosen, and what choosing costs."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import Literal
 
 import numpy as np
 
 from fedlasso.errors import FedLassoError
-from fedlasso.federation import Disclosure, Federation, Reply, Request, Steps
-from fedlasso.numerics import (
-    L1,
-    Array,
-    LassoPath,
-    LeastSquares,
-    Penalty,
-    Sample,
-    lasso_path,
-    penalty_grid,
-)
-from fedlasso.procedures import Problem
+from fedlasso.federation import Disclosure, Federation, Models, Reply, Request, Steps
+from fedlasso.numerics import L1, Array, LeastSquares, Penalty, Sample, local_sweeps
+from fedlasso.numerics.path import LassoPath, lasso_path, penalty_grid
+from fedlasso.procedures import Coefficients, Problem
 from fedlasso.sites import ErrorSums, Rows, ValidationErrors, View
 
 Rule = Literal["min", "1se"]
@@ -37,7 +27,6 @@ class LocalPenalty:
     path: LassoPath
     errors: Array
     chosen: int
-    grid: tuple[int, float]
 
     @property
     def lam(self) -> float:
@@ -51,7 +40,7 @@ def search_penalty(
     """Search one site's penalty on log-spaced values, each fit exact to a gap of 1e-10."""
     path = lasso_path(training, penalty_grid(training, count, ratio))
     errors = np.array([held_out.errors(b).sum() for b in path.coefficients.T]) / held_out.m
-    return LocalPenalty(path, errors, int(np.argmin(errors)), (count, ratio))
+    return LocalPenalty(path, errors, int(np.argmin(errors)))
 
 
 def local_search(site: View, count: int = 30, ratio: float = 1e-3) -> LocalPenalty:
@@ -73,8 +62,8 @@ class PenaltyChoice(Reply):
 class ChoosePenalty(Request[PenaltyChoice]):
     """Which penalty predicts the site's own held-out rows best?"""
 
-    kind: ClassVar[str] = "penalty"
-    discloses: ClassVar[Disclosure] = Disclosure(
+    kind = "penalty"
+    discloses = Disclosure(
         "the number of training rows and the penalty that suits them best",
         held_out=True,
         single="a site's own penalty, for its own Lasso and for the weighted mean",
@@ -86,6 +75,33 @@ class ChoosePenalty(Request[PenaltyChoice]):
         search = local_search(site, self.count, self.ratio)
         knots = search.path.knots
         return PenaltyChoice(site.rows, search.lam, steps=knots, operations=site.operations(knots))
+
+
+class OwnSweeps(Request[Coefficients]):
+    """T_j^E at the site's own penalty."""
+
+    discloses = Disclosure(
+        "a site's own model at its own penalty, weighted by its rows", allowed=False
+    )
+    start: Models
+    epochs: Steps
+
+    def answer(self, site: View) -> Coefficients:
+        lam = local_search(site).lam
+        values = local_sweeps(site.least_squares, self.start, lam, self.epochs)
+        return Coefficients.of(site, values, self.epochs)
+
+
+class OwnFit(Request[Coefficients]):
+    """The site's exact Lasso at its own penalty, a by-product of its search."""
+
+    discloses = Disclosure(
+        "a site's own Lasso at its own penalty, weighted by its rows", allowed=False
+    )
+
+    def answer(self, site: View) -> Coefficients:
+        search = local_search(site)
+        return Coefficients(site.rows * search.path.coefficients[:, [search.chosen]])
 
 
 def choose_penalty(federation: Federation) -> Problem:

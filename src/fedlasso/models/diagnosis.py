@@ -13,7 +13,7 @@ import numpy as np
 
 from fedlasso.errors import FedLassoError
 from fedlasso.federation import Federation
-from fedlasso.fitting import ACTIVE, Fit, Run, after_rounds, any_of, certify, when_still
+from fedlasso.fitting import ACTIVE, Fit, Run, certify, when_still
 from fedlasso.fitting.cross_validation import cross_validate
 from fedlasso.models.charts import Line, bar_chart, line_chart
 from fedlasso.models.compare import share_above
@@ -119,7 +119,7 @@ def diagnose(federation: Federation, settings: Settings) -> Diagnosis:
 def _limit(view: Viewed, best: Fit, epochs: int) -> Limit:
     pooled = best.coefficients
     run = Run(view, Averaging(epochs=epochs), best.problem)
-    state = run.until(any_of(after_rounds(ROUNDS), when_still(_still)))
+    state = run.until(when_still(_still, ROUNDS))
     b = np.ascontiguousarray(run.models[:, 0])
     above = share_above(certify(view, best.problem, b), best)
     active = np.abs(b) > ACTIVE * float(np.abs(pooled).max(initial=1e-300))

@@ -4,24 +4,15 @@ import difflib
 from typing import Any
 
 from fedlasso.errors import FedLassoError
-from fedlasso.numerics import Certificate
-from fedlasso.procedures.admm import ADMM
-from fedlasso.procedures.averaging import Averaging
-from fedlasso.procedures.cfedda import CFedDA
-from fedlasso.procedures.csl import CSL
-from fedlasso.procedures.dane import DANE
-from fedlasso.procedures.debiased import Debiased
-from fedlasso.procedures.dual_averaging import DualAveraging
-from fedlasso.procedures.fedda import FastFedDA
-from fedlasso.procedures.feddr import FedDR
-from fedlasso.procedures.fedmid import FedMid
+from fedlasso.procedures.averaging import Averaging, ThresholdedAverage, ThresholdedRounds
+from fedlasso.procedures.csl import CSL, DANE
+from fedlasso.procedures.dual_averaging import CFedDA, DualAveraging, FastFedDA
 from fedlasso.procedures.fista import FISTA
-from fedlasso.procedures.one_shot import OneShot
-from fedlasso.procedures.one_shot_gram import OneShotGram
-from fedlasso.procedures.procedure import Problem, Procedure, State
-from fedlasso.procedures.proxskip import ProxSkip
-from fedlasso.procedures.secant import Knowledge, Secant
-from fedlasso.procedures.thresholded import ThresholdedAverage, ThresholdedRounds
+from fedlasso.procedures.local_gradient import FedMid, ProxSkip
+from fedlasso.procedures.one_shot import Debiased, OneShot, OneShotGram
+from fedlasso.procedures.procedure import Average, Coefficients, Problem, Procedure, State
+from fedlasso.procedures.secant import Secant
+from fedlasso.procedures.splitting import ADMM, FedDR
 from fedlasso.procedures.working_set_gram import WorkingSetGram
 from fedlasso.procedures.working_set_secant import WorkingSetSecant
 
@@ -66,30 +57,13 @@ def find_procedure(name: str) -> type[Procedure[Any]]:
 
 
 __all__ = [
-    "ADMM",
-    "CSL",
-    "DANE",
-    "FISTA",
     "REGISTRY",
+    "Average",
     "Averaging",
-    "CFedDA",
-    "Certificate",
-    "Debiased",
-    "DualAveraging",
-    "FastFedDA",
-    "FedDR",
-    "FedMid",
-    "Knowledge",
-    "OneShot",
-    "OneShotGram",
+    "Coefficients",
     "Problem",
     "Procedure",
-    "ProxSkip",
     "Secant",
     "State",
-    "ThresholdedAverage",
-    "ThresholdedRounds",
-    "WorkingSetGram",
-    "WorkingSetSecant",
     "find_procedure",
 ]

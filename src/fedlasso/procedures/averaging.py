@@ -1,37 +1,32 @@
-r"""CD: average local coordinate-descent fits.
+r"""CD: average local coordinate-descent fits; ST and P: soft-threshold the average as well.
 
 .. math:: \beta_{t+1} = \sum_j w_j T_j^E(\beta_t), \qquad \beta_0 = 0,
 
 where T_j is one cyclic sweep of exact coordinate updates at site j (Friedman, Hastie and
-Tibshirani 2010), and averaging is that of McMahan et al. (2017).
+Tibshirani 2010), and averaging is that of McMahan et al. (2017). ST thresholds once after fitting,
+P after every round:
+
+.. math::
+    \text{ST}: S(\beta_R, \tau), \qquad
+    \text{P}: \beta_{t+1} = S\Bigl(\sum_j w_j T_j^E(\beta_t), \tau\Bigr), \qquad
+    \tau / \lambda \in \{0, 0.03, 0.1, 0.3, 1\}.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
-from typing import Any, ClassVar
 
 import numpy as np
 
-from fedlasso.federation import Disclosure, Models, Reply, Request, Steps
+from fedlasso.federation import Disclosure, Models, Request, Steps
 from fedlasso.numerics import Array, local_sweeps
 from fedlasso.numerics.local_steps import settle
-from fedlasso.procedures.procedure import Problem, Procedure, State
+from fedlasso.procedures.procedure import Average, Averaged, Coefficients, Problem
 from fedlasso.sites import View
-
-
-class Coefficients(Reply):
-    """m_j times one vector per path, as columns: those of all sites add up to m times the mean."""
-
-    values: Array
 
 
 class LocalSweeps(Request[Coefficients]):
     """T_j^E from every column of ``start``."""
 
-    discloses: ClassVar[Disclosure] = Disclosure(
-        "a site's own model after local steps, weighted by its rows"
-    )
+    discloses = Disclosure("a site's own model after local steps, weighted by its rows")
     start: Models
     lam: float
     epochs: Steps
@@ -46,35 +41,44 @@ class LocalSweeps(Request[Coefficients]):
             )
 
         values = np.column_stack([sweep(b) for b in self.start.T])
-        steps = self.epochs * values.shape[1]
-        return Coefficients(f.m * values, steps=steps, operations=site.operations(steps))
-
-
-class Average(State):
-    """beta_t, one column per path."""
-
-    beta: Array
+        return Coefficients.of(site, values, self.epochs * values.shape[1])
 
 
 @dataclass(frozen=True)
-class Averaging(Procedure[Average]):
+class Averaging(Averaged):
     """Coordinate-descent averaging with ``epochs`` local sweeps per round."""
 
-    name: ClassVar[str] = "CD"
+    name = "CD"
 
-    def start(self, problem: Problem, prepared: Any) -> Average:
-        return Average(np.zeros((problem.p, self.paths)))
+    def request(self, problem: Problem, state: Average) -> Request[Coefficients]:
+        return LocalSweeps(state.values, problem.penalty.lam, self.epochs)
 
-    def request(self, problem: Problem, state: Average) -> LocalSweeps:
-        return LocalSweeps(state.beta, problem.penalty.lam, self.epochs)
+    def combine(self, problem: Problem, state: Average, average: Array) -> Array:
+        return settle(average, state.values)
 
-    def combine(self, problem: Problem, total: Coefficients) -> Array:
-        """sum_j w_j T_j^E(beta_t)."""
-        return total.values / problem.m
 
-    def advance(self, problem: Problem, state: Average, total: Any) -> Average:
-        beta = settle(self.combine(problem, total), state.beta)
-        return Average(beta, round=state.round + 1)
+@dataclass(frozen=True)
+class ThresholdedAverage(Averaging):
+    """ST: the candidates share CD's path and differ in the threshold at its end."""
+
+    name = "ST"
+    path_of = "CD"
+    settings: tuple[float, ...] = (0.0, 0.03, 0.1, 0.3, 1.0)
+
+    @property
+    def paths(self) -> int:
+        return 1
 
     def models(self, problem: Problem, state: Average) -> Array:
-        return state.beta
+        return problem.penalty.prox(state.values, np.array(self.settings))
+
+
+@dataclass(frozen=True)
+class ThresholdedRounds(Averaging):
+    """P: each threshold is a path of its own, since it changes every later local update."""
+
+    name = "P"
+    settings: tuple[float, ...] = ThresholdedAverage.settings
+
+    def combine(self, problem: Problem, state: Average, average: Array) -> Array:
+        return super().combine(problem, state, problem.penalty.prox(average, state.scales))

@@ -1,20 +1,20 @@
-r"""CSL: communication-efficient surrogate likelihood, also EDSL (Jordan 2019; Wang 2017).
-
-Site 1, the first by name, coordinates. A pooled gradient at b_t, then one solve at site 1:
+r"""CSL and DANE: surrogates of the pooled loss that sites solve, about a pooled gradient.
 
 .. math::
-    b_{t+1} = \arg\min_b f_1(b) + \langle \nabla f(b_t) - \nabla f_1(b_t), b \rangle
+    x_j = \arg\min_b f_j(b) + \langle \nabla f(b_t) - \nabla f_j(b_t), b \rangle
       + \lambda |b|_1 + \tfrac{\tau}{2} |b - b_t|^2.
 
-Both are exchanges of their own: rounds alternate, p numbers from every site and p from site 1.
-Undamped, the problem may have no minimum when m_1 < p, so tau is {0.1, 0.3, 1} times the mean
-curvature of all sites, each a path. The gradient at b_{t+1}, which the next step needs anyway,
-tells the server exactly how the pooled objective changed; where it rose, the server takes the best
-point between b_t and b_{t+1} instead, whose gradient it knows by linearity. So no further message
-is needed, and the objective never rises.
-"""
+CSL, communication-efficient surrogate likelihood, also EDSL (Jordan 2019; Wang 2017): site 1, the
+first by name, coordinates, and :math:`b_{t+1} = x_1`. Averaged DANE (Shamir, Srebro and Zhang 2014,
+with the penalty inside the local problems): every site solves, :math:`b_{t+1} = \sum_j w_j x_j`.
 
-from __future__ import annotations
+Gradient and solve are exchanges of their own: rounds alternate, p numbers from every site and p
+from those that solve. Undamped, the problem may have no minimum when m_j < p, so tau is
+{0.1, 0.3, 1} times the mean curvature of all sites, each a path. The gradient at b_{t+1}, which the
+next step needs anyway, tells the server exactly how the pooled objective changed; where it rose,
+the server takes the best point between b_t and b_{t+1} instead, whose gradient it knows by
+linearity. So no further message is needed, and the objective never rises.
+"""
 
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -24,22 +24,14 @@ import numpy as np
 from fedlasso.federation import Disclosure, Models, PerCandidate, Points, Request
 from fedlasso.numerics import Array
 from fedlasso.numerics.surrogates import shifted_lasso
-from fedlasso.procedures.averaging import Coefficients
-from fedlasso.procedures.procedure import Problem, Procedure, State
+from fedlasso.procedures.procedure import Coefficients, Problem, Procedure, State
 from fedlasso.sites import GradientAt, MeanEigenvalue, View
-
-_BISECTIONS = 60
 
 
 class SurrogateFit(Request[Coefficients]):
-    """Minimize the local loss, shifted to the pooled gradient at b, damped by tau around b.
+    """Minimize the local loss, shifted to the pooled gradient at b, damped by each tau around b."""
 
-    One column per tau.
-    """
-
-    discloses: ClassVar[Disclosure] = Disclosure(
-        "a site's own model at a pooled gradient, weighted by its rows"
-    )
+    discloses = Disclosure("a site's own model at a pooled gradient, weighted by its rows")
     b: Models
     gradient: Points
     lam: float
@@ -49,20 +41,16 @@ class SurrogateFit(Request[Coefficients]):
         f = site.least_squares
         values = np.empty_like(self.b)
         steps = 0
-        for k, (b, gradient, tau) in enumerate(
-            zip(self.b.T, self.gradient.T, self.tau.tolist(), strict=True)
-        ):
+        columns = zip(self.b.T, self.gradient.T, self.tau.tolist(), strict=True)
+        for k, (b, gradient, tau) in enumerate(columns):
             score = f.score - (gradient - f.gradient(b)) + tau * b
             values[:, k], sweeps = shifted_lasso(f, score, self.lam, tau, b)
             steps += 1 + sweeps
-        return Coefficients(f.m * values, steps=steps, operations=site.operations(steps))
+        return Coefficients.of(site, values, steps)
 
 
 class Surrogate(State):
-    """b with its pooled gradient, and the newest model, whose gradient may not be known yet.
-
-    One column per tau.
-    """
+    """b with its pooled gradient, and the newest model, whose gradient may not be known yet."""
 
     b: Array
     gradient: Array
@@ -77,7 +65,7 @@ def safe_share(b: Array, trial: Array, before: Array, after: Array, lam: float) 
     if slope + curvature / 2 + lam * float(np.abs(trial).sum() - np.abs(b).sum()) <= 0:
         return 1.0
     low, high = 0.0, 1.0
-    for _ in range(_BISECTIONS):
+    for _ in range(60):
         s = (low + high) / 2
         rising = slope + s * curvature + lam * float(d @ np.sign(b + s * d)) > 0
         low, high = (low, s) if rising else (s, high)
@@ -88,11 +76,11 @@ def safe_share(b: Array, trial: Array, before: Array, after: Array, lam: float) 
 class CSL(Procedure[Surrogate]):
     """Surrogate likelihood at the first site; ``epochs`` is not used."""
 
-    name: ClassVar[str] = "CSL"
+    name = "CSL"
+    first_question = MeanEigenvalue
+    # How many sites, first by name, solve the surrogate; none means all.
+    solvers: ClassVar[int | None] = 1
     settings: tuple[float, ...] = (0.1, 0.3, 1.0)
-
-    def prepare(self) -> MeanEigenvalue:
-        return MeanEigenvalue()
 
     def start(self, problem: Problem, prepared: Any) -> Surrogate:
         zero = np.zeros((problem.p, self.paths))
@@ -103,17 +91,13 @@ class CSL(Procedure[Surrogate]):
         if state.round % 2 == 0:
             return GradientAt(state.trial)
         lam = problem.penalty.lam
-        return SurrogateFit(state.b, state.gradient, lam, state.tau, to=self.solvers(problem))
-
-    def solvers(self, problem: Problem) -> tuple[str, ...]:
-        """The sites that solve the surrogate: the first by name."""
-        return problem.sites[:1]
+        to = problem.sites[: self.solvers]
+        return SurrogateFit(state.b, state.gradient, lam, state.tau, to=to)
 
     def advance(self, problem: Problem, state: Surrogate, total: Any) -> Surrogate:
         b, gradient, trial = state.b, state.gradient, state.trial
         if state.round % 2 == 1:
-            rows = dict(zip(problem.sites, problem.sizes, strict=True))
-            trial = total.values / sum(rows[site] for site in self.solvers(problem))
+            trial = total.values / sum(problem.sizes[: self.solvers])
         else:
             after = total.gradient / problem.m
             columns = zip(b.T, trial.T, gradient.T, after.T, strict=True)
@@ -124,3 +108,11 @@ class CSL(Procedure[Surrogate]):
 
     def models(self, problem: Problem, state: Surrogate) -> Array:
         return state.trial
+
+
+@dataclass(frozen=True)
+class DANE(CSL):
+    """Averaged surrogate fits of all sites; ``epochs`` is not used."""
+
+    name = "DANE"
+    solvers = None

@@ -1,6 +1,7 @@
-r"""DA: federated dual averaging (Yuan, Zaheer and Reddi 2021), adapted.
+r"""Dual averaging: DA, and Fast-FedDA and C-FedDA, which also remember their models.
 
-Full participation, full gradients, sample-size weights, server rate one. At round t, local step k:
+DA is federated dual averaging (Yuan, Zaheer and Reddi 2021), adapted: full participation, full
+gradients, sample-size weights, server rate one. At round t, local step k:
 
 .. math::
     b_{j,t,k} = S\{z_{j,t,k}, \eta (tE + k) \lambda\}, \qquad
@@ -8,28 +9,36 @@ Full participation, full gradients, sample-size weights, server rate one. At rou
 
 from z_{j,t,0} = z_t. The server averages, z_{t+1} = \sum_j w_j z_{j,t,E}, and its model is
 S{z_{t+1}, \eta (t+1) E \lambda}. Rates are {0.03, 0.1, 0.3, 0.6, 1} / L_max.
+
+Fast-FedDA and C-FedDA (Bao et al. 2022): with t gradients summed in g and their models summed in x,
+the next model is
+
+.. math::
+    w = S\Bigl\{\frac{\mu x / 2 - g}{d}, \frac{\lambda t}{d}\Bigr\}, \qquad
+    d = \mu t / 2 + \gamma,
+
+and a local step adds :math:`\nabla f_j(w)` to g_j and w to x_j. Fast-FedDA averages both sums over
+the sites. In C-FedDA the server keeps x (its own models, each counted E times), the sites see it
+but do not change it, and only g travels. At :math:`\mu = 0` both are dual averaging (DA).
+
+Rates are {0.03, 0.1, 0.3, 0.6, 1} = L_max / gamma; mu is ``convexity`` times L_max.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar
 
 import numpy as np
 
-from fedlasso.federation import Disclosure, PerCandidate, Points, Steps
-from fedlasso.numerics import Array, dual_steps
-from fedlasso.procedures.averaging import Coefficients
-from fedlasso.procedures.procedure import Problem, Procedure, State
+from fedlasso.federation import Disclosure, PerCandidate, Points, Reply, Steps
+from fedlasso.numerics import Array, Penalty, dual_steps
+from fedlasso.procedures.procedure import AtRates, Average, Coefficients, Problem, Procedure, State
 from fedlasso.sites import LargestEigenvalue, Penalised, View, parts_of
 
 
 class DualSteps(Penalised[Coefficients]):
     """E dual steps from every column of z, each with its own rate."""
 
-    discloses: ClassVar[Disclosure] = Disclosure(
-        "gradients added up along local steps, weighted by the rows"
-    )
+    discloses = Disclosure("gradients added up along local steps, weighted by the rows")
     z: Points
     rates: PerCandidate
     first_step: int
@@ -38,45 +47,129 @@ class DualSteps(Penalised[Coefficients]):
     def answer(self, site: View) -> Coefficients:
         f = site.training
         z = dual_steps(f, self.z, self.rates, self.penalty, self.first_step, self.epochs)
-        steps = self.epochs * z.shape[1]
-        return Coefficients(f.m * z, steps=steps, operations=site.operations(steps))
-
-
-class Dual(State):
-    """z_t, one column per rate, and the rates."""
-
-    z: Array
-    rates: Array
+        return Coefficients.of(site, z, self.epochs * z.shape[1])
 
 
 @dataclass(frozen=True)
-class DualAveraging(Procedure[Dual]):
+class DualAveraging(AtRates):
     """Adapted FedDualAvg with ``epochs`` local steps per round and five client rates."""
 
-    name: ClassVar[str] = "DA"
-    losses: ClassVar[Literal["quadratic", "any smooth"]] = "any smooth"
-    penalties: ClassVar[Literal["l1", "weighted l1", "any"]] = "any"
-    settings: tuple[float, ...] = (0.03, 0.1, 0.3, 0.6, 1.0)
+    name = "DA"
 
-    def prepare(self) -> LargestEigenvalue:
-        return LargestEigenvalue()
-
-    def start(self, problem: Problem, prepared: Any) -> Dual:
-        L_max = prepared.value
-        return Dual(np.zeros((problem.p, self.paths)), np.array(self.settings) / L_max)
-
-    def request(self, problem: Problem, state: Dual) -> DualSteps:
+    def request(self, problem: Problem, state: Average) -> DualSteps:
         return DualSteps(
-            z=state.z,
-            rates=state.rates,
+            z=state.values,
+            rates=state.scales,
             first_step=state.round * self.epochs,
             epochs=self.epochs,
             **parts_of(problem.penalty),
         )
 
-    def advance(self, problem: Problem, state: Dual, total: Any) -> Dual:
-        z = total.values / problem.m
-        return Dual(z, state.rates, round=state.round + 1)
+    def models(self, problem: Problem, state: Average) -> Array:
+        return problem.penalty.prox(state.values, state.scales * (state.round * self.epochs))
 
-    def models(self, problem: Problem, state: Dual) -> Array:
-        return problem.penalty.prox(state.z, state.rates * (state.round * self.epochs))
+
+def dual_model(
+    g: Array, x: Array, gamma: Array, mu: float, penalty: Penalty, t: int, seen: int
+) -> Array:
+    """Model after t gradients, x holding ``seen`` models; one column per gamma."""
+    d = mu * seen / 2 + gamma
+    return penalty.prox((mu * x / 2 - g) / d, t / d)
+
+
+class DualSums(Reply):
+    """m_j times g_j, and times x_j where it travels; one column per rate."""
+
+    g: Array
+    x: Array | None = None
+
+
+class CompositeSteps(Penalised[DualSums]):
+    """E steps from every column of g and x; x comes back only if it is ``shared``."""
+
+    discloses = Disclosure(
+        "gradients, and models if asked, added up along local steps, weighted by the rows"
+    )
+    g: Points
+    x: Points
+    gamma: PerCandidate
+    mu: float
+    first_step: int
+    epochs: Steps
+    shared: int
+
+    def answer(self, site: View) -> DualSums:
+        f = site.training
+        g = self.g.copy()
+        x = self.x.copy()
+        for t in range(self.first_step, self.first_step + self.epochs):
+            seen = t if self.shared else self.first_step
+            w = dual_model(g, x, self.gamma, self.mu, self.penalty, t, seen)
+            g += np.column_stack([f.gradient(b) for b in w.T])
+            if self.shared:
+                x += w
+        steps = self.epochs * g.shape[1]
+        models = f.m * x if self.shared else None
+        return DualSums(f.m * g, models, steps=steps, operations=site.operations(steps))
+
+
+class Composite(State):
+    """Sums of gradients and of models, one column per rate."""
+
+    g: Array
+    x: Array
+    gamma: Array
+    mu: float
+
+
+@dataclass(frozen=True)
+class FastFedDA(Procedure[Composite]):
+    """Fast-FedDA: both sums travel, so a round uploads 2p numbers for each rate."""
+
+    name = "Fast-FedDA"
+    losses = "any smooth"
+    penalties = "any"
+    first_question = LargestEigenvalue
+    settings: tuple[float, ...] = AtRates.settings
+    shared: ClassVar[bool] = True
+    convexity: float = 0.01
+
+    def start(self, problem: Problem, prepared: Any) -> Composite:
+        L_max = prepared.value
+        zeros = np.zeros((problem.p, self.paths))
+        return Composite(zeros, zeros, L_max / np.array(self.settings), self.convexity * L_max)
+
+    def request(self, problem: Problem, state: Composite) -> CompositeSteps:
+        return CompositeSteps(
+            g=state.g,
+            x=state.x,
+            gamma=state.gamma,
+            mu=state.mu,
+            first_step=state.round * self.epochs,
+            epochs=self.epochs,
+            shared=int(self.shared),
+            **parts_of(problem.penalty),
+        )
+
+    def advance(self, problem: Problem, state: Composite, total: Any) -> Composite:
+        g = total.g / problem.m
+        if self.shared:
+            x = total.x / problem.m
+        else:
+            x = state.x + self.epochs * self.models(problem, state)
+        return Composite(g, x, state.gamma, state.mu, round=state.round + 1)
+
+    def models(self, problem: Problem, state: Composite) -> Array:
+        t = state.round * self.epochs
+        return dual_model(state.g, state.x, state.gamma, state.mu, problem.penalty, t, t)
+
+    def upload(self, problem: Problem, state: Composite) -> int:
+        return (2 if self.shared else 1) * self.paths * problem.p
+
+
+@dataclass(frozen=True)
+class CFedDA(FastFedDA):
+    """C-FedDA: a round uploads p numbers for each rate."""
+
+    name = "C-FedDA"
+    shared = False

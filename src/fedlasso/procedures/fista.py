@@ -9,11 +9,9 @@ with theta back to one whenever :math:`\langle y_t - x_{t+1}, x_{t+1} - x_t \ran
 needs sums of gradients only. L is :math:`\sum_j w_j L_j`, which bounds the pooled curvature.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from math import sqrt
-from typing import Any, ClassVar, Literal
+from typing import Any
 
 import numpy as np
 
@@ -35,17 +33,14 @@ class Accelerated(State):
 class FISTA(Procedure[Accelerated]):
     """Accelerated proximal gradient on the pooled loss; ``epochs`` is not used."""
 
-    name: ClassVar[str] = "FISTA"
-    losses: ClassVar[Literal["quadratic", "any smooth"]] = "any smooth"
-    penalties: ClassVar[Literal["l1", "weighted l1", "any"]] = "any"
-
-    def prepare(self) -> WeightedEigenvalue:
-        return WeightedEigenvalue()
+    name = "FISTA"
+    losses = "any smooth"
+    penalties = "any"
+    first_question = WeightedEigenvalue
 
     def start(self, problem: Problem, prepared: Any) -> Accelerated:
         zero = np.zeros(problem.p)
-        L = prepared.value / problem.m
-        return Accelerated(zero, zero, 1.0, L)
+        return Accelerated(zero, zero, 1.0, prepared.value / problem.m)
 
     def request(self, problem: Problem, state: Accelerated) -> GradientAt:
         return GradientAt(state.y)

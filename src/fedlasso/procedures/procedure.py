@@ -1,16 +1,15 @@
 """The shape that every procedure has: a frozen set of hyperparameters and pure functions."""
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, field
-from typing import Any, ClassVar, Generic, Literal, TypeVar
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar, Generic, Literal, Self, TypeVar
 
 import numpy as np
 
 from fedlasso.errors import FedLassoError
-from fedlasso.federation import Message, Request
+from fedlasso.federation import Message, Reply, Request
 from fedlasso.numerics import L1, Array, Certificate, Penalty
+from fedlasso.sites import LargestEigenvalue, View
 
 
 @dataclass(frozen=True)
@@ -55,9 +54,9 @@ class State(Message):
 
     Examples
     --------
-    >>> from fedlasso.procedures.averaging import Average
     >>> import numpy as np
-    >>> Average(np.zeros((3, 1)), round=2).round
+    >>> from fedlasso.procedures import Average
+    >>> Average(np.zeros((3, 1)), np.zeros(1), round=2).round
     2
     """
 
@@ -83,6 +82,7 @@ class Procedure(ABC, Generic[S]):
     name : as the paper calls it
     losses : which losses it can fit
     penalties : which penalties: any with a proximal step, a weighted Lasso's, or the Lasso's alone
+    first_question : what to ask once, before the first round, if anything
     path_of : the procedure whose path this one reads, if not its own
     epochs : local steps per round, where the procedure takes any
     settings : one number per candidate (a threshold, a rate, a damping), in candidate order
@@ -98,6 +98,7 @@ class Procedure(ABC, Generic[S]):
     name: ClassVar[str]
     losses: ClassVar[Literal["quadratic", "any smooth"]] = "quadratic"
     penalties: ClassVar[Literal["l1", "weighted l1", "any"]] = "l1"
+    first_question: ClassVar[type[Request[Any]] | None] = None
     path_of: ClassVar[str] = ""
     epochs: int = 1
     settings: tuple[float, ...] = (0.0,)
@@ -136,13 +137,9 @@ class Procedure(ABC, Generic[S]):
         """How many training paths are run and charged: every candidate's own, unless they share."""
         return len(self.settings)
 
-    def prepare(self) -> Request[Any] | None:
-        """A question to ask once, before the first round."""
-        return None
-
     @abstractmethod
     def start(self, problem: Problem, prepared: Any) -> S:
-        """The first state, from the total of the replies to `prepare`."""
+        """The first state, from the total of the replies to `first_question`."""
 
     @abstractmethod
     def request(self, problem: Problem, state: S) -> Request[Any]:
@@ -167,3 +164,58 @@ class Procedure(ABC, Generic[S]):
     def done(self, problem: Problem, state: S) -> bool:
         """Whether a further round would change nothing worth paying for."""
         return False
+
+
+class Coefficients(Reply):
+    """m_j times one vector per path, as columns: those of all sites add up to m times the mean."""
+
+    values: Array
+
+    @classmethod
+    def of(cls, site: View, vectors: Array, steps: int) -> Self:
+        """A site's own vectors, and the steps that they took."""
+        return cls(site.rows * vectors, steps=steps, operations=site.operations(steps))
+
+
+class Average(State):
+    """One vector per path, as columns, and the setting of each path in the problem's units."""
+
+    values: Array
+    scales: Array
+
+
+@dataclass(frozen=True)
+class Averaged(Procedure[Average]):
+    """A procedure whose sites send vectors, `Coefficients`, that the server averages."""
+
+    def start(self, problem: Problem, prepared: Any) -> Average:
+        return Average(np.zeros((problem.p, self.paths)), self.scales(problem, prepared))
+
+    def scales(self, problem: Problem, prepared: Any) -> Array:
+        """Each setting in the problem's units."""
+        return np.array(self.settings)
+
+    def advance(self, problem: Problem, state: Average, total: Any) -> Average:
+        values = self.combine(problem, state, total.values / problem.m)
+        return replace(state, values=values, round=state.round + 1)
+
+    def combine(self, problem: Problem, state: Average, average: Array) -> Array:
+        """What the server makes of the average."""
+        return average
+
+    def models(self, problem: Problem, state: Average) -> Array:
+        return state.values
+
+
+@dataclass(frozen=True)
+class AtRates(Averaged):
+    """Local gradient steps, at rates that are shares of 1 / L_max."""
+
+    losses = "any smooth"
+    penalties = "any"
+    first_question = LargestEigenvalue
+    settings: tuple[float, ...] = (0.03, 0.1, 0.3, 0.6, 1.0)
+
+    def scales(self, problem: Problem, prepared: Any) -> Array:
+        L_max: float = prepared.value
+        return np.array(self.settings) / L_max

@@ -17,10 +17,8 @@ the curvature left over along the last direction, and never more than halved in 
 No step size, no local epochs, no candidates; the server needs sums over the sites only.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -51,20 +49,20 @@ class Knowledge(State):
         """What the gradients so far say about the pooled loss."""
         return Secants(self.c, self.y_ms, self.Q, self.Y, self.mu)
 
+    @property
+    def stuck(self) -> bool:
+        """Whether the next round would ask for nothing new."""
+        return self.secants.direction(self.trial) is None
+
 
 K = TypeVar("K", bound=Knowledge)
 
 
 @dataclass(frozen=True)
 class UntilCertified(Procedure[K]):
-    """A procedure that goes on until the pooled duality gap is a share `tol` of the objective.
+    """A procedure that goes on until the pooled duality gap is a share `tol` of the objective."""
 
-    Parameters
-    ----------
-    epochs : not used; a round is one product with G
-    tol : relative duality gap at which the fit is done
-    """
-
+    first_question = ResponseSquares
     tol: float = 1e-8
 
     def __post_init__(self) -> None:
@@ -72,16 +70,19 @@ class UntilCertified(Procedure[K]):
         if not self.tol >= 0:
             raise FedLassoError(f"tol is {self.tol!r}; give a relative gap, zero or more")
 
-    def prepare(self) -> ResponseSquares:
-        return ResponseSquares()
+    def done(self, problem: Problem, state: K) -> bool:
+        certificate = self.certificate(problem, state)
+        if certificate is None:
+            return False
+        return certificate.relative_gap <= self.tol or state.stuck
 
 
 @dataclass(frozen=True)
 class Secant(UntilCertified[Knowledge]):
     """Secant on whole vectors: a round is one gradient."""
 
-    name: ClassVar[str] = "Secant"
-    penalties: ClassVar[Literal["l1", "weighted l1", "any"]] = "weighted l1"
+    name = "Secant"
+    penalties = "weighted l1"
 
     def start(self, problem: Problem, prepared: Any) -> Knowledge:
         zero = np.zeros(problem.p)
@@ -94,16 +95,21 @@ class Secant(UntilCertified[Knowledge]):
         return Knowledge(known.c, known.y_ms, known.Q, known.Y, known.mu, best, trial, round=round)
 
     def request(self, problem: Problem, state: Knowledge) -> GradientAt:
-        return GradientAt(ask_along(state.secants, state.trial))
+        """Ask along what the trial adds, as far out as the trial itself."""
+        q = state.secants.direction(state.trial)
+        at = np.zeros(problem.p) if q is None else float(np.linalg.norm(state.trial)) * q
+        return GradientAt(at)
 
     def advance(self, problem: Problem, state: Knowledge, total: Any) -> Knowledge:
         gradient = total.gradient / problem.m
         if state.round == 0:
-            known = Secants.first(-gradient, state.y_ms)
-            best = state.best
-        else:
-            known = hear(state.secants, state.trial, gradient)
-            best = better(known, problem.l1, state.best, state.trial)
+            first = Secants.first(-gradient, state.y_ms)
+            return self.go_on(problem, first, state.best, 1)
+        known = state.secants
+        q = known.direction(state.trial)
+        if q is not None:
+            known = known.learn(q, (gradient + known.c) / np.linalg.norm(state.trial))
+        best = better(known, problem.l1, state.best, state.trial)
         return self.go_on(problem, known, best, state.round + 1)
 
     def models(self, problem: Problem, state: Knowledge) -> Array:
@@ -111,12 +117,6 @@ class Secant(UntilCertified[Knowledge]):
 
     def certificate(self, problem: Problem, state: Knowledge) -> Certificate | None:
         return state.secants.certificate(state.best, problem.l1) if state.round else None
-
-    def done(self, problem: Problem, state: Knowledge) -> bool:
-        certificate = self.certificate(problem, state)
-        if certificate is None:
-            return False
-        return certificate.relative_gap <= self.tol or state.secants.direction(state.trial) is None
 
 
 def next_trial(known: Secants, penalty: L1, best: Array) -> tuple[Secants, Array, Array]:
@@ -130,18 +130,6 @@ def next_trial(known: Secants, penalty: L1, best: Array) -> tuple[Secants, Array
     if known.direction(trial) is None:
         best = better(known, penalty, best, trial)
     return known, best, trial
-
-
-def ask_along(known: Secants, trial: Array) -> Array:
-    """Where to ask for a gradient: along what the trial adds, as far out as the trial itself."""
-    q = known.direction(trial)
-    return np.zeros_like(trial) if q is None else float(np.linalg.norm(trial)) * q
-
-
-def hear(known: Secants, trial: Array, gradient: Array) -> Secants:
-    """Learn from the pooled gradient at `ask_along(known, trial)`."""
-    q = known.direction(trial)
-    return known if q is None else known.learn(q, (gradient + known.c) / np.linalg.norm(trial))
 
 
 def better(known: Secants, penalty: L1, b: Array, other: Array) -> Array:

@@ -13,10 +13,8 @@ violators the steepest are taken, as many as cost no more than a gradient round 
 **This reveals the second moments of the columns in the working set**, as sums over a site's rows.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -46,7 +44,7 @@ class MomentBlock(Reply):
 class MomentsOf(Request[MomentBlock]):
     """Second moments of new columns with known ones and with each other."""
 
-    discloses: ClassVar[Disclosure] = Disclosure(
+    discloses = Disclosure(
         "variances and covariances of the columns in the working set", allowed=False
     )
     new: Columns
@@ -63,7 +61,7 @@ class MomentsOf(Request[MomentBlock]):
 class GradientOutside(Request[GradientSum]):
     """Gradient of the local loss at b, for the columns that are not known."""
 
-    discloses: ClassVar[Disclosure] = Disclosure(
+    discloses = Disclosure(
         "the gradient of a model at columns outside the working set: sums over rows"
     )
     b: Model
@@ -90,7 +88,7 @@ class WorkingSet(State):
 class WorkingSetGram(Procedure[WorkingSet]):
     """The pooled Lasso from moments of a growing working set; ``epochs`` is not used."""
 
-    name: ClassVar[str] = "WorkingSetGram"
+    name = "WorkingSetGram"
     growth: float = 0.25
 
     def start(self, problem: Problem, prepared: Any) -> WorkingSet:
@@ -103,10 +101,8 @@ class WorkingSetGram(Procedure[WorkingSet]):
         return GradientOutside(state.b, state.known)
 
     def advance(self, problem: Problem, state: WorkingSet, total: Any) -> WorkingSet:
-        step = self._grow if state.wanted.size else self._check
-        return step(problem, state, total)
-
-    def _check(self, problem: Problem, state: WorkingSet, total: Any) -> WorkingSet:
+        if state.wanted.size:
+            return self._grow(problem, state, total)
         gradient = np.zeros(problem.p)
         rest = np.delete(np.arange(problem.p), places(state.known))
         gradient[rest] = total.gradient / problem.m

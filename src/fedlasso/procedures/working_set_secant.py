@@ -16,10 +16,8 @@ After a check without violators the next one waits for a gap of ``tol`` on A. Wh
 stays true: F(b) minus its gap bounds min F from below, whatever the model is later.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any
 
 import numpy as np
 
@@ -46,7 +44,7 @@ class ProductSums(Reply):
 class ProductsAt(Request[ProductSums]):
     """Products of X'X with vectors v (columns) that are zero outside A, in the rows N only."""
 
-    discloses: ClassVar[Disclosure] = Disclosure(
+    discloses = Disclosure(
         "combinations of covariances in the working set: sums over rows", allowed=False
     )
     v: Annotated[Array, Role("points", (2,), within="A")]
@@ -64,14 +62,8 @@ class ProductsAt(Request[ProductSums]):
 class Restricted(Knowledge):
     """Secant's knowledge with every array on the working set A only, and what is known of the rest.
 
-    Attributes
-    ----------
-    A : columns of the working set, as they joined
-    N : columns to be filled in next
-    score : c, all p entries
-    low : a proven lower bound on min F
-    aim : the gap on A at which a check is due
-    due : whether a check is due
+    Columns are in A as they joined, N are to be filled in next; score is c, all p entries; low is a
+    proven lower bound on min F; a check is due when the gap on A is no more than aim.
     """
 
     A: Array
@@ -80,6 +72,10 @@ class Restricted(Knowledge):
     low: float
     aim: float
     due: int
+
+    @property
+    def stuck(self) -> bool:
+        return not (self.due or self.N.size) and super().stuck
 
     @property
     def outside(self) -> Array:
@@ -98,7 +94,7 @@ class Restricted(Knowledge):
 class WorkingSetSecant(UntilCertified[Restricted]):
     """Secant on a working set of columns."""
 
-    name: ClassVar[str] = "SecantWS"
+    name = "SecantWS"
 
     def start(self, problem: Problem, prepared: Any) -> Restricted:
         none = np.zeros(0)
@@ -133,14 +129,10 @@ class WorkingSetSecant(UntilCertified[Restricted]):
             return self._fill(problem, state, products)
         if state.due:
             return self._check(problem, state, products[:, 0])
-        return self._learn(problem, state, products[:, 0])
-
-    def _learn(self, problem: Problem, state: Restricted, Gq: Array) -> Restricted:
-        """Take in one more direction on A."""
         known = state.secants
         q = known.direction(state.trial)
         if q is not None:
-            known = known.learn(q, Gq)
+            known = known.learn(q, products[:, 0])
         best = better(known, problem.l1, state.best, state.trial)
         return self._go_on(problem, replace(state, best=best), known)
 
@@ -156,13 +148,12 @@ class WorkingSetSecant(UntilCertified[Restricted]):
         proven = known.certificate(b, problem.l1)
         low = max(state.low, proven.objective - proven.gap)
         steep = np.abs(Gb_outside - state.score[places(state.outside)])
-        violated = bool((steep > lam).any())
-        N = np.zeros(0)
-        if violated:
+        N, aim = np.zeros(0), 0.0
+        if (steep > lam).any():
             most = max(int(np.ceil(GROWTH * problem.p)), state.A.size)
             steepest = np.argsort(-steep, kind="stable")[:most]
             N = state.outside[steepest[steep[steepest] >= NEAR * lam]]
-        aim = SOLVED * proven.gap if violated else 0.0
+            aim = SOLVED * proven.gap
         state = replace(state, N=N, low=low, aim=aim, due=0)
         if N.size and state.Q.shape[1] == 0:
             # Nothing was learned yet that the new columns would have to catch up with.
@@ -203,10 +194,3 @@ class WorkingSetSecant(UntilCertified[Restricted]):
             return None
         objective = state.secants.objective(state.best, problem.l1)
         return Certificate(objective, max(objective - state.low, 0.0))
-
-    def done(self, problem: Problem, state: Restricted) -> bool:
-        certificate = self.certificate(problem, state)
-        if certificate is None:
-            return False
-        stuck = not (state.due or state.N.size) and state.secants.direction(state.trial) is None
-        return certificate.relative_gap <= self.tol or stuck

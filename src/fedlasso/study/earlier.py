@@ -15,9 +15,9 @@ import numpy as np
 
 from fedlasso import fitting
 from fedlasso.federation import Costs, Ledger
+from fedlasso.fitting.tuning import OwnFit, OwnSweeps
 from fedlasso.numerics import Array, one_thread
-from fedlasso.procedures import Averaging, Problem, Procedure, find_procedure
-from fedlasso.procedures.averaging import Average, Coefficients
+from fedlasso.procedures import Average, Averaging, Problem, Procedure, find_procedure
 from fedlasso.study.outcomes import Record, Trial, cost_record
 from fedlasso.study.scenario import Scenario, pool
 
@@ -33,11 +33,11 @@ class OwnAveraging(Averaging):
     name: ClassVar[str] = "averaging"
     threshold: float = 0.0
 
-    def request(self, problem: Problem, state: Average) -> fitting.OwnSweeps:  # type: ignore[override]
-        return fitting.OwnSweeps(state.beta, self.epochs)
+    def request(self, problem: Problem, state: Average) -> OwnSweeps:
+        return OwnSweeps(state.values, self.epochs)
 
-    def combine(self, problem: Problem, total: Coefficients) -> Array:
-        return problem.penalty.prox(super().combine(problem, total), self.threshold)
+    def combine(self, problem: Problem, state: Average, average: Array) -> Array:
+        return super().combine(problem, state, problem.penalty.prox(average, self.threshold))
 
 
 @dataclass(frozen=True)
@@ -76,7 +76,7 @@ class EarlierStudy:
             b = np.ascontiguousarray(search.path.coefficients[:, search.chosen])
             records.append(outcome(method, b, None))
         before = ledger.costs
-        one_shot = (ledger.total(fitting.OwnFit()).values / problem.m)[:, 0]
+        one_shot = (ledger.total(OwnFit()).values / problem.m)[:, 0]
         records.append(outcome("one-shot", one_shot, ledger.costs - before, rounds=1))
         z, rounds, costs = _settle(ledger, find_procedure("ADMM")(settings=(1.0,)), problem)
         records.append(outcome("ADMM", z, costs, rounds=rounds))
@@ -95,7 +95,7 @@ def _settle(
     def still(before: Array, now: Array) -> bool:
         return bool(np.linalg.norm(now - before) < 1e-5)
 
-    run.until(fitting.any_of(fitting.when_still(still), fitting.after_rounds(500)))
+    run.until(fitting.when_still(still, 500))
     return np.ascontiguousarray(run.models[:, 0]), run.state.round, run.costs
 
 

@@ -9,7 +9,8 @@ from functools import cached_property
 import numpy as np
 
 from fedlasso.federation import Costs, InProcess, Ledger
-from fedlasso.fitting import ACTIVE, Validation, choose_penalty, local_search, validate
+from fedlasso.fitting import ACTIVE, choose_penalty, local_search, validate
+from fedlasso.fitting.tuning import Validation
 from fedlasso.numerics import Array, LeastSquares, Reference, solve_reference, stationarity
 from fedlasso.study.columns import COLUMNS, Column
 from fedlasso.study.scenario import Scenario, pool
