@@ -23,6 +23,7 @@ from fedlasso.models import (
     make_model,
     open_sites,
     predict_file,
+    read_document,
 )
 
 INTERRUPTED = 130
@@ -175,7 +176,7 @@ def fit_command(options: argparse.Namespace) -> int:
 
 def predict_command(options: argparse.Namespace) -> int:
     """Predict."""
-    values = predict_file(ModelFolder(options.model).read(), options.file)
+    values = predict_file(read_document(options.model / "model.json"), options.file)
     text = "prediction\n" + "".join(f"{float(v)!r}\n" for v in values)
     if options.out is None:
         sys.stdout.write(text)
@@ -190,7 +191,7 @@ def predict_command(options: argparse.Namespace) -> int:
 
 def inspect_command(options: argparse.Namespace) -> int:
     """Tell a model."""
-    document = ModelFolder(options.model).read()
+    document = read_document(options.model / "model.json")
     print(describe_model(document))
     for warning in document.warnings or ():
         print(f"warning: {warning}")

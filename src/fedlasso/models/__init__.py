@@ -8,12 +8,17 @@ from fedlasso.models.document import (
     describe_model,
     read_document,
 )
-from fedlasso.models.fitted import Model, fit_model
+from fedlasso.models.fitted import Model, Settings, fit_model
 from fedlasso.models.folder import ModelFolder, predict_file, write_model
 from fedlasso.models.making import make_model
-from fedlasso.models.plan import FileSource, FitPlan, NetworkSource, read_plan, write_plan
-from fedlasso.models.settings import Settings
-from fedlasso.models.sources import open_sites
+from fedlasso.models.plan import (
+    FileSource,
+    FitPlan,
+    NetworkSource,
+    open_sites,
+    read_plan,
+    write_plan,
+)
 
 __all__ = [
     "FileSource",

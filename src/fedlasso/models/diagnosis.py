@@ -7,7 +7,6 @@ local epochs and with how unlike the sites are, and an average is active whereve
 from __future__ import annotations
 
 from dataclasses import dataclass
-from html import escape
 
 import numpy as np
 
@@ -15,11 +14,9 @@ from fedlasso.errors import FedLassoError
 from fedlasso.federation import Federation
 from fedlasso.fitting import ACTIVE, Fit, Run, after_rounds, any_of, certify, when_still
 from fedlasso.fitting.cross_validation import cross_validate
-from fedlasso.models.charts import Line, bar_chart, line_chart
-from fedlasso.models.compare import share_above
-from fedlasso.models.fitted import fit_pooled
-from fedlasso.models.page import page, table
-from fedlasso.models.settings import Settings
+from fedlasso.models.fitted import Settings, fit_pooled
+from fedlasso.models.making import share_above, some_of
+from fedlasso.models.page import Line, bar_chart, bullets, line_chart, page, section, table
 from fedlasso.numerics import Array
 from fedlasso.procedures import Averaging
 from fedlasso.procedures.one_shot import LocalFit
@@ -76,8 +73,7 @@ class Diagnosis:
 
     def lines(self) -> list[str]:
         """The findings, in words."""
-        first = self.limits[0]
-        last = self.limits[-1]
+        first, *_, last = self.limits
         active = int((self.pooled != 0).sum())
         mine = ", ".join(f"{site} {int((b != 0).sum())}" for site, b in self.alone.items())
         told = [
@@ -88,10 +84,9 @@ class Diagnosis:
             f"{last.extra} the pooled Lasso leaves out",
             f"active at each site alone: {mine}; at any site: {self.union}",
         ]
-        for site, names in self.lonely.items():
-            if names:
-                more = f" and {len(names) - 8} more" if len(names) > 8 else ""
-                told.append(f"only {site} selects {', '.join(names[:8])}{more}")
+        told += [
+            f"only {s} selects {some_of(names, 8)}" for s, names in self.lonely.items() if names
+        ]
         return told
 
 
@@ -151,25 +146,19 @@ def draw_diagnosis(found: Diagnosis) -> str:
         [f"{one.epochs}", f"{one.rounds}", _percent(one.above), f"{one.active}", f"{one.extra}"]
         for one in limits
     ]
-    head = [
-        "local epochs",
-        "rounds",
-        "above the best objective",
-        "active",
-        "not in the pooled Lasso",
-    ]
-    findings = "".join(f"<li>{escape(line)}</li>" for line in found.lines())
+    head = ["local epochs", "rounds", "above the best objective", "active"]
+    limits_table = table([*head, "not in the pooled Lasso"], rows)
+    title = "Can these sites be averaged?"
+    ends = "Where averaging ends, however many rounds it is given."
+    wherever = "An average is active wherever any site's fit is."
+    word = "At the common penalty; each would enter an average on the word of one site."
     body = (
-        "<h1>Can these sites be averaged?</h1>"
-        f"<ul class='lead'>{findings}</ul>"
-        "<h2>Local epochs move the limit</h2><p class='soft'>Where averaging ends, however many "
-        f"rounds it is given.</p>{moves}"
-        "<h2>Averaging grows the support</h2><p class='soft'>An average is active wherever any "
-        f"site's fit is.</p>{grows}{table(head, rows)}"
-        "<h2>Columns that one site alone selects</h2><p class='soft'>At the common penalty; each "
-        f"would enter an average on the word of one site.</p>{lonely}"
+        f"<h1>{title}</h1><div class='lead'>{bullets(found.lines())}</div>"
+        + section("Local epochs move the limit", ends, moves)
+        + section("Averaging grows the support", wherever, grows + limits_table)
+        + section("Columns that one site alone selects", word, lonely)
     )
-    return page("Can these sites be averaged?", body)
+    return page(title, body)
 
 
 def _percent(share: float) -> str:

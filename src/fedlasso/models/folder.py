@@ -5,16 +5,16 @@ from __future__ import annotations
 import csv
 import io
 import shutil
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+from msgspec.structs import replace
 
 from fedlasso.errors import FedLassoError
 from fedlasso.files import write_atomically
 from fedlasso.models.card import draw_card
-from fedlasso.models.document import ModelDocument, read_document
-from fedlasso.models.plan import PLAN, FileSource, FitPlan, Stamp, read_plan, write_plan
+from fedlasso.models.document import ModelDocument
+from fedlasso.models.plan import PLAN, FileSource, FitPlan, read_plan, write_plan
 from fedlasso.numerics import Array
 from fedlasso.tables import File, encode_rows
 
@@ -32,14 +32,9 @@ class ModelFolder:
         """Whether there is a fit to go on with."""
         return (self.path / PLAN).exists()
 
-    @property
-    def finished(self) -> bool:
-        """Whether there is a model."""
-        return (self.path / "model.json").exists()
-
     def check(self) -> None:
         """Refuse to overwrite."""
-        if self.finished:
+        if (self.path / "model.json").exists():
             raise FedLassoError(f"{self.path} holds a model already; name another folder")
         if self.begun:
             raise FedLassoError(
@@ -57,7 +52,7 @@ class ModelFolder:
 
     def recall(self) -> FitPlan[FileSource]:
         """Return what an unfinished fit was asked to do, if its files are as they were."""
-        if self.finished:
+        if (self.path / "model.json").exists():
             raise FedLassoError(f"{self.path} is finished; read it with `fedlasso inspect`")
         plan = read_plan(self.path, FileSource)
         for file in plan.source.files:
@@ -85,12 +80,8 @@ class ModelFolder:
         for folder in (self.journal, self.memory):
             shutil.rmtree(folder, ignore_errors=True)
 
-    def read(self) -> ModelDocument:
-        """Return the model."""
-        return read_document(self.path / "model.json")
 
-
-def _stamps(files: tuple[str, ...]) -> tuple[Stamp, ...]:
+def _stamps(files: tuple[str, ...]) -> tuple[tuple[int, int], ...]:
     """Size and time of every file: a resumed fit must read the same ones."""
     stats = [Path(file).stat() for file in files]
     return tuple((stat.st_size, stat.st_mtime_ns) for stat in stats)
@@ -98,21 +89,16 @@ def _stamps(files: tuple[str, ...]) -> tuple[Stamp, ...]:
 
 def write_model(folder: Path, document: ModelDocument) -> None:
     """Write the files of a fitted model from its document alone, model.json last."""
-    write_atomically(folder / "coefficients.csv", _coefficients(document).encode())
-    write_atomically(folder / "card.html", draw_card(document).encode())
-    write_atomically(folder / "model.json", document.to_json())
-
-
-def _coefficients(document: ModelDocument) -> str:
     out = io.StringIO()
     table = csv.writer(out, lineterminator="\n")
     table.writerow(["name", "coefficient", "standardised"])
     table.writerow(["(intercept)", repr(float(document.intercept)), ""])
     used = {row.name: (row.value, row.standardised) for row in document.coefficients}
     for name in document.schema.encoded:
-        value, standardised = used.get(name, (0.0, 0.0))
-        table.writerow([name, repr(value), repr(standardised)])
-    return out.getvalue()
+        table.writerow([name, *map(repr, used.get(name, (0.0, 0.0)))])
+    write_atomically(folder / "coefficients.csv", out.getvalue().encode())
+    write_atomically(folder / "card.html", draw_card(document).encode())
+    write_atomically(folder / "model.json", document.to_json())
 
 
 def predict_file(document: ModelDocument, path: Path) -> Array:
@@ -122,7 +108,7 @@ def predict_file(document: ModelDocument, path: Path) -> Array:
     holes = np.isnan(X)
     if holes.any():
         if document.means is None:
-            name = names[int(np.flatnonzero(holes.any(axis=0))[0])]
+            name = names[holes.any(axis=0).argmax()]
             raise FedLassoError(
                 f"{path}: column {name!r} has {int(holes.any(axis=1).sum())} missing values; fill "
                 "them, or fit with --missing mean"

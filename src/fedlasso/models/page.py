@@ -1,8 +1,13 @@
-"""The page that cards and diagnoses are written on: one file, light and dark, wide and narrow."""
+"""The page that cards and diagnoses are written on: one file, light and dark, wide and narrow.
+
+Its charts are inline SVG: no script, no font, no file beside the page.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from html import escape
 
 STYLE = """
@@ -39,6 +44,15 @@ polyline{fill:none;stroke-width:1.8}
     f"rect.c{i}{{stroke:none}}svg .t{i}{{fill:var(--c{i})}}"
     for i in range(8)
 )
+WIDTH = 520
+HEIGHT = 290
+LEFT = 66
+RIGHT = 12
+TOP = 14
+BOTTOM = 244
+LEGEND = 96
+COLOURS = 8
+Place = Callable[[float], float]
 
 
 def page(title: str, body: str) -> str:
@@ -51,6 +65,16 @@ def page(title: str, body: str) -> str:
     )
 
 
+def section(title: str, note: str, body: str) -> str:
+    """A heading, what there is to know about it, and what it is about."""
+    return f'<h2>{title}</h2><p class="soft">{note}</p>{body}'
+
+
+def bullets(texts: Iterable[str]) -> str:
+    """A list."""
+    return f"<ul>{''.join(f'<li>{escape(text)}</li>' for text in texts)}</ul>"
+
+
 def table(head: Sequence[str], rows: Sequence[Sequence[str]], own: int | None = None) -> str:
     """A table whose first column is text; row `own` stands out."""
     lines = [f"<tr>{''.join(f'<th>{escape(cell)}</th>' for cell in head)}</tr>"]
@@ -60,23 +84,167 @@ def table(head: Sequence[str], rows: Sequence[Sequence[str]], own: int | None = 
     return f'<div class="scroll"><table>{"".join(lines)}</table></div>'
 
 
-def facts(pairs: Sequence[tuple[str, str]]) -> str:
-    """A few numbers side by side."""
-    cells = (f"<div>{escape(name)}<b>{escape(value)}</b></div>" for name, value in pairs)
-    return f'<div class="facts">{"".join(cells)}</div>'
-
-
-def warnings(texts: Sequence[str]) -> str:
-    """Warnings, if any."""
-    if not texts:
-        return ""
-    items = "".join(f"<li>{escape(text)}</li>" for text in texts)
-    return f'<div class="warn"><b>Read this first</b><ul>{items}</ul></div>'
-
-
 def bytes_of(count: float) -> str:
     """Bytes for people."""
     for unit, size in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
         if count >= size:
             return f"{count / size:.3g} {unit}"
     return f"{count:.0f} B"
+
+
+def number(value: float, digits: int = 3) -> str:
+    """A number for people: no powers of ten where a few digits do."""
+    if 1000 <= abs(value) < 1e7:
+        return f"{value:,.0f}"
+    if 100 <= abs(value) < 1000:
+        return f"{value:.0f}" if digits <= 3 else f"{value:.1f}"
+    return f"{value:.{digits}g}"
+
+
+@dataclass(frozen=True)
+class Line:
+    """One line of a chart; `label` is written at its end when there is room."""
+
+    x: Sequence[float]
+    y: Sequence[float]
+    label: str = ""
+    colour: int = 0
+    error: Sequence[float | None] = ()
+    dots: bool = False
+
+
+def line_chart(
+    lines: Sequence[Line],
+    x_title: str,
+    y_title: str,
+    *,
+    mark: float | None = None,
+    reverse: bool = False,
+    legend: bool = False,
+) -> str:
+    """Lines over a common axis with powers of ten; `mark` is a vertical line."""
+    xs = [v for line in lines for v in line.x]
+    ys = [v for line in lines for v in line.y]
+    for line in lines:
+        spread = zip(line.y, line.error, strict=False)
+        ys += [v + s * (e or 0.0) for v, e in spread for s in (-1, 1)]
+    if not xs or not ys:
+        return ""
+    right = WIDTH - RIGHT - (LEGEND if legend else 0)
+    x, x_ticks = _axis(xs, right, LEFT, True) if reverse else _axis(xs, LEFT, right, True)
+    y, y_ticks = _axis(ys, BOTTOM, TOP, False)
+    parts = []
+    for tick in y_ticks:
+        parts.append(_stroke((LEFT, right), (y(tick), y(tick)), "grid"))
+        parts.append(_text(_tick(tick), LEFT - 6, y(tick) + 4, "tick", "end"))
+    parts += [_text(_tick(tick), x(tick), BOTTOM + 18, "tick", "middle") for tick in x_ticks]
+    parts.append(_text(x_title, (LEFT + right) / 2, HEIGHT - 8, "title", "middle"))
+    turned = f'<g transform="translate(12 {(TOP + BOTTOM) / 2:.0f}) rotate(-90)">'
+    parts.append(f"{turned}{_text(y_title, 0, 0, 'title', 'middle')}</g>")
+    if mark is not None:
+        parts.append(_stroke((x(mark), x(mark)), (TOP, BOTTOM), "mark"))
+    for line in lines:
+        pairs = [(x(a), y(b)) for a, b in zip(line.x, line.y, strict=True)]
+        points = " ".join(f"{a:.1f},{b:.1f}" for a, b in pairs)
+        title = f"<title>{escape(line.label)}</title>"
+        parts.append(f'<g class="c{line.colour % COLOURS}">')
+        parts.append(f'<polyline points="{points}">{title}</polyline>')
+        if line.dots:
+            parts += [
+                f'<circle cx="{a:.1f}" cy="{b:.1f}" r="3.5">{title}</circle>' for a, b in pairs
+            ]
+        for a, b, e in zip(line.x, line.y, line.error, strict=False):
+            if e:
+                parts.append(_stroke((x(a), x(a)), (y(b - e), y(b + e))))
+        parts.append("</g>")
+    if legend:
+        # Labels beside the last point of each line, pushed apart.
+        last = TOP - 14.0
+        for at, label, colour in sorted((y(n.y[-1]), n.label, n.colour) for n in lines if n.label):
+            last = max(at, last + 14.0)
+            parts.append(
+                _text(_short(label, 15), right + 6, last + 4, f"label t{colour % COLOURS}")
+            )
+    return _svg(parts, HEIGHT)
+
+
+def bar_chart(names: Sequence[str], values: Sequence[float], texts: Sequence[str]) -> str:
+    """Horizontal bars to both sides of zero, each with its name and its value."""
+    if not names:
+        return ""
+    step = 24
+    left = 150
+    height = step * len(names) + 10
+    negative = max(0.0, -min(values))
+    positive = max(0.0, *values)
+    unit = (WIDTH - left - 90) / ((negative + positive) or 1.0)
+    zero = left + negative * unit
+    parts = []
+    for i, (name, value, text) in enumerate(zip(names, values, texts, strict=True)):
+        top = 5 + i * step
+        width = abs(value) * unit
+        x = zero if value >= 0 else zero - width
+        parts.append(_text(_short(name, 21), left - 8, top + 16, "name", title=name))
+        parts.append(
+            f'<rect class="{"c0" if value >= 0 else "c1"}" x="{x:.1f}" y="{top + 3}" '
+            f'width="{max(width, 1):.1f}" height="{step - 7}" rx="2"/>'
+        )
+        parts.append(_text(text, max(x + width, zero) + 6, top + 16, "value"))
+    parts.append(_stroke((zero, zero), (0, height), "zero"))
+    return _svg(parts, height)
+
+
+def _svg(parts: Sequence[str], height: float) -> str:
+    return (
+        f'<svg viewBox="0 0 {WIDTH} {height:.0f}" role="img" '
+        f'xmlns="http://www.w3.org/2000/svg">{"".join(parts)}</svg>'
+    )
+
+
+def _stroke(x: tuple[float, float], y: tuple[float, float], kind: str = "error") -> str:
+    return f'<line class="{kind}" x1="{x[0]:.1f}" x2="{x[1]:.1f}" y1="{y[0]:.1f}" y2="{y[1]:.1f}"/>'
+
+
+def _text(
+    text: str, x: float, y: float, kind: str, anchor: str | None = None, title: str = ""
+) -> str:
+    anchored = f' text-anchor="{anchor}"' if anchor else ""
+    whole = f"<title>{escape(title)}</title>" if title else ""
+    return f'<text class="{kind}" x="{x:.1f}" y="{y:.1f}"{anchored}>{escape(text)}{whole}</text>'
+
+
+def _short(text: str, most: int) -> str:
+    return text if len(text) <= most else text[: most - 1] + "…"
+
+
+def _tick(value: float) -> str:
+    return number(value) if abs(value) > 1e-12 else "0"
+
+
+def _axis(
+    values: Sequence[float], start: float, end: float, log: bool
+) -> tuple[Place, list[float]]:
+    """Where a value lies on an axis, and its ticks."""
+    low, high = min(values), max(values)
+    if log:
+        low, high = math.log10(low), math.log10(high)
+        if high - low < 1e-9:
+            low, high = low - 0.5, high + 0.5
+        first, last = math.ceil(low), math.floor(high)
+        every = max(1, math.ceil((last - first) / 5))
+        ticks = [10.0**k for k in range(first, last + 1, every)]
+        if last - first < 2:
+            few = [m * 10.0**k for k in range(first - 1, last + 1) for m in (1, 2, 5)]
+            ticks = [tick for tick in few if 10**low <= tick * 1.0001 and tick <= 10**high * 1.0001]
+    else:
+        pad = 0.04 * (high - low) or abs(high) * 0.1 or 1.0
+        low, high = low - pad, high + pad
+        step = 10 ** math.floor(math.log10((high - low) / 4))
+        step *= next(k for k in (1, 2, 2.5, 5, 10) if (high - low) / (k * step) <= 6)
+        ticks = [k * step for k in range(math.ceil(low / step), math.floor(high / step) + 1)]
+
+    def place(value: float) -> float:
+        value = math.log10(value) if log else value
+        return start + (value - low) / (high - low) * (end - start)
+
+    return place, ticks
