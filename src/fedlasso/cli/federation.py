@@ -109,15 +109,9 @@ def fit_command(options: argparse.Namespace) -> int:
         raise FedLassoError("give --columns or --drop, not both")
     settings = read_settings(options)
     settings.check()
-    source = NetworkSource(
-        str(options.project.resolve()),
-        "",
-        options.target,
-        options.columns,
-        options.drop,
-        sites=options.sites,
-        timeout=options.timeout,
-    )
+    project = str(options.project.resolve())
+    more = {"sites": options.sites, "timeout": options.timeout}
+    source = NetworkSource(project, "", options.target, options.columns, options.drop, **more)
     begin_plan(options.out, FitPlan(settings, source, options.compare))
     return resume_command(options)
 

@@ -8,25 +8,12 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
+from fedlasso import models
 from fedlasso.cli.common import INTERRUPTED, Display, add_action, names, say, stop_on_term
 from fedlasso.errors import FedLassoError
 from fedlasso.federation import Journal, Ledger
 from fedlasso.files import write_atomically
 from fedlasso.fitting import GOALS, RULES
-from fedlasso.models import (
-    FileSource,
-    FitPlan,
-    ModelFolder,
-    Settings,
-    constant_notices,
-    describe_model,
-    diagnose,
-    draw_diagnosis,
-    make_model,
-    open_sites,
-    predict_file,
-    read_document,
-)
 
 
 def add(commands: Any) -> None:
@@ -74,10 +61,12 @@ def add_settings(parser: Any) -> None:
     parser.add_argument("--seed", type=int, default=0, help="seed of every split")
 
 
-def read_settings(options: argparse.Namespace) -> Settings:
+def read_settings(options: argparse.Namespace) -> models.Settings:
     """Return those options as settings, whose names they have."""
-    known = {field.name for field in fields(Settings)}
-    return Settings(**{name: value for name, value in vars(options).items() if name in known})
+    known = {field.name for field in fields(models.Settings)}
+    return models.Settings(
+        **{name: value for name, value in vars(options).items() if name in known}
+    )
 
 
 def add_source(parser: Any) -> None:
@@ -91,7 +80,7 @@ def add_source(parser: Any) -> None:
     parser.add_argument("--missing", choices=["refuse", "mean"], default="refuse", help=how)
 
 
-def read_source(options: argparse.Namespace) -> FileSource:
+def read_source(options: argparse.Namespace) -> models.FileSource:
     """Return those options as a source."""
     if not options.files:
         raise FedLassoError("name at least one file; see `fedlasso fit --help`")
@@ -101,7 +90,9 @@ def read_source(options: argparse.Namespace) -> FileSource:
         if not Path(file).exists():
             raise FedLassoError(f"{file}: no such file")
     files = tuple(options.files)
-    return FileSource(files, options.target, options.site_column, options.drop, options.missing)
+    return models.FileSource(
+        files, options.target, options.site_column, options.drop, options.missing
+    )
 
 
 def _penalty(text: str) -> float | None:
@@ -116,23 +107,23 @@ def _penalty(text: str) -> float | None:
 def fit_command(options: argparse.Namespace) -> int:
     """Fit one Lasso across files that are sites."""
     if options.resume is not None:
-        folder = ModelFolder(options.resume)
+        folder = models.ModelFolder(options.resume)
         plan = folder.recall()
     else:
         if options.out is None:
             raise FedLassoError("say where the model goes: --out MODEL")
         compare = not options.no_compare
-        plan = FitPlan(read_settings(options), read_source(options), compare)
-        folder = ModelFolder(options.out)
+        plan = models.FitPlan(read_settings(options), read_source(options), compare)
+        folder = models.ModelFolder(options.out)
         folder.check()
     # An ending terminal and a service manager stop a fit just as Ctrl-C does.
     stop_on_term()
     try:
-        sites, schema = open_sites(plan.source, folder.memory, say)
+        sites, schema = models.open_sites(plan.source, folder.memory, say)
         if options.resume is None:
             folder.begin(plan)
         display = Display()
-        document = make_model(
+        document = models.make_model(
             Ledger(Journal(sites, folder.journal), display.listen),
             plan.settings,
             schema,
@@ -150,16 +141,16 @@ def fit_command(options: argparse.Namespace) -> int:
         if options.resume is None and not str(error).startswith("cannot write"):
             folder.discard()
         raise
-    for notice in constant_notices(document):
+    for notice in models.constant_notices(document):
         say(notice)
-    print(describe_model(document))
+    print(models.describe_model(document))
     print(f"The model is in {folder.path}; open {folder.path / 'card.html'}")
     return 0
 
 
 def predict_command(options: argparse.Namespace) -> None:
     """Predict the rows of a file."""
-    values = predict_file(read_document(options.model / "model.json"), options.file)
+    values = models.predict_file(models.read_document(options.model / "model.json"), options.file)
     text = "prediction\n" + "".join(f"{float(v)!r}\n" for v in values)
     if options.out is None:
         sys.stdout.write(text)
@@ -173,8 +164,8 @@ def predict_command(options: argparse.Namespace) -> None:
 
 def inspect_command(options: argparse.Namespace) -> None:
     """Say what a model is, in a few lines."""
-    document = read_document(options.model / "model.json")
-    print(describe_model(document))
+    document = models.read_document(options.model / "model.json")
+    print(models.describe_model(document))
     for warning in document.warnings or ():
         print(f"warning: {warning}")
 
@@ -189,11 +180,11 @@ def diagnose_command(options: argparse.Namespace) -> None:
         raise FedLassoError(f"{options.out}: name a .html file for the pictures")
     source = read_source(options)
     settings = read_settings(options)
-    sites, _ = open_sites(source, say=say)
+    sites, _ = models.open_sites(source, say=say)
     display = Display()
-    found = diagnose(Ledger(sites, display.listen), settings)
+    found = models.diagnose(Ledger(sites, display.listen), settings)
     display.show("diagnosed")
     for line in found.lines():
         print(line)
-    write_atomically(options.out, draw_diagnosis(found).encode())
+    write_atomically(options.out, models.draw_diagnosis(found).encode())
     print(f"Pictures are in {options.out}")

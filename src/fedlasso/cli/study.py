@@ -142,12 +142,12 @@ def _progress_bar(title: str) -> Iterator[Listener]:
             already = at if already is None else already
             rate = (at - already) / max(time.monotonic() - start, 1e-9)
             told = f", {rate:.1f}/s, {(progress.total - at) / rate:.0f} s left" if rate > 0 else ""
-            told += f", {progress.failed} failed" if progress.failed else ""
-            bar.update(task, total=progress.total, completed=at, told=told.removeprefix(", "))
+            failed = f", {progress.failed} failed" if progress.failed else ""
+            bar.update(task, total=progress.total, completed=at, told=f"{told[2:]}[red]{failed}")
             tenth = 10 * at // max(progress.total, 1)
             if not console.is_terminal and tenth != shown:
                 shown = tenth
-                print(f"{title}: {at}/{progress.total}{told}", file=sys.stderr, flush=True)
+                print(f"{title}: {at}/{progress.total}{told}{failed}", file=sys.stderr, flush=True)
 
         yield listen
 

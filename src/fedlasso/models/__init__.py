@@ -2,23 +2,20 @@
 
 from fedlasso.models.card import draw_card
 from fedlasso.models.diagnosis import diagnose, draw_diagnosis
-from fedlasso.models.document import (
-    ModelDocument,
-    constant_notices,
-    describe_model,
-    read_document,
-)
+from fedlasso.models.document import ModelDocument, constant_notices, describe_model, read_document
 from fedlasso.models.fitted import Model, Settings, fit_model
-from fedlasso.models.folder import ModelFolder, predict_file, write_model
-from fedlasso.models.making import make_model
-from fedlasso.models.plan import (
+from fedlasso.models.folder import (
     FileSource,
     FitPlan,
+    ModelFolder,
     NetworkSource,
     open_sites,
+    predict_file,
     read_plan,
+    write_model,
     write_plan,
 )
+from fedlasso.models.making import make_model
 
 __all__ = [
     "FileSource",

@@ -5,18 +5,8 @@ from __future__ import annotations
 from dataclasses import asdict
 from html import escape
 
+from fedlasso.models import page
 from fedlasso.models.document import ModelDocument
-from fedlasso.models.page import (
-    Line,
-    bar_chart,
-    bullets,
-    bytes_of,
-    line_chart,
-    number,
-    page,
-    section,
-    table,
-)
 
 _SHOWN = 30
 _X_TITLE = "penalty (smaller to the right)"
@@ -38,7 +28,7 @@ def draw_card(document: ModelDocument) -> str:
         _sent(document),
         _settings(document),
     ]
-    return page(f"Model of {target}", f"<h1>Model of {escape(target)}</h1>{''.join(parts)}")
+    return page.whole(f"Model of {target}", f"<h1>Model of {escape(target)}</h1>{''.join(parts)}")
 
 
 def _lead(document: ModelDocument) -> str:
@@ -49,12 +39,12 @@ def _lead(document: ModelDocument) -> str:
     count = len(document.coefficients)
     sites = len(document.sites)
     stayed = " The sites sent no records; what they sent is listed below."
-    warnings = bullets(document.warnings or ())
+    warnings = page.bullets(document.warnings or ())
     facts = {
         "Training rows": f"{document.rows.training:,}",
         "Columns used": f"{count} of {document.columns:,}",
-        "Penalty, on the path" if chosen else "Penalty": number(document.penalty),
-        "Most sent by a site": bytes_of(document.most_sent),
+        "Penalty, on the path" if chosen else "Penalty": page.number(document.penalty),
+        "Most sent by a site": page.bytes_of(document.most_sent),
     }
     cells = "".join(f"<div>{name}<b>{value}</b></div>" for name, value in facts.items())
     return (
@@ -83,7 +73,7 @@ def _coefficients(document: ModelDocument) -> str:
             f"{document.intercept:.6g}.</p>"
         )
     shown = rows[:_SHOWN]
-    chart = bar_chart(
+    chart = page.bar_chart(
         [row.name for row in shown],
         [row.standardised for row in shown],
         [f"{row.value:.4g}" for row in shown],
@@ -94,20 +84,22 @@ def _coefficients(document: ModelDocument) -> str:
     )
     if len(rows) > _SHOWN:
         note += f" The {len(rows) - _SHOWN} smaller ones are in coefficients.csv."
-    return section("Coefficients", note, chart)
+    return page.section("Coefficients", note, chart)
 
 
 def _curve(document: ModelDocument) -> str:
     curve = document.curve
     if not curve:
         return ""
-    line = Line(curve.penalties, curve.mse, "held-out error", 0, curve.se, dots=True)
-    chart = line_chart([line], _X_TITLE, "mean squared error", reverse=True, mark=document.penalty)
+    line = page.Line(curve.penalties, curve.mse, "held-out error", 0, curve.se, dots=True)
+    chart = page.line_chart(
+        [line], _X_TITLE, "mean squared error", reverse=True, mark=document.penalty
+    )
     note = (
         "Pooled over the sites' held-out rows, which stayed where they are. The dashed line is the "
         f"penalty chosen on this path, with {curve.active[curve.chosen]:.3g} columns."
     )
-    return section("Held-out error", note, chart)
+    return page.section("Held-out error", note, chart)
 
 
 def _path(document: ModelDocument) -> str:
@@ -115,28 +107,30 @@ def _path(document: ModelDocument) -> str:
     if not path or not path.names:
         return ""
     lines = [
-        Line(path.penalties, values, name if i < 12 else "", i)
+        page.Line(path.penalties, values, name if i < 12 else "", i)
         for i, (name, values) in enumerate(zip(path.names, path.coefficients, strict=True))
     ]
     mark = document.penalty if document.curve else None
     title = "standardised coefficient"
-    chart = line_chart(lines, _X_TITLE, title, reverse=True, mark=mark, legend=True)
+    chart = page.line_chart(lines, _X_TITLE, title, reverse=True, mark=mark, legend=True)
     note = f"Coefficients as the penalty falls; the largest {len(lines)}."
-    return section("Path", note, chart)
+    return page.section("Path", note, chart)
 
 
 def _comparison(document: ModelDocument) -> str:
     title = "Compared with averaging and with each site alone"
     if not document.comparison:
         why = document.not_compared
-        return section(title, f"Left out: {escape(why)}.", "") if why else ""
+        return page.section(title, f"Left out: {escape(why)}.", "") if why else ""
     cells = [
         [
             row.name,
-            "–" if row.mse is None else f"{number(row.mse, 4)} ± {number(row.se or 0.0, 2)}",
+            "–"
+            if row.mse is None
+            else f"{page.number(row.mse, 4)} ± {page.number(row.se or 0.0, 2)}",
             str(row.active),
             "–" if row.above is None else f"{100 * row.above:.3g}%",
-            bytes_of(row.sent) if row.sent else "nothing",
+            page.bytes_of(row.sent) if row.sent else "nothing",
         ]
         for row in document.comparison
     ]
@@ -147,20 +141,20 @@ def _comparison(document: ModelDocument) -> str:
         "the pooled Lasso's at the penalty of the path; an adaptive or refitted model is not its "
         "minimum. What this model sent includes standardising and tuning."
     )
-    return section(title, note, table(head, cells, own=0))
+    return page.section(title, note, page.table(head, cells, own=0))
 
 
 def _stability(document: ModelDocument) -> str:
     if not document.stability:
         return ""
     rows = document.stability[:_SHOWN]
-    chart = bar_chart(
+    chart = page.bar_chart(
         [row.name + ("" if row.selected else " (not used)") for row in rows],
         [row.share for row in rows],
         [f"{row.share:.0%}" for row in rows],
     )
     note = "Share of random halves of the rows, at the same penalty, that select each column."
-    return section("Would other rows select the same columns?", note, chart)
+    return page.section("Would other rows select the same columns?", note, chart)
 
 
 def _sent(document: ModelDocument) -> str:
@@ -173,20 +167,20 @@ def _sent(document: ModelDocument) -> str:
         vectors = [site.sent.get(kind, 0) for kind in _KINDS]
         counts = [*vectors, whole - sum(vectors), whole]
         counts += [extra.get(site.name, 0)] if extra else []
-        cells.append([site.name, f"{site.rows:,}", *map(bytes_of, counts)])
-    parts = [table(head, cells)]
+        cells.append([site.name, f"{site.rows:,}", *map(page.bytes_of, counts)])
+    parts = [page.table(head, cells)]
     if document.revealed is not None:
         # What the questions that were really asked say that they reveal.
         fit = document.revealed.fit
         card = [text for text in document.revealed.card if text not in fit]
         for title, texts in (("for the fit", fit), ("for this card as well", card)):
             if texts:
-                parts.append(f"<p>What a site's answers reveal, {title}:</p>{bullets(texts)}")
+                parts.append(f"<p>What a site's answers reveal, {title}:</p>{page.bullets(texts)}")
     note = (
         "Counted from the messages, eight bytes per number; what was asked for this card is "
         "counted apart."
     )
-    return section("What each site sent", note, "".join(parts))
+    return page.section("What each site sent", note, "".join(parts))
 
 
 def _settings(document: ModelDocument) -> str:
@@ -195,4 +189,4 @@ def _settings(document: ModelDocument) -> str:
         settings["validation"] = None
     settings |= {"missing values": document.missing, "fedlasso": document.fedlasso}
     rows = [[name, str(value)] for name, value in settings.items() if value is not None]
-    return f"<h2>Settings</h2>{table(['setting', 'value'], rows)}"
+    return f"<h2>Settings</h2>{page.table(['setting', 'value'], rows)}"

@@ -16,7 +16,7 @@ from fedlasso.fitting import ACTIVE, Fit, Run, after_rounds, any_of, certify, wh
 from fedlasso.fitting.cross_validation import cross_validate
 from fedlasso.models.fitted import Settings, fit_pooled
 from fedlasso.models.making import share_above, some_of
-from fedlasso.models.page import Line, bar_chart, bullets, line_chart, page, section, table
+from fedlasso.models.page import Line, bar_chart, bullets, line_chart, section, table, whole
 from fedlasso.numerics import Array
 from fedlasso.procedures import Averaging
 from fedlasso.procedures.one_shot import LocalFit
@@ -30,13 +30,9 @@ ROUNDS = 500
 
 @dataclass(frozen=True, eq=False)
 class Limit:
-    """Where averaging ends with some local epochs.
+    """Where averaging ends with some local epochs, in rounds until nothing moved or the last.
 
-    Attributes
-    ----------
-    epochs, rounds : local epochs, and rounds until nothing moved (or the last allowed)
-    above : pooled objective above that of the pooled Lasso, as a share
-    active, extra : active columns, and those among them that the pooled Lasso leaves out
+    Its objective lies a share `above` the pooled Lasso's, which leaves `extra` active columns out.
     """
 
     epochs: int
@@ -158,7 +154,7 @@ def draw_diagnosis(found: Diagnosis) -> str:
         + section("Averaging grows the support", wherever, grows + limits_table)
         + section("Columns that one site alone selects", word, lonely)
     )
-    return page(title, body)
+    return whole(title, body)
 
 
 def _percent(share: float) -> str:

@@ -14,10 +14,10 @@ import numpy as np
 from fedlasso import __version__
 from fedlasso.errors import FedLassoError
 from fedlasso.models.fitted import Model, Settings
-from fedlasso.models.plan import Missing
 from fedlasso.numerics import Array, Certificate
 from fedlasso.tables import Schema
 
+Missing = Literal["refuse", "mean"]
 _SHOWN = 20
 
 

@@ -19,12 +19,12 @@ from fedlasso.models.document import (
     CoefficientPath,
     ColumnStability,
     ComparedModel,
+    Missing,
     ModelDocument,
     Revealed,
     tell_model,
 )
 from fedlasso.models.fitted import Model, Settings, fit_model, fit_pooled
-from fedlasso.models.plan import Missing
 from fedlasso.numerics import L1, Array, Certificate
 from fedlasso.procedures import Averaging
 from fedlasso.procedures.one_shot import LocalFit

@@ -55,7 +55,7 @@ COLOURS = 8
 Place = Callable[[float], float]
 
 
-def page(title: str, body: str) -> str:
+def whole(title: str, body: str) -> str:
     """A whole page."""
     return (
         '<!doctype html><html lang="en"><head><meta charset="utf-8">'

@@ -2,7 +2,6 @@
 
 from fedlasso.tables.columns import (
     Column,
-    Encoded,
     Schema,
     agree,
     encode_file,
@@ -14,7 +13,6 @@ from fedlasso.tables.files import File
 
 __all__ = [
     "Column",
-    "Encoded",
     "File",
     "Schema",
     "agree",

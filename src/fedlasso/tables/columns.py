@@ -56,6 +56,13 @@ class Encoded:
     y: Array
     missing: dict[str, int] = field(default_factory=dict)
 
+    @property
+    def gaps(self) -> str:
+        """Where values are missing, column by column, in words."""
+        some = [f"{name} {count}" for name, count in list(self.missing.items())[:8]]
+        more = f", +{len(self.missing) - 8}" if len(self.missing) > 8 else ""
+        return f"site {self.site!r}: {', '.join(some)}{more}"
+
 
 def agree(files: Sequence[File], target: str, leave_out: Sequence[str] = ()) -> Schema:
     """One schema for all files, in the first one's order; any difference in names is refused."""
