@@ -12,6 +12,7 @@ from typing import Any
 
 from fedlasso.errors import FedLassoError
 from fedlasso.federation import Costs, Exchange
+from fedlasso.models import ModelDocument
 from fedlasso.models.page import bytes_of
 
 INTERRUPTED = 130
@@ -63,6 +64,12 @@ def need(extra: str) -> None:
 def say(text: str) -> None:
     """Print one line for the user, beside the output."""
     print(f"fedlasso: {text}", file=sys.stderr, flush=True)
+
+
+def say_constant(document: ModelDocument) -> None:
+    """Say which columns never vary."""
+    for name in document.constant:
+        say(f"notice: column {name!r} is constant; it is left out with coefficient 0")
 
 
 class Display:

@@ -9,11 +9,11 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from fedlasso.cli.common import INTERRUPTED, add_action, names, say, stop_on_term
+from fedlasso.cli.common import INTERRUPTED, add_action, names, say, say_constant, stop_on_term
 from fedlasso.cli.fit import add_settings, read_settings
 from fedlasso.errors import FedLassoError
 from fedlasso.federation import Exchange
-from fedlasso.models import FitPlan, NetworkSource, constant_notices
+from fedlasso.models import FitPlan, NetworkSource
 
 
 def add(commands: Any) -> None:
@@ -136,8 +136,7 @@ def resume_command(options: argparse.Namespace) -> int:
         print(file=sys.stderr)
         say(f"stopped; `fedlasso federation resume {options.out}` goes on from here")
         return INTERRUPTED
-    for notice in constant_notices(finished.document):
-        say(notice)
+    say_constant(finished.document)
     print(tell_fit(options.out, finished))
     return 0
 

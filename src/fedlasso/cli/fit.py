@@ -9,7 +9,15 @@ from pathlib import Path
 from typing import Any
 
 from fedlasso import models
-from fedlasso.cli.common import INTERRUPTED, Display, add_action, names, say, stop_on_term
+from fedlasso.cli.common import (
+    INTERRUPTED,
+    Display,
+    add_action,
+    names,
+    say,
+    say_constant,
+    stop_on_term,
+)
 from fedlasso.errors import FedLassoError
 from fedlasso.federation import Journal, Ledger
 from fedlasso.files import write_atomically
@@ -64,9 +72,8 @@ def add_settings(parser: Any) -> None:
 def read_settings(options: argparse.Namespace) -> models.Settings:
     """Return those options as settings, whose names they have."""
     known = {field.name for field in fields(models.Settings)}
-    return models.Settings(
-        **{name: value for name, value in vars(options).items() if name in known}
-    )
+    chosen = {name: value for name, value in vars(options).items() if name in known}
+    return models.Settings(**chosen)
 
 
 def add_source(parser: Any) -> None:
@@ -89,9 +96,8 @@ def read_source(options: argparse.Namespace) -> models.FileSource:
     for file in options.files:
         if not Path(file).exists():
             raise FedLassoError(f"{file}: no such file")
-    files = tuple(options.files)
     return models.FileSource(
-        files, options.target, options.site_column, options.drop, options.missing
+        tuple(options.files), options.target, options.site_column, options.drop, options.missing
     )
 
 
@@ -141,8 +147,7 @@ def fit_command(options: argparse.Namespace) -> int:
         if options.resume is None and not str(error).startswith("cannot write"):
             folder.discard()
         raise
-    for notice in models.constant_notices(document):
-        say(notice)
+    say_constant(document)
     print(models.describe_model(document))
     print(f"The model is in {folder.path}; open {folder.path / 'card.html'}")
     return 0

@@ -30,10 +30,8 @@ def add(commands: Any) -> None:
     """Add the command group."""
     study = commands.add_parser("study", help="run and read Monte Carlo studies")
     actions = study.add_subparsers(dest="action", required=True, metavar="ACTION")
-
     add_one = partial(add_action, actions, extra="study")
-    example = "--scenarios baseline,ten-sites --replicates 10 --out results/two"
-    run = add_one(run_command, example)
+    run = add_one(run_command, "--scenarios baseline,ten-sites --replicates 10 --out results/two")
     run.add_argument("--study", default="paper", help=f"one of {', '.join(STUDIES)}")
     run.add_argument("--scenarios", type=names, help="names, comma-separated; default: all")
     run.add_argument("--scenario-file", type=Path, help="TOML file with scenarios of your own")

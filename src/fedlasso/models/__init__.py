@@ -2,7 +2,7 @@
 
 from fedlasso.models.card import draw_card
 from fedlasso.models.diagnosis import diagnose, draw_diagnosis
-from fedlasso.models.document import ModelDocument, constant_notices, describe_model, read_document
+from fedlasso.models.document import ModelDocument, describe_model, read_document
 from fedlasso.models.fitted import Model, Settings, fit_model
 from fedlasso.models.folder import (
     FileSource,
@@ -25,7 +25,6 @@ __all__ = [
     "ModelFolder",
     "NetworkSource",
     "Settings",
-    "constant_notices",
     "describe_model",
     "diagnose",
     "draw_card",

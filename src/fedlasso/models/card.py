@@ -72,19 +72,14 @@ def _coefficients(document: ModelDocument) -> str:
             "<h2>Coefficients</h2><p>No column is used: the model predicts the mean, "
             f"{document.intercept:.6g}.</p>"
         )
-    shown = rows[:_SHOWN]
-    chart = page.bar_chart(
-        [row.name for row in shown],
-        [row.standardised for row in shown],
-        [f"{row.value:.4g}" for row in shown],
-    )
+    bars = [(row.name, row.standardised, f"{row.value:.4g}") for row in rows[:_SHOWN]]
     note = (
         f"Bars: change of {escape(document.schema.target)} for one standard deviation of the "
         f"column. Numbers: for one unit of it. Intercept {document.intercept:.6g}."
     )
     if len(rows) > _SHOWN:
         note += f" The {len(rows) - _SHOWN} smaller ones are in coefficients.csv."
-    return page.section("Coefficients", note, chart)
+    return page.section("Coefficients", note, page.bar_chart(bars))
 
 
 def _curve(document: ModelDocument) -> str:
@@ -92,9 +87,8 @@ def _curve(document: ModelDocument) -> str:
     if not curve:
         return ""
     line = page.Line(curve.penalties, curve.mse, "held-out error", 0, curve.se, dots=True)
-    chart = page.line_chart(
-        [line], _X_TITLE, "mean squared error", reverse=True, mark=document.penalty
-    )
+    mark = document.penalty
+    chart = page.line_chart([line], _X_TITLE, "mean squared error", reverse=True, mark=mark)
     note = (
         "Pooled over the sites' held-out rows, which stayed where they are. The dashed line is the "
         f"penalty chosen on this path, with {curve.active[curve.chosen]:.3g} columns."
@@ -147,14 +141,13 @@ def _comparison(document: ModelDocument) -> str:
 def _stability(document: ModelDocument) -> str:
     if not document.stability:
         return ""
-    rows = document.stability[:_SHOWN]
-    chart = page.bar_chart(
-        [row.name + ("" if row.selected else " (not used)") for row in rows],
-        [row.share for row in rows],
-        [f"{row.share:.0%}" for row in rows],
-    )
+    bars = [
+        (row.name + ("" if row.selected else " (not used)"), row.share, f"{row.share:.0%}")
+        for row in document.stability[:_SHOWN]
+    ]
     note = "Share of random halves of the rows, at the same penalty, that select each column."
-    return page.section("Would other rows select the same columns?", note, chart)
+    title = "Would other rows select the same columns?"
+    return page.section(title, note, page.bar_chart(bars))
 
 
 def _sent(document: ModelDocument) -> str:

@@ -136,8 +136,8 @@ def draw_diagnosis(found: Diagnosis) -> str:
         Line(epochs, [float(found.union)] * len(epochs), "any site", 7),
     ]
     grows = line_chart(lines, "local epochs per round", "active columns", legend=True)
-    counts = {site: float(len(names)) for site, names in found.lonely.items()}
-    lonely = bar_chart(list(counts), list(counts.values()), [f"{v:.0f}" for v in counts.values()])
+    counts = {site: len(names) for site, names in found.lonely.items()}
+    lonely = bar_chart([(site, float(count), str(count)) for site, count in counts.items()])
     rows = [
         [f"{one.epochs}", f"{one.rounds}", _percent(one.above), f"{one.active}", f"{one.extra}"]
         for one in limits

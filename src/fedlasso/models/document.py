@@ -270,11 +270,3 @@ def describe_model(document: ModelDocument) -> str:
     if len(rows) > _SHOWN:
         lines.append(f"  ... and {len(rows) - _SHOWN} more in coefficients.csv")
     return "\n".join(lines)
-
-
-def constant_notices(document: ModelDocument) -> list[str]:
-    """Return a line for every column that never varies."""
-    return [
-        f"notice: column {name!r} is constant; it is left out with coefficient 0"
-        for name in document.constant
-    ]

@@ -107,7 +107,14 @@ def _examine(ledger: Ledger, model: Model, document: ModelDocument) -> ModelDocu
     lam = model.penalty
     view = Viewed(ledger, model.view)
     if model.curve is None and lam > 0:
-        document = replace(document, path=_path_to(view, model.columns, lam))
+        # The Lasso path down to the penalty that was given.
+        session = Session(view, uploads=60)
+        if session.largest_penalty > lam:
+            grid = np.geomspace(session.largest_penalty, lam, 15)
+            points = session.path([L1(float(at)) for at in grid])
+            B = np.column_stack([point.coefficients for point in points])
+            path = CoefficientPath.largest(grid[: len(points)], B, model.columns)
+            document = replace(document, path=path)
     warnings += _disagreements(view, model)
     if lam == 0:
         document = replace(document, not_compared="the penalty is zero")
@@ -120,17 +127,6 @@ def _examine(ledger: Ledger, model: Model, document: ModelDocument) -> ModelDocu
         document = replace(document, comparison=comparison, stability=stability)
         warnings += _selection_warnings(model, alone, stability)
     return replace(document, warnings=tuple(warnings))
-
-
-def _path_to(view: Viewed, columns: Sequence[str], lam: float) -> CoefficientPath | None:
-    """The Lasso path down to a penalty that was given."""
-    session = Session(view, uploads=60)
-    if session.largest_penalty <= lam:
-        return None
-    grid = np.geomspace(session.largest_penalty, lam, 15)
-    points = session.path([L1(float(at)) for at in grid])
-    B = np.column_stack([point.coefficients for point in points])
-    return CoefficientPath.largest(grid[: len(points)], B, columns)
 
 
 def _compare(ledger: Ledger, model: Model) -> tuple[tuple[ComparedModel, ...], dict[str, Array]]:
@@ -218,16 +214,11 @@ def _stability(ledger: Ledger, model: Model) -> tuple[ColumnStability, ...]:
 def _disagreements(view: Viewed, model: Model) -> list[str]:
     replies = view.ask(ErrorAt(model.fit.coefficients))
     pooled = sum(reply.value for reply in replies) / model.scaling.rows
-    errors = {
-        reply.site: reply.value / rows
-        for reply, rows in zip(replies, model.scaling.sizes, strict=True)
-        if rows
-    }
     return [
-        f"site {site} disagrees: the common model's error there is {error / pooled:.1f} times the "
-        "error over all sites"
-        for site, error in errors.items()
-        if len(errors) > 1 and error > DISAGREES * pooled
+        f"site {reply.site} disagrees: the common model's error there is "
+        f"{reply.value / rows / pooled:.1f} times the error over all sites"
+        for reply, rows in zip(replies, model.scaling.sizes, strict=True)
+        if rows and reply.value / rows > DISAGREES * pooled
     ]
 
 

@@ -37,7 +37,8 @@ svg{width:100%;max-width:680px;height:auto;display:block;margin:.4em 0}
 svg text{font-size:12px;fill:var(--ink)}
 svg .tick,svg .title{fill:var(--soft)}
 .grid{stroke:var(--line)}.zero{stroke:var(--soft)}
-.mark{stroke:var(--ink);stroke-dasharray:4 4}.name{text-anchor:end}
+.mark{stroke:var(--ink);stroke-dasharray:4 4}
+.tick,.title{text-anchor:middle}.name,.side{text-anchor:end}
 polyline{fill:none;stroke-width:1.8}
 """ + "".join(
     f".c{i}{{stroke:var(--c{i});fill:var(--c{i})}}.c{i} polyline{{fill:none}}"
@@ -52,7 +53,6 @@ TOP = 14
 BOTTOM = 244
 LEGEND = 96
 COLOURS = 8
-Place = Callable[[float], float]
 
 
 def whole(title: str, body: str) -> str:
@@ -136,11 +136,11 @@ def line_chart(
     parts = []
     for tick in y_ticks:
         parts.append(_stroke((LEFT, right), (y(tick), y(tick)), "grid"))
-        parts.append(_text(_tick(tick), LEFT - 6, y(tick) + 4, "tick", "end"))
-    parts += [_text(_tick(tick), x(tick), BOTTOM + 18, "tick", "middle") for tick in x_ticks]
-    parts.append(_text(x_title, (LEFT + right) / 2, HEIGHT - 8, "title", "middle"))
+        parts.append(_text(number(tick), LEFT - 6, y(tick) + 4, "tick side"))
+    parts += [_text(number(tick), x(tick), BOTTOM + 18, "tick") for tick in x_ticks]
+    parts.append(_text(x_title, (LEFT + right) / 2, HEIGHT - 8, "title"))
     turned = f'<g transform="translate(12 {(TOP + BOTTOM) / 2:.0f}) rotate(-90)">'
-    parts.append(f"{turned}{_text(y_title, 0, 0, 'title', 'middle')}</g>")
+    parts.append(f"{turned}{_text(y_title, 0, 0, 'title')}</g>")
     if mark is not None:
         parts.append(_stroke((x(mark), x(mark)), (TOP, BOTTOM), "mark"))
     for line in lines:
@@ -162,29 +162,29 @@ def line_chart(
         last = TOP - 14.0
         for at, label, colour in sorted((y(n.y[-1]), n.label, n.colour) for n in lines if n.label):
             last = max(at, last + 14.0)
-            parts.append(
-                _text(_short(label, 15), right + 6, last + 4, f"label t{colour % COLOURS}")
-            )
+            kind = f"label t{colour % COLOURS}"
+            parts.append(_text(label, right + 6, last + 4, kind, most=15))
     return _svg(parts, HEIGHT)
 
 
-def bar_chart(names: Sequence[str], values: Sequence[float], texts: Sequence[str]) -> str:
-    """Horizontal bars to both sides of zero, each with its name and its value."""
-    if not names:
+def bar_chart(bars: Sequence[tuple[str, float, str]]) -> str:
+    """Horizontal bars to both sides of zero, each with its name, its value and that in words."""
+    if not bars:
         return ""
     step = 24
     left = 150
-    height = step * len(names) + 10
+    height = step * len(bars) + 10
+    values = [value for _, value, _ in bars]
     negative = max(0.0, -min(values))
     positive = max(0.0, *values)
     unit = (WIDTH - left - 90) / ((negative + positive) or 1.0)
     zero = left + negative * unit
     parts = []
-    for i, (name, value, text) in enumerate(zip(names, values, texts, strict=True)):
+    for i, (name, value, text) in enumerate(bars):
         top = 5 + i * step
         width = abs(value) * unit
         x = zero if value >= 0 else zero - width
-        parts.append(_text(_short(name, 21), left - 8, top + 16, "name", title=name))
+        parts.append(_text(name, left - 8, top + 16, "name", most=21))
         parts.append(
             f'<rect class="{"c0" if value >= 0 else "c1"}" x="{x:.1f}" y="{top + 3}" '
             f'width="{max(width, 1):.1f}" height="{step - 7}" rx="2"/>'
@@ -205,25 +205,17 @@ def _stroke(x: tuple[float, float], y: tuple[float, float], kind: str = "error")
     return f'<line class="{kind}" x1="{x[0]:.1f}" x2="{x[1]:.1f}" y1="{y[0]:.1f}" y2="{y[1]:.1f}"/>'
 
 
-def _text(
-    text: str, x: float, y: float, kind: str, anchor: str | None = None, title: str = ""
-) -> str:
-    anchored = f' text-anchor="{anchor}"' if anchor else ""
-    whole = f"<title>{escape(title)}</title>" if title else ""
-    return f'<text class="{kind}" x="{x:.1f}" y="{y:.1f}"{anchored}>{escape(text)}{whole}</text>'
-
-
-def _short(text: str, most: int) -> str:
-    return text if len(text) <= most else text[: most - 1] + "…"
-
-
-def _tick(value: float) -> str:
-    return number(value) if abs(value) > 1e-12 else "0"
+def _text(text: str, x: float, y: float, kind: str, most: int = 1000) -> str:
+    """A text, shortened to so many letters; the whole is shown where the pointer rests."""
+    shown = escape(text)
+    if len(text) > most:
+        shown = f"{escape(text[: most - 1])}…<title>{escape(text)}</title>"
+    return f'<text class="{kind}" x="{x:.1f}" y="{y:.1f}">{shown}</text>'
 
 
 def _axis(
     values: Sequence[float], start: float, end: float, log: bool
-) -> tuple[Place, list[float]]:
+) -> tuple[Callable[[float], float], list[float]]:
     """Where a value lies on an axis, and its ticks."""
     low, high = min(values), max(values)
     if log:

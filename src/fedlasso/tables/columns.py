@@ -78,7 +78,14 @@ def agree(files: Sequence[File], target: str, leave_out: Sequence[str] = ()) -> 
                     "give every site the same columns, or --drop it"
                 )
         for name, column in theirs.items():
-            merged[name] = _merge(merged[name], column, first, file)
+            mine = merged[name]
+            if "empty" not in (mine.kind, column.kind) and mine.kind != column.kind:
+                raise FedLassoError(
+                    f"column {name!r} holds {mine.kind}s in {first.path} but {column.kind}s in "
+                    f"{file.path}; make them alike"
+                )
+            kind = column.kind if mine.kind == "empty" else mine.kind
+            merged[name] = Column(name, kind, tuple(sorted({*mine.levels, *column.levels})))
     _, *columns = merged.values()
     return Schema(target, tuple(columns))
 
@@ -105,17 +112,6 @@ def _describe(file: File, target: str, leave_out: Sequence[str]) -> dict[str, Co
             )
         found[name] = Column(name, "text", tuple(levels))
     return found
-
-
-def _merge(a: Column, b: Column, one: File, two: File) -> Column:
-    if "empty" in (a.kind, b.kind):
-        return a if b.kind == "empty" else b
-    if a.kind != b.kind:
-        raise FedLassoError(
-            f"column {a.name!r} holds {a.kind}s in {one.path} but {b.kind}s in {two.path}; "
-            "make them alike"
-        )
-    return Column(a.name, a.kind, tuple(sorted({*a.levels, *b.levels})))
 
 
 def kind_of(file: File, name: str) -> Kind:

@@ -28,12 +28,12 @@ class File:
     ----------
     path : a .csv or .parquet file
     site_column : the column that names each row's site; without it the file is one site
-    name : the site's name in that case; the file's name without its ending by default
+    site : the site's name in that case; the file's name without its ending by default
     """
 
-    def __init__(self, path: Path, site_column: str | None = None, name: str | None = None) -> None:
+    def __init__(self, path: Path, site_column: str | None = None, site: str | None = None) -> None:
         self.path = path
-        self._name = name or path.stem
+        self._name = site or path.stem
         self._site_column = site_column
         self._kept: Any = None
         self.schema = self._read_schema()
@@ -41,7 +41,14 @@ class File:
         self.names: tuple[str, ...] = tuple(
             name for name in self.schema.names if not name.startswith("__index_level_")
         )
-        self._check_names()
+        for name, count in Counter(self.names).items():
+            if count > 1:
+                raise FedLassoError(f"{path}: two columns are called {name!r}; rename one")
+        if site_column is not None and site_column not in self.names:
+            raise FedLassoError(
+                f"{path} has no column {site_column!r} to tell the sites apart; "
+                f"{columns_of(self.names)}"
+            )
         self.groups = self._group()
         # Only the columns that are asked for are read again.
         if path.stat().st_size > _KEEP_BYTES:
@@ -68,16 +75,6 @@ class File:
             return pq.read_schema(self.path)
         except (OSError, ValueError) as error:
             raise FedLassoError(f"{self.path} is not a Parquet file") from error
-
-    def _check_names(self) -> None:
-        for name, count in Counter(self.names).items():
-            if count > 1:
-                raise FedLassoError(f"{self.path}: two columns are called {name!r}; rename one")
-        if self._site_column is not None and self._site_column not in self.names:
-            raise FedLassoError(
-                f"{self.path} has no column {self._site_column!r} to tell the sites apart; "
-                f"{columns_of(self.names)}"
-            )
 
     def _table(self) -> Any:
         """A CSV file as an Arrow table."""
