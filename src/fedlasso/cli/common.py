@@ -19,7 +19,6 @@ INTERRUPTED = 130
 _STUDY = ("pandas", "pyarrow", "rich")
 # What the commands import of each extra.
 EXTRAS = {
-    "": (),
     "study": _STUDY,
     "report": (*_STUDY, "jinja2", "latex2mathml", "matplotlib", "vl_convert"),
     "nvflare": (*_STUDY, "nvflare", "psutil"),
@@ -53,7 +52,7 @@ def need(extra: str) -> None:
         raise FedLassoError(
             "real sites take Unix sockets and file locks, which this system does not have"
         )
-    missing = [name for name in EXTRAS[extra] if find_spec(name) is None]
+    missing = [name for name in EXTRAS.get(extra, ()) if find_spec(name) is None]
     if missing:
         raise FedLassoError(
             f"this command takes {', '.join(missing)}; "

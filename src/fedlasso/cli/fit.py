@@ -31,7 +31,7 @@ def add(commands: Any) -> None:
     add_source(fit)
     add_settings(fit)
     costs = "leave out the card's comparisons and subsamples, which cost messages of their own"
-    fit.add_argument("--no-compare", action="store_true", help=costs)
+    fit.add_argument("--no-compare", action="store_false", dest="compare", help=costs)
     fit.add_argument("--out", type=Path, metavar="MODEL", help="a new folder for the model")
     fit.add_argument("--resume", type=Path, metavar="MODEL", help="go on with an interrupted fit")
 
@@ -118,8 +118,7 @@ def fit_command(options: argparse.Namespace) -> int:
     else:
         if options.out is None:
             raise FedLassoError("say where the model goes: --out MODEL")
-        compare = not options.no_compare
-        plan = models.FitPlan(read_settings(options), read_source(options), compare)
+        plan = models.FitPlan(read_settings(options), read_source(options), options.compare)
         folder = models.ModelFolder(options.out)
         folder.check()
     # An ending terminal and a service manager stop a fit just as Ctrl-C does.

@@ -212,13 +212,11 @@ def export_command(options: argparse.Namespace) -> None:
     rows = studies.Store(options.folder).table(options.record)
     if rows.empty:
         raise FedLassoError(f"{options.folder} has no {options.record} rows")
+    write = {".csv": rows.to_csv, ".parquet": rows.to_parquet}.get(options.file.suffix)
+    if write is None:
+        raise FedLassoError(f"cannot export to {options.file.name}; name a .csv or .parquet")
     try:
-        if options.file.suffix == ".csv":
-            rows.to_csv(options.file, index=False)
-        elif options.file.suffix == ".parquet":
-            rows.to_parquet(options.file, index=False)
-        else:
-            raise FedLassoError(f"cannot export to {options.file.name}; name a .csv or .parquet")
+        write(options.file, index=False)
     except OSError as error:
         raise FedLassoError(f"cannot write {options.file}: {error.strerror}") from error
     print(f"{len(rows)} rows in {options.file}")

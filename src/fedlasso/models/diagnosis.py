@@ -72,18 +72,16 @@ class Diagnosis:
         first, *_, last = self.limits
         active = int((self.pooled != 0).sum())
         mine = ", ".join(f"{site} {int((b != 0).sum())}" for site, b in self.alone.items())
-        told = [
+        lonely = self.lonely.items()
+        return [
             f"penalty {self.lam:.4g}; the pooled Lasso has {active} active columns",
             f"limit of averaging: {_percent(first.above)} above the best objective with "
             f"{first.epochs} local epoch, {_percent(last.above)} with {last.epochs}",
             f"active columns of that limit: {first.active} to {last.active}, of which "
             f"{last.extra} the pooled Lasso leaves out",
             f"active at each site alone: {mine}; at any site: {self.union}",
+            *(f"only {site} selects {some_of(names, 8)}" for site, names in lonely if names),
         ]
-        told += [
-            f"only {s} selects {some_of(names, 8)}" for s, names in self.lonely.items() if names
-        ]
-        return told
 
 
 def diagnose(federation: Federation, settings: Settings) -> Diagnosis:
@@ -126,12 +124,11 @@ def draw_diagnosis(found: Diagnosis) -> str:
     limits = found.limits
     epochs = [float(limit.epochs) for limit in limits]
     gaps = [100 * max(limit.above, 1e-12) for limit in limits]
-    active = [float(limit.active) for limit in limits]
     pooled = float((found.pooled != 0).sum())
     averaging = Line(epochs, gaps, "averaging", 1, dots=True)
     moves = line_chart([averaging], "local epochs per round", "% above the best objective")
     lines = [
-        Line(epochs, active, "averaging", 1, dots=True),
+        Line(epochs, [float(limit.active) for limit in limits], "averaging", 1, dots=True),
         Line(epochs, [pooled] * len(epochs), "pooled", 0),
         Line(epochs, [float(found.union)] * len(epochs), "any site", 7),
     ]

@@ -243,15 +243,13 @@ def read_document(path: Path) -> ModelDocument:
     """Return the document in a model.json; one that is damaged or of another version is refused."""
     try:
         values = json.loads(path.read_bytes())
-        if isinstance(values, dict) and values.get("version") not in (None, 1):
-            raise FedLassoError(f"{path} is of another version; update fedlasso")
-        return msgspec.convert(values, ModelDocument)
+        if not isinstance(values, dict) or values.get("version") in (None, 1):
+            return msgspec.convert(values, ModelDocument)
     except FileNotFoundError:
         raise FedLassoError(f"{path.parent} holds no model") from None
-    except FedLassoError:
-        raise
     except (OSError, ValueError) as error:
         raise FedLassoError(f"cannot read {path}: it is damaged ({error})") from error
+    raise FedLassoError(f"{path} is of another version; update fedlasso")
 
 
 def describe_model(document: ModelDocument) -> str:

@@ -110,9 +110,8 @@ class Settings:
     @property
     def final_split(self) -> str:
         """All rows train, unless the procedure has candidates to choose from afterwards."""
-        if self.procedure is None or len(find_procedure(self.procedure).settings) == 1:
-            return ""
-        return "" if self.validation is None else self.held_out
+        chooses = self.procedure is not None and len(find_procedure(self.procedure).settings) > 1
+        return self.held_out if chooses and self.validation is not None else ""
 
 
 @dataclass(frozen=True, eq=False)

@@ -48,10 +48,8 @@ polyline{fill:none;stroke-width:1.8}
 WIDTH = 520
 HEIGHT = 290
 LEFT = 66
-RIGHT = 12
 TOP = 14
 BOTTOM = 244
-LEGEND = 96
 COLOURS = 8
 
 
@@ -130,7 +128,7 @@ def line_chart(
         ys += [v + s * (e or 0.0) for v, e in spread for s in (-1, 1)]
     if not xs or not ys:
         return ""
-    right = WIDTH - RIGHT - (LEGEND if legend else 0)
+    right = WIDTH - (108 if legend else 12)
     x, x_ticks = _axis(xs, right, LEFT, True) if reverse else _axis(xs, LEFT, right, True)
     y, y_ticks = _axis(ys, BOTTOM, TOP, False)
     parts = []
