@@ -1,12 +1,12 @@
 """Documents on disk: what was edited or damaged is one clear error."""
 
 import json
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from models.files import write_sites
+from msgspec.structs import replace
 
 from fedlasso import FedLassoError
 from fedlasso.cli import main

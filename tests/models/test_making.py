@@ -20,7 +20,7 @@ from fedlasso.models import (
     read_document,
     write_model,
 )
-from fedlasso.models.charts import number
+from fedlasso.models.page import number
 from fedlasso.sites import ErrorAt
 from fedlasso.tables import Schema
 

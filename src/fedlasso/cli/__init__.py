@@ -10,12 +10,11 @@ from collections.abc import Sequence
 from fedlasso import __version__
 from fedlasso.errors import FedLassoError
 
-INTERRUPTED = 130
-
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Entry point of the ``fedlasso`` command."""
-    from fedlasso.cli import diagnose, federation, fit, report, site, study
+    from fedlasso.cli import federation, fit, report, site, study
+    from fedlasso.cli.common import need
 
     parser = argparse.ArgumentParser(
         prog="fedlasso",
@@ -26,11 +25,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--debug", action="store_true", help="show the traceback of an error")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     # Every command is listed; one whose extra is missing says so when it is run.
-    for group in (fit, diagnose, study, report, federation, site):
+    for group in (fit, study, report, federation, site):
         group.add(commands)
     options = parser.parse_args(arguments)
     try:
-        return int(options.run(options))
+        need(options.extra)
+        return options.run(options) or 0
     except FedLassoError as error:
         if options.debug:
             raise

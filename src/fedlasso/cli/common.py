@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import inspect
 import signal
 import socket
+import sys
+import time
 from importlib.util import find_spec
 from typing import Any
 
 from fedlasso.errors import FedLassoError
+from fedlasso.federation import Costs, Exchange
+from fedlasso.models import ModelDocument
+from fedlasso.models.page import bytes_of
 
+INTERRUPTED = 130
 _STUDY = ("pandas", "pyarrow", "rich")
 # What the commands import of each extra.
 EXTRAS = {
@@ -18,13 +25,20 @@ EXTRAS = {
 }
 
 
-def add_action(actions: Any, name: str, run: Any, text: str, example: str) -> Any:
-    """A command with its help and an example."""
-    parser = actions.add_parser(
-        name, help=text, description=text[0].upper() + text[1:] + ".", epilog=f"Example: {example}"
-    )
-    parser.set_defaults(run=run)
+def add_action(actions: Any, run: Any, example: str = "", extra: str = "") -> Any:
+    """A command called as its function ``NAME_command``, whose docstring is its help."""
+    name = run.__name__.removesuffix("_command").replace("_", "-")
+    text = inspect.getdoc(run) or ""
+    first = text.partition("\n")[0].rstrip(".")
+    parser = actions.add_parser(name, help=first[:1].lower() + first[1:], description=text)
+    parser.epilog = f"Example: {parser.prog} {example}"
+    parser.set_defaults(run=run, extra=extra)
     return parser
+
+
+def names(text: str) -> tuple[str, ...]:
+    """Names, comma-separated."""
+    return tuple(name.strip() for name in text.split(",") if name.strip())
 
 
 def stop_on_term() -> None:
@@ -33,8 +47,12 @@ def stop_on_term() -> None:
 
 
 def need(extra: str) -> None:
-    """Refuse in one sentence if a package of an extra is not installed."""
-    missing = [name for name in EXTRAS[extra] if find_spec(name) is None]
+    """Refuse in one sentence what an extra's packages, or this system, do not allow."""
+    if extra == "nvflare" and (not hasattr(socket, "AF_UNIX") or find_spec("fcntl") is None):
+        raise FedLassoError(
+            "real sites take Unix sockets and file locks, which this system does not have"
+        )
+    missing = [name for name in EXTRAS.get(extra, ()) if find_spec(name) is None]
     if missing:
         raise FedLassoError(
             f"this command takes {', '.join(missing)}; "
@@ -42,10 +60,46 @@ def need(extra: str) -> None:
         )
 
 
-def need_engine() -> None:
-    """Refuse in one sentence where the network engine is missing or cannot run."""
-    if not hasattr(socket, "AF_UNIX") or find_spec("fcntl") is None:
-        raise FedLassoError(
-            "real sites take Unix sockets and file locks, which this system does not have"
-        )
-    need("nvflare")
+def say(text: str) -> None:
+    """Print one line for the user, beside the output."""
+    print(f"fedlasso: {text}", file=sys.stderr, flush=True)
+
+
+def say_constant(document: ModelDocument) -> None:
+    """Say which columns never vary."""
+    for name in document.constant:
+        say(f"notice: column {name!r} is constant; it is left out with coefficient 0")
+
+
+class Display:
+    """How many questions a fit has asked, and how much the busiest site sent.
+
+    One line that is rewritten on a terminal, a line now and then elsewhere.
+    """
+
+    def __init__(self) -> None:
+        self._asked = 0
+        self._costs = Costs()
+        self._start = self._shown = time.monotonic()
+
+    def listen(self, exchange: Exchange) -> None:
+        """Take note of a question, and show it if the last one was shown a while ago."""
+        self._asked = exchange.number
+        self._costs = exchange.costs
+        terminal = sys.stderr.isatty()
+        now = time.monotonic()
+        if now - self._shown > (0.1 if terminal else 5.0):
+            self._shown = now
+            line = self._line(exchange.request.kind)
+            end = "\r" if terminal else "\n"
+            print(f"fedlasso: {line}   ", end=end, file=sys.stderr, flush=True)
+
+    def show(self, done: str) -> None:
+        """Show a line that stays."""
+        say(self._line(done))
+
+    def _line(self, doing: str) -> str:
+        sent = [self._costs.total(None, site).upload for site in self._costs.sites]
+        elapsed = time.monotonic() - self._start
+        most = bytes_of(max(sent, default=0))
+        return f"{doing}: {self._asked} questions, {most} sent by a site, {elapsed:.0f} s"

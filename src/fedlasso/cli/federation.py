@@ -5,35 +5,28 @@ from __future__ import annotations
 import argparse
 import sys
 import time
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from fedlasso.cli.common import add_action, need_engine, stop_on_term
+from fedlasso.cli.common import INTERRUPTED, add_action, names, say, say_constant, stop_on_term
 from fedlasso.cli.fit import add_settings, read_settings
-from fedlasso.cli.progress import say
 from fedlasso.errors import FedLassoError
 from fedlasso.federation import Exchange
-from fedlasso.models import FitPlan, NetworkSource, constant_notices
+from fedlasso.models import FitPlan, NetworkSource
 
 
 def add(commands: Any) -> None:
     """Add the command group."""
     group = commands.add_parser("federation", help="fit across real sites over a network")
     actions = group.add_subparsers(dest="action", required=True, metavar="ACTION")
-    made = [
-        add_action(actions, name, run, text, f"fedlasso federation {name}{example}")
-        for name, run, text, example in (
-            ("init", init_command, "write one sealed kit per participant",
-             " trial/ --server fed.example.org:8443 --site north --site south"),
-            ("start-server", server_command, "run the server until Ctrl-C", " trial/"),
-            ("status", status_command, "who is connected, versions, rows, columns", " trial/"),
-            ("fit", fit_command, "fit one model across the sites",
-             " trial/ --target y --goal prediction --out model/"),
-            ("resume", resume_command, "go on with an interrupted fit", " model/"),
-            ("demo", demo_command, "server and three hospitals on this machine, in a minute", ""),
-        )
-    ]  # fmt: skip
-    init, server, status, fit, resume, demo = made
+    add_one = partial(add_action, actions, extra="nvflare")
+    init = add_one(init_command, "trial/ --server fed.example.org:8443 --site north --site south")
+    server = add_one(start_server_command, "trial/")
+    status = add_one(status_command, "trial/")
+    fit = add_one(fit_command, "trial/ --target y --goal prediction --out model/")
+    resume = add_one(resume_command, "model/")
+    demo = add_one(demo_command)
     for parser in (init, server, status, fit):
         parser.add_argument("project", type=Path, metavar="PROJECT")
     init.add_argument("--server", required=True, metavar="HOST:PORT", help="where it will listen")
@@ -41,32 +34,25 @@ def add(commands: Any) -> None:
     status.add_argument("--quick", action="store_true", help="only who is connected")
     fit.add_argument("--target", required=True, help="column to predict")
     add_settings(fit)
-    fit.add_argument("--columns", type=_names, default=(), help="predictors, comma-separated")
-    fit.add_argument("--drop", type=_names, default=(), help="columns to leave out")
+    fit.add_argument("--columns", type=names, default=(), help="predictors, comma-separated")
+    fit.add_argument("--drop", type=names, default=(), help="columns to leave out")
     more = "add the card's comparisons and subsamples, which cost messages of their own"
     fit.add_argument("--compare", action="store_true", help=more)
-    fit.add_argument("--sites", type=_names, default=(), help="who takes part; default: all")
+    fit.add_argument("--sites", type=names, default=(), help="who takes part; default: all")
     fit.add_argument("--timeout", type=float, default=300.0, help="seconds for one answer")
     fit.add_argument("--out", type=Path, required=True, metavar="MODEL")
     resume.add_argument("out", type=Path, metavar="MODEL")
     when = "when a site or the server goes away: stop (resumable), retry, or wait a day"
+    ways = ["stop", "retry", "wait"]
+    start = "seconds for sites to be there"
     for parser in (fit, resume):
-        parser.add_argument(
-            "--on-failure", choices=["stop", "retry", "wait"], default="stop", help=when
-        )
-        parser.add_argument(
-            "--start", type=float, default=60.0, help="seconds for sites to be there"
-        )
+        parser.add_argument("--on-failure", choices=ways, default="stop", help=when)
+        parser.add_argument("--start", type=float, default=60.0, help=start)
     demo.add_argument("--keep", type=Path, help="keep everything in this new folder")
 
 
-def _names(text: str) -> tuple[str, ...]:
-    return tuple(name.strip() for name in text.split(",") if name.strip())
-
-
-def init_command(options: argparse.Namespace) -> int:
+def init_command(options: argparse.Namespace) -> None:
     """Write one sealed kit per participant."""
-    need_engine()
     from fedlasso.deploy.nvflare.project import create_project
 
     project = create_project(options.project, options.server, options.sites)
@@ -75,12 +61,10 @@ def init_command(options: argparse.Namespace) -> int:
         print(f"  {options.project / 'kits' / (site + '.zip')}  send it to {site} by a safe way")
     print(f"Next: fedlasso federation start-server {options.project}")
     print(f"Instructions: {options.project / 'INSTRUCTIONS.md'}, and one in every kit")
-    return 0
 
 
-def server_command(options: argparse.Namespace) -> int:
-    """Run the server until interrupted."""
-    need_engine()
+def start_server_command(options: argparse.Namespace) -> None:
+    """Run the server until Ctrl-C."""
     from fedlasso.deploy.nvflare.stay import serve
 
     stop_on_term()
@@ -88,12 +72,10 @@ def server_command(options: argparse.Namespace) -> int:
         serve(options.project)
     except KeyboardInterrupt:
         print("\nThe server is stopped; interrupted fits can be resumed")
-    return 0
 
 
 def status_command(options: argparse.Namespace) -> int:
-    """Print who is connected, and what each site says of itself."""
-    need_engine()
+    """Who is connected, versions, rows, columns."""
     from fedlasso.deploy.nvflare.console import Console
     from fedlasso.deploy.nvflare.line import connect
 
@@ -118,8 +100,7 @@ def status_command(options: argparse.Namespace) -> int:
 
 
 def fit_command(options: argparse.Namespace) -> int:
-    """Write the plan of a new fit down, and carry it out."""
-    need_engine()
+    """Fit one model across the sites."""
     from fedlasso.deploy.nvflare.project import read_project
     from fedlasso.deploy.run import begin_plan
 
@@ -128,22 +109,15 @@ def fit_command(options: argparse.Namespace) -> int:
         raise FedLassoError("give --columns or --drop, not both")
     settings = read_settings(options)
     settings.check()
-    source = NetworkSource(
-        project=str(options.project.resolve()),
-        fit="",
-        target=options.target,
-        columns=options.columns,
-        drop=options.drop,
-        sites=options.sites,
-        timeout=options.timeout,
-    )
+    project = str(options.project.resolve())
+    more = {"sites": options.sites, "timeout": options.timeout}
+    source = NetworkSource(project, "", options.target, options.columns, options.drop, **more)
     begin_plan(options.out, FitPlan(settings, source, options.compare))
     return resume_command(options)
 
 
 def resume_command(options: argparse.Namespace) -> int:
-    """Carry out a plan from where it stopped, and say what the model is."""
-    need_engine()
+    """Go on with an interrupted fit."""
     from fedlasso.deploy.nvflare.line import connect
     from fedlasso.deploy.run import run_plan
     from fedlasso.deploy.tell import tell_fit
@@ -159,13 +133,10 @@ def resume_command(options: argparse.Namespace) -> int:
             say=say,
         )
     except KeyboardInterrupt:
-        print(
-            f"\nfedlasso: stopped; `fedlasso federation resume {options.out}` goes on from here",
-            file=sys.stderr,
-        )
-        return 130
-    for notice in constant_notices(finished.document):
-        say(notice)
+        print(file=sys.stderr)
+        say(f"stopped; `fedlasso federation resume {options.out}` goes on from here")
+        return INTERRUPTED
+    say_constant(finished.document)
     print(tell_fit(options.out, finished))
     return 0
 
@@ -181,8 +152,7 @@ def show_progress(exchange: Exchange) -> None:
 
 
 def demo_command(options: argparse.Namespace) -> int:
-    """Run a server and three hospitals on this machine, and fit across them."""
-    need_engine()
+    """Server and three hospitals on this machine, in a minute."""
     from fedlasso.deploy.nvflare.demo import run_demo
 
     return run_demo(options.keep, show_progress)

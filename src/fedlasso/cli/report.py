@@ -6,40 +6,28 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from fedlasso.cli.common import need
+from fedlasso.cli.common import add_action
+from fedlasso.cli.study import print_frame
 
 
 def add(commands: Any) -> None:
     """Add the commands."""
-    report = commands.add_parser(
-        "report", help="tables, figures, supplement and a page from a results folder",
-        description="Write tables, figures, a supplement and a page that works offline.",
-        epilog="Example: fedlasso report results/two",
-    )  # fmt: skip
+    report = add_action(commands, report_command, "results/two", "report")
     report.add_argument("folder", type=Path, metavar="DIR")
     report.add_argument("--out", type=Path, help="where to write; default: DIR/report")
-    report.add_argument(
-        "--also", type=Path, action="append", default=[], metavar="DIR",
-        help="another study for the supplement, e.g. the earlier experiment",
-    )  # fmt: skip
-    report.set_defaults(run=report_command)
+    more = "another study for the supplement, e.g. the earlier experiment"
+    report.add_argument("--also", type=Path, action="append", default=[], metavar="DIR", help=more)
 
-    compare = commands.add_parser(
-        "compare", help="compare a results folder with published means",
-        description="Print z-scores cell by cell and a verdict; exit code 1 unless all agree.",
-        epilog="Example: fedlasso compare results/paper --published table2.csv",
-    )  # fmt: skip
+    compare = add_action(
+        commands, compare_command, "results/paper --published table2.csv", "report"
+    )
     compare.add_argument("folder", type=Path, metavar="DIR")
-    compare.add_argument(
-        "--published", type=Path, required=True, metavar="FILE.csv",
-        help="columns scenario, method, epochs, metric, mean, se; optional budget, panel, rule",
-    )  # fmt: skip
-    compare.set_defaults(run=compare_command)
+    columns = "columns scenario, method, epochs, metric, mean, se; optional budget, panel, rule"
+    compare.add_argument("--published", type=Path, required=True, metavar="FILE.csv", help=columns)
 
 
-def report_command(options: argparse.Namespace) -> int:
-    """Write the report and say where it is."""
-    need("report")
+def report_command(options: argparse.Namespace) -> None:
+    """Tables, figures, supplement and a page that works offline, from a results folder."""
     from fedlasso.report import write_report
 
     out = options.out or options.folder / "report"
@@ -48,13 +36,13 @@ def report_command(options: argparse.Namespace) -> int:
     for line in results.missing:
         print(f"  {line}")
     print(f"report: {out / 'index.html'}")
-    return 0
 
 
 def compare_command(options: argparse.Namespace) -> int:
-    """Print z-scores and a verdict."""
-    need("report")
-    from fedlasso.cli.formats import print_frame
+    """Compare a results folder with published means.
+
+    Print z-scores cell by cell and a verdict; exit code 1 unless all agree.
+    """
     from fedlasso.report import compare
 
     comparison = compare(options.folder, options.published)

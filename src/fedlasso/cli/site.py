@@ -5,10 +5,11 @@ from __future__ import annotations
 import argparse
 import sys
 import time
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from fedlasso.cli.common import add_action, need_engine, stop_on_term
+from fedlasso.cli.common import add_action, stop_on_term
 from fedlasso.errors import FedLassoError
 from fedlasso.federation.messages import questions
 
@@ -17,17 +18,10 @@ def add(commands: Any) -> None:
     """Add the command group."""
     site = commands.add_parser("site", help="take part in a federation with your own records")
     actions = site.add_subparsers(dest="action", required=True, metavar="ACTION")
-    made = [
-        add_action(actions, name, run, text, f"fedlasso site {name} north/{example}")
-        for name, run, text, example in (
-            ("check", check_command, "say what would be answered and what refused; nothing is "
-             "connected", " records.csv --policy policy.toml"),
-            ("start", start_command, "connect, and answer what the policy allows until Ctrl-C",
-             " records.csv --policy policy.toml"),
-            ("audit", audit_command, "what has left, when, how much, for which fit", ""),
-        )
-    ]  # fmt: skip
-    check, start, audit = made
+    add_one = partial(add_action, actions, extra="nvflare")
+    check = add_one(check_command, "north/ records.csv --policy policy.toml")
+    start = add_one(start_command, "north/ records.csv --policy policy.toml")
+    audit = add_one(audit_command, "north/")
     for parser in (check, start, audit):
         parser.add_argument("kit", type=Path, metavar="KIT", help="the folder you were sent")
     for parser in (check, start):
@@ -36,9 +30,8 @@ def add(commands: Any) -> None:
     audit.add_argument("--fit", help="one fit only: the first characters of its identity")
 
 
-def check_command(options: argparse.Namespace) -> int:
-    """Say what would be answered and what refused, without a connection."""
-    need_engine()
+def check_command(options: argparse.Namespace) -> None:
+    """Say what would be answered and what refused; nothing is connected."""
     from fedlasso.deploy.nvflare.engine import check_certificate
     from fedlasso.deploy.nvflare.kit import read_kit
     from fedlasso.deploy.records import TableRecords
@@ -61,12 +54,10 @@ def check_command(options: argparse.Namespace) -> int:
     print(f"Would be answered: {', '.join(answered) or 'nothing'}")
     print(f"Would be refused:  {', '.join(refused) or 'nothing'}")
     print("Rules:\n" + "\n".join(f"  {rule} = {value}" for rule, value in vars(policy).items()))
-    return 0
 
 
-def start_command(options: argparse.Namespace) -> int:
-    """Connect, and answer until interrupted."""
-    need_engine()
+def start_command(options: argparse.Namespace) -> None:
+    """Connect, and answer what the policy allows until Ctrl-C."""
     from fedlasso.deploy.nvflare.engine import check_certificate, check_server
     from fedlasso.deploy.nvflare.kit import configure_site, read_kit
     from fedlasso.deploy.nvflare.stay import take_part
@@ -89,12 +80,10 @@ def start_command(options: argparse.Namespace) -> int:
         take_part(options.kit, kit, policy)
     except KeyboardInterrupt:
         print(f"\nSite {kit.name!r} has left after {time.monotonic() - began:.0f} s")
-    return 0
 
 
-def audit_command(options: argparse.Namespace) -> int:
-    """Print what has left, once the chain of the audit is verified."""
-    need_engine()
+def audit_command(options: argparse.Namespace) -> None:
+    """What has left, when, how much, for which fit."""
     from fedlasso.deploy.nvflare.kit import open_audit, read_kit
 
     kit = read_kit(options.kit)
@@ -115,4 +104,3 @@ def audit_command(options: argparse.Namespace) -> int:
         f"numbers have left for {len(fits)} fits, {len(chosen) - len(sent)} refused; "
         f"{len(entries)} lines, chain unbroken, head {audit.head[:12]}"
     )
-    return 0

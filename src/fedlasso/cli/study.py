@@ -3,69 +3,52 @@
 from __future__ import annotations
 
 import argparse
+import math
 import sys
-from collections.abc import Sequence
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import fields
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from fedlasso.cli.common import add_action, need, stop_on_term
+from fedlasso import study as studies
+from fedlasso.cli.common import INTERRUPTED, add_action, names, say, stop_on_term
 from fedlasso.errors import FedLassoError
-from fedlasso.study import (
-    SCENARIOS,
-    STUDIES,
-    Scenario,
-    contrast,
-    read_scenarios,
-    run_study,
-    summarise,
-)
+from fedlasso.study import SCENARIOS, STUDIES, Progress, Scenario, read_scenarios, run_study
 from fedlasso.study.columns import RECORDS, axes, known
-from fedlasso.study.summary import diagnose
+from fedlasso.study.runner import Listener
+from fedlasso.study.summary import contrast, diagnose, summarise
 
 if TYPE_CHECKING:
-    from fedlasso.study import Store
+    import pandas as pd
 
 
 def add(commands: Any) -> None:
     """Add the command group."""
     study = commands.add_parser("study", help="run and read Monte Carlo studies")
     actions = study.add_subparsers(dest="action", required=True, metavar="ACTION")
-
-    run = add_action(
-        actions, "run", run_command, "run a study, or go on with it",
-        "fedlasso study run --scenarios baseline,ten-sites --replicates 10 --out results/two",
-    )  # fmt: skip
+    add_one = partial(add_action, actions, extra="study")
+    run = add_one(run_command, "--scenarios baseline,ten-sites --replicates 10 --out results/two")
     run.add_argument("--study", default="paper", help=f"one of {', '.join(STUDIES)}")
-    run.add_argument("--scenarios", type=_names, help="names, comma-separated; default: all")
+    run.add_argument("--scenarios", type=names, help="names, comma-separated; default: all")
     run.add_argument("--scenario-file", type=Path, help="TOML file with scenarios of your own")
     run.add_argument("--replicates", type=int, default=50, help="replicates per scenario")
-    run.add_argument("--methods", type=_names, help="e.g. CD,ST,P,DA")
+    run.add_argument("--methods", type=names, help="e.g. CD,ST,P,DA")
     run.add_argument("--epochs", type=_numbers, help="local epoch counts, e.g. 1,5,20")
     run.add_argument("--budgets", type=_numbers, help="upload budgets, e.g. 30,100")
     run.add_argument("--seed", type=int, help="study seed")
     run.add_argument("--workers", type=int, help="worker processes; default: one per core")
-    run.add_argument(
-        "--engine", default="processes",
-        help="processes, dask (a local cluster) or a Dask scheduler such as tcp://host:8786",
-    )  # fmt: skip
-    run.add_argument(
-        "--allow-code-change", action="store_true", help="resume although the code has changed"
-    )
+    engines = "processes, dask (a local cluster) or a Dask scheduler such as tcp://host:8786"
+    run.add_argument("--engine", default="processes", help=engines)
+    changed = "resume although the code has changed"
+    run.add_argument("--allow-code-change", action="store_true", help=changed)
     run.add_argument("--out", type=Path, required=True, help="results folder; again to resume")
 
-    status = add_action(
-        actions, "status", status_command, "how far a study is, and whether its numbers hold",
-        "fedlasso study status results/two",
-    )  # fmt: skip
-    summary = add_action(
-        actions, "summary", summary_command, "means, Monte Carlo errors and paired contrasts",
-        "fedlasso study summary results/two --scenario baseline --budget 30",
-    )  # fmt: skip
-    export = add_action(
-        actions, "export", export_command, "write all outcomes as one table",
-        "fedlasso study export results/two outcomes.csv",
-    )  # fmt: skip
+    status = add_one(status_command, "results/two")
+    summary = add_one(summary_command, "results/two --scenario baseline --budget 30")
+    export = add_one(export_command, "results/two outcomes.csv")
     for parser in (status, summary, export):
         parser.add_argument("folder", type=Path, metavar="DIR")
     summary.add_argument("--scenario", help="one scenario only")
@@ -74,25 +57,19 @@ def add(commands: Any) -> None:
         axis = axes()[name]
         summary.add_argument(f"--{name}", default=axis.usual, choices=list(axis.words))
     export.add_argument("file", type=Path, metavar="FILE.csv|FILE.parquet")
-    export.add_argument(
-        "--record", default="outcome",
-        help=f"one of {', '.join(RECORDS)}; default: outcome",
-    )  # fmt: skip
-
-
-def _names(text: str) -> tuple[str, ...]:
-    return tuple(name.strip() for name in text.split(",") if name.strip())
+    records = f"one of {', '.join(RECORDS)}; default: outcome"
+    export.add_argument("--record", default="outcome", help=records)
 
 
 def _numbers(text: str) -> tuple[int, ...]:
     try:
-        return tuple(int(number) for number in _names(text))
+        return tuple(int(number) for number in names(text))
     except ValueError:
         raise argparse.ArgumentTypeError(f"{text!r} is not a list of whole numbers") from None
 
 
 def run_command(options: argparse.Namespace) -> int:
-    """Run or resume."""
+    """Run a study, or go on with it."""
     if options.study not in STUDIES:
         raise FedLassoError(f"no study is called {options.study!r}; known: {', '.join(STUDIES)}")
     kind = STUDIES[options.study]
@@ -104,37 +81,30 @@ def run_command(options: argparse.Namespace) -> int:
             raise FedLassoError(f"study {options.study!r} takes no --{name}")
     study = kind(**settings)
     scenarios = _scenarios(kind, options)
-    store = _store(options.out)
-    from fedlasso.cli.formats import progress_bar
-
+    store = studies.Store(options.out)
     stop_on_term()
     try:
-        with progress_bar(f"{options.study} study") as listen:
+        with _progress_bar(f"{options.study} study") as listen:
             progress = run_study(
                 study, scenarios, options.replicates, store,
                 engine=options.engine, workers=options.workers,
-                allow_code_change=options.allow_code_change, listen=listen, tell=_tell,
+                allow_code_change=options.allow_code_change, listen=listen, tell=say,
             )  # fmt: skip
     except KeyboardInterrupt:
-        print(
-            f"\nfedlasso: stopped; {len(store.parts())} replicates are kept in {options.out}. "
-            "Run the same command again to go on.",
-            file=sys.stderr,
+        print(file=sys.stderr)
+        say(
+            f"stopped; {len(store.parts())} replicates are kept in {options.out}. "
+            "Run the same command again to go on."
         )
-        return 130
+        return INTERRUPTED
     print(diagnose(store))
     if progress.failed:
-        print(
-            f"fedlasso: {progress.failed} replicates failed; `fedlasso study status {options.out}` "
-            "shows why, and running again retries them",
-            file=sys.stderr,
+        say(
+            f"{progress.failed} replicates failed; `fedlasso study status {options.out}` "
+            "shows why, and running again retries them"
         )
         return 1
     return 0
-
-
-def _tell(notice: str) -> None:
-    print(f"fedlasso: {notice}", file=sys.stderr)
 
 
 def _scenarios(kind: Any, options: argparse.Namespace) -> Sequence[Scenario]:
@@ -147,27 +117,61 @@ def _scenarios(kind: Any, options: argparse.Namespace) -> Sequence[Scenario]:
     return [by_name[name] for name in names]
 
 
-def _store(folder: Path) -> Store:
-    need("study")
-    from fedlasso.study import Store
+@contextmanager
+def _progress_bar(title: str) -> Iterator[Listener]:
+    """Done, total, rate, time left and failures: a bar on a terminal, a line now and then else."""
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
+    from rich.progress import Progress as Bar
 
-    return Store(folder)
+    console = Console(stderr=True)
+    start = time.monotonic()
+    already: int | None = None
+    shown = -1
+    texts = (TextColumn("{task.description}"), TextColumn("{task.fields[told]}"))
+    columns = (texts[0], BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), texts[1])
+    with Bar(*columns, console=console, disable=not console.is_terminal) as bar:
+        task = bar.add_task(title, total=None, told="")
+
+        def listen(progress: Progress) -> None:
+            nonlocal already, shown
+            at = progress.done + progress.failed
+            already = at if already is None else already
+            rate = (at - already) / max(time.monotonic() - start, 1e-9)
+            told = f", {rate:.1f}/s, {(progress.total - at) / rate:.0f} s left" if rate > 0 else ""
+            failed = f", {progress.failed} failed" if progress.failed else ""
+            bar.update(task, total=progress.total, completed=at, told=f"{told[2:]}[red]{failed}")
+            tenth = 10 * at // max(progress.total, 1)
+            if not console.is_terminal and tenth != shown:
+                shown = tenth
+                print(f"{title}: {at}/{progress.total}{told}{failed}", file=sys.stderr, flush=True)
+
+        yield listen
 
 
-def status_command(options: argparse.Namespace) -> int:
-    """How far, and how well."""
-    store = _store(options.folder)
+def print_frame(frame: pd.DataFrame) -> None:
+    """A table in plain text; what is missing is a dash."""
+    print(frame.to_string(index=False, float_format=lambda v: f"{v:.4g}", na_rep="-"))
+
+
+def _show(mean: float, se: float) -> str:
+    """Mean and standard error; one replicate has no standard error."""
+    if math.isnan(mean):
+        return "-"
+    return f"{mean:.4g} ({'-' if math.isnan(se) else f'{se:.2g}'})"
+
+
+def status_command(options: argparse.Namespace) -> None:
+    """How far a study is, and whether its numbers hold."""
+    store = studies.Store(options.folder)
     print(diagnose(store))
     for (scenario, number), error in store.failures().items():
         print(f"failed: {scenario} {number}: {error.strip().splitlines()[-1]}")
-    return 0
 
 
-def summary_command(options: argparse.Namespace) -> int:
-    """Means and contrasts, at one budget, panel and rule where the study has such axes."""
-    store = _store(options.folder)
-    from fedlasso.cli.formats import print_frame, show
-
+def summary_command(options: argparse.Namespace) -> None:
+    """Means, Monte Carlo errors and paired contrasts."""
+    store = studies.Store(options.folder)
     rows = store.table()
     if rows.empty:
         raise FedLassoError(f"{options.folder} has no finished replicate yet")
@@ -190,7 +194,7 @@ def summary_command(options: argparse.Namespace) -> int:
     print(f"Mean (standard error){': ' if title else ''}{title}")
     metrics = ["f1", "active", "test_mse", "gap", "relative_gap", "rounds", "upload_bytes"]
     means = summarise(rows, [name for name in metrics if name in rows])
-    means["text"] = [show(m, s) for m, s in zip(means["mean"], means["se"], strict=True)]
+    means["text"] = [_show(m, s) for m, s in zip(means["mean"], means["se"], strict=True)]
     keys = [name for name in known("axis", rows) if axes()[name].usual is None]
     print_frame(means.set_index([*keys, "metric"])["text"].unstack(sort=False).reset_index())
     for along in [name for name in keys if name != "scenario"]:
@@ -200,22 +204,18 @@ def summary_command(options: argparse.Namespace) -> int:
             if not table.empty:
                 print(f"\nPaired difference, {table['contrast'].iloc[0]}")
                 print_frame(table.drop(columns=["contrast", *chosen], errors="ignore"))
-    return 0
 
 
-def export_command(options: argparse.Namespace) -> int:
-    """One flat table."""
-    rows = _store(options.folder).table(options.record)
+def export_command(options: argparse.Namespace) -> None:
+    """Write all outcomes as one table."""
+    rows = studies.Store(options.folder).table(options.record)
     if rows.empty:
         raise FedLassoError(f"{options.folder} has no {options.record} rows")
+    write = {".csv": rows.to_csv, ".parquet": rows.to_parquet}.get(options.file.suffix)
+    if write is None:
+        raise FedLassoError(f"cannot export to {options.file.name}; name a .csv or .parquet")
     try:
-        if options.file.suffix == ".csv":
-            rows.to_csv(options.file, index=False)
-        elif options.file.suffix == ".parquet":
-            rows.to_parquet(options.file, index=False)
-        else:
-            raise FedLassoError(f"cannot export to {options.file.name}; name a .csv or .parquet")
+        write(options.file, index=False)
     except OSError as error:
         raise FedLassoError(f"cannot write {options.file}: {error.strerror}") from error
     print(f"{len(rows)} rows in {options.file}")
-    return 0

@@ -5,10 +5,11 @@ from __future__ import annotations
 import hashlib
 import time
 from collections.abc import Sequence
-from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Literal, NamedTuple, Protocol, TypeVar, cast
+
+from msgspec.structs import replace
 
 from fedlasso import __version__
 from fedlasso.errors import FedLassoError, Interrupted

@@ -6,10 +6,12 @@ import secrets
 import time
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Literal
+
+from msgspec.structs import replace
 
 from fedlasso.deploy.network import Network
 from fedlasso.deploy.reconcile import JOURNAL, RECEIPTS, Books, compare_books, write_books

@@ -2,18 +2,20 @@
 
 from fedlasso.models.card import draw_card
 from fedlasso.models.diagnosis import diagnose, draw_diagnosis
-from fedlasso.models.document import (
-    ModelDocument,
-    constant_notices,
-    describe_model,
-    read_document,
+from fedlasso.models.document import ModelDocument, describe_model, read_document
+from fedlasso.models.fitted import Model, Settings, fit_model
+from fedlasso.models.folder import (
+    FileSource,
+    FitPlan,
+    ModelFolder,
+    NetworkSource,
+    open_sites,
+    predict_file,
+    read_plan,
+    write_model,
+    write_plan,
 )
-from fedlasso.models.fitted import Model, fit_model
-from fedlasso.models.folder import ModelFolder, predict_file, write_model
 from fedlasso.models.making import make_model
-from fedlasso.models.plan import FileSource, FitPlan, NetworkSource, read_plan, write_plan
-from fedlasso.models.settings import Settings
-from fedlasso.models.sources import open_sites
 
 __all__ = [
     "FileSource",
@@ -23,7 +25,6 @@ __all__ = [
     "ModelFolder",
     "NetworkSource",
     "Settings",
-    "constant_notices",
     "describe_model",
     "diagnose",
     "draw_card",

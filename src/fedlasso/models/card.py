@@ -5,31 +5,19 @@ from __future__ import annotations
 from dataclasses import asdict
 from html import escape
 
-from fedlasso.models.charts import Line, bar_chart, line_chart, number
+from fedlasso.models import page
 from fedlasso.models.document import ModelDocument
-from fedlasso.models.page import bytes_of, facts, page, table, warnings
 
 _SHOWN = 30
+_X_TITLE = "penalty (smaller to the right)"
 _KINDS = {"scaling": "means and scales", "training": "gradients or models"}
 
 
 def draw_card(document: ModelDocument) -> str:
     """Return the card as HTML."""
     target = document.schema.target
-    count = len(document.coefficients)
-    chosen = document.status == "CHOSEN"
-    body = [
-        f"<h1>Model of {escape(target)}</h1>",
-        _lead(document, chosen),
-        warnings(document.warnings or ()),
-        facts(
-            [
-                ("Training rows", f"{document.rows.training:,}"),
-                ("Columns used", f"{count} of {document.columns:,}"),
-                ("Penalty, on the path" if chosen else "Penalty", number(document.penalty)),
-                ("Most sent by a site", bytes_of(document.most_sent)),
-            ]
-        ),
+    parts = [
+        _lead(document),
         _certificate(document),
         f"<p>{escape(document.why)}.</p>",
         _coefficients(document),
@@ -40,26 +28,37 @@ def draw_card(document: ModelDocument) -> str:
         _sent(document),
         _settings(document),
     ]
-    return page(f"Model of {target}", "".join(body))
+    return page.whole(f"Model of {target}", f"<h1>Model of {escape(target)}</h1>{''.join(parts)}")
 
 
-def _lead(document: ModelDocument, chosen: bool) -> str:
+def _lead(document: ModelDocument) -> str:
     """What the model is; of what left the sites it says no more than the questions do."""
+    chosen = document.status == "CHOSEN"
     family = document.procedure if chosen else "Lasso"
     article = "An" if family[0] in "aeiou" else "A"
+    count = len(document.coefficients)
     sites = len(document.sites)
     stayed = " The sites sent no records; what they sent is listed below."
+    warnings = page.bullets(document.warnings or ())
+    facts = {
+        "Training rows": f"{document.rows.training:,}",
+        "Columns used": f"{count} of {document.columns:,}",
+        "Penalty, on the path" if chosen else "Penalty": page.number(document.penalty),
+        "Most sent by a site": page.bytes_of(document.most_sent),
+    }
+    cells = "".join(f"<div>{name}<b>{value}</b></div>" for name, value in facts.items())
     return (
-        f'<p class="lead">{article} {escape(family)} with {len(document.coefficients)} of '
-        f"{document.columns} columns, fitted across {sites} site{'s' * (sites > 1)}."
-        f"{stayed if document.revealed else ''}</p>"
+        f'<p class="lead">{article} {escape(family)} with {count} of {document.columns} columns, '
+        f"fitted across {sites} site{'s' * (sites > 1)}.{stayed if document.revealed else ''}</p>"
+        + (f'<div class="warn"><b>Read this first</b>{warnings}</div>' if document.warnings else "")
+        + f'<div class="facts">{cells}</div>'
     )
 
 
 def _certificate(document: ModelDocument) -> str:
     return (
         "<h2>How far from the pooled answer</h2>"
-        f'<p class="lead">This model is <b>{escape(document.certificate.words)}</b>.</p>'
+        f'<p class="lead">This model is <b>{document.certificate}</b>.</p>'
         '<p class="soft">The bound is a duality gap computed from sums over the sites; it holds '
         "whatever the records are, for the penalties and the columns of the chosen model. "
         f"{escape(document.status_text) if document.status != 'CHOSEN' else ''}</p>"
@@ -73,36 +72,28 @@ def _coefficients(document: ModelDocument) -> str:
             "<h2>Coefficients</h2><p>No column is used: the model predicts the mean, "
             f"{document.intercept:.6g}.</p>"
         )
-    shown = rows[:_SHOWN]
-    chart = bar_chart(
-        [row.name for row in shown],
-        [row.standardised for row in shown],
-        [f"{row.value:.4g}" for row in shown],
+    bars = [(row.name, row.standardised, f"{row.value:.4g}") for row in rows[:_SHOWN]]
+    note = (
+        f"Bars: change of {escape(document.schema.target)} for one standard deviation of the "
+        f"column. Numbers: for one unit of it. Intercept {document.intercept:.6g}."
     )
-    more = (
-        f" The {len(rows) - _SHOWN} smaller ones are in coefficients.csv."
-        if len(rows) > _SHOWN
-        else ""
-    )
-    return (
-        f'<h2>Coefficients</h2><p class="soft">Bars: change of {escape(document.schema.target)} '
-        "for one standard deviation of the column. Numbers: for one unit of it. Intercept "
-        f"{document.intercept:.6g}.{more}</p>{chart}"
-    )
+    if len(rows) > _SHOWN:
+        note += f" The {len(rows) - _SHOWN} smaller ones are in coefficients.csv."
+    return page.section("Coefficients", note, page.bar_chart(bars))
 
 
 def _curve(document: ModelDocument) -> str:
     curve = document.curve
     if not curve:
         return ""
-    line = Line(curve.penalties, curve.mse, "held-out error", 0, curve.se, dots=True)
-    titles = ("penalty (smaller to the right)", "mean squared error")
-    chart = line_chart([line], *titles, reverse=True, mark=document.penalty)
-    return (
-        "<h2>Held-out error</h2><p class='soft'>Pooled over the sites' held-out rows, which stayed "
-        "where they are. The dashed line is the penalty chosen on this path, with "
-        f"{curve.active[curve.chosen]:.3g} columns.</p>{chart}"
+    line = page.Line(curve.penalties, curve.mse, "held-out error", 0, curve.se, dots=True)
+    mark = document.penalty
+    chart = page.line_chart([line], _X_TITLE, "mean squared error", reverse=True, mark=mark)
+    note = (
+        "Pooled over the sites' held-out rows, which stayed where they are. The dashed line is the "
+        f"penalty chosen on this path, with {curve.active[curve.chosen]:.3g} columns."
     )
+    return page.section("Held-out error", note, chart)
 
 
 def _path(document: ModelDocument) -> str:
@@ -110,57 +101,53 @@ def _path(document: ModelDocument) -> str:
     if not path or not path.names:
         return ""
     lines = [
-        Line(path.penalties, values, name if i < 12 else "", i)
+        page.Line(path.penalties, values, name if i < 12 else "", i)
         for i, (name, values) in enumerate(zip(path.names, path.coefficients, strict=True))
     ]
     mark = document.penalty if document.curve else None
-    titles = ("penalty (smaller to the right)", "standardised coefficient")
-    chart = line_chart(lines, *titles, reverse=True, mark=mark, legend=True)
-    return (
-        f'<h2>Path</h2><p class="soft">Coefficients as the penalty falls; the largest '
-        f"{len(lines)}.</p>{chart}"
-    )
+    title = "standardised coefficient"
+    chart = page.line_chart(lines, _X_TITLE, title, reverse=True, mark=mark, legend=True)
+    note = f"Coefficients as the penalty falls; the largest {len(lines)}."
+    return page.section("Path", note, chart)
 
 
 def _comparison(document: ModelDocument) -> str:
-    rows = document.comparison
-    if not rows:
+    title = "Compared with averaging and with each site alone"
+    if not document.comparison:
         why = document.not_compared
-        title = "<h2>Compared with averaging and with each site alone</h2>"
-        return f"{title}<p class='soft'>Left out: {escape(why)}.</p>" if why else ""
+        return page.section(title, f"Left out: {escape(why)}.", "") if why else ""
     cells = [
         [
             row.name,
-            "–" if row.mse is None else f"{number(row.mse, 4)} ± {number(row.se or 0.0, 2)}",
+            "–"
+            if row.mse is None
+            else f"{page.number(row.mse, 4)} ± {page.number(row.se or 0.0, 2)}",
             str(row.active),
             "–" if row.above is None else f"{100 * row.above:.3g}%",
-            bytes_of(row.sent) if row.sent else "nothing",
+            page.bytes_of(row.sent) if row.sent else "nothing",
         ]
-        for row in rows
+        for row in document.comparison
     ]
     head = ["", "held-out error", "columns", "objective above the pooled Lasso's", "sent by a site"]
-    return (
-        "<h2>Compared with averaging and with each site alone</h2><p class='soft'>All trained on "
-        "the same rows and judged on the same held-out rows of all sites (± one standard error). "
-        "Each site alone chose its own penalty where it could. The objective is the pooled Lasso's "
-        "at the penalty of the path; an adaptive or refitted model is not its minimum. What this "
-        "model sent includes standardising and tuning.</p>" + table(head, cells, own=0)
+    note = (
+        "All trained on the same rows and judged on the same held-out rows of all sites (± one "
+        "standard error). Each site alone chose its own penalty where it could. The objective is "
+        "the pooled Lasso's at the penalty of the path; an adaptive or refitted model is not its "
+        "minimum. What this model sent includes standardising and tuning."
     )
+    return page.section(title, note, page.table(head, cells, own=0))
 
 
 def _stability(document: ModelDocument) -> str:
-    rows = document.stability
-    if not rows:
+    if not document.stability:
         return ""
-    chart = bar_chart(
-        [row.name + ("" if row.selected else " (not used)") for row in rows[:_SHOWN]],
-        [row.share for row in rows[:_SHOWN]],
-        [f"{row.share:.0%}" for row in rows[:_SHOWN]],
-    )
-    return (
-        "<h2>Would other rows select the same columns?</h2><p class='soft'>Share of random halves "
-        f"of the rows, at the same penalty, that select each column.</p>{chart}"
-    )
+    bars = [
+        (row.name + ("" if row.selected else " (not used)"), row.share, f"{row.share:.0%}")
+        for row in document.stability[:_SHOWN]
+    ]
+    note = "Share of random halves of the rows, at the same penalty, that select each column."
+    title = "Would other rows select the same columns?"
+    return page.section(title, note, page.bar_chart(bars))
 
 
 def _sent(document: ModelDocument) -> str:
@@ -173,25 +160,20 @@ def _sent(document: ModelDocument) -> str:
         vectors = [site.sent.get(kind, 0) for kind in _KINDS]
         counts = [*vectors, whole - sum(vectors), whole]
         counts += [extra.get(site.name, 0)] if extra else []
-        cells.append([site.name, f"{site.rows:,}", *map(bytes_of, counts)])
-    return (
-        "<h2>What each site sent</h2><p class='soft'>Counted from the messages, eight bytes per "
-        f"number; what was asked for this card is counted apart.</p>{table(head, cells)}"
-        f"{_revealed(document)}"
+        cells.append([site.name, f"{site.rows:,}", *map(page.bytes_of, counts)])
+    parts = [page.table(head, cells)]
+    if document.revealed is not None:
+        # What the questions that were really asked say that they reveal.
+        fit = document.revealed.fit
+        card = [text for text in document.revealed.card if text not in fit]
+        for title, texts in (("for the fit", fit), ("for this card as well", card)):
+            if texts:
+                parts.append(f"<p>What a site's answers reveal, {title}:</p>{page.bullets(texts)}")
+    note = (
+        "Counted from the messages, eight bytes per number; what was asked for this card is "
+        "counted apart."
     )
-
-
-def _revealed(document: ModelDocument) -> str:
-    """What the questions that were really asked say that they reveal."""
-    if document.revealed is None:
-        return ""
-    card = [text for text in document.revealed.card if text not in document.revealed.fit]
-    parts = []
-    for title, texts in (("for the fit", document.revealed.fit), ("for this card as well", card)):
-        if texts:
-            items = "".join(f"<li>{escape(text)}</li>" for text in texts)
-            parts.append(f"<p>What a site's answers reveal, {title}:</p><ul>{items}</ul>")
-    return "".join(parts)
+    return page.section("What each site sent", note, "".join(parts))
 
 
 def _settings(document: ModelDocument) -> str:
@@ -200,4 +182,4 @@ def _settings(document: ModelDocument) -> str:
         settings["validation"] = None
     settings |= {"missing values": document.missing, "fedlasso": document.fedlasso}
     rows = [[name, str(value)] for name, value in settings.items() if value is not None]
-    return f"<h2>Settings</h2>{table(['setting', 'value'], rows)}"
+    return f"<h2>Settings</h2>{page.table(['setting', 'value'], rows)}"

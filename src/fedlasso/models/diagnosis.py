@@ -7,7 +7,6 @@ local epochs and with how unlike the sites are, and an average is active whereve
 from __future__ import annotations
 
 from dataclasses import dataclass
-from html import escape
 
 import numpy as np
 
@@ -15,11 +14,9 @@ from fedlasso.errors import FedLassoError
 from fedlasso.federation import Federation
 from fedlasso.fitting import ACTIVE, Fit, Run, certify, when_still
 from fedlasso.fitting.cross_validation import cross_validate
-from fedlasso.models.charts import Line, bar_chart, line_chart
-from fedlasso.models.compare import share_above
-from fedlasso.models.fitted import fit_pooled
-from fedlasso.models.page import page, table
-from fedlasso.models.settings import Settings
+from fedlasso.models.fitted import Settings, fit_pooled
+from fedlasso.models.making import share_above, some_of
+from fedlasso.models.page import Line, bar_chart, bullets, line_chart, section, table, whole
 from fedlasso.numerics import Array
 from fedlasso.procedures import Averaging
 from fedlasso.procedures.one_shot import LocalFit
@@ -33,13 +30,9 @@ ROUNDS = 500
 
 @dataclass(frozen=True, eq=False)
 class Limit:
-    """Where averaging ends with some local epochs.
+    """Where averaging ends with some local epochs, in rounds until nothing moved or the last.
 
-    Attributes
-    ----------
-    epochs, rounds : local epochs, and rounds until nothing moved (or the last allowed)
-    above : pooled objective above that of the pooled Lasso, as a share
-    active, extra : active columns, and those among them that the pooled Lasso leaves out
+    Its objective lies a share `above` the pooled Lasso's, which leaves `extra` active columns out.
     """
 
     epochs: int
@@ -76,23 +69,19 @@ class Diagnosis:
 
     def lines(self) -> list[str]:
         """The findings, in words."""
-        first = self.limits[0]
-        last = self.limits[-1]
+        first, *_, last = self.limits
         active = int((self.pooled != 0).sum())
         mine = ", ".join(f"{site} {int((b != 0).sum())}" for site, b in self.alone.items())
-        told = [
+        lonely = self.lonely.items()
+        return [
             f"penalty {self.lam:.4g}; the pooled Lasso has {active} active columns",
             f"limit of averaging: {_percent(first.above)} above the best objective with "
             f"{first.epochs} local epoch, {_percent(last.above)} with {last.epochs}",
             f"active columns of that limit: {first.active} to {last.active}, of which "
             f"{last.extra} the pooled Lasso leaves out",
             f"active at each site alone: {mine}; at any site: {self.union}",
+            *(f"only {site} selects {some_of(names, 8)}" for site, names in lonely if names),
         ]
-        for site, names in self.lonely.items():
-            if names:
-                more = f" and {len(names) - 8} more" if len(names) > 8 else ""
-                told.append(f"only {site} selects {', '.join(names[:8])}{more}")
-        return told
 
 
 def diagnose(federation: Federation, settings: Settings) -> Diagnosis:
@@ -135,41 +124,34 @@ def draw_diagnosis(found: Diagnosis) -> str:
     limits = found.limits
     epochs = [float(limit.epochs) for limit in limits]
     gaps = [100 * max(limit.above, 1e-12) for limit in limits]
-    active = [float(limit.active) for limit in limits]
     pooled = float((found.pooled != 0).sum())
     averaging = Line(epochs, gaps, "averaging", 1, dots=True)
     moves = line_chart([averaging], "local epochs per round", "% above the best objective")
     lines = [
-        Line(epochs, active, "averaging", 1, dots=True),
+        Line(epochs, [float(limit.active) for limit in limits], "averaging", 1, dots=True),
         Line(epochs, [pooled] * len(epochs), "pooled", 0),
         Line(epochs, [float(found.union)] * len(epochs), "any site", 7),
     ]
     grows = line_chart(lines, "local epochs per round", "active columns", legend=True)
-    counts = {site: float(len(names)) for site, names in found.lonely.items()}
-    lonely = bar_chart(list(counts), list(counts.values()), [f"{v:.0f}" for v in counts.values()])
+    counts = {site: len(names) for site, names in found.lonely.items()}
+    lonely = bar_chart([(site, float(count), str(count)) for site, count in counts.items()])
     rows = [
         [f"{one.epochs}", f"{one.rounds}", _percent(one.above), f"{one.active}", f"{one.extra}"]
         for one in limits
     ]
-    head = [
-        "local epochs",
-        "rounds",
-        "above the best objective",
-        "active",
-        "not in the pooled Lasso",
-    ]
-    findings = "".join(f"<li>{escape(line)}</li>" for line in found.lines())
+    head = ["local epochs", "rounds", "above the best objective", "active"]
+    limits_table = table([*head, "not in the pooled Lasso"], rows)
+    title = "Can these sites be averaged?"
+    ends = "Where averaging ends, however many rounds it is given."
+    wherever = "An average is active wherever any site's fit is."
+    word = "At the common penalty; each would enter an average on the word of one site."
     body = (
-        "<h1>Can these sites be averaged?</h1>"
-        f"<ul class='lead'>{findings}</ul>"
-        "<h2>Local epochs move the limit</h2><p class='soft'>Where averaging ends, however many "
-        f"rounds it is given.</p>{moves}"
-        "<h2>Averaging grows the support</h2><p class='soft'>An average is active wherever any "
-        f"site's fit is.</p>{grows}{table(head, rows)}"
-        "<h2>Columns that one site alone selects</h2><p class='soft'>At the common penalty; each "
-        f"would enter an average on the word of one site.</p>{lonely}"
+        f"<h1>{title}</h1><div class='lead'>{bullets(found.lines())}</div>"
+        + section("Local epochs move the limit", ends, moves)
+        + section("Averaging grows the support", wherever, grows + limits_table)
+        + section("Columns that one site alone selects", word, lonely)
     )
-    return page("Can these sites be averaged?", body)
+    return whole(title, body)
 
 
 def _percent(share: float) -> str:

@@ -4,23 +4,21 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
-from typing import Final, Literal
+from typing import Literal
 
 import msgspec
 import numpy as np
 
 from fedlasso import __version__
 from fedlasso.errors import FedLassoError
-from fedlasso.models.plan import Missing
-from fedlasso.models.settings import Settings
-from fedlasso.numerics import Array
+from fedlasso.models.fitted import Model, Settings
+from fedlasso.numerics import Array, Certificate
 from fedlasso.tables import Schema
 
-VERSION: Final = 1
+Missing = Literal["refuse", "mean"]
 _SHOWN = 20
-_PATH_COLUMNS = 40
 
 
 @dataclass(frozen=True)
@@ -40,16 +38,6 @@ class RowCounts:
 
     training: int
     held_out: tuple[int, int]
-
-
-@dataclass(frozen=True)
-class CertificateNote:
-    """How far the model can be from the best possible objective, in numbers and in words."""
-
-    objective: float
-    gap: float
-    relative_gap: float
-    words: str
 
 
 @dataclass(frozen=True)
@@ -89,9 +77,9 @@ class CoefficientPath:
 
     @classmethod
     def largest(cls, penalties: Array, B: Array, columns: Sequence[str]) -> CoefficientPath:
-        """Return the largest coefficients along a path, whose models are columns of B."""
+        """Return the 40 largest coefficients along a path, whose models are columns of B."""
         largest = np.abs(B).max(axis=1)
-        shown = np.argsort(-largest, kind="stable")[:_PATH_COLUMNS]
+        shown = np.argsort(-largest, kind="stable")[:40]
         shown = shown[largest[shown] > 0]
         return cls(
             tuple(penalties.tolist()),
@@ -140,7 +128,7 @@ class ModelDocument:
     """
 
     format: Literal["fedlasso-model"] = "fedlasso-model"
-    version: Literal[1] = VERSION
+    version: Literal[1] = 1
     fedlasso: str = __version__
     schema: Schema
     missing: Missing
@@ -152,7 +140,7 @@ class ModelDocument:
     columns: int
     rows: RowCounts
     constant: tuple[str, ...]
-    certificate: CertificateNote
+    certificate: Certificate
     status: str
     status_text: str
     why: str
@@ -184,24 +172,84 @@ class ModelDocument:
     def to_json(self) -> bytes:
         """Return the bytes of model.json."""
         optional = {field.name for field in fields(self) if field.default is None}
-        values = asdict(self) | {"schema": self.schema.to_json()}
-        told = {k: v for k, v in values.items() if v is not None or k not in optional}
-        return json.dumps(told, indent=1, ensure_ascii=False).encode()
+        told = {k: v for k, v in asdict(self).items() if v is not None or k not in optional}
+        certificate = self.certificate
+        more = {"relative_gap": certificate.relative_gap, "words": str(certificate)}
+        told["certificate"] |= more
+        text = json.dumps(told, indent=1, ensure_ascii=False, default=msgspec.to_builtins)
+        return text.encode()
+
+
+def tell_model(model: Model, schema: Schema, missing: Missing = "refuse") -> ModelDocument:
+    """Return a fitted model as a document."""
+    fit = model.fit
+    scaling = model.scaling
+    costs = model.costs
+    scale = np.divide(
+        1, scaling.factors, out=np.zeros(len(model.columns)), where=scaling.factors > 0
+    )
+    numbers = np.column_stack([model.coefficients, fit.coefficients, scaling.means, scale])
+    on = np.flatnonzero(fit.coefficients)
+    largest_first = on[np.argsort(-np.abs(fit.coefficients[on]), kind="stable")]
+    assert fit.certificate is not None
+    curve = None
+    path = None
+    if model.curve is not None:
+        found = model.curve
+        validation = found.validation
+        path = CoefficientPath.largest(found.penalties, found.coefficients, model.columns)
+        curve = ErrorCurve(
+            path.penalties,
+            tuple(validation.error.tolist()),
+            tuple(None if np.isnan(se) else float(se) for se in validation.se),
+            tuple(validation.active.tolist()),
+            found.chosen,
+        )
+    return ModelDocument(
+        schema=schema,
+        missing=missing,
+        settings=replace(model.settings, goal=model.settings.aim),
+        procedure=fit.method,
+        penalty=model.penalty,
+        intercept=model.intercept,
+        coefficients=tuple(
+            Coefficient(model.columns[k], *numbers[k].tolist()) for k in largest_first
+        ),
+        columns=len(model.columns),
+        rows=RowCounts(scaling.rows, scaling.held_out),
+        constant=model.constant,
+        certificate=fit.certificate,
+        status=fit.status.name,
+        status_text=fit.status.value,
+        why=model.why,
+        rounds=fit.rounds,
+        sites=tuple(
+            SiteBooks(
+                site,
+                rows,
+                {kind: costs.total(kind, site).upload for kind in costs.kinds},
+                {kind: costs.total(kind, site).download for kind in costs.kinds},
+                costs.total(None, site).messages,
+            )
+            for site, rows in zip(costs.sites, fit.problem.sizes, strict=True)
+        ),
+        curve=curve,
+        path=path,
+        means=tuple(scaling.means.tolist()) if missing == "mean" else None,
+    )
 
 
 def read_document(path: Path) -> ModelDocument:
     """Return the document in a model.json; one that is damaged or of another version is refused."""
     try:
         values = json.loads(path.read_bytes())
-        if isinstance(values, dict) and values.get("version") not in (None, VERSION):
-            raise FedLassoError(f"{path} is of another version; update fedlasso")
-        return msgspec.convert(values, ModelDocument)
+        if not isinstance(values, dict) or values.get("version") in (None, 1):
+            return msgspec.convert(values, ModelDocument)
     except FileNotFoundError:
         raise FedLassoError(f"{path.parent} holds no model") from None
-    except FedLassoError:
-        raise
     except (OSError, ValueError) as error:
         raise FedLassoError(f"cannot read {path}: it is damaged ({error})") from error
+    raise FedLassoError(f"{path} is of another version; update fedlasso")
 
 
 def describe_model(document: ModelDocument) -> str:
@@ -211,7 +259,7 @@ def describe_model(document: ModelDocument) -> str:
         f"{document.schema.target}: {len(rows)} of {document.columns} columns, "
         f"{document.rows.training} training rows at {len(document.sites)} sites, "
         f"penalty {document.penalty:.4g}",
-        f"certificate: {document.certificate.words}",
+        f"certificate: {document.certificate}",
         document.why,
         f"sent: at most {document.most_sent / 1e6:.3g} MB per site, {document.rounds} rounds",
     ]
@@ -220,11 +268,3 @@ def describe_model(document: ModelDocument) -> str:
     if len(rows) > _SHOWN:
         lines.append(f"  ... and {len(rows) - _SHOWN} more in coefficients.csv")
     return "\n".join(lines)
-
-
-def constant_notices(document: ModelDocument) -> list[str]:
-    """Return a line for every column that never varies."""
-    return [
-        f"notice: column {name!r} is constant; it is left out with coefficient 0"
-        for name in document.constant
-    ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,8 @@ _KEEP_BYTES = 200 << 20
 # One row of a CSV file must fit a block: 50,000 columns take about a megabyte.
 _BLOCK_BYTES = 64 << 20
 _COLUMNS_AT_ONCE = 64
+_EMPTY = "is empty; give a table with a header and rows"
+_NOT_UTF8 = "is not UTF-8 text; save it as CSV in UTF-8"
 
 
 class File:
@@ -25,12 +28,12 @@ class File:
     ----------
     path : a .csv or .parquet file
     site_column : the column that names each row's site; without it the file is one site
-    name : the site's name in that case; the file's name without its ending by default
+    site : the site's name in that case; the file's name without its ending by default
     """
 
-    def __init__(self, path: Path, site_column: str | None = None, name: str | None = None) -> None:
+    def __init__(self, path: Path, site_column: str | None = None, site: str | None = None) -> None:
         self.path = path
-        self._name = name or path.stem
+        self._name = site or path.stem
         self._site_column = site_column
         self._kept: Any = None
         self.schema = self._read_schema()
@@ -38,7 +41,14 @@ class File:
         self.names: tuple[str, ...] = tuple(
             name for name in self.schema.names if not name.startswith("__index_level_")
         )
-        self._check_names()
+        for name, count in Counter(self.names).items():
+            if count > 1:
+                raise FedLassoError(f"{path}: two columns are called {name!r}; rename one")
+        if site_column is not None and site_column not in self.names:
+            raise FedLassoError(
+                f"{path} has no column {site_column!r} to tell the sites apart; "
+                f"{columns_of(self.names)}"
+            )
         self.groups = self._group()
         # Only the columns that are asked for are read again.
         if path.stat().st_size > _KEEP_BYTES:
@@ -56,7 +66,7 @@ class File:
         if self.path.is_dir():
             raise FedLassoError(f"{self.path} is a folder; name a .csv or .parquet file")
         if self.path.stat().st_size == 0:
-            raise FedLassoError(f"{self.path} is empty; give a table with a header and rows")
+            raise FedLassoError(f"{self.path} {_EMPTY}")
         if self.path.suffix.lower() not in (".csv", ".parquet"):
             raise FedLassoError(f"{self.path}: cannot read this kind of file; use .csv or .parquet")
         if self.path.suffix.lower() == ".csv":
@@ -65,18 +75,6 @@ class File:
             return pq.read_schema(self.path)
         except (OSError, ValueError) as error:
             raise FedLassoError(f"{self.path} is not a Parquet file") from error
-
-    def _check_names(self) -> None:
-        seen: set[str] = set()
-        for name in self.names:
-            if name in seen:
-                raise FedLassoError(f"{self.path}: two columns are called {name!r}; rename one")
-            seen.add(name)
-        if self._site_column is not None and self._site_column not in seen:
-            raise FedLassoError(
-                f"{self.path} has no column {self._site_column!r} to tell the sites apart; "
-                f"{columns_of(self.names)}"
-            )
 
     def _table(self) -> Any:
         """A CSV file as an Arrow table."""
@@ -87,7 +85,7 @@ class File:
             return self._kept
         with self.path.open("rb") as start:
             if b"\0" in start.read(4096):
-                raise FedLassoError(f"{self.path} is not UTF-8 text; save it as CSV in UTF-8")
+                raise FedLassoError(f"{self.path} {_NOT_UTF8}")
         try:
             table = csv.read_csv(
                 self.path,
@@ -97,22 +95,19 @@ class File:
             for name in table.schema.names:
                 name.encode()
         except (pa.ArrowInvalid, UnicodeError) as error:
+            wrong = f"is not a CSV table: {error}"
             if isinstance(error, UnicodeError) or "UTF8" in str(error):
-                raise FedLassoError(
-                    f"{self.path} is not UTF-8 text; save it as CSV in UTF-8"
-                ) from error
-            if "Empty CSV" in str(error):
-                raise FedLassoError(
-                    f"{self.path} is empty; give a table with a header and rows"
-                ) from error
-            raise FedLassoError(f"{self.path} is not a CSV table: {error}") from error
+                wrong = _NOT_UTF8
+            elif "Empty CSV" in str(error):
+                wrong = _EMPTY
+            raise FedLassoError(f"{self.path} {wrong}") from error
         except OSError as error:
             raise FedLassoError(f"cannot read {self.path}: {error.strerror}") from error
-        for i, field in enumerate(table.schema):
+        for field in table.schema:
             # A column of another encoding is read as bytes.
             if pa.types.is_binary(field.type):
                 raise FedLassoError(
-                    f"{self.path}: column {table.schema.names[i]!r} is not UTF-8 text; "
+                    f"{self.path}: column {field.name!r} is not UTF-8 text; "
                     "save the file as CSV in UTF-8"
                 )
         self._kept = table
@@ -139,10 +134,9 @@ class File:
         self._kept = None
 
     def _group(self) -> dict[str, NDArray[np.int64]]:
-        first = self._site_column or next(iter(self.names), None)
-        if first is None:
+        if not self.names:
             raise FedLassoError(f"{self.path} has no columns")
-        ((_, column),) = self.columns([first])
+        ((_, column),) = self.columns([self._site_column or self.names[0]])
         n = len(column)
         if n == 0:
             raise FedLassoError(f"{self.path} has a header but no rows; give it rows")

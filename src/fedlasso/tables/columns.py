@@ -1,0 +1,247 @@
+"""What the columns are, agreed across sites by name, and their numbers in the arrays of sites."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from itertools import permutations
+from typing import Any, Literal
+
+import msgspec
+import numpy as np
+
+from fedlasso.errors import FedLassoError
+from fedlasso.numerics import Array
+from fedlasso.tables.files import File, columns_of
+
+Kind = Literal["number", "text", "empty"]
+# A text column with more levels is a name of rows rather than a measurement.
+LEVELS = 200
+
+
+class Column(msgspec.Struct, frozen=True, omit_defaults=True):
+    """One column: numbers, or text with its levels; empty when every value is missing."""
+
+    name: str
+    kind: Kind
+    levels: tuple[str, ...] = ()
+
+    @property
+    def encoded(self) -> tuple[str, ...]:
+        """Names of its columns in X: text has one a level but the first, which is the baseline."""
+        if self.kind != "text":
+            return (self.name,)
+        return tuple(f"{self.name}={level}" for level in self.levels[1:])
+
+
+@dataclass(frozen=True)
+class Schema:
+    """The columns that every site has, in one order."""
+
+    target: str
+    columns: tuple[Column, ...]
+
+    @property
+    def encoded(self) -> tuple[str, ...]:
+        """Names of the columns of X."""
+        return tuple(name for column in self.columns for name in column.encoded)
+
+
+@dataclass(frozen=True, eq=False)
+class Encoded:
+    """One site's records: X in Fortran order, missing values not a number, and their counts."""
+
+    site: str
+    X: Array
+    y: Array
+    missing: dict[str, int] = field(default_factory=dict)
+
+    @property
+    def gaps(self) -> str:
+        """Where values are missing, column by column, in words."""
+        some = [f"{name} {count}" for name, count in list(self.missing.items())[:8]]
+        more = f", +{len(self.missing) - 8}" if len(self.missing) > 8 else ""
+        return f"site {self.site!r}: {', '.join(some)}{more}"
+
+
+def agree(files: Sequence[File], target: str, leave_out: Sequence[str] = ()) -> Schema:
+    """One schema for all files, in the first one's order; any difference in names is refused."""
+    described = [(file, _describe(file, target, leave_out)) for file in files]
+    first, merged = described[0]
+    for file, theirs in described[1:]:
+        for (has, these), (lacks, those) in permutations([(first, merged), (file, theirs)]):
+            lacking = [name for name in these if name not in those]
+            if lacking:
+                more = f" and {len(lacking) - 1} more" if len(lacking) > 1 else ""
+                raise FedLassoError(
+                    f"{lacks.path} lacks the column {lacking[0]!r}{more} that {has.path} has; "
+                    "give every site the same columns, or --drop it"
+                )
+        for name, column in theirs.items():
+            mine = merged[name]
+            if "empty" not in (mine.kind, column.kind) and mine.kind != column.kind:
+                raise FedLassoError(
+                    f"column {name!r} holds {mine.kind}s in {first.path} but {column.kind}s in "
+                    f"{file.path}; make them alike"
+                )
+            kind = column.kind if mine.kind == "empty" else mine.kind
+            merged[name] = Column(name, kind, tuple(sorted({*mine.levels, *column.levels})))
+    _, *columns = merged.values()
+    return Schema(target, tuple(columns))
+
+
+def _describe(file: File, target: str, leave_out: Sequence[str]) -> dict[str, Column]:
+    """Kinds and levels of a file's columns, the target first."""
+    if target not in file.names:
+        raise FedLassoError(f"{file.path} has no column {target!r}; {columns_of(file.names)}")
+    names = [target, *(n for n in file.names if n not in (target, *leave_out))]
+    if len(names) == 1:
+        raise FedLassoError(f"{file.path} has no column beside the target; give predictors")
+    found = {name: Column(name, kind_of(file, name)) for name in names}
+    for name, values in file.columns([name for name in names if found[name].kind == "text"]):
+        if name == target:
+            raise FedLassoError(
+                f"{file.path}: the target {target!r} is not numeric: it holds "
+                f"{_first_text(values)!r}"
+            )
+        levels = sorted(str(v) for v in values.unique().to_pylist() if v is not None)
+        if len(levels) > LEVELS:
+            raise FedLassoError(
+                f"{file.path}: text column {name!r} has {len(levels)} levels; group them, or "
+                "--drop it if it names rows"
+            )
+        found[name] = Column(name, "text", tuple(levels))
+    return found
+
+
+def kind_of(file: File, name: str) -> Kind:
+    """What a column of a file holds."""
+    import pyarrow.types as types
+
+    kind = file.schema.field(name).type
+    if types.is_dictionary(kind):
+        kind = kind.value_type
+    if types.is_null(kind):
+        return "empty"
+    numbers = (types.is_integer, types.is_floating, types.is_boolean, types.is_decimal)
+    if any(is_one(kind) for is_one in numbers):
+        return "number"
+    if types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind):
+        return "text"
+    raise FedLassoError(
+        f"{file.path}: column {name!r} holds {kind}; turn it into numbers or text, or --drop it"
+    )
+
+
+def _first_text(column: Any) -> str:
+    for value in column.drop_null().to_pylist():
+        try:
+            float(value)
+        except ValueError:
+            return str(value)
+    return ""
+
+
+def encode_file(file: File, schema: Schema) -> tuple[Encoded, ...]:
+    """The sites in a file, each in one array of its own; columns are matched by name."""
+    for name, rows in file.groups.items():
+        if len(rows) < 2:
+            raise FedLassoError(
+                f"site {name!r} has 1 row, and what it sends would tell that row; "
+                "give it at least 2 rows, or leave the site out"
+            )
+    sites = _allocate(file, schema)
+    ((_, target),) = file.columns([schema.target])
+    values = to_numbers(target)
+    for site, rows in zip(sites, file.groups.values(), strict=True):
+        site.y[:] = values[rows]
+        _check(site, schema.target, site.y)
+        if missing := int(np.isnan(site.y).sum()):
+            raise FedLassoError(
+                f"site {site.site!r}: the target {schema.target!r} is missing in {missing} rows; "
+                "remove those rows"
+            )
+    _fill(file, schema, sites)
+    file.forget()
+    return sites
+
+
+def encode_rows(file: File, schema: Schema) -> Array:
+    """X for prediction; levels that the fit has not seen are refused."""
+    for column in schema.columns:
+        if column.name not in file.names:
+            raise FedLassoError(
+                f"{file.path} lacks the column {column.name!r} that the model needs"
+            )
+    sites = _allocate(file, schema)
+    _fill(file, schema, sites)
+    return sites[0].X
+
+
+def _allocate(file: File, schema: Schema) -> tuple[Encoded, ...]:
+    p = len(schema.encoded)
+    return tuple(
+        Encoded(name, np.empty((len(rows), p), order="F"), np.empty(len(rows)))
+        for name, rows in file.groups.items()
+    )
+
+
+def _fill(file: File, schema: Schema, sites: Sequence[Encoded]) -> None:
+    at = 0
+    known = {c.name: c for c in schema.columns}
+    for name, values in file.columns(list(known)):
+        if known[name].kind == "text":
+            block = _text(file, known[name], values)
+        else:
+            block = [to_numbers(values, file, name)]
+        for numbers in block:
+            for site, rows in zip(sites, file.groups.values(), strict=True):
+                site.X[:, at] = numbers[rows]
+                _check(site, name, site.X[:, at])
+                if missing := int(np.isnan(site.X[:, at]).sum()):
+                    site.missing[name] = missing
+            at += 1
+
+
+def to_numbers(column: Any, file: File | None = None, name: str = "") -> Array:
+    """An Arrow column as numbers, missing ones not a number."""
+    import pyarrow as pa
+
+    if pa.types.is_dictionary(column.type):
+        column = column.cast(column.type.value_type)
+    try:
+        # nulls become not a number
+        column = column.cast(pa.float64(), safe=False)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+        where = file.path if file else "the table"
+        raise FedLassoError(
+            f"{where}: column {name!r} is not numeric, but it was when the model was fitted"
+        ) from None
+    numbers: Array = column.to_numpy()
+    return numbers
+
+
+def _text(file: File, column: Column, values: Any) -> Iterable[Array]:
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    texts = values.cast(pa.string())
+    places = pc.index_in(texts, value_set=pa.array(column.levels, pa.string()))
+    unseen = pc.index(pc.and_(pc.is_valid(texts), pc.is_null(places)), True).as_py()
+    if unseen >= 0:
+        raise FedLassoError(
+            f"{file.path}: column {column.name!r} holds {texts[unseen].as_py()!r} in row "
+            f"{unseen + 1}, a level that the model has not seen; it knows "
+            + ", ".join(map(repr, column.levels[:6]))
+        )
+    codes = to_numbers(places)
+    for k in range(1, len(column.levels)):
+        yield np.where(np.isnan(codes), np.nan, codes == k)
+
+
+def _check(site: Encoded, name: str, numbers: Array) -> None:
+    if infinite := int(np.isinf(numbers).sum()):
+        raise FedLassoError(
+            f"site {site.site!r}: column {name!r} has {infinite} infinite values; correct or "
+            "remove them"
+        )
