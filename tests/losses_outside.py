@@ -22,6 +22,9 @@ class Huber(Loss):
     def derivative(self, eta: Array, y: Array) -> Array:
         return np.clip(eta - y, -1, 1)
 
+    def curvature(self, eta: Array, y: Array) -> Array:
+        return (np.abs(eta - y) <= 1).astype(np.float64)
+
     def conjugate(self, u: Array, y: Array) -> Array:
         return np.where(np.abs(u) <= 1, u * (u / 2 + y), np.inf)
 
@@ -37,6 +40,10 @@ class Logistic(Loss):
 
     def derivative(self, eta: Array, y: Array) -> Array:
         return 1 / (1 + np.exp(-eta)) - y
+
+    def curvature(self, eta: Array, y: Array) -> Array:
+        s = 1 / (1 + np.exp(-eta))
+        return s * (1 - s)
 
     def conjugate(self, u: Array, y: Array) -> Array:
         s = np.clip(u + y, 1e-300, 1.0)

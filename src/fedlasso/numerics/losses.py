@@ -1,6 +1,6 @@
 """Losses: how a linear predictor meets a response, row by row.
 
-A loss is one class and one line in `LOSSES`. Everything that a fit needs of it are three functions
+A loss is one class and one line in `LOSSES`. Everything that a fit needs of it are four functions
 of a row's linear predictor and response, and a bound on the second derivative.
 """
 
@@ -39,6 +39,10 @@ class Loss(ABC):
         """Return the derivative in eta."""
 
     @abstractmethod
+    def curvature(self, eta: Array, y: Array) -> Array:
+        """Return the second derivative in eta."""
+
+    @abstractmethod
     def conjugate(self, u: Array, y: Array) -> Array:
         """Return the largest value of u eta - l(eta, y) over eta; it bounds fits from below."""
 
@@ -54,6 +58,9 @@ class Quadratic(Loss):
 
     def derivative(self, eta: Array, y: Array) -> Array:
         return eta - y
+
+    def curvature(self, eta: Array, y: Array) -> Array:
+        return 0 * eta + 1
 
     def conjugate(self, u: Array, y: Array) -> Array:
         return u * (u / 2 + y)
