@@ -94,8 +94,7 @@ def server_command(options: argparse.Namespace) -> int:
 def status_command(options: argparse.Namespace) -> int:
     """Print who is connected, and what each site says of itself."""
     need_engine()
-    from fedlasso.deploy.nvflare.console import Console
-    from fedlasso.deploy.nvflare.line import connect
+    from fedlasso.deploy.nvflare.line import Console, connect
 
     with Console(options.project) as console:
         project = console.project
@@ -145,8 +144,7 @@ def resume_command(options: argparse.Namespace) -> int:
     """Carry out a plan from where it stopped, and say what the model is."""
     need_engine()
     from fedlasso.deploy.nvflare.line import connect
-    from fedlasso.deploy.run import run_plan
-    from fedlasso.deploy.tell import tell_fit
+    from fedlasso.deploy.run import run_plan, tell_fit
 
     stop_on_term()
     try:
@@ -183,6 +181,6 @@ def show_progress(exchange: Exchange) -> None:
 def demo_command(options: argparse.Namespace) -> int:
     """Run a server and three hospitals on this machine, and fit across them."""
     need_engine()
-    from fedlasso.deploy.nvflare.demo import run_demo
+    from fedlasso.deploy.nvflare.local import run_demo
 
     return run_demo(options.keep, show_progress)
