@@ -75,9 +75,8 @@ class LocalFederation:
         return self
 
     def __exit__(self, *_: object) -> None:
-        # Sites first.
-        for name in reversed(self.processes):
-            kill_family(self.processes[name])
+        for process in self.processes.values():
+            kill_family(process)
         self._reserved.close()
 
     def kit(self, site: str) -> Path:

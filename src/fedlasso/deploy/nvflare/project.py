@@ -98,7 +98,10 @@ def create_project(folder: Path, server: str, sites: Sequence[str]) -> Project:
 
 
 def _provision(scratch: Path, project: Project) -> Path:
-    from nvflare.lighter.prov_utils import prepare_builders
+    from nvflare.lighter.impl.cert import CertBuilder
+    from nvflare.lighter.impl.signature import SignatureBuilder
+    from nvflare.lighter.impl.static_file import StaticFileBuilder
+    from nvflare.lighter.impl.workspace import WorkspaceBuilder
     from nvflare.lighter.provision import prepare_project
     from nvflare.lighter.provisioner import Provisioner
 
@@ -108,23 +111,15 @@ def _provision(scratch: Path, project: Project) -> Path:
         {"name": COORDINATOR, "type": "admin", "role": "project_admin"},
         *({"name": site, "type": "client"} for site in project.sites),
     ]
-    builders: dict[str, dict[str, Any]] = {
-        "workspace.WorkspaceBuilder": {"template_file": ["master_template.yml"]},
-        "static_file.StaticFileBuilder": {},
-        "cert.CertBuilder": {},
-        "signature.SignatureBuilder": {},
-    }
     described = {
         "api_version": 3,
         "name": project.name,
         "participants": [{"org": "fedlasso", **person} for person in people],
-        "builders": [
-            {"path": f"nvflare.lighter.impl.{name}", "args": args}
-            for name, args in builders.items()
-        ],
     }
+    workspace = WorkspaceBuilder(["master_template.yml"])
+    builders = [workspace, StaticFileBuilder(), CertBuilder(), SignatureBuilder()]
     with keep_quiet():
-        Provisioner(str(scratch), prepare_builders(described)).provision(prepare_project(described))
+        Provisioner(str(scratch), builders).provision(prepare_project(described))
     made = scratch / project.name / "prod_00"
     if not made.exists():
         raise FedLassoError("the kits could not be made; is the host's name a proper one?")

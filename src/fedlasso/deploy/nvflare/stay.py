@@ -31,8 +31,7 @@ def serve(project_folder: Path) -> None:
     engine = Engine(folder, kit)
     try:
         engine.wait()
-        where = f"{project.host}:{project.port}"
-        print(f"Serving {project.name!r} at {where}; Ctrl-C stops", flush=True)
+        print(f"Serving {project.name!r} at {kit.host}:{kit.port}; Ctrl-C stops", flush=True)
         engine.process.wait()
         raise FedLassoError(f"the server ended; its log is {engine.log}")
     finally:
