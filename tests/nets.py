@@ -10,7 +10,7 @@ from fedlasso.cli import main
 from fedlasso.deploy.records import TableRecords
 
 # Seconds that one question may take when somebody is known to be silent: sites that have answered
-# before answer at once, and the server notices by itself after half a minute.
+# before answer at once, and the server notices by itself after 16 to 30 seconds.
 SHORT = 15.0
 MODEL = ("coefficients.csv", "model.json", "card.html")
 SECRET = "patient-4711-0815"

@@ -8,8 +8,7 @@ import pytest
 from deploy.doors import Project
 from nets import COLUMNS, in_process, same_files, write_tables
 
-from fedlasso.deploy.run import DAY, RETRIES, Finished, begin_plan, run_plan
-from fedlasso.deploy.tell import tell_fit
+from fedlasso.deploy.run import DAY, RETRIES, Finished, begin_plan, run_plan, tell_fit
 from fedlasso.errors import FedLassoError
 from fedlasso.federation import Exchange
 from fedlasso.governance import Policy

@@ -76,8 +76,7 @@ def start_server_command(options: argparse.Namespace) -> None:
 
 def status_command(options: argparse.Namespace) -> int:
     """Who is connected, versions, rows, columns."""
-    from fedlasso.deploy.nvflare.console import Console
-    from fedlasso.deploy.nvflare.line import connect
+    from fedlasso.deploy.nvflare.line import Console, connect
 
     with Console(options.project) as console:
         project = console.project
@@ -119,8 +118,7 @@ def fit_command(options: argparse.Namespace) -> int:
 def resume_command(options: argparse.Namespace) -> int:
     """Go on with an interrupted fit."""
     from fedlasso.deploy.nvflare.line import connect
-    from fedlasso.deploy.run import run_plan
-    from fedlasso.deploy.tell import tell_fit
+    from fedlasso.deploy.run import run_plan, tell_fit
 
     stop_on_term()
     try:
@@ -153,6 +151,6 @@ def show_progress(exchange: Exchange) -> None:
 
 def demo_command(options: argparse.Namespace) -> int:
     """Server and three hospitals on this machine, in a minute."""
-    from fedlasso.deploy.nvflare.demo import run_demo
+    from fedlasso.deploy.nvflare.local import run_demo
 
     return run_demo(options.keep, show_progress)

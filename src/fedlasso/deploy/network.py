@@ -14,13 +14,11 @@ from msgspec.structs import replace
 from fedlasso import __version__
 from fedlasso.errors import FedLassoError, Interrupted
 from fedlasso.federation import Federation, Message, Reply, Request, decode, encode
-from fedlasso.federation.federation import asked, check_members, check_replies, name_site
+from fedlasso.federation.federation import asked, check_replies, name_site
 from fedlasso.governance.door import Introduce, Introduction, Open, Refusal
 from fedlasso.models import NetworkSource
 
 R = TypeVar("R", bound=Reply)
-# Seconds that a clock must be off to be worth a word.
-NOTABLE = 60.0
 
 
 class Answer(NamedTuple):
@@ -54,12 +52,14 @@ class Network(Federation):
     ahead : seconds that each site's clock is ahead of the one here
     """
 
+    # Every fit over a network is of least squares so far.
+    loss = "quadratic"
+
     def __init__(self, line: Line, sites: Sequence[str], timeout: float) -> None:
         self.line = line
         self.timeout = timeout
         self.sites = tuple(sorted(sites))
         self.columns = ()
-        self.loss = ""
         self.receipts: Path | None = None
         self.introductions: tuple[Introduction, ...] = ()
         self.ahead: dict[str, float] = {}
@@ -68,9 +68,13 @@ class Network(Federation):
         """Ask the sites at once; a site that does not answer in time is an error that names it."""
         names = asked(self.sites, request)
         answers = sorted(self.line.exchange(names, encode(request), self.timeout))
-        arrived = {a.site: _read(a.site, a.data) for a in answers if a.kind == "reply"}
-        # A refusal carries no numbers, and the site's audit has no hash of it.
-        self._note([a for a in answers if not isinstance(arrived.get(a.site), Refusal | None)])
+        arrived = {a.site: _read(a) for a in answers if a.kind == "reply"}
+        if self.receipts is not None:
+            with self.receipts.open("a") as file:
+                for a in answers:
+                    # A refusal carries no numbers, and the site's audit has no hash of it.
+                    if not isinstance(arrived.get(a.site), Refusal | None):
+                        file.write(f"{a.site} {hashlib.sha256(a.data).hexdigest()}\n")
         replies = []
         for site, kind, _ in answers:
             if kind == "late":
@@ -88,13 +92,6 @@ class Network(Federation):
             replies.append(cast(R, reply))
         return check_replies(names, replies)
 
-    def _note(self, answers: Sequence[Answer]) -> None:
-        if self.receipts is None:
-            return
-        with self.receipts.open("a") as file:
-            for answer in answers:
-                file.write(f"{answer.site} {hashlib.sha256(answer.data).hexdigest()}\n")
-
     def introduce(self) -> None:
         """Ask the sites who they are, and how far their clocks are ahead of the one here."""
         before = time.time()
@@ -106,12 +103,12 @@ class Network(Federation):
         }
 
     def odd_clocks(self) -> dict[str, str]:
-        """Return the sites whose clocks are notably off, and how, in words."""
+        """Return the sites whose clocks are off by more than a minute, and how, in words."""
         return {
             site: f"its clock is {timedelta(seconds=round(abs(off)))} "
             f"{'ahead of' if off > 0 else 'behind'} the one here"
             for site, off in self.ahead.items()
-            if abs(off) > NOTABLE
+            if abs(off) > 60
         }
 
     def open(self, source: NetworkSource) -> NetworkSource:
@@ -126,21 +123,26 @@ class Network(Federation):
                     f"site {site.site!r} runs fedlasso {site.version}, the coordinator "
                     f"{__version__}; install the same version"
                 )
-        self.columns = choose_columns(self.introductions, source)
-        # Every fit over a network is of least squares so far.
-        self.loss = "quadratic"
+        self.columns = _choose_columns(self.introductions, source)
         began = source.fingerprints or {i.site: i.fingerprint for i in self.introductions}
         prints = tuple(f"{site}:{value}" for site, value in began.items())
         self.replies(Open(source.fit, source.target, self.columns, self.sites, prints))
         return replace(source, columns=self.columns, fingerprints=began, sites=self.sites)
 
 
-def choose_columns(introductions: Sequence[Introduction], source: NetworkSource) -> tuple[str, ...]:
+def _read(answer: Answer) -> Message:
+    try:
+        return decode(answer.data)
+    except FedLassoError as error:
+        raise FedLassoError(f"site {answer.site!r}: {error}; is fedlasso the same there?") from None
+
+
+def _choose_columns(sites: Sequence[Introduction], source: NetworkSource) -> tuple[str, ...]:
     """Return the predictors as the first site has them; an error lists those of some sites only."""
     for name in source.drop:
-        if not any(name in i.columns for i in introductions):
+        if not any(name in i.columns for i in sites):
             raise FedLassoError(f"no site has a column {name!r} to drop")
-    everyone = {i.site: set(i.columns).difference(source.drop) for i in introductions}
+    everyone = {i.site: set(i.columns).difference(source.drop) for i in sites}
     for name, shown in everyone.items():
         if source.target not in shown:
             raise FedLassoError(f"site {name!r} has no column {source.target!r}")
@@ -154,13 +156,4 @@ def choose_columns(introductions: Sequence[Introduction], source: NetworkSource)
             f"the sites' columns differ, {listed}; choose with --columns those that all have, or "
             "--drop the others"
         )
-    columns = tuple(c for c in introductions[0].columns if c in shared and c != source.target)
-    check_members([(name, columns) for name in everyone])
-    return columns
-
-
-def _read(site: str, data: bytes) -> Message:
-    try:
-        return decode(data)
-    except FedLassoError as error:
-        raise FedLassoError(f"site {site!r}: {error}; is fedlasso the same there?") from None
+    return tuple(c for c in sites[0].columns if c in shared and c != source.target)

@@ -15,20 +15,14 @@ from fedlasso.tables import Column, File, Schema, encode_file, kind_of, to_numbe
 
 
 class TableRecords:
-    """A table on disk, read as `fedlasso fit` reads it; its keyed fingerprint confirms no guess.
-
-    Parameters
-    ----------
-    path : a .csv or .parquet file
-    key : secret of the site
-    """
+    """A table on disk, read as `fedlasso fit` reads it; its fingerprint takes the site's key."""
 
     def __init__(self, path: Path, key: bytes = b"") -> None:
         self._path = path
         self._key = key
         self._stamp = self._stat()
         self.fingerprint = self._hash()
-        self._file = read_file(path)
+        self._file = _read_file(path)
         self.columns: tuple[str, ...] = self._file.names
         self.rows: int = sum(map(len, self._file.groups.values()))
 
@@ -47,18 +41,17 @@ class TableRecords:
     def check_unchanged(self) -> None:
         """Refuse if the file is no longer what was read."""
         stamp = self._stat()
-        if stamp != self._stamp:
-            if self._hash() != self.fingerprint:
-                raise FedLassoError(
-                    "the data file has changed since it was read; restore it and resume, or start "
-                    "a new fit"
-                )
-            self._stamp = stamp
+        if stamp != self._stamp and self._hash() != self.fingerprint:
+            raise FedLassoError(
+                "the data file has changed since it was read; restore it and resume, or start a "
+                "new fit"
+            )
+        self._stamp = stamp
 
-    def problems(self, columns: Sequence[str] | None = None) -> Iterator[tuple[str, str]]:
-        """Tell the columns that a fit would refuse, and why; no values."""
+    def problems(self, columns: Sequence[str]) -> Iterator[tuple[str, str]]:
+        """Tell which of these columns a fit would refuse, and why; no values."""
         numeric = []
-        for name in self.columns if columns is None else columns:
+        for name in columns:
             try:
                 kind = kind_of(self._file, name)
             except FedLassoError:
@@ -86,15 +79,15 @@ class TableRecords:
         return Site(name, part.X, part.y, columns=columns, raw=True, copy=False)
 
 
-def read_file(path: Path) -> File:
+def _read_file(path: Path) -> File:
     """Open a CSV or Parquet file; an error names the file and no value."""
     try:
         return File(path)
-    except FedLassoError as error:
-        text = str(error)
-        # What the parser says of a bad row quotes it.
-        if "is not a CSV table" in text:
-            text = f"{path.name} is no readable table"
-        raise FedLassoError(text.replace(str(path), path.name)) from None
     except Exception as error:
-        raise FedLassoError(f"{path.name} is no readable table: {type(error).__name__}") from None
+        text = str(error).replace(str(path), path.name)
+        # What a parser says of a bad row quotes it.
+        if not isinstance(error, FedLassoError):
+            text = f"{path.name} is no readable table: {type(error).__name__}"
+        elif "is not a CSV table" in text:
+            text = f"{path.name} is no readable table"
+        raise FedLassoError(text) from None

@@ -1,40 +1,57 @@
-"""A fit over a network from its plan to its model, that can be stopped and gone on with."""
+"""A fit over a network from its plan to its model: stopped, gone on with, its books compared."""
 
 from __future__ import annotations
 
+import json
 import secrets
 import time
+from collections import Counter
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
 from typing import Literal
 
 from msgspec.structs import replace
 
+from fedlasso import models
 from fedlasso.deploy.network import Network
-from fedlasso.deploy.reconcile import JOURNAL, RECEIPTS, Books, compare_books, write_books
 from fedlasso.errors import FedLassoError, Interrupted
-from fedlasso.federation import Federation, Journal, Ledger, Listen
-from fedlasso.models import (
-    FitPlan,
-    ModelDocument,
-    NetworkSource,
-    make_model,
-    read_plan,
-    write_model,
-    write_plan,
-)
+from fedlasso.federation import Journal, Ledger, Listen, Reply, decode
+from fedlasso.federation.ledger import read_replies
+from fedlasso.files import write_atomically
+from fedlasso.governance.door import SummariseAudit
+from fedlasso.models import FitPlan, ModelDocument, NetworkSource
 from fedlasso.tables import Column, Schema
 
-OnFailure = Literal["stop", "retry", "wait"]
-Plan = FitPlan[NetworkSource]
 Say = Callable[[str], None]
 # Reaches the sites of a project by some engine: `nvflare.line.connect` is one.
 Connect = Callable[..., AbstractContextManager[Network]]
+JOURNAL = "journal"
+RECEIPTS = "receipts.txt"
 RETRIES = 3
 DAY = 86400.0
+
+
+@dataclass(frozen=True)
+class Books:
+    """What the books of a fit and of one site say about that site's replies.
+
+    Attributes
+    ----------
+    used : replies that the fit used, by its journal
+    arrived : replies that came over the line, also those of rounds that failed, but no refusals
+    sent : replies that left for this fit, by the site's own audit
+    head : head of the chain of that audit
+    clock_ahead : seconds that the site's clock is ahead
+    """
+
+    used: int
+    arrived: int
+    sent: int
+    head: str
+    clock_ahead: int
 
 
 @dataclass
@@ -55,7 +72,7 @@ class Finished:
     times: Times
 
 
-def begin_plan(out: Path, plan: Plan) -> None:
+def begin_plan(out: Path, plan: FitPlan[NetworkSource]) -> None:
     """Give a fit its identity and write its plan down, before the first question."""
     # A fit that has asked nothing yet may be begun anew.
     if _answered(out) or (out / "model.json").exists():
@@ -64,7 +81,7 @@ def begin_plan(out: Path, plan: Plan) -> None:
             "another folder"
         )
     identity = secrets.token_hex(16)
-    write_plan(out, replace(plan, source=replace(plan.source, fit=identity)))
+    models.write_plan(out, replace(plan, source=replace(plan.source, fit=identity)))
     (out / RECEIPTS).unlink(missing_ok=True)
 
 
@@ -73,7 +90,7 @@ def run_plan(
     connect: Connect,
     *,
     listen: Listen | None = None,
-    on_failure: OnFailure = "stop",
+    on_failure: Literal["stop", "retry", "wait"] = "stop",
     start: float = 60.0,
     say: Say = lambda line: None,
 ) -> Finished:
@@ -101,7 +118,7 @@ def run_plan(
         times.attempts += 1
         reach = partial(connect, start=patience, restart=patience if times.attempts > 1 else 0.0)
         try:
-            document, books = _attempt(out, reach, times, listen, say)
+            finished = _attempt(out, reach, times, listen, say)
         except Interrupted as error:
             # Whoever goes on and is interrupted again has not failed again.
             vain = vain + 1 if _answered(out) == before else 1
@@ -112,40 +129,78 @@ def run_plan(
             again = "waiting" if on_failure == "wait" else f"{vain} of {RETRIES}"
             say(f"{error} (trying again, {again})")
         else:
-            write_books(out, books)
-            write_model(out, document)
-            return Finished(document, books, times)
+            books = {site: asdict(entry) for site, entry in finished.books.items()}
+            write_atomically(out / "audit.json", json.dumps(books, indent=1).encode())
+            models.write_model(out, finished.document)
+            return finished
 
 
 def _answered(out: Path) -> int:
     return sum(1 for _ in (out / JOURNAL).glob("*.entry"))
 
 
-def _attempt(
-    out: Path, reach: Connect, times: Times, listen: Listen | None, say: Say
-) -> tuple[ModelDocument, dict[str, Books]]:
-    plan = read_plan(out, NetworkSource)
+def _attempt(out: Path, reach: Connect, times: Times, listen: Listen | None, say: Say) -> Finished:
+    plan = models.read_plan(out, NetworkSource)
     source = plan.source
     began = time.perf_counter()
     with reach(Path(source.project), source.sites, timeout=source.timeout) as network:
         # From here on the fit is bound to these data and these columns.
-        plan = replace(plan, source=network.open(source))
-        write_plan(out, plan)
+        models.write_plan(out, replace(plan, source=network.open(source)))
         for site, off in network.odd_clocks().items():
             say(f"site {site!r}: {off}; set it right (the fit goes on)")
         opened = time.perf_counter()
         times.start += opened - began
         network.receipts = out / RECEIPTS
-        document = _fit(plan, Ledger(Journal(network, out / JOURNAL), listen))
+        federation = Ledger(Journal(network, out / JOURNAL), listen)
+        # Sites refuse other columns when they join, so these are all numbers.
+        schema = Schema(source.target, tuple(Column(name, "number") for name in network.columns))
+        # The model stands, whatever a site's policy says to the questions of its card.
+        document = models.make_model(
+            federation, plan.settings, schema, compare=plan.compare, tolerant=True
+        )
         network.receipts = None
-        books = compare_books(network, source.fit, out)
+        books = _compare_books(network, source.fit, out)
         times.fit += time.perf_counter() - opened
-    return document, books
+    return Finished(document, books, times)
 
 
-def _fit(plan: Plan, federation: Federation) -> ModelDocument:
-    # Sites refuse other columns when they join, so these are all numbers.
-    columns = tuple(Column(name, "number") for name in federation.columns)
-    schema = Schema(plan.source.target, columns)
-    # The model stands, whatever a site's policy says to the questions of its card.
-    return make_model(federation, plan.settings, schema, compare=plan.compare, tolerant=True)
+def _compare_books(network: Network, fit: str, out: Path) -> dict[str, Books]:
+    """Compare the sites' audits with what arrived; a reply that no audit knows is an error."""
+    used = Counter[str]()
+    for replies in read_replies(out / JOURNAL):
+        used.update(reply.site for reply in map(decode, replies) if isinstance(reply, Reply))
+    arrived = {name: Counter[str]() for name in network.sites}
+    for line in (out / RECEIPTS).read_text().splitlines():
+        site, _, digest = line.partition(" ")
+        arrived[site][digest] += 1
+    books = {}
+    for summary in network.replies(SummariseAudit(fit)):
+        site = summary.site
+        sent = Counter(summary.hashes)
+        if unknown := arrived[site] - sent:
+            raise FedLassoError(
+                f"site {site!r}: {unknown.total()} replies arrived that its audit does not "
+                "know; do not use this fit before this is explained"
+            )
+        ahead = round(network.ahead[site])
+        books[site] = Books(used[site], arrived[site].total(), sent.total(), summary.head, ahead)
+    return books
+
+
+def tell_fit(out: Path, finished: Finished) -> str:
+    """Say what was fitted and where it is: the model, its messages, the audits and the seconds."""
+    lines = [models.describe_model(finished.document)]
+    for site in finished.document.sites:
+        books = finished.books[site.name]
+        again = books.sent - books.used
+        more = f", {again} of them sent again or lost on the way" if again else ""
+        lines.append(
+            f"  {site.name}: {site.messages} replies, {sum(site.sent.values())} bytes up, "
+            f"{sum(site.received.values())} down; its audit has the same hashes, {books.sent} "
+            f"sent{more}"
+        )
+    times = finished.times
+    attempts = f", {times.attempts} attempts" if times.attempts > 1 else ""
+    lines.append(f"Engine start {times.start:.1f} s, fit {times.fit:.1f} s{attempts}")
+    lines.append(f"The model is in {out}; open {out / 'card.html'}")
+    return "\n".join(lines)

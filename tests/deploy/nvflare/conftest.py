@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from deploy.nvflare.stories import Breakable, Story
     from deploy.nvflare.wires import Wire
 
-    from fedlasso.deploy.nvflare.console import Console
+    from fedlasso.deploy.nvflare.line import Console
 
 
 @pytest.fixture(scope="module")
@@ -81,7 +81,7 @@ def story(monkeypatch: pytest.MonkeyPatch) -> Story:
     from deploy.nvflare.stories import Story
 
     from fedlasso.cli import federation
-    from fedlasso.deploy.nvflare.console import Console
+    from fedlasso.deploy.nvflare.line import Console
 
     told = Story()
     connected = Console.connected

@@ -14,10 +14,9 @@ from nets import COLUMNS, SECRET, SITES, fit_files, in_process, run, same_files
 from waiting import PATIENCE
 
 from fedlasso import FedLassoError
-from fedlasso.deploy.nvflare.console import Console
 from fedlasso.deploy.nvflare.engine import check_server
 from fedlasso.deploy.nvflare.kit import read_kit
-from fedlasso.deploy.nvflare.line import connect
+from fedlasso.deploy.nvflare.line import Console, connect
 from fedlasso.deploy.nvflare.local import START, LocalFederation
 from fedlasso.deploy.nvflare.project import create_project
 from fedlasso.models import Model, NetworkSource, Settings, fit_model

@@ -11,7 +11,6 @@ import ssl
 import subprocess
 import sys
 import time
-from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -21,63 +20,56 @@ import psutil
 from fedlasso.deploy.nvflare.kit import Kit
 from fedlasso.errors import FedLassoError, Interrupted
 
-LOG = "engine.log"
-REGISTERED = "Successfully registered client"
-# What OpenSSL calls them: X509_V_ERR_CERT_NOT_YET_VALID, X509_V_ERR_CERT_HAS_EXPIRED.
-NOT_YET_VALID = 9
-EXPIRED = 10
+# Seconds that an engine may take to be ready.
+START = 120.0
 
 
 class Engine:
-    """A running server or site.
-
-    Parameters
-    ----------
-    folder : its kit
-    kit : who it is
-    """
+    """The engine of the server or of a site, started from the folder of its kit."""
 
     def __init__(self, folder: Path, kit: Kit) -> None:
-        part = "server" if kit.role == "server" else "client"
-        self._log = folder / LOG
-        who = [] if kit.role == "server" else [f"uid={kit.name}"]
+        if kit.role == "server":
+            part = "server"
+            settings = []
+            self._word = "Server started"
+            self._failure = "the server did not start"
+        else:
+            part = "client"
+            settings = [f"uid={kit.name}", "heart_beat_interval=4"]
+            self._word = "Successfully registered client"
+            self._failure = "the server did not let this site in"
         command = [
             sys.executable, "-u", "-m", f"nvflare.private.fed.app.{part}.{part}_train",
             "-m", str(folder.resolve()), "-s", f"fed_{part}.json",
-            "--set", "secure_train=true", "org=fedlasso", "config_folder=", *who,
+            "--set", "secure_train=true", "org=fedlasso", "config_folder=", *settings,
         ]  # fmt: skip
         # Jobs of earlier runs are over; what must last is with the model or in the books.
         for old in [folder / "work", *folder.glob("????????-????-????-????-????????????")]:
             shutil.rmtree(old, ignore_errors=True)
         (folder / "transfer").mkdir(exist_ok=True)
-        with self._log.open("wb") as log:
+        self.log = folder / "engine.log"
+        with self.log.open("wb") as log:
             self.process = subprocess.Popen(
                 command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True,
                 preexec_fn=_die_with_parent,
             )  # fmt: skip
 
     @property
-    def registered(self) -> bool:
-        """Whether the server has let this site in."""
-        return REGISTERED in self._log.read_text(errors="replace")
+    def ready(self) -> bool:
+        """Whether the server serves, or has let this site in."""
+        return self._word in self.log.read_text(errors="replace")
 
-    def wait_registered(self, seconds: float) -> None:
-        """Wait until the server has let this site in."""
-        self.wait(lambda: self.registered, seconds, "the server did not let this site in")
-
-    def wait(self, ready: Callable[[], bool], seconds: float, what: str) -> None:
-        """Wait for a condition; an engine that ends meanwhile is an error."""
-        end = time.monotonic() + seconds
-        while not ready():
+    def wait(self) -> None:
+        """Wait until it is ready; an engine that ends meanwhile is an error."""
+        end = time.monotonic() + START
+        while not self.ready:
             if self.process.poll() is not None:
-                raise FedLassoError(f"{what}: the engine ended; its log is {self._log}")
+                raise FedLassoError(f"{self._failure}: the engine ended; its log is {self.log}")
             if time.monotonic() > end:
-                raise FedLassoError(f"{what} within {seconds:.0f} s; the engine's log: {self._log}")
+                raise FedLassoError(
+                    f"{self._failure} within {START:.0f} s; the engine's log: {self.log}"
+                )
             time.sleep(0.1)
-
-    def stop(self) -> None:
-        """End the engine and its jobs; nothing is lost by it, so nothing is waited for."""
-        kill_family(self.process)
 
 
 def find_family(process: subprocess.Popen[bytes]) -> list[Any]:
@@ -90,7 +82,7 @@ def find_family(process: subprocess.Popen[bytes]) -> list[Any]:
 
 
 def kill_family(process: subprocess.Popen[bytes]) -> None:
-    """End a process and its descendants at once."""
+    """End a process and its descendants at once: nothing is lost by it."""
     for member in find_family(process):
         with contextlib.suppress(psutil.NoSuchProcess):
             member.kill()
@@ -103,44 +95,23 @@ def _die_with_parent() -> None:
         ctypes.CDLL(None).prctl(1, signal.SIGKILL)
 
 
-def check_port_free(port: int) -> None:
-    """Refuse to start a server on a port that is taken."""
-    with socket.socket() as probe:
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            probe.bind(("", port))
-        except OSError as error:
-            raise FedLassoError(f"port {port} is in use: {error.strerror}") from None
-
-
-def listens(host: str, port: int) -> bool:
-    """Whether somebody listens there."""
-    try:
-        with socket.create_connection((host, port), timeout=2):
-            return True
-    except OSError:
-        return False
-
-
 def check_certificate(folder: Path, kit: Kit) -> None:
     """Refuse a certificate that is not valid now, before the engine mumbles about it."""
     from cryptography import x509
 
     now = datetime.now(UTC)
-    for name in (f"{'server' if kit.role == 'server' else 'client'}.crt", "rootCA.pem"):
+    for name in ("server.crt" if kit.role == "server" else "client.crt", "rootCA.pem"):
         certificate = x509.load_pem_x509_certificate((folder / "startup" / name).read_bytes())
-        begins = certificate.not_valid_before_utc
-        ends = certificate.not_valid_after_utc
-        if now < begins:
+        what = f"the certificate {name} of {kit.name!r}"
+        if now < (begins := certificate.not_valid_before_utc):
             raise FedLassoError(
-                f"the certificate {name} of {kit.name!r} is not valid before "
-                f"{begins:%Y-%m-%d %H:%M} UTC; is the clock here right? "
+                f"{what} is not valid before {begins:%Y-%m-%d %H:%M} UTC; is the clock here right? "
                 f"It says {now:%Y-%m-%d %H:%M}"
             )
-        if ends < now:
+        if now > (ends := certificate.not_valid_after_utc):
             raise FedLassoError(
-                f"the certificate {name} of {kit.name!r} expired on {ends:%Y-%m-%d}; ask the "
-                f"coordinator for a new kit, or set the clock here: it says {now:%Y-%m-%d %H:%M}"
+                f"{what} expired on {ends:%Y-%m-%d}; ask the coordinator for a new kit, or set the "
+                f"clock here: it says {now:%Y-%m-%d %H:%M}"
             )
 
 
@@ -158,7 +129,8 @@ def check_server(folder: Path, kit: Kit) -> None:
             f"the name {kit.host} cannot be resolved; ask your network, or add it to /etc/hosts"
         ) from None
     except ssl.SSLCertVerificationError as error:
-        if error.verify_code in (NOT_YET_VALID, EXPIRED):
+        # X509_V_ERR_CERT_NOT_YET_VALID and X509_V_ERR_CERT_HAS_EXPIRED
+        if error.verify_code in (9, 10):
             raise FedLassoError(
                 f"the server at {where}: {error.verify_message}; is the clock here right? "
                 f"It says {datetime.now(UTC):%Y-%m-%d %H:%M} UTC"

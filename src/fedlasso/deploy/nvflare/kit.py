@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import secrets
-from collections.abc import Iterable
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
@@ -19,9 +17,6 @@ from fedlasso.federation import encode
 from fedlasso.files import write_atomically
 from fedlasso.governance import Audit, Desk, Door, read_policy
 from fedlasso.governance.door import Refusal, tell
-
-SEAL = "kit.json"
-START = "site.json"
 
 
 @dataclass(frozen=True)
@@ -38,26 +33,26 @@ class Kit:
 
 def seal(folder: Path, kit: Kit) -> None:
     """Write a kit's identity with the hashes of its files; only its owner may read it."""
-    sealed = replace(kit, files=dict(_hashes(folder)))
-    write_atomically(folder / SEAL, json.dumps(asdict(sealed), indent=1).encode())
+    sealed = replace(kit, files=_hashes(folder))
+    write_atomically(folder / "kit.json", json.dumps(asdict(sealed), indent=1).encode())
     for path in (folder, *folder.rglob("*")):
         path.chmod(0o700 if path.is_dir() or path.suffix == ".sh" else 0o600)
 
 
-def _hashes(folder: Path) -> Iterable[tuple[str, str]]:
-    for path in sorted([*folder.glob("startup/*"), *folder.glob("local/*")]):
-        yield str(path.relative_to(folder)), hashlib.sha256(path.read_bytes()).hexdigest()
+def _hashes(folder: Path) -> dict[str, str]:
+    paths = sorted([*folder.glob("startup/*"), *folder.glob("local/*")])
+    return {str(p.relative_to(folder)): hashlib.sha256(p.read_bytes()).hexdigest() for p in paths}
 
 
 def read_kit(folder: Path, role: str = "site") -> Kit:
     """Return who a kit is for, once its seal is checked."""
     try:
-        kit = msgspec.json.decode((folder / SEAL).read_bytes(), type=Kit)
+        kit = msgspec.json.decode((folder / "kit.json").read_bytes(), type=Kit)
     except (OSError, ValueError):
         raise FedLassoError(f"{folder} is no kit; unpack the one you were sent") from None
     if kit.role != role:
         raise FedLassoError(f"{folder} is a kit for a {kit.role}, not for a {role}")
-    if dict(_hashes(folder)) != kit.files:
+    if _hashes(folder) != kit.files:
         raise FedLassoError(f"{folder}: the seal is broken, files were changed; ask for a new kit")
     return kit
 
@@ -72,22 +67,21 @@ def read_key(folder: Path) -> bytes:
     path = folder / "books" / "key"
     if not path.exists():
         path.parent.mkdir(parents=True, exist_ok=True)
-        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(secrets.token_bytes(32))
+        path.touch(0o600, exist_ok=False)
+        path.write_bytes(secrets.token_bytes(32))
     return path.read_bytes()
 
 
 def configure_site(folder: Path, data: Path, policy: Path | None) -> None:
     """Say which data and which rules the engine's jobs will use here."""
     start = {"data": str(data.resolve()), "policy": str(policy.resolve()) if policy else None}
-    write_atomically(folder / START, json.dumps(start).encode())
+    write_atomically(folder / "site.json", json.dumps(start).encode())
 
 
 def open_door(folder: Path) -> Door:
     """Open the door of the site whose engine was started from this kit."""
     kit = read_kit(folder)
-    start = json.loads((folder / START).read_bytes())
+    start = json.loads((folder / "site.json").read_bytes())
     policy = read_policy(Path(start["policy"]) if start["policy"] else None)
     records = TableRecords(Path(start["data"]), read_key(folder))
     desk = Desk(folder / "pending")

@@ -1,4 +1,4 @@
-"""The line to a job that was submitted to the server: it carries bytes to the sites and back."""
+"""The coordinator's end: its session with the server, and the line to a job submitted there."""
 
 from __future__ import annotations
 
@@ -6,28 +6,80 @@ import json
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from multiprocessing.connection import Connection, Listener
 from pathlib import Path
 from typing import Any
 
-from fedlasso.deploy.network import Answer, Network
-from fedlasso.deploy.nvflare.console import Console
-from fedlasso.deploy.nvflare.member import ENGINE, MEMBER, RELAY
-from fedlasso.errors import Interrupted
+from nvflare.fuel.flare_api.flare_api import new_secure_session
 
+from fedlasso.deploy.network import Answer, Network
+from fedlasso.deploy.nvflare import project
+from fedlasso.deploy.nvflare.engine import check_certificate, check_server
+from fedlasso.deploy.nvflare.kit import read_kit
+from fedlasso.errors import FedLassoError, Interrupted
+
+# Seconds between two looks at who is still there, and those that a job may take to start.
 PULSE = 5.0
 LAUNCH = 120.0
 
 
-class JobLine:
-    """A line that the relay in the server's job holds at its other end.
+class Console(AbstractContextManager["Console"]):
+    """A session as the coordinator of the project in a folder."""
 
-    Parameters
-    ----------
-    connection : the socket to the relay
-    console : tells who is still there
-    """
+    def __init__(self, folder: Path) -> None:
+        self.project = project.read_project(folder)
+        path = folder / "coordinator"
+        kit = read_kit(path, "coordinator")
+        check_certificate(path, kit)
+        check_server(path, kit)
+        try:
+            with project.keep_quiet():
+                self._session = new_secure_session(project.COORDINATOR, str(path), timeout=20.0)
+        except Exception as error:
+            raise Interrupted(
+                f"the server at {kit.host}:{kit.port} does not let the coordinator in "
+                f"({type(error).__name__}); is it fully started?"
+            ) from None
+
+    def __exit__(self, *_: object) -> None:
+        with project.keep_quiet(), suppress(Exception):
+            self._session.close()
+
+    def call(self, name: str, *arguments: object) -> Any:
+        """Have the server do something."""
+        try:
+            with project.keep_quiet():
+                return getattr(self._session, name)(*arguments)
+        except Exception as error:
+            raise Interrupted(
+                f"the server does not answer ({type(error).__name__}); restart it"
+            ) from None
+
+    def connected(self) -> dict[str, float]:
+        """Return the sites that are there, and when each was last heard of."""
+        return {c.name: c.last_connect_time for c in self.call("get_connected_client_list")}
+
+    def wait_for_sites(self, wanted: Sequence[str], seconds: float) -> tuple[str, ...]:
+        """Wait until all of these sites are there, and return their names."""
+        names = tuple(sorted(wanted or self.project.sites))
+        for name in names:
+            if name not in self.project.sites:
+                raise FedLassoError(
+                    f"no site is called {name!r}; the sites are {', '.join(self.project.sites)}"
+                )
+        end = time.monotonic() + seconds
+        while missing := sorted(set(names) - set(self.connected())):
+            if time.monotonic() > end:
+                raise Interrupted(
+                    f"not connected: {', '.join(missing)}; start them, or fit without them"
+                )
+            time.sleep(0.5)
+        return names
+
+
+class JobLine:
+    """A socket whose other end is with the relay in the server's job."""
 
     def __init__(self, connection: Connection, console: Console) -> None:
         self._connection = connection
@@ -38,10 +90,16 @@ class JobLine:
     ) -> list[Answer]:
         """Ask these sites; with `echo` they only send the question back, for comparison."""
         head = {"to": list(sites), "timeout": seconds, "echo": echo}
+        end = time.monotonic() + seconds + 30
         try:
             self._connection.send_bytes(json.dumps(head).encode())
             self._connection.send_bytes(question)
-            self._await(sites, seconds)
+            # The relay keeps the time.
+            while not self._connection.poll(PULSE):
+                if gone := set(sites) - set(self._console.connected()):
+                    raise Interrupted(f"site {min(gone)!r} is gone; bring it back")
+                if time.monotonic() > end:
+                    raise Interrupted("the server does not answer; restart it")
             kinds = json.loads(self._connection.recv_bytes())
             return [Answer(site, kind, self._connection.recv_bytes()) for site, kind in kinds]
         except (EOFError, OSError):
@@ -49,16 +107,6 @@ class JobLine:
                 "the run was broken off: the server or a site stopped; see "
                 "`fedlasso federation status`, and bring it back"
             ) from None
-
-    def _await(self, sites: Sequence[str], seconds: float) -> None:
-        """Wait for the relay, which keeps the time, and look meanwhile who is still there."""
-        end = time.monotonic() + seconds + 30
-        while not self._connection.poll(PULSE):
-            gone = set(sites) - set(self._console.connected())
-            if gone:
-                raise Interrupted(f"site {min(gone)!r} is gone; bring it back")
-            if time.monotonic() > end:
-                raise Interrupted("the server does not answer; restart it")
 
 
 @contextmanager
@@ -70,33 +118,26 @@ def connect(
     start: float = 60.0,
     restart: float = 0.0,
 ) -> Iterator[Network]:
-    """Start a job for these sites (all by default) and hold the line to it.
+    """Start a job for these sites of a project (all by default) and hold the line to it.
 
-    Parameters
-    ----------
-    folder : the project
-    sites : who takes part
-    timeout : seconds that a site may take for one answer
-    start : seconds that sites may take to be there
-    restart : seconds that the server may take to be there
+    The seconds are those for one answer, for the sites to be there and for the server to be there.
     """
-    with ExitStack() as stack:
-        console = _reach(folder, restart, stack)
+    with _reach(folder, restart) as console:
         end = time.monotonic() + start
         connection = None
         while connection is None:
             names = console.wait_for_sites(sites, end - time.monotonic())
             connection = _launch(console, names, min(start, LAUNCH))
-        stack.enter_context(connection)
-        yield Network(JobLine(connection, console), names, timeout)
+        with connection:
+            yield Network(JobLine(connection, console), names, timeout)
 
 
-def _reach(folder: Path, seconds: float, stack: ExitStack) -> Console:
+def _reach(folder: Path, seconds: float) -> Console:
     """Let the coordinator in, as soon as the server is there."""
     end = time.monotonic() + seconds
     while True:
         try:
-            return stack.enter_context(Console(folder))
+            return Console(folder)
         except Interrupted:
             if time.monotonic() >= end:
                 raise
@@ -105,56 +146,58 @@ def _reach(folder: Path, seconds: float, stack: ExitStack) -> Console:
 
 def _launch(console: Console, names: Sequence[str], seconds: float) -> Connection | None:
     """Return a job's line, or none if a site goes away before the job has started."""
+    end = time.monotonic() + seconds
     with tempfile.TemporaryDirectory(prefix="fedlasso-") as scratch:
         address = str(Path(scratch) / "line")
         with Listener(address, family="AF_UNIX") as listener:
-            job = console.submit(_write_job(Path(scratch) / "job", address, names))
-            return _accept(listener, console, job, names, seconds)
-
-
-def _accept(
-    listener: Listener, console: Console, job: str, names: Sequence[str], seconds: float
-) -> Connection | None:
-    # Listener.accept has no timeout of its own.
-    socket: Any = listener._listener._socket  # type: ignore[attr-defined]
-    socket.settimeout(1.0)
-    end = time.monotonic() + seconds
-    while time.monotonic() < end:
-        with suppress(TimeoutError):
-            return listener.accept()
-        console.check(job)
-        # A site that was killed counts as connected for a while; its job would start late or never.
-        if not set(names) <= set(console.connected()):
-            console.abort(job)
-            return None
+            # Listener.accept has no timeout of its own.
+            listener._listener._socket.settimeout(1.0)  # type: ignore[attr-defined]
+            folder = Path(scratch) / "job"
+            _write_job(folder, address, names)
+            job = console.call("submit_job", str(folder))
+            while time.monotonic() < end:
+                with suppress(TimeoutError):
+                    return listener.accept()
+                status = str(console.call("get_job_status", job))
+                if status.startswith(("FINISHED", "FAILED")):
+                    raise Interrupted(
+                        f"the engine ended the job ({status}): a site or the server stopped, or "
+                        "fedlasso is missing or differs there"
+                    )
+                # A site that was killed counts as connected for a while; its job would start late
+                # or never.
+                if not set(names) <= set(console.connected()):
+                    console.call("abort_job", job)
+                    return None
     raise Interrupted(f"the job did not start within {seconds:.0f} s; try again")
 
 
-def _write_job(folder: Path, address: str, sites: Sequence[str]) -> Path:
+def _write_job(folder: Path, address: str, sites: Sequence[str]) -> None:
     """Write three JSON files and no code: every class comes from the installed package."""
-    plain = {"format_version": 2, "task_result_filters": [], "task_data_filters": []}
-    controller, executor = ENGINE
-    server = plain | {
-        "workflows": [{"id": "controller", "path": controller,
-                       "args": {"server_obj_id": "relay", "collab_obj_ids": []}}],
-        "components": [{"id": "relay", "path": RELAY, "args": {"address": address}}],
-    }  # fmt: skip
-    client = plain | {
-        "executors": [{"tasks": ["*"], "executor": {
-            "id": "executor", "path": executor,
-            "args": {"client_obj_id": "member", "collab_obj_ids": []}}}],
-        "components": [{"id": "member", "path": MEMBER, "args": {}}],
-    }  # fmt: skip
+    server = {
+        "format_version": 2,
+        # Sites ask so often whether the job has begun, and whether it is over.
+        "server": {"task_request_interval": 0.5},
+        "workflows": [
+            {"id": "controller", "path": project.CONTROLLER, "args": {"server_obj_id": "relay"}}
+        ],
+        "components": [{"id": "relay", "path": project.RELAY, "args": {"address": address}}],
+    }
+    executor = {"id": "executor", "path": project.EXECUTOR, "args": {"client_obj_id": "member"}}
+    client = {
+        "format_version": 2,
+        "executors": [{"tasks": ["*"], "executor": executor}],
+        "components": [{"id": "member", "path": project.MEMBER, "args": {}}],
+    }
     meta = {
-        "name": "fedlasso", "resource_spec": {}, "min_clients": len(sites),
-        "mandatory_clients": list(sites), "deploy_map": {"app": ["server", *sites]},
-    }  # fmt: skip
+        "name": "fedlasso",
+        "resource_spec": {},
+        "min_clients": len(sites),
+        "mandatory_clients": list(sites),
+        "deploy_map": {"app": ["server", *sites]},
+    }
     config = folder / "app" / "config"
     config.mkdir(parents=True)
-    for path, content in (
-        (folder / "meta.json", meta),
-        (config / "config_fed_server.json", server),
-        (config / "config_fed_client.json", client),
-    ):
-        path.write_text(json.dumps(content))
-    return folder
+    (folder / "meta.json").write_text(json.dumps(meta))
+    (config / "config_fed_server.json").write_text(json.dumps(server))
+    (config / "config_fed_client.json").write_text(json.dumps(client))

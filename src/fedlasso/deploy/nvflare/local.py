@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import socket
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Mapping
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Self
 
-from fedlasso.deploy.nvflare.console import Console
-from fedlasso.deploy.nvflare.engine import kill_family, listens
+from sklearn.datasets import load_diabetes
+
+from fedlasso import models
+from fedlasso.deploy.nvflare.engine import kill_family
+from fedlasso.deploy.nvflare.kit import open_audit
+from fedlasso.deploy.nvflare.line import connect
 from fedlasso.deploy.nvflare.project import create_project, read_project
+from fedlasso.deploy.run import begin_plan, run_plan, tell_fit
 from fedlasso.errors import FedLassoError
+from fedlasso.federation import Listen
 
 # Seconds that a loaded machine may take to start somebody.
 START = 300.0
@@ -48,10 +55,8 @@ class LocalFederation:
         self.folder = folder
         self._tables = tables
         # The port stays ours while the server is down.
-        if folder.exists():
-            self._reserved = reserve_port(read_project(folder).port)
-        else:
-            self._reserved = reserve_port()
+        self._reserved = reserve_port(read_project(folder).port if folder.exists() else 0)
+        if not folder.exists():
             port = self._reserved.getsockname()[1]
             create_project(folder, f"localhost:{port}", list(tables))
         self.project = read_project(folder)
@@ -70,7 +75,8 @@ class LocalFederation:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self.stop()
+        for process in self.processes.values():
+            kill_family(process)
         self._reserved.close()
 
     def kit(self, site: str) -> Path:
@@ -78,55 +84,76 @@ class LocalFederation:
         return self.folder / "kits" / site
 
     def start_server(self) -> None:
-        """Start the server, and wait until it listens."""
-        process = self._start("server", "federation", "start-server", self.folder)
-        end = time.monotonic() + START
-        while not listens(self.project.host, self.project.port):
-            if process.poll() is not None or time.monotonic() > end:
-                raise FedLassoError(f"the server did not start: {self.said('server')}")
-            time.sleep(0.1)
+        """Start the server, and wait until it serves."""
+        self._start("server", "federation", "start-server", self.folder)
+        self._wait_for("server", "Serving")
 
     def start_site(self, name: str) -> None:
         """Start a site; `wait` waits for it."""
         self._start(name, "site", "start", self.kit(name), self._tables[name])
 
-    def wait(self, seconds: float = START) -> None:
-        """Wait until every site is connected."""
-        end = time.monotonic() + seconds
-        while True:
-            with contextlib.suppress(FedLassoError), Console(self.folder) as console:
-                # A while at a time, so that a site that has ended is noticed.
-                console.wait_for_sites((), min(max(end - time.monotonic(), 0), 5.0))
-                return
-            for name, process in self.processes.items():
-                if process.poll() is not None:
-                    raise FedLassoError(f"{name} ended: {self.said(name)}")
-            if time.monotonic() > end:
-                raise FedLassoError("the sites are not connected")
-            time.sleep(0.2)
+    def wait(self) -> None:
+        """Wait until every site has connected."""
+        for name in self.project.sites:
+            self._wait_for(name, "Connected")
 
     def kill(self, name: str) -> None:
         """End a participant at once, as a power cut would."""
         if name in self.processes:
             kill_family(self.processes.pop(name))
 
-    def stop(self) -> None:
-        """End everybody, sites first."""
-        for name in [n for n in self.processes if n != "server"]:
-            self.kill(name)
-        self.kill("server")
-
-    def said(self, name: str) -> str:
-        """The last line that a participant's command printed."""
-        lines = (self.folder / f"{name}.out").read_text(errors="replace").strip().splitlines()
-        return lines[-1] if lines else ""
-
-    def _start(self, name: str, *command: object) -> subprocess.Popen[bytes]:
+    def _start(self, name: str, *command: object) -> None:
         with (self.folder / f"{name}.out").open("wb") as out:
-            process = subprocess.Popen(
+            self.processes[name] = subprocess.Popen(
                 [sys.executable, "-m", "fedlasso", *map(str, command)],
                 stdin=subprocess.DEVNULL, stdout=out, stderr=out,
                 env=os.environ | {"PYTHONUNBUFFERED": "1"} | self.environments.get(name, {}),
             )  # fmt: skip
-        self.processes[name] = process
-        return process
+
+    def _wait_for(self, name: str, word: str) -> None:
+        """Wait until a participant's command says so, since it last lost its connection."""
+        end = time.monotonic() + START
+        while True:
+            said = (self.folder / f"{name}.out").read_text(errors="replace")
+            if word in said.rpartition("connection was lost")[2]:
+                return
+            if self.processes[name].poll() is not None or time.monotonic() > end:
+                last = said.strip().rpartition("\n")[2]
+                raise FedLassoError(f"{name} did not start: {last}")
+            time.sleep(0.1)
+
+
+def run_demo(keep: Path | None, listen: Listen) -> int:
+    """Fit the diabetes data of three hospitals over mutual TLS, and compare with `fedlasso fit`."""
+    began = time.monotonic()
+    settings = models.Settings(goal="prediction")
+    with ExitStack() as stack:
+        base = keep or Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="fedlasso-")))
+        base.mkdir(parents=True, exist_ok=True)
+        tables = {name: base / f"{name}.csv" for name in ("east", "north", "west")}
+        frame = load_diabetes(as_frame=True).frame
+        for k, path in enumerate(tables.values()):
+            frame.iloc[k::3].to_csv(path, index=False)
+        print(f"Three hospitals in {base}; kits, server and sites on this machine, mutual TLS")
+        local = stack.enter_context(LocalFederation(base / "project", tables))
+        print(f"Server and {len(tables)} sites are up after {time.monotonic() - began:.0f} s")
+        out = base / "model"
+        source = models.NetworkSource(str(local.folder), "", "target")
+        begin_plan(out, models.FitPlan(settings, source))
+        print(tell_fit(out, run_plan(out, connect, listen=listen)))
+        alone = base / "alone"
+        files = models.FileSource(tuple(map(str, tables.values())), "target")
+        sites, schema = models.open_sites(files)
+        models.write_model(alone, models.make_model(sites, settings, schema))
+        written = ("coefficients.csv", "model.json", "card.html")
+        same = all((out / n).read_bytes() == (alone / n).read_bytes() for n in written)
+        print(f"`fedlasso fit` on the three files: {'the same bytes' if same else 'DIFFERS'}")
+        print("What has left the hospital 'north', by its own audit (`fedlasso site audit`):")
+        entries = list(open_audit(local.kit("north")).entries())
+        for e in entries[:4]:
+            print(f"  {e.number:3d} {e.time} {e.question:16s} {e.payload:6d} bytes {e.sha256[:16]}")
+        print(f"  ... {len(entries)} lines, chain unbroken")
+        gone = "" if keep else ", gone now; `--keep FOLDER` keeps it"
+        print(f"The model's card: {out / 'card.html'}{gone}")
+    print(f"All stopped and cleaned up after {time.monotonic() - began:.0f} s")
+    return 0 if same else 1

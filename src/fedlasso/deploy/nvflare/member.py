@@ -1,8 +1,6 @@
 """What the engine runs for us: the relay in the server's job, the member in a site's job.
 
-Both are thin. The relay passes bytes between the coordinator's process and the sites; the member
-passes them to the site's door. The engine finds these classes in the installed package, so no code
-ever travels.
+The engine finds these classes in the installed package, so no code ever travels.
 """
 
 from __future__ import annotations
@@ -14,13 +12,6 @@ from pathlib import Path
 from typing import Any
 
 from nvflare.collab import collab
-
-RELAY = "fedlasso.deploy.nvflare.member.Relay"
-MEMBER = "fedlasso.deploy.nvflare.member.Member"
-ENGINE = (
-    "nvflare.collab.runtime.controller.CollabController",
-    "nvflare.collab.runtime.executor.CollabExecutor",
-)
 
 
 class Relay:
@@ -37,19 +28,17 @@ class Relay:
                 while True:
                     head = json.loads(line.recv_bytes())
                     answers = self._ask(head, line.recv_bytes())
-                    line.send_bytes(
-                        json.dumps([(site, kind) for site, kind, _ in answers]).encode()
-                    )
+                    kinds = [(site, kind) for site, kind, _ in answers]
+                    line.send_bytes(json.dumps(kinds).encode())
                     for _, _, data in answers:
                         line.send_bytes(data)
             except EOFError:
                 return
 
     def _ask(self, head: Any, data: bytes) -> list[tuple[str, str, bytes]]:
-        clients = collab.get_clients(head["to"]) if head["to"] else collab.clients
         began = time.monotonic()
-        ask = clients(timeout=head["timeout"])
-        results = ask.echo(data) if head.get("echo") else ask.answer(data)
+        ask = collab.get_clients(head["to"])(timeout=head["timeout"])
+        results = ask.echo(data) if head["echo"] else ask.answer(data)
         answers = [(site, "reply", reply) for site, reply in results]
         # A site that is gone fails at once; one that is slow or frozen fails when its time is up.
         late = time.monotonic() - began >= 0.9 * head["timeout"]
@@ -70,10 +59,8 @@ class Member:
 
         try:
             if self._door is None:
-                folder = Path(collab.workspace.get_root_dir())
-                self._door = open_door(folder)
-            answer: bytes = self._door.answer_bytes(bytes(data))
-            return answer
+                self._door = open_door(Path(collab.workspace.get_root_dir()))
+            return bytes(self._door.answer_bytes(bytes(data)))
         except Exception as error:
             return refuse(error)
 

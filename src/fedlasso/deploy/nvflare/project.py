@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 import json
+import logging
 import re
 import shutil
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from importlib.resources import files
 from pathlib import Path
@@ -16,12 +19,15 @@ import msgspec
 
 from fedlasso import __version__
 from fedlasso.deploy.nvflare.kit import Kit, read_kit, seal
-from fedlasso.deploy.nvflare.member import ENGINE, MEMBER, RELAY
-from fedlasso.deploy.nvflare.quiet import keep_quiet
 from fedlasso.errors import FedLassoError
 from fedlasso.files import write_atomically
 
 COORDINATOR = "coordinator@fedlasso.org"
+# All that a job may run: two classes of ours, two of the engine's.
+RELAY = "fedlasso.deploy.nvflare.member.Relay"
+MEMBER = "fedlasso.deploy.nvflare.member.Member"
+CONTROLLER = "nvflare.collab.runtime.controller.CollabController"
+EXECUTOR = "nvflare.collab.runtime.executor.CollabExecutor"
 
 
 @dataclass(frozen=True)
@@ -43,6 +49,18 @@ def read_project(folder: Path) -> Project:
         raise FedLassoError(
             f"{folder} holds no project; begin with `fedlasso federation init {folder}`"
         ) from None
+
+
+@contextlib.contextmanager
+def keep_quiet() -> Iterator[None]:
+    """Neither prints nor logs of the engine reach the terminal."""
+    before = logging.root.manager.disable
+    logging.disable(logging.CRITICAL)
+    try:
+        with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
+            yield
+    finally:
+        logging.disable(before)
 
 
 def create_project(folder: Path, server: str, sites: Sequence[str]) -> Project:
@@ -80,30 +98,28 @@ def create_project(folder: Path, server: str, sites: Sequence[str]) -> Project:
 
 
 def _provision(scratch: Path, project: Project) -> Path:
-    from nvflare.lighter.prov_utils import prepare_builders
+    from nvflare.lighter.impl.cert import CertBuilder
+    from nvflare.lighter.impl.signature import SignatureBuilder
+    from nvflare.lighter.impl.static_file import StaticFileBuilder
+    from nvflare.lighter.impl.workspace import WorkspaceBuilder
     from nvflare.lighter.provision import prepare_project
     from nvflare.lighter.provisioner import Provisioner
 
+    port = project.port
     people: list[dict[str, Any]] = [
-        {"name": project.host, "type": "server", "fed_learn_port": project.port,
-         "admin_port": project.port},
+        {"name": project.host, "type": "server", "fed_learn_port": port, "admin_port": port},
         {"name": COORDINATOR, "type": "admin", "role": "project_admin"},
         *({"name": site, "type": "client"} for site in project.sites),
-    ]  # fmt: skip
-    impl = "nvflare.lighter.impl"
+    ]
     described = {
         "api_version": 3,
         "name": project.name,
         "participants": [{"org": "fedlasso", **person} for person in people],
-        "builders": [
-            {"path": f"{impl}.workspace.WorkspaceBuilder",
-             "args": {"template_file": ["master_template.yml"]}},
-            *({"path": f"{impl}.{part}", "args": {}} for part in (
-                "static_file.StaticFileBuilder", "cert.CertBuilder", "signature.SignatureBuilder")),
-        ],
-    }  # fmt: skip
+    }
+    workspace = WorkspaceBuilder(["master_template.yml"])
+    builders = [workspace, StaticFileBuilder(), CertBuilder(), SignatureBuilder()]
     with keep_quiet():
-        Provisioner(str(scratch), prepare_builders(described)).provision(prepare_project(described))
+        Provisioner(str(scratch), builders).provision(prepare_project(described))
     made = scratch / project.name / "prod_00"
     if not made.exists():
         raise FedLassoError("the kits could not be made; is the host's name a proper one?")
@@ -112,31 +128,31 @@ def _provision(scratch: Path, project: Project) -> Path:
 
 def _place(source: Path, target: Path, project: Project, name: str, role: str) -> None:
     shutil.copytree(source, target)
-    default = target / "local" / "resources.json.default"
     if role != "coordinator":
-        resources = json.loads(default.read_bytes())
+        resources = json.loads((target / "local" / "resources.json.default").read_bytes())
         # Nothing but our four classes may be run by a job, and no log is sent anywhere.
-        resources["class_allow_list"] = [RELAY, MEMBER, *ENGINE]
+        resources["class_allow_list"] = [RELAY, MEMBER, CONTROLLER, EXECUTOR]
         resources["allow_log_streaming"] = False
         dropped = ("site_log_streamer", "log_receiver")
         resources["components"] = [c for c in resources["components"] if c["id"] not in dropped]
-        if role == "server":
-            resources["servers"][0]["heart_beat_timeout"] = 30
         (target / "local" / "resources.json").write_text(json.dumps(resources, indent=1))
         (target / "INSTRUCTIONS.md").write_bytes(_instructions(role, project, name))
     seal(target, Kit(project.name, name, role, project.host, project.port, {}))
 
 
 def settle_server(folder: Path) -> Kit:
-    """Keep the server's working files in its kit, wherever that is now, and seal it again."""
+    """Set the server's patience, keep its working files in its kit, and seal it again."""
     kit = read_kit(folder, "server")
     path = folder / "local" / "resources.json"
     resources = json.loads(path.read_bytes())
+    # Seconds after its last sign of life until a site counts as gone.
+    resources["servers"][0]["heart_beat_timeout"] = 20
     work = folder.resolve() / "work"
     resources["snapshot_persistor"]["args"]["storage"]["args"]["root_dir"] = str(work / "snapshots")
-    for component in resources["components"]:
-        if component["id"] == "job_manager":
-            component["args"]["uri_root"] = str(work / "jobs")
+    components = {c["id"]: c["args"] for c in resources["components"] if "args" in c}
+    components["job_manager"]["uri_root"] = str(work / "jobs")
+    # Seconds until a job whose site did not answer is tried again.
+    components["job_scheduler"]["min_schedule_interval"] = 1
     path.write_text(json.dumps(resources, indent=1))
     seal(folder, kit)
     return kit
@@ -144,7 +160,5 @@ def settle_server(folder: Path) -> Kit:
 
 def _instructions(role: str, project: Project, name: str) -> bytes:
     text = (files("fedlasso.deploy.nvflare") / "instructions" / f"{role}.md").read_text()
-    values = {**asdict(project), "who": name, "sites": ", ".join(project.sites)}
-    for key, value in values.items():
-        text = text.replace("{" + key + "}", str(value))
-    return text.encode()
+    values = asdict(project) | {"who": name, "sites": ", ".join(project.sites)}
+    return text.format(**values).encode()

@@ -4,23 +4,16 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import socket
 import time
-from collections.abc import Iterator
+from itertools import islice
 from pathlib import Path
 
-from fedlasso.deploy.nvflare.engine import (
-    Engine,
-    check_certificate,
-    check_port_free,
-    check_server,
-    listens,
-)
+from fedlasso.deploy.nvflare.engine import Engine, check_certificate, check_server, kill_family
 from fedlasso.deploy.nvflare.kit import Kit, open_audit
 from fedlasso.deploy.nvflare.project import read_project, settle_server
 from fedlasso.errors import FedLassoError
 from fedlasso.governance import Desk, Policy
-
-CONNECT = 120.0
 
 
 def serve(project_folder: Path) -> None:
@@ -29,51 +22,60 @@ def serve(project_folder: Path) -> None:
     folder = project_folder / "server"
     kit = settle_server(folder)
     check_certificate(folder, kit)
-    check_port_free(project.port)
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind(("", project.port))
+        except OSError as error:
+            raise FedLassoError(f"port {project.port} is in use: {error.strerror}") from None
     engine = Engine(folder, kit)
     try:
-        engine.wait(lambda: listens("127.0.0.1", project.port), 60, "the server did not start")
-        where = f"{project.host}:{project.port}"
-        print(f"Serving {project.name!r} at {where}; Ctrl-C stops", flush=True)
+        engine.wait()
+        print(f"Serving {project.name!r} at {kit.host}:{kit.port}; Ctrl-C stops", flush=True)
         engine.process.wait()
-        raise FedLassoError(f"the server ended; its log is {folder / 'engine.log'}")
+        raise FedLassoError(f"the server ended; its log is {engine.log}")
     finally:
-        engine.stop()
+        kill_family(engine.process)
 
 
 def take_part(folder: Path, kit: Kit, policy: Policy) -> None:
     """Run the site's engine until interrupted; if the engine ends, start it again."""
-    desk = Desk(folder / "pending")
-    with _claimed(folder):
+    desk = Desk(folder / "pending") if policy.approval else None
+    with (folder / "lock").open("w") as file:
+        # Two engines of one kit would answer in one name.
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            raise FedLassoError(f"{folder} is in use by another `fedlasso site start`") from None
         engine = Engine(folder, kit)
         try:
             # Only at the start is somebody here to mend what is wrong.
-            engine.wait_registered(CONNECT)
+            engine.wait()
             while True:
-                if engine.registered:
+                if engine.ready:
                     print(f"Connected to {kit.host}:{kit.port}; Ctrl-C leaves", flush=True)
-                    _watch(folder, engine, desk if policy.approval else None)
+                    _watch(folder, engine, desk)
                 print("The connection was lost; trying again", flush=True)
-                engine.stop()
+                kill_family(engine.process)
                 _wait_for_server(folder, kit)
                 engine = Engine(folder, kit)
                 with contextlib.suppress(FedLassoError):
-                    engine.wait_registered(CONNECT)
+                    engine.wait()
         finally:
-            engine.stop()
+            kill_family(engine.process)
 
 
 def _watch(folder: Path, engine: Engine, desk: Desk | None) -> None:
     """Show what leaves, line by line, until the engine ends."""
     audit = open_audit(folder)
+    seen = audit.head
     shown = sum(1 for _ in audit.entries())
-    seen = _size(audit.path)
     while engine.process.poll() is None:
         if desk is not None:
             desk.serve(input)
-        if _size(audit.path) != seen:
-            seen = _size(audit.path)
-            for entry in list(audit.entries())[shown:]:
+        if audit.head != seen:
+            seen = audit.head
+            for entry in islice(audit.entries(), shown, None):
                 shown += 1
                 what = f"{entry.payload} bytes" if entry.verdict == "sent" else entry.why
                 print(f"{entry.time} {entry.verdict} {entry.question}: {what}", flush=True)
@@ -86,20 +88,3 @@ def _wait_for_server(folder: Path, kit: Kit) -> None:
             return check_server(folder, kit)
         except FedLassoError:
             time.sleep(1.0)
-
-
-def _size(path: Path) -> int:
-    with contextlib.suppress(OSError):
-        return path.stat().st_size
-    return 0
-
-
-@contextlib.contextmanager
-def _claimed(folder: Path) -> Iterator[None]:
-    """Let only one engine run per kit: two would answer in one name."""
-    with (folder / "lock").open("w") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            raise FedLassoError(f"{folder} is in use by another `fedlasso site start`") from None
-        yield
