@@ -3,6 +3,7 @@
 Run as a program: so no fit is over before it is stopped, however fast or slow the machine is.
 """
 
+import signal
 import sys
 import time
 from typing import TypeVar
@@ -27,5 +28,7 @@ def held(self: Journal, request: Request[R]) -> tuple[R, ...]:
 
 
 if __name__ == "__main__":
+    # Whoever is started in the background may have been told to ignore it.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     Journal.replies = held  # type: ignore[method-assign]
     sys.exit(main(sys.argv[1:]))
