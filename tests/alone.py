@@ -25,6 +25,17 @@ BUILDS_ON = {
     "nvflare": ("study", "core"),
     "dask": ("study", "core"),
 }
+# What the tests use there, run once: Python and numba then keep what they have compiled.
+USED = {
+    "core": (
+        f"import sys; sys.path.append({str(ROOT / 'tests')!r}); import warm; warm.compile_kernels()"
+    ),
+    "fit": "import fedlasso.cli, pyarrow.parquet",
+    "study": "import fedlasso.study, pandas",
+    "report": "import fedlasso.report",
+    "nvflare": "import fedlasso.deploy.nvflare.local, nvflare.private.fed.app.client.client_train",
+    "dask": "import distributed",
+}
 
 
 @dataclass(frozen=True)
@@ -102,6 +113,9 @@ def make_environments(wheel: Path) -> None:
         environment = Environment(name)
         environment.create()
         environment.install(wheel)
+        done = environment.run("-c", USED[name], cwd=FOLDER)
+        if done.returncode != 0:
+            raise RuntimeError(f"the wheel with the extra {name} does not run:\n{done.stderr}")
     shutil.copy(wheel, READY)
 
 

@@ -33,6 +33,7 @@ def test_tables_name_the_arm_of_every_row(joint: Results, out: Path) -> None:
         text = (out / "tables" / f"{name}.md").read_text()
         assert "| Tuning |" in text, name
         assert all(arm in text for arm in ARMS), name
+    assert len(pd.read_csv(out / "tables" / "grid.csv")) == len(joint.outcome) / 2
     main = pd.read_csv(out / "tables" / "main.csv")
     assert len(main) == 2 * CELLS
     assert not main.duplicated(["scenario", "method", "epochs", "tuning"]).any()

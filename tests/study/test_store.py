@@ -246,10 +246,10 @@ def test_only_the_rooms_that_compute_are_in_the_hash_of_the_code(tmp_path: Path)
     before = code_hash(package)
     assert before == code_hash()
     for file in ("models/card.py", "estimator.py", "cli/study.py", "report/figures.py",
-                 "governance/policy.py", "tables/schema.py", "study/store.py"):  # fmt: skip
+                 "governance/policy.py", "tables/columns.py", "study/store.py"):  # fmt: skip
         edit(package / file)
     assert code_hash(package) == before
-    for file in ("numerics/sweeps.py", "federation/ledger.py", "sites/site.py",
+    for file in ("numerics/local_steps.py", "federation/ledger.py", "sites/site.py",
                  "procedures/secant.py", "fitting/rounds.py", "study/paper.py",
                  "study/outcomes.py", "study/scenario.py"):  # fmt: skip
         old = code_hash(package)
