@@ -65,11 +65,17 @@ def size(message: Message) -> tuple[int, int]:
 
 def _head(message: Message) -> bytes:
     cls = type(message)
-    told = [getattr(message, name) for name, kind in layout(cls) if kind in _TOLD]
-    values = tuple(getattr(value, "shape", value) for value in told)
-    long = any(isinstance(value, tuple) and len(value) > _LISTED for value in values)
+    values: list[Any] = []
+    long = False
+    for name, kind in layout(cls):
+        if kind not in _TOLD:
+            continue
+        value = getattr(message, name)
+        if kind == "texts":
+            long |= len(value) > _LISTED
+        values.append(getattr(value, "shape", value))
     write = _write_head.__wrapped__ if long else _write_head
-    return write(cls.__name__, values)
+    return write(cls.__name__, tuple(values))
 
 
 # Rounds repeat the same few short heads, so writing and reading one is worth remembering.

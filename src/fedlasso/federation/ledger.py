@@ -158,7 +158,8 @@ class Ledger(Around):
             upload, framing = size(reply)
             cost = Cost(upload, download, head + framing, 1, reply.steps, reply.operations)
             key = (request.kind, reply.site)
-            self._entries[key] = self._entries.get(key, Cost()) + cost
+            known = self._entries.get(key)
+            self._entries[key] = cost if known is None else known + cost
         if self._listen is not None:
             self._number += 1
             seconds = time.perf_counter() - start
