@@ -86,10 +86,16 @@ def run_command(options: argparse.Namespace) -> int:
     try:
         with _progress_bar(f"{options.study} study") as listen:
             progress = run_study(
-                study, scenarios, options.replicates, store,
-                engine=options.engine, workers=options.workers,
-                allow_code_change=options.allow_code_change, listen=listen, tell=say,
-            )  # fmt: skip
+                study,
+                scenarios,
+                options.replicates,
+                store,
+                engine=options.engine,
+                workers=options.workers,
+                allow_code_change=options.allow_code_change,
+                listen=listen,
+                tell=say,
+            )
     except KeyboardInterrupt:
         print(file=sys.stderr)
         say(

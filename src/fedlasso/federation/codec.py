@@ -22,7 +22,8 @@ from fedlasso.federation.messages import TYPES, Message, Request, layout
 _MAGIC = b"FL1"
 _PREFIX = struct.Struct("<3sI")
 _LARGEST_HEAD = 1 << 24
-_REMEMBERED_HEAD, _LISTED = 1 << 12, 16
+_REMEMBERED_HEAD = 1 << 12
+_LISTED = 16
 _NUMBERS = {"array": "<f8", "optional array": "<f8", "float": "<f8", "int": "<i8"}
 _Count = Annotated[int, Meta(ge=0)]
 _Shape = Annotated[tuple[_Count, ...], Meta(max_length=2)]

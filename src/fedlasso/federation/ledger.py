@@ -238,7 +238,8 @@ class Journal(Around):
 def _read_entry(path: Path) -> tuple[Any, Sequence[bytes], str]:
     """Return head, replies and hash of an entry."""
     data = path.read_bytes()
-    body, digest = data[:-32], data[-32:]
+    body = data[:-32]
+    digest = data[-32:]
     if hashlib.sha256(body).digest() != digest:
         raise FedLassoError(f"{path} is damaged; remove it and all later entries, then resume")
     (length,) = _LENGTH.unpack_from(body)

@@ -185,7 +185,8 @@ def certify(federation: Federation, problem: Problem, b: Array) -> Certificate:
     >>> print(certify(federation, fix_penalty(federation, 1.0), np.zeros(2)))
     at most 0% above the best possible objective
     """
-    m, penalty = problem.m, problem.penalty
+    m = problem.m
+    penalty = problem.penalty
     if problem.loss == "quadratic":
         fit = federation.total(FitAt(b))
         gap = duality_gap(

@@ -176,7 +176,8 @@ def pool_errors(sums: ErrorSums, active: Array) -> Validation:
 
 def rounds_within(budget: int, panel: Panel, paths: int, epochs: int) -> int:
     """Rounds a path may take: floor(B/q) by uploads, floor(5B/(qE)) by work, the lesser jointly."""
-    uploads, work = budget // paths, 5 * budget // (paths * epochs)
+    uploads = budget // paths
+    work = 5 * budget // (paths * epochs)
     limits = {"upload": uploads, "work": work, "joint": min(uploads, work)}
     if panel not in limits:
         raise FedLassoError(f"no panel is called {panel!r}; use one of {', '.join(limits)}")

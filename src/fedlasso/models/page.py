@@ -215,12 +215,16 @@ def _axis(
     values: Sequence[float], start: float, end: float, log: bool
 ) -> tuple[Callable[[float], float], list[float]]:
     """Where a value lies on an axis, and its ticks."""
-    low, high = min(values), max(values)
+    low = min(values)
+    high = max(values)
     if log:
-        low, high = math.log10(low), math.log10(high)
+        low = math.log10(low)
+        high = math.log10(high)
         if high - low < 1e-9:
-            low, high = low - 0.5, high + 0.5
-        first, last = math.ceil(low), math.floor(high)
+            low = low - 0.5
+            high = high + 0.5
+        first = math.ceil(low)
+        last = math.floor(high)
         every = max(1, math.ceil((last - first) / 5))
         ticks = [10.0**k for k in range(first, last + 1, every)]
         if last - first < 2:
@@ -228,7 +232,8 @@ def _axis(
             ticks = [tick for tick in few if 10**low <= tick * 1.0001 and tick <= 10**high * 1.0001]
     else:
         pad = 0.04 * (high - low) or abs(high) * 0.1 or 1.0
-        low, high = low - pad, high + pad
+        low = low - pad
+        high = high + pad
         step = 10 ** math.floor(math.log10((high - low) / 4))
         step *= next(k for k in (1, 2, 2.5, 5, 10) if (high - low) / (k * step) <= 6)
         ticks = [k * step for k in range(math.ceil(low / step), math.floor(high / step) + 1)]

@@ -148,7 +148,9 @@ def leave(D: Columns, S: State, i: int) -> None:
 def rebuild(D: Columns, S: State) -> None:
     """Compute the inverse afresh by entering the active columns again, dependent ones left out."""
     a = S.a[0]
-    active, signs, b = S.active[:a].copy(), S.signs[:a].copy(), S.b[:a].copy()
+    active = S.active[:a].copy()
+    signs = S.signs[:a].copy()
+    b = S.b[:a].copy()
     S.a[0] = 0
     for i in range(a):
         S.place[active[i]] = -1
@@ -182,7 +184,9 @@ def direction(D: Columns, S: State) -> tuple[Array, Array]:
 def next_entry(S: State, u: Array, dropped: int) -> tuple[float, int, float]:
     """Return the step to the first entry, the column that enters and its sign."""
     lam = S.lam[0]
-    step, column, sign = np.inf, -1, 0.0
+    step = np.inf
+    column = -1
+    sign = 0.0
     if S.a[0] == S.active.size:
         return step, column, sign
     for k in range(u.size):
@@ -195,26 +199,31 @@ def next_entry(S: State, u: Array, dropped: int) -> tuple[float, int, float]:
             if k == dropped and slack <= 1e-9 * lam:
                 continue
             if closing > 0.0 and slack < step * closing:
-                step, column, sign = max(slack, 0.0) / closing, k, side
+                step = max(slack, 0.0) / closing
+                column = k
+                sign = side
     return step, column, sign
 
 
 @compiled
 def next_exit(S: State, d: Array) -> tuple[float, int]:
     """Return the step to the first exit and the place of the column that leaves."""
-    step, place = np.inf, -1
+    step = np.inf
+    place = -1
     for i in range(d.size):
         speed = -S.signs[i] * d[i]
         size = max(S.signs[i] * S.b[i], 0.0)
         if speed > 0.0 and size < step * speed:
-            step, place = size / speed, i
+            step = size / speed
+            place = i
     return step, place
 
 
 @compiled
 def advance(D: Columns, S: State, target: float, limit: int) -> int:
     """Follow the path down to penalty `target`, at most `limit` knots; return the knots passed."""
-    knots, dropped = 0, -1
+    knots = 0
+    dropped = -1
     d, u = direction(D, S)
     while S.lam[0] > target and knots < limit:
         entry, k, sign = next_entry(S, u, dropped)

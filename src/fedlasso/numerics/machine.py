@@ -77,12 +77,19 @@ def subtract_rows(out: Array, M: Array, rows: NDArray[np.int64], w: Array, count
     """
     whole = count - count % 4
     for i in range(0, whole, 4):
-        r0, r1, r2, r3 = M[rows[i]], M[rows[i + 1]], M[rows[i + 2]], M[rows[i + 3]]
-        w0, w1, w2, w3 = w[i], w[i + 1], w[i + 2], w[i + 3]
+        r0 = M[rows[i]]
+        r1 = M[rows[i + 1]]
+        r2 = M[rows[i + 2]]
+        r3 = M[rows[i + 3]]
+        w0 = w[i]
+        w1 = w[i + 1]
+        w2 = w[i + 2]
+        w3 = w[i + 3]
         for l in range(out.size):
             out[l] = (((out[l] - w0 * r0[l]) - w1 * r1[l]) - w2 * r2[l]) - w3 * r3[l]
     for i in range(whole, count):
-        row, weight = M[rows[i]], w[i]
+        row = M[rows[i]]
+        weight = w[i]
         for l in range(out.size):
             out[l] -= weight * row[l]
 

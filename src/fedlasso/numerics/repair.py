@@ -63,7 +63,10 @@ def newton_step(f: LeastSquares, r: Array, s: Array, lam: float) -> tuple[Array,
     # all of V is needed for the null space; all of U never is
     U, sigma, Vt = scipy.linalg.svd(f.X[:, A], full_matrices=len(A) > f.m)
     rank = int((sigma > RANK * sigma[0]).sum())
-    U, sigma, V, null = U[:, :rank], sigma[:rank], Vt[:rank].T, Vt[rank:].T
+    U = U[:, :rank]
+    sigma = sigma[:rank]
+    V = Vt[:rank].T
+    null = Vt[rank:].T
     d = np.zeros(f.p)
     unseen = null.T @ s[A]
     if np.abs(unseen).max(initial=0.0) > ALIGNED:
@@ -91,7 +94,8 @@ def line_search(
     if slope >= 0:
         return None, False
     for i in crossings.argsort():
-        t, k = crossings[i], turning[i]
+        t = crossings[i]
+        k = turning[i]
         if slope + curvature * t >= 0:
             break
         slope += 2 * lam * abs(d[k])

@@ -113,7 +113,8 @@ class Secants:
     @one_thread()
     def direction(self, b: Array) -> Array | None:
         """The unit direction that b adds to the span of Q; None when b lies inside."""
-        q, size = b, float(np.linalg.norm(b))
+        q = b
+        size = float(np.linalg.norm(b))
         for _ in range(3):
             q = q - self.Q @ (self.Q.T @ q)
         outside = float(np.linalg.norm(q))

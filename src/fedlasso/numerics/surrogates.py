@@ -34,9 +34,11 @@ def shifted_lasso(
     score = np.ascontiguousarray(score, dtype=np.float64)
     tol = SETTLED * float(np.abs(score).max(initial=0.0))
     if f.prefers_gram:
-        M, norms = f.gram, np.diag(f.gram).copy()
+        M = f.gram
+        norms = np.diag(f.gram).copy()
     else:
-        M, norms = f.columns, f.design.norms
+        M = f.columns
+        norms = f.design.norms
     return b, descend(M, norms, f.prefers_gram, score, lam, ridge, b, pinned, tol)
 
 

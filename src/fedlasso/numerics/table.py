@@ -99,7 +99,8 @@ def sparse_squares(
     """The same over CSC: what is not stored is a zero."""
     out = np.zeros(means.size)
     for k in range(means.size):
-        total, left = 0.0, weight
+        total = 0.0
+        left = weight
         for i in range(indptr[k], indptr[k + 1]):
             d = data[i] - means[k]
             total += w[indices[i]] * d * d
@@ -122,7 +123,8 @@ class Standardised(Design):
         self._rows = np.arange(table.n) if rows is None else rows
         self._means = np.ascontiguousarray(means)
         self._factors = np.ascontiguousarray(factors)
-        self.m, self.p = len(self._rows), table.p
+        self.m = len(self._rows)
+        self.p = table.p
 
     def product(self, b: Array) -> Array:
         """Return Z b."""

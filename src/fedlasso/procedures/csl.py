@@ -61,10 +61,12 @@ class Surrogate(State):
 def safe_share(b: Array, trial: Array, before: Array, after: Array, lam: float) -> float:
     """How far to go from b to trial: all the way, or to the lowest point where that rises."""
     d = trial - b
-    slope, curvature = float(before @ d), float((after - before) @ d)
+    slope = float(before @ d)
+    curvature = float((after - before) @ d)
     if slope + curvature / 2 + lam * float(np.abs(trial).sum() - np.abs(b).sum()) <= 0:
         return 1.0
-    low, high = 0.0, 1.0
+    low = 0.0
+    high = 1.0
     for _ in range(60):
         s = (low + high) / 2
         rising = slope + s * curvature + lam * float(d @ np.sign(b + s * d)) > 0
@@ -95,7 +97,9 @@ class CSL(Procedure[Surrogate]):
         return SurrogateFit(state.b, state.gradient, lam, state.tau, to=to)
 
     def advance(self, problem: Problem, state: Surrogate, total: Any) -> Surrogate:
-        b, gradient, trial = state.b, state.gradient, state.trial
+        b = state.b
+        gradient = state.gradient
+        trial = state.trial
         if state.round % 2 == 1:
             trial = total.values / sum(problem.sizes[: self.solvers])
         else:

@@ -71,7 +71,8 @@ def nodewise_correction(f: LeastSquares, v: Array) -> tuple[Array, int]:
     unit = LeastSquares(f.X / norms, f.y)
     nu = np.sqrt(2 * np.log(f.p) / f.m) / 2
     u = v / norms
-    out, sweeps = np.empty(f.p), 0
+    out = np.empty(f.p)
+    sweeps = 0
     for k in range(f.p):
         R_k = unit.gram[k] if unit.prefers_gram else unit.columns @ unit.columns[k] / f.m
         gamma, took = shifted_lasso(unit, R_k, nu, 0.0, np.zeros(f.p), pinned=k)

@@ -92,7 +92,8 @@ class WorkingSetGram(Procedure[WorkingSet]):
     growth: float = 0.25
 
     def start(self, problem: Problem, prepared: Any) -> WorkingSet:
-        none, zero = np.zeros(0), np.zeros(problem.p)
+        none = np.zeros(0)
+        zero = np.zeros(problem.p)
         return WorkingSet(zero, none, np.zeros((0, 0)), zero, none, 0)
 
     def request(self, problem: Problem, state: WorkingSet) -> Request[Any]:
@@ -110,7 +111,8 @@ class WorkingSetGram(Procedure[WorkingSet]):
         steep = np.abs(gradient)
         order = np.argsort(-steep, kind="stable")
         violators = order[steep[order] > problem.penalty.lam + ROUNDING * np.abs(score).max()]
-        a, n = state.known.size, 1
+        a = state.known.size
+        n = 1
         allowed = problem.p - a + self.growth * a * a
         while n < violators.size and (n + 1) * a + (n + 1) * (n + 2) // 2 <= allowed:
             n += 1
@@ -131,7 +133,8 @@ class WorkingSetGram(Procedure[WorkingSet]):
         return state.b[:, None]
 
     def upload(self, problem: Problem, state: WorkingSet) -> int:
-        n, a = state.wanted.size, state.known.size
+        n = state.wanted.size
+        a = state.known.size
         return n * a + n * (n + 1) // 2 if n else problem.p - a
 
     def done(self, problem: Problem, state: WorkingSet) -> bool:

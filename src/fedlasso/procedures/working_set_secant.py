@@ -100,9 +100,20 @@ class WorkingSetSecant(UntilCertified[Restricted]):
         none = np.zeros(0)
         nothing = np.zeros((0, 0))
         return Restricted(
-            c=none, y_ms=prepared.value / problem.m, Q=nothing, Y=nothing, mu=0.0, best=none,
-            trial=none, A=none, N=none, score=np.zeros(problem.p), low=0.0, aim=0.0, due=1,
-        )  # fmt: skip
+            c=none,
+            y_ms=prepared.value / problem.m,
+            Q=nothing,
+            Y=nothing,
+            mu=0.0,
+            best=none,
+            trial=none,
+            A=none,
+            N=none,
+            score=np.zeros(problem.p),
+            low=0.0,
+            aim=0.0,
+            due=1,
+        )
 
     def request(self, problem: Problem, state: Restricted) -> Request[Any]:
         if state.round == 0:
@@ -148,7 +159,8 @@ class WorkingSetSecant(UntilCertified[Restricted]):
         proven = known.certificate(b, problem.l1)
         low = max(state.low, proven.objective - proven.gap)
         steep = np.abs(Gb_outside - state.score[places(state.outside)])
-        N, aim = np.zeros(0), 0.0
+        N = np.zeros(0)
+        aim = 0.0
         if (steep > lam).any():
             most = max(int(np.ceil(GROWTH * problem.p)), state.A.size)
             steepest = np.argsort(-steep, kind="stable")[:most]

@@ -35,14 +35,25 @@ def theory_figure(results: Results | None = None) -> Figure:
         left.plot(EPOCHS, [PAIR.gap(e) for e in EPOCHS], "o", color=colour)
         floor = PAIR.d**2 * PAIR.r**4 / (32 * (4 - PAIR.r**2))
         left.axhline(floor, color=INK, lw=0.8, ls=(0, (4, 3)))
-        left.text(EPOCHS[-1], floor * 0.9, "no E goes below this", ha="right", va="top",
-                  fontsize=7.5, color=INK)  # fmt: skip
+        left.text(
+            EPOCHS[-1],
+            floor * 0.9,
+            "no E goes below this",
+            ha="right",
+            va="top",
+            fontsize=7.5,
+            color=INK,
+        )
         best = PAIR.best_whole_epochs
         left.annotate(
-            f"smallest at E = {best}", (best, PAIR.gap(best)), (best + 1.4, PAIR.gap(best) * 1.25),
-            fontsize=7.5, va="center", color=colour,
+            f"smallest at E = {best}",
+            (best, PAIR.gap(best)),
+            (best + 1.4, PAIR.gap(best) * 1.25),
+            fontsize=7.5,
+            va="center",
+            color=colour,
             arrowprops={"arrowstyle": "-", "color": colour, "lw": 0.6, "shrinkB": 4},
-        )  # fmt: skip
+        )
         left.set(xlabel="local epochs E", ylabel="limiting objective gap", xticks=EPOCHS)
         left.set_ylim(0, None)
         left.set_title(f"Limiting gap (r = {PAIR.r}, a = {PAIR.a}, d = {PAIR.d})")
@@ -52,9 +63,14 @@ def theory_figure(results: Results | None = None) -> Figure:
         right.axvline(PAIR.r, color=FAINT, lw=0.8, zorder=0)
         right.plot(PAIR.r, PAIR.best_epochs, "o", color=colour)
         right.annotate(
-            f"r = {PAIR.r}: {PAIR.best_epochs:.2f}", (PAIR.r, PAIR.best_epochs), (-8, 6),
-            textcoords="offset points", ha="right", fontsize=7.5, color=colour,
-        )  # fmt: skip
+            f"r = {PAIR.r}: {PAIR.best_epochs:.2f}",
+            (PAIR.r, PAIR.best_epochs),
+            (-8, 6),
+            textcoords="offset points",
+            ha="right",
+            fontsize=7.5,
+            color=colour,
+        )
         right.set(xlabel="correlation r at site 2", ylabel="minimising epoch count", xlim=(0, 1))
         right.set_ylim(1, None)
         right.set_title("Real epoch count with the smallest gap")
@@ -80,9 +96,13 @@ def baseline_figure(results: Results) -> Figure | None:
     arms = [dict(zip(rows_by, v, strict=True)) for v in product(*map(results.values, rows_by))]
     with look():
         canvas, grid = plt.subplots(
-            len(arms), len(metrics), figsize=(WIDTH, 0.5 + 1.85 * len(arms)),
-            squeeze=False, sharey="col", sharex=True,
-        )  # fmt: skip
+            len(arms),
+            len(metrics),
+            figsize=(WIDTH, 0.5 + 1.85 * len(arms)),
+            squeeze=False,
+            sharey="col",
+            sharex=True,
+        )
         for row, arm in enumerate(arms):
             rows = table[(table[rows_by] == pd.Series(arm)).all(axis=1)]
             for axes, metric in zip(grid[row], metrics, strict=True):
@@ -111,9 +131,15 @@ def _lines(axes: Axes, table: pd.DataFrame, metric: str, epochs: list[int]) -> N
         own = table[table["method"] == method]
         x = [epochs.index(e) + 0.09 * (i - (len(methods) - 1) / 2) for e in own["epochs"]]
         axes.errorbar(
-            x, own[metric], yerr=1.96 * own[f"{metric}_se"].fillna(0), label=method,
-            color=drawn[method].colour, marker=drawn[method].marker, elinewidth=0.9, capsize=1.6,
-        )  # fmt: skip
+            x,
+            own[metric],
+            yerr=1.96 * own[f"{metric}_se"].fillna(0),
+            label=method,
+            color=drawn[method].colour,
+            marker=drawn[method].marker,
+            elinewidth=0.9,
+            capsize=1.6,
+        )
     axes.set_xticks(range(len(epochs)), [str(e) for e in epochs])
     axes.grid(axis="x", visible=False)
     axes.set_xlim(-0.3, len(epochs) - 0.7)
@@ -133,17 +159,27 @@ def contrast_figure(results: Results) -> Figure | None:
     methods = [m for m in drawn if m in set(table["method"])]
     with look():
         canvas, grid = plt.subplots(
-            1, len(methods), figsize=(WIDTH, 0.9 + 0.2 * len(rows_shown)),
-            sharex=True, sharey=True, squeeze=False,
-        )  # fmt: skip
+            1,
+            len(methods),
+            figsize=(WIDTH, 0.9 + 0.2 * len(rows_shown)),
+            sharex=True,
+            sharey=True,
+            squeeze=False,
+        )
         for axes, method in zip(grid[0], methods, strict=True):
             own = table[table["method"] == method]
             y = [rows_shown.index(row) for row in own["row"]]
             axes.axvline(0, color=INK, lw=0.8)
             axes.errorbar(
-                own["mean"], y, xerr=1.96 * own["se"].fillna(0), fmt=drawn[method].marker,
-                color=drawn[method].colour, elinewidth=1.1, capsize=2, markersize=3,
-            )  # fmt: skip
+                own["mean"],
+                y,
+                xerr=1.96 * own["se"].fillna(0),
+                fmt=drawn[method].marker,
+                color=drawn[method].colour,
+                elinewidth=1.1,
+                capsize=2,
+                markersize=3,
+            )
             axes.set_title(method, color=drawn[method].colour, fontweight="bold")
             axes.grid(axis="y", visible=True)
             axes.tick_params(axis="y", length=0)

@@ -145,13 +145,17 @@ def diagnostic_table(results: Results) -> Table | None:
     if results.reference.empty or results.penalty.empty:
         return None
     references = results.reference.groupby("scenario").agg(
-        references=("met", "size"), references_met=("met", "sum"),
-        worst_stationarity=("stationarity", "max"), worst_duality_gap=("duality_gap", "max"),
-    )  # fmt: skip
+        references=("met", "size"),
+        references_met=("met", "sum"),
+        worst_stationarity=("stationarity", "max"),
+        worst_duality_gap=("duality_gap", "max"),
+    )
     paths = results.penalty.groupby("scenario").agg(
-        paths=("met", "size"), paths_met=("met", "sum"),
-        worst_path_gap=("worst_gap", "max"), fallbacks=("fallbacks", "sum"),
-    )  # fmt: skip
+        paths=("met", "size"),
+        paths_met=("met", "sum"),
+        worst_path_gap=("worst_gap", "max"),
+        fallbacks=("fallbacks", "sum"),
+    )
     data = results.progress.join(references, on="scenario").join(paths, on="scenario")
     text = shown(data[["scenario"]])
     text["Replicates"] = _of(data["finished"], data["asked"])

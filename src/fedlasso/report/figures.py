@@ -23,7 +23,8 @@ from matplotlib.figure import Figure as Canvas
 WIDTH = 6.5  # inches between the margins of a page
 # Formats, each without the time of writing: the same records give the same bytes.
 FORMATS = {"pdf": {"CreationDate": None}, "svg": {"Date": None}, "png": None}
-INK, FAINT = "#222222", "#cccccc"
+INK = "#222222"
+FAINT = "#cccccc"
 _LOOK: Any = {
     "font.family": "sans-serif",
     "font.size": 8,
@@ -123,11 +124,18 @@ def label_ends(axes: Axes, gap: float) -> None:
     places = spread([height for *_, height in ends], gap)
     for (y, text, colour, x, _), place in zip(ends, places, strict=True):
         axes.annotate(
-            text, xy=(x, y), xycoords="data",
-            xytext=(1.03, place), textcoords="axes fraction",
-            color=colour, fontsize=7.5, fontweight="bold", va="center", annotation_clip=False,
+            text,
+            xy=(x, y),
+            xycoords="data",
+            xytext=(1.03, place),
+            textcoords="axes fraction",
+            color=colour,
+            fontsize=7.5,
+            fontweight="bold",
+            va="center",
+            annotation_clip=False,
             arrowprops={"arrowstyle": "-", "color": colour, "lw": 0.5, "shrinkA": 1, "shrinkB": 3},
-        )  # fmt: skip
+        )
 
 
 def spread(places: Sequence[float], gap: float) -> list[float]:

@@ -24,9 +24,13 @@ _HTML = jinja2.Environment(loader=jinja2.FunctionLoader(read_template), autoesca
 _HTML.globals["read"] = read_template
 # Braces mean something else in LaTeX.
 _PLAIN = _HTML.overlay(
-    block_start_string="<%", block_end_string="%>", variable_start_string="<<",
-    variable_end_string=">>", trim_blocks=True, autoescape=False,
-)  # fmt: skip
+    block_start_string="<%",
+    block_end_string="%>",
+    variable_start_string="<<",
+    variable_end_string=">>",
+    trim_blocks=True,
+    autoescape=False,
+)
 _PLAIN.filters["tex"] = lambda text: text.translate(_LATEX)
 
 

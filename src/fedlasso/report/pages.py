@@ -120,14 +120,22 @@ def write_supplement(
         for (scenario, number), text in results.failures.items()
     ]
     page = fill(
-        "supplement.html", results=results, tables=tables, figures=figures, failures=failures,
+        "supplement.html",
+        results=results,
+        tables=tables,
+        figures=figures,
+        failures=failures,
         proof=proof_html(),
-    )  # fmt: skip
+    )
     (folder / "index.html").write_text(page, encoding="utf-8")
     source = fill(
-        "supplement.tex", results=results, tables=tables, figures=figures,
-        provenance=_provenance(results) + failures, proof=proof_latex(),
-    )  # fmt: skip
+        "supplement.tex",
+        results=results,
+        tables=tables,
+        figures=figures,
+        provenance=_provenance(results) + failures,
+        proof=proof_latex(),
+    )
     (folder / "supplement.tex").write_text(source, encoding="utf-8")
 
 

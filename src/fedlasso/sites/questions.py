@@ -177,7 +177,8 @@ class LossAt(Request[LossSums]):
 
     def answer(self, site: View) -> LossSums:
         f = site.training
-        gradient, loss = f.m * f.gradient(self.b), f.m * f.value(self.b)
+        gradient = f.m * f.gradient(self.b)
+        loss = f.m * f.value(self.b)
         return LossSums(gradient, loss, steps=1, operations=site.operations(1))
 
 

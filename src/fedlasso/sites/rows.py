@@ -141,7 +141,8 @@ def divide(split: str, site: str, n: int) -> dict[str, Rows]:
                 drawn = (_number(f"{seed} {site}") >> 11) / 2.0**53 < share
                 held = min(round(share) if share >= 0.5 else int(drawn), n - 1)
                 # A single held-out row serves both purposes.
-                penalty, candidate = order[: (held + 1) // 2], order[held // 2 : held]
+                penalty = order[: (held + 1) // 2]
+                candidate = order[held // 2 : held]
                 parts = {"training": order[held:], "penalty": penalty, "candidate": candidate}
             case ["fold", k, "of", count, seed]:
                 # A start that differs between sites keeps the folds of small sites equal in size.

@@ -187,7 +187,8 @@ class Site(View):
 
     def _build_view(self, name: str, defined: Any) -> View:
         law = self.training.loss
-        means, factors = defined.means, defined.factors
+        means = defined.means
+        factors = defined.factors
         parts = divide(defined.split, self.name, self.table.n) if defined.split else {}
         y = self.training.y - defined.y_mean
 

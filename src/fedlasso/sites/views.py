@@ -155,7 +155,8 @@ def standardise(
     Centring makes an intercept that no penalty touches; a constant column then gets factor zero.
     """
     totals = federation.total(ColumnSums(split))
-    m, p = totals.rows, len(federation.columns)
+    m = totals.rows
+    p = len(federation.columns)
     if m == 0:
         raise FedLassoError("no training rows are left; hold out less, or give more rows")
     present = np.full(p, float(m))

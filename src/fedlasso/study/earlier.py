@@ -49,10 +49,13 @@ class EarlierStudy:
         "independent": Scenario("independent", sizes=_SIZES, correlations=(0.0,)),
         "correlated": Scenario("correlated", sizes=_SIZES, correlations=(0.5,)),
         "heterogeneous": Scenario(
-            "heterogeneous", sizes=_SIZES, correlations=(0.0, 0.4, 0.7),
-            scales=(1.0, 1.4, 0.7), noise=(1.0, 1.5, 0.8),
+            "heterogeneous",
+            sizes=_SIZES,
+            correlations=(0.0, 0.4, 0.7),
+            scales=(1.0, 1.4, 0.7),
+            noise=(1.0, 1.5, 0.8),
         ),
-    }  # fmt: skip
+    }
     seed: int = 1
     epochs: tuple[int, ...] = (1, 2, 3, 5, 8, 10, 15, 20)
 

@@ -64,10 +64,16 @@ class LiteratureStudy(PaperStudy):
             validation, asking = trial.validate(models)
             chosen = validation.select("min")
             row = trial.outcome(
-                models[:, chosen], trial.setup + training + asking, method=procedure.name,
-                epochs=procedure.epochs, budget=budget, panel="upload", rule="min",
-                rounds=run.state.round, candidate=procedure.settings[chosen],
-            )  # fmt: skip
+                models[:, chosen],
+                trial.setup + training + asking,
+                method=procedure.name,
+                epochs=procedure.epochs,
+                budget=budget,
+                panel="upload",
+                rule="min",
+                rounds=run.state.round,
+                candidate=procedure.settings[chosen],
+            )
             rows.append(row)
             reading += asking
         return [row | {"uploads_needed": needed} for row in rows]

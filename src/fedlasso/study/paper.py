@@ -160,10 +160,12 @@ class JointTuningStudy(PaperStudy):
                     yield from self._jointly(trial, method, epochs, budget)
 
     def _jointly(self, trial: Trial, method: str, epochs: int, budget: int) -> Iterator[Record]:
-        procedure, ledger = find_procedure(method)(epochs=epochs), trial.ledger
+        procedure = find_procedure(method)(epochs=epochs)
+        ledger = trial.ledger
         rounds = rounds_within(budget, "upload", procedure.paths * len(self.multiples), epochs)
         before = ledger.costs
-        models, labels = [], []
+        models = []
+        labels = []
         for multiple in self.multiples:
             penalty = trial.problem.penalty
             problem = replace(trial.problem, penalty=penalty.at(multiple * penalty.lam))
@@ -178,10 +180,18 @@ class JointTuningStudy(PaperStudy):
             i = validation.select(rule)
             multiple, setting = labels[i]
             yield trial.outcome(
-                candidates[:, i], trial.setup + costs, method=procedure.name, epochs=epochs,
-                budget=budget, panel="upload", rule=rule, rounds=rounds, candidate=setting,
-                penalty_multiple=multiple, tuning="joint",
-            )  # fmt: skip
+                candidates[:, i],
+                trial.setup + costs,
+                method=procedure.name,
+                epochs=epochs,
+                budget=budget,
+                panel="upload",
+                rule=rule,
+                rounds=rounds,
+                candidate=setting,
+                penalty_multiple=multiple,
+                tuning="joint",
+            )
 
 
 @dataclass(frozen=True)
@@ -221,9 +231,15 @@ class TunedStudy(PaperStudy):
                     result = fitting.fit_for(trial.ledger, goal, uploads=budget)
                     costs = result.costs
                 yield trial.outcome(
-                    result.coefficients, costs, method=f"goal:{goal}", budget=budget,
-                    panel="upload", rule="min", rounds=result.rounds, candidate=result.setting,
-                )  # fmt: skip
+                    result.coefficients,
+                    costs,
+                    method=f"goal:{goal}",
+                    budget=budget,
+                    panel="upload",
+                    rule="min",
+                    rounds=result.rounds,
+                    candidate=result.setting,
+                )
 
     @staticmethod
     def conclude(rows: pd.DataFrame) -> list[str]:

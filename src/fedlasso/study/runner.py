@@ -140,9 +140,11 @@ def open_executor(engine: str, workers: int) -> Iterator[Executor]:
         methods = multiprocessing.get_all_start_methods()
         context = multiprocessing.get_context("forkserver" if "forkserver" in methods else "spawn")
         pool = ProcessPoolExecutor(
-            workers, mp_context=context, initializer=signal.signal,
+            workers,
+            mp_context=context,
+            initializer=signal.signal,
             initargs=(signal.SIGINT, signal.SIG_IGN),
-        )  # fmt: skip
+        )
         try:
             yield pool
         finally:

@@ -35,11 +35,13 @@ class Draw:
         width = len(str(len(self.training)))  # names that sort as numbers do
         return [
             Site(
-                f"site{j:0{width}d}", *training, copy=False,
+                f"site{j:0{width}d}",
+                *training,
+                copy=False,
                 validation={"penalty": penalty, "candidate": candidate},
             )
             for j, (training, penalty, candidate) in enumerate(zip(*kinds, strict=True), 1)
-        ]  # fmt: skip
+        ]
 
 
 def pool(samples: Sequence[Sample]) -> LeastSquares:

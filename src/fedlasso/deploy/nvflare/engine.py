@@ -39,10 +39,20 @@ class Engine:
             self._word = "Successfully registered client"
             self._failure = "the server did not let this site in"
         command = [
-            sys.executable, "-u", "-m", f"nvflare.private.fed.app.{part}.{part}_train",
-            "-m", str(folder.resolve()), "-s", f"fed_{part}.json",
-            "--set", "secure_train=true", "org=fedlasso", "config_folder=", *settings,
-        ]  # fmt: skip
+            sys.executable,
+            "-u",
+            "-m",
+            f"nvflare.private.fed.app.{part}.{part}_train",
+            "-m",
+            str(folder.resolve()),
+            "-s",
+            f"fed_{part}.json",
+            "--set",
+            "secure_train=true",
+            "org=fedlasso",
+            "config_folder=",
+            *settings,
+        ]
         # Jobs of earlier runs are over; what must last is with the model or in the books.
         for old in [folder / "work", *folder.glob("????????-????-????-????-????????????")]:
             shutil.rmtree(old, ignore_errors=True)
@@ -50,9 +60,13 @@ class Engine:
         self.log = folder / "engine.log"
         with self.log.open("wb") as log:
             self.process = subprocess.Popen(
-                command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True,
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
                 preexec_fn=_die_with_parent,
-            )  # fmt: skip
+            )
 
     @property
     def ready(self) -> bool:

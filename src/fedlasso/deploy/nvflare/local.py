@@ -106,9 +106,11 @@ class LocalFederation:
         with (self.folder / f"{name}.out").open("wb") as out:
             self.processes[name] = subprocess.Popen(
                 [sys.executable, "-m", "fedlasso", *map(str, command)],
-                stdin=subprocess.DEVNULL, stdout=out, stderr=out,
+                stdin=subprocess.DEVNULL,
+                stdout=out,
+                stderr=out,
                 env=os.environ | {"PYTHONUNBUFFERED": "1"} | self.environments.get(name, {}),
-            )  # fmt: skip
+            )
 
     def _wait_for(self, name: str, word: str) -> None:
         """Wait until a participant's command says so, since it last lost its connection."""
