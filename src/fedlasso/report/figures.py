@@ -46,7 +46,7 @@ _LOOK: Any = {
     "svg.fonttype": "none",
     "svg.hashsalt": "fedlasso",
     "figure.constrained_layout.use": True,
-    "savefig.dpi": 200,
+    "figure.dpi": 200,
 }
 
 
