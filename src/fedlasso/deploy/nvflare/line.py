@@ -22,6 +22,8 @@ from fedlasso.errors import FedLassoError, Interrupted
 # Seconds between two looks at who is still there, and those that a job may take to start.
 PULSE = 5.0
 LAUNCH = 120.0
+# Seconds that a server which listens has to let the coordinator in.
+ADMITTED = 40.0
 
 
 class Console(AbstractContextManager["Console"]):
@@ -33,14 +35,20 @@ class Console(AbstractContextManager["Console"]):
         kit = read_kit(path, "coordinator")
         check_certificate(path, kit)
         check_server(path, kit)
-        try:
-            with project.keep_quiet():
-                self._session = new_secure_session(project.COORDINATOR, str(path), timeout=20.0)
-        except Exception as error:
-            raise Interrupted(
-                f"the server at {kit.host}:{kit.port} does not let the coordinator in "
-                f"({type(error).__name__}); is it fully started?"
-            ) from None
+        end = time.monotonic() + ADMITTED
+        while True:
+            try:
+                with project.keep_quiet():
+                    self._session = new_secure_session(project.COORDINATOR, str(path), timeout=20.0)
+                return
+            except Exception as error:
+                # A server that listens may not be ready yet, or busy.
+                if time.monotonic() > end:
+                    raise Interrupted(
+                        f"the server at {kit.host}:{kit.port} does not let the coordinator in "
+                        f"({type(error).__name__}); is it fully started?"
+                    ) from None
+                time.sleep(0.5)
 
     def __exit__(self, *_: object) -> None:
         with project.keep_quiet(), suppress(Exception):

@@ -18,7 +18,7 @@ from sklearn.datasets import load_diabetes
 from fedlasso import models
 from fedlasso.deploy.nvflare.engine import kill_family
 from fedlasso.deploy.nvflare.kit import open_audit
-from fedlasso.deploy.nvflare.line import connect
+from fedlasso.deploy.nvflare.line import Console, connect
 from fedlasso.deploy.nvflare.project import create_project, read_project
 from fedlasso.deploy.run import begin_plan, run_plan, tell_fit
 from fedlasso.errors import FedLassoError
@@ -93,9 +93,11 @@ class LocalFederation:
         self._start(name, "site", "start", self.kit(name), self._tables[name])
 
     def wait(self) -> None:
-        """Wait until every site has connected."""
+        """Wait until every site has connected, and the server lets the coordinator in."""
         for name in self.project.sites:
             self._wait_for(name, "Connected")
+        with Console(self.folder) as console:
+            console.wait_for_sites((), START)
 
     def kill(self, name: str) -> None:
         """End a participant at once, as a power cut would."""
