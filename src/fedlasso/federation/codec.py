@@ -17,14 +17,15 @@ import numpy as np
 from msgspec import Meta
 
 from fedlasso.errors import FedLassoError
-from fedlasso.federation.messages import TYPES, Message, Request, layout
+from fedlasso.federation.messages import TYPES, Layout, Message, Request, layout
 
 _MAGIC = b"FL1"
 _PREFIX = struct.Struct("<3sI")
 _LARGEST_HEAD = 1 << 24
 _REMEMBERED_HEAD = 1 << 12
 _LISTED = 16
-_NUMBERS = {"array": "<f8", "optional array": "<f8", "float": "<f8", "int": "<i8"}
+_ARRAYS = ("array", "optional array")
+_SCALARS = {"float": struct.Struct("<d"), "int": struct.Struct("<q")}
 _Count = Annotated[int, Meta(ge=0)]
 _Shape = Annotated[tuple[_Count, ...], Meta(max_length=2)]
 _TOLD = {
@@ -34,43 +35,53 @@ _TOLD = {
     "texts": tuple[str, ...],
     "note": _Count,
 }
+_SPLITS: dict[type[Message], tuple[Layout, Layout]] = {}
 _UNTOLD = {"optional array": None, "text": "", "texts": (), "note": 0}
 
 
 def encode(message: Message) -> bytes:
     """Bytes of a message; numbers that are not finite are refused."""
-    head = _head(message)
+    head, _ = _head(message)
     chunks = [_PREFIX.pack(_MAGIC, len(head)), head]
-    for name, kind in layout(type(message)):
+    for name, kind in _split(type(message))[1]:
         value = getattr(message, name)
-        if kind not in _NUMBERS or value is None:
+        if kind in _SCALARS:
+            finite = math.isfinite(value)
+            chunks.append(_SCALARS[kind].pack(value))
+        elif value is None:
             continue
-        if kind != "int" and not np.isfinite(value).all():
+        else:
+            finite = bool(np.isfinite(value).all())
+            chunks.append(np.asarray(value, "<f8").tobytes())
+        if not finite:
             raise FedLassoError(
                 f"{type(message).__name__}: {name} is not finite; the procedure diverges on these "
                 "data: lower its rate or rescale the columns"
             )
-        chunks.append(np.asarray(value, _NUMBERS[kind]).tobytes())
     return b"".join(chunks)
 
 
 def size(message: Message) -> tuple[int, int]:
     """How many bytes `encode` makes of a message: its numbers, and the framing around them."""
-    numbers = 0
-    for name, kind in layout(type(message)):
-        value = getattr(message, name)
-        if kind in _NUMBERS and value is not None:
-            numbers += value.size if "array" in kind else 1
-    return 8 * numbers, _PREFIX.size + len(_head(message))
+    head, numbers = _head(message)
+    return 8 * numbers, _PREFIX.size + len(head)
 
 
-def _head(message: Message) -> bytes:
+def _split(cls: type[Message]) -> tuple[Layout, Layout]:
+    """Fields that the head tells of, and fields that are numbers in the payload; once per type."""
+    if cls not in _SPLITS:
+        told = tuple((name, kind) for name, kind in layout(cls) if kind in _TOLD)
+        paid = tuple((name, kind) for name, kind in layout(cls) if kind in {*_SCALARS, *_ARRAYS})
+        _SPLITS[cls] = (told, paid)
+    return _SPLITS[cls]
+
+
+def _head(message: Message) -> tuple[bytes, int]:
+    """The head of a message, and how many numbers follow it."""
     cls = type(message)
     values: list[Any] = []
     long = False
-    for name, kind in layout(cls):
-        if kind not in _TOLD:
-            continue
+    for name, kind in _split(cls)[0]:
         value = getattr(message, name)
         if kind == "texts":
             long |= len(value) > _LISTED
@@ -81,39 +92,39 @@ def _head(message: Message) -> bytes:
 
 # Rounds repeat the same few short heads, so writing and reading one is worth remembering.
 @lru_cache(maxsize=4096)
-def _write_head(cls: str, values: tuple[Any, ...]) -> bytes:
+def _write_head(cls: str, values: tuple[Any, ...]) -> tuple[bytes, int]:
     head: dict[str, Any] = {"type": cls}
     shapes = []
-    told = [(name, kind) for name, kind in layout(TYPES[cls]) if kind in _TOLD]
+    told, paid = _split(TYPES[cls])
+    numbers = sum(kind in _SCALARS for _, kind in paid)
     for (name, kind), value in zip(told, values, strict=True):
+        if kind in _ARRAYS and value is not None:
+            numbers += math.prod(value)
         if kind == "array":
             shapes.append(value)
         elif value != _UNTOLD[kind]:
             head[name] = value
     if shapes:
         head["shapes"] = shapes
-    return json.dumps(head, separators=(",", ":")).encode()
+    return json.dumps(head, separators=(",", ":")).encode(), numbers
 
 
 @lru_cache(maxsize=4096)
-def _read_head(text: bytes) -> tuple[type[Message], tuple[Any, ...]]:
-    """A message's type, and in wire order the shapes of its numbers and its texts."""
+def _read_head(text: bytes) -> tuple[type[Message], dict[str, Any]]:
+    """A message's type, and what its head tells by name: texts, notes and the shapes of arrays."""
     head = json.loads(text)
     cls = TYPES.get(head["type"])
     if cls is None:
         raise FedLassoError(f"unknown kind of message {head['type']!r}: update fedlasso")
     shapes = iter(head.get("shapes", ()))
-    values: list[Any] = []
-    for name, kind in layout(cls):
-        if kind not in _TOLD:
-            values.append(())
-            continue
+    values: dict[str, Any] = {}
+    for name, kind in _split(cls)[0]:
         told = next(shapes, None) if kind == "array" else head.get(name, _UNTOLD[kind])
         try:
-            values.append(msgspec.convert(told, _TOLD[kind]))
+            values[name] = msgspec.convert(told, _TOLD[kind])
         except msgspec.ValidationError:
             raise FedLassoError(f"malformed message: bad {name}") from None
-    return cls, tuple(values)
+    return cls, values
 
 
 def decode(data: bytes) -> Message:
@@ -141,15 +152,22 @@ def _decode(data: bytes) -> Message:
     at = _PREFIX.size + length
     read = _read_head if length <= _REMEMBERED_HEAD else _read_head.__wrapped__
     cls, told = read(data[_PREFIX.size : at])
-    values: dict[str, Any] = {}
-    for (name, kind), value in zip(layout(cls), told, strict=True):
-        values[name] = value
-        if kind in _NUMBERS and value is not None:
-            array = np.frombuffer(data, _NUMBERS[kind], math.prod(value), at).reshape(value)
-            if not np.isfinite(array).all():
-                raise FedLassoError(f"malformed message: {name} is not finite")
-            values[name] = array if "array" in kind else array.item()
+    values = dict(told)
+    for name, kind in _split(cls)[1]:
+        if kind in _SCALARS:
+            (values[name],) = _SCALARS[kind].unpack_from(data, at)
+            finite = math.isfinite(values[name])
+            at += 8
+        elif values[name] is None:
+            continue
+        else:
+            shape = values[name]
+            array = np.frombuffer(data, "<f8", math.prod(shape), at).reshape(shape)
+            values[name] = array
+            finite = bool(np.isfinite(array).all())
             at += array.nbytes
+        if not finite:
+            raise FedLassoError(f"malformed message: {name} is not finite")
     if at != len(data):
         raise FedLassoError("malformed message: bytes left over")
     return cls(**values)

@@ -1,7 +1,7 @@
 """The shape that every procedure has: a frozen set of hyperparameters and pure functions."""
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, ClassVar, Generic, Literal, Self, TypeVar
 
 import numpy as np
@@ -197,7 +197,7 @@ class Averaged(Procedure[Average]):
 
     def advance(self, problem: Problem, state: Average, total: Any) -> Average:
         values = self.combine(problem, state, total.values / problem.m)
-        return replace(state, values=values, round=state.round + 1)
+        return Average(values, state.scales, round=state.round + 1)
 
     def combine(self, problem: Problem, state: Average, average: Array) -> Array:
         """What the server makes of the average."""
