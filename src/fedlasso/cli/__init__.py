@@ -1,4 +1,4 @@
-"""The command line: thin, one module a command group."""
+"""The command line: thin, one module per group of commands."""
 
 from __future__ import annotations
 

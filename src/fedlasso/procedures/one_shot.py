@@ -152,7 +152,7 @@ class OneShotGram(OneShot):
         start = super().start(problem, prepared)
         if problem.p > GRAM_COLUMNS:
             raise FedLassoError(
-                f"one-shot Gram would upload {self.upload(problem, start)} numbers a site for "
+                f"one-shot Gram would upload {self.upload(problem, start)} numbers per site for "
                 f"{problem.p} columns; use WorkingSetGram or FISTA beyond {GRAM_COLUMNS} columns"
             )
         return start

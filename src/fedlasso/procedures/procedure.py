@@ -151,7 +151,7 @@ class Procedure(ABC, Generic[S]):
 
     @abstractmethod
     def models(self, problem: Problem, state: S) -> Array:
-        """Candidate models, one a column."""
+        """Candidate models, one per column."""
 
     def upload(self, problem: Problem, state: S) -> int:
         """Numbers that each site will send in the next round."""

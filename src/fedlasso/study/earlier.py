@@ -1,7 +1,7 @@
 """The earlier experiment: every site keeps the penalty that it selected itself.
 
-Kept as context. One validation sample a site serves both the penalty and the thresholds; averaging
-stops when the Euclidean change falls below 1e-5 or after 500 rounds. Every path and every
+Kept as context. One validation sample per site serves both the penalty and the thresholds;
+averaging stops when the Euclidean change falls below 1e-5 or after 500 rounds. Every path and every
 validation exchange is charged.
 """
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -20,8 +20,12 @@ from fedlasso.study.scenario import Scenario
 if TYPE_CHECKING:
     import pandas as pd
 
-# A state on a path, and what it cost to get there.
-Checkpoint = tuple[State, Costs]
+
+class Checkpoint(NamedTuple):
+    """A state on a path, and what it cost to get there."""
+
+    state: State
+    costs: Costs
 
 
 @dataclass(frozen=True)
@@ -76,10 +80,10 @@ class PaperStudy:
         """One path, read at every round that some budget and panel asks for."""
         rounds = set(self._rounds(procedure).values())
         run = Run(trial.ledger, procedure, trial.problem, prepared=prepared)
-        checkpoints = {0: (run.state, run.costs)}
+        checkpoints = {0: Checkpoint(run.state, run.costs)}
         for state in run.rounds(after_rounds(max(rounds))):
             if state.round in rounds:
-                checkpoints[state.round] = (state, run.costs)
+                checkpoints[state.round] = Checkpoint(state, run.costs)
         return checkpoints
 
     def _cells(
@@ -102,10 +106,9 @@ class PaperStudy:
 
 def _read(trial: Trial, procedure: Procedure[Any], at: Checkpoint) -> list[Record]:
     """Validate the candidates at a checkpoint; one outcome per rule, one row per candidate."""
-    state, training = at
-    models = procedure.models(trial.problem, state)
+    models = procedure.models(trial.problem, at.state)
     validation, asking = trial.validate(models)
-    costs = trial.setup + training + asking
+    costs = trial.setup + at.costs + asking
     chosen = {rule: validation.select(rule) for rule in RULES}
     outcomes = [
         trial.outcome(models[:, i], costs, rule=rule, candidate=procedure.settings[i])

@@ -28,7 +28,7 @@ class Column(msgspec.Struct, frozen=True, omit_defaults=True):
 
     @property
     def encoded(self) -> tuple[str, ...]:
-        """Names of its columns in X: text has one a level but the first, which is the baseline."""
+        """Names of its columns in X: text has one per level but the first, the baseline."""
         if self.kind != "text":
             return (self.name,)
         return tuple(f"{self.name}={level}" for level in self.levels[1:])
