@@ -31,3 +31,11 @@ def test_the_page_is_what_the_docstrings_say() -> None:
     assert sorted(listed) == sorted(fedlasso.__all__)
     page = (ROOT / "docs" / "api.md").read_text(encoding="utf-8")
     assert page == tool["write_page"](), "run python tools/write_api.py"
+
+
+def test_every_public_name_is_there_though_it_is_imported_when_used() -> None:
+    for name in fedlasso.__all__:
+        assert hasattr(fedlasso, name)
+        assert name in dir(fedlasso)
+    with pytest.raises(AttributeError, match="module 'fedlasso' has no attribute 'Lasso'"):
+        fedlasso.Lasso  # noqa: B018

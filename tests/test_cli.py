@@ -1,13 +1,17 @@
 """The command line: help with examples, one-line errors, tables."""
 
+import argparse
 import json
+import subprocess
+import sys
+from importlib import import_module
 from pathlib import Path
 
 import pandas as pd
 import pytest
 from study.small import TOML
 
-from fedlasso.cli import main
+from fedlasso.cli import COMMANDS, main
 
 
 def run(*arguments: object) -> int:
@@ -25,6 +29,32 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     )  # fmt: skip
     assert code == 0
     return out
+
+
+# Prints which large packages a command has imported.
+TELL_IMPORTS = """
+import sys
+from fedlasso.cli import main
+try:
+    main(sys.argv[1:])
+finally:
+    print(sorted({"numpy", "scipy", "numba", "sklearn", "pyarrow", "pandas"} & set(sys.modules)))
+"""
+
+
+@pytest.mark.parametrize("option", ["--version", "--help"])
+def test_nobody_waits_for_packages_that_are_not_used(option: str) -> None:
+    command = [sys.executable, "-c", TELL_IMPORTS, option]
+    told = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert told.stdout.splitlines()[-1] == "[]"
+
+
+@pytest.mark.parametrize("module", COMMANDS)
+def test_the_list_of_commands_says_what_the_commands_say(module: str) -> None:
+    commands = argparse.ArgumentParser().add_subparsers()
+    import_module(f"fedlasso.cli.{module}").add(commands)
+    listed = {action.dest: action.help for action in commands._choices_actions}
+    assert listed == COMMANDS[module]
 
 
 @pytest.mark.parametrize("action", ["run", "status", "summary", "export"])

@@ -1,16 +1,17 @@
 """One sparse regression (Lasso) across sites that cannot share records."""
 
+from importlib import import_module
 from typing import TYPE_CHECKING
 
 from fedlasso.errors import FedLassoError
-from fedlasso.federation import Disclosure, Federation, InProcess, Ledger, Reply, Request
-from fedlasso.fitting import Fit, GoalFit, PathPoint, Session, Status, certify, fit, fit_for
-from fedlasso.numerics import L1, Certificate, Design, Loss, Penalty
-from fedlasso.procedures import REGISTRY, Problem, Procedure, State, find_procedure
-from fedlasso.sites import Site
 
 if TYPE_CHECKING:
     from fedlasso.estimator import FederatedLasso
+    from fedlasso.federation import Disclosure, Federation, InProcess, Ledger, Reply, Request
+    from fedlasso.fitting import Fit, GoalFit, PathPoint, Session, Status, certify, fit, fit_for
+    from fedlasso.numerics import L1, Certificate, Design, Loss, Penalty
+    from fedlasso.procedures import REGISTRY, Problem, Procedure, State, find_procedure
+    from fedlasso.sites import Site
 
 __version__ = "0.1.0"
 
@@ -44,11 +45,27 @@ __all__ = [
     "fit_for",
 ]
 
+# Rooms are imported when one of their names is first used: nobody waits for what they do not use.
+_ROOMS = {
+    "estimator": ("FederatedLasso",),
+    "federation": ("Disclosure", "Federation", "InProcess", "Ledger", "Reply", "Request"),
+    "fitting": (
+        "Fit", "GoalFit", "PathPoint", "Session", "Status", "certify", "fit", "fit_for",
+    ),
+    "numerics": ("L1", "Certificate", "Design", "Loss", "Penalty"),
+    "procedures": ("REGISTRY", "Problem", "Procedure", "State", "find_procedure"),
+    "sites": ("Site",),
+}  # fmt: skip
+_HOMES = {name: room for room, names in _ROOMS.items() for name in names}
+
 
 def __getattr__(name: str) -> object:
-    # The estimator brings scikit-learn along; those who do not use it need not wait for it.
-    if name == "FederatedLasso":
-        from fedlasso.estimator import FederatedLasso
+    if name not in _HOMES:
+        raise AttributeError(f"module 'fedlasso' has no attribute {name!r}")
+    value = getattr(import_module(f"fedlasso.{_HOMES[name]}"), name)
+    globals()[name] = value
+    return value
 
-        return FederatedLasso
-    raise AttributeError(f"module 'fedlasso' has no attribute {name!r}")
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

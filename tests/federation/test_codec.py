@@ -23,9 +23,9 @@ from fedlasso.procedures.averaging import LocalSweeps
 from fedlasso.sites import FitAt, ValidationErrors
 from fedlasso.sites.questions import FitSums
 
-# Prints what becomes known only by importing more than the package and what guards a site.
+# Prints what becomes known only by importing more than what lets a site take part.
 IMPORT_ALL = """
-import importlib, pkgutil, fedlasso, fedlasso.governance
+import importlib, pkgutil, fedlasso, fedlasso.deploy.nvflare.kit
 from fedlasso.federation.messages import TYPES
 known = set(TYPES)
 for module in pkgutil.walk_packages(fedlasso.__path__, "fedlasso."):
