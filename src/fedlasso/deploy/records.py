@@ -9,6 +9,9 @@ from pathlib import Path
 
 import numpy as np
 
+# A site reads only messages that it knows: those of every room that asks questions.
+import fedlasso.fitting
+import fedlasso.procedures  # noqa: F401
 from fedlasso.errors import FedLassoError
 from fedlasso.sites import Site
 from fedlasso.tables import Column, File, Schema, encode_file, kind_of, to_numbers
