@@ -42,7 +42,7 @@ programs: .venv/ready
 	@$(BIN)/python tests/programs.py
 
 # Real processes wait more than they compute, so more workers than cores pay; any number will do.
-WORKERS ?= $(shell $(PYTHON) -c 'import os; print((os.cpu_count() or 1) + 4)')
+WORKERS ?= $(shell $(PYTHON) -c 'import os; print((os.cpu_count() or 1) + 3)')
 ORDER ?=
 test: lint alone programs warm
 	$(BIN)/pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder $(ORDER)

@@ -139,6 +139,8 @@ def open_executor(engine: str, workers: int) -> Iterator[Executor]:
         # Windows has no fork server; its workers start from nothing.
         methods = multiprocessing.get_all_start_methods()
         context = multiprocessing.get_context("forkserver" if "forkserver" in methods else "spawn")
+        # The fork server imports what every worker needs once for all of them.
+        context.set_forkserver_preload([__name__, "fedlasso.study.store"])
         pool = ProcessPoolExecutor(
             workers,
             mp_context=context,

@@ -12,7 +12,7 @@ from nets import SHORT, fit_files, write_tables
 
 # The engine is imported by those who use it: without it these tests are skipped.
 if TYPE_CHECKING:
-    from deploy.nvflare.stories import Breakable, Story
+    from deploy.nvflare.stories import Breakable, SharedJob, Story
     from deploy.nvflare.wires import Wire
 
     from fedlasso.deploy.nvflare.line import Console
@@ -74,6 +74,23 @@ def wire(wired: tuple[Breakable, Wire]) -> Wire:
 def local(wired: tuple[Breakable, Wire], wire: Wire) -> Breakable:
     wired[0].revive()
     return wired[0]
+
+
+@pytest.fixture(scope="module")
+def begun_job() -> Iterator[SharedJob]:
+    from deploy.nvflare.stories import SharedJob
+
+    with SharedJob() as job:
+        yield job
+
+
+@pytest.fixture
+def job(begun_job: SharedJob, monkeypatch: pytest.MonkeyPatch) -> SharedJob:
+    """Commands in this test find a job under way, and leave it so."""
+    from fedlasso.deploy.nvflare import line
+
+    monkeypatch.setattr(line, "connect", begun_job.connect)
+    return begun_job
 
 
 @pytest.fixture

@@ -1,12 +1,15 @@
 """What happens to a real federation during a fit, told beforehand."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
 from nets import run
 
+from fedlasso.deploy.network import Network
 from fedlasso.deploy.nvflare.engine import find_family
+from fedlasso.deploy.nvflare.line import connect
 from fedlasso.deploy.nvflare.local import START, LocalFederation
 from fedlasso.federation import Exchange
 
@@ -58,6 +61,28 @@ class Breakable(LocalFederation):
             if name not in self.processes:
                 self.start_site(name)
         self.wait()
+
+
+class SharedJob(ExitStack):
+    """One job of a federation for several commands: only the first waits for it to start."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._network: Network | None = None
+
+    @contextmanager
+    def connect(
+        self, folder: Path, sites: Sequence[str] = (), *, timeout: float = 300.0, **_: float
+    ) -> Iterator[Network]:
+        """Stands in for `line.connect`."""
+        if self._network is None:
+            self._network = self.enter_context(connect(folder, start=START))
+        yield Network(self._network.line, sites or self._network.sites, timeout)
+
+    def close(self) -> None:
+        """End the job; whoever connects next starts another."""
+        self._network = None
+        super().close()
 
 
 def fit(local: LocalFederation, out: Path, *options: object) -> int:

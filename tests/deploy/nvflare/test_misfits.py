@@ -17,7 +17,7 @@ import pytest
 
 pytest.importorskip("nvflare")
 
-from deploy.nvflare.stories import Breakable
+from deploy.nvflare.stories import Breakable, SharedJob
 from nets import SITES, fit_files, run, same_files
 
 from fedlasso import FedLassoError, __version__
@@ -115,7 +115,7 @@ def refused(
 
 
 def test_clocks_that_are_off_are_told_and_change_no_bit(
-    local: Breakable, tables: dict[str, Path], tmp_path: Path,
+    local: Breakable, job: SharedJob, tables: dict[str, Path], tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
 ) -> None:  # fmt: skip
     out = tmp_path / "model"
@@ -192,16 +192,18 @@ def test_columns_that_differ_are_listed(
 
 
 def test_too_few_sites_and_another_version_are_refused(
-    local: Breakable, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    local: Breakable, job: SharedJob, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     error = refused(local, tmp_path / "few", capsys, "--sites", "a,b")
     assert error == "site 'a': a fit of 2 sites, and the policy here joins 3 or more"
+    job.close()
     local.kill("b")
     before = local.environments["b"]
     local.environments["b"] = shim(tmp_path, VERSION)
     local.revive()
     error = refused(local, tmp_path / "model", capsys)
-    # Whoever comes next starts the site as it was.
+    # Whoever comes next starts the site as it was, and another job.
+    job.close()
     local.kill("b")
     local.environments["b"] = before
     assert error == (

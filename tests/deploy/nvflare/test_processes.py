@@ -10,13 +10,14 @@ import pytest
 
 pytest.importorskip("nvflare")
 
+from deploy.nvflare.stories import SharedJob
 from nets import COLUMNS, SECRET, SITES, fit_files, in_process, run, same_files
 from waiting import PATIENCE
 
 from fedlasso import FedLassoError
 from fedlasso.deploy.nvflare.engine import check_server
 from fedlasso.deploy.nvflare.kit import read_kit
-from fedlasso.deploy.nvflare.line import Console, connect
+from fedlasso.deploy.nvflare.line import Console
 from fedlasso.deploy.nvflare.local import START, LocalFederation
 from fedlasso.deploy.nvflare.project import create_project
 from fedlasso.models import Model, NetworkSource, Settings, fit_model
@@ -40,7 +41,7 @@ def same(one: Model, other: Model) -> bool:
 
 
 def test_network_and_process_agree_bit_for_bit(
-    local: LocalFederation, tables: dict[str, Path]
+    local: LocalFederation, tables: dict[str, Path], job: SharedJob
 ) -> None:
     cases = [
         Settings(procedure="CD", uploads=30),
@@ -51,7 +52,7 @@ def test_network_and_process_agree_bit_for_bit(
     ]
     # Here first: the sites then find their kernels compiled.
     alone = [fit_model(in_process(tables), settings) for settings in cases]
-    with connect(local.folder, start=START) as network:
+    with job.connect(local.folder) as network:
         for number, (settings, expected) in enumerate(zip(cases, alone, strict=True)):
             network.open(NetworkSource("", f"{number:08x}", "y", COLUMNS))
             assert network.sites == SITES
@@ -75,12 +76,9 @@ def test_network_and_process_agree_bit_for_bit(
     "options", [("--goal", "prediction"), ("--procedure", "CD", "--penalty", "0.1")]
 )
 def test_the_model_folder_is_that_of_fit_on_the_files(
-    options: tuple[str, ...],
-    local: LocalFederation,
-    tables: dict[str, Path],
-    tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+    options: tuple[str, ...], local: LocalFederation, job: SharedJob, tables: dict[str, Path],
+    tmp_path: Path, capsys: pytest.CaptureFixture[str],
+) -> None:  # fmt: skip
     out = tmp_path / "model"
     given = ("--target", "y", "--drop", "note", "--out", out, "--start", START)
     assert run("federation", "fit", local.folder, *given, *options) == 0
@@ -98,7 +96,7 @@ def test_the_model_folder_is_that_of_fit_on_the_files(
 
 
 def test_text_columns_are_refused_before_the_fit(
-    local: LocalFederation, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    local: LocalFederation, job: SharedJob, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     out = tmp_path / "model"
     given = ("--target", "y", "--out", out, "--start", START)
