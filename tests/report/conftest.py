@@ -7,12 +7,19 @@ import pytest
 from study.small import OTHER
 from waiting import wait_until
 
+from fedlasso.report import figures
 from fedlasso.report.records import Results, read_results
 from fedlasso.report.write import write_report
 from fedlasso.study import PaperStudy, Scenario, Store, run_study
 
 BASELINE = Scenario("baseline", sizes=(20, 16, 12), p=30, nonzeros=4, validation=12, test=40)
 STUDY = PaperStudy(seed=7, epochs=(1, 5, 20), budgets=(30, 100))
+
+
+@pytest.fixture
+def svg_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Figures are drawn, but written in one format: what is tested is not in the other two."""
+    monkeypatch.setattr(figures, "FORMATS", {"svg": figures.FORMATS["svg"]})
 
 
 @pytest.fixture(scope="session")

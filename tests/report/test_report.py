@@ -51,6 +51,7 @@ def test_the_same_records_give_the_same_bytes(
         assert (tmp_path / file).read_bytes() == (report / file).read_bytes()
 
 
+@pytest.mark.usefixtures("svg_only")
 def test_an_incomplete_study_says_what_is_missing(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -76,6 +77,7 @@ def test_an_incomplete_study_says_what_is_missing(
     assert "nan" not in main_table
 
 
+@pytest.mark.usefixtures("svg_only")
 def test_studies_with_other_axes_are_reported_as_far_as_they_go(tmp_path: Path) -> None:
     """No budgets, panels or rules, and one method more: as the earlier experiment has."""
     store = Store(tmp_path)
@@ -155,6 +157,7 @@ def test_the_supplement_compiles(results: Results, report: Path, tmp_path: Path)
     assert (tmp_path / "report" / "supplement" / "supplement.pdf").stat().st_size > 10_000
 
 
+@pytest.mark.usefixtures("svg_only")
 @pytest.mark.parametrize("name", ["literature", "tuned"])
 def test_studies_whose_methods_do_not_share_every_axis_are_reported(
     name: str, tmp_path: Path
@@ -173,6 +176,7 @@ def check_grid(folder: Path, report: Path) -> None:
     assert (report / "index.html").stat().st_size > 0
 
 
+@pytest.mark.usefixtures("svg_only")
 def test_the_supplement_takes_in_another_study(folder: Path, tmp_path: Path) -> None:
     """And the other study, whose methods have no epochs or no rule, is reported by itself."""
     earlier = tmp_path / "earlier"
