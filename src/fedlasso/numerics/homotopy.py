@@ -229,8 +229,10 @@ def advance(D: Columns, S: State, target: float, limit: int) -> int:
         entry, k, sign = next_entry(S, u, dropped)
         exit_, i = next_exit(S, d)
         step = min(entry, exit_, S.lam[0] - target)
-        S.b[: d.size] += step * d
-        S.correlation[:] -= step * u
+        for j in range(d.size):
+            S.b[j] += step * d[j]
+        for l in range(u.size):
+            S.correlation[l] -= step * u[l]
         if step == S.lam[0] - target:
             S.lam[0] = target
             break

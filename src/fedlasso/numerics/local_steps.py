@@ -174,5 +174,9 @@ def lasso_steps(
                 b[k] = soft(z[k], rates[j] * step * lam)
             r = target.copy()
             subtract_product(r, M, b)
-            for k in range(p):
-                z[k] += rates[j] * (r[k] if gram else dot(M[k], r) / r.size)
+            if gram:
+                for k in range(p):
+                    z[k] += rates[j] * r[k]
+            else:
+                for k in range(p):
+                    z[k] += rates[j] * (dot(M[k], r) / r.size)
