@@ -4,6 +4,8 @@ BIN := .venv/bin
 REPLICATES ?= 50
 OUT ?= results/paper-$(REPLICATES)
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
+# Hundreds of test processes import the package: Python keeps what it has compiled.
+unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: setup test lint alone programs warm study torture torture-federation bench clean
 

@@ -4,8 +4,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from scipy.signal import lfilter
 
 from fedlasso import FedLassoError
+from fedlasso.numerics.machine import autoregress
 from fedlasso.study import SCENARIOS, Scenario, read_scenarios
 from fedlasso.study.scenario import pool, signal_variance, split
 
@@ -118,3 +120,10 @@ def test_bad_scenario_files_are_one_clear_line(tmp_path: Path, text: str, messag
         read_scenarios(file)
     assert str(caught.value).startswith(str(file))
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("rho", [0.0, 0.5, -0.9])
+def test_columns_are_an_autoregression_of_order_one(rho: float) -> None:
+    shocks = np.random.default_rng(0).standard_normal((7, 5))
+    filtered = lfilter([1.0], [1.0, -rho], shocks, axis=0)
+    np.testing.assert_array_equal(autoregress(shocks, rho), filtered)

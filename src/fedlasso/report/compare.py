@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from statistics import NormalDist
 
 import numpy as np
 import pandas as pd
-from scipy.stats import norm
 
 from fedlasso.errors import FedLassoError
 from fedlasso.report.records import read_results
@@ -84,7 +84,7 @@ def _judge(z: pd.Series) -> tuple[bool, str]:
     left = f" {absent} of {len(z)} published cells could not be compared." if absent else ""
     if known.empty:
         return False, "Nothing to compare: no published cell is in these records." + left
-    limit = float(norm.isf(0.025 / len(known)))
+    limit = -NormalDist().inv_cdf(0.025 / len(known))
     worst = float(known.abs().max())
     beyond = int((known.abs() > 1.96).sum())
     agrees = worst <= limit

@@ -10,10 +10,10 @@ from pathlib import Path
 
 import msgspec
 import numpy as np
-from scipy.signal import lfilter
 
 from fedlasso.errors import FedLassoError
 from fedlasso.numerics import Array, LeastSquares
+from fedlasso.numerics.machine import autoregress
 from fedlasso.sites import Site
 
 Sample = tuple[Array, Array]
@@ -127,7 +127,7 @@ class Scenario:
         # Columns in rows: an autoregression of order one has exactly the covariance rho^|k-l|.
         shocks = rng.standard_normal((self.p, n))
         shocks[1:] *= np.sqrt(1 - rho**2)
-        X = lfilter([1.0], [1.0, -rho], shocks, axis=0).T
+        X = autoregress(shocks, rho).T
         X *= scale
         sd = scale * np.sqrt(signal_variance(truth, rho) / self.snr) * multiplier
         y = LeastSquares(X, np.zeros(n)).residual(-truth) + sd * rng.standard_normal(n)
@@ -136,7 +136,7 @@ class Scenario:
 
 def signal_variance(b: Array, rho: float) -> float:
     """b' Sigma b with Sigma_kl = rho^|k-l|."""
-    tail = lfilter([1.0], [1.0, -rho], b)
+    tail = autoregress(b[:, None], rho)[:, 0]
     return float((b * (2 * tail - b)).sum())
 
 
