@@ -103,7 +103,7 @@ def subtract_product(out: Array, M: Array, b: Array) -> None:
 
 @compiled
 def autoregress(shocks: Array, rho: float) -> Array:
-    """Return rows x with x_1 = shocks_1 and x_k = shocks_k + rho x_(k-1)."""
+    """Return rows that follow one another: each is its shock plus rho times the row before."""
     x = shocks.copy()
     for k in range(1, x.shape[0]):
         for i in range(x.shape[1]):
