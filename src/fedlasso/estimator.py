@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, replace
 from functools import partial
 from numbers import Integral, Real
 from typing import Any
@@ -25,20 +25,23 @@ class FederatedLasso(RegressorMixin, BaseEstimator):  # type: ignore[misc]
     Parameters
     ----------
     goal : {"prediction", "selection", "objective"}, optional
-        What the model is for: prediction by default. With a penalty, folds or a procedure it is
-        the pooled Lasso, whatever the goal.
+        What the model is for: prediction by default. With a penalty or a procedure it is the pooled
+        Lasso, whatever the goal.
     penalty : float, optional
-        On the standardised scale, as scikit-learn's ``alpha``; chosen on held-out rows by default.
+        On the standardised scale, as scikit-learn's ``alpha``; chosen by cross-validation by
+        default.
     procedure : str, optional
         A name from ``fedlasso.REGISTRY``, run at the penalty instead of the goal's own procedure.
     epochs : int
         Local epochs per round of that procedure.
-    validation : float, optional
-        Share of every site's rows held out; None to use the samples a federation's sites have.
+    validation : float or "given", optional
+        Share of every site's rows that chooses instead of folds, or the samples that a federation's
+        sites were given.
     cv : int, optional
-        Folds of a federated cross-validation, instead of the holdout.
-    uploads : int
-        Vectors of p numbers that each site may send in all; never more are sent.
+        Folds of the cross-validation; 10 by default, fewer where they cost too much.
+    uploads : int, optional
+        Vectors of p numbers that each site may send in all; never more are sent. By default what
+        the plan needs, within 64 MiB.
     rule : {"min", "1se"}, optional
         How the penalty or candidate is chosen.
     tol : float
@@ -73,9 +76,9 @@ class FederatedLasso(RegressorMixin, BaseEstimator):  # type: ignore[misc]
     penalty: float | None = None
     procedure: str | None = None
     epochs: int = 1
-    validation: float | None = 0.2
+    validation: float | str | None = None
     cv: int | None = None
-    uploads: int = 100
+    uploads: int | None = None
     rule: str | None = None
     tol: float = 1e-12
     fit_intercept: bool = True
@@ -101,7 +104,8 @@ class FederatedLasso(RegressorMixin, BaseEstimator):  # type: ignore[misc]
                 self.feature_names_in_ = np.array(federation.columns, dtype=object)
         else:
             federation = self._split(X, y, sites)
-        self.model_: Model = fit_model(federation, self._settings())
+        # Second moments are not kept: a pickle of the model must not tell more than the model.
+        self.model_: Model = replace(fit_model(federation, self._settings()), folded=None)
         self.coef_ = self.model_.coefficients
         self.intercept_ = self.model_.intercept
         self.certificate_ = self.model_.fit.certificate
@@ -141,6 +145,8 @@ class FederatedLasso(RegressorMixin, BaseEstimator):  # type: ignore[misc]
 
     def _settings(self) -> Settings:
         for name in ("uploads", "epochs", "seed"):
+            if name == "uploads" and self.uploads is None:
+                continue
             if not isinstance(getattr(self, name), Integral):
                 raise FedLassoError(f"{name} is {getattr(self, name)!r}; give a whole number")
         if self.penalty is not None and not isinstance(self.penalty, Real):

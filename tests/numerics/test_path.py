@@ -136,7 +136,7 @@ def test_agrees_with_lars_and_its_knots(draw: Draw, gram: bool) -> None:
 def test_inverse_by_bordering_and_deflation(draw: Draw, gram: bool) -> None:
     f = draw(30, 10)
     D = Columns(f.columns, f.y, f.gram if gram else np.empty((0, 0)), f.design.norms)
-    S = stand_at(D, float(np.abs(f.score).max()), np.zeros(f.p), f.score)
+    S = stand_at(D, float(np.abs(f.score).max()), np.zeros(f.p), f.score, f.m)
     for k in (7, 2, 5, 0, 9):
         assert enter(D, S, k, 1.0)
     for place in (1, 3):

@@ -34,6 +34,10 @@ class Status(Enum):
         "The model was chosen for the goal, not for one objective. Read `why`; the certificate is "
         "about the penalty, weights and support of the chosen candidate."
     )
+    CUT = (
+        "The uploads ended before the error was seen to rise, so a smaller penalty may do better. "
+        "Give more uploads, or fewer folds."
+    )
     UNCERTIFIED = "No certificate was asked for. Fit with certified=True to know the distance."
 
 

@@ -14,8 +14,8 @@ from fedlasso.errors import FedLassoError
 from fedlasso.federation import Costs, Federation, metered
 from fedlasso.fitting.by_procedure import Status
 from fedlasso.fitting.session import PathPoint, Session
-from fedlasso.fitting.tuning import Rule, Validation, validate
-from fedlasso.numerics import Array, Certificate, Penalty
+from fedlasso.fitting.tuning import Curve, Rule, Validation, validate
+from fedlasso.numerics import L1, Array, Certificate
 from fedlasso.procedures import Problem
 
 Goal = Literal["prediction", "selection", "objective"]
@@ -29,6 +29,8 @@ ADAPTIVE = {"prediction": (1.0, 14, 0.01), "selection": (2.0, 20, 0.003)}
 # A path ends when this many fits in a row have not lowered the validation error. Sparse fits of a
 # weak signal are noisy, so paths that start with a few large coefficients are given longer.
 PATIENCE = 4
+# Penalties below the grid are tried while the best is the last, down to this share of the first.
+SMALLEST_RATIO = 1e-4
 PATIENCE_SPARSE = 8
 
 
@@ -45,7 +47,7 @@ class GoalFit:
     points : the candidates
     chosen : index of the chosen candidate
     validation : pooled errors of the candidates on the second validation samples
-    explored : the Lasso path on the way, with errors on the first validation samples
+    curve : held-out error along the Lasso path
     costs : what passed between server and sites
     why : what was chosen and why, in one line
 
@@ -69,7 +71,7 @@ class GoalFit:
     points: tuple[PathPoint, ...]
     chosen: int
     validation: Validation
-    explored: tuple[tuple[PathPoint, float], ...]
+    curve: Curve
     costs: Costs
     why: str
     status: Status = Status.CHOSEN
@@ -85,7 +87,7 @@ class GoalFit:
         return self.points[self.chosen].certificate
 
     @property
-    def penalty(self) -> Penalty:
+    def penalty(self) -> L1:
         """The penalty of the chosen candidate, with its weights."""
         return self.points[self.chosen].penalty
 
@@ -132,9 +134,12 @@ def fit_for(
     before = ledger.costs
     # One upload is left to the scalars: sizes, ||y||^2, three for every validated fit.
     session = Session(ledger, max(uploads - 1, 1))
-    lasso = _validated(
-        session, session.walk(session.grid(_count(uploads, 20)), tol=TOL, reserve=uploads // 2)
-    )
+    half = uploads // 2
+    grid = session.grid(_count(uploads, 20))
+    lasso = _validated(session, session.walk(grid, tol=TOL, reserve=half))
+    lasso += _go_on(session, lasso, grid, half)
+    # What stopped the path: its own error, or the end of the uploads?
+    cut = session.cut
     adaptive: list[tuple[PathPoint, float]] = []
     filled = [(point, error) for point, error in lasso if point.active]
     if filled:
@@ -169,9 +174,39 @@ def fit_for(
         points=points,
         chosen=chosen,
         validation=validation,
-        explored=tuple(lasso),
+        curve=_curve(lasso, cut),
         costs=ledger.costs - before,
         why=why,
+        status=Status.CUT if cut else Status.CHOSEN,
+    )
+
+
+def _go_on(
+    session: Session, found: list[tuple[PathPoint, float]], grid: list[L1], reserve: int
+) -> list[tuple[PathPoint, float]]:
+    """Go on below the grid, in its steps, while the last fit has the smallest error."""
+    more: list[tuple[PathPoint, float]] = []
+    step = grid[1].lam / grid[0].lam if grid[0].lam > 0 else 0.0
+    lam = grid[-1].lam * step
+    while not session.cut and lam > SMALLEST_RATIO * grid[0].lam:
+        errors = [error for _, error in found + more]
+        if min(errors[:-1]) <= errors[-1]:
+            break
+        last = (found + more)[-1][0].coefficients
+        more += _validated(session, session.walk([L1(lam)], TOL, reserve, last))
+        lam *= step
+    return more
+
+
+def _curve(lasso: list[tuple[PathPoint, float]], cut: bool) -> Curve:
+    errors = np.array([error for _, error in lasso])
+    active = np.array([float(point.active) for point, _ in lasso])
+    return Curve(
+        np.array([point.lam for point, _ in lasso]),
+        np.column_stack([point.coefficients for point, _ in lasso]),
+        Validation(errors, np.full(errors.shape, np.nan), active),
+        int(errors.argmin()),
+        cut=cut,
     )
 
 

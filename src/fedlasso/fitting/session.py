@@ -83,6 +83,7 @@ class Session:
         run = Run(self.ledger, Secant(), self.problem)
         self.known: Secants = run.until(after_rounds(1)).secants
         self.spent = 1
+        self.cut = False
 
     @property
     def largest_penalty(self) -> float:
@@ -126,16 +127,21 @@ class Session:
         return PathPoint(penalty, best, rss, self.known.certificate(best, penalty))
 
     def walk(
-        self, penalties: Sequence[L1], tol: float = 0.01, reserve: int = 0
+        self,
+        penalties: Sequence[L1],
+        tol: float = 0.01,
+        reserve: int = 0,
+        start: Array | None = None,
     ) -> Iterator[PathPoint]:
         """Fit at decreasing penalties, each from the fit before, while uploads last.
 
-        Every point is certified to `tol`.
+        Every point is certified to `tol`; `cut` says whether uploads ended first.
         """
-        start = None
+        self.cut = False
         for penalty in penalties:
             point = self.fit(penalty, start, tol, reserve)
             if not point.certificate.relative_gap <= tol:
+                self.cut = True
                 return
             yield point
             start = point.coefficients

@@ -152,6 +152,33 @@ class Validation:
         return int(min(near, key=lambda i: (self.active[i], self.error[i], i)))
 
 
+@dataclass(frozen=True, eq=False)
+class Curve:
+    """Held-out error along the penalties of the Lasso.
+
+    Attributes
+    ----------
+    penalties : array (L,), on the standardised scale
+    coefficients : array (p, L), on that scale: of all rows, or of the first split's training rows
+    validation : pooled errors
+    chosen : index of the chosen penalty
+    sent : vectors of p numbers that each site sent for it
+    cut : whether uploads ended before the error was seen to rise
+    """
+
+    penalties: Array
+    coefficients: Array
+    validation: Validation
+    chosen: int
+    sent: int = 0
+    cut: bool = False
+
+    @property
+    def lam(self) -> float:
+        """The chosen penalty."""
+        return float(self.penalties[self.chosen])
+
+
 def validate(
     federation: Federation, candidates: Array, cutoff: float = ACTIVE, purpose: str = "candidate"
 ) -> Validation:

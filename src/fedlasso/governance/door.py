@@ -21,7 +21,7 @@ from fedlasso.federation.codec import decode_question, size
 from fedlasso.federation.messages import layout
 from fedlasso.governance.audit import Audit, Entry
 from fedlasso.governance.policy import Policy, values_of
-from fedlasso.sites import Memory, Site
+from fedlasso.sites import Memory, Site, folds_in
 
 Approve = Callable[[Entry, Reply], bool]
 # Characters of a refusal: it may quote the question.
@@ -110,7 +110,7 @@ class GuardedSite:
         self.loss = self.site.loss
         # Numbers already sent for this fit, by question: asking again gives nothing new.
         sent = [e for e in self.audit.entries(self.fit) if e.verdict == "sent"]
-        self._sent = {e.asked: e.numbers for e in sent}
+        self._sent = {e.asked: _per_row(e) for e in sent}
         self._splits = {e.split for e in sent if e.split}
         # The last question, asked again, has the same answer.
         self._last: tuple[str, Reply] | None = None
@@ -133,7 +133,7 @@ class GuardedSite:
             reply = self._last[1]
             answer = encode(reply)
             entry = self._entry(question, asked, split, reply, answer)
-            self._check_budget(asked, split, entry.numbers)
+            self._check_budget(asked, split, _per_row(entry))
             if self.policy.dry_run:
                 raise FedLassoError(f"dry run: {entry.numbers} numbers would have left")
             if self.policy.approval and (self.approve is None or not self.approve(entry, reply)):
@@ -143,7 +143,7 @@ class GuardedSite:
             self.audit.write(Entry(self.fit, question, "refused", why, asked=asked))
             raise FedLassoError(why) from None
         self.audit.write(entry, answer if self.policy.keep_payloads else None)
-        self._sent[asked] = entry.numbers
+        self._sent[asked] = _per_row(entry)
         self._splits |= {split} - {""}
         return answer
 
@@ -176,6 +176,11 @@ class GuardedSite:
                 f"this fit has asked about {self.policy.max_splits} splits of the rows, and the "
                 "policy allows no more; sums over enough of them would tell single rows"
             )
+
+
+def _per_row(entry: Entry) -> int:
+    """Numbers that one row takes part in: sums over folds are about other rows each."""
+    return -(-entry.numbers // folds_in(entry.split))
 
 
 class DataFile(Protocol):

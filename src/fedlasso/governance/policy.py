@@ -21,7 +21,7 @@ from fedlasso.federation import Request, Role
 from fedlasso.federation.messages import Kind, layout, questions, roles
 from fedlasso.numerics import Array
 from fedlasso.sites import Site
-from fedlasso.sites.rows import divide
+from fedlasso.sites.rows import divide, folds_in
 
 Count = Annotated[int, Meta(ge=0, description="a whole number, zero or more")]
 Share = Annotated[float, Meta(ge=0, description="a number, zero or more")]
@@ -105,6 +105,13 @@ class Policy:
                 )
         view = site.view(request.on) if request.on else site
         self._check_rows(view.rows, "in this split")
+        for split in values_of(request, "split"):
+            rows = view.rows // folds_in(split)
+            if folds_in(split) > 1 and rows < self.min_validation_rows:
+                raise FedLassoError(
+                    f"{rows} rows in a fold here, and the policy answers about "
+                    f"{self.min_validation_rows} or more; ask for fewer folds"
+                )
         for purpose in values_of(request, "purpose") if request.discloses.held_out else ():
             rows = view.validation(purpose).m
             if rows < self.min_validation_rows:

@@ -3,7 +3,7 @@
 from fedlasso.models.card import draw_card
 from fedlasso.models.diagnosis import diagnose, draw_diagnosis
 from fedlasso.models.document import ModelDocument, describe_model, read_document
-from fedlasso.models.fitted import Model, Settings, fit_model
+from fedlasso.models.fitted import Model, fit_model
 from fedlasso.models.folder import (
     FileSource,
     FitPlan,
@@ -16,6 +16,7 @@ from fedlasso.models.folder import (
     write_plan,
 )
 from fedlasso.models.making import make_model
+from fedlasso.models.settings import Settings
 
 __all__ = [
     "FileSource",

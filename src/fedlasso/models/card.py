@@ -19,7 +19,7 @@ def draw_card(document: ModelDocument) -> str:
     parts = [
         _lead(document),
         _certificate(document),
-        f"<p>{escape(document.why)}.</p>",
+        _reasons(document),
         _coefficients(document),
         _curve(document),
         _path(document),
@@ -33,7 +33,7 @@ def draw_card(document: ModelDocument) -> str:
 
 def _lead(document: ModelDocument) -> str:
     """What the model is; of what left the sites it says no more than the questions do."""
-    chosen = document.status == "CHOSEN"
+    chosen = document.status in ("CHOSEN", "CUT")
     family = document.procedure if chosen else "Lasso"
     article = "An" if family[0] in "aeiou" else "A"
     count = len(document.coefficients)
@@ -43,6 +43,7 @@ def _lead(document: ModelDocument) -> str:
     facts = {
         "Training rows": f"{document.rows.training:,}",
         "Columns used": f"{count} of {document.columns:,}",
+        **_error_facts(document),
         "Penalty, on the path" if chosen else "Penalty": page.number(document.penalty),
         "Most sent by a site": page.bytes_of(document.most_sent),
     }
@@ -53,6 +54,28 @@ def _lead(document: ModelDocument) -> str:
         + (f'<div class="warn"><b>Read this first</b>{warnings}</div>' if document.warnings else "")
         + f'<div class="facts">{cells}</div>'
     )
+
+
+def _reasons(document: ModelDocument) -> str:
+    """Why this model, how uploads were planned, and where the error comes from."""
+    reasons = [f"{document.why}."]
+    if document.plan:
+        reasons.append(f"The plan was {document.plan}.")
+    if document.error is not None:
+        reasons.append(f"The error is on {document.error.rows}.")
+    return "".join(f"<p>{escape(reason)}</p>" for reason in reasons)
+
+
+def _error_facts(document: ModelDocument) -> dict[str, str]:
+    """The error to expect, as facts of the model."""
+    error = document.error
+    if error is None:
+        return {}
+    spread = "" if error.se is None else f" ± {page.number(error.se, 2)}"
+    facts = {"Mean squared error": f"{page.number(error.mse, 4)}{spread}"}
+    if error.r2 is not None:
+        facts["R²"] = f"{error.r2:.2f}"
+    return facts
 
 
 def _certificate(document: ModelDocument) -> str:

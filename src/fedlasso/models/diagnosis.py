@@ -6,17 +6,18 @@ local epochs and with how unlike the sites are, and an average is active whereve
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from fedlasso.errors import FedLassoError
 from fedlasso.federation import Federation
 from fedlasso.fitting import ACTIVE, Fit, Run, certify, when_still
-from fedlasso.fitting.cross_validation import cross_validate
-from fedlasso.models.fitted import Settings, fit_pooled
+from fedlasso.fitting.plan import GRADIENTS
+from fedlasso.models.fitted import fit_model, fit_pooled
 from fedlasso.models.making import share_above, some_of
 from fedlasso.models.page import Line, bar_chart, bullets, line_chart, section, table, whole
+from fedlasso.models.settings import Settings
 from fedlasso.numerics import Array
 from fedlasso.procedures import Averaging
 from fedlasso.procedures.one_shot import LocalFit
@@ -90,13 +91,11 @@ def diagnose(federation: Federation, settings: Settings) -> Diagnosis:
         raise FedLassoError("one site has nothing to average; give at least two")
     lam = settings.penalty
     if lam is None:
-        rule = settings.rule_in_force
-        splits = settings.splits
-        lam = cross_validate(federation, splits, settings.uploads, rule, **settings.scaling).lam
+        lam = fit_model(federation, replace(settings, goal="objective")).penalty
     if not lam > 0:
         raise FedLassoError(f"the penalty is {lam}; give one above zero")
     view, scaling = standardise(federation, "", **settings.scaling)
-    best = fit_pooled(view, lam, settings.uploads, 1e-9)
+    best = fit_pooled(view, lam, settings.uploads or GRADIENTS, 1e-9)
     limits = tuple(_limit(view, best, epochs) for epochs in EPOCHS)
     alone = {
         reply.site: reply.values[:, 0] / max(rows, 1)

@@ -13,12 +13,17 @@ import numpy as np
 
 from fedlasso import __version__
 from fedlasso.errors import FedLassoError
-from fedlasso.models.fitted import Model, Settings
+from fedlasso.fitting import GoalFit
+from fedlasso.models.fitted import Model
+from fedlasso.models.settings import Settings
 from fedlasso.numerics import Array, Certificate
 from fedlasso.tables import Schema
 
 Missing = Literal["refuse", "mean"]
 _SHOWN = 20
+# What the rows of an error had to do with the model.
+CHOSE = "held-out rows that also chose the model, so it is a little optimistic"
+NESTED = "rows that took no part in any choice: nested cross-validation"
 
 
 @dataclass(frozen=True)
@@ -65,6 +70,19 @@ class ErrorCurve:
     se: tuple[float | None, ...]
     active: tuple[float, ...]
     chosen: int
+
+
+@dataclass(frozen=True)
+class ExpectedError:
+    """Mean squared error to expect on new rows, its standard error, and the share explained.
+
+    The share is R^2 against the empty model, on the same rows. `rows` says which rows it was measured on, and what part they had in choosing.
+    """
+
+    mse: float
+    se: float | None
+    r2: float | None
+    rows: str
 
 
 @dataclass(frozen=True)
@@ -144,10 +162,12 @@ class ModelDocument:
     status: str
     status_text: str
     why: str
+    plan: str
     rounds: int
     sites: tuple[SiteBooks, ...]
     curve: ErrorCurve | None
     path: CoefficientPath | None
+    error: ExpectedError | None = None
     means: tuple[float, ...] | None = None
     revealed: Revealed | None = None
     comparison: tuple[ComparedModel, ...] | None = None
@@ -194,6 +214,10 @@ def tell_model(model: Model, schema: Schema, missing: Missing = "refuse") -> Mod
     assert fit.certificate is not None
     curve = None
     path = None
+    error = None
+    if isinstance(fit, GoalFit):
+        chosen = fit.chosen
+        error = tell_error(model, fit.validation.error[chosen], fit.validation.se[chosen], CHOSE)
     if model.curve is not None:
         found = model.curve
         validation = found.validation
@@ -219,9 +243,10 @@ def tell_model(model: Model, schema: Schema, missing: Missing = "refuse") -> Mod
         rows=RowCounts(scaling.rows, scaling.held_out),
         constant=model.constant,
         certificate=fit.certificate,
-        status=fit.status.name,
-        status_text=fit.status.value,
+        status=model.status.name,
+        status_text=model.status.value,
         why=model.why,
+        plan=model.plan,
         rounds=fit.rounds,
         sites=tuple(
             SiteBooks(
@@ -235,7 +260,20 @@ def tell_model(model: Model, schema: Schema, missing: Missing = "refuse") -> Mod
         ),
         curve=curve,
         path=path,
+        error=error,
         means=tuple(scaling.means.tolist()) if missing == "mean" else None,
+    )
+
+
+def tell_error(model: Model, mse: float, se: float, rows: str) -> ExpectedError:
+    """Return an error, and how much smaller it is than that of the empty model."""
+    assert model.curve is not None
+    empty = float(model.curve.validation.error[0])
+    return ExpectedError(
+        float(mse),
+        None if np.isnan(se) else float(se),
+        1 - float(mse) / empty if empty > 0 else None,
+        rows,
     )
 
 
@@ -252,6 +290,12 @@ def read_document(path: Path) -> ModelDocument:
     raise FedLassoError(f"{path} is of another version; update fedlasso")
 
 
+def _error_line(error: ExpectedError) -> str:
+    spread = "" if error.se is None else f" (standard error {error.se:.2g})"
+    explained = "" if error.r2 is None else f", R^2 {error.r2:.3f}"
+    return f"error: mean squared {error.mse:.4g}{spread}{explained}, on {error.rows}"
+
+
 def describe_model(document: ModelDocument) -> str:
     """Return what a model is, in a few lines."""
     rows = document.coefficients
@@ -261,6 +305,7 @@ def describe_model(document: ModelDocument) -> str:
         f"penalty {document.penalty:.4g}",
         f"certificate: {document.certificate}",
         document.why,
+        *([] if document.error is None else [_error_line(document.error)]),
         f"sent: at most {document.most_sent / 1e6:.3g} MB per site, {document.rounds} rounds",
     ]
     width = max((len(row.name) for row in rows[:_SHOWN]), default=0)

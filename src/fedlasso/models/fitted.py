@@ -2,116 +2,26 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from typing import Any
 
-import numpy as np
-
-from fedlasso.errors import FedLassoError
-from fedlasso.federation import Costs, Federation, metered
-from fedlasso.fitting import GOALS, Fit, Goal, GoalFit, Rule, fit, fit_for
-from fedlasso.fitting.cross_validation import Curve, cross_validate
+from fedlasso.errors import FedLassoError, Interrupted
+from fedlasso.federation import Costs, Federation, Ledger, metered
+from fedlasso.fitting import Fit, GoalFit, Session, Status, fit, fit_for
+from fedlasso.fitting.by_moments import Gathered, fit_by_moments, gather
+from fedlasso.fitting.cross_validation import cross_validate
+from fedlasso.fitting.families import Folded
+from fedlasso.fitting.goals import TOL
+from fedlasso.fitting.plan import GRADIENTS, Plan, make_plan, vectors_of
+from fedlasso.fitting.tuning import Curve
+from fedlasso.models.settings import Settings
 from fedlasso.numerics import Array
 from fedlasso.procedures import Secant, find_procedure
-from fedlasso.sites import Scaling, folds, holdout, standardise
+from fedlasso.sites import Rows, Scaling, Viewed, folds, standardise
 
-
-@dataclass(frozen=True)
-class Settings:
-    """What to fit, and what may be sent for it.
-
-    Attributes
-    ----------
-    goal : prediction, selection or objective; prediction by default, but see `aim`
-    procedure : a name from the registry, to be run at the penalty instead of the goal's own
-    epochs : local epochs per round of that procedure
-    penalty : on the standardised scale; None to choose it on held-out rows
-    validation : share of every site's rows held out; None to use samples the sites were given
-    cv : number of folds, instead of the holdout
-    uploads : vectors of p numbers that each site may send in all
-    rule : smallest error or the sparsest within one standard error
-    tol : relative duality gap of a fit at one penalty
-    intercept, standardise : centre, scale
-    seed : of every split
-    """
-
-    goal: Goal | None = None
-    procedure: str | None = None
-    epochs: int = 1
-    penalty: float | None = None
-    validation: float | None = 0.2
-    cv: int | None = None
-    uploads: int = 100
-    rule: Rule | None = None
-    tol: float = 1e-12
-    intercept: bool = True
-    standardise: bool = True
-    seed: int = 0
-
-    def __post_init__(self) -> None:
-        if self.goal is not None and self.goal not in GOALS:
-            raise FedLassoError(f"no goal is called {self.goal!r}; use one of {', '.join(GOALS)}")
-        if self.goal in ("prediction", "selection") and self.penalty is not None:
-            raise FedLassoError(
-                f"goal {self.goal!r} chooses its penalty; give no penalty, or goal 'objective'"
-            )
-        if not isinstance(self.uploads, int | np.integer) or self.uploads < 1:
-            raise FedLassoError(f"uploads is {self.uploads!r}; give a whole number, 1 or more")
-
-    @property
-    def aim(self) -> Goal:
-        """The goal in force: a penalty, folds or a procedure make a Lasso, whatever the goal."""
-        if self.penalty is None and self.cv is None and self.procedure is None:
-            return self.goal or "prediction"
-        return "objective"
-
-    @property
-    def rule_in_force(self) -> Rule:
-        """The rule that chooses; for selection by a Lasso it is the sparser one by default."""
-        sparse = self.goal == "selection" and self.aim == "objective"
-        return self.rule or ("1se" if sparse else "min")
-
-    @property
-    def words(self) -> str:
-        """What is fitted with goal 'objective', in words."""
-        goal = f"goal {self.aim!r}"
-        if self.goal not in (None, self.aim):
-            goal += f" (not {self.goal!r}: folds and procedures fit a Lasso)"
-        if self.penalty is not None:
-            return f"{goal}: the Lasso at the given penalty"
-        how = {"min": "the smallest error", "1se": "one standard error's sparsest model"}
-        where = "held-out rows" if self.cv is None else f"{self.cv} folds"
-        return f"{goal}: the Lasso at the penalty with {how[self.rule_in_force]} on {where}"
-
-    @property
-    def scaling(self) -> dict[str, bool]:
-        """How columns are standardised, as `standardise` takes it."""
-        return {"centre": self.intercept, "scale": self.standardise}
-
-    def check(self) -> None:
-        """Refuse procedures and splits that do not exist, before any site is asked."""
-        _ = self.final_split
-        if self.penalty is None:
-            _ = self.splits
-
-    @property
-    def splits(self) -> tuple[str, ...]:
-        """The splits that errors are measured on."""
-        if self.cv is not None:
-            return folds(self.cv, self.seed)
-        return ("",) if self.validation is None else (holdout(self.validation, self.seed),)
-
-    @property
-    def held_out(self) -> str:
-        """One split whose held-out rows judge a model."""
-        share = self.validation if self.cv is None else 1 / self.cv
-        return "" if share is None else holdout(share, self.seed)
-
-    @property
-    def final_split(self) -> str:
-        """All rows train, unless the procedure has candidates to choose from afterwards."""
-        chooses = self.procedure is not None and len(find_procedure(self.procedure).settings) > 1
-        return self.held_out if chooses and self.validation is not None else ""
+# Fewer rows than this cannot be both fitted and judged.
+FEWEST_ROWS = 4
 
 
 @dataclass(frozen=True, eq=False)
@@ -126,7 +36,9 @@ class Model:
     fit : the fit on the standardised scale
     curve : held-out error along the penalties, if a penalty was chosen
     costs : all that passed between server and sites
+    plan : how uploads were to be spent, where anything was to be chosen
     why : what was fitted and why, in one line
+    folded : second moments of the folds, where they were asked for: sums over sites
     """
 
     settings: Settings
@@ -138,7 +50,15 @@ class Model:
     fit: Fit | GoalFit
     curve: Curve | None
     costs: Costs
+    plan: str
     why: str
+    folded: Folded | None = None
+
+    @property
+    def status(self) -> Status:
+        """How the fit ended; that uploads ended too early comes first."""
+        cut = self.curve is not None and self.curve.cut
+        return Status.CUT if cut else self.fit.status
 
     @property
     def penalty(self) -> float:
@@ -160,40 +80,139 @@ class Model:
         return prediction
 
 
-def fit_model(federation: Federation, settings: Settings) -> Model:
-    """Fit across the sites of a federation, whose records may be on any scale."""
-    by_goal = settings.aim != "objective"
-    rule = settings.rule_in_force
+def fit_model(
+    federation: Federation, settings: Settings, say: Callable[[str], None] = lambda text: None
+) -> Model:
+    """Fit across the sites of a federation, whose records may be on any scale.
+
+    `say` is told the plan before much is sent.
+    """
     ledger = metered(federation)
     before = ledger.costs
-    curve = None
-    spent = 0
-    if not by_goal and settings.penalty is None:
-        uploads = settings.uploads * 2 // 3
-        curve = cross_validate(ledger, settings.splits, uploads, rule, **settings.scaling)
-        spent = curve.sent
-    split = settings.splits[0] if by_goal else settings.final_split
-    view, scaling = standardise(ledger, split, **settings.scaling)
-    if by_goal and 0 in scaling.held_out:
-        raise FedLassoError(
-            f"{scaling.rows + sum(scaling.held_out)} rows (n_samples) are too few to hold any out; "
-            "give a penalty, a larger validation share or more rows"
-        )
-    spent += scaling.vectors
-    left = settings.uploads - spent
-    if left < 2:
-        raise FedLassoError(
-            f"uploads is {settings.uploads}, and {spent} are needed to standardise and tune; "
-            "give more"
-        )
-    result: Fit | GoalFit
-    if by_goal:
-        result = fit_for(view, settings.aim, uploads=left, rule=rule)
-        why = result.why
-        curve = Curve.of_goal(result)
-    else:
-        penalty = settings.penalty if curve is None else curve.lam
-        assert penalty is not None
+    model = _Making(ledger, settings, say).model()
+    coefficients, intercept = model.scaling.original(model.fit.coefficients)
+    costs = ledger.costs - before
+    return replace(model, coefficients=coefficients, intercept=intercept, costs=costs)
+
+
+@dataclass(eq=False)
+class _Making:
+    """A model in the making: what was agreed on, and how many vectors each site has sent."""
+
+    ledger: Ledger
+    settings: Settings
+    say: Callable[[str], None]
+    spent: int = 0
+
+    def model(self) -> Model:
+        """Choose the penalty as planned, unless one is given, and fit."""
+        settings = self.settings
+        if settings.penalty is not None:
+            return self._fit_at(settings.penalty, None, settings.uploads or GRADIENTS, "")
+        if settings.validation is not None:
+            return self._hold_out(settings.uploads or GRADIENTS, "a holdout, as asked for")
+        plan, gathered, view, scaling = self._plan()
+        if plan.how == "holdout":
+            return self._hold_out(plan.uploads, plan.words)
+        if gathered is None:
+            uploads = (plan.uploads - self.spent) * 2 // 3
+            splits = folds(plan.folds, settings.seed)
+            curve = cross_validate(
+                self.ledger, splits, uploads, settings.rule_in_force, **settings.scaling
+            )
+            self.spent += curve.sent
+            where = f"{plan.folds} folds"
+            return self._fit_at(curve.lam, curve, plan.uploads, plan.words, where)
+        fit = fit_by_moments(gathered, settings.aim, settings.rule_in_force)
+        if settings.procedure is not None:
+            uploads = settings.uploads or self.spent + GRADIENTS
+            where = f"{plan.folds} folds"
+            return self._fit_at(fit.curve.lam, fit.curve, uploads, plan.words, where)
+        model = self._told(view, scaling, fit, fit.curve, plan.words, fit.why)
+        return replace(model, folded=gathered.folded)
+
+    def _plan(self) -> tuple[Plan, Gathered | None, Viewed, Scaling]:
+        """Make a plan and gather what it needs; a site's refusal makes another plan."""
+        settings = self.settings
+        p = len(self.ledger.columns)
+        rows = self.ledger.total(Rows()).rows
+        if rows < FEWEST_ROWS:
+            raise FedLassoError(
+                f"{rows} rows (n_samples) are too few to hold any out; give a penalty, or more rows"
+            )
+        refused: dict[int, str] = {}
+        view, scaling = standardise(self.ledger, "", **settings.scaling)
+        self.spent = scaling.vectors
+        while True:
+            plan = make_plan(
+                p, rows, settings.aim, uploads=settings.uploads, cv=settings.cv, refused=refused
+            )
+            if plan.how != "moments":
+                self.say(f"plan: {plan.words}")
+                return plan, None, view, scaling
+            try:
+                gathered = gather(view, plan.folds, plan.deals, settings.seed, **settings.scaling)
+            except Interrupted:
+                raise
+            except FedLassoError as error:
+                refused[plan.folds] = str(error)
+                continue
+            self.say(f"plan: {plan.words}")
+            self.spent += vectors_of(p, plan.folds, plan.deals)
+            return plan, gathered, view, scaling
+
+    def _hold_out(self, uploads: int, plan: str) -> Model:
+        """Let held-out rows choose; then fit the choice to all rows, where they are not samples."""
+        settings = self.settings
+        if settings.aim == "objective":
+            left = (uploads - self.spent) * 2 // 3
+            rule = settings.rule_in_force
+            splits = (settings.held_out,)
+            curve = cross_validate(self.ledger, splits, left, rule, **settings.scaling)
+            self.spent += curve.sent
+            return self._fit_at(curve.lam, curve, uploads, plan)
+        view, scaling = standardise(self.ledger, settings.held_out, **settings.scaling)
+        if 0 in scaling.held_out:
+            raise FedLassoError(
+                f"{scaling.rows + sum(scaling.held_out)} rows (n_samples) are too few to hold any "
+                "out; give a penalty, a larger validation share or more rows"
+            )
+        self.spent += scaling.vectors
+        refits = settings.held_out != ""
+        left = uploads - self.spent - (scaling.vectors if refits else 0)
+        self._check_left(left, uploads)
+        share = left * 2 // 3 if refits else left
+        fit = fit_for(view, settings.aim, uploads=max(share, 1), rule=settings.rule or "min")
+        if not refits:
+            return self._told(view, scaling, fit, fit.curve, plan, fit.why)
+        whole, whole_scaling = standardise(self.ledger, "", **settings.scaling)
+        session = Session(whole, max(left - fit.rounds, 1))
+        point = session.fit(fit.penalty, tol=TOL)
+        if not point.certificate.relative_gap <= TOL:
+            fit = replace(fit, status=Status.CUT)
+            return self._told(view, scaling, fit, fit.curve, plan, fit.why)
+        points = list(fit.points)
+        points[fit.chosen] = point
+        problem = replace(session.problem, penalty=fit.penalty)
+        rounds = fit.rounds + session.spent
+        fit = replace(fit, points=tuple(points), problem=problem, rounds=rounds)
+        why = f"{fit.why}, fitted to all rows"
+        return self._told(whole, whole_scaling, fit, fit.curve, plan, why)
+
+    def _fit_at(
+        self,
+        penalty: float,
+        curve: Curve | None,
+        uploads: int,
+        plan: str,
+        where: str = "held-out rows",
+    ) -> Model:
+        """Fit at one penalty, by a procedure or by Secant."""
+        settings = self.settings
+        view, scaling = standardise(self.ledger, settings.final_split, **settings.scaling)
+        self.spent += scaling.vectors
+        left = uploads - self.spent
+        self._check_left(left, uploads)
         if settings.procedure is None:
             result = fit_pooled(view, penalty, left, settings.tol)
         else:
@@ -201,20 +220,38 @@ def fit_model(federation: Federation, settings: Settings) -> Model:
             rounds = max(1, left // procedure.paths)
             chooses = settings.rule or "min"
             result = fit(view, procedure, penalty=penalty, rounds=rounds, rule=chooses)
-        why = f"{settings.words}, by {result.method} in {result.rounds} rounds"
-    coefficients, intercept = scaling.original(result.coefficients)
-    return Model(
-        settings=settings,
-        columns=federation.columns,
-        coefficients=coefficients,
-        intercept=intercept,
-        scaling=scaling,
-        view=view.name,
-        fit=result,
-        curve=curve,
-        costs=ledger.costs - before,
-        why=why,
-    )
+        why = f"{settings.words(where)}, by {result.method} in {result.rounds} rounds"
+        return self._told(view, scaling, result, curve, plan, why)
+
+    def _check_left(self, left: int, uploads: int) -> None:
+        if left < 2:
+            raise FedLassoError(
+                f"uploads is {uploads}, and {self.spent} are needed to standardise and tune; "
+                "give more"
+            )
+
+    def _told(
+        self,
+        view: Viewed,
+        scaling: Scaling,
+        result: Fit | GoalFit,
+        curve: Curve | None,
+        plan: str,
+        why: str,
+    ) -> Model:
+        return Model(
+            settings=self.settings,
+            columns=self.ledger.columns,
+            coefficients=result.coefficients,
+            intercept=0.0,
+            scaling=scaling,
+            view=view.name,
+            fit=result,
+            curve=curve,
+            costs=result.costs,
+            plan=plan,
+            why=why,
+        )
 
 
 def fit_pooled(view: Federation, penalty: float, uploads: int = 100, tol: float = 1e-6) -> Fit:

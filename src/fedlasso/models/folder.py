@@ -21,7 +21,7 @@ from fedlasso.federation import InProcess
 from fedlasso.files import write_atomically
 from fedlasso.models.card import draw_card
 from fedlasso.models.document import Missing, ModelDocument
-from fedlasso.models.fitted import Settings
+from fedlasso.models.settings import Settings
 from fedlasso.numerics import Array
 from fedlasso.sites import Memory, Site
 from fedlasso.tables import File, Schema, agree, encode_file, encode_rows

@@ -14,17 +14,21 @@ import numpy as np
 
 from fedlasso.errors import FedLassoError, Interrupted
 from fedlasso.federation import Around, Costs, Federation, Ledger, Reply, Request, metered
-from fedlasso.fitting import ChoosePenalty, Fit, Session, Status, certify, fit, validate
+from fedlasso.fitting import ChoosePenalty, Fit, GoalFit, Session, Status, certify, fit, validate
+from fedlasso.fitting.by_moments import nested_error
 from fedlasso.models.document import (
+    NESTED,
     CoefficientPath,
     ColumnStability,
     ComparedModel,
     Missing,
     ModelDocument,
     Revealed,
+    tell_error,
     tell_model,
 )
-from fedlasso.models.fitted import Model, Settings, fit_model, fit_pooled
+from fedlasso.models.fitted import Model, fit_model, fit_pooled
+from fedlasso.models.settings import Settings
 from fedlasso.numerics import L1, Array, Certificate
 from fedlasso.procedures import Averaging
 from fedlasso.procedures.one_shot import LocalFit
@@ -77,7 +81,7 @@ def make_model(
     say : called when a stage is over
     """
     noted = _Noted(federation)
-    model = fit_model(noted, settings)
+    model = fit_model(noted, settings, say)
     document = tell_model(model, schema, missing)
     revealed = Revealed(tuple(noted.revealed))
     say("fitted")
@@ -115,6 +119,11 @@ def _examine(ledger: Ledger, model: Model, document: ModelDocument) -> ModelDocu
             B = np.column_stack([point.coefficients for point in points])
             path = CoefficientPath.largest(grid[: len(points)], B, model.columns)
             document = replace(document, path=path)
+    if model.folded is not None and isinstance(model.fit, GoalFit):
+        settings = model.settings
+        nested = nested_error(model.folded, settings.aim, settings.rule_in_force)
+        error = tell_error(model, float(nested.error[0]), float(nested.se[0]), NESTED)
+        document = replace(document, error=error)
     warnings += _disagreements(view, model)
     if lam == 0:
         document = replace(document, not_compared="the penalty is zero")
@@ -243,6 +252,8 @@ def _selection_warnings(
 
 def _rows_warnings(model: Model) -> list[str]:
     warnings = []
+    if model.status is Status.CUT:
+        warnings.append("the uploads ended too early: " + Status.CUT.value)
     certificate = model.fit.certificate
     if model.fit.status is Status.SHORT and certificate and certificate.relative_gap > 1e-6:
         warnings.append(f"not yet the pooled Lasso ({certificate}): give more uploads")

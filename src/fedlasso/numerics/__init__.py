@@ -6,7 +6,14 @@ from fedlasso.numerics.local_steps import dual_steps, local_sweeps
 from fedlasso.numerics.losses import LOSSES, Loss, find_loss
 from fedlasso.numerics.machine import Array, one_thread
 from fedlasso.numerics.path import LassoPath, Reference, lasso_path, penalty_grid, solve_reference
-from fedlasso.numerics.penalties import L1, PENALTIES, Penalty, find_penalty, soft_threshold
+from fedlasso.numerics.penalties import (
+    L1,
+    PENALTIES,
+    ElasticNet,
+    Penalty,
+    find_penalty,
+    soft_threshold,
+)
 from fedlasso.numerics.sample import LeastSquares, Sample, make_sample
 from fedlasso.numerics.secant import Secants
 from fedlasso.numerics.table import Standardised, Table
@@ -19,6 +26,7 @@ __all__ = [
     "Certificate",
     "Dense",
     "Design",
+    "ElasticNet",
     "LassoPath",
     "LeastSquares",
     "Loss",

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from fedlasso.numerics.machine import Array
-from fedlasso.numerics.penalties import Penalty
+from fedlasso.numerics.penalties import ElasticNet, Penalty
 
 
 @dataclass(frozen=True)
@@ -57,9 +57,13 @@ def duality_gap(
     Notes
     -----
     The dual value of s r is (||y||^2 - ||y - s r||^2) / (2m), and s r is feasible up to the
-    penalty's `dual_limit`. The s used is the best one in that interval.
+    penalty's `dual_limit`. The s used is the best one in that interval. An elastic net is a Lasso
+    with p more records, sqrt(m ridge) times the unit vectors, whose responses are zero.
     """
     primal = residual_ss / (2 * m) + penalty.value(b)
+    if isinstance(penalty, ElasticNet):
+        residual_ss += m * penalty.ridge * float(b @ b)
+        gradient = gradient + penalty.ridge * b
     s = residual_y / residual_ss if residual_ss > 0 else 0.0
     limit = penalty.dual_limit(gradient)
     if abs(s) > limit:

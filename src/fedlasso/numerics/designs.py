@@ -5,12 +5,16 @@ from functools import cached_property
 
 import numpy as np
 import scipy.linalg
+from numpy.typing import NDArray
 from scipy.sparse.linalg import LinearOperator, eigsh
 
 from fedlasso.numerics.machine import Array, inner_products, one_thread, subtract_product
 
+Rows = NDArray[np.int64]
 # Up to this size a dense eigenvalue is cheaper than starting Lanczos.
 DENSE_EIGENVALUE = 64
+# Rows that are copied at once where all of them would take too much memory.
+BLOCK = 4096
 
 
 class Design(ABC):
@@ -54,6 +58,20 @@ class Design(ABC):
     @abstractmethod
     def gram(self) -> Array:
         """X'X / m, a p x p array."""
+
+    def take(self, rows: Rows) -> Array:
+        """Return some rows, a column of X in each row."""
+        return self.columns[:, rows]
+
+    @one_thread()
+    def moments(self, rows: Rows, y: Array) -> Array:
+        """Return sums over some rows of all products of (1, x, y), a block of rows at a time."""
+        total = np.zeros((self.p + 2, self.p + 2))
+        for at in range(0, len(rows), BLOCK):
+            part = slice(at, at + BLOCK)
+            A = np.vstack([np.ones(len(rows[part])), self.take(rows[part]), y[part]])
+            total += A @ A.T
+        return total
 
     def product(self, b: Array) -> Array:
         """Return X b."""

@@ -46,10 +46,13 @@ class State(NamedTuple):
     correlation: Array  # X'r/m
 
 
-def stand_at(D: Columns, lam: float, b: Array, correlation: Array) -> State:
-    """Return the state of the path on the solution b at `lam`, where X'r/m is `correlation`."""
-    p, m = D.Xt.shape
-    n = min(m, p)
+def stand_at(D: Columns, lam: float, b: Array, correlation: Array, rank: int) -> State:
+    """Return the state of the path on the solution b at `lam`, where X'r/m is `correlation`.
+
+    No more than `rank` columns are ever active.
+    """
+    p = b.size
+    n = min(rank, p)
     support = np.flatnonzero(b)[:n]
     a = support.size
     S = State(

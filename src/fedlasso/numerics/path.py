@@ -66,7 +66,7 @@ def lasso_path(f: LeastSquares, penalties: Array) -> LassoPath:
         raise ValueError("penalties must be finite, not negative and in decreasing order.")
     gram = f.gram if f.prefers_gram else np.empty((0, 0))
     D = Columns(f.columns, f.y, gram, f.design.norms)
-    S = stand_at(D, np.abs(f.score).max(initial=0.0), np.zeros(f.p), f.score)
+    S = stand_at(D, np.abs(f.score).max(initial=0.0), np.zeros(f.p), f.score, f.m)
     coefficients = np.zeros((f.p, penalties.size), order="F")
     gaps = np.zeros(penalties.size)
     knots = fallbacks = 0
@@ -80,7 +80,7 @@ def lasso_path(f: LeastSquares, penalties: Array) -> LassoPath:
         if not gap <= GAP:
             fallbacks += 1
             b, gap = fall_back(f, lam, b)
-            S = stand_at(D, lam, b, -f.gradient(b))
+            S = stand_at(D, lam, b, -f.gradient(b), f.m)
         coefficients[:, j] = b
         gaps[j] = gap
     return LassoPath(penalties, coefficients, gaps, knots, fallbacks)

@@ -5,10 +5,9 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
 
 from fedlasso.errors import FedLassoError
-from fedlasso.numerics.designs import Design
+from fedlasso.numerics.designs import BLOCK, Design, Rows
 from fedlasso.numerics.machine import (
     Array,
     compiled,
@@ -18,10 +17,8 @@ from fedlasso.numerics.machine import (
     subtract_product,
 )
 
-Rows = NDArray[np.int64]
 # Numbers that a procedure working on columns may copy: 2 GiB.
 LARGEST_COPY = 1 << 28
-BLOCK = 4096
 
 
 class Table:
@@ -153,13 +150,34 @@ class Standardised(Design):
         w[self._rows] = 1.0
         return self._table.squares(self._means, w) * self._factors**2 / max(self.m, 1)
 
-    def _take(self, rows: Rows) -> Array:
-        Z = self._table.take(rows)
+    def take(self, rows: Rows) -> Array:
+        chosen = self._rows[rows]
+        Z = self._table.take(chosen)
         Z -= self._means[:, None]
         if self._table.holes is not None:
-            Z += self._means[:, None] * self._table.holes[rows].toarray().T
+            Z += self._means[:, None] * self._table.holes[chosen].toarray().T
         Z *= self._factors[:, None]
         return Z
+
+    def moments(self, rows: Rows, y: Array) -> Array:
+        if self._table.sparse is None:
+            return super().moments(rows, y)
+        chosen = self._rows[rows]
+        X = self._table.sparse[chosen]
+        if self._table.holes is not None:
+            X = X + self._table.holes[chosen] @ sp.diags_array(self._means)
+        products = (X.T @ X).tocoo()
+        A = np.zeros((self.p + 2, self.p + 2))
+        A[products.row + 1, products.col + 1] = products.data
+        A[0, 1:-1] = A[1:-1, 0] = X.sum(axis=0)
+        A[-1, 1:-1] = A[1:-1, -1] = X.T @ y
+        A[0, -1] = A[-1, 0] = y.sum()
+        A[0, 0] = len(rows)
+        A[-1, -1] = dot(y, y)
+        # (x - means) * factors, in the rows and then in the columns of A
+        A[1:-1] = (A[1:-1] - np.outer(self._means, A[0])) * self._factors[:, None]
+        A[:, 1:-1] = (A[:, 1:-1] - np.outer(A[:, 0], self._means)) * self._factors
+        return A
 
     @cached_property
     def columns(self) -> Array:
@@ -169,7 +187,7 @@ class Standardised(Design):
                 f"{self.m} rows x {self.p} columns are too many for a procedure that sweeps over "
                 "columns; fit by goal or by Secant or FISTA, which need gradients only"
             )
-        columns = self._take(self._rows)
+        columns = self.take(np.arange(self.m))
         columns.flags.writeable = False
         return columns
 
@@ -179,7 +197,7 @@ class Standardised(Design):
         """Z'Z / m, a block of rows at a time."""
         total = np.zeros((self.p, self.p))
         for at in range(0, self.m, BLOCK):
-            Z = self._take(self._rows[at : at + BLOCK])
+            Z = self.take(np.arange(at, min(at + BLOCK, self.m)))
             total += Z @ Z.T
         total /= max(self.m, 1)
         return total

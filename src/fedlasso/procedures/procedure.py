@@ -121,7 +121,7 @@ class Procedure(ABC, Generic[S]):
                 f"{problem.loss} loss; use FISTA, FedMid, DA or ProxSkip"
             )
         penalty = problem.penalty
-        if self.penalties != "any" and not isinstance(penalty, L1):
+        if self.penalties != "any" and penalty.name != L1.name:
             raise FedLassoError(
                 f"{self.name} takes the Lasso's penalty only, not {penalty.name!r}; use FISTA, "
                 "FedMid, DA or ProxSkip"

@@ -1,6 +1,7 @@
 """A site: its records, their views and splits, its memory, and the questions it answers."""
 
 from fedlasso.sites.memory import Memory
+from fedlasso.sites.moments import FoldMoments, count_numbers
 from fedlasso.sites.questions import (
     DualAt,
     ErrorAt,
@@ -18,7 +19,7 @@ from fedlasso.sites.questions import (
     WeightedEigenvalue,
     parts_of,
 )
-from fedlasso.sites.rows import folds, halves, holdout
+from fedlasso.sites.rows import deal, folds, folds_in, halves, holdout
 from fedlasso.sites.site import Site, View
 from fedlasso.sites.views import Scaling, Viewed, standardise
 
@@ -27,6 +28,7 @@ __all__ = [
     "ErrorAt",
     "ErrorSums",
     "FitAt",
+    "FoldMoments",
     "GradientAt",
     "GradientSum",
     "LargestEigenvalue",
@@ -42,7 +44,10 @@ __all__ = [
     "View",
     "Viewed",
     "WeightedEigenvalue",
+    "count_numbers",
+    "deal",
     "folds",
+    "folds_in",
     "halves",
     "holdout",
     "parts_of",

@@ -8,6 +8,7 @@ split                   rows
 ``""``                  all train; held-out samples are those the site was given
 ``holdout 0.2 SEED``    a fifth is held out: half of it for the penalty, half for the candidates
 ``fold 2 of 5 SEED``    fold 2 is held out, for both
+``deal 10 SEED``        all train, and replies have a sum over each of ten folds
 ``half 3 SEED``         the third random half trains, nothing is held out
 ======================  ======================================================================
 
@@ -26,7 +27,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from fedlasso.errors import FedLassoError
 from fedlasso.numerics import Array
-from fedlasso.numerics.table import Rows
+from fedlasso.numerics.designs import Rows
 
 PURPOSES = ("penalty", "candidate")
 
@@ -125,6 +126,25 @@ def folds(count: int, seed: int) -> tuple[str, ...]:
     return tuple(f"fold {k} of {count} {int(seed)}" for k in range(1, count + 1))
 
 
+def deal(count: int, seed: int) -> str:
+    """All rows, dealt into folds that are summed over one by one."""
+    return f"deal {int(count)} {int(seed)}"
+
+
+def folds_in(split: str) -> int:
+    """Return into how many parts a split deals the rows; the replies have one sum over each."""
+    match split.split():
+        case ["deal", count, _] if count.isdecimal():
+            return int(count)
+    return 1
+
+
+def dealt(split: str, site: str, n: int) -> list[Rows]:
+    """Return the rows of every fold of a deal."""
+    _, count, seed = split.split()
+    return [divide(fold, site, n)["penalty"] for fold in folds(int(count), int(seed))]
+
+
 def halves(count: int, seed: int) -> tuple[str, ...]:
     """Random halves of every site's rows."""
     return tuple(f"half {k} {int(seed)}" for k in range(1, count + 1))
@@ -150,6 +170,9 @@ def divide(split: str, site: str, n: int) -> dict[str, Rows]:
                 mine = (np.arange(n) + shift) % int(count) == int(k) - 1
                 order = _order(site, n, int(seed))
                 parts = {"training": order[~mine], "penalty": order[mine], "candidate": order[mine]}
+            case ["deal", count, seed]:
+                folds(int(count), int(seed))
+                parts = {"training": np.arange(n)}
             case ["half", k, seed]:
                 parts = {"training": _order(site, n, int(seed), int(k))[: (n + 1) // 2]}
             case _:

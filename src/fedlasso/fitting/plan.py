@@ -1,0 +1,120 @@
+"""How uploads will be spent, decided before the first question and told in words."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from fedlasso.errors import FedLassoError
+from fedlasso.fitting.cross_validation import count_gradients
+from fedlasso.fitting.goals import Goal
+from fedlasso.sites import count_numbers
+
+# Where no uploads are given: bytes of second moments that each site may send, and gradients.
+MOMENT_BYTES = 64 << 20
+GRADIENTS = 300
+# Folds that are tried in this order, and rows below which one deal of them chooses by luck.
+FOLDS = (10, 5)
+FEW_ROWS = 200
+DEALS = 3
+# Vectors that standardising all rows takes, at most.
+SCALING = 3
+# Gradients that a path of one split should have.
+PER_SPLIT = 100
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How a penalty and a family are chosen.
+
+    Attributes
+    ----------
+    how : by second moments of folds, by gradients on folds, or by gradients and one holdout
+    folds, deals : how the rows are cut
+    uploads : vectors of p numbers that a site may send in all
+    words : what was chosen, why, what it costs and what more uploads would buy
+    """
+
+    how: Literal["moments", "folds", "holdout"]
+    folds: int
+    deals: int
+    uploads: int
+    words: str
+
+
+def make_plan(
+    p: int,
+    rows: int,
+    goal: Goal = "prediction",
+    *,
+    uploads: int | None = None,
+    cv: int | None = None,
+    refused: Mapping[int, str] | None = None,
+) -> Plan:
+    """Plan how to choose a penalty for p columns and so many rows at all sites together.
+
+    Parameters
+    ----------
+    p, rows : size of the pooled table
+    goal : what the model is for
+    uploads : vectors of p numbers that each site may send; by default what the plan needs, within
+        64 MiB of second moments or 300 gradients
+    cv : folds, where somebody wants a certain number of them
+    refused : numbers of folds whose second moments a site does not tell, and why
+
+    Examples
+    --------
+    >>> from fedlasso.fitting.plan import make_plan
+    >>> plan = make_plan(13, 500)
+    >>> plan.how, plan.folds, plan.deals
+    ('moments', 10, 1)
+    >>> make_plan(600, 500, uploads=100).how
+    'holdout'
+    """
+    refused = refused or {}
+    wanted = FOLDS if cv is None else (cv,)
+    counts = [min(count, rows) for count in wanted if count not in refused]
+    deals = DEALS if goal == "selection" or rows < FEW_ROWS else 1
+    for count in counts:
+        for times in sorted({deals, 1}, reverse=True):
+            need = SCALING + vectors_of(p, count, times)
+            allowed = MOMENT_BYTES // (8 * p) if uploads is None else uploads
+            if need <= allowed:
+                return Plan("moments", count, times, need, _moments_words(p, count, times))
+    given = GRADIENTS if uploads is None else uploads
+    why = next(iter(refused.values()), "") or _too_many(p, counts[-1], uploads)
+    enough = (FOLDS[-1] + 1) * PER_SPLIT
+    buys = min([enough, *(SCALING + vectors_of(p, count, 1) for count in counts)])
+    if cv is not None and given < SCALING + count_gradients(cv) * 3 // 2:
+        raise FedLassoError(
+            f"{cv} folds take {buys} uploads or more with {p} columns, and uploads is {given}; "
+            "give more uploads, fewer folds, or a penalty"
+        )
+    if cv is None and given < enough:
+        words = f"gradients, and a holdout that chooses: at most {given} vectors of {p} numbers"
+        more = f"uploads={buys} would buy cross-validation"
+        return Plan("holdout", 1, 1, given, f"{words} per site, because {why}; {more}")
+    count = cv or min(FOLDS[-1], rows)
+    words = f"gradients on {count} folds: at most {given} vectors of {p} numbers per site"
+    return Plan("folds", count, 1, given, f"{words}, because {why}")
+
+
+def vectors_of(p: int, folds: int, deals: int) -> int:
+    """Return the second moments of all folds in vectors of p numbers, rounded up."""
+    return -(-folds * deals * count_numbers(p) // p)
+
+
+def _moments_words(p: int, folds: int, deals: int) -> str:
+    vectors = vectors_of(p, folds, deals)
+    size = 8 * p * vectors / 1e6
+    times = f", dealt {deals} times" if deals > 1 else ""
+    return (
+        f"second moments of {folds} folds{times}: {vectors} vectors of {p} numbers per site "
+        f"({size:.2g} MB), and then every penalty, family and refit is free"
+    )
+
+
+def _too_many(p: int, folds: int, uploads: int | None) -> str:
+    need = SCALING + vectors_of(p, folds, 1)
+    if uploads is None:
+        return f"second moments of {folds} folds would be {8e-6 * p * need:.3g} MB per site"
+    return f"second moments of {folds} folds would take {need} uploads"

@@ -1,0 +1,113 @@
+"""What an analyst asks for, checked before any site is asked."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from fedlasso.errors import FedLassoError
+from fedlasso.fitting import GOALS, Goal, Rule
+from fedlasso.procedures import find_procedure
+from fedlasso.sites import folds, holdout
+
+# Share of the rows that judge where somebody must hold rows out and no share is given.
+HOLDOUT = 0.2
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What to fit, and what may be sent for it.
+
+    Attributes
+    ----------
+    goal : prediction, selection or objective; prediction by default, but see `aim`
+    procedure : a name from the registry, to be run at the penalty instead of the goal's own
+    epochs : local epochs per round of that procedure
+    penalty : on the standardised scale; None to choose it by cross-validation
+    validation : share of every site's rows that choose instead, once held out; ``"given"`` to use
+        the samples that the sites were given
+    cv : number of folds; 10 by default, or 5, or one holdout, by what may be sent
+    uploads : vectors of p numbers that each site may send in all; by default as planned
+    rule : smallest error, or the sparsest within one standard error; by default the latter for
+        selection
+    tol : relative duality gap of a fit at one penalty
+    intercept, standardise : centre, scale
+    seed : of every split
+    """
+
+    goal: Goal | None = None
+    procedure: str | None = None
+    epochs: int = 1
+    penalty: float | None = None
+    validation: float | Literal["given"] | None = None
+    cv: int | None = None
+    uploads: int | None = None
+    rule: Rule | None = None
+    tol: float = 1e-12
+    intercept: bool = True
+    standardise: bool = True
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if self.goal is not None and self.goal not in GOALS:
+            raise FedLassoError(f"no goal is called {self.goal!r}; use one of {', '.join(GOALS)}")
+        if self.goal in ("prediction", "selection") and self.penalty is not None:
+            raise FedLassoError(
+                f"goal {self.goal!r} chooses its penalty; give no penalty, or goal 'objective'"
+            )
+        if self.cv is not None and self.validation is not None:
+            raise FedLassoError("folds and a holdout were both given; give cv or validation")
+        if self.uploads is None:
+            return
+        if not isinstance(self.uploads, int | np.integer) or self.uploads < 1:
+            raise FedLassoError(f"uploads is {self.uploads!r}; give a whole number, 1 or more")
+
+    @property
+    def aim(self) -> Goal:
+        """The goal in force: a penalty or a procedure makes a Lasso, whatever the goal."""
+        if self.penalty is None and self.procedure is None:
+            return self.goal or "prediction"
+        return "objective"
+
+    @property
+    def rule_in_force(self) -> Rule:
+        """The rule that chooses; for selection it is the sparser one by default."""
+        return self.rule or ("1se" if self.goal == "selection" else "min")
+
+    def words(self, where: str) -> str:
+        """What is fitted at one penalty, in words, where that was chosen on some rows."""
+        goal = f"goal {self.aim!r}"
+        if self.goal not in (None, self.aim):
+            goal += f" (not {self.goal!r}: a procedure fits a Lasso)"
+        if self.penalty is not None:
+            return f"{goal}: the Lasso at the given penalty"
+        how = {"min": "the smallest error", "1se": "one standard error's sparsest model"}
+        return f"{goal}: the Lasso at the penalty with {how[self.rule_in_force]} on {where}"
+
+    @property
+    def scaling(self) -> dict[str, bool]:
+        """How columns are standardised, as `standardise` takes it."""
+        return {"centre": self.intercept, "scale": self.standardise}
+
+    def check(self) -> None:
+        """Refuse procedures and splits that do not exist, before any site is asked."""
+        _ = self.final_split
+        _ = self.held_out
+        if self.cv is not None:
+            folds(self.cv, self.seed)
+
+    @property
+    def held_out(self) -> str:
+        """One split whose held-out rows judge a model."""
+        if self.validation == "given":
+            return ""
+        share = 1 / self.cv if self.cv else HOLDOUT
+        return holdout(self.validation or share, self.seed)
+
+    @property
+    def final_split(self) -> str:
+        """All rows train, unless the procedure has candidates to choose from afterwards."""
+        chooses = self.procedure is not None and len(find_procedure(self.procedure).settings) > 1
+        return self.held_out if chooses else ""

@@ -1,0 +1,177 @@
+"""Least squares from second moments alone: what a server can fit once sites have added theirs up.
+
+The Lasso, its refits and every error on other rows need X'X, X'y and y'y, never the records, so one
+exchange of moments answers for all penalties, weights and folds.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+
+from fedlasso.numerics.certificate import Certificate, duality_gap
+from fedlasso.numerics.designs import Rows
+from fedlasso.numerics.machine import Array
+from fedlasso.numerics.penalties import L1
+from fedlasso.numerics.sample import LeastSquares
+
+# A column varies when its variance is above this share of its second moment.
+VARIES = 1e-12
+# Combinations of columns with less than this share of the largest variance are left out.
+INDEPENDENT = 1e-10
+
+
+def pack(products: Array) -> Array:
+    """Return the upper triangle of a symmetric matrix as one vector."""
+    return products[np.triu_indices(len(products))]
+
+
+def unpack(packed: Array, size: int) -> Array:
+    """Return the symmetric matrix that `pack` was given."""
+    products = np.empty((size, size))
+    upper = np.triu_indices(size)
+    products[upper] = packed
+    products.T[upper] = packed
+    return products
+
+
+@dataclass(frozen=True, eq=False)
+class Moments:
+    """Sums over rows of all products of (1, x, y): counts, sums and second moments at once.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fedlasso.numerics.moments import Moments
+    >>> rows = np.column_stack([np.ones(4), [0.0, 1.0, 2.0, 3.0], [1.0, 3.0, 5.0, 7.0]])
+    >>> normal = Moments(rows.T @ rows).normal()
+    >>> normal.original(normal.score)
+    (array([2.]), 1.0)
+    """
+
+    products: Array
+
+    @property
+    def rows(self) -> int:
+        """Number of rows that were summed over."""
+        return round(float(self.products[0, 0]))
+
+    @classmethod
+    def of(cls, sample: LeastSquares, rows: Rows) -> Moments:
+        """Return the moments of some rows of a sample."""
+        return cls(sample.design.moments(rows, np.ascontiguousarray(sample.y[rows])))
+
+    def without(self, part: Moments) -> Moments:
+        """Return the moments of the rows that are not in `part`."""
+        return Moments(self.products - part.products)
+
+    def normal(self, *, centre: bool = True, scale: bool = True) -> Normal:
+        """Return the normal equations of columns that are centred and scaled by these rows."""
+        m = max(self.rows, 1)
+        second = self.products / m
+        means = second[0, 1:].copy() if centre else np.zeros(len(second) - 1)
+        covariance = second[1:, 1:] - np.outer(means, means)
+        squares = np.diagonal(second)[1:-1]
+        variance = np.diagonal(covariance)[:-1]
+        varies = variance > VARIES * squares
+        spread = np.sqrt(np.where(varies, variance, 1.0)) if scale else np.ones(len(varies))
+        factors = np.where(varies, 1.0 / spread, 0.0)
+        return Normal(
+            gram=covariance[:-1, :-1] * np.outer(factors, factors),
+            score=covariance[:-1, -1] * factors,
+            variance=float(max(covariance[-1, -1], 0.0)),
+            rows=m,
+            means=means,
+            factors=factors,
+            rank=min(m - 1 if centre else m, int(varies.sum())),
+        )
+
+    def between(self, V: Array, W: Array) -> Array:
+        """Return sums over rows of products of residuals, column by column; see `residuals`."""
+        return np.asarray(np.einsum("il,il->l", self.products @ V, W))
+
+
+def residuals(B: Array, intercepts: Array) -> Array:
+    """Return what models (columns of B) make of (1, x, y): minus the prediction, plus y."""
+    return np.vstack([-intercepts, -B, np.ones(B.shape[1])])
+
+
+@dataclass(frozen=True, eq=False)
+class Normal:
+    """The normal equations of least squares on standardised columns.
+
+    Attributes
+    ----------
+    gram, score, variance : X'X/m, X'y/m and y'y/m
+    rows : m
+    means, factors : of the columns, the response's mean being the last; a factor of zero marks a
+        constant column
+    rank : no more than so many columns are independent
+    """
+
+    gram: Array
+    score: Array
+    variance: float
+    rows: int
+    means: Array
+    factors: Array
+    rank: int
+
+    @property
+    def p(self) -> int:
+        """Number of columns."""
+        return len(self.score)
+
+    @cached_property
+    def largest_penalty(self) -> float:
+        """The smallest penalty at which the Lasso is empty."""
+        return float(np.abs(self.score).max(initial=0.0))
+
+    @cached_property
+    def least_squares(self) -> Array:
+        """The least squares coefficients, shortest where they are not unique."""
+        values, vectors = np.linalg.eigh(self.gram)
+        keep = values > INDEPENDENT * values.max(initial=0.0)
+        V = vectors[:, keep]
+        return np.asarray(V @ ((V.T @ self.score) / values[keep]))
+
+    def original(self, B: Array) -> tuple[Array, Array]:
+        """Return models (columns of B) and their intercepts for columns as they were."""
+        coefficients = (B.T * self.factors).T
+        return coefficients, self.means[-1] - self.means[:-1] @ coefficients
+
+    def weighted(self, weights: Array) -> Normal:
+        """Return the equations of columns divided by weights, so that each pays its own penalty."""
+        shrink = np.where(np.isfinite(weights), 1.0 / weights, 0.0)
+        return Normal(
+            self.gram * np.outer(shrink, shrink),
+            self.score * shrink,
+            self.variance,
+            self.rows,
+            self.means,
+            self.factors * shrink,
+            min(self.rank, int((shrink > 0).sum())),
+        )
+
+    def steadied(self, ridge: float) -> Normal:
+        """Return the equations of an elastic net, whose ridge penalty makes all columns differ."""
+        varies = self.factors > 0
+        gram = self.gram + ridge * np.diag(varies.astype(np.float64))
+        return replace(self, gram=gram, rank=int(varies.sum()))
+
+    def certificates(self, B: Array, penalties: list[L1]) -> list[Certificate]:
+        """Certify models (columns of B), each at its own penalty."""
+        product = self.gram @ B
+        found = []
+        for j, penalty in enumerate(penalties):
+            b = B[:, j]
+            fitted = float(b @ product[:, j])
+            explained = float(b @ self.score)
+            residual = max(self.variance - 2 * explained + fitted, 0.0)
+            against = self.variance - explained
+            gradient = product[:, j] - self.score
+            gap = duality_gap(residual, against, self.variance, gradient, b, penalty, 1)
+            found.append(Certificate(residual / 2 + penalty.value(b), gap))
+        return found
