@@ -1,11 +1,26 @@
 """Fits from second moments: sites answer once, and the server does all the choosing and fitting."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass, replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from fedlasso.federation import Costs, Federation, metered
-from fedlasso.fitting.families import ADAPTIVE, BLENDS, ELASTIC, LASSO, Folded, Judged, judge
+from fedlasso.fitting.families import (
+    ADAPTIVE,
+    BLENDS,
+    ELASTIC,
+    FOLDS,
+    LASSO,
+    Folded,
+    Judged,
+    average,
+    judge,
+    regroup,
+    training,
+)
 from fedlasso.fitting.goals import Goal, GoalFit
 from fedlasso.fitting.session import PathPoint
 from fedlasso.fitting.tuning import Curve, Rule, Validation, fix_penalty
@@ -18,6 +33,11 @@ from fedlasso.sites import FoldMoments, deal
 # What a refit without shrinkage still pays, as a share of the largest useful penalty: without any
 # there is no duality gap to certify by.
 REFIT = 1e-8
+# Share of the fits without one fold that must use a column for it to be selected.
+VOTES = 0.7
+# A family is taken instead of the plain Lasso when it is better by this many standard errors of
+# the difference, fold by fold.
+SURE = 0.5
 # Penalties on the way to a single one: nearly dependent columns need a good start.
 STEPS = 20
 
@@ -32,39 +52,61 @@ class Gathered:
 
 
 def gather(
-    view: Federation, folds: int, deals: int = 1, seed: int = 0, *, centre: bool, scale: bool
+    view: Federation,
+    parts: int,
+    *,
+    folds: int = FOLDS,
+    deals: int = 1,
+    seed: int = 0,
+    centre: bool,
+    scale: bool,
 ) -> Gathered:
-    """Ask the sites for the second moments of every fold, in one or more deals of their rows."""
+    """Ask the sites for the second moments of parts of their rows, and put folds together."""
     ledger = metered(view)
     before = ledger.costs
     problem = fix_penalty(ledger, 0.0)
-    found = []
-    for number in range(deals):
-        total = ledger.total(FoldMoments(deal(folds, deals * seed + number)))
-        parts = [Moments(unpack(packed, problem.p + 2)) for packed in total.moments]
-        # With few rows a fold may be empty.
-        found.append(tuple(part for part in parts if part.rows))
-    folded = Folded(tuple(found), centre, scale)
+    total = ledger.total(FoldMoments(deal(parts, seed)))
+    found = [Moments(unpack(packed, problem.p + 2)) for packed in total.moments]
+    # With few rows a part may be empty.
+    filled = [part for part in found if part.rows]
+    groups = regroup(filled, folds, deals, seed)
+    folded = Folded(tuple(tuple(group) for group in groups), centre, scale)
     return Gathered(folded, problem, ledger.costs - before)
 
 
 @dataclass(frozen=True, eq=False)
 class Choice:
-    """A model of one family: which share of the shrinkage it keeps, at which penalty."""
+    """A model of one family at one penalty.
+
+    Attributes
+    ----------
+    judged : the family and its penalties
+    share : place of the share of shrinkage that a fit on the support keeps
+    at : place of the penalty
+    each : array (deals, folds) of mean squared errors
+    support : columns that may be used, where a vote has named them; else the path's own
+    """
 
     judged: Judged
     share: int
     at: int
+    each: Array
+    support: NDArray[np.bool_] | None = None
+
+    @classmethod
+    def on_path(cls, judged: Judged, share: int, at: int) -> Choice:
+        """Return the model that the path itself has at a place."""
+        return cls(judged, share, at, judged.each[:, :, share, at])
 
     @property
     def error(self) -> float:
-        """Its cross-validated error."""
-        return float(self.judged.error[self.share, self.at])
+        """Its mean squared error."""
+        return float(average(self.each, self.judged.rows)[0])
 
     @property
     def se(self) -> float:
         """The standard error of that."""
-        return float(self.judged.se[self.share, self.at])
+        return float(average(self.each, self.judged.rows)[1])
 
     @property
     def name(self) -> str:
@@ -105,11 +147,20 @@ def choose(folded: Folded, goal: Goal, rule: Rule) -> Chosen:
     shares = 1 if goal == "objective" else len(BLENDS)
     judged = [judge(folded, family, shares) for family in families]
     if rule == "1se":
-        candidates = [_one_standard_error(judged[0])]
+        candidates = [_one_standard_error(folded, judged[0])]
     else:
-        candidates = [Choice(family, *family.best) for family in judged]
+        candidates = [Choice.on_path(family, *family.best) for family in judged]
+    plain = Choice.on_path(judged[0], 0, int(np.argmin(judged[0].error[0])))
+    if rule == "min":
+        candidates = [plain, *(each for each in candidates if _surely_better(each, plain))]
     place = min(range(len(candidates)), key=lambda i: candidates[i].error)
     return Chosen(judged[0], tuple(candidates), place)
+
+
+def _surely_better(choice: Choice, plain: Choice) -> bool:
+    """Whether a choice beats the plain Lasso by more than the luck of the folds, paired."""
+    error, se = average(choice.each - plain.each, plain.judged.rows)
+    return bool(error < -SURE * se)
 
 
 @one_thread()
@@ -124,7 +175,8 @@ def fit_by_moments(gathered: Gathered, goal: Goal = "prediction", rule: Rule = "
     gathered : moments of the folds
     goal : what the model is for
     rule : the smallest error, or the largest penalty of the Lasso whose error is within one
-        standard error of its smallest; relaxed where that predicts better with the same columns
+        standard error of its smallest, with the columns that most fits without one fold use, and
+        relaxed where that predicts better
     """
     folded = gathered.folded
     whole = folded.whole.normal(centre=False, scale=False)
@@ -140,7 +192,7 @@ def fit_by_moments(gathered: Gathered, goal: Goal = "prediction", rule: Rule = "
         goal=goal,
         problem=replace(gathered.problem, penalty=point.penalty),
         method=choice.name,
-        rounds=len(folded.deals),
+        rounds=1,
         points=points,
         chosen=chosen.place,
         validation=Validation(
@@ -170,30 +222,55 @@ def nested_error(folded: Folded, goal: Goal, rule: Rule) -> Validation:
     """
     errors = []
     active = []
-    deal = folded.deals[0]
-    rows = np.array([fold.rows for fold in deal], dtype=np.float64)
-    for fold in deal:
-        others = tuple(part for part in deal if part is not fold)
+    folds = folded.deals[0]
+    for fold in folds:
+        others = tuple(part for part in folds if part is not fold)
         inner = replace(folded, deals=(others,))
         normal = inner.normal(inner.whole)
         b = fit_choice(normal, choose(inner, goal, rule).choice).coefficients
-        B, intercept = normal.original(b[:, None])
-        V = residuals(B, intercept)
-        errors.append(max(float(fold.between(V, V)[0]), 0.0) / fold.rows)
+        errors.append(_mean_error(fold, normal, b))
         active.append(float(np.count_nonzero(b)))
-    share = rows / rows.sum()
-    error = float(share @ errors)
-    spread = float(share @ (np.array(errors) - error) ** 2)
-    se = np.sqrt(spread / (len(deal) - 1))
-    return Validation(np.array([error]), np.array([se]), np.array([share @ active]))
+    error, se = average(np.array([errors]), folded.rows[:1])
+    return Validation(np.array([error]), np.array([se]), np.array([np.mean(active)]))
 
 
-def _one_standard_error(lasso: Judged) -> Choice:
-    """The largest penalty within one standard error, relaxed where that predicts better."""
-    error = lasso.error[0]
-    best = int(np.argmin(error))
-    at = int(np.flatnonzero(error <= error[best] + lasso.se[0, best])[0])
-    return Choice(lasso, int(np.argmin(lasso.error[:, at])), at)
+def _mean_error(rows: Moments, normal: Normal, b: Array) -> float:
+    """Return the mean squared error of a model on some rows."""
+    V = residuals(*normal.original(b[:, None]))
+    return max(float(rows.between(V, V)[0]), 0.0) / rows.rows
+
+
+def _one_standard_error(folded: Folded, lasso: Judged) -> Choice:
+    """The largest penalty within one standard error, and the columns that most folds agree on.
+
+    A column is used when the share `VOTES` of the fits without one fold use it, unless the columns
+    that are left predict worse than one standard error allows. Relaxed where that predicts better.
+    """
+    best = int(np.argmin(lasso.error[0]))
+    limit = float(lasso.error[0, best] + lasso.se[0, best])
+    at = lasso.sparsest
+    voted = lasso.votes[:, at] >= VOTES
+    own = Choice.on_path(lasso, int(np.argmin(lasso.error[:, at])), at)
+    if not voted.any():
+        return own
+    choices = [_judge_support(folded, lasso, share, at, voted) for share in range(len(BLENDS))]
+    choice = min(choices, key=lambda each: each.error)
+    return choice if choice.error <= limit else own
+
+
+def _judge_support(
+    folded: Folded, lasso: Judged, share: int, at: int, support: NDArray[np.bool_]
+) -> Choice:
+    """Cross-validate the Lasso on given columns, with a share of its shrinkage."""
+    penalty = L1(BLENDS[share] * float(lasso.penalties[at]), np.where(support, 1.0, np.inf))
+    each = [
+        [
+            _mean_error(fold, normal, solve_at(normal, penalty))
+            for fold, normal in training(folded, folds)
+        ]
+        for folds in folded.deals
+    ]
+    return Choice(lasso, share, at, np.array(each), support)
 
 
 def fit_choice(whole: Normal, choice: Choice) -> PathPoint:
@@ -203,11 +280,14 @@ def fit_choice(whole: Normal, choice: Choice) -> PathPoint:
     weights = family.weigh(whole)
     steady = whole.steadied(family.ridge) if family.ridge else whole
     lam = float(judged.penalties[choice.at])
-    b = solve_at(steady, L1(lam, weights))
     share = BLENDS[choice.share]
-    if share < 1.0:
+    support = choice.support
+    if support is None:
+        b = solve_at(steady, L1(lam, weights))
+        support = b != 0
+    if share < 1.0 or choice.support is not None:
         own = np.ones(whole.p) if weights is None else weights
-        weights = np.where(b != 0, own, np.inf)
+        weights = np.where(support, own, np.inf)
         lam = max(share * lam, REFIT * whole.weighted(weights).largest_penalty)
         b = solve_at(steady, L1(lam, weights))
     penalty = family.penalty(lam, weights)

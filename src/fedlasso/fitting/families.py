@@ -6,16 +6,20 @@ chosen one is then fitted to all rows.
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
 from fedlasso.numerics import L1, Array, ElasticNet
-from fedlasso.numerics.moment_path import solve_path
+from fedlasso.numerics.moment_path import MomentPath, solve_path
 from fedlasso.numerics.moments import Moments, Normal, residuals
 
-# Shares of the Lasso's shrinkage that a relaxed fit keeps; one is the Lasso itself.
-BLENDS = (1.0, 0.75, 0.5, 0.25, 0.0)
+# Shares of the Lasso's shrinkage that a relaxed fit keeps; one is the Lasso itself. Without any,
+# a refit of nearly dependent columns predicts badly now and then.
+BLENDS = (1.0, 0.75, 0.5, 0.25)
 PENALTIES = 100
+# Folds of a cross-validation, where sites send enough parts of their rows.
+FOLDS = 10
 # The last penalty as a share of the first, where rows outnumber columns and where they do not.
 RATIO_MANY_ROWS = 1e-4
 RATIO_FEW_ROWS = 1e-2
@@ -39,14 +43,39 @@ class Folded:
     centre: bool = True
     scale: bool = True
 
-    @property
+    @cached_property
     def whole(self) -> Moments:
         """Moments of all rows."""
-        return Moments(sum(fold.products for fold in self.deals[0]))  # type: ignore[arg-type]
+        return add_up(self.deals[0])
+
+    @property
+    def rows(self) -> Array:
+        """Rows of every fold, an array (deals, folds)."""
+        return np.array([[float(fold.rows) for fold in deal] for deal in self.deals])
 
     def normal(self, moments: Moments) -> Normal:
         """Return the normal equations of some rows, standardised by themselves."""
         return moments.normal(centre=self.centre, scale=self.scale)
+
+
+def add_up(parts: Sequence[Moments]) -> Moments:
+    """Return the moments of the rows of all parts."""
+    return Moments(np.sum([part.products for part in parts], axis=0))
+
+
+def regroup(parts: Sequence[Moments], folds: int, deals: int, seed: int) -> list[list[Moments]]:
+    """Put parts together to folds, in as many ways as there shall be deals.
+
+    Sites are asked for the parts once; each way is a cross-validation of its own.
+    """
+    if folds >= len(parts):
+        return [list(parts)]
+    rng = np.random.default_rng(seed)
+    found = []
+    for _ in range(deals):
+        order = rng.permutation(len(parts))
+        found.append([add_up([parts[i] for i in order[k::folds]]) for k in range(folds)])
+    return found
 
 
 @dataclass(frozen=True)
@@ -85,18 +114,44 @@ class Judged:
     Attributes
     ----------
     penalties : array (L,)
-    error, se : arrays (shares, L): mean over the deals, and the standard error of one deal
+    each : array (deals, folds, shares, L): mean squared error on every fold
+    rows : array (deals, folds): their rows
+    votes : array (p, L): share of the fits without one fold that use a column
     """
 
     family: Family
     penalties: Array
-    error: Array
-    se: Array
+    each: Array
+    rows: Array
+    votes: Array
+
+    @cached_property
+    def error(self) -> Array:
+        """Mean squared errors, an array (shares, L)."""
+        return average(self.each, self.rows)[0]
+
+    @cached_property
+    def se(self) -> Array:
+        """The standard error of one deal, an array (shares, L)."""
+        return average(self.each, self.rows)[1]
+
+    @property
+    def sparsest(self) -> int:
+        """Place of the largest penalty whose unrelaxed error is within one standard error."""
+        error = self.error[0]
+        best = int(np.argmin(error))
+        return int(np.flatnonzero(error <= error[best] + self.se[0, best])[0])
 
     @property
     def best(self) -> tuple[int, int]:
-        """Share and penalty with the smallest error; a tie goes to the larger penalty."""
-        share, at = np.unravel_index(int(np.argmin(self.error)), self.error.shape)
+        """Share and penalty with the smallest error; a tie goes to the larger penalty.
+
+        A relaxed fit takes no larger penalty than the sparsest within one standard error: the few
+        columns of a larger one are too often not those of other rows.
+        """
+        allowed = self.error.copy()
+        allowed[1:, : self.sparsest] = np.inf
+        share, at = np.unravel_index(int(np.argmin(allowed)), allowed.shape)
         return int(share), int(at)
 
 
@@ -117,34 +172,50 @@ def judge(folded: Folded, family: Family, shares: int = len(BLENDS)) -> Judged:
 
 def _cross_validate(
     folded: Folded, family: Family, penalties: Array, shares: int
-) -> tuple[Array, Array]:
+) -> tuple[Array, Array, Array]:
+    """Return errors by deal and fold, the folds' rows, and votes for the columns."""
     errors = []
-    spreads = []
+    votes = np.zeros((len(folded.whole.products) - 2, penalties.size))
     for deal in folded.deals:
-        sums = np.array(list(_fold_errors(folded, deal, family, penalties)))[:, :shares]
-        rows = np.array([fold.rows for fold in deal], dtype=np.float64)
-        error = sums.sum(axis=0) / rows.sum()
-        each = sums / rows[:, None, None]
-        share = rows / rows.sum()
-        spread = np.tensordot(share, (each - error) ** 2, axes=1)
-        errors.append(error)
-        spreads.append(np.sqrt(spread / (len(deal) - 1)))
-    return np.mean(errors, axis=0), np.mean(spreads, axis=0)
+        each = []
+        for fold, normal in training(folded, deal):
+            adapted = family.adapt(normal)
+            path = solve_path(adapted, penalties)
+            votes += path.lasso != 0
+            each.append(_squares(fold, adapted, path)[:shares] / fold.rows)
+        errors.append(each)
+    votes /= sum(map(len, folded.deals))
+    return np.array(errors), folded.rows, votes
 
 
-def _fold_errors(
-    folded: Folded, deal: Sequence[Moments], family: Family, penalties: Array
-) -> Iterator[Array]:
-    """Sums of squared errors on every fold, of models of the other folds: (shares, L) each."""
-    whole = folded.whole
+def training(folded: Folded, deal: Sequence[Moments]) -> Iterator[tuple[Moments, Normal]]:
+    """Every fold of a deal, and the normal equations of the rows that are not in it."""
     for fold in deal:
-        normal = family.adapt(folded.normal(whole.without(fold)))
-        path = solve_path(normal, penalties)
-        lasso = residuals(*normal.original(path.lasso))
-        refit = residuals(*normal.original(path.refits))
-        squares = fold.between(lasso, lasso), fold.between(lasso, refit), fold.between(refit, refit)
-        sums = [
-            g**2 * squares[0] + 2 * g * (1 - g) * squares[1] + (1 - g) ** 2 * squares[2]
-            for g in BLENDS
-        ]
-        yield np.clip(sums, 0.0, HOPELESS * fold.products[-1, -1])
+        yield fold, folded.normal(folded.whole.without(fold))
+
+
+def average(each: Array, rows: Array) -> tuple[Array, Array]:
+    """Return the mean error over deals, and the standard error of one deal.
+
+    Parameters
+    ----------
+    each : array (deals, folds, ...) of the mean error on every fold
+    rows : array (deals, folds) of the folds' rows
+    """
+    share = (rows.T / rows.sum(axis=1)).T
+    weights = share.reshape(share.shape + (1,) * (each.ndim - 2))
+    error = (weights * each).sum(axis=1)
+    spread = (weights * (each - error[:, None]) ** 2).sum(axis=1)
+    se = np.sqrt(spread / max(rows.shape[1] - 1, 1))
+    return error.mean(axis=0), se.mean(axis=0)
+
+
+def _squares(fold: Moments, normal: Normal, path: MomentPath) -> Array:
+    """Sums of squared errors on a fold along a path, at every share of shrinkage: (shares, L)."""
+    lasso = residuals(*normal.original(path.lasso))
+    refit = residuals(*normal.original(path.refits))
+    both = fold.between(lasso, lasso)
+    mixed = fold.between(lasso, refit)
+    alone = fold.between(refit, refit)
+    sums = [g**2 * both + 2 * g * (1 - g) * mixed + (1 - g) ** 2 * alone for g in BLENDS]
+    return np.clip(sums, 0.0, HOPELESS * fold.products[-1, -1])

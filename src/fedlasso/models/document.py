@@ -76,7 +76,8 @@ class ErrorCurve:
 class ExpectedError:
     """Mean squared error to expect on new rows, its standard error, and the share explained.
 
-    The share is R^2 against the empty model, on the same rows. `rows` says which rows it was measured on, and what part they had in choosing.
+    The share is R^2 against the empty model, on the same rows. `rows` says which rows it was
+    measured on, and what part they had in choosing.
     """
 
     mse: float
