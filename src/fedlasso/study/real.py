@@ -5,14 +5,14 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, ClassVar, cast
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fedlasso.errors import FedLassoError
 from fedlasso.federation import InProcess
-from fedlasso.fitting import GOALS, Goal
+from fedlasso.fitting import GOALS
 from fedlasso.models.fitted import fit_model
 from fedlasso.models.settings import Settings
 from fedlasso.numerics import Array, one_thread
@@ -79,8 +79,10 @@ def draw_rows(X: Array, y: Array, rng: np.random.Generator) -> Rows:
     sites = {}
     for way, shares in SHARES.items():
         labels = np.repeat(np.arange(len(shares)), split(count, shares))
-        # Sorted by the response: the first site has the smallest responses, the last the largest.
-        place = np.argsort(y[training], kind="stable") if way == "sorted" else rng.permutation(count)
+        if way == "sorted":  # the first site has the smallest responses, the last the largest
+            place = np.argsort(y[training], kind="stable")
+        else:
+            place = rng.permutation(count)
         sites[way] = np.empty(count, dtype=np.int64)
         sites[way][place] = labels
     folds = rng.permutation(np.arange(count) % FOLDS)
@@ -163,7 +165,7 @@ class RealStudy:
             for goal in (goal for goal in GOALS if goal in self.methods):
                 federation = rows.federation(way)
                 start = time.perf_counter()
-                model = fit_model(federation, Settings(goal=cast(Goal, goal)))
+                model = fit_model(federation, Settings(goal=goal))
                 seconds = time.perf_counter() - start
                 total = model.costs.total()
                 sent = len(federation.sites) * 8 * rows.X.shape[1]

@@ -147,7 +147,8 @@ def _tell_error(own: pd.DataFrame, where: str) -> str:
     name = WORDS.get(first["method"], first["method"])
     return (
         f"{name[:1].upper()}{name[1:]} against {WORDS[first['judge']]} ({where}): test error "
-        f"{own['percent'].mean():+.2f}% on average, at worst {worst['percent']:+.2f}% "
+        f"{own['percent'].mean():+.2f}% on average (median {own['percent'].median():+.2f}%), "
+        f"at worst {worst['percent']:+.2f}% "
         f"(SE {worst['percent_se']:.2f}; {worst['scenario']}), lower on "
         f"{int((own['percent'] < 0).sum())} of {len(own)}."
     )
