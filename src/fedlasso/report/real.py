@@ -90,7 +90,12 @@ def judged_figure(results: Results) -> Figure | None:
             axes.set_xlabel(f"% worse than\n{WORDS[own['judge'].iloc[0]]}")
         grid[0][0].set_yticks(range(len(names)), names)
         grid[0][0].set_ylim(len(names) - 0.4, -0.6)
-        canvas.legend(*grid[0][0].get_legend_handles_labels(), loc="outside upper center", ncols=3)
+        canvas.legend(
+            *grid[0][0].get_legend_handles_labels(),
+            loc="outside upper center",
+            ncols=3,
+            frameon=False,
+        )
     caption = (
         "Test error above the judge's in per cent, mean over replicates of the paired difference; "
         "bars are 1.96 standard errors either side. Left of zero the federated fit predicts better "
@@ -125,6 +130,7 @@ def _draw(axes: Axes, own: pd.DataFrame, names: list[str]) -> None:
         )
     if own["percent"].abs().max() > WIDE:
         axes.set_xscale("symlog", linthresh=10)
+        axes.xaxis.set_major_formatter(lambda value, _: f"{value:g}".replace("-", "−"))
     axes.grid(axis="y", visible=True)
     axes.tick_params(axis="y", length=0)
 

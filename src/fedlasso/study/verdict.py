@@ -81,17 +81,13 @@ def compare_with_judges(rows: pd.DataFrame) -> pd.DataFrame:
 def _comparisons(rows: pd.DataFrame) -> Iterator[dict[str, object]]:
     present = set(rows["method"])
     for scenario, here in rows.groupby("scenario", sort=False):
-        judges = {
-            name: own.set_index("replicate")
-            for name, own in here[here["split"] == "pooled"].groupby("method")
-        }
+        judges = dict(list(here[here["split"] == "pooled"].groupby("method")))
         stable = {name: jaccard(own["support"]) for name, own in judges.items()}
         for (method, way), own in here.groupby(["method", "split"], sort=False):
             names = [name for name in AGAINST.get(method, ()) if name in present]
             if not names or names[0] not in judges:
                 continue
-            judge = judges[names[0]]
-            both = own.set_index("replicate").join(judge, rsuffix="_judge", how="inner")
+            both = own.merge(judges[names[0]], on="replicate", suffixes=("", "_judge"))
             difference = both["test_mse"] - both["test_mse_judge"]
             scale = 100 / both["test_mse_judge"].mean()
             yield {
