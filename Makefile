@@ -73,6 +73,7 @@ bench: .venv/ready
 	$(BIN)/python benchmarks/network.py
 	$(BIN)/python benchmarks/fit.py
 	$(BIN)/python benchmarks/large.py
+	$(BIN)/python benchmarks/real.py
 
 clean:
 	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis

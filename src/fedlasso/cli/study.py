@@ -38,6 +38,7 @@ def add(commands: Any) -> None:
     run.add_argument("--methods", type=names, help="e.g. CD,ST,P,DA")
     run.add_argument("--epochs", type=_numbers, help="local epoch counts, e.g. 1,5,20")
     run.add_argument("--budgets", type=_numbers, help="upload budgets, e.g. 30,100")
+    run.add_argument("--data", help="folder of CSV files for the study real")
     run.add_argument("--seed", type=int, help="study seed")
     run.add_argument("--workers", type=int, help="worker processes; default: one per core")
     engines = "processes, dask (a local cluster) or a Dask scheduler such as tcp://host:8786"
@@ -74,13 +75,15 @@ def run_command(options: argparse.Namespace) -> int:
         raise FedLassoError(f"no study is called {options.study!r}; known: {', '.join(STUDIES)}")
     kind = STUDIES[options.study]
     settable = {f.name for f in fields(kind)}  # type: ignore[arg-type]
-    given = {n: getattr(options, n) for n in ("methods", "epochs", "budgets", "seed")}
+    given = {n: getattr(options, n) for n in ("methods", "epochs", "budgets", "data", "seed")}
     settings = {name: value for name, value in given.items() if value is not None}
     for name in settings:
         if name not in settable:
             raise FedLassoError(f"study {options.study!r} takes no --{name}")
     study = kind(**settings)
-    scenarios = _scenarios(kind, options)
+    scenarios = _scenarios(study, options)
+    for notice in getattr(study, "notices", ()):
+        say(notice)
     store = studies.Store(options.out)
     stop_on_term()
     try:
@@ -113,9 +116,9 @@ def run_command(options: argparse.Namespace) -> int:
     return 0
 
 
-def _scenarios(kind: Any, options: argparse.Namespace) -> Sequence[Scenario]:
+def _scenarios(study: Any, options: argparse.Namespace) -> Sequence[Scenario]:
     own = read_scenarios(options.scenario_file) if options.scenario_file else ()
-    by_name = getattr(kind, "scenarios", SCENARIOS) | {s.name: s for s in own}
+    by_name = getattr(study, "scenarios", SCENARIOS) | {s.name: s for s in own}
     names = options.scenarios or ([s.name for s in own] if own else list(by_name))
     for name in names:
         if name not in by_name:
@@ -181,9 +184,12 @@ def summary_command(options: argparse.Namespace) -> None:
     rows = store.table()
     if rows.empty:
         raise FedLassoError(f"{options.folder} has no finished replicate yet")
-    conclude = getattr(STUDIES.get(store.manifest().name), "conclude", lambda rows: ())
+    kind = STUDIES.get(store.manifest().name)
+    conclude = getattr(kind, "conclude", lambda rows: ())
     for line in conclude(rows[rows["scenario"] == options.scenario] if options.scenario else rows):
         print(line)
+    if getattr(kind, "summary_is_whole", False):
+        return
     chosen: dict[str, object] = {}
     if "budget" in rows:
         budget = options.budget or int(rows["budget"].max())

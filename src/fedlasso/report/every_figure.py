@@ -13,6 +13,7 @@ from matplotlib.figure import Figure as Canvas
 from matplotlib.ticker import LogLocator, MaxNLocator, NullFormatter
 
 from fedlasso.report.figures import FAINT, INK, PLAIN, WIDTH, Figure, label_ends, look, looks
+from fedlasso.report.real import judged_figure
 from fedlasso.report.records import Results
 from fedlasso.report.tables import means
 from fedlasso.study import contrast
@@ -290,6 +291,7 @@ def _name(own: pd.DataFrame, arms: list[str]) -> str:
 # What a report draws, in the supplement's order; append to add one from outside. Each gives
 # nothing for records that cannot fill it.
 FIGURES: list[Callable[[Results], Figure | None]] = [
+    judged_figure,
     theory_figure,
     baseline_figure,
     contrast_figure,

@@ -8,6 +8,7 @@ from functools import partial
 
 import pandas as pd
 
+from fedlasso.report.real import data_table, judged_table
 from fedlasso.report.records import Results
 from fedlasso.report.tables import Table, differences, mean_se, means, shown
 from fedlasso.study.columns import COLUMNS, known, say, titles
@@ -18,8 +19,10 @@ PAIRED = {"method": "methods", "epochs": "epoch counts", "tuning": "tunings", "r
 _PRINTED = {"bytes": (" KiB", 1024, ",.0f"), "s": (" s", 1, ".3f"), "": ("", 1, ",.0f")}
 
 
-def main_table(results: Results) -> Table:
+def main_table(results: Results) -> Table | None:
     """Baseline and different site distributions at the primary cell."""
+    if results.on_real_data:
+        return None
     have = results.values("scenario")
     blocks = [s for s in BLOCKS if s in have] or have[:2]
     rows = results.at(**results.primary)
@@ -183,8 +186,10 @@ def _numbers(values: pd.Series, form: str) -> list[str]:
     return ["—" if pd.isna(value) else f"{value:{form}}" for value in values]
 
 
-def scenario_table(results: Results) -> Table:
+def scenario_table(results: Results) -> Table | None:
     """The scenarios as the manifest records them."""
+    if results.on_real_data:
+        return None
     data = pd.DataFrame(
         {k: "/".join(map(str, v)) if isinstance(v, tuple) else v for k, v in asdict(each).items()}
         for each in results.manifest.scenarios.values()
@@ -249,7 +254,9 @@ def candidate_table(results: Results) -> Table | None:
 # nothing for records that cannot fill it.
 TABLES: list[Callable[[Results], Table | None]] = [
     main_table,
+    judged_table,
     scenario_table,
+    data_table,
     reference_table,
     grid_table,
     *(partial(difference_table, along=axis) for axis in PAIRED),

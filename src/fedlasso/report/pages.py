@@ -31,6 +31,7 @@ from fedlasso.report.figures import Figure, looks
 from fedlasso.report.filling import fill, read_template
 from fedlasso.report.records import Results
 from fedlasso.report.tables import Table
+from fedlasso.study import STUDIES
 from fedlasso.study.columns import COLUMNS, known, say, title
 
 
@@ -44,11 +45,18 @@ def write_page(results: Results, main: Table, figures: Sequence[Figure], out: Pa
         results=results,
         table=main,
         figures=figures,
+        findings=_findings(results),
         pictures={name: _base64(picture) for name, picture in pictures.items()},
         data=data.replace("<", "\\u003c"),
         vega=_vega(),
     )
     (out / "index.html").write_text(text, encoding="utf-8")
+
+
+def _findings(results: Results) -> list[str]:
+    """What the study concludes in sentences, if it does."""
+    find = getattr(STUDIES.get(results.manifest.name), "findings", None)
+    return find(results.outcome) if find else []
 
 
 @cache

@@ -34,6 +34,11 @@ class Results:
         return known("axis", self.outcome)
 
     @property
+    def on_real_data(self) -> bool:
+        """Whether the records are about data sets, and not about simulated scenarios."""
+        return "split" in self.axes
+
+    @property
     def order(self) -> list[str]:
         """The axes as cells are sorted by them: scenario, what is fixed, then what is compared."""
         first = ["scenario", *self.primary]

@@ -7,6 +7,7 @@ from fedlasso.study import paper
 from fedlasso.study.earlier import EarlierStudy
 from fedlasso.study.literature import LiteratureStudy
 from fedlasso.study.paper import PaperStudy
+from fedlasso.study.real import RealStudy
 from fedlasso.study.runner import Progress, Study, run_study
 from fedlasso.study.scenario import SCENARIOS, Draw, Scenario, read_scenarios
 from fedlasso.study.summary import contrast, summarise
@@ -22,6 +23,7 @@ STUDIES: dict[str, type[Study]] = {
     "epochs": paper.EpochStudy,
     "joint-tuning": paper.JointTuningStudy,
     "site-effects": paper.SiteEffectsStudy,
+    "real": RealStudy,
 }
 
 __all__ = [

@@ -89,6 +89,12 @@ _SCENARIOS = {
 _PANELS = {"upload": "upload-only limit", "joint": "joint limits", "work": "equal work"}
 _RULES = {"min": "minimum validation error", "1se": "one standard error"}
 _TUNING = {"inherited": "inherited penalty", "joint": "jointly tuned penalty"}
+_SPLITS = {
+    "random": "at random",
+    "unequal": "at random, unequally",
+    "sorted": "sorted by the response",
+    "pooled": "all in one place",
+}
 _UPLOADS = "Uploads (bytes)"
 _WORK = "Leading operations"
 
@@ -99,6 +105,7 @@ _TABLE: tuple[Column, ...] = (
     Axis("tuning", "Tuning", words=_TUNING),
     Axis("budget", "Budget", short="B", number=True, usual=100),
     Axis("panel", "Panel", usual="joint", words=_PANELS),
+    Axis("split", "Rows to sites", control=False, words=_SPLITS),
     Axis("rule", "Selection rule", short="Rule", usual="min", words=_RULES),
     Column("f1", "F1", "metric", "higher", caption=(
         "Agreement of the selected with the truly nonzero predictors (1 is perfect, an empty model "
@@ -109,10 +116,12 @@ _TABLE: tuple[Column, ...] = (
         "Share of the truly nonzero predictors that were selected. "
         "Selecting everything scores 1.")),
     Column("active", "Active coefficients", "metric", short="Active", caption=(
-        "How many coefficients exceed 1e-4 in size. Fewer is sparser, not necessarily better.")),
+        "How many coefficients exceed 1e-4 in size; on real data, how many columns a model uses. "
+        "Fewer is sparser, not necessarily better.")),
     Column("test_mse", "Test MSE", "metric", "lower", caption=(
-        "Mean squared prediction error on 2000 fresh records. The noise is part of it, so even the "
-        "truth does not score 0; it does not show whether the right predictors were found.")),
+        "Mean squared prediction error on records with no part in the fit: 2000 fresh ones of a "
+        "simulation, 30% of the rows of real data. The noise is part of it, so even the truth does "
+        "not score 0; it does not show whether the right predictors were found.")),
     Column("coef_error", "Coefficient error", "metric", "lower", short="Coef. error", caption=(
         "Euclidean distance to the true coefficients, shrinkage by the penalty included.")),
     Column("gap", "Objective gap", "metric", "lower", caption=(
@@ -147,12 +156,16 @@ _TABLE: tuple[Column, ...] = (
            bill="Seconds by phase", part=part)
       for phase, part in (("penalty", "penalty search"), ("rate", "rate set-up"),
                           ("training", "training"), ("validation", "validation"))),
+    Cost("seconds", "Seconds", unit="s", short="Fit", bill="Seconds of the fit", part="fit"),
     Column("lam", "Penalty", "note"),
+    Column("uploads", "Uploads per site, in vectors of p numbers", "note", "lower"),
     Column("penalty_multiple", "Chosen multiple of the inherited penalty", "note"),
     Column("candidate", "Chosen candidate", "note"),
     Column("rounds", "Rounds", "note"),
     Column("uploads_needed", "Uploads to a relative gap of 1e-8", "note", "lower"),
     Column("record", "Kind of record"),
+    Column("support", "Columns used, by number"),
+    Column("status", "How the fit ended"),
     Column("replicate", "Replicate"),
     Column("objective", "Pooled objective"),
     Column("validation_mse", "Validation error"),

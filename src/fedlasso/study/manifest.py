@@ -21,8 +21,10 @@ from fedlasso.study.scenario import Scenario
 
 Setting = str | int | float | bool | list[str | int | float] | None
 _LIBRARIES = ("fedlasso", "numpy", "scipy", "numba", "scikit-learn", "pyarrow")
-# The rooms that compute a study's numbers, and what of the study's own room only keeps and tells.
+# The rooms and files that compute a study's numbers, and what of the study's own room only keeps
+# and tells.
 ROOMS = ("numerics", "federation", "sites", "procedures", "fitting", "study")
+FILES = ("models/fitted.py", "models/settings.py")
 BESIDE = ("columns", "manifest", "runner", "store", "summary")
 
 
@@ -134,7 +136,8 @@ def describe_difference(old: Mapping[str, object], new: Mapping[str, object]) ->
 def code_hash(package: Path = Path(fedlasso.__file__).parent) -> str:
     """Hash of the source files that compute a study's numbers; no page, model or command is in."""
     digest = hashlib.sha256()
-    for path in sorted(path for room in ROOMS for path in (package / room).rglob("*.py")):
+    rooms = [path for room in ROOMS for path in (package / room).rglob("*.py")]
+    for path in sorted([*rooms, *(package / file for file in FILES)]):
         relative = path.relative_to(package)
         if relative.parts[0] != "study" or path.stem not in BESIDE:
             digest.update(str(relative).encode() + b"\0" + path.read_bytes() + b"\0")

@@ -1,0 +1,140 @@
+"""Real data sets: those that scikit-learn brings along, and CSV files in a folder.
+
+``tools/export_data.R`` fills such a folder from installed R packages. Every file ``NAME.csv`` in it
+is a data set: numbers only, the response in the column ``y``. The known sets were chosen by their
+sizes, without a look at how any method does on them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import lru_cache
+from pathlib import Path
+
+import numpy as np
+
+from fedlasso.errors import FedLassoError
+from fedlasso.numerics import Array
+
+RESPONSE = "y"
+FEWEST = 25  # rows; with fewer the smallest of the three sites would have less than two
+EXPORT = "Rscript tools/export_data.R FOLDER"
+# Sets on which defaults were tried while they were made; the others were not looked at.
+TUNED = ("boston", "diabetes", "breast_cancer", "gasoline", "yarn", "meats")
+# Where each set comes from, and what its response is.
+ORIGINS: Mapping[str, str] = {
+    "boston": "R package MASS: median house value",
+    "diabetes": "scikit-learn: progression after one year",
+    "breast_cancer": "scikit-learn: diagnosis, 0 or 1 as a number",
+    "gasoline": "R package pls: octane number from NIR spectra",
+    "yarn": "R package pls: density from NIR spectra",
+    "meats": "R package caret (tecator): fat from absorbance spectra",
+    "mayonnaise": "R package pls: type of oil, 1 to 6 as a number, from NIR spectra",
+    "bloodbrain": "R package caret: log ratio of blood to brain concentration",
+    "cox2": "R package caret: log10 of the IC50",
+    "cars": "R package caret: price of used cars",
+    "uscrime": "R package MASS: crime rate",
+    "cpus": "R package MASS: performance",
+    "birthwt": "R package MASS: birth weight",
+    "cars93": "R package MASS: price of new cars",
+    "ozone": "R package mlbench: daily maximum of ozone",
+    "sonar": "R package mlbench: rock or mine, 0 or 1 as a number",
+    "ames": "R package modeldata: sale price, from the columns that are numbers",
+    "concrete": "R package modeldata: compressive strength",
+    "speech": "R package modeldata: Parkinson's disease, 0 or 1 as a number",
+    "prostate": "R package lasso2: log of prostate specific antigen",
+    "bodyfat": "R package TH.data: body fat by DXA",
+    "glaucoma": "R package TH.data: glaucoma, 0 or 1 as a number",
+    "schools": "R package AER: reading score",
+    "wine": "scikit-learn: alcohol, from the other measurements",
+    "digits": "scikit-learn: the digit as a number, from its pixels",
+}
+
+Table = tuple[Array, Array]
+
+
+def _diabetes() -> Table:
+    from sklearn.datasets import load_diabetes
+
+    X, y = load_diabetes(return_X_y=True, scaled=False)
+    return X, y
+
+
+def _breast_cancer() -> Table:
+    from sklearn.datasets import load_breast_cancer
+
+    X, y = load_breast_cancer(return_X_y=True)
+    return X, y
+
+
+def _wine() -> Table:
+    from sklearn.datasets import load_wine
+
+    X, _ = load_wine(return_X_y=True)
+    return X[:, 1:], X[:, 0]
+
+
+def _digits() -> Table:
+    from sklearn.datasets import load_digits
+
+    X, y = load_digits(return_X_y=True)
+    return X, y
+
+
+BUNDLED: Mapping[str, Callable[[], Table]] = {
+    "diabetes": _diabetes,
+    "breast_cancer": _breast_cancer,
+    "wine": _wine,
+    "digits": _digits,
+}
+
+
+def find_sets(folder: str) -> list[str]:
+    """Names of the sets that can be read: the known ones in their order, then a folder's others."""
+    own: list[str] = []
+    if folder:
+        if not Path(folder).is_dir():
+            raise FedLassoError(f"there is no folder {folder}; make one with: {EXPORT}")
+        own = sorted(file.stem for file in Path(folder).glob("*.csv"))
+    known = [name for name in ORIGINS if name in own or name in BUNDLED]
+    return known + [name for name in own if name not in ORIGINS]
+
+
+@lru_cache(maxsize=4)
+def read_set(folder: str, name: str) -> Table:
+    """Predictors and response of one set; what cannot be used is one clear error."""
+    file = Path(folder) / f"{name}.csv"
+    if folder and file.exists():
+        X, y = _read_csv(file)
+    elif name in BUNDLED:
+        X, y = BUNDLED[name]()
+    else:
+        raise FedLassoError(f"no data set is called {name!r}; export it with: {EXPORT}")
+    if len(y) < FEWEST:
+        raise FedLassoError(f"data set {name!r} has {len(y)} rows; give {FEWEST} or more")
+    X = np.asfortranarray(X, dtype=np.float64)
+    y = np.ascontiguousarray(y, dtype=np.float64)
+    # They are shared by all who read them in this process.
+    X.setflags(write=False)
+    y.setflags(write=False)
+    return X, y
+
+
+def _read_csv(file: Path) -> Table:
+    import pandas as pd
+
+    try:
+        frame = pd.read_csv(file)
+    except (OSError, ValueError) as error:
+        raise FedLassoError(f"cannot read {file}: {error}") from error
+    if RESPONSE not in frame:
+        raise FedLassoError(f"{file} has no column {RESPONSE!r}, which is to be the response")
+    for name, column in frame.items():
+        if not pd.api.types.is_numeric_dtype(column):
+            raise FedLassoError(f"{file}: column {name!r} is not a number in every row")
+        if not np.isfinite(column.to_numpy(dtype=np.float64)).all():
+            raise FedLassoError(f"{file}: column {name!r} has missing values; leave such rows out")
+    if len(frame.columns) < 3:
+        raise FedLassoError(f"{file} has {len(frame.columns) - 1} predictors; give two or more")
+    X = frame.drop(columns=RESPONSE).to_numpy(dtype=np.float64)
+    return X, frame[RESPONSE].to_numpy(dtype=np.float64)
