@@ -140,8 +140,12 @@ def folds_in(split: str) -> int:
 
 
 def dealt(split: str, site: str, n: int) -> list[Rows]:
-    """Return the rows of every fold of a deal."""
-    _, count, seed = split.split()
+    """Return the rows of every fold of a deal; another split is refused."""
+    match split.split():
+        case ["deal", count, seed] if count.isdecimal() and seed.isdecimal():
+            pass
+        case _:
+            raise FedLassoError(f"the split {split!r} deals no folds; ask for a deal of the rows")
     return [divide(fold, site, n)["penalty"] for fold in folds(int(count), int(seed))]
 
 
