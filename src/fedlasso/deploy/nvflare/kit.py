@@ -16,7 +16,8 @@ from fedlasso.errors import FedLassoError
 from fedlasso.federation import encode
 from fedlasso.files import write_atomically
 from fedlasso.governance import Audit, Desk, Door, read_policy
-from fedlasso.governance.door import Refusal, tell
+from fedlasso.governance.door import Refusal
+from fedlasso.governance.guard import tell
 
 
 @dataclass(frozen=True)
