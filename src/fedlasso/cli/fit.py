@@ -86,6 +86,8 @@ def add_source(parser: Any) -> None:
     parser.add_argument("--drop", type=names, default=(), help=drop)
     how = "missing values: refuse them (default), or the mean over all sites"
     parser.add_argument("--missing", choices=["refuse", "mean"], default="refuse", help=how)
+    rows = "rows that a level of text needs at some site; rarer ones are pooled; default: 10"
+    parser.add_argument("--min-level", type=int, default=10, help=rows)
 
 
 def read_source(options: argparse.Namespace) -> models.FileSource:
@@ -98,7 +100,12 @@ def read_source(options: argparse.Namespace) -> models.FileSource:
         if not Path(file).exists():
             raise FedLassoError(f"{file}: no such file")
     return models.FileSource(
-        tuple(options.files), options.target, options.site_column, options.drop, options.missing
+        tuple(options.files),
+        options.target,
+        options.site_column,
+        options.drop,
+        options.missing,
+        options.min_level,
     )
 
 

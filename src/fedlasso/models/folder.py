@@ -24,7 +24,7 @@ from fedlasso.models.document import Missing, ModelDocument
 from fedlasso.models.settings import Settings
 from fedlasso.numerics import Array
 from fedlasso.sites import Memory, Site
-from fedlasso.tables import File, Schema, agree, encode_file, encode_rows
+from fedlasso.tables import MIN_LEVEL, File, Schema, agree, encode_file, encode_rows
 
 PLAN = "plan.json"
 
@@ -39,6 +39,7 @@ class FileSource(msgspec.Struct, frozen=True, tag="files"):
     site_column : the column that names each row's site
     drop : columns to leave out
     missing : refuse missing values, or fill them with the mean over all sites
+    min_level : rows that a level of text needs at some site; rarer ones are pooled
     stamps : size and time of every file when the fit was begun
     """
 
@@ -47,6 +48,7 @@ class FileSource(msgspec.Struct, frozen=True, tag="files"):
     site_column: str | None = None
     drop: tuple[str, ...] = ()
     missing: Missing = "refuse"
+    min_level: int = MIN_LEVEL
     stamps: tuple[tuple[int, int], ...] = ()
 
 
@@ -148,7 +150,8 @@ def open_sites(
     for name in source.drop:
         if not any(name in file.names for file in files):
             raise FedLassoError(f"no file has a column {name!r} to drop")
-    schema = agree(files, source.target, [*source.drop, *filter(None, [source.site_column])])
+    left_out = [*source.drop, *filter(None, [source.site_column])]
+    schema = agree(files, source.target, left_out, source.min_level)
     columns = schema.encoded
     sites: list[Site] = []
     gaps: list[str] = []

@@ -10,14 +10,28 @@ from fedlasso.tables.columns import (
     to_numbers,
 )
 from fedlasso.tables.files import File
+from fedlasso.tables.levels import (
+    MIN_LEVEL,
+    OTHER,
+    agree_levels,
+    common_levels,
+    has_others,
+    union_levels,
+)
 
 __all__ = [
+    "MIN_LEVEL",
+    "OTHER",
     "Column",
     "File",
     "Schema",
     "agree",
+    "agree_levels",
+    "common_levels",
     "encode_file",
     "encode_rows",
+    "has_others",
     "kind_of",
     "to_numbers",
+    "union_levels",
 ]

@@ -13,10 +13,16 @@ import numpy as np
 from fedlasso.errors import FedLassoError
 from fedlasso.numerics import Array
 from fedlasso.tables.files import File, columns_of
+from fedlasso.tables.levels import (
+    MIN_LEVEL,
+    OTHER,
+    agree_levels,
+    common_levels,
+    has_others,
+    union_levels,
+)
 
 Kind = Literal["number", "text", "empty"]
-# A text column with more levels is a name of rows rather than a measurement.
-LEVELS = 200
 
 
 class Column(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -64,8 +70,16 @@ class Encoded:
         return f"site {self.site!r}: {', '.join(some)}{more}"
 
 
-def agree(files: Sequence[File], target: str, leave_out: Sequence[str] = ()) -> Schema:
-    """One schema for all files, in the first one's order; any difference in names is refused."""
+def agree(
+    files: Sequence[File],
+    target: str,
+    leave_out: Sequence[str] = (),
+    min_level: int = MIN_LEVEL,
+) -> Schema:
+    """One schema for all files, in the first one's order; any difference in names is refused.
+
+    Levels of text with fewer than `min_level` rows at every site are pooled in one.
+    """
     described = [(file, _describe(file, target, leave_out)) for file in files]
     first, merged = described[0]
     for file, theirs in described[1:]:
@@ -85,32 +99,44 @@ def agree(files: Sequence[File], target: str, leave_out: Sequence[str] = ()) -> 
                     f"{file.path}; make them alike"
                 )
             kind = column.kind if mine.kind == "empty" else mine.kind
-            merged[name] = Column(name, kind, tuple(sorted({*mine.levels, *column.levels})))
+            merged[name] = Column(name, kind)
     _, *columns = merged.values()
-    return Schema(target, tuple(columns))
+    texts = [column.name for column in columns if column.kind == "text"]
+    levels = _levels_of(files, texts, min_level)
+    return Schema(target, tuple(Column(c.name, c.kind, levels.get(c.name, ())) for c in columns))
+
+
+def _levels_of(
+    files: Sequence[File], names: Sequence[str], min_level: int
+) -> dict[str, tuple[str, ...]]:
+    """Agreed levels of text columns: first what each site has often, then whether rows are left."""
+    if min_level < 1:
+        raise FedLassoError(f"--min-level is {min_level}; give a whole number, 1 or more")
+    told: dict[str, list[tuple[str, ...]]] = {name: [] for name in names}
+    for file in files:
+        for name, values in file.columns(names):
+            parts = [values.take(rows) for rows in file.groups.values()]
+            told[name] += [common_levels(part, min_level) for part in parts]
+    others = dict.fromkeys(names, False)
+    for file in files:
+        for name, values in file.columns(names):
+            others[name] |= has_others(values, union_levels(told[name]))
+    return {name: agree_levels(name, told[name], others[name], min_level) for name in names}
 
 
 def _describe(file: File, target: str, leave_out: Sequence[str]) -> dict[str, Column]:
-    """Kinds and levels of a file's columns, the target first."""
+    """Kinds of a file's columns, the target first."""
     if target not in file.names:
         raise FedLassoError(f"{file.path} has no column {target!r}; {columns_of(file.names)}")
     names = [target, *(n for n in file.names if n not in (target, *leave_out))]
     if len(names) == 1:
         raise FedLassoError(f"{file.path} has no column beside the target; give predictors")
     found = {name: Column(name, kind_of(file, name)) for name in names}
-    for name, values in file.columns([name for name in names if found[name].kind == "text"]):
-        if name == target:
-            raise FedLassoError(
-                f"{file.path}: the target {target!r} is not numeric: it holds "
-                f"{_first_text(values)!r}"
-            )
-        levels = sorted(str(v) for v in values.unique().to_pylist() if v is not None)
-        if len(levels) > LEVELS:
-            raise FedLassoError(
-                f"{file.path}: text column {name!r} has {len(levels)} levels; group them, or "
-                "--drop it if it names rows"
-            )
-        found[name] = Column(name, "text", tuple(levels))
+    if found[target].kind == "text":
+        ((_, values),) = file.columns([target])
+        raise FedLassoError(
+            f"{file.path}: the target {target!r} is not numeric: it holds {_first_text(values)!r}"
+        )
     return found
 
 
@@ -167,7 +193,7 @@ def encode_file(file: File, schema: Schema) -> tuple[Encoded, ...]:
 
 
 def encode_rows(file: File, schema: Schema) -> Array:
-    """X for prediction; levels that the fit has not seen are refused."""
+    """X for prediction; levels that the fit has not seen are others, or refused if it has none."""
     for column in schema.columns:
         if column.name not in file.names:
             raise FedLassoError(
@@ -227,6 +253,9 @@ def _text(file: File, column: Column, values: Any) -> Iterable[Array]:
 
     texts = values.cast(pa.string())
     places = pc.index_in(texts, value_set=pa.array(column.levels, pa.string()))
+    if OTHER in column.levels:
+        other = pa.scalar(column.levels.index(OTHER), places.type)
+        places = pc.if_else(pc.and_(pc.is_valid(texts), pc.is_null(places)), other, places)
     unseen = pc.index(pc.and_(pc.is_valid(texts), pc.is_null(places)), True).as_py()
     if unseen >= 0:
         raise FedLassoError(
