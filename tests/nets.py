@@ -1,6 +1,7 @@
 """Small data files for federations of real processes, and the same federation in one process."""
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -8,6 +9,9 @@ import pandas as pd
 from fedlasso import InProcess
 from fedlasso.cli import main
 from fedlasso.deploy.records import TableRecords
+from fedlasso.deploy.schemas import write_schema
+from fedlasso.governance.door import Open
+from fedlasso.tables import Column, Schema
 
 # Seconds that one question may take when somebody is known to be silent: sites that have answered
 # before answer at once, and the server notices by itself after 16 to 30 seconds.
@@ -15,6 +19,7 @@ SHORT = 15.0
 MODEL = ("coefficients.csv", "model.json", "card.html")
 SECRET = "patient-4711-0815"
 SITES = ("a", "b", "c")
+FIT = "ab" * 8
 COLUMNS = tuple(f"x{k:02d}" for k in range(12))
 
 
@@ -35,9 +40,25 @@ def write_tables(folder: Path, rows: int = 120) -> dict[str, Path]:
     return paths
 
 
+def numbers(columns: tuple[str, ...] = COLUMNS, target: str = "y") -> Schema:
+    """What columns hold that are all numbers."""
+    return Schema(target, tuple(Column(name, "number") for name in columns))
+
+
+def opening(schema: Schema | None = None, **changes: Any) -> Open:
+    """A fit to join, of all columns that are numbers by default."""
+    schema = schema or numbers()
+    names = tuple(column.name for column in schema.columns)
+    given: dict[str, Any] = {
+        "fit": FIT, "target": schema.target, "columns": names, "sites": SITES, "fingerprints": (),
+        "schema": write_schema(schema), "missing": "refuse", "na": (),
+    }  # fmt: skip
+    return Open(**(given | changes))
+
+
 def in_process(tables: dict[str, Path]) -> InProcess:
     """The same sites in this process."""
-    return InProcess([TableRecords(path).site(name, COLUMNS, "y") for name, path in tables.items()])
+    return InProcess([TableRecords(path).site(name, opening()) for name, path in tables.items()])
 
 
 def run(*arguments: object) -> int:

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 from deploy.doors import join_doors, make_door, make_doors
-from nets import COLUMNS, SECRET, write_tables
+from nets import COLUMNS, FIT, SECRET, write_tables
 
 from fedlasso import FedLassoError
 from fedlasso.deploy.network import Answer, Network
@@ -13,8 +13,6 @@ from fedlasso.governance import Policy
 from fedlasso.governance.door import Introduce
 from fedlasso.models import NetworkSource
 from fedlasso.sites import Rows
-
-FIT = "ab" * 8
 
 
 @pytest.fixture

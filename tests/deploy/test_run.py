@@ -6,18 +6,19 @@ from typing import Any
 
 import pytest
 from deploy.doors import Project
-from nets import COLUMNS, in_process, same_files, write_tables
+from nets import COLUMNS, in_process, numbers, same_files, write_tables
 
 from fedlasso.deploy.run import DAY, RETRIES, Finished, begin_plan, run_plan, tell_fit
 from fedlasso.errors import FedLassoError
 from fedlasso.federation import Exchange
 from fedlasso.governance import Policy
 from fedlasso.models import FitPlan, NetworkSource, Settings, make_model, read_plan, write_model
-from fedlasso.tables import Column, Schema
 
 SETTINGS = Settings(procedure="ADMM", penalty=0.1, uploads=12)
-# Joining takes two questions: who the sites are, and whether they take part.
-JOINED = 2
+# Joining takes three questions: who the sites are, what columns hold, and whether they take part;
+# a fit that goes on knows what the columns hold.
+JOINED = 3
+AGAIN = 2
 
 
 @pytest.fixture(scope="module")
@@ -27,9 +28,8 @@ def tables(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 
 @pytest.fixture(scope="module")
 def alone(tables: dict[str, Path], tmp_path_factory: pytest.TempPathFactory) -> Path:
-    schema = Schema("y", tuple(Column(name, "number") for name in COLUMNS))
     out = tmp_path_factory.mktemp("alone")
-    write_model(out, make_model(in_process(tables), SETTINGS, schema))
+    write_model(out, make_model(in_process(tables), SETTINGS, numbers()))
     return out
 
 
@@ -55,7 +55,7 @@ def attempt(out: Path, project: Project, policy: Any, **options: Any) -> Finishe
 def test_stop_says_how_to_resume_and_the_fit_resumes_to_the_same_bits(
     project: Project, out: Path, alone: Path
 ) -> None:
-    project.cuts = [JOINED + 4, JOINED, 0]
+    project.cuts = [JOINED + 4, AGAIN, 0]
     for kept in (4, 4, 4):
         with pytest.raises(FedLassoError, match=r"did not answer \(`fedlasso federation resume"):
             attempt(out, project, "stop")
@@ -113,7 +113,7 @@ def test_retry_tries_three_times_more_and_then_stops(project: Project, out: Path
 
 
 def test_retry_counts_anew_once_the_fit_has_moved_on(project: Project, out: Path) -> None:
-    project.cuts = [JOINED + 1] * (2 * RETRIES)
+    project.cuts = [JOINED + 1] + [AGAIN + 1] * (2 * RETRIES - 1)
     said: list[str] = []
     finished = attempt(out, project, "retry", say=said.append)
     assert finished.times.attempts == 2 * RETRIES + 1

@@ -32,9 +32,7 @@ def ask_properly(p: int, on: str, split: str) -> list[Request[Any]]:
     """Every question that sites answer, as a fit might ask it."""
     # What is asked of a split is asked of the site itself.
     return [
-        _fill(
-            cls, p, {"split": DEALT.get(name, split), "on": "" if _asks_for_split(cls) else on}
-        )
+        _fill(cls, p, {"split": DEALT.get(name, split), "on": "" if _asks_for_split(cls) else on})
         for name, cls in own_questions().items()
     ]
 

@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from nets import COLUMNS, SECRET, SITES, write_tables
+from nets import COLUMNS, FIT, SECRET, opening, write_tables
 
 from fedlasso import FedLassoError, __version__
 from fedlasso.deploy.records import TableRecords
@@ -14,15 +14,12 @@ from fedlasso.governance.door import (
     AuditSummary,
     Introduce,
     Introduction,
-    Open,
     Opened,
     Refusal,
     SummariseAudit,
 )
 from fedlasso.sites import Rows
 from fedlasso.sites.questions import RowCount
-
-FIT = "ab" * 8
 
 
 @pytest.fixture
@@ -39,13 +36,6 @@ def door(path: Path, policy: Policy | None = None, name: str = "a", version: str
 
 def ask(site: Door, request: Request[Any]) -> Message:
     return decode(site.answer_bytes(encode(request)))
-
-
-def opening(**changes: Any) -> Open:
-    given: dict[str, Any] = {
-        "fit": FIT, "target": "y", "columns": COLUMNS, "sites": SITES, "fingerprints": (),
-    }  # fmt: skip
-    return Open(**(given | changes))
 
 
 def test_a_door_introduces_opens_answers_and_keeps_books(tables: dict[str, Path]) -> None:

@@ -36,6 +36,10 @@ def add(commands: Any) -> None:
     add_settings(fit)
     fit.add_argument("--columns", type=names, default=(), help="predictors, comma-separated")
     fit.add_argument("--drop", type=names, default=(), help="columns to leave out")
+    how = "missing values: refuse them (default), or the mean over all sites"
+    fit.add_argument("--missing", choices=["refuse", "mean"], default="refuse", help=how)
+    rows = "rows that a level of text needs at some site; rarer ones are pooled; default: 10"
+    fit.add_argument("--min-level", type=int, default=10, help=rows)
     more = "add the card's comparisons and subsamples, which cost messages of their own"
     fit.add_argument("--compare", action="store_true", help=more)
     fit.add_argument("--sites", type=names, default=(), help="who takes part; default: all")
@@ -109,8 +113,19 @@ def fit_command(options: argparse.Namespace) -> int:
     settings = read_settings(options)
     settings.check()
     project = str(options.project.resolve())
-    more = {"sites": options.sites, "timeout": options.timeout}
-    source = NetworkSource(project, "", options.target, options.columns, options.drop, **more)
+    if options.min_level < 1:
+        raise FedLassoError(f"--min-level is {options.min_level}; give a whole number, 1 or more")
+    source = NetworkSource(
+        project,
+        "",
+        options.target,
+        options.columns,
+        options.drop,
+        missing=options.missing,
+        min_level=options.min_level,
+        sites=options.sites,
+        timeout=options.timeout,
+    )
     begin_plan(options.out, FitPlan(settings, source, options.compare))
     return resume_command(options)
 

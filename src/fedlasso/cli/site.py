@@ -44,8 +44,8 @@ def check_command(options: argparse.Namespace) -> None:
     shown = [c for c in records.columns if policy.shows(c)]
     print(f"Site {kit.name!r} of project {kit.project!r}, server {kit.host}:{kit.port}")
     print(f"{records.rows} rows, {len(records.columns)} columns, {len(shown)} of them shown")
-    for column, problem in records.problems(records.columns):
-        print(f"  column {column!r} {problem}; a fit with it would be refused")
+    for column, remark in records.remarks(shown, policy.min_level_rows):
+        print(f"  column {column!r} {remark}")
     few = records.rows < policy.min_rows
     if few:
         print(f"fewer than {policy.min_rows} rows: every question would be refused")

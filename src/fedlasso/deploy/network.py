@@ -12,11 +12,20 @@ from typing import Literal, NamedTuple, Protocol, TypeVar, cast
 from msgspec.structs import replace
 
 from fedlasso import __version__
+from fedlasso.deploy.schemas import agree_on_columns, read_schema, write_schema
 from fedlasso.errors import FedLassoError, Interrupted
 from fedlasso.federation import Federation, Message, Reply, Request, decode, encode
 from fedlasso.federation.federation import asked, check_replies, name_site
-from fedlasso.governance.door import Introduce, Introduction, Open, Refusal
+from fedlasso.governance.door import (
+    DescribeColumns,
+    FindOthers,
+    Introduce,
+    Introduction,
+    Open,
+    Refusal,
+)
 from fedlasso.models import NetworkSource
+from fedlasso.tables import Schema
 
 R = TypeVar("R", bound=Reply)
 
@@ -123,11 +132,42 @@ class Network(Federation):
                     f"site {site.site!r} runs fedlasso {site.version}, the coordinator "
                     f"{__version__}; install the same version"
                 )
-        self.columns = _choose_columns(self.introductions, source)
+        columns = _choose_columns(self.introductions, source)
+        # A fit that goes on does so with what was agreed on when it began.
+        schema = source.schema or self._agree(source, columns)
         began = source.fingerprints or {i.site: i.fingerprint for i in self.introductions}
         prints = tuple(f"{site}:{value}" for site, value in began.items())
-        self.replies(Open(source.fit, source.target, self.columns, self.sites, prints))
-        return replace(source, columns=self.columns, fingerprints=began, sites=self.sites)
+        self.replies(
+            Open(
+                source.fit,
+                source.target,
+                columns,
+                self.sites,
+                prints,
+                write_schema(schema),
+                source.missing,
+                source.na,
+            )
+        )
+        self.columns = schema.encoded
+        return replace(source, columns=columns, schema=schema, fingerprints=began, sites=self.sites)
+
+    def _agree(self, source: NetworkSource, columns: tuple[str, ...]) -> Schema:
+        """Ask the sites what the columns hold, and then whether the agreed levels leave rows."""
+
+        def find_others(schema: Schema) -> set[str]:
+            text = write_schema(schema)
+            asked = FindOthers(source.fit, source.target, columns, text, source.na)
+            return {name for reply in self.replies(asked) for name in reply.columns}
+
+        asked = DescribeColumns(source.fit, source.target, columns, source.na, source.min_level)
+        told = {}
+        for reply in self.replies(asked):
+            try:
+                told[reply.site] = read_schema(reply.schema, source.target, columns)
+            except FedLassoError as error:
+                raise FedLassoError(name_site(reply.site, str(error))) from None
+        return agree_on_columns(told, source.min_level, find_others)
 
 
 def _read(answer: Answer) -> Message:

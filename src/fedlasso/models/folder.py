@@ -62,6 +62,10 @@ class NetworkSource(msgspec.Struct, frozen=True, tag="network"):
     target : the response
     columns : predictors; empty means every column that all sites show but the target
     drop : columns to leave out of those
+    missing : refuse missing values, or fill them with the mean over all sites
+    na : texts that count as missing
+    min_level : rows that a level of text needs at some site; rarer ones are pooled
+    schema : what the sites have agreed that the columns hold, once the fit has begun
     fingerprints : of each site's data, once the fit has begun
     sites : who takes part; empty means everybody
     timeout : seconds that a site may take for one answer
@@ -72,6 +76,10 @@ class NetworkSource(msgspec.Struct, frozen=True, tag="network"):
     target: str
     columns: tuple[str, ...] = ()
     drop: tuple[str, ...] = ()
+    missing: Missing = "refuse"
+    na: tuple[str, ...] = ()
+    min_level: int = MIN_LEVEL
+    schema: Schema | None = None
     fingerprints: dict[str, str] | None = None
     sites: tuple[str, ...] = ()
     timeout: float = 300.0
