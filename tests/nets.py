@@ -23,8 +23,11 @@ FIT = "ab" * 8
 COLUMNS = tuple(f"x{k:02d}" for k in range(12))
 
 
-def write_tables(folder: Path, rows: int = 120) -> dict[str, Path]:
-    """One file per site, columns in a different order at each."""
+def write_tables(folder: Path, rows: int = 120, mixed: bool = False) -> dict[str, Path]:
+    """One file per site, columns in a different order at each.
+
+    Mixed tables have text and missing values too.
+    """
     rng = np.random.default_rng(0)
     b = np.zeros(len(COLUMNS))
     b[:4] = (1.0, -1.0, 0.5, 0.5)
@@ -34,10 +37,27 @@ def write_tables(folder: Path, rows: int = 120) -> dict[str, Path]:
         frame = pd.DataFrame(X, columns=COLUMNS)
         frame["y"] = X @ b + rng.standard_normal(len(X))
         frame["note"] = SECRET
+        if mixed:
+            _mix(frame, site)
         order = rng.permutation(frame.columns)
         paths[site] = folder / f"{site}.csv"
         frame[list(order)].to_csv(paths[site], index=False)
     return paths
+
+
+def _mix(frame: pd.DataFrame, site: str) -> None:
+    """Add a ward, whose levels are rare at some sites, and a weight that was not always taken."""
+    rng = np.random.default_rng(len(frame))
+    wards = rng.choice(["east", "north", "south"], len(frame)).astype(object)
+    # At site a many rows have the level west and at b few; rare-* has few rows at every site.
+    wards[: 30 if site == "a" else 4] = "west"
+    wards[-3:] = f"rare-{site}"
+    wards[[40, 50]] = None
+    frame["ward"] = wards
+    weight = rng.normal(70.0, 9.0, len(frame))
+    weight[[7, 30, 60]] = np.nan
+    frame["weight"] = weight
+    frame["y"] += (frame["ward"] == "north") - 0.05 * (frame["weight"].fillna(70.0) - 70.0)
 
 
 def numbers(columns: tuple[str, ...] = COLUMNS, target: str = "y") -> Schema:
@@ -45,7 +65,7 @@ def numbers(columns: tuple[str, ...] = COLUMNS, target: str = "y") -> Schema:
     return Schema(target, tuple(Column(name, "number") for name in columns))
 
 
-def opening(schema: Schema | None = None, **changes: Any) -> Open:
+def opening(schema: Schema | None = None, /, **changes: Any) -> Open:
     """A fit to join, of all columns that are numbers by default."""
     schema = schema or numbers()
     names = tuple(column.name for column in schema.columns)

@@ -119,6 +119,10 @@ class Fuzz:
             "", " ", "x" * 70_000, "../../outside", str(folder / "outside"), "..", "a\0b", "\ud800",
             SECRET, "note", "fold 1 of 100 0", "holdout 0.99 0", "holdout nan 0", "half 1 -1",
             "fold 0 of -3 5", "half 1 " + "9" * 5000, "fold 1 of 99999999999999999999 0", "ff" * 8,
+            "[" * 100_000, '{"target":"y","columns":[]}', '{"target":"y","columns":[{"name":"note"}]}',
+            '{"target":"y","columns":[{"name":"note","kind":"number"}]}',
+            '{"target":"y","columns":[{"name":"note","kind":"text","levels":["\\ud800"]}]}',
+            '{"target":"y","columns":[{"name":"note","kind":"text","levels":["","",3]}]}',
         ]  # fmt: skip
         self._heads: list[Any] = [
             None, True, 0, -1, 10**4000, 1.5, [], {}, nest, [[10**12]], [[2**62, 4]], [[-1]], [[0]],
@@ -178,7 +182,9 @@ class Fuzz:
         """One entry of the head is something else: another type, a deep nest, a vast array."""
         (length,) = struct.unpack_from("<I", data, 3)
         head = json.loads(data[7 : 7 + length])
-        key = self._pick(["type", "shapes", "on", "to", "split", "fit", "columns", "__class__"])
+        key = self._pick(
+            ["type", "shapes", "on", "to", "split", "fit", "columns", "schema", "na", "__class__"]
+        )
         head[key] = self._pick(self._heads)
         text = json.dumps(head).encode() if self.rng.random() < 0.95 else b"[" * 100_000
         return struct.pack("<3sI", b"FL1", len(text)) + text + data[7 + length :]

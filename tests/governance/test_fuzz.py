@@ -107,12 +107,13 @@ class House:
         zero = np.zeros(len(COLUMNS))
         self.view = Standardise(zero, zero + 1.0, 0.0, SPLIT)
         self.opening = opening(fingerprints=(f"a:{records.fingerprint}",))
-        levels = write_schema(Schema("y", (Column("note", "text", ("known",)),)))
+        note = Schema("y", (Column("note", "text", ("known", "(other)")),))
+        self.with_text = opening(note, missing="mean", na=("NA",))
         self.always: list[Request[Any]] = [
             Introduce(),
             SummariseAudit(FIT),
             DescribeColumns(FIT, "y", ("x00", "note"), ("NA",), 10),
-            FindOthers(FIT, "y", ("note",), levels, ()),
+            FindOthers(FIT, "y", ("note",), write_schema(note), ()),
         ]
         self.asked = ask_properly(len(COLUMNS), self.view.name, SPLIT)
 
@@ -131,7 +132,8 @@ def test_a_door_withstands_anything(seed: int, tmp_path: Path) -> None:
         watch.ask(fuzz.case())
     assert watch.answered <= {type(request).__name__ for request in house.always}
     first = house.answers()
-    fuzz = Fuzz([*house.asked, *house.always, house.opening], len(COLUMNS), tmp_path, seed)
+    openings = [house.opening, house.with_text]
+    fuzz = Fuzz([*house.asked, *house.always, *openings], len(COLUMNS), tmp_path, seed)
     for _ in range(OPEN):
         if isinstance(watch.ask(fuzz.case()), Opened):
             watch.ask_all([house.opening])
