@@ -119,7 +119,7 @@ class Fuzz:
             "", " ", "x" * 70_000, "../../outside", str(folder / "outside"), "..", "a\0b", "\ud800",
             SECRET, "note", "fold 1 of 100 0", "holdout 0.99 0", "holdout nan 0", "half 1 -1",
             "fold 0 of -3 5", "half 1 " + "9" * 5000, "fold 1 of 99999999999999999999 0", "ff" * 8,
-            "[" * 100_000, '{"target":"y","columns":[]}', '{"target":"y","columns":[{"name":"note"}]}',
+            "[" * 100_000, '{"target":"y","columns":[{"name":"note"}]}',
             '{"target":"y","columns":[{"name":"note","kind":"number"}]}',
             '{"target":"y","columns":[{"name":"note","kind":"text","levels":["\\ud800"]}]}',
             '{"target":"y","columns":[{"name":"note","kind":"text","levels":["","",3]}]}',
