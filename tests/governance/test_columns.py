@@ -1,6 +1,7 @@
 """What a door tells of columns before a fit, and what it makes of the schema it is given."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -57,8 +58,8 @@ def refusal(site: Door, request: Request[Any]) -> str:
 
 
 def asking(**changes: Any) -> DescribeColumns:
-    given = {"fit": FIT, "target": "y", "columns": ("u", "ward", "nothing"), "na": ()}
-    return DescribeColumns(**(given | {"min_level": 10} | changes))  # type: ignore[arg-type]
+    wanted = ("u", "ward", "nothing")
+    return replace(DescribeColumns(FIT, "y", wanted, (), 10), **changes)
 
 
 def joining(*columns: Column, **changes: Any) -> Any:

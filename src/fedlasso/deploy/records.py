@@ -33,16 +33,20 @@ from fedlasso.tables import (
 
 
 class TableRecords:
-    """A table on disk, read as `fedlasso fit` reads it; its fingerprint takes the site's key."""
+    """A table on disk, read as `fedlasso fit` reads it.
 
-    def __init__(self, path: Path, key: bytes = b"") -> None:
+    Its fingerprint takes the site's key. A table that is opened under the site's name and read
+    plainly is not opened again for a fit.
+    """
+
+    def __init__(self, path: Path, key: bytes = b"", name: str = "") -> None:
         self._path = path
         self._key = key
         self._stamp = self._stat()
         self.fingerprint = self._hash()
-        self._file = _read_file(path, path.stem, 0)
-        # How the file was read last: for which site, with which codes, texts pooled below what.
-        self._reading: tuple[str, tuple[str, ...], int] | None = None
+        # How the file was opened: for which site, with which codes, texts pooled below what.
+        self._reading: tuple[str, tuple[str, ...], int] = (name or path.stem, (), 0)
+        self._file = _read_file(path, *self._reading)
         self.columns: tuple[str, ...] = self._file.names
         self.rows: int = sum(map(len, self._file.groups.values()))
 
@@ -132,7 +136,7 @@ class TableRecords:
         """The file as a fit reads it; whatever goes wrong is told under the site's name."""
         try:
             if self._reading != (name, na, pooled):
-                self._file = _read_file(self._path, name, pooled)
+                self._file = _read_file(self._path, name, na, pooled)
                 self._reading = (name, na, pooled)
             yield self._file
         except FedLassoError as error:
@@ -145,7 +149,7 @@ class TableRecords:
 class PooledFile(File):
     """A table in which texts that fewer than `pooled` rows hold are read as one, the others."""
 
-    def __init__(self, path: Path, site: str, pooled: int) -> None:
+    def __init__(self, path: Path, site: str, na: tuple[str, ...], pooled: int) -> None:
         self._pooled = pooled
         super().__init__(path, site=site)
 
@@ -179,10 +183,10 @@ def _find_others(file: File, schema: Schema) -> tuple[str, ...]:
     )
 
 
-def _read_file(path: Path, site: str, pooled: int) -> PooledFile:
+def _read_file(path: Path, site: str, na: tuple[str, ...], pooled: int) -> PooledFile:
     """Open a CSV or Parquet file; an error names the file and no value."""
     try:
-        return PooledFile(path, site, pooled)
+        return PooledFile(path, site, na, pooled)
     except Exception as error:
         text = str(error).replace(str(path), path.name)
         # What a parser says of a bad row quotes it.
