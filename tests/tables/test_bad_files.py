@@ -105,7 +105,7 @@ BAD: list[tuple[str, Change, str]] = [
     ),
     (
         "kinds differ",
-        replaced("age", 2, "old"),
+        lambda f: f.assign(age="old"),
         "column 'age' holds numbers in a.csv but texts in b.csv; make them alike",
     ),
     (
@@ -150,8 +150,9 @@ USAGE = [
     (["fit", "a.csv", "--target", "y", "--out", "a.csv"],
      "a.csv is not an empty folder; name another one"),
     (["fit", "a.txt", "--target", "y", "--out", "m"], "a.txt: no such file"),
-    (["fit", "t.txt", "--target", "y", "--out", "m"],
-     "t.txt: cannot read this kind of file; use .csv or .parquet"),
+    (["fit", "t.doc", "--target", "y", "--out", "m"],
+     "t.doc: cannot read this kind of file; use .csv, .tsv or .txt (also with .gz), .parquet or "
+     ".xlsx"),
     (["fit", "t.parquet", "--target", "y", "--out", "m"], "t.parquet is not a Parquet file"),
     (["fit", "a.csv", "--site-column", "z", "--target", "y", "--out", "m"],
      "a.csv has no column 'z' to tell the sites apart; its columns are 'age', 'dose', "
@@ -175,7 +176,7 @@ USAGE = [
 def test_bad_usage_is_one_clear_line(
     here: Path, arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    Path("t.txt").write_text("y,x\n1,2\n")
+    Path("t.doc").write_text("y,x\n1,2\n")
     Path("t.parquet").write_text("y,x\n1,2\n")
     assert main(arguments) == 2
     lines = [line for line in capsys.readouterr().err.splitlines() if ": read " not in line]

@@ -2,6 +2,7 @@
 
 from fedlasso.tables.columns import (
     Column,
+    Encoded,
     Schema,
     agree,
     encode_file,
@@ -9,7 +10,8 @@ from fedlasso.tables.columns import (
     kind_of,
     to_numbers,
 )
-from fedlasso.tables.files import File
+from fedlasso.tables.files import File, columns_of
+from fedlasso.tables.formats import KINDS, stem_of
 from fedlasso.tables.levels import (
     MIN_LEVEL,
     OTHER,
@@ -20,18 +22,22 @@ from fedlasso.tables.levels import (
 )
 
 __all__ = [
+    "KINDS",
     "MIN_LEVEL",
     "OTHER",
     "Column",
+    "Encoded",
     "File",
     "Schema",
     "agree",
     "agree_levels",
+    "columns_of",
     "common_levels",
     "encode_file",
     "encode_rows",
     "has_others",
     "kind_of",
+    "stem_of",
     "to_numbers",
     "union_levels",
 ]

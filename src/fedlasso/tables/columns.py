@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import permutations
 from typing import Any, Literal
@@ -12,17 +12,20 @@ import numpy as np
 
 from fedlasso.errors import FedLassoError
 from fedlasso.numerics import Array
+from fedlasso.sites import check_size, check_two_rows
 from fedlasso.tables.files import File, columns_of
 from fedlasso.tables.levels import (
     MIN_LEVEL,
     OTHER,
     agree_levels,
     common_levels,
-    has_others,
+    count_others,
     union_levels,
 )
+from fedlasso.tables.strays import judge_texts
 
 Kind = Literal["number", "text", "empty"]
+Say = Callable[[str], None]
 
 
 class Column(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -42,10 +45,11 @@ class Column(msgspec.Struct, frozen=True, omit_defaults=True):
 
 @dataclass(frozen=True)
 class Schema:
-    """The columns that every site has, in one order."""
+    """The columns that every site has, in one order, and what means a missing value in files."""
 
     target: str
     columns: tuple[Column, ...]
+    na: tuple[str, ...] = ()
 
     @property
     def encoded(self) -> tuple[str, ...]:
@@ -75,12 +79,15 @@ def agree(
     target: str,
     leave_out: Sequence[str] = (),
     min_level: int = MIN_LEVEL,
+    say: Say = lambda text: None,
 ) -> Schema:
     """One schema for all files, in the first one's order; any difference in names is refused.
 
-    Levels of text with fewer than `min_level` rows at every site are pooled in one.
+    Levels of text with fewer than `min_level` rows at every site are pooled in one. `say` is told
+    what is left out or looks like a mistake.
     """
-    described = [(file, _describe(file, target, leave_out)) for file in files]
+    out = {*leave_out, *_row_numbers(files, {target, *leave_out}, say)}
+    described = [(file, _describe(file, target, out, say)) for file in files]
     first, merged = described[0]
     for file, theirs in described[1:]:
         for (has, these), (lacks, those) in permutations([(first, merged), (file, theirs)]):
@@ -102,12 +109,24 @@ def agree(
             merged[name] = Column(name, kind)
     _, *columns = merged.values()
     texts = [column.name for column in columns if column.kind == "text"]
-    levels = _levels_of(files, texts, min_level)
-    return Schema(target, tuple(Column(c.name, c.kind, levels.get(c.name, ())) for c in columns))
+    levels = _levels_of(files, texts, min_level, say)
+    agreed = tuple(Column(c.name, c.kind, levels.get(c.name, ())) for c in columns)
+    return Schema(target, agreed, files[0].na)
+
+
+def _row_numbers(files: Sequence[File], wanted: Collection[str], say: Say) -> set[str]:
+    """Columns that only number the rows of some file, to be left out everywhere."""
+    for file in files:
+        if file.unnamed:
+            say(f"notice: {file.path}: {file.unnamed} columns without a name are left out")
+    found = {name for file in files for name in file.row_numbers if name not in wanted}
+    for name in sorted(found):
+        say(f"notice: column {name!r} only numbers the rows; it is left out")
+    return found
 
 
 def _levels_of(
-    files: Sequence[File], names: Sequence[str], min_level: int
+    files: Sequence[File], names: Sequence[str], min_level: int, say: Say
 ) -> dict[str, tuple[str, ...]]:
     """Agreed levels of text columns: first what each site has often, then whether rows are left."""
     if min_level < 1:
@@ -117,18 +136,25 @@ def _levels_of(
         for name, values in file.columns(names):
             parts = [values.take(rows) for rows in file.groups.values()]
             told[name] += [common_levels(part, min_level) for part in parts]
+    rare: dict[str, list[str]] = {name: [] for name in names}
     others = dict.fromkeys(names, False)
     for file in files:
         for name, values in file.columns(names):
-            others[name] |= has_others(values, union_levels(told[name]))
-    return {name: agree_levels(name, told[name], others[name], min_level) for name in names}
+            count = count_others(values, union_levels(told[name]))
+            others[name] |= count > 0
+            if 2 * count > len(values):
+                rare[name].append(f"{file.path}: column {name!r}: {count} of {len(values)} rows")
+    agreed = {name: agree_levels(name, told[name], others[name], min_level) for name in names}
+    for where in sum(rare.values(), []):
+        say(f"warning: {where} are at levels with fewer than {min_level} rows, now {OTHER!r}")
+    return agreed
 
 
-def _describe(file: File, target: str, leave_out: Sequence[str]) -> dict[str, Column]:
+def _describe(file: File, target: str, leave_out: Collection[str], say: Say) -> dict[str, Column]:
     """Kinds of a file's columns, the target first."""
     if target not in file.names:
         raise FedLassoError(f"{file.path} has no column {target!r}; {columns_of(file.names)}")
-    names = [target, *(n for n in file.names if n not in (target, *leave_out))]
+    names = [target, *(n for n in file.names if n != target and n not in leave_out)]
     if len(names) == 1:
         raise FedLassoError(f"{file.path} has no column beside the target; give predictors")
     found = {name: Column(name, kind_of(file, name)) for name in names}
@@ -137,6 +163,16 @@ def _describe(file: File, target: str, leave_out: Sequence[str]) -> dict[str, Co
         raise FedLassoError(
             f"{file.path}: the target {target!r} is not numeric: it holds {_first_text(values)!r}"
         )
+    for name, values in file.columns([name for name in names if found[name].kind == "text"]):
+        verdict, of_what = judge_texts(file, name, values)
+        if verdict == "mixed":
+            say(
+                f"warning: {file.path}: text column {name!r} holds numbers ({of_what}), which are "
+                "taken as levels; correct them, or say --na if they mean missing values"
+            )
+        # Where codes are named, numbers that were kept as text for their sake are numbers.
+        if verdict == "numbers" and file.na:
+            found[name] = Column(name, "number")
     return found
 
 
@@ -171,11 +207,7 @@ def _first_text(column: Any) -> str:
 def encode_file(file: File, schema: Schema) -> tuple[Encoded, ...]:
     """The sites in a file, each in one array of its own; columns are matched by name."""
     for name, rows in file.groups.items():
-        if len(rows) < 2:
-            raise FedLassoError(
-                f"site {name!r} has 1 row, and what it sends would tell that row; "
-                "give it at least 2 rows, or leave the site out"
-            )
+        check_two_rows(name, len(rows))
     sites = _allocate(file, schema)
     ((_, target),) = file.columns([schema.target])
     values = to_numbers(target)
@@ -274,3 +306,4 @@ def _check(site: Encoded, name: str, numbers: Array) -> None:
             f"site {site.site!r}: column {name!r} has {infinite} infinite values; correct or "
             "remove them"
         )
+    check_size(f"site {site.site!r}: column {name!r}", numbers)

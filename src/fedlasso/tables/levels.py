@@ -31,14 +31,19 @@ def common_levels(values: Any, min_level: int = MIN_LEVEL) -> tuple[str, ...]:
     return tuple(sorted(str(c["values"]) for c in counts if c["counts"] >= min_level))
 
 
-def has_others(values: Any, levels: Sequence[str]) -> bool:
-    """Whether one site has rows at none of these levels; a missing value is at no level."""
+def count_others(values: Any, levels: Sequence[str]) -> int:
+    """Rows at none of these levels; a missing value is at no level."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
     texts = values.drop_null().cast(pa.string())
     known = pc.is_in(texts, value_set=pa.array(levels, pa.string()))
-    return not pc.all(known).as_py()
+    return len(texts) - (pc.sum(known).as_py() or 0)
+
+
+def has_others(values: Any, levels: Sequence[str]) -> bool:
+    """Whether one site has rows at none of these levels."""
+    return count_others(values, levels) > 0
 
 
 def union_levels(per_site: Sequence[Sequence[str]]) -> tuple[str, ...]:
