@@ -14,7 +14,7 @@ from fedlasso.deploy.network import Answer, Network
 from fedlasso.errors import Interrupted
 from fedlasso.federation import decode
 from fedlasso.governance import Door, Policy
-from fedlasso.governance.door import Introduce
+from fedlasso.governance.door import Described, Introduce
 from fedlasso.models import FileSource, NetworkSource, open_sites
 from fedlasso.sites import Rows
 
@@ -130,9 +130,21 @@ def test_what_a_site_tells_of_other_columns_is_an_error_that_names_it(
     tables: dict[str, Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     doors = make_doors(tables)
-    monkeypatch.setattr(doors["b"].records, "describe", lambda *_: '{"target":"y","columns":[]}')
+    other = Described('{"target":"y","columns":[]}', (), site="b")
+    monkeypatch.setattr(doors["b"].records, "describe", lambda *_: other)
     with pytest.raises(FedLassoError, match="site 'b': what was told is about other columns"):
         join_doors(doors).open(source(*COLUMNS))
+
+
+def test_columns_that_only_number_the_rows_are_left_out_unless_chosen(tmp_path: Path) -> None:
+    tables = write_three(tmp_path, id=[range(40), range(40), range(5)], u=[[1, 2]] * 3)
+    network = join_doors(make_doors(tables))
+    assert network.open(source()).columns == ("u",)
+    assert network.left_out == ("id",)
+    assert join_doors(make_doors(tables)).open(source("id", "u")).columns == ("id", "u")
+    tables = write_three(tmp_path, id=[range(40)] * 3)
+    with pytest.raises(FedLassoError, match="no column is left beside the target"):
+        join_doors(make_doors(tables)).open(source())
 
 
 def test_a_refusal_is_no_receipt(tables: dict[str, Path], tmp_path: Path) -> None:

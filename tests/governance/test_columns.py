@@ -85,6 +85,7 @@ def test_kinds_and_common_levels_are_told_and_nothing_of_rare_ones(path: Path) -
             {"name": "ward", "kind": "text", "levels": ["north", "south"]},
             {"name": "nothing", "kind": "empty"},
         ],
+        "na": [],
     }
     (entry,) = site.audit.entries()
     assert (entry.fit, entry.question, entry.verdict) == ("", "DescribeColumns", "sent")
@@ -134,6 +135,27 @@ def test_whoever_approves_sees_the_levels_and_the_fit(path: Path) -> None:
     assert "north" in reply.schema
 
 
+def test_codes_and_stray_texts_are_read_as_files_read_them(tmp_path: Path) -> None:
+    path = tmp_path / "records.csv"
+    values = [*map(str, range(26)), "-999", ".", SECRET, "3"]
+    path.write_text("id,u,y\n" + "".join(f"{k},{v},{k}\n" for k, v in enumerate(values)))
+    site = door(path, na_codes=(".", "-999", "patient"))
+    words = refusal(site, asking(columns=("u",)))
+    assert words.startswith("column 'u' holds texts among numbers; correct them there, or say --na")
+    path.write_text(path.read_text().replace(SECRET, "patient"))
+    site = door(path, na_codes=(".", "-999", "patient"))
+    told = ask(site, asking(columns=("id", "u"), na=(".", "-999", "patient")))
+    assert isinstance(told, Described)
+    assert told.row_numbers == ("id",)
+    assert json.loads(told.schema)["columns"][1] == {"name": "u", "kind": "number"}
+    codes = (".", "-999", "patient")
+    coded = Schema("y", (U,), codes)
+    assert isinstance(ask(site, opening(coded, na=codes, missing="mean")), Opened)
+    sums: Any = ask(site, ColumnSums())
+    assert (sums.sums.tolist(), sums.missing.tolist()) == ([sum(range(26)) + 3], [3])
+    assert "other columns or codes" in refusal(site, opening(coded, na=("-999",), missing="mean"))
+
+
 def test_others_are_found_by_column_alone(path: Path) -> None:
     site = door(path)
 
@@ -174,8 +196,8 @@ def test_rare_levels_are_pooled_where_the_policy_says_so(path: Path) -> None:
         ((U,), {"missing": "guess"}, "treated in no way called 'guess'"),
         ((U,), {"schema": "{"}, "told in a way nobody can read"),
         ((U,), {"schema": "[" * 100_000}, "told in a way nobody can read"),
-        ((U,), {"schema": '{"target":"y","columns":[]}'}, "is about other columns than"),
-        ((U,), {"target": "nothing"}, "is about other columns than"),
+        ((U,), {"schema": '{"target":"y","columns":[]}'}, "is about other columns or codes"),
+        ((U,), {"target": "nothing"}, "is about other columns or codes"),
         ((Column("u", "number", ("a",)),), {}, "no number column has these 1 levels"),
         ((Column("ward", "text", ("a", "a")),), {}, "no text column has these 2 levels"),
         ((Column("u", "text", ("1",)),), {}, "column 'u' holds numbers here, and others say texts"),
@@ -196,9 +218,13 @@ def test_a_schema_that_does_not_fit_is_refused_without_a_value(
 
 def test_infinite_values_and_a_target_with_gaps_are_refused_by_name(tmp_path: Path) -> None:
     path = tmp_path / "records.csv"
-    path.write_text("u,v,y\n" + "1,2,3\n" * 28 + "inf,2,3\n1,2,\n")
+    path.write_text("u,v,y\n" + "1,2,3\n" * 27 + "1e200,2,3\ninf,2,3\n1,2,\n")
     site = door(path)
     words = refusal(site, opening(Schema("v", (U,)), missing="mean"))
     assert words == "site 'a': column 'u' has 1 infinite values; correct or remove them"
+    path.write_text(path.read_text().replace("inf", "0"))
+    site = door(path)
+    words = refusal(site, opening(Schema("v", (U,)), missing="mean"))
+    assert words.startswith("site 'a': column 'u' has a value, too large to be squared and summed")
     words = refusal(site, joining(Column("v", "number"), missing="mean"))
     assert words == "site 'a': the target 'y' is missing in 1 rows; remove those rows"

@@ -89,7 +89,7 @@ def add_settings(parser: Any) -> None:
 def read_settings(options: argparse.Namespace) -> models.Settings:
     """Return those options as settings, whose names they have."""
     known = {field.name for field in fields(models.Settings)}
-    return models.Settings(**_given(options, known))
+    return models.Settings(**given_options(options, known))
 
 
 def add_source(parser: Any) -> None:
@@ -98,6 +98,12 @@ def add_source(parser: Any) -> None:
     parser.add_argument("files", nargs="*", metavar="FILE", help=f"one per site: {KINDS}")
     option("--target", help="the column to predict")
     option("--site-column", help="one table: the column that names each row's site")
+    add_reading(parser)
+
+
+def add_reading(parser: Any) -> None:
+    """Options that say how tables are read, at this machine or at sites across a network."""
+    option = _options_of(parser)
     option("--drop", type=names, help="columns to leave out, comma-separated")
     how = "missing values: refuse them (default), or the mean over all sites"
     option("--missing", choices=["refuse", "mean"], help=how)
@@ -111,7 +117,7 @@ def read_source(options: argparse.Namespace) -> models.FileSource:
     """Return those options as a source, whose names they have."""
     if not options.files:
         raise FedLassoError("name at least one file; see `fedlasso fit --help`")
-    given = _given(options, models.FileSource.__struct_fields__)
+    given = given_options(options, models.FileSource.__struct_fields__)
     if "target" not in given:
         raise FedLassoError("say which column to predict: --target NAME")
     for file in options.files:
@@ -120,7 +126,8 @@ def read_source(options: argparse.Namespace) -> models.FileSource:
     return models.FileSource(**given | {"files": tuple(options.files)})
 
 
-def _given(options: argparse.Namespace, known: Collection[str]) -> dict[str, Any]:
+def given_options(options: argparse.Namespace, known: Collection[str]) -> dict[str, Any]:
+    """Return the options that were given, among those of some names."""
     return {name: value for name, value in vars(options).items() if name in known}
 
 

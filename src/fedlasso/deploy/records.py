@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import hmac
-from collections.abc import Iterator, Sequence
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, get_args
@@ -16,7 +17,7 @@ import fedlasso.fitting
 import fedlasso.procedures  # noqa: F401
 from fedlasso.deploy.schemas import read_schema, write_schema
 from fedlasso.errors import FedLassoError
-from fedlasso.governance.door import DescribeColumns, FindOthers, Open
+from fedlasso.governance.door import DescribeColumns, Described, FindOthers, Open
 from fedlasso.models.document import Missing
 from fedlasso.sites import Site
 from fedlasso.tables import (
@@ -28,8 +29,14 @@ from fedlasso.tables import (
     encode_file,
     has_others,
     kind_of,
+    stem_of,
     to_numbers,
 )
+from fedlasso.tables.columns import Kind
+from fedlasso.tables.strays import judge_texts
+
+# What is said of a number that is too large quotes it.
+_SIZE = re.compile(r" of size \S+,")
 
 
 class TableRecords:
@@ -44,8 +51,8 @@ class TableRecords:
         self._key = key
         self._stamp = self._stat()
         self.fingerprint = self._hash()
-        # How the file was opened: for which site, with which codes, texts pooled below what.
-        self._reading: tuple[str, tuple[str, ...], int] = (name or path.stem, (), 0)
+        # How the file was opened: for which site, and with which codes for missing values.
+        self._reading: tuple[str, tuple[str, ...]] = (name or stem_of(path), ())
         self._file = _read_file(path, *self._reading)
         self.columns: tuple[str, ...] = self._file.names
         self.rows: int = sum(map(len, self._file.groups.values()))
@@ -77,15 +84,15 @@ class TableRecords:
         readable = []
         for name in columns:
             try:
-                kind_of(self._file, name)
+                self._file.kinds([name])
                 readable.append(name)
-            except FedLassoError:
-                yield name, "is neither numbers nor text; a fit with it would be refused"
+            except FedLassoError as error:
+                yield name, _about_column(error, name)
         for name, values in self._file.columns(readable):
-            if kind_of(self._file, name) == "text":
+            missing = values.null_count
+            if self._file.kinds([name])[name] == "text":
                 told = len(common_levels(values, fewest))
                 yield name, f"is text; {told} levels that {fewest} rows or more have would be told"
-                missing = values.null_count
             else:
                 numbers = to_numbers(values)
                 missing = int(np.isnan(numbers).sum())
@@ -94,32 +101,32 @@ class TableRecords:
             if missing:
                 yield name, f"has {missing} missing values; a fit with it needs --missing mean"
 
-    def describe(self, name: str, asked: DescribeColumns, fewest: int, pooled: int) -> str:
+    def describe(self, name: str, asked: DescribeColumns, fewest: int, pooled: int) -> Described:
         """Return what columns hold, with the levels of text that so many rows have at least."""
-        with self._opened(name, asked.na, pooled) as file:
-            kinds = {column: kind_of(file, column) for column in asked.columns}
+        with self._opened(name, asked.na) as file:
             if kind_of(file, asked.target) == "text":
                 raise FedLassoError(f"the target {asked.target!r} is not numeric")
-            levels = {
-                column: common_levels(values, fewest)
-                for column, values in file.columns([c for c in kinds if kinds[c] == "text"])
-            }
-        columns = (Column(c, kind, levels.get(c, ())) for c, kind in kinds.items())
-        return write_schema(Schema(asked.target, tuple(columns)))
+            kinds = file.kinds(asked.columns)
+            texts = file.pool(kinds, pooled)
+            levels = {c: common_levels(values, fewest) for c, values in file.columns(texts)}
+            numbering = tuple(c for c in file.row_numbers if c in kinds)
+        columns = tuple(Column(c, kind, levels.get(c, ())) for c, kind in kinds.items())
+        told = write_schema(Schema(asked.target, columns, asked.na))
+        return Described(told, numbering, site=name)
 
     def find_others(self, name: str, asked: FindOthers, pooled: int) -> tuple[str, ...]:
         """Return the text columns with rows at none of the levels in a schema."""
-        schema = read_schema(asked.schema, asked.target, asked.columns)
-        with self._opened(name, asked.na, pooled) as file:
-            return _find_others(file, schema)
+        schema = read_schema(asked.schema, asked.target, asked.columns, asked.na)
+        with self._opened(name, asked.na) as file:
+            return file.find_others(schema, pooled)
 
     def site(self, name: str, opening: Open, pooled: int = 0) -> Site:
         """Return all rows as a site that is asked through views: they split and standardise."""
-        schema = read_schema(opening.schema, opening.target, opening.columns)
+        schema = read_schema(opening.schema, opening.target, opening.columns, opening.na)
         if opening.missing not in get_args(Missing):
             raise FedLassoError(f"missing values are treated in no way called {opening.missing!r}")
-        with self._opened(name, opening.na, pooled) as file:
-            unplaced = set(_find_others(file, schema))
+        with self._opened(name, opening.na) as file:
+            unplaced = set(file.find_others(schema, pooled))
             for column in schema.columns:
                 if column.name in unplaced and OTHER not in column.levels:
                     raise FedLassoError(
@@ -132,26 +139,47 @@ class TableRecords:
         return Site(name, part.X, part.y, columns=schema.encoded, raw=True, copy=False)
 
     @contextmanager
-    def _opened(self, name: str, na: tuple[str, ...], pooled: int) -> Iterator[File]:
+    def _opened(self, name: str, na: tuple[str, ...]) -> Iterator[PooledFile]:
         """The file as a fit reads it; whatever goes wrong is told under the site's name."""
         try:
-            if self._reading != (name, na, pooled):
-                self._file = _read_file(self._path, name, na, pooled)
-                self._reading = (name, na, pooled)
+            if self._reading != (name, na):
+                self._file = _read_file(self._path, name, na)
+                self._reading = (name, na)
             yield self._file
         except FedLassoError as error:
-            own = f"site {name!r}"
-            raise FedLassoError(str(error).replace(str(self._path), own)) from None
+            text = str(error).replace(str(self._path), f"site {name!r}")
+            raise FedLassoError(_SIZE.sub(",", text)) from None
         # A large file is read again for this; it must still be the one that was fingerprinted.
         self.check_unchanged()
 
 
 class PooledFile(File):
-    """A table in which texts that fewer than `pooled` rows hold are read as one, the others."""
+    """A site's own table, in which texts that few rows hold may be read as one, the others."""
 
-    def __init__(self, path: Path, site: str, na: tuple[str, ...], pooled: int) -> None:
+    _texts: tuple[str, ...] = ()
+    _pooled = 0
+
+    def kinds(self, names: Sequence[str]) -> dict[str, Kind]:
+        """What columns hold, as files are judged; texts among numbers are refused, not quoted."""
+        found = {name: kind_of(self, name) for name in names}
+        for name, values in super().columns([name for name in names if found[name] == "text"]):
+            try:
+                verdict, _ = judge_texts(self, name, values)
+            except FedLassoError:
+                raise FedLassoError(
+                    f"column {name!r} holds texts among numbers; correct them there, or say --na "
+                    "if they mean missing values"
+                ) from None
+            # Where codes are named, numbers that were kept as text for their sake are numbers.
+            if verdict == "numbers" and self.na:
+                found[name] = "number"
+        return found
+
+    def pool(self, kinds: Mapping[str, Kind], pooled: int) -> tuple[str, ...]:
+        """From now on read rare texts of text columns as one; return the names of those."""
+        self._texts = tuple(name for name, kind in kinds.items() if kind == "text")
         self._pooled = pooled
-        super().__init__(path, site=site)
+        return self._texts
 
     def columns(self, names: Sequence[str]) -> Iterator[tuple[str, Any]]:
         """Name and Arrow column, rare texts pooled."""
@@ -159,7 +187,7 @@ class PooledFile(File):
         import pyarrow.compute as pc
 
         for name, values in super().columns(names):
-            if self._pooled > 1 and kind_of(self, name) == "text":
+            if self._pooled > 1 and name in self._texts:
                 texts = values.cast(pa.string())
                 common = pa.array(common_levels(texts, self._pooled), pa.string())
                 rare = pc.and_(pc.is_valid(texts), pc.invert(pc.is_in(texts, value_set=common)))
@@ -167,26 +195,25 @@ class PooledFile(File):
             else:
                 yield name, values
 
+    def find_others(self, schema: Schema, pooled: int) -> tuple[str, ...]:
+        """Text columns with rows at none of a schema's levels; another kind is refused."""
+        agreed = {column.name: column for column in schema.columns}
+        for name, kind in self.kinds(list(agreed)).items():
+            if kind not in (agreed[name].kind, "empty"):
+                raise FedLassoError(
+                    f"column {name!r} holds {kind}s here, and others say {agreed[name].kind}s; "
+                    "make them alike"
+                )
+        texts = self.pool({name: column.kind for name, column in agreed.items()}, pooled)
+        return tuple(
+            name for name, values in self.columns(texts) if has_others(values, agreed[name].levels)
+        )
 
-def _find_others(file: File, schema: Schema) -> tuple[str, ...]:
-    """Text columns with rows at none of a schema's levels; a column of another kind is refused."""
-    for column in schema.columns:
-        kind = kind_of(file, column.name)
-        if kind not in (column.kind, "empty"):
-            raise FedLassoError(
-                f"column {column.name!r} holds {kind}s here, and others say {column.kind}s; "
-                "make them alike"
-            )
-    levels = {column.name: column.levels for column in schema.columns if column.kind == "text"}
-    return tuple(
-        name for name, values in file.columns(list(levels)) if has_others(values, levels[name])
-    )
 
-
-def _read_file(path: Path, site: str, na: tuple[str, ...], pooled: int) -> PooledFile:
-    """Open a CSV or Parquet file; an error names the file and no value."""
+def _read_file(path: Path, site: str, na: tuple[str, ...]) -> PooledFile:
+    """Open a table; an error names the file and no value."""
     try:
-        return PooledFile(path, site, na, pooled)
+        return PooledFile(path, site=site, na=na)
     except Exception as error:
         text = str(error).replace(str(path), path.name)
         # What a parser says of a bad row quotes it.
@@ -195,3 +222,8 @@ def _read_file(path: Path, site: str, na: tuple[str, ...], pooled: int) -> Poole
         elif "is not a CSV table" in text:
             text = f"{path.name} is no readable table"
         raise FedLassoError(text) from None
+
+
+def _about_column(error: FedLassoError, name: str) -> str:
+    """What an error says of a column, without its name."""
+    return str(error).rpartition(f"column {name!r} ")[2]

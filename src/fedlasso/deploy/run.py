@@ -148,6 +148,8 @@ def _attempt(out: Path, reach: Connect, times: Times, listen: Listen | None, say
         models.write_plan(out, replace(plan, source=source))
         for site, off in network.odd_clocks().items():
             say(f"site {site!r}: {off}; set it right (the fit goes on)")
+        for name in network.left_out:
+            say(f"notice: column {name!r} only numbers the rows; it is left out")
         opened = time.perf_counter()
         times.start += opened - began
         network.receipts = out / RECEIPTS

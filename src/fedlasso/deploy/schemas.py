@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import replace
 from itertools import pairwise
 
 import msgspec
@@ -17,15 +18,15 @@ def write_schema(schema: Schema) -> str:
     return msgspec.json.encode(schema).decode()
 
 
-def read_schema(text: str, target: str, columns: Sequence[str]) -> Schema:
+def read_schema(text: str, target: str, columns: Sequence[str], na: tuple[str, ...] = ()) -> Schema:
     """Return the schema in a text that came from elsewhere, if it is about these columns."""
     try:
         schema = msgspec.json.decode(text, type=Schema)
     except (ValueError, RecursionError):
         raise FedLassoError("what the columns hold was told in a way nobody can read") from None
     names = tuple(column.name for column in schema.columns)
-    if (schema.target, names) != (target, tuple(columns)):
-        raise FedLassoError("what was told is about other columns than those asked for")
+    if (schema.target, names, schema.na) != (target, tuple(columns), na):
+        raise FedLassoError("what was told is about other columns or codes than those asked for")
     for column in schema.columns:
         levels = column.levels
         if len(set(levels)) < len(levels) or (levels and column.kind != "text"):
@@ -35,6 +36,17 @@ def read_schema(text: str, target: str, columns: Sequence[str]) -> Schema:
         # Too many of them are refused in the words that files get.
         agree_levels(column.name, [levels], False)
     return schema
+
+
+def leave_out(told: Mapping[str, Schema], names: Collection[str]) -> dict[str, Schema]:
+    """Return what sites have told without some columns; to leave out all of them is refused."""
+    left = {}
+    for site, schema in told.items():
+        columns = tuple(column for column in schema.columns if column.name not in names)
+        if not columns:
+            raise FedLassoError("no column is left beside the target; give predictors")
+        left[site] = replace(schema, columns=columns)
+    return left
 
 
 def agree_on_columns(
@@ -62,10 +74,12 @@ def agree_on_columns(
         for column in texts:
             # Too many levels are told before more is asked.
             agree_levels(column.name, [column.levels], False, min_level)
-        others = find_others(Schema(first.target, tuple(united)))
+        others = find_others(Schema(first.target, tuple(united), first.na))
     levels = {c.name: agree_levels(c.name, [c.levels], c.name in others, min_level) for c in texts}
     return Schema(
-        first.target, tuple(Column(c.name, c.kind, levels.get(c.name, ())) for c in united)
+        first.target,
+        tuple(Column(c.name, c.kind, levels.get(c.name, ())) for c in united),
+        first.na,
     )
 
 

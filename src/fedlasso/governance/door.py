@@ -38,9 +38,13 @@ class Introduce(Request[Introduction]):
 
 
 class Described(Reply):
-    """What the columns hold, as the JSON of a schema: kinds, and levels with enough rows."""
+    """What the columns hold, as the JSON of a schema: kinds, and levels with enough rows.
+
+    `row_numbers` are the columns among them that only number the rows.
+    """
 
     schema: str
+    row_numbers: tuple[str, ...]
 
 
 class DescribeColumns(Request[Described]):
@@ -127,8 +131,8 @@ class DataFile(Protocol):
     def check_unchanged(self) -> None:
         """Refuse if the file is not what was read."""
 
-    def describe(self, name: str, asked: DescribeColumns, fewest: int, pooled: int) -> str:
-        """The JSON of what columns hold, with the levels that so many rows have at least."""
+    def describe(self, name: str, asked: DescribeColumns, fewest: int, pooled: int) -> Described:
+        """What columns hold, with the levels that so many rows have at least."""
 
     def find_others(self, name: str, asked: FindOthers, pooled: int) -> tuple[str, ...]:
         """Text columns with rows at none of the levels named."""
@@ -210,8 +214,7 @@ class Door:
             reply = Others(self.records.find_others(self.name, asked, pooled), site=self.name)
         else:
             fewest = max(asked.min_level, self.policy.min_level_rows)
-            text = self.records.describe(self.name, asked, fewest, pooled)
-            reply = Described(text, site=self.name)
+            reply = self.records.describe(self.name, asked, fewest, pooled)
         if self.policy.dry_run:
             raise FedLassoError(f"dry run: what {len(asked.columns)} columns hold would have left")
         hashed = hashlib.sha256(encode(asked)).hexdigest()
