@@ -25,7 +25,7 @@ def add(commands: Any) -> None:
     for parser in (check, start, audit):
         parser.add_argument("kit", type=Path, metavar="KIT", help="the folder you were sent")
     for parser in (check, start):
-        parser.add_argument("data", type=Path, metavar="DATA", help=".csv or .parquet")
+        parser.add_argument("data", type=Path, metavar="DATA", help="a table, one row per record")
         parser.add_argument("--policy", type=Path, help="TOML file with your rules")
     audit.add_argument("--fit", help="one fit only: the first characters of its identity")
 
