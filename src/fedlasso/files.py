@@ -18,6 +18,13 @@ class CannotWrite(FedLassoError):
         )
 
 
+def find_cannot_write(error: BaseException | None) -> CannotWrite | None:
+    """Return the failed write behind an error, if that is what it is about."""
+    while error is not None and not isinstance(error, CannotWrite):
+        error = error.__cause__
+    return error
+
+
 def write_atomically(path: Path, data: bytes) -> None:
     """Write a file that is whole or absent, whatever happens meanwhile."""
     temporary = path.with_name(f".{path.name}.{os.getpid()}")

@@ -22,10 +22,10 @@ from fedlasso.cli.common import (
 )
 from fedlasso.errors import FedLassoError
 from fedlasso.federation import Journal, Ledger
-from fedlasso.files import CannotWrite, write_atomically
+from fedlasso.files import find_cannot_write, write_atomically
 from fedlasso.fitting import GOALS, RULES
 from fedlasso.models.predicting import ENDINGS as PREDICTION_ENDINGS
-from fedlasso.tables import KINDS, MIN_LEVEL
+from fedlasso.tables import KINDS, MIN_LEVEL, check_file
 
 
 def add(commands: Any) -> None:
@@ -121,8 +121,7 @@ def read_source(options: argparse.Namespace) -> models.FileSource:
     if "target" not in given:
         raise FedLassoError("say which column to predict: --target NAME")
     for file in options.files:
-        if not Path(file).exists():
-            raise FedLassoError(f"{file}: no such file")
+        check_file(Path(file))
     return models.FileSource(**given | {"files": tuple(options.files)})
 
 
@@ -189,16 +188,14 @@ def fit_command(options: argparse.Namespace) -> int:
         resume = f"go on with: fedlasso fit --resume {folder.path}"
         say(f"stopped; {resume if folder.begun else 'nothing is begun'}")
         return INTERRUPTED
-    except CannotWrite as error:
-        # A full disk is worth resuming.
-        if not folder.begun:
-            raise
-        raise FedLassoError(
-            f"{error.what}; what is finished is kept: make room, then go on with: "
-            f"fedlasso fit --resume {folder.path}"
-        ) from error
-    except FedLassoError:
-        # What cannot be fitted is not.
+    except FedLassoError as error:
+        # What cannot be fitted is not worth resuming; a full disk is.
+        unwritten = find_cannot_write(error)
+        if unwritten is not None and folder.begun:
+            raise FedLassoError(
+                f"{unwritten.what}; what is finished is kept: make room, then go on with: "
+                f"fedlasso fit --resume {folder.path}"
+            ) from error
         if options.resume is None:
             folder.discard()
         raise

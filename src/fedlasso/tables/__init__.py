@@ -11,7 +11,7 @@ from fedlasso.tables.columns import (
     to_numbers,
 )
 from fedlasso.tables.files import File, columns_of
-from fedlasso.tables.formats import KINDS, stem_of
+from fedlasso.tables.formats import KINDS, check_file, stem_of
 from fedlasso.tables.levels import (
     MIN_LEVEL,
     OTHER,
@@ -31,6 +31,7 @@ __all__ = [
     "Schema",
     "agree",
     "agree_levels",
+    "check_file",
     "columns_of",
     "common_levels",
     "encode_file",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field
-from itertools import permutations
+from itertools import chain, permutations
 from typing import Any, Literal
 
 import msgspec
@@ -118,7 +118,8 @@ def _row_numbers(files: Sequence[File], wanted: Collection[str], say: Say) -> se
     """Columns that only number the rows of some file, to be left out everywhere."""
     for file in files:
         if file.unnamed:
-            say(f"notice: {file.path}: {file.unnamed} columns without a name are left out")
+            some = "a column" if file.unnamed == 1 else f"{file.unnamed} columns"
+            say(f"notice: {file.path} has {some} without a name, left out")
     found = {name for file in files for name in file.row_numbers if name not in wanted}
     for name in sorted(found):
         say(f"notice: column {name!r} only numbers the rows; it is left out")
@@ -145,7 +146,7 @@ def _levels_of(
             if 2 * count > len(values):
                 rare[name].append(f"{file.path}: column {name!r}: {count} of {len(values)} rows")
     agreed = {name: agree_levels(name, told[name], others[name], min_level) for name in names}
-    for where in sum(rare.values(), []):
+    for where in chain.from_iterable(rare.values()):
         say(f"warning: {where} are at levels with fewer than {min_level} rows, now {OTHER!r}")
     return agreed
 

@@ -117,7 +117,7 @@ def read_text(path: Path, na: Sequence[str] = ()) -> Any:
             raise FedLassoError(f"{path} {NOT_UTF8}")
         dialect = find_dialect(start.decode("utf-8-sig", errors="replace"))
         table = arrow.read_csv(
-            path,
+            pa.input_stream(str(path), compression="gzip" if packed else None),
             read_options=arrow.ReadOptions(block_size=_BLOCK_BYTES),
             parse_options=arrow.ParseOptions(delimiter=dialect.separator),
             convert_options=arrow.ConvertOptions(

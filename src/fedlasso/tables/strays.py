@@ -26,6 +26,13 @@ def judge_texts(file: File, name: str, values: Any) -> tuple[Verdict, str]:
     import pyarrow.compute as pc
 
     texts = values.cast(pa.string())
+    broken = pc.match_substring(texts, "\n")
+    if file.by_text and pc.any(broken).as_py():
+        row = _first(broken)
+        raise FedLassoError(
+            f"{file.path}: column {name!r} holds several lines in row {row + 1}; close the "
+            "quotation mark that is left open there"
+        )
     like = pc.match_substring_regex(texts, _LIKE)
     numbers = int(pc.sum(like).as_py() or 0)
     filled = len(texts) - texts.null_count
@@ -41,10 +48,10 @@ def judge_texts(file: File, name: str, values: Any) -> tuple[Verdict, str]:
         stray = pc.invert(like)
     different = texts.filter(like).unique()
     share = max(numbers / filled, len(different) / len(texts.drop_null().unique()))
-    row = int(np.argmax(pc.fill_null(stray, False).to_numpy()))
+    row = _first(stray)
     found = texts[row].as_py()
     if share < _SHARE:
-        row = int(np.argmax(pc.fill_null(like, False).to_numpy()))
+        row = _first(like)
         return "mixed", f"{numbers} of {filled} rows, {texts[row].as_py()!r} in row {row + 1}"
     if numbers == filled:
         what = "write all numbers with a decimal point, or all with a comma and semicolons between"
@@ -55,3 +62,10 @@ def judge_texts(file: File, name: str, values: Any) -> tuple[Verdict, str]:
     raise FedLassoError(
         f"{file.path}: column {name!r} holds {found!r} in row {row + 1} among numbers; {what}"
     )
+
+
+def _first(true: Any) -> int:
+    """The first row where it is so."""
+    import pyarrow.compute as pc
+
+    return int(np.argmax(pc.fill_null(true, False).to_numpy()))
