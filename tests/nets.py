@@ -1,6 +1,7 @@
 """Small data files for federations of real processes, and the same federation in one process."""
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -8,6 +9,9 @@ import pandas as pd
 from fedlasso import InProcess
 from fedlasso.cli import main
 from fedlasso.deploy.records import TableRecords
+from fedlasso.deploy.schemas import write_schema
+from fedlasso.governance.door import Open
+from fedlasso.tables import Column, Schema
 
 # Seconds that one question may take when somebody is known to be silent: sites that have answered
 # before answer at once, and the server notices by itself after 16 to 30 seconds.
@@ -15,11 +19,15 @@ SHORT = 15.0
 MODEL = ("coefficients.csv", "model.json", "card.html")
 SECRET = "patient-4711-0815"
 SITES = ("a", "b", "c")
+FIT = "ab" * 8
 COLUMNS = tuple(f"x{k:02d}" for k in range(12))
 
 
-def write_tables(folder: Path, rows: int = 120) -> dict[str, Path]:
-    """One file per site, columns in a different order at each."""
+def write_tables(folder: Path, rows: int = 120, mixed: bool = False) -> dict[str, Path]:
+    """One file per site, columns in a different order at each.
+
+    Mixed tables have text and missing values too.
+    """
     rng = np.random.default_rng(0)
     b = np.zeros(len(COLUMNS))
     b[:4] = (1.0, -1.0, 0.5, 0.5)
@@ -29,15 +37,48 @@ def write_tables(folder: Path, rows: int = 120) -> dict[str, Path]:
         frame = pd.DataFrame(X, columns=COLUMNS)
         frame["y"] = X @ b + rng.standard_normal(len(X))
         frame["note"] = SECRET
+        if mixed:
+            _mix(frame, site)
         order = rng.permutation(frame.columns)
         paths[site] = folder / f"{site}.csv"
         frame[list(order)].to_csv(paths[site], index=False)
     return paths
 
 
+def _mix(frame: pd.DataFrame, site: str) -> None:
+    """Add a ward, whose levels are rare at some sites, and a weight that was not always taken."""
+    rng = np.random.default_rng(len(frame))
+    wards = rng.choice(["east", "north", "south"], len(frame)).astype(object)
+    # At site a many rows have the level west and at b few; rare-* has few rows at every site.
+    wards[: 30 if site == "a" else 4] = "west"
+    wards[-3:] = f"rare-{site}"
+    wards[[40, 50]] = None
+    frame["ward"] = wards
+    weight = rng.normal(70.0, 9.0, len(frame))
+    weight[[7, 30, 60]] = np.nan
+    frame["weight"] = weight
+    frame["y"] += (frame["ward"] == "north") - 0.05 * (frame["weight"].fillna(70.0) - 70.0)
+
+
+def numbers(columns: tuple[str, ...] = COLUMNS, target: str = "y") -> Schema:
+    """What columns hold that are all numbers."""
+    return Schema(target, tuple(Column(name, "number") for name in columns))
+
+
+def opening(schema: Schema | None = None, /, **changes: Any) -> Open:
+    """A fit to join, of all columns that are numbers by default."""
+    schema = schema or numbers()
+    names = tuple(column.name for column in schema.columns)
+    given: dict[str, Any] = {
+        "fit": FIT, "target": schema.target, "columns": names, "sites": SITES, "fingerprints": (),
+        "schema": write_schema(schema), "missing": "refuse", "na": (),
+    }  # fmt: skip
+    return Open(**(given | changes))
+
+
 def in_process(tables: dict[str, Path]) -> InProcess:
     """The same sites in this process."""
-    return InProcess([TableRecords(path).site(name, COLUMNS, "y") for name, path in tables.items()])
+    return InProcess([TableRecords(path).site(name, opening()) for name, path in tables.items()])
 
 
 def run(*arguments: object) -> int:

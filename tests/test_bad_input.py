@@ -43,6 +43,16 @@ BAD: list[tuple[Callable[[], object], str]] = [
         "remove or fill them",
     ),
     (
+        lambda: Site("north", changed(1e308), Y),
+        "site 'north': column 'x1' has a value of size 1e+308, too large to be squared and summed; "
+        "correct it, or write it in larger units",
+    ),
+    (
+        lambda: Site("north", X, [1, 2, -1e200, 4]),
+        "site 'north': column 'response y' has a value of size 1e+200, too large to be squared and "
+        "summed; correct it, or write it in larger units",
+    ),
+    (
         lambda: Site("north", X, Y, validation={"penalty": (changed(np.nan), Y)}),
         "site 'north': column 'x1' has 1 missing or infinite values in the penalty validation "
         "data; remove or fill them",

@@ -47,8 +47,8 @@ def test_scikit_learns_own_checks_pass(settings: dict[str, Any]) -> None:
 @pytest.mark.parametrize("columns", [12, 200])
 def test_the_objective_at_a_penalty_is_the_pooled_lasso(K: int, columns: int) -> None:
     X, y = draw(90, columns)
-    # Sites of very unequal sizes; with ten of them the smallest has one row.
-    shares = np.arange(1, K + 1) ** 3
+    # Sites of unequal sizes; with ten of them the smallest has three rows.
+    shares = np.arange(2, K + 2)
     sites = np.searchsorted(np.cumsum(shares / shares.sum()), (np.arange(90) + 0.5) / 90)
     model = FederatedLasso("objective", penalty=0.2).fit(X, y, sites=sites)
     b, intercept = pooled(X, y, 0.2)
@@ -177,6 +177,10 @@ def test_what_is_kept_holds_no_record() -> None:
         ({"cv": 1}, "cv is 1; give a whole number of folds, 2 or more"),
         ({"validation": 2.0}, "validation is 2.0; give a share between 0 and 1"),
         ({"procedure": "CDD"}, "did you mean 'CD'?"),
+        ({"cv": 5, "penalty": 1.0}, "folds choose a penalty, and one was given"),
+        ({"validation": 0.2, "penalty": 1.0}, "held-out rows choose a penalty, and one was given"),
+        ({"epochs": 5}, "epochs is 5, but only procedures have local epochs"),
+        ({"seed": -1}, "seed is -1; give a whole number, 0 or more"),
     ],
 )
 def test_bad_settings_are_one_clear_line(settings: dict[str, Any], message: str) -> None:
@@ -190,3 +194,16 @@ def test_one_label_per_row() -> None:
     X, y = draw()
     with pytest.raises(FedLassoError, match="give one label per row"):
         FederatedLasso().fit(X, y, sites=[1, 2])
+
+
+def test_held_out_rows_may_choose_among_candidates_at_a_given_penalty() -> None:
+    X, y = draw(200, 20)
+    model = FederatedLasso(procedure="ST", penalty=0.1, validation=0.3)
+    assert model.fit(X, y, sites=np.arange(200) % 2).model_.scaling.held_out == (30, 30)
+
+
+def test_a_site_with_one_row_is_refused_by_name() -> None:
+    X, y = draw()
+    sites = np.where(np.arange(120) == 7, "lonely", "other")
+    with pytest.raises(FedLassoError, match="site 'lonely' has 1 row, and what it sends would"):
+        FederatedLasso().fit(X, y, sites=sites)

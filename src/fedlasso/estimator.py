@@ -15,7 +15,7 @@ from fedlasso.errors import FedLassoError
 from fedlasso.federation import Federation, InProcess
 from fedlasso.models import Model, Settings, fit_model
 from fedlasso.numerics import Array
-from fedlasso.sites import Site
+from fedlasso.sites import Site, check_two_rows
 
 
 @dataclass(eq=False, repr=False)
@@ -140,6 +140,8 @@ class FederatedLasso(RegressorMixin, BaseEstimator):  # type: ignore[misc]
             X = X.tocsr()
         called, place = np.unique(labels.astype(str), return_inverse=True)
         rows = [np.flatnonzero(place == j) for j in range(len(called))]
+        for name, own in zip(called, rows, strict=True):
+            check_two_rows(str(name), len(own))
         parts = zip(called, rows, strict=True)
         return InProcess([site(str(name), _part(X, own), y[own]) for name, own in parts])
 

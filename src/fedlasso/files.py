@@ -7,6 +7,24 @@ from pathlib import Path
 from fedlasso.errors import FedLassoError
 
 
+class CannotWrite(FedLassoError):
+    """A file could not be written; `what` says which and why, without what to do about it."""
+
+    def __init__(self, path: Path, error: OSError) -> None:
+        self.what = f"cannot write {path}: {error.strerror}"
+        super().__init__(
+            f"{self.what}; what is finished is kept: make room or choose another folder, then run "
+            "the same command again"
+        )
+
+
+def find_cannot_write(error: BaseException | None) -> CannotWrite | None:
+    """Return the failed write behind an error, if that is what it is about."""
+    while error is not None and not isinstance(error, CannotWrite):
+        error = error.__cause__
+    return error
+
+
 def write_atomically(path: Path, data: bytes) -> None:
     """Write a file that is whole or absent, whatever happens meanwhile."""
     temporary = path.with_name(f".{path.name}.{os.getpid()}")
@@ -20,7 +38,4 @@ def write_atomically(path: Path, data: bytes) -> None:
     except OSError as error:
         with contextlib.suppress(OSError):
             temporary.unlink()
-        raise FedLassoError(
-            f"cannot write {path}: {error.strerror}; what is finished is kept: "
-            "make room or choose another folder, then run the same command again"
-        ) from error
+        raise CannotWrite(path, error) from error

@@ -49,7 +49,7 @@ class Project:
 
     Attributes
     ----------
-    cuts : after how many questions each connection is cut, in turn; the two of joining count
+    cuts : after how many questions each connection is cut, in turn; those of joining count
     patience : seconds that each connection would have waited for sites and for the server
     """
 

@@ -1,20 +1,22 @@
 """The coordinator's end of a line: sites that do not fit together, refusals, receipts."""
 
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
+import pandas as pd
 import pytest
-from deploy.doors import join_doors, make_door, make_doors
-from nets import COLUMNS, SECRET, write_tables
+from deploy.doors import DoorLine, join_doors, make_door, make_doors
+from nets import COLUMNS, FIT, SECRET, SITES, write_tables
 
 from fedlasso import FedLassoError
 from fedlasso.deploy.network import Answer, Network
 from fedlasso.errors import Interrupted
-from fedlasso.governance import Policy
-from fedlasso.governance.door import Introduce
-from fedlasso.models import NetworkSource
+from fedlasso.federation import decode
+from fedlasso.governance import Door, Policy
+from fedlasso.governance.door import Described, Introduce
+from fedlasso.models import FileSource, NetworkSource, open_sites
 from fedlasso.sites import Rows
-
-FIT = "ab" * 8
 
 
 @pytest.fixture
@@ -39,6 +41,110 @@ def test_versions_and_columns_must_agree(tables: dict[str, Path]) -> None:
     doors["b"] = make_door(tables["b"], "b", Policy(columns=(*COLUMNS[1:], "y", "note")))
     with pytest.raises(FedLassoError, match="columns differ, 'a' alone: x00; 'c' alone: x00"):
         join_doors(doors).open(source())
+
+
+def write_three(folder: Path, **columns: Sequence[Sequence[object]]) -> dict[str, Path]:
+    """One file of forty rows per site, with what each column holds there in turn."""
+    paths = {}
+    for k, site in enumerate(SITES):
+        values = {name: (list(given[k]) * 40)[:40] for name, given in columns.items()}
+        paths[site] = folder / f"{site}.csv"
+        pd.DataFrame(values | {"y": range(40)}).to_csv(paths[site], index=False)
+    return paths
+
+
+class Asked(DoorLine):
+    """A line that notes what is asked."""
+
+    def __init__(self, doors: dict[str, Door]) -> None:
+        super().__init__(doors)
+        self.names: list[str] = []
+
+    def exchange(self, sites: Sequence[str], question: bytes, seconds: float) -> list[Answer]:
+        self.names.append(type(decode(question)).__name__)
+        return super().exchange(sites, question, seconds)
+
+
+def test_levels_are_agreed_on_as_files_agree_on_them(tmp_path: Path) -> None:
+    wards = [["n", "s"], ["n", "w"], [*["n"] * 18, "s", "rare"]]
+    tables = write_three(tmp_path, ward=wards, u=[[1, 2], [None], [2, 3]])
+    line = Asked(make_doors(tables))
+    network = Network(line, list(tables), 1.0)
+    bound = network.open(NetworkSource("project", FIT, "y", missing="mean"))
+    files = tuple(str(path) for path in tables.values())
+    _, schema = open_sites(FileSource(files, "y", missing="mean"))
+    assert bound.schema == schema
+    assert network.columns == schema.encoded == ("ward=s", "ward=w", "ward=(other)", "u")
+    assert line.names == ["Introduce", "DescribeColumns", "FindOthers", "Open"]
+    # A fit that goes on asks for none of it again.
+    line.names.clear()
+    assert network.open(bound) == bound
+    assert line.names == ["Introduce", "Open"]
+
+
+def test_numbers_alone_have_no_levels_to_ask_about(tmp_path: Path) -> None:
+    line = Asked(make_doors(write_three(tmp_path, u=[[1, 2]] * 3)))
+    Network(line, list(line.doors), 1.0).open(source())
+    assert line.names == ["Introduce", "DescribeColumns", "Open"]
+
+
+@pytest.mark.parametrize(
+    ("columns", "text"),
+    [
+        (
+            {"u": [[None], [1, 2], ["n", "s"]]},
+            "column 'u' holds numbers at site 'b' but texts at site 'c'; make them alike",
+        ),
+        (
+            {"u": [[1], [1], [1]], "id": [[f"{s}{k}" for k in range(40)] for s in SITES]},
+            "text column 'id': no level has 10 rows or more at any site; group the levels",
+        ),
+        (
+            {"u": [[1], [None, 2], [1]], "v": [["n"], ["n"], ["n", None]]},
+            "site 'b': u 20 missing; fill them, or say --missing mean",
+        ),
+        ({"u": [[1], [2], ["inf"]]}, "site 'c': column 'u' has 40 infinite values; correct"),
+    ],
+)
+def test_sites_that_do_not_agree_are_named_with_the_column(
+    columns: dict[str, Any], text: str, tmp_path: Path
+) -> None:
+    with pytest.raises(FedLassoError) as refused:
+        join_doors(make_doors(write_three(tmp_path, **columns))).open(source())
+    assert str(refused.value).startswith(text)
+
+
+def test_too_many_levels_together_are_refused_before_more_is_asked(tmp_path: Path) -> None:
+    many = [[f"{site}{k:02d}" for k in range(100)] for site in SITES]
+    tables = {}
+    for k, site in enumerate(SITES):
+        tables[site] = tmp_path / f"{site}.csv"
+        pd.DataFrame({"u": many[k] * 10, "y": range(1000)}).to_csv(tables[site], index=False)
+    line = Asked(make_doors(tables))
+    with pytest.raises(FedLassoError, match="text column 'u' has 300 levels; group them"):
+        Network(line, list(tables), 1.0).open(source())
+    assert line.names[-1] == "DescribeColumns"
+
+
+def test_what_a_site_tells_of_other_columns_is_an_error_that_names_it(
+    tables: dict[str, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    doors = make_doors(tables)
+    other = Described('{"target":"y","columns":[]}', (), site="b")
+    monkeypatch.setattr(doors["b"].records, "describe", lambda *_: other)
+    with pytest.raises(FedLassoError, match="site 'b': what was told is about other columns"):
+        join_doors(doors).open(source(*COLUMNS))
+
+
+def test_columns_that_only_number_the_rows_are_left_out_unless_chosen(tmp_path: Path) -> None:
+    tables = write_three(tmp_path, id=[range(40), range(40), range(5)], u=[[1, 2]] * 3)
+    network = join_doors(make_doors(tables))
+    assert network.open(source()).columns == ("u",)
+    assert network.left_out == ("id",)
+    assert join_doors(make_doors(tables)).open(source("id", "u")).columns == ("id", "u")
+    tables = write_three(tmp_path, id=[range(40)] * 3)
+    with pytest.raises(FedLassoError, match="no column is left beside the target"):
+        join_doors(make_doors(tables)).open(source())
 
 
 def test_a_refusal_is_no_receipt(tables: dict[str, Path], tmp_path: Path) -> None:

@@ -6,18 +6,19 @@ from typing import Any
 
 import pytest
 from deploy.doors import Project
-from nets import COLUMNS, in_process, same_files, write_tables
+from nets import COLUMNS, fit_files, in_process, numbers, same_files, write_tables
 
 from fedlasso.deploy.run import DAY, RETRIES, Finished, begin_plan, run_plan, tell_fit
 from fedlasso.errors import FedLassoError
 from fedlasso.federation import Exchange
 from fedlasso.governance import Policy
 from fedlasso.models import FitPlan, NetworkSource, Settings, make_model, read_plan, write_model
-from fedlasso.tables import Column, Schema
 
 SETTINGS = Settings(procedure="ADMM", penalty=0.1, uploads=12)
-# Joining takes two questions: who the sites are, and whether they take part.
-JOINED = 2
+# Joining takes three questions: who the sites are, what columns hold, and whether they take part;
+# a fit that goes on knows what the columns hold.
+JOINED = 3
+AGAIN = 2
 
 
 @pytest.fixture(scope="module")
@@ -27,9 +28,8 @@ def tables(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 
 @pytest.fixture(scope="module")
 def alone(tables: dict[str, Path], tmp_path_factory: pytest.TempPathFactory) -> Path:
-    schema = Schema("y", tuple(Column(name, "number") for name in COLUMNS))
     out = tmp_path_factory.mktemp("alone")
-    write_model(out, make_model(in_process(tables), SETTINGS, schema))
+    write_model(out, make_model(in_process(tables), SETTINGS, numbers()))
     return out
 
 
@@ -55,7 +55,7 @@ def attempt(out: Path, project: Project, policy: Any, **options: Any) -> Finishe
 def test_stop_says_how_to_resume_and_the_fit_resumes_to_the_same_bits(
     project: Project, out: Path, alone: Path
 ) -> None:
-    project.cuts = [JOINED + 4, JOINED, 0]
+    project.cuts = [JOINED + 4, AGAIN, 0]
     for kept in (4, 4, 4):
         with pytest.raises(FedLassoError, match=r"did not answer \(`fedlasso federation resume"):
             attempt(out, project, "stop")
@@ -113,7 +113,7 @@ def test_retry_tries_three_times_more_and_then_stops(project: Project, out: Path
 
 
 def test_retry_counts_anew_once_the_fit_has_moved_on(project: Project, out: Path) -> None:
-    project.cuts = [JOINED + 1] * (2 * RETRIES)
+    project.cuts = [JOINED + 1] + [AGAIN + 1] * (2 * RETRIES - 1)
     said: list[str] = []
     finished = attempt(out, project, "retry", say=said.append)
     assert finished.times.attempts == 2 * RETRIES + 1
@@ -135,3 +135,51 @@ def test_what_is_no_interruption_is_not_tried_again(
     with pytest.raises(FedLassoError, match="site 'a': the policy here does not answer"):
         attempt(out, project, "retry")
     assert len(project.patience) == 1
+
+
+def fit_mixed(out: Path, project: Project) -> Finished:
+    source = NetworkSource("project", "", "y", drop=("note",), missing="mean")
+    begin_plan(out, FitPlan(Settings(), source))
+    return attempt(out, project, "stop")
+
+
+def test_text_and_gaps_give_the_bytes_of_fit_on_the_files(tmp_path: Path) -> None:
+    mixed = write_tables(tmp_path, mixed=True)
+    finished = fit_mixed(tmp_path / "model", Project(mixed))
+    alone = fit_files(mixed, tmp_path / "alone", "--missing", "mean")
+    assert same_files(tmp_path / "model", alone)
+    names = finished.document.schema.encoded
+    assert {"ward=north", "ward=south", "ward=west", "ward=(other)", "weight"} <= set(names)
+    assert finished.document.plan.startswith("second moments of 10 folds")
+
+
+def test_a_fit_goes_on_with_the_levels_it_began_with(tmp_path: Path) -> None:
+    mixed = write_tables(tmp_path, mixed=True)
+    project = Project(mixed)
+    # With text a fourth question asks for rows at other levels.
+    project.cuts = [JOINED + 1 + 2]
+    with pytest.raises(FedLassoError, match="did not answer"):
+        fit_mixed(tmp_path / "model", project)
+    source = read_plan(tmp_path / "model", NetworkSource).source
+    assert source.schema is not None
+    assert source.missing == "mean"
+    project.cuts = [AGAIN + 1]
+    with pytest.raises(FedLassoError, match="did not answer"):
+        attempt(tmp_path / "model", project, "stop")
+    attempt(tmp_path / "model", project, "stop")
+    assert same_files(tmp_path / "model", fit_files(mixed, tmp_path / "alone", "--missing", "mean"))
+
+
+def test_a_site_that_denies_moments_is_fitted_by_another_plan(
+    tables: dict[str, Path], tmp_path: Path
+) -> None:
+    out = begin(tmp_path / "model", Settings())
+    project = Project(tables)
+    project.doors["b"].policy = Policy(deny=("FoldMoments",))
+    finished = attempt(out, project, "stop")
+    assert finished.document.plan.startswith("gradients")
+    assert "site 'b': the policy here does not answer FoldMoments" in finished.document.plan
+    # What the other sites had sent before it was refused is in their books, and told.
+    for site, again in (("a", 2), ("b", 0), ("c", 2)):
+        books = finished.books[site]
+        assert (books.sent - books.used, books.arrived) == (again, books.sent)

@@ -21,8 +21,10 @@ LIMIT = 1 << 20
 # Every question is answered, about few rows too, so that the cases reach the kernels.
 ALL = Policy(
     allow=tuple(own_questions()), min_rows=5, max_vectors=10**6, max_splits=10**6, max_bytes=LIMIT,
-    max_active_per_row=1e9,
+    max_active_per_row=1e9, min_validation_rows=3,
 )  # fmt: skip
+# A question about every fold needs rows that are dealt.
+DEALT = {"FoldMoments": "deal 2 0"}
 T = TypeVar("T")
 
 
@@ -30,8 +32,8 @@ def ask_properly(p: int, on: str, split: str) -> list[Request[Any]]:
     """Every question that sites answer, as a fit might ask it."""
     # What is asked of a split is asked of the site itself.
     return [
-        _fill(cls, p, {"split": split, "on": "" if _asks_for_split(cls) else on})
-        for cls in own_questions().values()
+        _fill(cls, p, {"split": DEALT.get(name, split), "on": "" if _asks_for_split(cls) else on})
+        for name, cls in own_questions().items()
     ]
 
 
@@ -117,6 +119,10 @@ class Fuzz:
             "", " ", "x" * 70_000, "../../outside", str(folder / "outside"), "..", "a\0b", "\ud800",
             SECRET, "note", "fold 1 of 100 0", "holdout 0.99 0", "holdout nan 0", "half 1 -1",
             "fold 0 of -3 5", "half 1 " + "9" * 5000, "fold 1 of 99999999999999999999 0", "ff" * 8,
+            "[" * 100_000, '{"target":"y","columns":[{"name":"note"}]}',
+            '{"target":"y","columns":[{"name":"note","kind":"number"}]}',
+            '{"target":"y","columns":[{"name":"note","kind":"text","levels":["\\ud800"]}]}',
+            '{"target":"y","columns":[{"name":"note","kind":"text","levels":["","",3]}]}',
         ]  # fmt: skip
         self._heads: list[Any] = [
             None, True, 0, -1, 10**4000, 1.5, [], {}, nest, [[10**12]], [[2**62, 4]], [[-1]], [[0]],
@@ -176,7 +182,9 @@ class Fuzz:
         """One entry of the head is something else: another type, a deep nest, a vast array."""
         (length,) = struct.unpack_from("<I", data, 3)
         head = json.loads(data[7 : 7 + length])
-        key = self._pick(["type", "shapes", "on", "to", "split", "fit", "columns", "__class__"])
+        key = self._pick(
+            ["type", "shapes", "on", "to", "split", "fit", "columns", "schema", "na", "__class__"]
+        )
         head[key] = self._pick(self._heads)
         text = json.dumps(head).encode() if self.rng.random() < 0.95 else b"[" * 100_000
         return struct.pack("<3sI", b"FL1", len(text)) + text + data[7 + length :]

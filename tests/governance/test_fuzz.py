@@ -11,31 +11,34 @@ import pytest
 from draws import draw_sites
 from governance.hostile import ALL, Fuzz, ask_properly, wrong_forms
 from kinds import own_messages
-from nets import COLUMNS, SECRET, SITES, write_tables
+from nets import COLUMNS, FIT, SECRET, opening, write_tables
 
 from fedlasso import FedLassoError, Site
 from fedlasso.deploy.records import TableRecords
+from fedlasso.deploy.schemas import write_schema
 from fedlasso.federation import Message, Reply, Request, decode, encode
 from fedlasso.federation.codec import _read_head, _write_head
 from fedlasso.federation.messages import layout
 from fedlasso.governance import Audit, Door, GuardedSite
 from fedlasso.governance.door import (
-    LONGEST,
+    DescribeColumns,
+    FindOthers,
     Introduce,
-    Open,
     Opened,
     Refusal,
     SummariseAudit,
 )
+from fedlasso.governance.guard import LONGEST
 from fedlasso.numerics import Array
 from fedlasso.sites import Memory, Rows
 from fedlasso.sites.views import Standardise
+from fedlasso.tables import Column, Schema
 
 # Divisions by zero and overflows are what hostile numbers are for.
 pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")
 SEEDS = range(4)
 OPEN, CLOSED, GUARDED, CODED = 900, 100, 500, 500
-FIT, SPLIT = "ab" * 8, "holdout 0.2 0"
+SPLIT = "holdout 0.2 0"
 
 
 class Watch:
@@ -97,14 +100,21 @@ class House:
 
     def __init__(self, folder: Path) -> None:
         records = TableRecords(write_tables(folder)["a"], b"key")
-        data = records.site("a", COLUMNS, "y").training
+        data = records.site("a", opening()).training
         audit = Audit(folder / "books" / "a")
         self.door = Door("a", records, ALL, audit, folder / "memory", "1")
         self.watch = Watch(self.door.answer_bytes, np.append(data.columns, data.y))
         zero = np.zeros(len(COLUMNS))
         self.view = Standardise(zero, zero + 1.0, 0.0, SPLIT)
-        self.opening = Open(FIT, "y", COLUMNS, SITES, (f"a:{records.fingerprint}",))
-        self.always: list[Request[Any]] = [Introduce(), SummariseAudit(FIT)]
+        self.opening = opening(fingerprints=(f"a:{records.fingerprint}",))
+        note = Schema("y", (Column("note", "text", ("known", "(other)")),))
+        self.with_text = opening(note, missing="mean", na=("NA",))
+        self.always: list[Request[Any]] = [
+            Introduce(),
+            SummariseAudit(FIT),
+            DescribeColumns(FIT, "y", ("x00", "note"), ("NA",), 10),
+            FindOthers(FIT, "y", ("note",), write_schema(note), ()),
+        ]
         self.asked = ask_properly(len(COLUMNS), self.view.name, SPLIT)
 
     def answers(self) -> list[bytes]:
@@ -120,9 +130,10 @@ def test_a_door_withstands_anything(seed: int, tmp_path: Path) -> None:
     fuzz = Fuzz([*house.asked, *house.always], len(COLUMNS), tmp_path, seed)
     for _ in range(CLOSED):
         watch.ask(fuzz.case())
-    assert watch.answered <= {"Introduce", "SummariseAudit"}
+    assert watch.answered <= {type(request).__name__ for request in house.always}
     first = house.answers()
-    fuzz = Fuzz([*house.asked, *house.always, house.opening], len(COLUMNS), tmp_path, seed)
+    openings = [house.opening, house.with_text]
+    fuzz = Fuzz([*house.asked, *house.always, *openings], len(COLUMNS), tmp_path, seed)
     for _ in range(OPEN):
         if isinstance(watch.ask(fuzz.case()), Opened):
             watch.ask_all([house.opening])

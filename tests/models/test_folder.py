@@ -5,17 +5,22 @@ import os
 import signal
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
 from models.files import draw_frame, write_sites
+from sklearn.linear_model import LinearRegression
 from sklearn.preprocessing import StandardScaler
 from swept import swept_lasso
 from waiting import wait_until
 
+from fedlasso import Certificate, models
 from fedlasso.cli import main
+from fedlasso.models import read_document
 
 # Answers that a held fit has before it is stopped.
 ANSWERS = 25
@@ -191,6 +196,71 @@ def test_resuming_refuses_files_that_have_changed(
     assert "the files have changed since" in capsys.readouterr().err
     assert run("fit", *files, "--target", "y", "--out", out) == 2
     assert "go on with --resume" in capsys.readouterr().err
+
+
+def test_no_penalty_at_all_is_told_in_json(tmp_path: Path) -> None:
+    files, out = write_sites(tmp_path), tmp_path / "model"
+    assert run("fit", *files, "--target", "y", "--penalty", 0, "--no-compare", "--out", out) == 0
+
+    def refuse(constant: str) -> None:
+        pytest.fail(f"{constant} is not JSON")
+
+    told = json.loads((out / "model.json").read_text(), parse_constant=refuse)
+    assert told["certificate"]["relative_gap"] is None
+    assert read_document(out / "model.json").certificate.relative_gap == np.inf
+    X, y = design([draw_frame(n, j) for j, n in enumerate((60, 40, 30))])
+    reference = LinearRegression().fit(X, y)
+    np.testing.assert_allclose(coefficients(out)[X.columns], reference.coef_, atol=1e-6)
+
+
+def test_a_bound_that_is_not_known_is_null_and_read_as_infinite(tmp_path: Path) -> None:
+    files, out = write_sites(tmp_path), tmp_path / "model"
+    assert run("fit", *files, "--target", "y", "--penalty", 0.1, "--no-compare", "--out", out) == 0
+    document = read_document(out / "model.json")
+    unknown = replace(document, certificate=Certificate(1.0, np.inf))
+    (out / "model.json").write_bytes(unknown.to_json())
+    assert json.loads((out / "model.json").read_text())["certificate"]["gap"] is None
+    assert read_document(out / "model.json").certificate == Certificate(1.0, np.inf)
+
+
+def test_a_full_disk_is_told_with_the_command_that_goes_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    files, out = write_sites(tmp_path), tmp_path / "model"
+    command = ("fit", *files, "--target", "y", "--no-compare", "--out")
+    assert run(*command, tmp_path / "whole") == 0
+    room = 5
+
+    def full(descriptor: int) -> None:
+        nonlocal room
+        room -= 1
+        if room < 0:
+            raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patched:
+        patched.setattr("os.fsync", full)
+        assert run(*command, out) == 2
+    line = capsys.readouterr().err.splitlines()[-1]
+    assert "No space left on device; what is finished is kept: make room, then go on" in line
+    assert line.endswith(f"fedlasso fit --resume {out}")
+    assert run("fit", "--resume", out) == 0
+    for name in ("coefficients.csv", "model.json", "card.html"):
+        assert (out / name).read_bytes() == (tmp_path / "whole" / name).read_bytes(), name
+
+
+def test_a_fit_says_its_warnings(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    made = models.make_model
+
+    def warned(*arguments: Any, **more: Any) -> models.ModelDocument:
+        return replace(made(*arguments, **more), warnings=("the sky falls", "mind the gap"))
+
+    monkeypatch.setattr(models, "make_model", warned)
+    files, out = write_sites(tmp_path), tmp_path / "model"
+    assert run("fit", *files, "--target", "y", "--penalty", 0.1, "--no-compare", "--out", out) == 0
+    lines = [line for line in capsys.readouterr().err.splitlines() if "warning" in line]
+    assert lines == ["fedlasso: warning: the sky falls", "fedlasso: warning: mind the gap"]
 
 
 def test_a_diagnosis_measures_averaging(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,5 +1,6 @@
 """A table of bad files, each with the one line that a user reads."""
 
+import gzip
 from collections.abc import Callable
 from pathlib import Path
 
@@ -32,6 +33,12 @@ def raw(data: bytes) -> Change:
 def latin(frame: pd.DataFrame) -> None:
     frame["ward"] = frame["ward"].str.replace("main", "Zürich")
     frame.to_csv("b.csv", index=False, encoding="latin-1")
+
+
+def names_of_rows(frame: pd.DataFrame) -> pd.DataFrame:
+    named = frame.assign(ward=[f"patient {i}" for i in range(len(frame))])
+    named.to_csv("a.csv", index=False)
+    return named
 
 
 BAD: list[tuple[str, Change, str]] = [
@@ -99,13 +106,54 @@ BAD: list[tuple[str, Change, str]] = [
     ),
     (
         "kinds differ",
-        replaced("age", 2, "old"),
+        lambda f: f.assign(age="old"),
         "column 'age' holds numbers in a.csv but texts in b.csv; make them alike",
     ),
     (
         "names of rows",
-        lambda f: pd.concat([f] * 8).assign(ward=[f"patient {i}" for i in range(8 * len(f))]),
-        "b.csv: text column 'ward' has 240 levels; group them, or --drop it if it names rows",
+        names_of_rows,
+        "text column 'ward': no level has 10 rows or more at any site; group the levels, lower "
+        "--min-level, or --drop it if it names rows",
+    ),
+    (
+        "a stray text",
+        replaced("age", 2, "."),
+        "b.csv: column 'age' holds '.' in row 3 among numbers; say --na . if it means a missing "
+        "value, correct it, or give the numbers names too if all are levels",
+    ),
+    (
+        "a stray text of two words",
+        replaced("age", 9, "not known"),
+        "b.csv: column 'age' holds 'not known' in row 10 among numbers; say --na 'not known' if it "
+        "means a missing value, correct it, or give the numbers names too if all are levels",
+    ),
+    (
+        "decimal commas between commas",
+        lambda f: f.assign(age=[f"{v:.3f}".replace(".", ",") for v in f["age"]]),
+        "b.csv: column 'age' holds '0,346' in row 1 among numbers; write all numbers with a "
+        "decimal point, or all with a comma and semicolons between",
+    ),
+    (
+        "a number beyond all sums",
+        replaced("age", 2, -1e308),
+        "site 'b': column 'age' has a value of size 1e+308, too large to be squared and summed; "
+        "correct it, or write it in larger units",
+    ),
+    (
+        "an open quotation mark",
+        raw(b'age,y\n1,2\n2,3\n3,4\n"4,5\n5,6\n'),
+        "b.csv is not a CSV table: CSV parse error: Expected 2 columns, got 1: \"4,5",
+    ),
+    (
+        "an open quotation mark in the last column",
+        raw(b'y,age\n1,2\n2,"3\n3,4\n4,5\n'),
+        "b.csv: column 'age' holds several lines in row 2; close the quotation mark that is left "
+        "open there",
+    ),
+    (
+        "rows of different lengths",
+        raw(b"age,y\n1,2\n2,3,4\n3,4\n"),
+        "b.csv is not a CSV table: CSV parse error: Expected 2 columns, got 3: 2,3,4",
     ),
     (
         "dates",
@@ -143,8 +191,45 @@ USAGE = [
     (["fit", "a.csv", "--target", "y", "--out", "a.csv"],
      "a.csv is not an empty folder; name another one"),
     (["fit", "a.txt", "--target", "y", "--out", "m"], "a.txt: no such file"),
-    (["fit", "t.txt", "--target", "y", "--out", "m"],
-     "t.txt: cannot read this kind of file; use .csv or .parquet"),
+    (["fit", "t.doc", "--target", "y", "--out", "m"],
+     "t.doc: cannot read this kind of file; use .csv, .tsv or .txt (also with .gz), .parquet or "
+     ".xlsx"),
+    (["fit", "folder.csv", "--target", "y", "--out", "m"],
+     "folder.csv is a folder; name a file: .csv, .tsv or .txt (also with .gz), .parquet or .xlsx"),
+    (["fit", "short.csv.gz", "--target", "y", "--out", "m"],
+     "short.csv.gz is cut short or not compressed as its name says"),
+    (["fit", "plain.csv.gz", "--target", "y", "--out", "m"],
+     "plain.csv.gz is cut short or not compressed as its name says"),
+    (["fit", "t.xlsx", "--target", "y", "--out", "m"], "t.xlsx is not an Excel workbook (.xlsx)"),
+    (["fit", "a.csv", "./b.csv", "../{here}/a.csv", "--target", "y", "--out", "m"],
+     "a.csv and ../{here}/a.csv are the same file; name each file once"),
+    (["fit", "a.csv", "link.csv", "--target", "y", "--out", "m"],
+     "a.csv and link.csv are the same file; name each file once"),
+    (["fit", "a.csv", "hard.csv", "--target", "y", "--out", "m"],
+     "a.csv and hard.csv are the same file; name each file once"),
+    (["fit", "same.csv", "--target", "y", "--out", "m"],
+     "the target 'y' is 3 in every row of every site, so there is nothing to fit; choose another "
+     "target"),
+    (["fit", "same.csv", "--target", "z", "--drop", "ward", "--out", "m"],
+     "every predictor is the same in every row of every site, so there is nothing to fit; give "
+     "columns that vary"),
+    (["fit", "a.csv", "--target", "y", "--min-level", "0", "--out", "m"],
+     "--min-level is 0; give a whole number, 1 or more"),
+    (["fit", "a.csv", "--target", "y", "--seed", "-1", "--out", "m"],
+     "seed is -1; give a whole number, 0 or more"),
+    (["fit", "a.csv", "--target", "y", "--cv", "5", "--penalty", "1", "--out", "m"],
+     "folds choose a penalty, and one was given; give cv or penalty"),
+    (["fit", "a.csv", "--target", "y", "--validation", "0.2", "--penalty", "1", "--out", "m"],
+     "held-out rows choose a penalty, and one was given; give validation or penalty"),
+    (["fit", "a.csv", "--target", "y", "--epochs", "5", "--out", "m"],
+     "epochs is 5, but only procedures have local epochs; give a procedure too"),
+    (["fit", "--resume", "m", "--goal", "selection", "--seed", "0"],
+     "--resume goes on with the fit as it was asked for; leave out --goal, --seed, or fit anew "
+     "into another folder"),
+    (["fit", "a.csv", "--resume", "m", "--out", "n", "--no-compare", "--min-level", "10"],
+     "--resume goes on with the fit as it was asked for; leave out a.csv, --out, --no-compare, "
+     "--min-level, or fit anew into another folder"),
+    (["predict", "m", "a.csv", "--out", "m.txt"], "m.txt: name a .csv or .parquet file"),
     (["fit", "t.parquet", "--target", "y", "--out", "m"], "t.parquet is not a Parquet file"),
     (["fit", "a.csv", "--site-column", "z", "--target", "y", "--out", "m"],
      "a.csv has no column 'z' to tell the sites apart; its columns are 'age', 'dose', "
@@ -154,7 +239,7 @@ USAGE = [
     (["fit", "a.csv", "--target", "y", "--goal", "prediction", "--penalty", "1", "--out", "m"],
      "goal 'prediction' chooses its penalty; give no penalty, or goal 'objective'"),
     (["fit", "a.csv", "--target", "y", "--uploads", "3", "--out", "m"],
-     "uploads is 3, and 2 are needed to standardise and tune; give more"),
+     "uploads is 3, and 4 are needed to standardise and tune; give more"),
     (["fit", "a.csv", "--target", "y", "--drop", "weight", "--out", "m"],
      "no file has a column 'weight' to drop"),
     (["fit", "--resume", "m"], "m holds no fit to go on with"),
@@ -168,11 +253,21 @@ USAGE = [
 def test_bad_usage_is_one_clear_line(
     here: Path, arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    Path("t.txt").write_text("y,x\n1,2\n")
+    Path("t.doc").write_text("y,x\n1,2\n")
     Path("t.parquet").write_text("y,x\n1,2\n")
+    Path("t.xlsx").write_text("y,x\n1,2\n")
+    Path("plain.csv.gz").write_text("y,x\n1,2\n")
+    packed = gzip.compress(Path("a.csv").read_bytes())
+    Path("short.csv.gz").write_bytes(packed[: len(packed) // 2])
+    Path("folder.csv").mkdir()
+    Path("link.csv").symlink_to("a.csv")
+    Path("hard.csv").hardlink_to("a.csv")
+    draw_frame(30).assign(z=range(30), y=3.0)[["y", "z", "ward"]].to_csv("same.csv", index=False)
+    arguments = [argument.replace("{here}", here.name) for argument in arguments]
+    message = message.replace("{here}", here.name)
     assert main(arguments) == 2
     lines = [line for line in capsys.readouterr().err.splitlines() if ": read " not in line]
-    assert lines == [f"fedlasso: {message}"]
+    assert lines[-1:] == [f"fedlasso: {message}"]
     assert not Path("m").exists()
 
 
@@ -198,7 +293,8 @@ PREDICT: list[tuple[Change, str]] = [
 def test_a_bad_file_to_predict_is_one_clear_line(
     here: Path, change: Change, message: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main(["fit", "a.csv", "--target", "y", "--no-compare", "--out", "model"]) == 0
+    command = ["fit", "a.csv", "--target", "y", "--no-compare", "--min-level", "1"]
+    assert main([*command, "--out", "model"]) == 0
     frame = change(draw_frame(30, 1))
     assert frame is not None
     frame.to_csv("b.csv", index=False)

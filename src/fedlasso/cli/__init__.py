@@ -49,6 +49,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         # Whoever read our output has gone, as `head` does; say nothing, and let nothing say more.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
+    except OSError as error:
+        # A folder that may not be entered, a disk that is gone: the user's to put right.
+        if options.debug or error.filename is None:
+            raise
+        print(f"fedlasso: cannot use {error.filename}: {error.strerror}", file=sys.stderr)
+        return 2
 
 
 def make_parser(arguments: Sequence[str]) -> argparse.ArgumentParser:

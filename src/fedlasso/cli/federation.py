@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from fedlasso.cli.common import INTERRUPTED, add_action, names, say, say_constant, stop_on_term
-from fedlasso.cli.fit import add_settings, read_settings
+from fedlasso.cli.fit import add_reading, add_settings, given_options, read_settings
 from fedlasso.errors import FedLassoError
 from fedlasso.federation import Exchange
 from fedlasso.models import FitPlan, NetworkSource
@@ -35,7 +35,7 @@ def add(commands: Any) -> None:
     fit.add_argument("--target", required=True, help="column to predict")
     add_settings(fit)
     fit.add_argument("--columns", type=names, default=(), help="predictors, comma-separated")
-    fit.add_argument("--drop", type=names, default=(), help="columns to leave out")
+    add_reading(fit)
     more = "add the card's comparisons and subsamples, which cost messages of their own"
     fit.add_argument("--compare", action="store_true", help=more)
     fit.add_argument("--sites", type=names, default=(), help="who takes part; default: all")
@@ -104,13 +104,14 @@ def fit_command(options: argparse.Namespace) -> int:
     from fedlasso.deploy.run import begin_plan
 
     read_project(options.project)
-    if options.columns and options.drop:
+    given = given_options(options, NetworkSource.__struct_fields__)
+    if given.get("columns") and given.get("drop"):
         raise FedLassoError("give --columns or --drop, not both")
     settings = read_settings(options)
     settings.check()
-    project = str(options.project.resolve())
-    more = {"sites": options.sites, "timeout": options.timeout}
-    source = NetworkSource(project, "", options.target, options.columns, options.drop, **more)
+    source = NetworkSource(**given | {"project": str(options.project.resolve()), "fit": ""})
+    if source.min_level < 1:
+        raise FedLassoError(f"--min-level is {source.min_level}; give a whole number, 1 or more")
     begin_plan(options.out, FitPlan(settings, source, options.compare))
     return resume_command(options)
 
@@ -135,6 +136,8 @@ def resume_command(options: argparse.Namespace) -> int:
         say(f"stopped; `fedlasso federation resume {options.out}` goes on from here")
         return INTERRUPTED
     say_constant(finished.document)
+    for warning in finished.document.warnings or ():
+        say(f"warning: {warning}")
     print(tell_fit(options.out, finished))
     return 0
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Callable, Collection
 from dataclasses import fields
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -20,8 +22,10 @@ from fedlasso.cli.common import (
 )
 from fedlasso.errors import FedLassoError
 from fedlasso.federation import Journal, Ledger
-from fedlasso.files import write_atomically
+from fedlasso.files import find_cannot_write, write_atomically
 from fedlasso.fitting import GOALS, RULES
+from fedlasso.models.predicting import ENDINGS as PREDICTION_ENDINGS
+from fedlasso.tables import KINDS, MIN_LEVEL, check_file
 
 
 def add(commands: Any) -> None:
@@ -30,15 +34,20 @@ def add(commands: Any) -> None:
     fit = add_action(commands, fit_command, example)
     add_source(fit)
     add_settings(fit)
+    option = _options_of(fit)
     costs = "leave out the card's comparisons and subsamples, which cost messages of their own"
-    fit.add_argument("--no-compare", action="store_false", dest="compare", help=costs)
+    option("--no-compare", action="store_false", dest="compare", help=costs)
     fit.add_argument("--out", type=Path, metavar="MODEL", help="a new folder for the model")
-    fit.add_argument("--resume", type=Path, metavar="MODEL", help="go on with an interrupted fit")
+    alone = "go on with an interrupted fit, as it was asked for"
+    fit.add_argument("--resume", type=Path, metavar="MODEL", help=alone)
 
     predict = add_action(commands, predict_command, "model new.csv --out predictions.csv")
     predict.add_argument("model", type=Path, metavar="MODEL")
-    predict.add_argument("file", type=Path, metavar="NEW.csv|NEW.parquet")
-    predict.add_argument("--out", type=Path, help="a .csv file; default: the terminal")
+    predict.add_argument("file", type=Path, metavar="FILE", help=f"new rows: {KINDS}")
+    beside = "a column of the file to copy beside the predictions"
+    predict.add_argument("--id", metavar="COLUMN", help=beside)
+    out = "a .csv or .parquet file; default: the terminal"
+    predict.add_argument("--out", type=Path, help=out)
 
     inspect = add_action(commands, inspect_command, "model")
     inspect.add_argument("model", type=Path, metavar="MODEL")
@@ -46,60 +55,95 @@ def add(commands: Any) -> None:
     example = "north.csv south.csv --target y --out diagnosis.html"
     diagnosis = add_action(commands, diagnose_command, example)
     add_source(diagnosis)
-    diagnosis.add_argument("--penalty", type=_penalty, help="a number, or auto (default)")
-    diagnosis.add_argument("--uploads", type=int, help="vectors per site; default: as planned")
-    diagnosis.add_argument("--seed", type=int, default=0, help="seed of the held-out rows")
-    out = Path("diagnosis.html")
-    diagnosis.add_argument("--out", type=Path, default=out, help=f"default: {out}")
+    option = _options_of(diagnosis)
+    option("--penalty", type=_penalty, help="a number, or auto (default)")
+    option("--uploads", type=int, help="vectors per site; default: as planned")
+    option("--seed", type=int, help="seed of the held-out rows; default: 0")
+    page = Path("diagnosis.html")
+    diagnosis.add_argument("--out", type=Path, default=page, help=f"default: {page}")
+
+
+def _options_of(parser: Any) -> Callable[..., Any]:
+    """Add options that are absent unless they are given, so that it is known which were."""
+    return partial(parser.add_argument, default=argparse.SUPPRESS)
 
 
 def add_settings(parser: Any) -> None:
     """Options that say what to fit."""
-    parser.add_argument("--goal", choices=GOALS, help="default: prediction")
-    parser.add_argument("--procedure", metavar="NAME", help="run this procedure at the penalty")
-    parser.add_argument("--epochs", type=int, default=1, help="its local epochs per round")
-    parser.add_argument("--penalty", type=_penalty, help="a number, or auto (default)")
-    held_out = parser.add_mutually_exclusive_group()
-    held_out.add_argument("--cv", type=int, help="folds that choose; 10 where affordable")
-    held_out.add_argument("--validation", type=float, help="share held out to choose, instead")
-    parser.add_argument("--rule", choices=RULES, help="how the penalty is chosen")
+    option = _options_of(parser)
+    option("--goal", choices=GOALS, help="default: prediction")
+    option("--procedure", metavar="NAME", help="run this procedure at the penalty")
+    option("--epochs", type=int, help="its local epochs per round; default: 1")
+    option("--penalty", type=_penalty, help="a number, or auto (default)")
+    held_out = _options_of(parser.add_mutually_exclusive_group())
+    held_out("--cv", type=int, help="folds that choose; 10 where affordable")
+    held_out("--validation", type=float, help="share held out to choose, instead")
+    option("--rule", choices=RULES, help="how the penalty is chosen")
     most = "vectors of p numbers that a site may send; default: as planned, and told"
-    parser.add_argument("--uploads", type=int, help=most)
-    parser.add_argument("--no-intercept", action="store_false", dest="intercept")
-    parser.add_argument("--no-standardise", action="store_false", dest="standardise")
-    parser.add_argument("--seed", type=int, default=0, help="seed of every split")
+    option("--uploads", type=int, help=most)
+    option("--no-intercept", action="store_false", dest="intercept")
+    option("--no-standardise", action="store_false", dest="standardise")
+    option("--seed", type=int, help="seed of every split; default: 0")
 
 
 def read_settings(options: argparse.Namespace) -> models.Settings:
     """Return those options as settings, whose names they have."""
     known = {field.name for field in fields(models.Settings)}
-    chosen = {name: value for name, value in vars(options).items() if name in known}
-    return models.Settings(**chosen)
+    return models.Settings(**given_options(options, known))
 
 
 def add_source(parser: Any) -> None:
     """Options that say which files are the sites."""
-    parser.add_argument("files", nargs="*", metavar="SITE.csv|SITE.parquet", help="one per site")
-    parser.add_argument("--target", help="the column to predict")
-    parser.add_argument("--site-column", help="one table: the column that names each row's site")
-    drop = "columns to leave out, comma-separated"
-    parser.add_argument("--drop", type=names, default=(), help=drop)
+    option = _options_of(parser)
+    parser.add_argument("files", nargs="*", metavar="FILE", help=f"one per site: {KINDS}")
+    option("--target", help="the column to predict")
+    option("--site-column", help="one table: the column that names each row's site")
+    add_reading(parser)
+
+
+def add_reading(parser: Any) -> None:
+    """Options that say how tables are read, at this machine or at sites across a network."""
+    option = _options_of(parser)
+    option("--drop", type=names, help="columns to leave out, comma-separated")
     how = "missing values: refuse them (default), or the mean over all sites"
-    parser.add_argument("--missing", choices=["refuse", "mean"], default="refuse", help=how)
+    option("--missing", choices=["refuse", "mean"], help=how)
+    codes = "what means a missing value beside empty, NA, NaN and null: as --na=.,unknown,-999"
+    option("--na", type=names, metavar="CODES", help=codes)
+    rows = f"rows that a level of text needs at some site; others are pooled; default: {MIN_LEVEL}"
+    option("--min-level", type=int, metavar="N", help=rows)
 
 
 def read_source(options: argparse.Namespace) -> models.FileSource:
-    """Return those options as a source."""
+    """Return those options as a source, whose names they have."""
     if not options.files:
         raise FedLassoError("name at least one file; see `fedlasso fit --help`")
-    if options.target is None:
+    given = given_options(options, models.FileSource.__struct_fields__)
+    if "target" not in given:
         raise FedLassoError("say which column to predict: --target NAME")
     for file in options.files:
-        if not Path(file).exists():
-            raise FedLassoError(f"{file}: no such file")
-    return models.FileSource(
-        tuple(options.files), options.target, options.site_column, options.drop, options.missing
-    )
+        check_file(Path(file))
+    return models.FileSource(**given | {"files": tuple(options.files)})
+
+
+def given_options(options: argparse.Namespace, known: Collection[str]) -> dict[str, Any]:
+    """Return the options that were given, among those of some names."""
+    return {name: value for name, value in vars(options).items() if name in known}
+
+
+def _refuse_beside_resume(options: argparse.Namespace) -> None:
+    """A fit goes on as it was begun; what else was said would be ignored."""
+    always = {"command", "debug", "run", "extra", "resume", "files", "out"}
+    beside = [str(file) for file in options.files]
+    beside += ["--out"] if options.out is not None else []
+    for name in vars(options):
+        if name not in always:
+            no = "no-" if name in ("intercept", "standardise", "compare") else ""
+            beside.append(f"--{no}{name.replace('_', '-')}")
+    if beside:
+        raise FedLassoError(
+            f"--resume goes on with the fit as it was asked for; leave out {', '.join(beside)}, or "
+            "fit anew into another folder"
+        )
 
 
 def _penalty(text: str) -> float | None:
@@ -114,12 +158,14 @@ def _penalty(text: str) -> float | None:
 def fit_command(options: argparse.Namespace) -> int:
     """Fit one Lasso across files that are sites."""
     if options.resume is not None:
+        _refuse_beside_resume(options)
         folder = models.ModelFolder(options.resume)
         plan = folder.recall()
     else:
         if options.out is None:
             raise FedLassoError("say where the model goes: --out MODEL")
-        plan = models.FitPlan(read_settings(options), read_source(options), options.compare)
+        compare = getattr(options, "compare", True)
+        plan = models.FitPlan(read_settings(options), read_source(options), compare)
         folder = models.ModelFolder(options.out)
         folder.check()
     # An ending terminal and a service manager stop a fit just as Ctrl-C does.
@@ -144,10 +190,18 @@ def fit_command(options: argparse.Namespace) -> int:
         return INTERRUPTED
     except FedLassoError as error:
         # What cannot be fitted is not worth resuming; a full disk is.
-        if options.resume is None and not str(error).startswith("cannot write"):
+        unwritten = find_cannot_write(error)
+        if unwritten is not None and folder.begun:
+            raise FedLassoError(
+                f"{unwritten.what}; what is finished is kept: make room, then go on with: "
+                f"fedlasso fit --resume {folder.path}"
+            ) from error
+        if options.resume is None:
             folder.discard()
         raise
     say_constant(document)
+    for warning in document.warnings or ():
+        say(f"warning: {warning}")
     print(models.describe_model(document))
     print(f"The model is in {folder.path}; open {folder.path / 'card.html'}")
     return 0
@@ -155,16 +209,20 @@ def fit_command(options: argparse.Namespace) -> int:
 
 def predict_command(options: argparse.Namespace) -> None:
     """Predict the rows of a file."""
-    values = models.predict_file(models.read_document(options.model / "model.json"), options.file)
-    text = "prediction\n" + "".join(f"{float(v)!r}\n" for v in values)
-    if options.out is None:
-        sys.stdout.write(text)
-        return
-    try:
-        options.out.write_text(text)
-    except OSError as error:
-        raise FedLassoError(f"cannot write {options.out}: {error.strerror}") from error
-    print(f"{len(values)} predictions in {options.out}")
+    out: Path | None = options.out
+    if out is not None and out.suffix.lower() not in PREDICTION_ENDINGS:
+        raise FedLassoError(f"{out}: name a {' or '.join(PREDICTION_ENDINGS)} file")
+    document = models.read_document(options.model / "model.json")
+    found = models.predict_file(document, options.file, options.id)
+    if out is None:
+        sys.stdout.write(found.to_bytes(".csv").decode())
+    else:
+        write_atomically(out, found.to_bytes(out.suffix.lower()))
+        print(f"{len(found.values)} predictions in {out}")
+    if found.errors is not None:
+        # On the terminal the predictions stand alone.
+        tell = say if out is None else print
+        tell(f"{options.file} has the target {document.schema.target!r}: {found.errors}")
 
 
 def inspect_command(options: argparse.Namespace) -> None:

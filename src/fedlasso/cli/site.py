@@ -25,7 +25,7 @@ def add(commands: Any) -> None:
     for parser in (check, start, audit):
         parser.add_argument("kit", type=Path, metavar="KIT", help="the folder you were sent")
     for parser in (check, start):
-        parser.add_argument("data", type=Path, metavar="DATA", help=".csv or .parquet")
+        parser.add_argument("data", type=Path, metavar="DATA", help="a table, one row per record")
         parser.add_argument("--policy", type=Path, help="TOML file with your rules")
     audit.add_argument("--fit", help="one fit only: the first characters of its identity")
 
@@ -44,8 +44,8 @@ def check_command(options: argparse.Namespace) -> None:
     shown = [c for c in records.columns if policy.shows(c)]
     print(f"Site {kit.name!r} of project {kit.project!r}, server {kit.host}:{kit.port}")
     print(f"{records.rows} rows, {len(records.columns)} columns, {len(shown)} of them shown")
-    for column, problem in records.problems(records.columns):
-        print(f"  column {column!r} {problem}; a fit with it would be refused")
+    for column, remark in records.remarks(shown, policy.min_level_rows):
+        print(f"  column {column!r} {remark}")
     few = records.rows < policy.min_rows
     if few:
         print(f"fewer than {policy.min_rows} rows: every question would be refused")

@@ -12,11 +12,20 @@ from typing import Literal, NamedTuple, Protocol, TypeVar, cast
 from msgspec.structs import replace
 
 from fedlasso import __version__
+from fedlasso.deploy.schemas import agree_on_columns, leave_out, read_schema, write_schema
 from fedlasso.errors import FedLassoError, Interrupted
 from fedlasso.federation import Federation, Message, Reply, Request, decode, encode
 from fedlasso.federation.federation import asked, check_replies, name_site
-from fedlasso.governance.door import Introduce, Introduction, Open, Refusal
+from fedlasso.governance.door import (
+    DescribeColumns,
+    FindOthers,
+    Introduce,
+    Introduction,
+    Open,
+    Refusal,
+)
 from fedlasso.models import NetworkSource
+from fedlasso.tables import Schema
 
 R = TypeVar("R", bound=Reply)
 
@@ -50,6 +59,7 @@ class Network(Federation):
     receipts : file that gets the hash of every reply as it arrives, whatever becomes of it
     introductions : what the sites said of themselves
     ahead : seconds that each site's clock is ahead of the one here
+    left_out : columns that only number the rows at some site, so that no fit takes them
     """
 
     # Every fit over a network is of least squares so far.
@@ -63,6 +73,7 @@ class Network(Federation):
         self.receipts: Path | None = None
         self.introductions: tuple[Introduction, ...] = ()
         self.ahead: dict[str, float] = {}
+        self.left_out: tuple[str, ...] = ()
 
     def replies(self, request: Request[R]) -> tuple[R, ...]:
         """Ask the sites at once; a site that does not answer in time is an error that names it."""
@@ -123,11 +134,50 @@ class Network(Federation):
                     f"site {site.site!r} runs fedlasso {site.version}, the coordinator "
                     f"{__version__}; install the same version"
                 )
-        self.columns = _choose_columns(self.introductions, source)
+        columns = _choose_columns(self.introductions, source)
+        # A fit that goes on does so with what was agreed on when it began.
+        schema = source.schema or self._agree(source, columns)
+        columns = tuple(column.name for column in schema.columns)
         began = source.fingerprints or {i.site: i.fingerprint for i in self.introductions}
         prints = tuple(f"{site}:{value}" for site, value in began.items())
-        self.replies(Open(source.fit, source.target, self.columns, self.sites, prints))
-        return replace(source, columns=self.columns, fingerprints=began, sites=self.sites)
+        self.replies(
+            Open(
+                source.fit,
+                source.target,
+                columns,
+                self.sites,
+                prints,
+                write_schema(schema),
+                source.missing,
+                source.na,
+            )
+        )
+        self.columns = schema.encoded
+        return replace(source, columns=columns, schema=schema, fingerprints=began, sites=self.sites)
+
+    def _agree(self, source: NetworkSource, columns: tuple[str, ...]) -> Schema:
+        """Ask the sites what the columns hold, and then whether the agreed levels leave rows."""
+        target = source.target
+        replies = self.replies(
+            DescribeColumns(source.fit, target, columns, source.na, source.min_level)
+        )
+        told = {}
+        for reply in replies:
+            try:
+                told[reply.site] = read_schema(reply.schema, target, columns, source.na)
+            except FedLassoError as error:
+                raise FedLassoError(name_site(reply.site, str(error))) from None
+        if not source.columns:
+            # As with files, columns that only number the rows at some site are left out.
+            self.left_out = tuple(sorted({name for r in replies for name in r.row_numbers}))
+            told = leave_out(told, self.left_out)
+
+        def find_others(schema: Schema) -> set[str]:
+            names = tuple(column.name for column in schema.columns)
+            asked = FindOthers(source.fit, target, names, write_schema(schema), source.na)
+            return {name for reply in self.replies(asked) for name in reply.columns}
+
+        return agree_on_columns(told, source.min_level, find_others)
 
 
 def _read(answer: Answer) -> Message:

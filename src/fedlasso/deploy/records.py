@@ -4,28 +4,56 @@ from __future__ import annotations
 
 import hashlib
 import hmac
-from collections.abc import Iterator, Sequence
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any, get_args
 
 import numpy as np
 
 # A site reads only messages that it knows: those of every room that asks questions.
 import fedlasso.fitting
 import fedlasso.procedures  # noqa: F401
+from fedlasso.deploy.schemas import read_schema, write_schema
 from fedlasso.errors import FedLassoError
+from fedlasso.governance.door import DescribeColumns, Described, FindOthers, Open
+from fedlasso.models.document import Missing
 from fedlasso.sites import Site
-from fedlasso.tables import Column, File, Schema, encode_file, kind_of, to_numbers
+from fedlasso.tables import (
+    OTHER,
+    Column,
+    File,
+    Schema,
+    common_levels,
+    encode_file,
+    has_others,
+    kind_of,
+    stem_of,
+    to_numbers,
+)
+from fedlasso.tables.columns import Kind
+from fedlasso.tables.strays import judge_texts
+
+# What is said of a number that is too large quotes it.
+_SIZE = re.compile(r" of size \S+,")
 
 
 class TableRecords:
-    """A table on disk, read as `fedlasso fit` reads it; its fingerprint takes the site's key."""
+    """A table on disk, read as `fedlasso fit` reads it.
 
-    def __init__(self, path: Path, key: bytes = b"") -> None:
+    Its fingerprint takes the site's key. A table that is opened under the site's name and read
+    plainly is not opened again for a fit.
+    """
+
+    def __init__(self, path: Path, key: bytes = b"", name: str = "") -> None:
         self._path = path
         self._key = key
         self._stamp = self._stat()
         self.fingerprint = self._hash()
-        self._file = _read_file(path)
+        # How the file was opened: for which site, and with which codes for missing values.
+        self._reading: tuple[str, tuple[str, ...]] = (name or stem_of(path), ())
+        self._file = _read_file(path, *self._reading)
         self.columns: tuple[str, ...] = self._file.names
         self.rows: int = sum(map(len, self._file.groups.values()))
 
@@ -51,41 +79,141 @@ class TableRecords:
             )
         self._stamp = stamp
 
-    def problems(self, columns: Sequence[str]) -> Iterator[tuple[str, str]]:
-        """Tell which of these columns a fit would refuse, and why; no values."""
-        numeric = []
+    def remarks(self, columns: Sequence[str], fewest: int) -> Iterator[tuple[str, str]]:
+        """Say of these columns what a fit would refuse or be told beside numbers; no values."""
+        readable = []
         for name in columns:
             try:
-                kind = kind_of(self._file, name)
-            except FedLassoError:
-                kind = "text"
-            if kind == "text":
-                yield name, "is not numeric"
+                self._file.kinds([name])
+                readable.append(name)
+            except FedLassoError as error:
+                yield name, _about_column(error, name)
+        for name, values in self._file.columns(readable):
+            missing = values.null_count
+            if self._file.kinds([name])[name] == "text":
+                told = len(common_levels(values, fewest))
+                yield name, f"is text; {told} levels that {fewest} rows or more have would be told"
             else:
-                numeric.append(name)
-        for name, values in self._file.columns(numeric):
-            if bad := int((~np.isfinite(to_numbers(values))).sum()):
-                yield name, f"has {bad} missing or infinite values"
+                numbers = to_numbers(values)
+                missing = int(np.isnan(numbers).sum())
+                if infinite := int(np.isinf(numbers).sum()):
+                    yield name, f"has {infinite} infinite values; a fit with it would be refused"
+            if missing:
+                yield name, f"has {missing} missing values; a fit with it needs --missing mean"
 
-    def site(self, name: str, columns: tuple[str, ...], target: str) -> Site:
+    def describe(self, name: str, asked: DescribeColumns, fewest: int, pooled: int) -> Described:
+        """Return what columns hold, with the levels of text that so many rows have at least."""
+        with self._opened(name, asked.na) as file:
+            if kind_of(file, asked.target) == "text":
+                raise FedLassoError(f"the target {asked.target!r} is not numeric")
+            kinds = file.kinds(asked.columns)
+            texts = file.pool(kinds, pooled)
+            levels = {c: common_levels(values, fewest) for c, values in file.columns(texts)}
+            numbering = tuple(c for c in file.row_numbers if c in kinds)
+        columns = tuple(Column(c, kind, levels.get(c, ())) for c, kind in kinds.items())
+        told = write_schema(Schema(asked.target, columns, asked.na))
+        return Described(told, numbering, site=name)
+
+    def find_others(self, name: str, asked: FindOthers, pooled: int) -> tuple[str, ...]:
+        """Return the text columns with rows at none of the levels in a schema."""
+        schema = read_schema(asked.schema, asked.target, asked.columns, asked.na)
+        with self._opened(name, asked.na) as file:
+            return file.find_others(schema, pooled)
+
+    def site(self, name: str, opening: Open, pooled: int = 0) -> Site:
         """Return all rows as a site that is asked through views: they split and standardise."""
-        if bad := [f"column {c!r} {why}" for c, why in self.problems((target, *columns))]:
-            more = f" (and {len(bad) - 5} more)" if len(bad) > 5 else ""
-            raise FedLassoError(
-                f"site {name!r}: {'; '.join(bad[:5])}{more}; a fit over the network takes numeric "
-                "columns without gaps: correct them, or leave them out with --drop"
-            )
-        schema = Schema(target, tuple(Column(c, "number") for c in columns))
-        (part,) = encode_file(self._file, schema)
+        schema = read_schema(opening.schema, opening.target, opening.columns, opening.na)
+        if opening.missing not in get_args(Missing):
+            raise FedLassoError(f"missing values are treated in no way called {opening.missing!r}")
+        with self._opened(name, opening.na) as file:
+            unplaced = set(file.find_others(schema, pooled))
+            for column in schema.columns:
+                if column.name in unplaced and OTHER not in column.levels:
+                    raise FedLassoError(
+                        f"column {column.name!r} has rows at none of the {len(column.levels)} "
+                        "levels agreed on; start a new fit"
+                    )
+            (part,) = encode_file(file, schema)
+        if part.missing and opening.missing == "refuse":
+            raise FedLassoError(f"{part.gaps} missing; fill them, or say --missing mean")
+        return Site(name, part.X, part.y, columns=schema.encoded, raw=True, copy=False)
+
+    @contextmanager
+    def _opened(self, name: str, na: tuple[str, ...]) -> Iterator[PooledFile]:
+        """The file as a fit reads it; whatever goes wrong is told under the site's name."""
+        try:
+            if self._reading != (name, na):
+                self._file = _read_file(self._path, name, na)
+                self._reading = (name, na)
+            yield self._file
+        except FedLassoError as error:
+            text = str(error).replace(str(self._path), f"site {name!r}")
+            raise FedLassoError(_SIZE.sub(",", text)) from None
         # A large file is read again for this; it must still be the one that was fingerprinted.
         self.check_unchanged()
-        return Site(name, part.X, part.y, columns=columns, raw=True, copy=False)
 
 
-def _read_file(path: Path) -> File:
-    """Open a CSV or Parquet file; an error names the file and no value."""
+class PooledFile(File):
+    """A site's own table, in which texts that few rows hold may be read as one, the others."""
+
+    _texts: tuple[str, ...] = ()
+    _pooled = 0
+
+    def kinds(self, names: Sequence[str]) -> dict[str, Kind]:
+        """What columns hold, as files are judged; texts among numbers are refused, not quoted."""
+        found = {name: kind_of(self, name) for name in names}
+        for name, values in super().columns([name for name in names if found[name] == "text"]):
+            try:
+                verdict, _ = judge_texts(self, name, values)
+            except FedLassoError:
+                raise FedLassoError(
+                    f"column {name!r} holds texts among numbers; correct them there, or say --na "
+                    "if they mean missing values"
+                ) from None
+            # Where codes are named, numbers that were kept as text for their sake are numbers.
+            if verdict == "numbers" and self.na:
+                found[name] = "number"
+        return found
+
+    def pool(self, kinds: Mapping[str, Kind], pooled: int) -> tuple[str, ...]:
+        """From now on read rare texts of text columns as one; return the names of those."""
+        self._texts = tuple(name for name, kind in kinds.items() if kind == "text")
+        self._pooled = pooled
+        return self._texts
+
+    def columns(self, names: Sequence[str]) -> Iterator[tuple[str, Any]]:
+        """Name and Arrow column, rare texts pooled."""
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        for name, values in super().columns(names):
+            if self._pooled > 1 and name in self._texts:
+                texts = values.cast(pa.string())
+                common = pa.array(common_levels(texts, self._pooled), pa.string())
+                rare = pc.and_(pc.is_valid(texts), pc.invert(pc.is_in(texts, value_set=common)))
+                yield name, pc.if_else(rare, OTHER, texts)
+            else:
+                yield name, values
+
+    def find_others(self, schema: Schema, pooled: int) -> tuple[str, ...]:
+        """Text columns with rows at none of a schema's levels; another kind is refused."""
+        agreed = {column.name: column for column in schema.columns}
+        for name, kind in self.kinds(list(agreed)).items():
+            if kind not in (agreed[name].kind, "empty"):
+                raise FedLassoError(
+                    f"column {name!r} holds {kind}s here, and others say {agreed[name].kind}s; "
+                    "make them alike"
+                )
+        texts = self.pool({name: column.kind for name, column in agreed.items()}, pooled)
+        return tuple(
+            name for name, values in self.columns(texts) if has_others(values, agreed[name].levels)
+        )
+
+
+def _read_file(path: Path, site: str, na: tuple[str, ...]) -> PooledFile:
+    """Open a table; an error names the file and no value."""
     try:
-        return File(path)
+        return PooledFile(path, site=site, na=na)
     except Exception as error:
         text = str(error).replace(str(path), path.name)
         # What a parser says of a bad row quotes it.
@@ -94,3 +222,8 @@ def _read_file(path: Path) -> File:
         elif "is not a CSV table" in text:
             text = f"{path.name} is no readable table"
         raise FedLassoError(text) from None
+
+
+def _about_column(error: FedLassoError, name: str) -> str:
+    """What an error says of a column, without its name."""
+    return str(error).rpartition(f"column {name!r} ")[2]

@@ -23,7 +23,6 @@ from fedlasso.federation.ledger import read_replies
 from fedlasso.files import write_atomically
 from fedlasso.governance.door import SummariseAudit
 from fedlasso.models import FitPlan, ModelDocument, NetworkSource
-from fedlasso.tables import Column, Schema
 
 Say = Callable[[str], None]
 # Reaches the sites of a project by some engine: `nvflare.line.connect` is one.
@@ -144,19 +143,26 @@ def _attempt(out: Path, reach: Connect, times: Times, listen: Listen | None, say
     source = plan.source
     began = time.perf_counter()
     with reach(Path(source.project), source.sites, timeout=source.timeout) as network:
-        # From here on the fit is bound to these data and these columns.
-        models.write_plan(out, replace(plan, source=network.open(source)))
+        # From here on the fit is bound to these data, these columns and what they hold.
+        source = network.open(source)
+        models.write_plan(out, replace(plan, source=source))
         for site, off in network.odd_clocks().items():
             say(f"site {site!r}: {off}; set it right (the fit goes on)")
+        for name in network.left_out:
+            say(f"notice: column {name!r} only numbers the rows; it is left out")
         opened = time.perf_counter()
         times.start += opened - began
         network.receipts = out / RECEIPTS
         federation = Ledger(Journal(network, out / JOURNAL), listen)
-        # Sites refuse other columns when they join, so these are all numbers.
-        schema = Schema(source.target, tuple(Column(name, "number") for name in network.columns))
+        assert source.schema is not None
         # The model stands, whatever a site's policy says to the questions of its card.
         document = models.make_model(
-            federation, plan.settings, schema, compare=plan.compare, tolerant=True
+            federation,
+            plan.settings,
+            source.schema,
+            missing=source.missing,
+            compare=plan.compare,
+            tolerant=True,
         )
         network.receipts = None
         books = _compare_books(network, source.fit, out)

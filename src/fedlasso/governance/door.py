@@ -10,22 +10,17 @@ from __future__ import annotations
 import hashlib
 import re
 import time
-from collections.abc import Callable
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
 from fedlasso.errors import FedLassoError
 from fedlasso.federation import Reply, Request, encode
-from fedlasso.federation.codec import decode_question, size
-from fedlasso.federation.messages import layout
 from fedlasso.governance.audit import Audit, Entry
-from fedlasso.governance.policy import Policy, values_of
-from fedlasso.sites import Memory, Site, folds_in
-
-Approve = Callable[[Entry, Reply], bool]
-# Characters of a refusal: it may quote the question.
-LONGEST = 1000
+from fedlasso.governance.guard import Approve, GuardedSite, read_question, tell
+from fedlasso.governance.policy import Policy
+from fedlasso.sites import Memory, Site
 
 
 class Introduction(Reply):
@@ -42,6 +37,46 @@ class Introduce(Request[Introduction]):
     """Who are you, and which columns do you have?"""
 
 
+class Described(Reply):
+    """What the columns hold, as the JSON of a schema: kinds, and levels with enough rows.
+
+    `row_numbers` are the columns among them that only number the rows.
+    """
+
+    schema: str
+    row_numbers: tuple[str, ...]
+
+
+class DescribeColumns(Request[Described]):
+    """What do these columns hold: numbers, text at which levels, or nothing?
+
+    A level is told when at least `min_level` rows have it, or as many as the site's policy asks
+    for; texts in `na` count as missing. `fit` is the fit that is going to be opened.
+    """
+
+    fit: str
+    target: str
+    columns: tuple[str, ...]
+    na: tuple[str, ...]
+    min_level: int
+
+
+class Others(Reply):
+    """Text columns that have rows at other levels than those that were named."""
+
+    columns: tuple[str, ...]
+
+
+class FindOthers(Request[Others]):
+    """Which text columns have rows at none of these levels? `schema` is the JSON of them."""
+
+    fit: str
+    target: str
+    columns: tuple[str, ...]
+    schema: str
+    na: tuple[str, ...]
+
+
 class Opened(Reply):
     """The site has joined the fit."""
 
@@ -49,7 +84,9 @@ class Opened(Reply):
 class Open(Request[Opened]):
     """Join a fit: predictors in this order, this response.
 
-    `fingerprints` lists ``site:fingerprint`` of the data that the fit began with.
+    `fingerprints` lists ``site:fingerprint`` of the data that the fit began with. `schema` is the
+    JSON of what the sites have agreed that the columns hold, and `missing` says whether values may
+    be missing: ``refuse`` or ``mean``.
     """
 
     fit: str
@@ -57,6 +94,9 @@ class Open(Request[Opened]):
     columns: tuple[str, ...]
     sites: tuple[str, ...]
     fingerprints: tuple[str, ...]
+    schema: str
+    missing: str
+    na: tuple[str, ...]
 
 
 class AuditSummary(Reply):
@@ -78,113 +118,11 @@ class Refusal(Reply):
     text: str
 
 
-def tell(error: Exception, what: str = "the site") -> str:
-    """Return what may leave of an error: our own words, and of any other only its type."""
-    ours = isinstance(error, FedLassoError)
-    return (str(error) if ours else f"{what} failed with {type(error).__name__}")[:LONGEST]
-
-
-def read_question(data: bytes, max_bytes: int) -> Request[Any]:
-    """Return the question in some bytes; too many bytes are not even read."""
-    if len(data) > max_bytes:
-        raise FedLassoError(f"the question is longer than {max_bytes} bytes")
-    return decode_question(data)
-
-
-@dataclass(eq=False)
-class GuardedSite:
-    """A site that answers a fit as `Site` does, or refuses, and writes down which before it does.
-
-    `approve` is asked before a reply leaves, if the policy wants it.
-    """
-
-    site: Site
-    policy: Policy
-    audit: Audit
-    fit: str
-    approve: Approve | None = None
-
-    def __post_init__(self) -> None:
-        self.name = self.site.name
-        self.columns = self.site.columns
-        self.loss = self.site.loss
-        # Numbers already sent for this fit, by question: asking again gives nothing new.
-        sent = [e for e in self.audit.entries(self.fit) if e.verdict == "sent"]
-        self._sent = {e.asked: _per_row(e) for e in sent}
-        self._splits = {e.split for e in sent if e.split}
-        # The last question, asked again, has the same answer.
-        self._last: tuple[str, Reply] | None = None
-
-    def answer_bytes(self, data: bytes, request: Request[Any] | None = None) -> bytes:
-        """Return the reply in bytes; a refusal or a failure is an error that carries no data.
-
-        `request` is what the bytes say, where they have been read already.
-        """
-        asked = hashlib.sha256(data).hexdigest()
-        question = "unreadable"
-        try:
-            request = request or read_question(data, self.policy.max_bytes)
-            question = type(request).__name__
-            self.policy.check(request, self.site)
-            (split,) = values_of(request, "split") or [""]
-            self._check_budget(asked, split, 1)
-            if self._last is None or self._last[0] != asked:
-                self._last = (asked, self.site.answer(request))
-            reply = self._last[1]
-            answer = encode(reply)
-            entry = self._entry(question, asked, split, reply, answer)
-            self._check_budget(asked, split, _per_row(entry))
-            if self.policy.dry_run:
-                raise FedLassoError(f"dry run: {entry.numbers} numbers would have left")
-            if self.policy.approval and (self.approve is None or not self.approve(entry, reply)):
-                raise FedLassoError("the transfer was not approved here")
-        except Exception as error:
-            why = tell(error, question)
-            self.audit.write(Entry(self.fit, question, "refused", why, asked=asked))
-            raise FedLassoError(why) from None
-        self.audit.write(entry, answer if self.policy.keep_payloads else None)
-        self._sent[asked] = _per_row(entry)
-        self._splits |= {split} - {""}
-        return answer
-
-    def _entry(self, question: str, asked: str, split: str, reply: Reply, answer: bytes) -> Entry:
-        names = [name for name, kind in layout(type(reply)) if "array" in kind]
-        arrays = {name: array for name in names if (array := getattr(reply, name)) is not None}
-        payload, _ = size(reply)
-        return Entry(
-            self.fit,
-            question,
-            "sent",
-            shapes={name: list(array.shape) for name, array in arrays.items()},
-            numbers=payload // 8,
-            payload=payload,
-            size=len(answer),
-            sha256=hashlib.sha256(answer).hexdigest(),
-            asked=asked,
-            split=split,
-        )
-
-    def _check_budget(self, asked: str, split: str, numbers: int) -> None:
-        allowed = self.policy.max_vectors * len(self.columns)
-        if asked not in self._sent and sum(self._sent.values()) + numbers > allowed:
-            raise FedLassoError(
-                f"this fit has had {self.policy.max_vectors} vectors from here, and the policy "
-                "allows no more; enough of them would determine all second moments"
-            )
-        if split and len(self._splits | {split}) > self.policy.max_splits:
-            raise FedLassoError(
-                f"this fit has asked about {self.policy.max_splits} splits of the rows, and the "
-                "policy allows no more; sums over enough of them would tell single rows"
-            )
-
-
-def _per_row(entry: Entry) -> int:
-    """Numbers that one row takes part in: sums over folds are about other rows each."""
-    return -(-entry.numbers // folds_in(entry.split))
-
-
 class DataFile(Protocol):
-    """A site's data file: names of all columns, number of rows, a keyed hash as it was read."""
+    """A site's data file: names of all columns, number of rows, a keyed hash as it was read.
+
+    Texts that fewer than `pooled` rows hold are read as one.
+    """
 
     columns: tuple[str, ...]
     rows: int
@@ -193,7 +131,13 @@ class DataFile(Protocol):
     def check_unchanged(self) -> None:
         """Refuse if the file is not what was read."""
 
-    def site(self, name: str, columns: tuple[str, ...], target: str) -> Site:
+    def describe(self, name: str, asked: DescribeColumns, fewest: int, pooled: int) -> Described:
+        """What columns hold, with the levels that so many rows have at least."""
+
+    def find_others(self, name: str, asked: FindOthers, pooled: int) -> tuple[str, ...]:
+        """Text columns with rows at none of the levels named."""
+
+    def site(self, name: str, opening: Open, pooled: int) -> Site:
         """All records of some columns as a site."""
 
 
@@ -251,6 +195,8 @@ class Door:
             return Introduction(
                 self.version, shown, here.fingerprint, here.rows, time.time(), site=self.name
             )
+        if isinstance(request, DescribeColumns | FindOthers):
+            return self._describe(request)
         if isinstance(request, Open):
             return self._open(request)
         if isinstance(request, SummariseAudit):
@@ -258,21 +204,50 @@ class Door:
             return AuditSummary(tuple(e.sha256 for e in sent), self.audit.head, site=self.name)
         return None
 
-    def _open(self, opening: Open) -> Opened:
-        if len(set(opening.sites)) < self.policy.min_sites:
-            raise FedLassoError(
-                f"a fit of {len(set(opening.sites))} sites, and the policy here joins "
-                f"{self.policy.min_sites} or more"
-            )
-        if not re.fullmatch(r"[0-9a-f]{8,64}", opening.fit):
-            raise FedLassoError("the fit has no proper identity")
-        wanted = (opening.target, *opening.columns)
+    def _describe(self, asked: DescribeColumns | FindOthers) -> Reply:
+        """Tell of columns, once the policy and whoever approves agree."""
+        _check_identity(asked.fit)
+        self._check_columns(asked.target, asked.columns, asked.na)
+        pooled = self.policy.pooled_rows
+        reply: Reply
+        if isinstance(asked, FindOthers):
+            reply = Others(self.records.find_others(self.name, asked, pooled), site=self.name)
+        else:
+            fewest = max(asked.min_level, self.policy.min_level_rows)
+            reply = self.records.describe(self.name, asked, fewest, pooled)
+        if self.policy.dry_run:
+            raise FedLassoError(f"dry run: what {len(asked.columns)} columns hold would have left")
+        hashed = hashlib.sha256(encode(asked)).hexdigest()
+        entry = Entry(asked.fit, type(asked).__name__, "sent", asked=hashed)
+        if self.policy.approval and (self.approve is None or not self.approve(entry, reply)):
+            raise FedLassoError("the transfer was not approved here")
+        return reply
+
+    def _check_columns(self, target: str, columns: Sequence[str], na: Sequence[str]) -> None:
+        """Refuse what the policy does not show, and what few rows would be told by."""
+        self.policy.check_rows(self.records.rows, "here")
+        wanted = (target, *columns)
         here = set(self.records.columns)
         for column in wanted:
             if column not in here or not self.policy.shows(column):
                 raise FedLassoError(f"there is no column {column!r} here")
         if len(set(wanted)) < len(wanted):
             raise FedLassoError("a column is named twice; name each once")
+        for code in na:
+            # Whoever may call any value missing learns how many rows hold it.
+            if code not in self.policy.na_codes:
+                raise FedLassoError(
+                    f"the policy here does not let {code!r} count as missing; add it to na_codes"
+                )
+
+    def _open(self, opening: Open) -> Opened:
+        if len(set(opening.sites)) < self.policy.min_sites:
+            raise FedLassoError(
+                f"a fit of {len(set(opening.sites))} sites, and the policy here joins "
+                f"{self.policy.min_sites} or more"
+            )
+        _check_identity(opening.fit)
+        self._check_columns(opening.target, opening.columns, opening.na)
         for began in opening.fingerprints:
             name, _, fingerprint = began.rpartition(":")
             if name == self.name and fingerprint != self.records.fingerprint:
@@ -280,8 +255,13 @@ class Door:
                     "the data file is not the one that this fit began with; restore it, or start "
                     "a new fit"
                 )
-        site = self.records.site(self.name, opening.columns, opening.target)
+        site = self.records.site(self.name, opening, self.policy.pooled_rows)
         # Views are kept here too, so a restarted site still knows them.
         site.memory = Memory(self.memory / opening.fit)
         self._site = GuardedSite(site, self.policy, self.audit, opening.fit, self.approve)
         return Opened(site=self.name)
+
+
+def _check_identity(fit: str) -> None:
+    if not re.fullmatch(r"[0-9a-f]{8,64}", fit):
+        raise FedLassoError("the fit has no proper identity")

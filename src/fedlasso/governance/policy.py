@@ -31,6 +31,12 @@ Switch = Annotated[bool, Meta(description="true or false")]
 WIDEST = 256
 LONGEST = 1 << 16
 LARGEST = 1 << 40
+# What people write where a value is missing; a value of few rows is not among them.
+NA_CODES = (
+    *("", "NA", "N/A", "n/a", "na", "NaN", "nan", "null", "NULL", "None", "none"),
+    *(".", "?", "-", "--", "*", "unknown", "Unknown", "missing", "Missing"),
+    *("-9", "-99", "-999", "-9999"),
+)
 
 
 @dataclass(frozen=True)
@@ -44,6 +50,9 @@ class Policy:
     min_sites : no fit is joined with fewer sites
     allow, deny : questions answered beside the default ones, and questions not answered, by name
     columns : columns that exist for the coordinator; empty means all
+    min_level_rows : no level of a text column is told that fewer rows have
+    pool_rare_levels : such levels are pooled here, also where other sites have told them
+    na_codes : texts that a fit may count as missing values
     max_active_per_row : active coefficients a broadcast model may have, per training row
     max_vectors : numbers that one fit may be sent, in vectors over the columns; enough of them
         determine all second moments, however they are cut
@@ -61,6 +70,9 @@ class Policy:
     allow: Names = ()
     deny: Names = ()
     columns: Names = ()
+    min_level_rows: Count = 10
+    pool_rare_levels: Switch = False
+    na_codes: Names = NA_CODES
     max_active_per_row: Share = 5.0
     max_vectors: Count = 400
     max_splits: Count = 30
@@ -92,19 +104,19 @@ class Policy:
         name = type(request).__name__
         if not self.answers(name):
             raise FedLassoError(f"the policy here does not answer {name}; allow it in policy.toml")
-        self._check_rows(site.rows, "here")
+        self.check_rows(site.rows, "here")
         check_fields(request, len(site.columns), self.max_steps)
         for split in filter(None, values_of(request, "split")):
             # Sums over a split, or the difference to those of all rows, must not tell of few rows.
             training = len(divide(split, site.name, site.table.n)["training"])
-            self._check_rows(training, "in this split")
+            self.check_rows(training, "in this split")
             if 0 < site.table.n - training < self.min_validation_rows:
                 raise FedLassoError(
                     f"{site.table.n - training} rows held out by this split, and the policy holds "
                     f"out {self.min_validation_rows} or more"
                 )
         view = site.view(request.on) if request.on else site
-        self._check_rows(view.rows, "in this split")
+        self.check_rows(view.rows, "in this split")
         for split in values_of(request, "split"):
             rows = view.rows // folds_in(split)
             if folds_in(split) > 1 and rows < self.min_validation_rows:
@@ -128,7 +140,13 @@ class Policy:
                     f"{int(limit)} for {view.rows} rows; use a larger penalty"
                 )
 
-    def _check_rows(self, rows: int, where: str) -> None:
+    @property
+    def pooled_rows(self) -> int:
+        """Rows that a text needs in order not to be pooled with other rare ones."""
+        return self.min_level_rows if self.pool_rare_levels else 0
+
+    def check_rows(self, rows: int, where: str) -> None:
+        """Refuse to tell of few rows."""
         if rows < self.min_rows:
             raise FedLassoError(
                 f"{rows} training rows {where}, and the policy answers about {self.min_rows} "

@@ -10,12 +10,12 @@ from fedlasso.models.folder import (
     ModelFolder,
     NetworkSource,
     open_sites,
-    predict_file,
     read_plan,
     write_model,
     write_plan,
 )
 from fedlasso.models.making import make_model
+from fedlasso.models.predicting import Predictions, predict_file
 from fedlasso.models.settings import Settings
 
 __all__ = [
@@ -25,6 +25,7 @@ __all__ = [
     "ModelDocument",
     "ModelFolder",
     "NetworkSource",
+    "Predictions",
     "Settings",
     "describe_model",
     "diagnose",

@@ -6,7 +6,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import msgspec
 import numpy as np
@@ -191,14 +191,25 @@ class ModelDocument:
         return max((site.sent_in_all for site in self.sites), default=0)
 
     def to_json(self) -> bytes:
-        """Return the bytes of model.json."""
+        """Return the bytes of model.json; what is infinite or not a number is told as null."""
         optional = {field.name for field in fields(self) if field.default is None}
         told = {k: v for k, v in asdict(self).items() if v is not None or k not in optional}
         certificate = self.certificate
         more = {"relative_gap": certificate.relative_gap, "words": str(certificate)}
         told["certificate"] |= more
-        text = json.dumps(told, indent=1, ensure_ascii=False, default=msgspec.to_builtins)
-        return text.encode()
+        plain = _without_infinities(msgspec.to_builtins(told))
+        return json.dumps(plain, indent=1, ensure_ascii=False, allow_nan=False).encode()
+
+
+def _without_infinities(value: Any) -> Any:
+    """Return values as JSON can tell them."""
+    if isinstance(value, float):
+        return value if np.isfinite(value) else None
+    if isinstance(value, dict):
+        return {key: _without_infinities(own) for key, own in value.items()}
+    if isinstance(value, list | tuple):
+        return [_without_infinities(own) for own in value]
+    return value
 
 
 def tell_model(model: Model, schema: Schema, missing: Missing = "refuse") -> ModelDocument:
@@ -283,6 +294,10 @@ def read_document(path: Path) -> ModelDocument:
     try:
         values = json.loads(path.read_bytes())
         if not isinstance(values, dict) or values.get("version") in (None, 1):
+            if isinstance(values, dict) and isinstance(values.get("certificate"), dict):
+                # A bound that is not known is told as null.
+                told = values["certificate"].items()
+                values["certificate"] = {k: np.inf if v is None else v for k, v in told}
             return msgspec.convert(values, ModelDocument)
     except FileNotFoundError:
         raise FedLassoError(f"{path.parent} holds no model") from None

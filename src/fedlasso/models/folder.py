@@ -7,7 +7,7 @@ import hashlib
 import io
 import json
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Generic, Literal, TypeVar
 
@@ -24,7 +24,7 @@ from fedlasso.models.document import Missing, ModelDocument
 from fedlasso.models.settings import Settings
 from fedlasso.numerics import Array
 from fedlasso.sites import Memory, Site
-from fedlasso.tables import File, Schema, agree, encode_file, encode_rows
+from fedlasso.tables import MIN_LEVEL, Encoded, File, Schema, agree, encode_file, stem_of
 
 PLAN = "plan.json"
 
@@ -39,6 +39,8 @@ class FileSource(msgspec.Struct, frozen=True, tag="files"):
     site_column : the column that names each row's site
     drop : columns to leave out
     missing : refuse missing values, or fill them with the mean over all sites
+    min_level : rows that a level of text needs at some site; rarer ones are pooled
+    na : texts and numbers that mean a missing value, beside the usual ones
     stamps : size and time of every file when the fit was begun
     """
 
@@ -47,6 +49,8 @@ class FileSource(msgspec.Struct, frozen=True, tag="files"):
     site_column: str | None = None
     drop: tuple[str, ...] = ()
     missing: Missing = "refuse"
+    min_level: int = MIN_LEVEL
+    na: tuple[str, ...] = ()
     stamps: tuple[tuple[int, int], ...] = ()
 
 
@@ -60,6 +64,10 @@ class NetworkSource(msgspec.Struct, frozen=True, tag="network"):
     target : the response
     columns : predictors; empty means every column that all sites show but the target
     drop : columns to leave out of those
+    missing : refuse missing values, or fill them with the mean over all sites
+    na : texts that count as missing
+    min_level : rows that a level of text needs at some site; rarer ones are pooled
+    schema : what the sites have agreed that the columns hold, once the fit has begun
     fingerprints : of each site's data, once the fit has begun
     sites : who takes part; empty means everybody
     timeout : seconds that a site may take for one answer
@@ -70,6 +78,10 @@ class NetworkSource(msgspec.Struct, frozen=True, tag="network"):
     target: str
     columns: tuple[str, ...] = ()
     drop: tuple[str, ...] = ()
+    missing: Missing = "refuse"
+    na: tuple[str, ...] = ()
+    min_level: int = MIN_LEVEL
+    schema: Schema | None = None
     fingerprints: dict[str, str] | None = None
     sites: tuple[str, ...] = ()
     timeout: float = 300.0
@@ -137,20 +149,23 @@ def open_sites(
     """
     if source.site_column is not None and len(source.files) > 1:
         raise FedLassoError("--site-column tells the sites of one table apart; give one file")
+    _refuse_twins(source.files)
     # File names without their endings where those differ, else whole paths.
-    names = [Path(file).stem for file in source.files]
+    names = [stem_of(Path(file)) for file in source.files]
     if len(set(names)) < len(names):
         names = list(source.files)
     files = [
-        File(Path(path), source.site_column, name)
+        File(Path(path), source.site_column, name, source.na)
         for path, name in zip(source.files, names, strict=True)
     ]
     for name in source.drop:
         if not any(name in file.names for file in files):
             raise FedLassoError(f"no file has a column {name!r} to drop")
-    schema = agree(files, source.target, [*source.drop, *filter(None, [source.site_column])])
+    left_out = [*source.drop, *filter(None, [source.site_column])]
+    schema = agree(files, source.target, left_out, source.min_level, say)
     columns = schema.encoded
     sites: list[Site] = []
+    parts: list[Encoded] = []
     gaps: list[str] = []
     for i, file in enumerate(files):
         for part in encode_file(file, schema):
@@ -164,10 +179,58 @@ def open_sites(
                     part.site, part.X, part.y, columns=columns, raw=True, copy=False, memory=kept
                 )
                 sites.append(site)
+                parts.append(part)
                 say(f"read {part.site}: {len(part.y)} rows ({i + 1} of {len(files)} files)")
     if gaps:
         raise FedLassoError(f"missing values ({'; '.join(gaps)}); fill them, or say --missing mean")
+    _check_variation(parts, source.target, say)
     return InProcess(sites), schema
+
+
+def _refuse_twins(files: Sequence[str]) -> None:
+    """Refuse one file under two spellings: its rows would count twice."""
+    known: dict[object, str] = {}
+    for file in files:
+        path = Path(file)
+        spellings: list[object] = [path.resolve()]
+        # Not every file system numbers its files.
+        if path.exists() and (stat := path.stat()).st_ino:
+            spellings.append((stat.st_dev, stat.st_ino))
+        for spelling in spellings:
+            if spelling in known:
+                raise FedLassoError(
+                    f"{known[spelling]} and {file} are the same file; name each file once"
+                )
+        known |= dict.fromkeys(spellings, file)
+
+
+def _check_variation(parts: Sequence[Encoded], target: str, say: Callable[[str], None]) -> None:
+    """Refuse a target, or predictors, that are the same in every row of every site."""
+    low, high = _range_of([part.y for part in parts])
+    if low == high:
+        raise FedLassoError(
+            f"the target {target!r} is {low:g} in every row of every site, so there is nothing to "
+            "fit; choose another target"
+        )
+    columns = range(parts[0].X.shape[1])
+    ranges = (_range_of([part.X[:, k] for part in parts]) for k in columns)
+    if not any(low < high for low, high in ranges):
+        raise FedLassoError(
+            "every predictor is the same in every row of every site, so there is nothing to fit; "
+            "give columns that vary"
+        )
+    if all(np.isin(part.y, (0, 1)).all() for part in parts):
+        say(
+            f"warning: the target {target!r} is 0 or 1: this is a linear model of those numbers, "
+            "and its predictions are not probabilities"
+        )
+
+
+def _range_of(numbers: Sequence[Array]) -> tuple[float, float]:
+    """Smallest and largest number at all sites; missing ones do not count."""
+    low = min(float(np.fmin.reduce(own)) for own in numbers)
+    high = max(float(np.fmax.reduce(own)) for own in numbers)
+    return low, high
 
 
 class ModelFolder:
@@ -250,22 +313,3 @@ def write_model(folder: Path, document: ModelDocument) -> None:
     write_atomically(folder / "coefficients.csv", out.getvalue().encode())
     write_atomically(folder / "card.html", draw_card(document).encode())
     write_atomically(folder / "model.json", document.to_json())
-
-
-def predict_file(document: ModelDocument, path: Path) -> Array:
-    """Return predictions for the rows of a file."""
-    names = document.schema.encoded
-    X = encode_rows(File(path), document.schema)
-    holes = np.isnan(X)
-    if holes.any():
-        if document.means is None:
-            name = names[holes.any(axis=0).argmax()]
-            raise FedLassoError(
-                f"{path}: column {name!r} has {int(holes.any(axis=1).sum())} missing values; fill "
-                "them, or fit with --missing mean"
-            )
-        X = np.where(holes, np.array(document.means), X)
-    used = {row.name: row.value for row in document.coefficients}
-    b = np.array([used.get(name, 0.0) for name in names])
-    prediction: Array = X @ b + document.intercept
-    return prediction

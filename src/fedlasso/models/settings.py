@@ -59,6 +59,19 @@ class Settings:
             )
         if self.cv is not None and self.validation is not None:
             raise FedLassoError("folds and a holdout were both given; give cv or validation")
+        if self.cv is not None and self.penalty is not None:
+            raise FedLassoError("folds choose a penalty, and one was given; give cv or penalty")
+        if isinstance(self.validation, float) and self.penalty is not None and not self._chooses:
+            raise FedLassoError(
+                "held-out rows choose a penalty, and one was given; give validation or penalty"
+            )
+        if self.epochs != 1 and self.procedure is None:
+            raise FedLassoError(
+                f"epochs is {self.epochs!r}, but only procedures have local epochs; give a "
+                "procedure too"
+            )
+        if not isinstance(self.seed, int | np.integer) or self.seed < 0:
+            raise FedLassoError(f"seed is {self.seed!r}; give a whole number, 0 or more")
         if self.uploads is None:
             return
         if not isinstance(self.uploads, int | np.integer) or self.uploads < 1:
@@ -109,5 +122,9 @@ class Settings:
     @property
     def final_split(self) -> str:
         """All rows train, unless the procedure has candidates to choose from afterwards."""
-        chooses = self.procedure is not None and len(find_procedure(self.procedure).settings) > 1
-        return self.held_out if chooses else ""
+        return self.held_out if self._chooses else ""
+
+    @property
+    def _chooses(self) -> bool:
+        """Whether the procedure has candidates, among which held-out rows choose."""
+        return self.procedure is not None and len(find_procedure(self.procedure).settings) > 1

@@ -19,7 +19,7 @@ from fedlasso.sites.questions import (
     WeightedEigenvalue,
     parts_of,
 )
-from fedlasso.sites.rows import deal, folds, folds_in, halves, holdout
+from fedlasso.sites.rows import check_size, check_two_rows, deal, folds, folds_in, halves, holdout
 from fedlasso.sites.site import Site, View
 from fedlasso.sites.views import Scaling, Viewed, standardise
 
@@ -44,6 +44,8 @@ __all__ = [
     "View",
     "Viewed",
     "WeightedEigenvalue",
+    "check_size",
+    "check_two_rows",
     "count_numbers",
     "deal",
     "folds",

@@ -30,6 +30,8 @@ from fedlasso.numerics import Array
 from fedlasso.numerics.designs import Rows
 
 PURPOSES = ("penalty", "candidate")
+# Squares of larger numbers, summed over many rows, are too large for a float64.
+LARGEST = 1e150
 
 
 def check_sample(
@@ -101,7 +103,8 @@ def _to_float(
                     "encode it as numbers first"
                 ) from None
     numbers: Array = np.array(table, dtype=np.float64, order="F", copy=copy or None)
-    if np.isfinite(numbers).all():
+    # Anything but a number makes this false.
+    if numbers.max(initial=0) <= LARGEST and numbers.min(initial=0) >= -LARGEST:
         return numbers
     bad = (np.isinf(numbers) if missing else ~np.isfinite(numbers)).sum(axis=0)
     for k in np.flatnonzero(bad)[:1]:
@@ -109,7 +112,28 @@ def _to_float(
             f"{where}: column {names[k]!r} has {bad[k]} missing or infinite values "
             f"in the {sample} data; remove or fill them"
         )
+    for name, column in zip(names, numbers.T, strict=True):
+        check_size(f"{where}: column {name!r}", column)
     return numbers
+
+
+def check_two_rows(site: str, rows: int) -> None:
+    """Refuse a site with a single row."""
+    if rows < 2:
+        raise FedLassoError(
+            f"site {site!r} has 1 row, and what it sends would tell that row; "
+            "give it at least 2 rows, or leave the site out"
+        )
+
+
+def check_size(where: str, numbers: Array) -> None:
+    """Refuse numbers whose sums of squares would overflow; missing ones may pass."""
+    largest = np.fmax.reduce(np.abs(numbers), initial=0.0)
+    if largest > LARGEST:
+        raise FedLassoError(
+            f"{where} has a value of size {largest:.3g}, too large to be squared and summed; "
+            "correct it, or write it in larger units"
+        )
 
 
 def holdout(fraction: float, seed: int) -> str:
@@ -140,8 +164,12 @@ def folds_in(split: str) -> int:
 
 
 def dealt(split: str, site: str, n: int) -> list[Rows]:
-    """Return the rows of every fold of a deal."""
-    _, count, seed = split.split()
+    """Return the rows of every fold of a deal; another split is refused."""
+    match split.split():
+        case ["deal", count, seed] if count.isdecimal() and seed.isdecimal():
+            pass
+        case _:
+            raise FedLassoError(f"the split {split!r} deals no folds; ask for a deal of the rows")
     return [divide(fold, site, n)["penalty"] for fold in folds(int(count), int(seed))]
 
 

@@ -2,6 +2,7 @@
 
 from fedlasso.tables.columns import (
     Column,
+    Encoded,
     Schema,
     agree,
     encode_file,
@@ -9,15 +10,35 @@ from fedlasso.tables.columns import (
     kind_of,
     to_numbers,
 )
-from fedlasso.tables.files import File
+from fedlasso.tables.files import File, columns_of
+from fedlasso.tables.formats import KINDS, check_file, stem_of
+from fedlasso.tables.levels import (
+    MIN_LEVEL,
+    OTHER,
+    agree_levels,
+    common_levels,
+    has_others,
+    union_levels,
+)
 
 __all__ = [
+    "KINDS",
+    "MIN_LEVEL",
+    "OTHER",
     "Column",
+    "Encoded",
     "File",
     "Schema",
     "agree",
+    "agree_levels",
+    "check_file",
+    "columns_of",
+    "common_levels",
     "encode_file",
     "encode_rows",
+    "has_others",
     "kind_of",
+    "stem_of",
     "to_numbers",
+    "union_levels",
 ]

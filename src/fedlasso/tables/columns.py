@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field
-from itertools import permutations
+from itertools import chain, permutations
 from typing import Any, Literal
 
 import msgspec
@@ -12,11 +12,20 @@ import numpy as np
 
 from fedlasso.errors import FedLassoError
 from fedlasso.numerics import Array
+from fedlasso.sites import check_size, check_two_rows
 from fedlasso.tables.files import File, columns_of
+from fedlasso.tables.levels import (
+    MIN_LEVEL,
+    OTHER,
+    agree_levels,
+    common_levels,
+    count_others,
+    union_levels,
+)
+from fedlasso.tables.strays import judge_texts
 
 Kind = Literal["number", "text", "empty"]
-# A text column with more levels is a name of rows rather than a measurement.
-LEVELS = 200
+Say = Callable[[str], None]
 
 
 class Column(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -36,10 +45,11 @@ class Column(msgspec.Struct, frozen=True, omit_defaults=True):
 
 @dataclass(frozen=True)
 class Schema:
-    """The columns that every site has, in one order."""
+    """The columns that every site has, in one order, and what means a missing value in files."""
 
     target: str
     columns: tuple[Column, ...]
+    na: tuple[str, ...] = ()
 
     @property
     def encoded(self) -> tuple[str, ...]:
@@ -64,9 +74,20 @@ class Encoded:
         return f"site {self.site!r}: {', '.join(some)}{more}"
 
 
-def agree(files: Sequence[File], target: str, leave_out: Sequence[str] = ()) -> Schema:
-    """One schema for all files, in the first one's order; any difference in names is refused."""
-    described = [(file, _describe(file, target, leave_out)) for file in files]
+def agree(
+    files: Sequence[File],
+    target: str,
+    leave_out: Sequence[str] = (),
+    min_level: int = MIN_LEVEL,
+    say: Say = lambda text: None,
+) -> Schema:
+    """One schema for all files, in the first one's order; any difference in names is refused.
+
+    Levels of text with fewer than `min_level` rows at every site are pooled in one. `say` is told
+    what is left out or looks like a mistake.
+    """
+    out = {*leave_out, *_row_numbers(files, {target, *leave_out}, say)}
+    described = [(file, _describe(file, target, out, say)) for file in files]
     first, merged = described[0]
     for file, theirs in described[1:]:
         for (has, these), (lacks, those) in permutations([(first, merged), (file, theirs)]):
@@ -85,32 +106,74 @@ def agree(files: Sequence[File], target: str, leave_out: Sequence[str] = ()) -> 
                     f"{file.path}; make them alike"
                 )
             kind = column.kind if mine.kind == "empty" else mine.kind
-            merged[name] = Column(name, kind, tuple(sorted({*mine.levels, *column.levels})))
+            merged[name] = Column(name, kind)
     _, *columns = merged.values()
-    return Schema(target, tuple(columns))
+    texts = [column.name for column in columns if column.kind == "text"]
+    levels = _levels_of(files, texts, min_level, say)
+    agreed = tuple(Column(c.name, c.kind, levels.get(c.name, ())) for c in columns)
+    return Schema(target, agreed, files[0].na)
 
 
-def _describe(file: File, target: str, leave_out: Sequence[str]) -> dict[str, Column]:
-    """Kinds and levels of a file's columns, the target first."""
+def _row_numbers(files: Sequence[File], wanted: Collection[str], say: Say) -> set[str]:
+    """Columns that only number the rows of some file, to be left out everywhere."""
+    for file in files:
+        if file.unnamed:
+            some = "a column" if file.unnamed == 1 else f"{file.unnamed} columns"
+            say(f"notice: {file.path} has {some} without a name, left out")
+    found = {name for file in files for name in file.row_numbers if name not in wanted}
+    for name in sorted(found):
+        say(f"notice: column {name!r} only numbers the rows; it is left out")
+    return found
+
+
+def _levels_of(
+    files: Sequence[File], names: Sequence[str], min_level: int, say: Say
+) -> dict[str, tuple[str, ...]]:
+    """Agreed levels of text columns: first what each site has often, then whether rows are left."""
+    if min_level < 1:
+        raise FedLassoError(f"--min-level is {min_level}; give a whole number, 1 or more")
+    told: dict[str, list[tuple[str, ...]]] = {name: [] for name in names}
+    for file in files:
+        for name, values in file.columns(names):
+            parts = [values.take(rows) for rows in file.groups.values()]
+            told[name] += [common_levels(part, min_level) for part in parts]
+    rare: dict[str, list[str]] = {name: [] for name in names}
+    others = dict.fromkeys(names, False)
+    for file in files:
+        for name, values in file.columns(names):
+            count = count_others(values, union_levels(told[name]))
+            others[name] |= count > 0
+            if 2 * count > len(values):
+                rare[name].append(f"{file.path}: column {name!r}: {count} of {len(values)} rows")
+    agreed = {name: agree_levels(name, told[name], others[name], min_level) for name in names}
+    for where in chain.from_iterable(rare.values()):
+        say(f"warning: {where} are at levels with fewer than {min_level} rows, now {OTHER!r}")
+    return agreed
+
+
+def _describe(file: File, target: str, leave_out: Collection[str], say: Say) -> dict[str, Column]:
+    """Kinds of a file's columns, the target first."""
     if target not in file.names:
         raise FedLassoError(f"{file.path} has no column {target!r}; {columns_of(file.names)}")
-    names = [target, *(n for n in file.names if n not in (target, *leave_out))]
+    names = [target, *(n for n in file.names if n != target and n not in leave_out)]
     if len(names) == 1:
         raise FedLassoError(f"{file.path} has no column beside the target; give predictors")
     found = {name: Column(name, kind_of(file, name)) for name in names}
+    if found[target].kind == "text":
+        ((_, values),) = file.columns([target])
+        raise FedLassoError(
+            f"{file.path}: the target {target!r} is not numeric: it holds {_first_text(values)!r}"
+        )
     for name, values in file.columns([name for name in names if found[name].kind == "text"]):
-        if name == target:
-            raise FedLassoError(
-                f"{file.path}: the target {target!r} is not numeric: it holds "
-                f"{_first_text(values)!r}"
+        verdict, of_what = judge_texts(file, name, values)
+        if verdict == "mixed":
+            say(
+                f"warning: {file.path}: text column {name!r} holds numbers ({of_what}), which are "
+                "taken as levels; correct them, or say --na if they mean missing values"
             )
-        levels = sorted(str(v) for v in values.unique().to_pylist() if v is not None)
-        if len(levels) > LEVELS:
-            raise FedLassoError(
-                f"{file.path}: text column {name!r} has {len(levels)} levels; group them, or "
-                "--drop it if it names rows"
-            )
-        found[name] = Column(name, "text", tuple(levels))
+        # Where codes are named, numbers that were kept as text for their sake are numbers.
+        if verdict == "numbers" and file.na:
+            found[name] = Column(name, "number")
     return found
 
 
@@ -145,11 +208,7 @@ def _first_text(column: Any) -> str:
 def encode_file(file: File, schema: Schema) -> tuple[Encoded, ...]:
     """The sites in a file, each in one array of its own; columns are matched by name."""
     for name, rows in file.groups.items():
-        if len(rows) < 2:
-            raise FedLassoError(
-                f"site {name!r} has 1 row, and what it sends would tell that row; "
-                "give it at least 2 rows, or leave the site out"
-            )
+        check_two_rows(name, len(rows))
     sites = _allocate(file, schema)
     ((_, target),) = file.columns([schema.target])
     values = to_numbers(target)
@@ -167,7 +226,7 @@ def encode_file(file: File, schema: Schema) -> tuple[Encoded, ...]:
 
 
 def encode_rows(file: File, schema: Schema) -> Array:
-    """X for prediction; levels that the fit has not seen are refused."""
+    """X for prediction; levels that the fit has not seen are others, or refused if it has none."""
     for column in schema.columns:
         if column.name not in file.names:
             raise FedLassoError(
@@ -227,6 +286,9 @@ def _text(file: File, column: Column, values: Any) -> Iterable[Array]:
 
     texts = values.cast(pa.string())
     places = pc.index_in(texts, value_set=pa.array(column.levels, pa.string()))
+    if OTHER in column.levels:
+        other = pa.scalar(column.levels.index(OTHER), places.type)
+        places = pc.if_else(pc.and_(pc.is_valid(texts), pc.is_null(places)), other, places)
     unseen = pc.index(pc.and_(pc.is_valid(texts), pc.is_null(places)), True).as_py()
     if unseen >= 0:
         raise FedLassoError(
@@ -245,3 +307,4 @@ def _check(site: Encoded, name: str, numbers: Array) -> None:
             f"site {site.site!r}: column {name!r} has {infinite} infinite values; correct or "
             "remove them"
         )
+    check_size(f"site {site.site!r}: column {name!r}", numbers)

@@ -1,7 +1,8 @@
-"""One CSV or Parquet file, read a few columns at a time."""
+"""One table in a file, read a few columns at a time."""
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -11,14 +12,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedlasso.errors import FedLassoError
+from fedlasso.tables.formats import check_file, ending_of, is_text, read_excel, read_text, stem_of
 
-# A CSV file is parsed as a whole; a small one is kept between the two times it is needed.
+# Text is parsed as a whole; a small table is kept between the times it is needed.
 _KEEP_BYTES = 200 << 20
-# One row of a CSV file must fit a block: 50,000 columns take about a megabyte.
-_BLOCK_BYTES = 64 << 20
 _COLUMNS_AT_ONCE = 64
-_EMPTY = "is empty; give a table with a header and rows"
-_NOT_UTF8 = "is not UTF-8 text; save it as CSV in UTF-8"
+# Columns that only number the rows often have such names.
+_ROW_NUMBERS = re.compile(
+    r"unnamed: ?\d+|index|level_0|id|#|rows?|rownum|rownames|row[ _.](number|names?|id|index)",
+    re.IGNORECASE,
+)
 
 
 class File:
@@ -26,21 +29,35 @@ class File:
 
     Parameters
     ----------
-    path : a .csv or .parquet file
+    path : a .csv, .tsv, .txt (also with .gz), .parquet or .xlsx file
     site_column : the column that names each row's site; without it the file is one site
     site : the site's name in that case; the file's name without its ending by default
+    na : texts and numbers that mean a missing value, beside the usual ones
+
+    Attributes
+    ----------
+    names : the columns that have a name
+    groups : the rows of every site
+    unnamed : how many columns have no name and are left out
     """
 
-    def __init__(self, path: Path, site_column: str | None = None, site: str | None = None) -> None:
+    def __init__(
+        self,
+        path: Path,
+        site_column: str | None = None,
+        site: str | None = None,
+        na: Sequence[str] = (),
+    ) -> None:
         self.path = path
-        self._name = site or path.stem
+        self.na = tuple(na)
+        self._name = site or stem_of(path)
         self._site_column = site_column
         self._kept: Any = None
         self.schema = self._read_schema()
         # pandas keeps its row numbers in Parquet files under such names
-        self.names: tuple[str, ...] = tuple(
-            name for name in self.schema.names if not name.startswith("__index_level_")
-        )
+        named = [name for name in self.schema.names if not name.startswith("__index_level_")]
+        self.names: tuple[str, ...] = tuple(name for name in named if name.strip())
+        self.unnamed = len(named) - len(self.names)
         for name, count in Counter(self.names).items():
             if count > 1:
                 raise FedLassoError(f"{path}: two columns are called {name!r}; rename one")
@@ -51,7 +68,7 @@ class File:
             )
         self.groups = self._group()
         # Only the columns that are asked for are read again.
-        if path.stat().st_size > _KEEP_BYTES:
+        if self._kept is not None and self._kept.nbytes > _KEEP_BYTES:
             self._kept = None
 
     def _read_schema(self) -> Any:
@@ -61,73 +78,74 @@ class File:
             raise FedLassoError(
                 "reading files takes pyarrow: pip install 'fedlasso[fit]'"
             ) from None
-        if not self.path.exists():
-            raise FedLassoError(f"{self.path}: no such file")
-        if self.path.is_dir():
-            raise FedLassoError(f"{self.path} is a folder; name a .csv or .parquet file")
-        if self.path.stat().st_size == 0:
-            raise FedLassoError(f"{self.path} {_EMPTY}")
-        if self.path.suffix.lower() not in (".csv", ".parquet"):
-            raise FedLassoError(f"{self.path}: cannot read this kind of file; use .csv or .parquet")
-        if self.path.suffix.lower() == ".csv":
+        check_file(self.path)
+        if not self._by_columns:
             return self._table().schema
         try:
             return pq.read_schema(self.path)
         except (OSError, ValueError) as error:
             raise FedLassoError(f"{self.path} is not a Parquet file") from error
 
-    def _table(self) -> Any:
-        """A CSV file as an Arrow table."""
-        import pyarrow as pa
-        import pyarrow.csv as csv
+    @property
+    def by_text(self) -> bool:
+        """Whether the file holds its numbers as text."""
+        return is_text(self.path)
 
-        if self._kept is not None:
-            return self._kept
-        with self.path.open("rb") as start:
-            if b"\0" in start.read(4096):
-                raise FedLassoError(f"{self.path} {_NOT_UTF8}")
-        try:
-            table = csv.read_csv(
-                self.path,
-                read_options=csv.ReadOptions(block_size=_BLOCK_BYTES),
-                convert_options=csv.ConvertOptions(strings_can_be_null=True),
-            )
-            for name in table.schema.names:
-                name.encode()
-        except (pa.ArrowInvalid, UnicodeError) as error:
-            wrong = f"is not a CSV table: {error}"
-            if isinstance(error, UnicodeError) or "UTF8" in str(error):
-                wrong = _NOT_UTF8
-            elif "Empty CSV" in str(error):
-                wrong = _EMPTY
-            raise FedLassoError(f"{self.path} {wrong}") from error
-        except OSError as error:
-            raise FedLassoError(f"cannot read {self.path}: {error.strerror}") from error
-        for field in table.schema:
-            # A column of another encoding is read as bytes.
-            if pa.types.is_binary(field.type):
-                raise FedLassoError(
-                    f"{self.path}: column {field.name!r} is not UTF-8 text; "
-                    "save the file as CSV in UTF-8"
-                )
-        self._kept = table
-        return table
+    @property
+    def _by_columns(self) -> bool:
+        """Whether a few columns can be read without the others."""
+        return ending_of(self.path) == ".parquet"
+
+    def _table(self) -> Any:
+        """The table of a file that is read as a whole."""
+        if self._kept is None:
+            read = read_text if self.by_text else read_excel
+            self._kept = read(self.path, self.na)
+        return self._kept
+
+    @property
+    def row_numbers(self) -> tuple[str, ...]:
+        """Columns that only number the rows, by their names and values."""
+        suspects = [name for name in self.names if _ROW_NUMBERS.fullmatch(name.strip())]
+        return tuple(name for name, values in self.columns(suspects) if _numbers_rows(values))
 
     def columns(self, names: Sequence[str]) -> Iterator[tuple[str, Any]]:
         """Name and Arrow column, a few of them in memory at a time."""
         import pyarrow.parquet as pq
 
-        if self.path.suffix.lower() == ".csv":
+        if not self._by_columns:
             table = self._table()
             for name in names:
-                yield name, table.column(name)
+                yield name, self._without_codes(table.column(name))
             return
-        with pq.ParquetFile(self.path, memory_map=False) as file:
-            for at in range(0, len(names), _COLUMNS_AT_ONCE):
-                part = list(names[at : at + _COLUMNS_AT_ONCE])
-                table = file.read(columns=part, use_threads=False)
-                for name in part:
-                    yield name, table.column(name)
+        try:
+            with pq.ParquetFile(self.path, memory_map=False) as file:
+                for at in range(0, len(names), _COLUMNS_AT_ONCE):
+                    part = list(names[at : at + _COLUMNS_AT_ONCE])
+                    table = file.read(columns=part, use_threads=False)
+                    for name in part:
+                        yield name, self._without_codes(table.column(name))
+        except OSError as error:
+            raise FedLassoError(f"cannot read {self.path}: is it damaged?") from error
+
+    def _without_codes(self, column: Any) -> Any:
+        """Return a column whose codes for missing values are missing; -999.0 is -999."""
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        if not self.na:
+            return column
+        if pa.types.is_dictionary(column.type):
+            column = column.cast(column.type.value_type)
+        numeric = (pa.types.is_integer, pa.types.is_floating, pa.types.is_decimal)
+        if any(is_one(column.type) for is_one in numeric):
+            codes = pa.array([n for n in map(_number, self.na) if n is not None], pa.float64())
+            coded = pc.is_in(column.cast(pa.float64(), safe=False), value_set=codes)
+        elif pa.types.is_string(column.type) or pa.types.is_large_string(column.type):
+            coded = pc.is_in(column, value_set=pa.array(self.na, column.type))
+        else:
+            return column
+        return pc.if_else(coded, pa.scalar(None, column.type), column)
 
     def forget(self) -> None:
         """Let go of what was kept."""
@@ -151,6 +169,25 @@ class File:
         order = np.argsort(place, kind="stable")
         ends = np.cumsum(np.bincount(place))[:-1]
         return {str(n): rows for n, rows in zip(names, np.split(order, ends), strict=True)}
+
+
+def _number(text: str) -> float | None:
+    try:
+        return float(text)
+    except ValueError:
+        return None
+
+
+def _numbers_rows(values: Any) -> bool:
+    """Whether values are 0, 1, 2, ... or 1, 2, 3, ..."""
+    import pyarrow as pa
+
+    if values.null_count or not (
+        pa.types.is_integer(values.type) or pa.types.is_floating(values.type)
+    ):
+        return False
+    numbers = values.to_numpy().astype(np.float64)
+    return len(numbers) > 1 and numbers[0] in (0, 1) and bool((np.diff(numbers) == 1).all())
 
 
 def columns_of(names: Sequence[str]) -> str:

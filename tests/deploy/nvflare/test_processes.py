@@ -1,6 +1,7 @@
 """Real processes on loopback with mutual TLS: the network gives the bits of one process."""
 
 import contextlib
+import re
 import socket
 import ssl
 from collections.abc import Iterator
@@ -11,7 +12,7 @@ import pytest
 pytest.importorskip("nvflare")
 
 from deploy.nvflare.stories import SharedJob
-from nets import COLUMNS, SECRET, SITES, fit_files, in_process, run, same_files
+from nets import COLUMNS, SECRET, SITES, fit_files, in_process, run, same_files, write_tables
 from waiting import PATIENCE
 
 from fedlasso import FedLassoError
@@ -24,6 +25,12 @@ from fedlasso.models import Model, NetworkSource, Settings, fit_model
 
 # The engine and its libraries warn of things that are not ours to mend.
 pytestmark = pytest.mark.filterwarnings("ignore")
+
+
+@pytest.fixture(scope="module")
+def tables(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """Files with text and missing values beside the numbers."""
+    return write_tables(tmp_path_factory.mktemp("data"), mixed=True)
 
 
 @pytest.fixture(scope="module")
@@ -62,8 +69,8 @@ def test_network_and_process_agree_bit_for_bit(
         assert str(refused.value) == (
             "site 'a': the policy here does not answer AllMoments; allow it in policy.toml"
         )
-        with pytest.raises(FedLassoError, match=r"site 'a': .*column 'note' is not numeric"):
-            network.open(NetworkSource("", "e" * 8, "y", ("note",)))
+        with pytest.raises(FedLassoError, match=r"site 'a': the target 'ward' is not numeric"):
+            network.open(NetworkSource("", "e" * 8, "ward", COLUMNS))
         with pytest.raises(FedLassoError, match="no column 'none'"):
             network.open(NetworkSource("", "e" * 8, "none"))
     # Nothing of a record has reached the server's machine, in logs or anywhere.
@@ -80,6 +87,7 @@ def test_the_model_folder_is_that_of_fit_on_the_files(
     tmp_path: Path, capsys: pytest.CaptureFixture[str],
 ) -> None:  # fmt: skip
     out = tmp_path / "model"
+    options = (*options, "--missing", "mean")
     given = ("--target", "y", "--drop", "note", "--out", out, "--start", START)
     assert run("federation", "fit", local.folder, *given, *options) == 0
     assert f"open {out / 'card.html'}" in capsys.readouterr().out
@@ -93,17 +101,18 @@ def test_the_model_folder_is_that_of_fit_on_the_files(
         told.append(capsys.readouterr().out)
     assert told[0] == told[1]
     assert told[0].count("\n") > 130
+    assert "ward=(other)" in (out / "coefficients.csv").read_text()
 
 
-def test_text_columns_are_refused_before_the_fit(
+def test_missing_values_are_refused_before_the_fit(
     local: LocalFederation, job: SharedJob, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     out = tmp_path / "model"
-    given = ("--target", "y", "--out", out, "--start", START)
+    given = ("--target", "y", "--drop", "note", "--out", out, "--start", START)
     assert run("federation", "fit", local.folder, *given) == 2
     said = capsys.readouterr().err
-    assert "site 'a': column 'note' is not numeric" in said
-    assert SECRET not in said
+    assert re.search(r"site 'a': \w+ \d, \w+ \d missing; fill them, or say --missing mean", said)
+    assert "rare-a" not in said
     assert not (out / "journal").exists()
 
 
@@ -111,11 +120,11 @@ def test_comparisons_go_over_the_network_too(
     local: LocalFederation, tables: dict[str, Path], tmp_path: Path
 ) -> None:
     out = tmp_path / "model"
-    given = ("--target", "y", "--drop", "note", "--out", out, "--start", START, "--compare")
-    assert run("federation", "fit", local.folder, *given) == 0
+    given = ("--target", "y", "--drop", "note", "--missing", "mean", "--start", START)
+    assert run("federation", "fit", local.folder, *given, "--out", out, "--compare") == 0
     files = [tables[site] for site in SITES]
     alone = tmp_path / "alone"
-    assert run("fit", *files, "--target", "y", "--drop", "note", "--out", alone) == 0
+    assert run("fit", *files, *given[:-2], "--out", alone) == 0
     assert same_files(out, alone)
 
 

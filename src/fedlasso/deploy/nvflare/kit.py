@@ -16,7 +16,8 @@ from fedlasso.errors import FedLassoError
 from fedlasso.federation import encode
 from fedlasso.files import write_atomically
 from fedlasso.governance import Audit, Desk, Door, read_policy
-from fedlasso.governance.door import Refusal, tell
+from fedlasso.governance.door import Refusal
+from fedlasso.governance.guard import tell
 
 
 @dataclass(frozen=True)
@@ -83,7 +84,7 @@ def open_door(folder: Path) -> Door:
     kit = read_kit(folder)
     start = json.loads((folder / "site.json").read_bytes())
     policy = read_policy(Path(start["policy"]) if start["policy"] else None)
-    records = TableRecords(Path(start["data"]), read_key(folder))
+    records = TableRecords(Path(start["data"]), read_key(folder), kit.name)
     desk = Desk(folder / "pending")
     return Door(
         kit.name, records, policy, open_audit(folder), folder / "memory", __version__, desk.approve

@@ -1,0 +1,196 @@
+"""Formats of tables: text with its separator and decimal mark recognised, Parquet, Excel."""
+
+from __future__ import annotations
+
+import contextlib
+import csv
+import gzip
+import re
+import zipfile
+import zlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from fedlasso.errors import FedLassoError
+
+# Text, by what its name ends with; any of these may be compressed as .gz.
+TEXT = (".csv", ".tsv", ".txt")
+BINARY = (".parquet", ".xlsx")
+KINDS = ".csv, .tsv or .txt (also with .gz), .parquet or .xlsx"
+_SEPARATORS = ",;\t"
+# Bytes at the start of a file by which its separator and decimal mark are told.
+_START = 1 << 18
+# One row of a text file must fit a block: 50,000 columns take about a megabyte.
+_BLOCK_BYTES = 64 << 20
+_DECIMAL_COMMA = re.compile(r"[+-]?\d*,\d+([eE][+-]?\d+)?")
+_DECIMAL_POINT = re.compile(r"[+-]?\d*\.\d+([eE][+-]?\d+)?")
+EMPTY = "is empty; give a table with a header and rows"
+NOT_UTF8 = "is not UTF-8 text; save it as CSV in UTF-8"
+
+
+@dataclass(frozen=True)
+class Dialect:
+    """How a text file is written: what separates its columns, and what its decimals."""
+
+    separator: str = ","
+    decimal: str = "."
+
+
+def ending_of(path: Path) -> str:
+    """Return what a file's name ends with, `.gz` and what is before it together."""
+    ends = [end.lower() for end in path.suffixes[-2:]]
+    if ends[-1:] == [".gz"]:
+        return "".join(ends)
+    return path.suffix.lower()
+
+
+def stem_of(path: Path) -> str:
+    """Return a file's name without its ending: ``north`` of ``north.csv.gz``."""
+    return path.name[: len(path.name) - len(ending_of(path))] or path.name
+
+
+def is_text(path: Path) -> bool:
+    """Whether a file holds its table as text."""
+    return ending_of(path).removesuffix(".gz") in TEXT
+
+
+def check_file(path: Path) -> None:
+    """Refuse what is no file, is empty, or is of a kind that is not read."""
+    try:
+        if not path.exists():
+            raise FedLassoError(f"{path}: no such file")
+        if path.is_dir():
+            raise FedLassoError(f"{path} is a folder; name a file: {KINDS}")
+        if ending_of(path) not in (*TEXT, *(f"{end}.gz" for end in TEXT), *BINARY):
+            raise FedLassoError(f"{path}: cannot read this kind of file; use {KINDS}")
+        with path.open("rb") as file:
+            if not file.read(1):
+                raise FedLassoError(f"{path} {EMPTY}")
+    except OSError as error:
+        raise FedLassoError(f"cannot read {path}: {error.strerror}") from None
+
+
+def null_texts(na: Sequence[str]) -> list[str]:
+    """Texts that mean a missing value: the usual ones, and those that the analyst names."""
+    import pyarrow.csv
+
+    return [*pyarrow.csv.ConvertOptions().null_values, *na]
+
+
+def find_dialect(start: str) -> Dialect:
+    """Return the separator that most rows agree with their header on, and the decimal mark."""
+    lines = start.splitlines()
+    # The last line may be cut.
+    lines = lines[:-1] if len(lines) > 1 and not start.endswith(("\n", "\r")) else lines
+    lines = [line for line in lines if line.strip()][:200]
+    best = (0.0, 1)
+    found = ","
+    rows: list[list[str]] = []
+    for separator in _SEPARATORS:
+        header, *body = list(csv.reader(lines, delimiter=separator)) or [[""]]
+        alike = sum(len(row) == len(header) for row in body)
+        score = (alike / max(len(body), 1), len(header))
+        if len(header) > 1 and score > best:
+            best = score
+            found = separator
+            rows = body
+    cells = [cell.strip() for row in rows for cell in row] if found != "," else []
+    comma = any(map(_DECIMAL_COMMA.fullmatch, cells))
+    point = any(map(_DECIMAL_POINT.fullmatch, cells))
+    return Dialect(found, "," if comma and not point else ".")
+
+
+def read_text(path: Path, na: Sequence[str] = ()) -> Any:
+    """Return a text file as an Arrow table."""
+    import pyarrow as pa
+    import pyarrow.csv as arrow
+
+    try:
+        packed = ending_of(path).endswith(".gz")
+        with gzip.open(path) if packed else path.open("rb") as file:
+            start = file.read(_START)
+        if not start:
+            raise FedLassoError(f"{path} {EMPTY}")
+        if b"\0" in start[:4096]:
+            raise FedLassoError(f"{path} {NOT_UTF8}")
+        dialect = find_dialect(start.decode("utf-8-sig", errors="replace"))
+        table = arrow.read_csv(
+            pa.input_stream(str(path), compression="gzip" if packed else None),
+            read_options=arrow.ReadOptions(block_size=_BLOCK_BYTES),
+            parse_options=arrow.ParseOptions(delimiter=dialect.separator),
+            convert_options=arrow.ConvertOptions(
+                null_values=null_texts(na), strings_can_be_null=True, decimal_point=dialect.decimal
+            ),
+        )
+        for name in table.schema.names:
+            name.encode()
+    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+        raise FedLassoError(f"{path} is cut short or not compressed as its name says") from error
+    except csv.Error as error:
+        raise FedLassoError(f"{path} is not a CSV table: {error}") from error
+    except (pa.ArrowInvalid, UnicodeError) as error:
+        wrong = f"is not a CSV table: {str(error).splitlines()[0][:200]}"
+        if isinstance(error, UnicodeError) or "UTF8" in str(error):
+            wrong = NOT_UTF8
+        elif "Empty CSV" in str(error):
+            wrong = EMPTY
+        raise FedLassoError(f"{path} {wrong}") from error
+    except OSError as error:
+        reason = error.strerror or "is it cut short?"
+        raise FedLassoError(f"cannot read {path}: {reason}") from error
+    for field in table.schema:
+        # A column of another encoding is read as bytes.
+        if pa.types.is_binary(field.type):
+            raise FedLassoError(
+                f"{path}: column {field.name!r} is not UTF-8 text; save the file as CSV in UTF-8"
+            )
+    return table
+
+
+def read_excel(path: Path, na: Sequence[str] = ()) -> Any:
+    """Return the first sheet of a workbook as an Arrow table; its first row has the names."""
+    import pyarrow as pa
+
+    try:
+        import openpyxl
+    except ModuleNotFoundError:
+        raise FedLassoError(
+            f"{path}: reading Excel takes openpyxl: pip install 'fedlasso[excel]'"
+        ) from None
+    try:
+        book = openpyxl.load_workbook(path, read_only=True, data_only=True)
+        rows = list(book.worksheets[0].iter_rows(values_only=True))
+        book.close()
+    except (OSError, ValueError, KeyError, IndexError, zipfile.BadZipFile) as error:
+        raise FedLassoError(f"{path} is not an Excel workbook (.xlsx)") from error
+    while rows and all(cell is None for cell in rows[-1]):
+        rows.pop()
+    if not rows:
+        raise FedLassoError(f"{path} {EMPTY}")
+    header, *body = rows
+    names = ["" if name is None else str(name) for name in header]
+    nulls = set(null_texts(na))
+    columns = [
+        [None if str(row[k]).strip() in nulls else row[k] for row in body]
+        for k in range(len(names))
+    ]
+    return pa.Table.from_arrays([_to_arrow(column) for column in columns], names)
+
+
+def _to_arrow(cells: list[Any]) -> Any:
+    """Numbers, also those kept as text; dates; and text where any cell is no number."""
+    import pyarrow as pa
+
+    filled = [cell for cell in cells if cell is not None]
+    if not filled:
+        return pa.nulls(len(cells))
+    if any(isinstance(cell, str) for cell in filled):
+        with contextlib.suppress(TypeError, ValueError):
+            return pa.array([None if cell is None else float(cell) for cell in cells])
+        return pa.array([None if cell is None else str(cell) for cell in cells], pa.string())
+    try:
+        return pa.array(cells)
+    except (pa.ArrowInvalid, pa.ArrowTypeError):
+        return pa.array([None if cell is None else str(cell) for cell in cells], pa.string())
