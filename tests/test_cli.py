@@ -170,3 +170,27 @@ def test_export_refuses_other_formats(
 ) -> None:
     assert run("study", "export", folder, tmp_path / "table.xlsx") == 2
     assert "name a .csv or .parquet" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["fit", "own.csv", "--target", "y", "--out", 300 * "m"],
+        ["fit", f"{300 * 'a'}.csv", "--target", "y", "--out", "m"],
+        ["fit", "--resume", 300 * "m"],
+        ["inspect", 300 * "m"],
+        ["predict", 300 * "m", "own.csv"],
+    ],
+)
+def test_what_the_system_refuses_is_one_line(
+    arguments: list[str],
+    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    pd.DataFrame({"x": [1, 2, 3, 4], "y": [1, 3, 2, 4]}).to_csv("own.csv", index=False)
+    assert run(*arguments) == 2
+    line = capsys.readouterr().err.splitlines()[-1]
+    assert line.startswith("fedlasso: ")
+    assert "File name too long" in line

@@ -65,6 +65,15 @@ def test_separator_and_decimal_mark_are_told_by_the_first_rows(text: str, dialec
     assert find_dialect(text) == dialect
 
 
+@pytest.mark.parametrize("separator", [",", ";", "\t"])
+def test_a_header_longer_than_what_is_looked_at_is_read(tmp_path: Path, separator: str) -> None:
+    names = [f"a column with a long name, the {k}th" for k in range(10_000)]
+    header = separator.join(f'"{name}"' for name in names)
+    rows = [separator.join(["1.5"] * len(names))] * 3
+    (tmp_path / "wide.csv").write_text("\n".join([header, *rows, ""]))
+    assert File(tmp_path / "wide.csv").names == tuple(names)
+
+
 @pytest.mark.parametrize(
     ("name", "stem"),
     [

@@ -301,7 +301,9 @@ def read_document(path: Path) -> ModelDocument:
             return msgspec.convert(values, ModelDocument)
     except FileNotFoundError:
         raise FedLassoError(f"{path.parent} holds no model") from None
-    except (OSError, ValueError) as error:
+    except OSError as error:
+        raise FedLassoError(f"cannot read {path}: {error.strerror}") from error
+    except ValueError as error:
         raise FedLassoError(f"cannot read {path}: it is damaged ({error})") from error
     raise FedLassoError(f"{path} is of another version; update fedlasso")
 

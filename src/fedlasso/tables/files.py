@@ -113,6 +113,8 @@ class File:
         """Name and Arrow column, a few of them in memory at a time."""
         import pyarrow.parquet as pq
 
+        if not names:
+            return
         if not self._by_columns:
             table = self._table()
             for name in names:

@@ -89,13 +89,15 @@ def find_dialect(start: str) -> Dialect:
     found = ","
     rows: list[list[str]] = []
     for separator in _SEPARATORS:
-        header, *body = list(csv.reader(lines, delimiter=separator)) or [[""]]
-        alike = sum(len(row) == len(header) for row in body)
-        score = (alike / max(len(body), 1), len(header))
-        if len(header) > 1 and score > best:
-            best = score
-            found = separator
-            rows = body
+        # A long line without the separator is a cell too large for the reader.
+        with contextlib.suppress(csv.Error):
+            header, *body = list(csv.reader(lines, delimiter=separator)) or [[""]]
+            alike = sum(len(row) == len(header) for row in body)
+            score = (alike / max(len(body), 1), len(header))
+            if len(header) > 1 and score > best:
+                best = score
+                found = separator
+                rows = body
     cells = [cell.strip() for row in rows for cell in row] if found != "," else []
     comma = any(map(_DECIMAL_COMMA.fullmatch, cells))
     point = any(map(_DECIMAL_POINT.fullmatch, cells))
@@ -128,8 +130,6 @@ def read_text(path: Path, na: Sequence[str] = ()) -> Any:
             name.encode()
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
         raise FedLassoError(f"{path} is cut short or not compressed as its name says") from error
-    except csv.Error as error:
-        raise FedLassoError(f"{path} is not a CSV table: {error}") from error
     except (pa.ArrowInvalid, UnicodeError) as error:
         wrong = f"is not a CSV table: {str(error).splitlines()[0][:200]}"
         if isinstance(error, UnicodeError) or "UTF8" in str(error):
