@@ -12,13 +12,11 @@ from fedlasso.fitting.families import (
     ADAPTIVE,
     BLENDS,
     ELASTIC,
-    FOLDS,
     LASSO,
     Folded,
     Judged,
     average,
     judge,
-    regroup,
     training,
 )
 from fedlasso.fitting.goals import Goal, GoalFit
@@ -34,7 +32,7 @@ from fedlasso.sites import FoldMoments, deal
 # there is no duality gap to certify by.
 REFIT = 1e-8
 # Share of the fits without one fold that must use a column for it to be selected.
-VOTES = 0.7
+VOTES = 0.8
 # A family is taken instead of the plain Lasso when it is better by this many standard errors of
 # the difference, fold by fold.
 SURE = 0.5
@@ -51,26 +49,15 @@ class Gathered:
     costs: Costs
 
 
-def gather(
-    view: Federation,
-    parts: int,
-    *,
-    folds: int = FOLDS,
-    deals: int = 1,
-    seed: int = 0,
-    centre: bool,
-    scale: bool,
-) -> Gathered:
-    """Ask the sites for the second moments of parts of their rows, and put folds together."""
+def gather(view: Federation, folds: int, seed: int = 0, *, centre: bool, scale: bool) -> Gathered:
+    """Ask the sites for the second moments of every fold of their rows."""
     ledger = metered(view)
     before = ledger.costs
     problem = fix_penalty(ledger, 0.0)
-    total = ledger.total(FoldMoments(deal(parts, seed)))
+    total = ledger.total(FoldMoments(deal(folds, seed)))
     found = [Moments(unpack(packed, problem.p + 2)) for packed in total.moments]
-    # With few rows a part may be empty.
-    filled = [part for part in found if part.rows]
-    groups = regroup(filled, folds, deals, seed)
-    folded = Folded(tuple(tuple(group) for group in groups), centre, scale)
+    # With few rows a fold may be empty.
+    folded = Folded(tuple(fold for fold in found if fold.rows), centre, scale)
     return Gathered(folded, problem, ledger.costs - before)
 
 
@@ -83,7 +70,7 @@ class Choice:
     judged : the family and its penalties
     share : place of the share of shrinkage that a fit on the support keeps
     at : place of the penalty
-    each : array (deals, folds) of mean squared errors
+    each : array (folds,) of mean squared errors
     support : columns that may be used, where a vote has named them; else the path's own
     """
 
@@ -96,7 +83,7 @@ class Choice:
     @classmethod
     def on_path(cls, judged: Judged, share: int, at: int) -> Choice:
         """Return the model that the path itself has at a place."""
-        return cls(judged, share, at, judged.each[:, :, share, at])
+        return cls(judged, share, at, judged.each[:, share, at])
 
     @property
     def error(self) -> float:
@@ -187,7 +174,6 @@ def fit_by_moments(gathered: Gathered, goal: Goal = "prediction", rule: Rule = "
     point = points[chosen.place]
     models = solve_path(whole, lasso.penalties).lasso
     how = {"min": "the smallest error", "1se": "the sparsest Lasso within one standard error"}
-    deals = f", dealt {len(folded.deals)} times" if len(folded.deals) > 1 else ""
     return GoalFit(
         goal=goal,
         problem=replace(gathered.problem, penalty=point.penalty),
@@ -209,7 +195,7 @@ def fit_by_moments(gathered: Gathered, goal: Goal = "prediction", rule: Rule = "
         costs=gathered.costs,
         why=(
             f"goal {goal!r}: {choice.name} with {point.active} active coefficients, "
-            f"{how[rule]} on {len(folded.deals[0])} folds{deals}, fitted to all rows"
+            f"{how[rule]} on {len(folded.folds)} folds, fitted to all rows"
         ),
     )
 
@@ -218,19 +204,18 @@ def fit_by_moments(gathered: Gathered, goal: Goal = "prediction", rule: Rule = "
 def nested_error(folded: Folded, goal: Goal, rule: Rule) -> Validation:
     """Return the error of the whole way of choosing, on rows that took no part in it.
 
-    Every fold of the first deal is predicted by a model that was chosen and fitted on the others.
+    Every fold is predicted by a model that was chosen and fitted on the others.
     """
     errors = []
     active = []
-    folds = folded.deals[0]
-    for fold in folds:
-        others = tuple(part for part in folds if part is not fold)
-        inner = replace(folded, deals=(others,))
+    for fold in folded.folds:
+        others = tuple(part for part in folded.folds if part is not fold)
+        inner = replace(folded, folds=others)
         normal = inner.normal(inner.whole)
         b = fit_choice(normal, choose(inner, goal, rule).choice).coefficients
         errors.append(_mean_error(fold, normal, b))
         active.append(float(np.count_nonzero(b)))
-    error, se = average(np.array([errors]), folded.rows[:1])
+    error, se = average(np.array(errors), folded.rows)
     return Validation(np.array([error]), np.array([se]), np.array([np.mean(active)]))
 
 
@@ -264,11 +249,7 @@ def _judge_support(
     """Cross-validate the Lasso on given columns, with a share of its shrinkage."""
     penalty = L1(BLENDS[share] * float(lasso.penalties[at]), np.where(support, 1.0, np.inf))
     each = [
-        [
-            _mean_error(fold, normal, solve_at(normal, penalty))
-            for fold, normal in training(folded, folds)
-        ]
-        for folds in folded.deals
+        _mean_error(fold, normal, solve_at(normal, penalty)) for fold, normal in training(folded)
     ]
     return Choice(lasso, share, at, np.array(each), support)
 

@@ -4,7 +4,7 @@ All of them are judged by one cross-validation, whose folds are sums that the se
 chosen one is then fitted to all rows.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -18,8 +18,6 @@ from fedlasso.numerics.moments import Moments, Normal, residuals
 # a refit of nearly dependent columns predicts badly now and then.
 BLENDS = (1.0, 0.75, 0.5, 0.25)
 PENALTIES = 100
-# Folds of a cross-validation, where sites send enough parts of their rows.
-FOLDS = 10
 # The last penalty as a share of the first, where rows outnumber columns and where they do not.
 RATIO_MANY_ROWS = 1e-4
 RATIO_FEW_ROWS = 1e-2
@@ -31,51 +29,31 @@ HOPELESS = 1e6
 
 @dataclass(frozen=True, eq=False)
 class Folded:
-    """Moments of the folds of one or more deals of the same rows.
+    """Moments of the folds of a cross-validation.
 
     Attributes
     ----------
-    deals : for each deal, the moments of its folds
+    folds : the moments of every fold's rows
     centre, scale : how training rows are standardised
     """
 
-    deals: tuple[tuple[Moments, ...], ...]
+    folds: tuple[Moments, ...]
     centre: bool = True
     scale: bool = True
 
     @cached_property
     def whole(self) -> Moments:
         """Moments of all rows."""
-        return add_up(self.deals[0])
+        return Moments(np.sum([fold.products for fold in self.folds], axis=0))
 
     @property
     def rows(self) -> Array:
-        """Rows of every fold, an array (deals, folds)."""
-        return np.array([[float(fold.rows) for fold in deal] for deal in self.deals])
+        """Rows of every fold."""
+        return np.array([float(fold.rows) for fold in self.folds])
 
     def normal(self, moments: Moments) -> Normal:
         """Return the normal equations of some rows, standardised by themselves."""
         return moments.normal(centre=self.centre, scale=self.scale)
-
-
-def add_up(parts: Sequence[Moments]) -> Moments:
-    """Return the moments of the rows of all parts."""
-    return Moments(np.sum([part.products for part in parts], axis=0))
-
-
-def regroup(parts: Sequence[Moments], folds: int, deals: int, seed: int) -> list[list[Moments]]:
-    """Put parts together to folds, in as many ways as there shall be deals.
-
-    Sites are asked for the parts once; each way is a cross-validation of its own.
-    """
-    if folds >= len(parts):
-        return [list(parts)]
-    rng = np.random.default_rng(seed)
-    found = []
-    for _ in range(deals):
-        order = rng.permutation(len(parts))
-        found.append([add_up([parts[i] for i in order[k::folds]]) for k in range(folds)])
-    return found
 
 
 @dataclass(frozen=True)
@@ -114,8 +92,8 @@ class Judged:
     Attributes
     ----------
     penalties : array (L,)
-    each : array (deals, folds, shares, L): mean squared error on every fold
-    rows : array (deals, folds): their rows
+    each : array (folds, shares, L): mean squared error on every fold
+    rows : array (folds,): their rows
     votes : array (p, L): share of the fits without one fold that use a column
     """
 
@@ -132,7 +110,7 @@ class Judged:
 
     @cached_property
     def se(self) -> Array:
-        """The standard error of one deal, an array (shares, L)."""
+        """The standard errors of those."""
         return average(self.each, self.rows)[1]
 
     @property
@@ -173,41 +151,29 @@ def judge(folded: Folded, family: Family, shares: int = len(BLENDS)) -> Judged:
 def _cross_validate(
     folded: Folded, family: Family, penalties: Array, shares: int
 ) -> tuple[Array, Array, Array]:
-    """Return errors by deal and fold, the folds' rows, and votes for the columns."""
-    errors = []
+    """Return errors by fold, the folds' rows, and votes for the columns."""
+    each = []
     votes = np.zeros((len(folded.whole.products) - 2, penalties.size))
-    for deal in folded.deals:
-        each = []
-        for fold, normal in training(folded, deal):
-            adapted = family.adapt(normal)
-            path = solve_path(adapted, penalties)
-            votes += path.lasso != 0
-            each.append(_squares(fold, adapted, path)[:shares] / fold.rows)
-        errors.append(each)
-    votes /= sum(map(len, folded.deals))
-    return np.array(errors), folded.rows, votes
+    for fold, normal in training(folded):
+        adapted = family.adapt(normal)
+        path = solve_path(adapted, penalties)
+        votes += path.lasso != 0
+        each.append(_squares(fold, adapted, path)[:shares] / fold.rows)
+    return np.array(each), folded.rows, votes / len(each)
 
 
-def training(folded: Folded, deal: Sequence[Moments]) -> Iterator[tuple[Moments, Normal]]:
-    """Every fold of a deal, and the normal equations of the rows that are not in it."""
-    for fold in deal:
+def training(folded: Folded) -> Iterator[tuple[Moments, Normal]]:
+    """Every fold, and the normal equations of the rows that are not in it."""
+    for fold in folded.folds:
         yield fold, folded.normal(folded.whole.without(fold))
 
 
 def average(each: Array, rows: Array) -> tuple[Array, Array]:
-    """Return the mean error over deals, and the standard error of one deal.
-
-    Parameters
-    ----------
-    each : array (deals, folds, ...) of the mean error on every fold
-    rows : array (deals, folds) of the folds' rows
-    """
-    share = (rows.T / rows.sum(axis=1)).T
-    weights = share.reshape(share.shape + (1,) * (each.ndim - 2))
-    error = (weights * each).sum(axis=1)
-    spread = (weights * (each - error[:, None]) ** 2).sum(axis=1)
-    se = np.sqrt(spread / max(rows.shape[1] - 1, 1))
-    return error.mean(axis=0), se.mean(axis=0)
+    """Return the mean error over all rows and its standard error, by the mean on every fold."""
+    share = rows / rows.sum()
+    error = np.tensordot(share, each, axes=1)
+    spread = np.tensordot(share, (each - error) ** 2, axes=1)
+    return error, np.sqrt(spread / max(len(rows) - 1, 1))
 
 
 def _squares(fold: Moments, normal: Normal, path: MomentPath) -> Array:

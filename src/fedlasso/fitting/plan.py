@@ -6,19 +6,16 @@ from typing import Literal
 
 from fedlasso.errors import FedLassoError
 from fedlasso.fitting.cross_validation import count_gradients
-from fedlasso.fitting.families import FOLDS
 from fedlasso.fitting.goals import Goal
 from fedlasso.sites import count_numbers
 
 # Where no uploads are given: bytes of second moments that each site may send, and gradients.
 MOMENT_BYTES = 64 << 20
 GRADIENTS = 300
-# Parts of the rows that are asked for, tried in this order. Below so many rows one way of putting
-# them together to folds chooses by luck, so more parts are put together in more ways.
-PARTS = (10, 5)
+# Folds, tried in this order; more of them where rows are few or columns are to be selected.
+FOLDS = (10, 5)
+MORE_FOLDS = 20
 FEW_ROWS = 200
-FINE = 20
-DEALS = 5
 # Vectors that standardising all rows takes, at most.
 SCALING = 3
 # Gradients that a path of one split should have.
@@ -32,15 +29,13 @@ class Plan:
     Attributes
     ----------
     how : by second moments of folds, by gradients on folds, or by gradients and one holdout
-    parts : into how many parts the rows are cut, for folds
-    deals : in how many ways parts are put together to folds
+    folds : into how many folds the rows are cut
     uploads : vectors of p numbers that a site may send in all
     words : what was chosen, why, what it costs and what more uploads would buy
     """
 
     how: Literal["moments", "folds", "holdout"]
-    parts: int
-    deals: int
+    folds: int
     uploads: int
     words: str
 
@@ -69,24 +64,23 @@ def make_plan(
     --------
     >>> from fedlasso.fitting.plan import make_plan
     >>> plan = make_plan(13, 500)
-    >>> plan.how, plan.parts, plan.deals
-    ('moments', 10, 1)
+    >>> plan.how, plan.folds, plan.uploads
+    ('moments', 10, 96)
     >>> make_plan(600, 500, uploads=100).how
     'holdout'
     """
     refused = refused or {}
     careful = cv is None and (goal == "selection" or rows < FEW_ROWS)
-    wanted = (cv,) if cv is not None else (FINE, *PARTS) if careful else PARTS
+    wanted = (cv,) if cv is not None else (MORE_FOLDS, *FOLDS) if careful else FOLDS
     counts = [min(count, rows) for count in wanted if count not in refused]
     allowed = MOMENT_BYTES // (8 * p) if uploads is None else uploads
     for count in counts:
         need = SCALING + vectors_of(p, count)
         if need <= allowed:
-            deals = DEALS if count > FOLDS and cv is None else 1
-            return Plan("moments", count, deals, need, _moments_words(p, count, deals))
+            return Plan("moments", count, need, _moments_words(p, count))
     given = GRADIENTS if uploads is None else uploads
     why = next(iter(refused.values()), "") or _too_many(p, min(counts), uploads)
-    enough = (PARTS[-1] + 1) * PER_SPLIT
+    enough = (FOLDS[-1] + 1) * PER_SPLIT
     buys = min([enough, *(SCALING + vectors_of(p, count) for count in counts)])
     if cv is not None and given < SCALING + count_gradients(cv) * 3 // 2:
         raise FedLassoError(
@@ -96,29 +90,28 @@ def make_plan(
     if cv is None and given < enough:
         words = f"gradients, and a holdout that chooses: at most {given} vectors of {p} numbers"
         more = f"uploads={buys} would buy cross-validation"
-        return Plan("holdout", 1, 1, given, f"{words} per site, because {why}; {more}")
-    count = cv or min(PARTS[-1], rows)
+        return Plan("holdout", 1, given, f"{words} per site, because {why}; {more}")
+    count = cv or min(FOLDS[-1], rows)
     words = f"gradients on {count} folds: at most {given} vectors of {p} numbers per site"
-    return Plan("folds", count, 1, given, f"{words}, because {why}")
+    return Plan("folds", count, given, f"{words}, because {why}")
 
 
-def vectors_of(p: int, parts: int) -> int:
-    """Return the second moments of all parts in vectors of p numbers, rounded up."""
-    return -(-parts * count_numbers(p) // p)
+def vectors_of(p: int, folds: int) -> int:
+    """Return the second moments of all folds in vectors of p numbers, rounded up."""
+    return -(-folds * count_numbers(p) // p)
 
 
-def _moments_words(p: int, parts: int, deals: int) -> str:
-    vectors = vectors_of(p, parts)
+def _moments_words(p: int, folds: int) -> str:
+    vectors = vectors_of(p, folds)
     size = 8 * p * vectors / 1e6
-    ways = f", put together to {FOLDS} folds in {deals} ways" if deals > 1 else ""
     return (
-        f"second moments of {parts} parts of the rows{ways}: {vectors} vectors of {p} numbers per "
-        f"site ({size:.2g} MB), and then every penalty, family and refit is free"
+        f"second moments of {folds} folds: {vectors} vectors of {p} numbers per site "
+        f"({size:.2g} MB), and then every penalty, family and refit is free"
     )
 
 
-def _too_many(p: int, parts: int, uploads: int | None) -> str:
-    need = SCALING + vectors_of(p, parts)
+def _too_many(p: int, folds: int, uploads: int | None) -> str:
+    need = SCALING + vectors_of(p, folds)
     if uploads is None:
-        return f"second moments of {parts} folds would be {8e-6 * p * need:.3g} MB per site"
-    return f"second moments of {parts} folds would take {need} uploads"
+        return f"second moments of {folds} folds would be {8e-6 * p * need:.3g} MB per site"
+    return f"second moments of {folds} folds would take {need} uploads"

@@ -11,7 +11,7 @@ from fedlasso.federation import Costs, Federation, Ledger, metered
 from fedlasso.fitting import Fit, GoalFit, Session, Status, fit, fit_for
 from fedlasso.fitting.by_moments import Gathered, fit_by_moments, gather
 from fedlasso.fitting.cross_validation import cross_validate
-from fedlasso.fitting.families import FOLDS, Folded
+from fedlasso.fitting.families import Folded
 from fedlasso.fitting.goals import TOL
 from fedlasso.fitting.plan import GRADIENTS, Plan, make_plan, vectors_of
 from fedlasso.fitting.tuning import Curve
@@ -116,17 +116,17 @@ class _Making:
             return self._hold_out(plan.uploads, plan.words)
         if gathered is None:
             uploads = (plan.uploads - self.spent) * 2 // 3
-            splits = folds(plan.parts, settings.seed)
+            splits = folds(plan.folds, settings.seed)
             curve = cross_validate(
                 self.ledger, splits, uploads, settings.rule_in_force, **settings.scaling
             )
             self.spent += curve.sent
-            where = f"{plan.parts} folds"
+            where = f"{plan.folds} folds"
             return self._fit_at(curve.lam, curve, plan.uploads, plan.words, where)
         fit = fit_by_moments(gathered, settings.aim, settings.rule_in_force)
         if settings.procedure is not None:
             uploads = settings.uploads or self.spent + GRADIENTS
-            where = f"{plan.parts} folds"
+            where = f"{plan.folds} folds"
             return self._fit_at(fit.curve.lam, fit.curve, uploads, plan.words, where)
         model = self._told(view, scaling, fit, fit.curve, plan.words, fit.why)
         return replace(model, folded=gathered.folded)
@@ -151,21 +151,14 @@ class _Making:
                 self.say(f"plan: {plan.words}")
                 return plan, None, view, scaling
             try:
-                gathered = gather(
-                    view,
-                    plan.parts,
-                    folds=settings.cv or FOLDS,
-                    deals=plan.deals,
-                    seed=settings.seed,
-                    **settings.scaling,
-                )
+                gathered = gather(view, plan.folds, settings.seed, **settings.scaling)
             except Interrupted:
                 raise
             except FedLassoError as error:
-                refused[plan.parts] = str(error)
+                refused[plan.folds] = str(error)
                 continue
             self.say(f"plan: {plan.words}")
-            self.spent += vectors_of(p, plan.parts)
+            self.spent += vectors_of(p, plan.folds)
             return plan, gathered, view, scaling
 
     def _hold_out(self, uploads: int, plan: str) -> Model:
