@@ -10,13 +10,13 @@ A = [Y M^(-1/2), Q], so p = 20,000 and 40 products take 80 columns and no p x p 
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import NamedTuple
 
 import numpy as np
 
 from fedlasso.numerics.certificate import Certificate, duality_gap
-from fedlasso.numerics.machine import Array, compiled, dot, one_thread, soft
+from fedlasso.numerics.machine import Array, one_thread
 from fedlasso.numerics.penalties import L1
+from fedlasso.numerics.secant_lasso import Model, solve_model
 
 # A vector is in the span of the known directions when no larger share of it lies outside.
 INSIDE = 1e-14
@@ -25,18 +25,8 @@ FLAT = 1e-13
 NEGATIVE = 1e-8
 # The curvature left to the unknown directions, as a multiple of the last one seen.
 SAFETY = 1.1
-SWEEPS = 20_000
 # Rounding of a pooled sum, as a share of ||y||^2 / m.
 ROUNDING = 16 * float(np.finfo(np.float64).eps)
-
-
-class Model(NamedTuple):
-    """B = A diag(d) A' + mu I, and its diagonal."""
-
-    A: Array
-    d: Array
-    mu: float
-    diagonal: Array
 
 
 @dataclass(frozen=True)
@@ -107,8 +97,7 @@ class Secants:
         """The Lasso of the model; an infinite penalty keeps its coefficient at zero."""
         penalties = penalty.each(self.c.size)
         b = np.where(np.isfinite(penalties), start, 0.0)
-        descend(self.model, self.c, penalties, b, 1e-14 * float(np.abs(self.c).max(initial=0.0)))
-        return b
+        return solve_model(self.model, self.c, penalties, b)
 
     @one_thread()
     def direction(self, b: Array) -> Array | None:
@@ -171,39 +160,3 @@ class Secants:
     def certificate(self, b: Array, penalty: L1) -> Certificate:
         """F(b) and its gap, for b in the span of Q."""
         return Certificate(self.objective(b, penalty), self.gap(b, penalty))
-
-
-@compiled
-def descend(B: Model, c: Array, penalties: Array, b: Array, tol: float) -> None:
-    """Minimize 1/2 b'Bb - c'b + sum_k penalties_k |b_k| by coordinate descent, in place.
-
-    t = diag(d) A'b is kept up to date. Sweeps go over the nonzero coefficients until none moves
-    its slope by more than `tol`, then over all.
-    """
-    A, d, mu, diagonal = B
-    p, r = A.shape
-    t = np.zeros(r)
-    full = True
-    for sweep in range(SWEEPS):
-        if full or sweep % 100 == 0:
-            t[:] = 0.0
-            for k in range(p):
-                if b[k] != 0.0:
-                    for i in range(r):
-                        t[i] += d[i] * A[k, i] * b[k]
-        largest = 0.0
-        for k in range(p):
-            if (b[k] == 0.0 and not full) or not diagonal[k] > 0.0:
-                continue
-            slope = c[k] - dot(A[k], t) - mu * b[k]
-            new = soft(slope + diagonal[k] * b[k], penalties[k]) / diagonal[k]
-            step = new - b[k]
-            if step != 0.0:
-                b[k] = new
-                for i in range(r):
-                    t[i] += d[i] * A[k, i] * step
-                largest = max(largest, abs(step) * diagonal[k])
-        settled = largest <= tol
-        if settled and full:
-            return
-        full = settled
