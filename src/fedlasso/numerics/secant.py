@@ -27,6 +27,8 @@ NEGATIVE = 1e-8
 SAFETY = 1.1
 # Rounding of a pooled sum, as a share of ||y||^2 / m.
 ROUNDING = 16 * float(np.finfo(np.float64).eps)
+# How many such roundings count as none.
+FINEST = 2.0
 
 
 @dataclass(frozen=True)
@@ -58,6 +60,17 @@ class Secants:
     def rounding(self) -> float:
         """How fine F can be known: no gap is claimed to be smaller."""
         return ROUNDING * self.y_ms
+
+    @one_thread()
+    def finest(self, b: Array) -> float:
+        """The gap at b, in the span of Q, that rounding alone may leave.
+
+        Besides the rounding of F there is that of the gradient, a share of what it is summed up
+        from: dual values must be scaled down to be feasible, which costs |b|_1 times as much.
+        """
+        terms = np.abs(self.Y) @ np.abs(self.Q.T @ b) + np.abs(self.c)
+        slopes = float(np.abs(b).sum()) * float(terms.max(initial=0.0))
+        return FINEST * ROUNDING * (self.y_ms + slopes)
 
     @property
     def M(self) -> Array:
@@ -93,11 +106,19 @@ class Secants:
         upwards = e.min(initial=0.0) >= -NEGATIVE * e.max(initial=0.0)
         return bool(upwards and (self.model.diagonal > 0).all())
 
+    @one_thread()
     def propose(self, penalty: L1, start: Array) -> Array:
-        """The Lasso of the model; an infinite penalty keeps its coefficient at zero."""
+        """The Lasso of the model; an infinite penalty keeps its coefficient at zero.
+
+        B is blind along flat directions, but G b is known for every b in the span of Q: where
+        `start` is one, the model's gradient is made the true one there.
+        """
         penalties = penalty.each(self.c.size)
         b = np.where(np.isfinite(penalties), start, 0.0)
-        return solve_model(self.model, self.c, penalties, b)
+        c = self.c
+        if b.any() and self.direction(b) is None:
+            c = c + (self.model.times(b) - self.times(b))
+        return solve_model(self.model, c, penalties, b)
 
     @one_thread()
     def direction(self, b: Array) -> Array | None:

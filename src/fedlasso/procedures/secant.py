@@ -27,6 +27,9 @@ from fedlasso.numerics import L1, Array, Certificate, Secants
 from fedlasso.procedures.procedure import Problem, Procedure, State
 from fedlasso.sites import GradientAt, ResponseSquares
 
+# How often the model's Lasso is solved again where it needs no asking.
+POLISHED = 5
+
 
 class Knowledge(State):
     """c, ||y||^2/m, Q, Y, mu as in `Secants`; the best model so far, and the next to be tried."""
@@ -74,7 +77,11 @@ class UntilCertified(Procedure[K]):
         certificate = self.certificate(problem, state)
         if certificate is None:
             return False
-        return certificate.relative_gap <= self.tol or state.stuck
+        met = certificate.relative_gap <= self.tol
+        return met or certificate.gap <= self.finest(problem, state) or state.stuck
+
+    def finest(self, problem: Problem, state: K) -> float:
+        return state.secants.finest(state.best) if state.round else 0.0
 
 
 @dataclass(frozen=True)
@@ -126,9 +133,14 @@ def next_trial(known: Secants, penalty: L1, best: Array) -> tuple[Secants, Array
     """
     if not known.positive:
         known = known.restart(best)
-    trial = known.propose(penalty, best)
-    if known.direction(trial) is None:
-        best = better(known, penalty, best, trial)
+    for _ in range(POLISHED):
+        trial = known.propose(penalty, best)
+        if known.direction(trial) is not None:
+            break
+        improved = better(known, penalty, best, trial)
+        if improved is best:
+            break
+        best = improved
     return known, best, trial
 
 
