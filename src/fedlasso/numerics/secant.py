@@ -56,6 +56,20 @@ class Secants:
         none = np.empty((c.size, 0))
         return cls(c, y_ms, none, none, float(c @ c) / y_ms if y_ms > 0 else 1.0)
 
+    @classmethod
+    def all(cls, gram: Array, c: Array, y_ms: float) -> "Secants":
+        """Everything known: the directions are the columns, and their products are G itself."""
+        return cls(c, y_ms, np.eye(c.size), gram, 0.0)
+
+    @one_thread()
+    def correct(self, b: Array, gradient: Array) -> "Secants":
+        """The same with the gradient that was measured at b, which lies in the span of Q.
+
+        Sites compute it from residuals. Summed up from products it has lost the digits that these
+        have in common; c takes up the difference.
+        """
+        return replace(self, c=self.times(b) - gradient)
+
     @property
     def rounding(self) -> float:
         """How fine F can be known: no gap is claimed to be smaller."""
@@ -104,7 +118,7 @@ class Secants:
             return False
         e = np.linalg.eigvalsh(self.M)
         upwards = e.min(initial=0.0) >= -NEGATIVE * e.max(initial=0.0)
-        return bool(upwards and (self.model.diagonal > 0).all())
+        return bool(upwards and (self.model.diagonal >= 0).all())
 
     @one_thread()
     def propose(self, penalty: L1, start: Array) -> Array:

@@ -23,6 +23,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from fedlasso.errors import FedLassoError
+from fedlasso.federation import Request
 from fedlasso.numerics import L1, Array, Certificate, Secants
 from fedlasso.procedures.procedure import Problem, Procedure, State
 from fedlasso.sites import GradientAt, ResponseSquares
@@ -74,11 +75,16 @@ class UntilCertified(Procedure[K]):
             raise FedLassoError(f"tol is {self.tol!r}; give a relative gap, zero or more")
 
     def done(self, problem: Problem, state: K) -> bool:
+        return state.round > 0 and (self.arrived(problem, state) or state.stuck)
+
+    def arrived(self, problem: Problem, state: K) -> bool:
+        """Whether the fit is certified to `tol`, or as far as rounding allows."""
         certificate = self.certificate(problem, state)
         if certificate is None:
             return False
-        met = certificate.relative_gap <= self.tol
-        return met or certificate.gap <= self.finest(problem, state) or state.stuck
+        return certificate.relative_gap <= self.tol or certificate.gap <= self.finest(
+            problem, state
+        )
 
     def finest(self, problem: Problem, state: K) -> float:
         return state.secants.finest(state.best) if state.round else 0.0
@@ -101,7 +107,7 @@ class Secant(UntilCertified[Knowledge]):
         known, best, trial = next_trial(known, problem.l1, best)
         return Knowledge(known.c, known.y_ms, known.Q, known.Y, known.mu, best, trial, round=round)
 
-    def request(self, problem: Problem, state: Knowledge) -> GradientAt:
+    def request(self, problem: Problem, state: Knowledge) -> Request[Any]:
         """Ask along what the trial adds, as far out as the trial itself."""
         q = state.secants.direction(state.trial)
         at = np.zeros(problem.p) if q is None else float(np.linalg.norm(state.trial)) * q

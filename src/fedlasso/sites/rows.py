@@ -140,7 +140,9 @@ def folds_in(split: str) -> int:
 
 
 def dealt(split: str, site: str, n: int) -> list[Rows]:
-    """Return the rows of every fold of a deal."""
+    """Return the rows of every fold of a deal; without one, all rows as a single fold."""
+    if not split:
+        return [np.arange(n)]
     _, count, seed = split.split()
     return [divide(fold, site, n)["penalty"] for fold in folds(int(count), int(seed))]
 
