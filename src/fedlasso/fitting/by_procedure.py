@@ -25,7 +25,9 @@ class Status(Enum):
     The fit is the pooled Lasso to the tolerance asked for, or as far as rounding allows.
     """
 
-    OPTIMAL = "The fit is the pooled Lasso to the tolerance asked for, or as far as rounding allows."
+    OPTIMAL = (
+        "The fit is the pooled Lasso to the tolerance asked for, or as far as rounding allows."
+    )
     SHORT = (
         "The rounds are used up before the pooled Lasso was reached. Read the certificate; if it "
         "is too loose, give more rounds or another procedure."

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 import scipy.linalg
+from numpy.typing import NDArray
 
 from fedlasso.numerics.machine import Array, compiled, dot, one_thread, soft
 from fedlasso.numerics.repair import minimize_along, turns
@@ -38,7 +39,7 @@ class Model(NamedTuple):
         on = np.flatnonzero(b)
         return np.asarray(self.A @ (self.d * (self.A[on].T @ b[on])) + self.mu * b)
 
-    def block(self, on: Array) -> Array:
+    def block(self, on: NDArray[np.int64]) -> Array:
         """B in some rows and the same columns."""
         rows = self.A[on]
         return np.asarray((rows * self.d) @ rows.T + self.mu * np.eye(len(rows)))

@@ -18,7 +18,7 @@ No step size, no local epochs, no candidates; the server needs sums over the sit
 """
 
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 
@@ -66,7 +66,7 @@ K = TypeVar("K", bound=Knowledge)
 class UntilCertified(Procedure[K]):
     """A procedure that goes on until the pooled duality gap is a share `tol` of the objective."""
 
-    first_question = ResponseSquares
+    first_question: ClassVar[type[Request[Any]] | None] = ResponseSquares
     tol: float = 1e-8
 
     def __post_init__(self) -> None:
@@ -82,9 +82,8 @@ class UntilCertified(Procedure[K]):
         certificate = self.certificate(problem, state)
         if certificate is None:
             return False
-        return certificate.relative_gap <= self.tol or certificate.gap <= self.finest(
-            problem, state
-        )
+        finest = self.finest(problem, state)
+        return certificate.relative_gap <= self.tol or certificate.gap <= finest
 
     def finest(self, problem: Problem, state: K) -> float:
         return state.secants.finest(state.best) if state.round else 0.0
