@@ -150,8 +150,8 @@ def next_trial(known: Secants, penalty: L1, best: Array) -> tuple[Secants, Array
 
 
 def better(known: Secants, penalty: L1, b: Array, other: Array) -> Array:
-    """The one of two models with the smaller pooled objective; on a tie, the smaller gap."""
+    """The one of two models with the smaller pooled objective; to rounding, the smaller gap."""
     change = known.objective(other, penalty) - known.objective(b, penalty)
-    if abs(change) <= known.rounding:
+    if abs(change) <= known.finest(b):
         change = known.gap(other, penalty) - known.gap(b, penalty)
     return other if change < 0 else b
