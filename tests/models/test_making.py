@@ -80,7 +80,7 @@ def test_a_goal_names_one_penalty_and_one_family(
         (Settings(goal="selection", cv=3), "one standard error's sparsest model on 3 folds"),
         (Settings(cv=3), "goal 'objective': the Lasso at the penalty with the smallest error"),
         (Settings(procedure="CD", epochs=2), "on held-out rows, by CD in"),
-        (Settings(penalty=0.1), "goal 'objective': the Lasso at the given penalty, by Secant in"),
+        (Settings(penalty=0.1), "goal 'objective': the Lasso at the given penalty, by Moments in"),
     ],
     ids=str,
 )
@@ -89,7 +89,7 @@ def test_folds_and_procedures_are_told_as_the_lasso_they_fit(
 ) -> None:
     document = make_model(*_with(opened, settings))
     assert document.settings == replace(settings, goal="objective")
-    assert document.procedure == (settings.procedure or "Secant")
+    assert document.procedure == (settings.procedure or "Moments")
     assert told in document.why
     assert told in describe_model(document)
     assert "<td>objective</td>" in draw_card(document)

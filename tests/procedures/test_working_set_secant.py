@@ -90,10 +90,10 @@ def test_it_sends_less_than_secant() -> None:
     assert sent[0] < sent[1]
 
 
-def test_it_ends_even_when_no_tolerance_can_be_met() -> None:
+def test_it_ends_as_far_as_rounding_allows_when_no_tolerance_can_be_met() -> None:
     data = parts()
     result = run(WorkingSetSecant, data, 0.1, tol=0.0)
     assert result.rounds < 300
     assert result.certificate is not None
-    assert (result.status is Status.SHORT) == (result.certificate.relative_gap > 0)
-    assert result.certificate.relative_gap < 1e-10
+    assert result.status is Status.OPTIMAL
+    assert result.certificate.relative_gap < 1e-12

@@ -22,10 +22,12 @@ class Status(Enum):
     --------
     >>> from fedlasso import Status
     >>> print(Status.OPTIMAL.value)
-    The fit is the pooled Lasso to the tolerance asked for. Nothing to do.
+    The fit is the pooled Lasso to the tolerance asked for, or as far as rounding allows.
     """
 
-    OPTIMAL = "The fit is the pooled Lasso to the tolerance asked for. Nothing to do."
+    OPTIMAL = (
+        "The fit is the pooled Lasso to the tolerance asked for, or as far as rounding allows."
+    )
     SHORT = (
         "The rounds are used up before the pooled Lasso was reached. Read the certificate; if it "
         "is too loose, give more rounds or another procedure."
@@ -157,7 +159,9 @@ def fit(
         certificate = certify(ledger, problem, b)
     status = Status.UNCERTIFIED
     if certificate is not None:
-        status = Status.OPTIMAL if certificate.relative_gap <= tol else Status.SHORT
+        arrived = certificate.relative_gap <= tol
+        arrived = arrived or certificate.gap <= procedure.finest(problem, run.state)
+        status = Status.OPTIMAL if arrived else Status.SHORT
     return Fit(
         procedure=procedure,
         problem=problem,

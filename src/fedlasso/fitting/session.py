@@ -114,7 +114,7 @@ class Session:
             # Only a model in the span of what was asked has a known objective.
             if self.known.direction(warm) is None:
                 best = warm
-        if not self.known.certificate(best, penalty).relative_gap <= tol:
+        if not self.arrived(best, penalty, tol):
             problem = replace(self.problem, penalty=penalty)
             secant = Secant(tol=tol)
             state = secant.go_on(problem, self.known, best, self.spent)
@@ -125,6 +125,11 @@ class Session:
             best = state.best
         rss = 2 * self.problem.m * self.known.loss(best)
         return PathPoint(penalty, best, rss, self.known.certificate(best, penalty))
+
+    def arrived(self, b: Array, penalty: L1, tol: float) -> bool:
+        """Whether b, fitted in this session, is certified to `tol` or as far as rounding allows."""
+        certificate = self.known.certificate(b, penalty)
+        return certificate.relative_gap <= tol or certificate.gap <= self.known.finest(b)
 
     def walk(
         self,
@@ -140,7 +145,7 @@ class Session:
         self.cut = False
         for penalty in penalties:
             point = self.fit(penalty, start, tol, reserve)
-            if not point.certificate.relative_gap <= tol:
+            if not self.arrived(point.coefficients, penalty, tol):
                 self.cut = True
                 return
             yield point

@@ -18,10 +18,14 @@ from fedlasso.fitting.tuning import Curve
 from fedlasso.models.settings import Settings
 from fedlasso.numerics import Array
 from fedlasso.procedures import Secant, find_procedure
+from fedlasso.procedures.moment_secant import MomentSecant
 from fedlasso.sites import Rows, Scaling, Viewed, folds, standardise
 
 # Fewer rows than this cannot be both fitted and judged.
 FEWEST_ROWS = 4
+# A fit at one penalty asks for second moments up to so many vectors, and then for gradients.
+MOST_MOMENTS = 25
+POLISHING = 3
 
 
 @dataclass(frozen=True, eq=False)
@@ -207,14 +211,14 @@ class _Making:
         plan: str,
         where: str = "held-out rows",
     ) -> Model:
-        """Fit at one penalty, by a procedure or by Secant."""
+        """Fit at one penalty, by a procedure, by second moments or by Secant."""
         settings = self.settings
         view, scaling = standardise(self.ledger, settings.final_split, **settings.scaling)
         self.spent += scaling.vectors
         left = uploads - self.spent
         self._check_left(left, uploads)
         if settings.procedure is None:
-            result = fit_pooled(view, penalty, left, settings.tol)
+            result = fit_exactly(view, penalty, left, settings.tol)
         else:
             procedure = find_procedure(settings.procedure)(epochs=settings.epochs)
             rounds = max(1, left // procedure.paths)
@@ -252,6 +256,23 @@ class _Making:
             plan=plan,
             why=why,
         )
+
+
+def fit_exactly(view: Federation, penalty: float, uploads: int, tol: float) -> Fit:
+    """Fit the Lasso of all sites' rows together, in few rounds where its columns are few.
+
+    Second moments of p columns are about p/2 vectors, and a gradient makes up for their rounding.
+    Where that is too much, or a site does not tell them, gradients do without.
+    """
+    vectors = vectors_of(len(view.columns), 1, 1) + POLISHING
+    if vectors <= min(uploads, MOST_MOMENTS):
+        try:
+            return fit(view, MomentSecant(tol=tol), penalty=penalty, rounds=1 + POLISHING, tol=tol)
+        except Interrupted:
+            raise
+        except FedLassoError:
+            pass
+    return fit_pooled(view, penalty, uploads, tol)
 
 
 def fit_pooled(view: Federation, penalty: float, uploads: int = 100, tol: float = 1e-6) -> Fit:

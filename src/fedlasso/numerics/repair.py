@@ -84,23 +84,39 @@ def line_search(
     Returns the minimizer, None when the slope is not negative at b, and whether it is b + d with
     no sign changed on the way.
     """
-    turning = np.flatnonzero(b * d < 0)
-    crossings = -b[turning] / d[turning]
-    if not endless and (crossings > 1).all():
+    if not endless and not turns(b, d):
         return b + d, True
     Xd = f.X @ d
     curvature = 0.0 if endless else float(Xd @ Xd) / f.m
     slope = lam * float(np.where(b != 0, np.sign(b), np.sign(d)) @ d) - float(Xd @ r) / f.m
+    return minimize_along(b, d, slope, curvature, np.full(f.p, lam)), False
+
+
+def turns(b: Array, d: Array) -> bool:
+    """Return whether a coefficient changes its sign on the way from b to b + d."""
+    turning = b * d < 0
+    return not bool((-b[turning] / d[turning] > 1).all())
+
+
+def minimize_along(
+    b: Array, d: Array, slope: float, curvature: float, penalties: Array
+) -> Array | None:
+    """Return the minimizer of a Lasso objective along b + t d; None when it does not fall there.
+
+    `slope` is the objective's at b, the penalty included, and `curvature` is that of its loss.
+    """
     if slope >= 0:
-        return None, False
+        return None
+    turning = np.flatnonzero(b * d < 0)
+    crossings = -b[turning] / d[turning]
     for i in crossings.argsort():
         t = crossings[i]
         k = turning[i]
         if slope + curvature * t >= 0:
             break
-        slope += 2 * lam * abs(d[k])
+        slope += 2 * penalties[k] * abs(d[k])
         if slope + curvature * t >= 0:
             moved: Array = b + t * d
             moved[k] = 0.0
-            return moved, False
-    return (b - slope / curvature * d, False) if curvature > 0 else (None, False)
+            return moved
+    return b - slope / curvature * d if curvature > 0 else None

@@ -10,13 +10,13 @@ A = [Y M^(-1/2), Q], so p = 20,000 and 40 products take 80 columns and no p x p 
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import NamedTuple
 
 import numpy as np
 
 from fedlasso.numerics.certificate import Certificate, duality_gap
-from fedlasso.numerics.machine import Array, compiled, dot, one_thread, soft
+from fedlasso.numerics.machine import Array, one_thread
 from fedlasso.numerics.penalties import L1
+from fedlasso.numerics.secant_lasso import Model, solve_model
 
 # A vector is in the span of the known directions when no larger share of it lies outside.
 INSIDE = 1e-14
@@ -25,18 +25,10 @@ FLAT = 1e-13
 NEGATIVE = 1e-8
 # The curvature left to the unknown directions, as a multiple of the last one seen.
 SAFETY = 1.1
-SWEEPS = 20_000
 # Rounding of a pooled sum, as a share of ||y||^2 / m.
 ROUNDING = 16 * float(np.finfo(np.float64).eps)
-
-
-class Model(NamedTuple):
-    """B = A diag(d) A' + mu I, and its diagonal."""
-
-    A: Array
-    d: Array
-    mu: float
-    diagonal: Array
+# How many such roundings count as none.
+FINEST = 2.0
 
 
 @dataclass(frozen=True)
@@ -64,10 +56,35 @@ class Secants:
         none = np.empty((c.size, 0))
         return cls(c, y_ms, none, none, float(c @ c) / y_ms if y_ms > 0 else 1.0)
 
+    @classmethod
+    def all(cls, gram: Array, c: Array, y_ms: float) -> "Secants":
+        """Everything known: the directions are the columns, and their products are G itself."""
+        return cls(c, y_ms, np.eye(c.size), gram, 0.0)
+
+    @one_thread()
+    def correct(self, b: Array, gradient: Array) -> "Secants":
+        """The same with the gradient that was measured at b, which lies in the span of Q.
+
+        Sites compute it from residuals. Summed up from products it has lost the digits that these
+        have in common; c takes up the difference.
+        """
+        return replace(self, c=self.times(b) - gradient)
+
     @property
     def rounding(self) -> float:
         """How fine F can be known: no gap is claimed to be smaller."""
         return ROUNDING * self.y_ms
+
+    @one_thread()
+    def finest(self, b: Array) -> float:
+        """The gap at b, in the span of Q, that rounding alone may leave.
+
+        Besides the rounding of F there is that of the gradient, a share of what it is summed up
+        from: dual values must be scaled down to be feasible, which costs |b|_1 times as much.
+        """
+        terms = np.abs(self.Y) @ np.abs(self.Q.T @ b) + np.abs(self.c)
+        slopes = float(np.abs(b).sum()) * float(terms.max(initial=0.0))
+        return FINEST * ROUNDING * (self.y_ms + slopes)
 
     @property
     def M(self) -> Array:
@@ -101,14 +118,21 @@ class Secants:
             return False
         e = np.linalg.eigvalsh(self.M)
         upwards = e.min(initial=0.0) >= -NEGATIVE * e.max(initial=0.0)
-        return bool(upwards and (self.model.diagonal > 0).all())
+        return bool(upwards and (self.model.diagonal >= 0).all())
 
+    @one_thread()
     def propose(self, penalty: L1, start: Array) -> Array:
-        """The Lasso of the model; an infinite penalty keeps its coefficient at zero."""
+        """The Lasso of the model; an infinite penalty keeps its coefficient at zero.
+
+        B is blind along flat directions, but G b is known for every b in the span of Q: where
+        `start` is one, the model's gradient is made the true one there.
+        """
         penalties = penalty.each(self.c.size)
         b = np.where(np.isfinite(penalties), start, 0.0)
-        descend(self.model, self.c, penalties, b, 1e-14 * float(np.abs(self.c).max(initial=0.0)))
-        return b
+        c = self.c
+        if b.any() and self.direction(b) is None:
+            c = c + (self.model.times(b) - self.times(b))
+        return solve_model(self.model, c, penalties, b)
 
     @one_thread()
     def direction(self, b: Array) -> Array | None:
@@ -171,39 +195,3 @@ class Secants:
     def certificate(self, b: Array, penalty: L1) -> Certificate:
         """F(b) and its gap, for b in the span of Q."""
         return Certificate(self.objective(b, penalty), self.gap(b, penalty))
-
-
-@compiled
-def descend(B: Model, c: Array, penalties: Array, b: Array, tol: float) -> None:
-    """Minimize 1/2 b'Bb - c'b + sum_k penalties_k |b_k| by coordinate descent, in place.
-
-    t = diag(d) A'b is kept up to date. Sweeps go over the nonzero coefficients until none moves
-    its slope by more than `tol`, then over all.
-    """
-    A, d, mu, diagonal = B
-    p, r = A.shape
-    t = np.zeros(r)
-    full = True
-    for sweep in range(SWEEPS):
-        if full or sweep % 100 == 0:
-            t[:] = 0.0
-            for k in range(p):
-                if b[k] != 0.0:
-                    for i in range(r):
-                        t[i] += d[i] * A[k, i] * b[k]
-        largest = 0.0
-        for k in range(p):
-            if (b[k] == 0.0 and not full) or not diagonal[k] > 0.0:
-                continue
-            slope = c[k] - dot(A[k], t) - mu * b[k]
-            new = soft(slope + diagonal[k] * b[k], penalties[k]) / diagonal[k]
-            step = new - b[k]
-            if step != 0.0:
-                b[k] = new
-                for i in range(r):
-                    t[i] += d[i] * A[k, i] * step
-                largest = max(largest, abs(step) * diagonal[k])
-        settled = largest <= tol
-        if settled and full:
-            return
-        full = settled

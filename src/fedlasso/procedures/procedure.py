@@ -161,6 +161,10 @@ class Procedure(ABC, Generic[S]):
         """The certificate of `models`, if the server can tell without asking the sites again."""
         return None
 
+    def finest(self, problem: Problem, state: S) -> float:
+        """The gap that rounding alone may leave: a fit with no larger one is optimal."""
+        return 0.0
+
     def done(self, problem: Problem, state: S) -> bool:
         """Whether a further round would change nothing worth paying for."""
         return False

@@ -18,14 +18,18 @@ No step size, no local epochs, no candidates; the server needs sums over the sit
 """
 
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 
 from fedlasso.errors import FedLassoError
+from fedlasso.federation import Request
 from fedlasso.numerics import L1, Array, Certificate, Secants
 from fedlasso.procedures.procedure import Problem, Procedure, State
 from fedlasso.sites import GradientAt, ResponseSquares
+
+# How often the model's Lasso is solved again where it needs no asking.
+POLISHED = 5
 
 
 class Knowledge(State):
@@ -62,7 +66,7 @@ K = TypeVar("K", bound=Knowledge)
 class UntilCertified(Procedure[K]):
     """A procedure that goes on until the pooled duality gap is a share `tol` of the objective."""
 
-    first_question = ResponseSquares
+    first_question: ClassVar[type[Request[Any]] | None] = ResponseSquares
     tol: float = 1e-8
 
     def __post_init__(self) -> None:
@@ -71,10 +75,18 @@ class UntilCertified(Procedure[K]):
             raise FedLassoError(f"tol is {self.tol!r}; give a relative gap, zero or more")
 
     def done(self, problem: Problem, state: K) -> bool:
+        return state.round > 0 and (self.arrived(problem, state) or state.stuck)
+
+    def arrived(self, problem: Problem, state: K) -> bool:
+        """Whether the fit is certified to `tol`, or as far as rounding allows."""
         certificate = self.certificate(problem, state)
         if certificate is None:
             return False
-        return certificate.relative_gap <= self.tol or state.stuck
+        finest = self.finest(problem, state)
+        return certificate.relative_gap <= self.tol or certificate.gap <= finest
+
+    def finest(self, problem: Problem, state: K) -> float:
+        return state.secants.finest(state.best) if state.round else 0.0
 
 
 @dataclass(frozen=True)
@@ -94,7 +106,7 @@ class Secant(UntilCertified[Knowledge]):
         known, best, trial = next_trial(known, problem.l1, best)
         return Knowledge(known.c, known.y_ms, known.Q, known.Y, known.mu, best, trial, round=round)
 
-    def request(self, problem: Problem, state: Knowledge) -> GradientAt:
+    def request(self, problem: Problem, state: Knowledge) -> Request[Any]:
         """Ask along what the trial adds, as far out as the trial itself."""
         q = state.secants.direction(state.trial)
         at = np.zeros(problem.p) if q is None else float(np.linalg.norm(state.trial)) * q
@@ -126,15 +138,20 @@ def next_trial(known: Secants, penalty: L1, best: Array) -> tuple[Secants, Array
     """
     if not known.positive:
         known = known.restart(best)
-    trial = known.propose(penalty, best)
-    if known.direction(trial) is None:
-        best = better(known, penalty, best, trial)
+    for _ in range(POLISHED):
+        trial = known.propose(penalty, best)
+        if known.direction(trial) is not None:
+            break
+        improved = better(known, penalty, best, trial)
+        if improved is best:
+            break
+        best = improved
     return known, best, trial
 
 
 def better(known: Secants, penalty: L1, b: Array, other: Array) -> Array:
-    """The one of two models with the smaller pooled objective; on a tie, the smaller gap."""
+    """The one of two models with the smaller pooled objective; to rounding, the smaller gap."""
     change = known.objective(other, penalty) - known.objective(b, penalty)
-    if abs(change) <= known.rounding:
+    if abs(change) <= known.finest(b):
         change = known.gap(other, penalty) - known.gap(b, penalty)
     return other if change < 0 else b

@@ -17,13 +17,16 @@ class FoldSums(Reply):
 
 
 class FoldMoments(Request[FoldSums]):
-    """What are the second moments of the columns and the response in every fold of a deal?"""
+    """What are the second moments of the columns and the response in every fold of a deal?
+
+    Without a deal all rows are one fold.
+    """
 
     kind = "moments"
     discloses = Disclosure(
         "all second moments of the columns and the response: sums over the rows of every fold"
     )
-    split: Split
+    split: Split = ""
 
     def answer(self, site: View) -> FoldSums:
         f = site.least_squares

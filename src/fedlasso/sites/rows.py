@@ -164,7 +164,9 @@ def folds_in(split: str) -> int:
 
 
 def dealt(split: str, site: str, n: int) -> list[Rows]:
-    """Return the rows of every fold of a deal; another split is refused."""
+    """Return the rows of every fold of a deal; without one, all rows as a single fold."""
+    if not split:
+        return [np.arange(n)]
     match split.split():
         case ["deal", count, seed] if count.isdecimal() and seed.isdecimal():
             pass

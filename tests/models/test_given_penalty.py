@@ -1,0 +1,95 @@
+"""A fit at a given penalty: which questions it asks, and that it is the pooled Lasso."""
+
+import numpy as np
+import pytest
+from draws import draw_sites
+from spectra import distance, draw_spectra, solve_exactly
+
+from fedlasso import FedLassoError, InProcess, Site
+from fedlasso.federation import Around, Federation, Request
+from fedlasso.federation.messages import R
+from fedlasso.models.fitted import Model, fit_model
+from fedlasso.models.settings import Settings
+from fedlasso.numerics import Array, LeastSquares
+from fedlasso.sites import FoldMoments
+
+FEW = 8
+
+
+class Silent(Around):
+    """Sites that do not tell second moments."""
+
+    def replies(self, request: Request[R]) -> tuple[R, ...]:
+        if isinstance(request, FoldMoments):
+            raise FedLassoError("second moments are not told here")
+        return self.inner.replies(request)
+
+
+def fit_at(federation: Federation, penalty: float, uploads: int | None = None) -> Model:
+    return fit_model(federation, Settings(penalty=penalty, uploads=uploads))
+
+
+def standardised(sites: list[Site]) -> LeastSquares:
+    X = np.vstack([site.training.X for site in sites])
+    y = np.concatenate([site.training.y for site in sites])
+    return LeastSquares((X - X.mean(axis=0)) / X.std(axis=0), y - y.mean())
+
+
+@pytest.mark.parametrize("share", [0.3, 0.03, 0.001])
+@pytest.mark.parametrize("seed", range(3))
+def test_few_columns_take_second_moments_and_one_gradient(share: float, seed: int) -> None:
+    sites = draw_sites(p=FEW, seed=seed)
+    f = standardised(sites)
+    lam = share * float(np.abs(f.score).max())
+    model = fit_at(InProcess(sites), lam)
+    assert model.fit.method == "Moments"
+    assert model.costs.total("moments", "a").upload == 8 * (FEW + 2) * (FEW + 3) // 2
+    assert model.costs.total("training", "a").upload == 8 * FEW
+    assert distance(model.fit.coefficients, solve_exactly(f, lam)) <= 1e-7
+
+
+@pytest.mark.parametrize("share", [0.1, 0.001])
+def test_spectra_on_their_own_scale(share: float) -> None:
+    scale = np.linspace(0.1, 2.0, 100)
+    parts = [(3.0 + X * scale, y) for X, y in draw_spectra(0)]
+    sites = [Site(f"s{j}", X, y) for j, (X, y) in enumerate(parts)]
+    f = standardised(sites)
+    lam = share * float(np.abs(f.score).max())
+    model = fit_at(InProcess(sites), lam)
+    assert model.status.name == "OPTIMAL"
+    assert distance(model.fit.coefficients, solve_exactly(f, lam)) <= 1e-7
+
+
+def secant_of(federation: Federation, uploads: int | None = None) -> Array:
+    model = fit_at(federation, 0.05, uploads)
+    assert model.fit.method == "Secant"
+    assert "moments" not in model.costs.kinds
+    return model.coefficients
+
+
+def test_a_site_that_tells_no_moments_is_asked_for_gradients() -> None:
+    federation = InProcess(draw_sites(p=FEW))
+    told = fit_at(federation, 0.05).coefficients
+    np.testing.assert_allclose(secant_of(Silent(federation)), told, atol=1e-10)
+
+
+def test_moments_that_uploads_do_not_allow_are_not_asked_for() -> None:
+    secant_of(InProcess(draw_sites(p=FEW)), uploads=10)
+
+
+def test_many_columns_take_gradients() -> None:
+    secant_of(InProcess(draw_sites(p=60)))
+
+
+def test_a_constant_column_is_left_out_of_moments() -> None:
+    sites = draw_sites(p=FEW)
+    constant = [
+        Site(site.name, np.hstack([np.ones((site.rows, 1)), site.training.X]), site.training.y)
+        for site in sites
+    ]
+    model = fit_at(InProcess(constant), 0.05)
+    assert model.fit.method == "Moments"
+    assert model.status.name == "OPTIMAL"
+    alone = fit_at(InProcess(sites), 0.05)
+    expected = np.append(0.0, alone.coefficients)
+    np.testing.assert_allclose(model.coefficients, expected, atol=1e-10)
