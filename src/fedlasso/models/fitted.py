@@ -264,7 +264,7 @@ def fit_exactly(view: Federation, penalty: float, uploads: int, tol: float) -> F
     Second moments of p columns are about p/2 vectors, and a gradient makes up for their rounding.
     Where that is too much, or a site does not tell them, gradients do without.
     """
-    vectors = vectors_of(len(view.columns), 1, 1) + POLISHING
+    vectors = vectors_of(len(view.columns), 1) + POLISHING
     if vectors <= min(uploads, MOST_MOMENTS):
         try:
             return fit(view, MomentSecant(tol=tol), penalty=penalty, rounds=1 + POLISHING, tol=tol)

@@ -21,6 +21,9 @@ DEPENDENT = 1e-12
 INFLATED = 1e8
 # How far G_AA d may be from s before the inverse counts as decayed.
 DECAYED = 1e-9
+# After so many knots in a row at one penalty, to this share, dependent columns take turns for ever.
+TURNS = 50
+STILL = 1e-12
 
 
 class Columns(NamedTuple):
@@ -224,11 +227,16 @@ def next_exit(S: State, d: Array) -> tuple[float, int]:
 
 @compiled
 def advance(D: Columns, S: State, target: float, limit: int) -> int:
-    """Follow the path down to penalty `target`, at most `limit` knots; return the knots passed."""
+    """Follow the path down to penalty `target`, at most `limit` knots; return the knots passed.
+
+    Where columns depend on one another they may take turns at one penalty; the path then ends
+    there.
+    """
     knots = 0
+    turns = 0
     dropped = -1
     d, u = direction(D, S)
-    while S.lam[0] > target and knots < limit:
+    while S.lam[0] > target and knots < limit and turns < TURNS:
         entry, k, sign = next_entry(S, u, dropped)
         exit_, i = next_exit(S, d)
         step = min(entry, exit_, S.lam[0] - target)
@@ -239,6 +247,7 @@ def advance(D: Columns, S: State, target: float, limit: int) -> int:
         if step == S.lam[0] - target:
             S.lam[0] = target
             break
+        turns = turns + 1 if step <= STILL * S.lam[0] else 0
         S.lam[0] -= step
         knots += 1
         dropped = -1
