@@ -32,7 +32,7 @@ from fedlasso.sites import FoldMoments, deal
 # there is no duality gap to certify by.
 REFIT = 1e-8
 # Share of the fits without one fold that must use a column for it to be selected.
-VOTES = 0.8
+VOTES = 0.9
 # A family is taken instead of the plain Lasso when it is better by this many standard errors of
 # the difference, fold by fold.
 SURE = 0.5
