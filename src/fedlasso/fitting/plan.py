@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from fedlasso.errors import FedLassoError
-from fedlasso.fitting.cross_validation import count_gradients
+from fedlasso.fitting.by_folds import count_gradients
 from fedlasso.fitting.goals import Goal
 from fedlasso.sites import count_numbers
 
