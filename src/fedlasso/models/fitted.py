@@ -22,6 +22,8 @@ from fedlasso.procedures import Secant, find_procedure
 from fedlasso.procedures.moment_secant import MomentSecant
 from fedlasso.sites import Rows, Scaling, Viewed, folds, standardise
 
+# Vectors that are kept for fitting the choice of a holdout to all rows.
+REFITTING = 15
 # Fewer rows than this cannot be both fitted and judged.
 FEWEST_ROWS = 4
 # A fit at one penalty asks for second moments up to so many vectors, and then for gradients.
@@ -183,7 +185,7 @@ class _Making:
         refits = settings.held_out != ""
         left = uploads - self.spent - (scaling.vectors if refits else 0)
         self._check_left(left, uploads)
-        share = left * 2 // 3 if refits else left
+        share = left - min(left // 4, REFITTING) if refits else left
         fit = fit_for(view, settings.aim, uploads=max(share, 1), rule=settings.rule or "min")
         if not refits:
             return self._told(view, scaling, fit, fit.curve, plan, fit.why)
