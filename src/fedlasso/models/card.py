@@ -83,7 +83,7 @@ def _error_facts(document: ModelDocument) -> dict[str, str]:
         return {}
     facts = {"Mean squared error": _spread(error)}
     if error.r2 is not None:
-        facts["R²"] = f"{error.r2:.2f}"
+        facts["R²"] = f"{error.r2:.3f}"
     return facts
 
 
@@ -96,12 +96,18 @@ def _spread(error: ExpectedError | ComparedModel) -> str:
 
 
 def _certificate(document: ModelDocument) -> str:
+    certificate = document.certificate
+    bound = (
+        "The bound is a duality gap computed from sums over the sites; it holds whatever the "
+        "records are, for the penalties and the columns of the chosen model."
+    )
+    # How a fit ended is part of the warnings where uploads ended too early.
+    known = math.isfinite(certificate.relative_gap)
+    how = document.status_text if known and document.status not in ("CHOSEN", "CUT") else ""
     return (
         "<h2>How far from the pooled answer</h2>"
-        f'<p class="lead">This model is <b>{document.certificate}</b>.</p>'
-        '<p class="soft">The bound is a duality gap computed from sums over the sites; it holds '
-        "whatever the records are, for the penalties and the columns of the chosen model. "
-        f"{escape(document.status_text) if document.status != 'CHOSEN' else ''}</p>"
+        f'<p class="lead">This model is <b>{certificate}</b>.</p>'
+        f'<p class="soft">{bound if known else ""} {escape(how)}</p>'
     )
 
 

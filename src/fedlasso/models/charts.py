@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from html import escape
 from itertools import chain, repeat
 
-from fedlasso.models.page import number
+from fedlasso.models.page import breakable, number
 
 WIDTH = 380
 HEIGHT = 250
@@ -137,7 +137,7 @@ def bar_chart(
             f'width="{width:.2f}" height="8"/>{_stroke((zero, zero), (0, 10), "zero")}</svg>'
         )
         cells = "".join(f"<td>{escape(text)}</td>" for text in texts)
-        lines.append(f'<tr><td>{escape(name)}</td><td class="bar">{svg}</td>{cells}</tr>')
+        lines.append(f'<tr><td>{breakable(name)}</td><td class="bar">{svg}</td>{cells}</tr>')
     return f'<table class="bars">{"".join(lines)}</table>'
 
 
@@ -160,7 +160,7 @@ def _legend(drawn: Sequence[tuple[Line, Sequence[tuple[float, float, float]]]]) 
     """Names of the lines, in the order in which they end, from top to bottom."""
     named = [(line, points[-1][1]) for line, points in drawn if line.label and not line.quiet]
     items = [
-        f'<li class="t{line.colour % COLOURS}">{escape(line.label)}</li>'
+        f'<li class="t{line.colour % COLOURS}">{breakable(line.label)}</li>'
         for line, _ in sorted(named, key=lambda one: -one[1])
     ]
     return f'<ul class="legend">{"".join(items)}</ul>' if items else ""

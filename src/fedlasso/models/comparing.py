@@ -129,7 +129,7 @@ def _answer(view: Federation, request: Request[R]) -> R | None:
 
 
 def measure_stability(ledger: Ledger, model: Model) -> tuple[ColumnStability, ...]:
-    """Return how often random halves of every site's rows select a column (Meinshausen, Buhlmann)."""
+    """Return how often random halves of all rows select each column (Meinshausen, Buhlmann)."""
     counts = np.zeros(len(model.columns))
     for split in halves(SUBSAMPLES, model.settings.seed):
         view, _ = standardise(ledger, split, **model.settings.scaling)

@@ -224,7 +224,7 @@ class ModelDocument:
             return scale
         if self.family == "relaxed Lasso":
             return f"of the Lasso path that the relaxed Lasso comes from, {scale}"
-        return f"the best of the Lasso path beside which the {self.family} has its own, {scale}"
+        return f"the best of the Lasso path (the {self.family} has its own), {scale}"
 
     def to_json(self) -> bytes:
         """Return the bytes of model.json; what is infinite or not a number is told as null."""

@@ -18,11 +18,11 @@ STYLE = """
 *{box-sizing:border-box}body{margin:0;background:var(--back);color:var(--ink);
 font:16px/1.5 system-ui,-apple-system,"Segoe UI",Roboto,sans-serif}
 main{max-width:860px;margin:0 auto;padding:24px 20px 60px}h1{font-size:1.7rem;line-height:1.2;
-margin:.2em 0}h1,p,li,td,th{overflow-wrap:anywhere}
+margin:.2em 0}h1,p,li{overflow-wrap:anywhere}td,th{overflow-wrap:break-word}
 h2{font-size:1.15rem;margin:2em 0 .5em;border-top:1px solid var(--line);
 padding-top:1em}
 p{margin:.4em 0 .8em}.soft,.tick,.title{color:var(--soft);fill:var(--soft)}.lead{font-size:1.08rem}
-.facts{display:grid;grid-template-columns:repeat(auto-fit,minmax(150px,1fr));gap:10px;margin:1em 0}
+.facts{display:grid;grid-template-columns:repeat(auto-fit,minmax(124px,1fr));gap:10px;margin:1em 0}
 .facts div{background:var(--panel);border-radius:8px;padding:10px 12px}
 .facts b{display:block;font-size:1.25rem;overflow-wrap:anywhere}
 .warn{background:var(--warn);border-radius:8px;padding:8px 14px;margin:1em 0}
@@ -30,28 +30,39 @@ p{margin:.4em 0 .8em}.soft,.tick,.title{color:var(--soft);fill:var(--soft)}.lead
 ul{padding-left:1.2em}.scroll{overflow-x:auto}table{border-collapse:collapse;width:100%;
 font-size:.92rem;font-variant-numeric:tabular-nums}th,td{text-align:right;padding:5px 8px;
 border-bottom:1px solid var(--line)}td{white-space:nowrap}
-th{color:var(--soft);font-weight:600;vertical-align:bottom;overflow-wrap:normal}
+th{color:var(--soft);font-weight:600;vertical-align:bottom}
 th:first-child,td:first-child{text-align:left;white-space:normal;min-width:9em}
 tr.own td{font-weight:650}
 .bars{max-width:680px}.bars th:nth-child(2){text-align:left}.bars td.bar{width:38%;min-width:64px}
-svg{width:100%;max-width:580px;height:auto;display:block;margin:.4em 0}
+svg{width:100%;max-width:520px;height:auto;display:block;margin:.4em 0}
 svg.bar{height:15px;margin:0}svg.bar .zero{vector-effect:non-scaling-stroke}
 svg text{font-size:11px;fill:var(--ink)}
 svg .tick,svg .title{fill:var(--soft)}
 .grid{stroke:var(--line)}.zero{stroke:var(--soft)}
 .mark{stroke:var(--ink);stroke-dasharray:4 4}
 .tick,.title{text-anchor:middle}.side{text-anchor:end}
-polyline{fill:none;stroke-width:1.8}.quiet polyline{stroke-width:.8;opacity:.6}
+polyline{fill:none;stroke-width:1.8}.error{opacity:.45}.quiet polyline{stroke-width:.8;opacity:.6}
 .legend{display:flex;flex-wrap:wrap;gap:2px 18px;list-style:none;padding:0;margin:.2em 0 1em;
 font-size:.85rem;max-width:680px}
 .legend li::before{content:"";display:inline-block;width:16px;height:4px;margin:0 6px 3px 0}
 @media(max-width:480px){main{padding:16px 14px 40px}table{font-size:.8rem}th,td{padding:4px}
-th:first-child,td:first-child{min-width:6.5em}svg text{font-size:13px}}
+th:first-child,td:first-child{min-width:6.5em}svg text{font-size:13px}
+.bars td.bar{min-width:40px}
+.wide tr:first-child{display:none}.wide,.wide tbody{display:block}
+.wide tr{display:block;padding:6px 0;border-bottom:1px solid var(--line)}
+.wide td{display:flex;justify-content:space-between;gap:12px;border:0;padding:1px 4px;
+white-space:normal}
+.wide td::before{content:attr(data-head);color:var(--soft)}
+.wide td:first-child{display:block;font-weight:650}}
 """ + "".join(
     f".c{i}{{stroke:var(--c{i});fill:var(--c{i})}}.c{i} polyline{{fill:none}}"
     f"rect.c{i}{{stroke:none}}.legend .t{i}::before{{background:var(--c{i})}}"
     for i in range(8)
 )
+
+
+# More columns than this do not fit beside each other on a telephone.
+WIDE = 4
 
 
 def whole(title: str, body: str) -> str:
@@ -75,12 +86,26 @@ def bullets(texts: Iterable[str]) -> str:
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[str]], own: int | None = None) -> str:
-    """A table whose first column is text; row `own` stands out."""
+    """A table whose first column is text; row `own` stands out.
+
+    On a narrow page a table with many columns is a list, and its cells bear their own heads.
+    """
     lines = [f"<tr>{''.join(f'<th>{escape(cell)}</th>' for cell in head)}</tr>"]
+    heads = ["", *head[1:]]
     for i, row in enumerate(rows):
         kind = ' class="own"' if i == own else ""
-        lines.append(f"<tr{kind}>{''.join(f'<td>{escape(cell)}</td>' for cell in row)}</tr>")
-    return f'<div class="scroll"><table>{"".join(lines)}</table></div>'
+        cells = "".join(
+            f'<td data-head="{escape(name)}">{breakable(cell)}</td>'
+            for name, cell in zip(heads, row, strict=True)
+        )
+        lines.append(f"<tr{kind}>{cells}</tr>")
+    wide = ' class="wide"' if len(head) > WIDE else ""
+    return f'<div class="scroll"><table{wide}>{"".join(lines)}</table></div>'
+
+
+def breakable(text: str) -> str:
+    """A text as HTML, in which long names may go on in the next line after an underscore."""
+    return escape(text).replace("_", "_<wbr/>")
 
 
 def bytes_of(count: float) -> str:
