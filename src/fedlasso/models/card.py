@@ -18,6 +18,8 @@ from fedlasso.models.document import (
 )
 
 _SHOWN = 30
+# Smaller shares of an objective come from rounding.
+ROUNDING = 1e-12
 _X_TITLE = "penalty (smaller to the right)"
 _KINDS = {"scaling": "means and scales", "training": "gradients or models"}
 
@@ -217,7 +219,7 @@ def _comparison(document: ModelDocument) -> str:
             row.name,
             _spread(row),
             str(row.active),
-            "–" if row.above is None else f"{100 * row.above:.3g}%",
+            "–" if row.above is None else _percent(row.above),
             page.bytes_of(row.sent) if row.sent else "nothing",
         ]
         for row in document.comparison
@@ -225,6 +227,11 @@ def _comparison(document: ModelDocument) -> str:
     head = ["", "held-out error", "columns", "objective above the pooled Lasso's", "sent by a site"]
     note = f"{_what_is_compared(document)} {escape(_own_error(document))}"
     return page.section(title, note, page.table(head, cells, own=0))
+
+
+def _percent(share: float) -> str:
+    """A share for people: what is next to nothing is rounding."""
+    return f"{100 * share:.3g}%" if share > ROUNDING else "0%"
 
 
 def _what_is_compared(document: ModelDocument) -> str:

@@ -53,7 +53,11 @@ class Line:
         """The points that can be drawn, each with the length of its error bar."""
         errors = chain(self.error, repeat(None))
         return [
-            (x, _limit(y), _limit(e) if e is not None and math.isfinite(e) and e > 0 else 0.0)
+            (
+                max(_limit(x), 1 / HUGE),
+                _limit(y),
+                _limit(e) if e is not None and math.isfinite(e) and e > 0 else 0.0,
+            )
             for x, y, e in zip(self.x, self.y, errors, strict=False)
             if 0 < x < math.inf and math.isfinite(y)
         ]
@@ -232,13 +236,13 @@ def _powers(values: Sequence[float]) -> tuple[float, float, list[tuple[float, st
     low = math.log10(min(values))
     high = math.log10(max(values))
     if high - low < SAME:
-        low = max(low - 0.5, -320.0)
-        high = min(high + 0.5, 308.0)
+        low = low - 0.5
+        high = high + 0.5
     first = math.ceil(low)
     last = math.floor(high)
     every = max(1, math.ceil((last - first) / 5))
     ticks = [10.0**k for k in range(first, last + 1, every)]
     if last - first < 2:
         few = [m * 10.0**k for k in range(first - 1, last + 1) for m in (1, 2, 5)]
-        ticks = [tick for tick in few if tick > 0 and low <= math.log10(tick) + SAME <= high + SAME]
+        ticks = [tick for tick in few if low <= math.log10(tick) + SAME <= high + SAME]
     return low, high, [(tick, number(tick)) for tick in ticks]

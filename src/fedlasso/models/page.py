@@ -52,7 +52,7 @@ th:first-child,td:first-child{min-width:6.5em}svg text{font-size:13px}
 .wide tr{display:block;padding:6px 0;border-bottom:1px solid var(--line)}
 .wide td{display:flex;justify-content:space-between;gap:12px;border:0;padding:1px 4px;
 white-space:normal}
-.wide td::before{content:attr(data-head);color:var(--soft)}
+.wide td::before{content:attr(data-head);color:var(--soft);text-align:left}
 .wide td:first-child{display:block;font-weight:650}}
 """ + "".join(
     f".c{i}{{stroke:var(--c{i});fill:var(--c{i})}}.c{i} polyline{{fill:none}}"
@@ -90,17 +90,16 @@ def table(head: Sequence[str], rows: Sequence[Sequence[str]], own: int | None = 
 
     On a narrow page a table with many columns is a list, and its cells bear their own heads.
     """
+    wide = len(head) > WIDE
     lines = [f"<tr>{''.join(f'<th>{escape(cell)}</th>' for cell in head)}</tr>"]
-    heads = ["", *head[1:]]
+    heads = ["", *(f' data-head="{escape(name)}"' if wide else "" for name in head[1:])]
     for i, row in enumerate(rows):
         kind = ' class="own"' if i == own else ""
-        cells = "".join(
-            f'<td data-head="{escape(name)}">{breakable(cell)}</td>'
-            for name, cell in zip(heads, row, strict=True)
-        )
-        lines.append(f"<tr{kind}>{cells}</tr>")
-    wide = ' class="wide"' if len(head) > WIDE else ""
-    return f'<div class="scroll"><table{wide}>{"".join(lines)}</table></div>'
+        cells = zip(heads, row, strict=True)
+        inner = "".join(f"<td{name}>{breakable(cell)}</td>" for name, cell in cells)
+        lines.append(f"<tr{kind}>{inner}</tr>")
+    kind = ' class="wide"' if wide else ""
+    return f'<div class="scroll"><table{kind}>{"".join(lines)}</table></div>'
 
 
 def breakable(text: str) -> str:
