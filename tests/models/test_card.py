@@ -25,7 +25,7 @@ from fedlasso.models import (
     write_model,
 )
 from fedlasso.models.charts import Line, bar_chart, line_chart
-from fedlasso.models.document import ComparedModel, SiteError
+from fedlasso.models.document import CHOSE, ComparedModel, SiteError
 from fedlasso.models.page import number
 from fedlasso.tables import Schema
 from fedlasso.tables.columns import Column
@@ -165,6 +165,17 @@ def test_uploads_that_ended_early_come_first() -> None:
     assert describe_model(document).startswith(document.status_text)
     assert draw_card(document).index("ended too early") < draw_card(document).index("<h2>")
     assert document.family == "Lasso"
+    # The path's error is not that of a model which falls short of it.
+    assert document.error is None
+
+
+def test_a_lasso_that_held_out_rows_chose_tells_their_error() -> None:
+    settings = Settings(goal="objective", validation=0.2)
+    document = make_model(draw_sites("plain"), settings, SCHEMA)
+    assert document.curve is not None
+    assert document.error is not None
+    assert document.error.mse == document.curve.mse[document.curve.chosen]
+    assert document.error.rows == CHOSE
 
 
 def test_the_best_penalty_may_be_the_last_one() -> None:
@@ -232,6 +243,8 @@ def test_the_comparison_says_what_its_rows_have_seen(plain: ModelDocument) -> No
     assert "so that penalty has seen them all" in card
     assert plain.error is not None
     assert f"The error to expect of this model itself is {number(plain.error.mse, 4)}" in card
+    held_out = replace(plain.error, rows=CHOSE)
+    assert "may have helped choose" in draw_card(replace(compared, error=held_out))
     given_one = draw_card(replace(compared, curve=None))
     assert "at the penalty that was given." in given_one
     mine = draw_card(replace(compared, comparison=(replace(pooled, name="this model"),)))

@@ -9,6 +9,7 @@ from html import escape
 from fedlasso.models import page
 from fedlasso.models.charts import QUIET, Line, bar_chart, line_chart
 from fedlasso.models.document import (
+    NESTED,
     THIS_MODEL,
     ComparedModel,
     ExpectedError,
@@ -253,7 +254,11 @@ def _what_is_compared(document: ModelDocument) -> str:
     )
     if document.curve is None:
         return f"{words}, at the penalty that was given."
-    return f"{words}, at the penalty that all rows chose, so that penalty has seen them all."
+    if document.error is not None and document.error.rows == NESTED:
+        return f"{words}, at the penalty that all rows chose, so that penalty has seen them all."
+    return (
+        f"{words}, at this model's penalty, which rows that judge here may have helped choose."
+    )
 
 
 def _own_error(document: ModelDocument) -> str:

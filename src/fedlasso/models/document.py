@@ -269,8 +269,8 @@ def tell_model(model: Model, schema: Schema, missing: Missing = "refuse") -> Mod
     if model.curve is not None:
         found = model.curve
         validation = found.validation
-        if error is None and model.settings.procedure is None:
-            # The Lasso at a penalty that held-out rows chose.
+        if fit.status is Status.OPTIMAL:
+            # The Lasso at a penalty that held-out rows chose; what falls short of it is not judged.
             at = found.chosen
             error = tell_error(model, validation.error[at], validation.se[at], CHOSE)
         path = CoefficientPath.largest(found.penalties, found.coefficients, model.columns)
