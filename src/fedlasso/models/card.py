@@ -256,9 +256,7 @@ def _what_is_compared(document: ModelDocument) -> str:
         return f"{words}, at the penalty that was given."
     if document.error is not None and document.error.rows == NESTED:
         return f"{words}, at the penalty that all rows chose, so that penalty has seen them all."
-    return (
-        f"{words}, at this model's penalty, which rows that judge here may have helped choose."
-    )
+    return f"{words}, at this model's penalty, which rows that judge here may have helped choose."
 
 
 def _own_error(document: ModelDocument) -> str:
