@@ -41,6 +41,8 @@ from fedlasso.tables import Schema
 LARGEST = 40_000_000
 # Folds of a nested cross-validation: without one of them there must be two to choose by.
 FEWEST_FOLDS = 3
+# Folds times columns beyond which choosing once more without each fold takes minutes.
+LARGEST_NESTED = 8000
 R = TypeVar("R", bound=Reply)
 
 
@@ -100,7 +102,10 @@ def make_model(
 
 def _expect_error(model: Model, document: ModelDocument) -> ModelDocument:
     """The document with the error of the whole way of choosing, where the server can tell it."""
-    if model.folded is None or len(model.folded.folds) < FEWEST_FOLDS:
+    if model.folded is None:
+        return document
+    folds = len(model.folded.folds)
+    if folds < FEWEST_FOLDS or folds * len(model.columns) > LARGEST_NESTED:
         return document
     settings = model.settings
     nested = nested_error(model.folded, settings.aim, settings.rule_in_force)
