@@ -76,15 +76,55 @@ def test_a_goal_names_one_penalty_and_one_family(
 @pytest.mark.parametrize(
     ("settings", "told"),
     [
-        (Settings(goal="prediction", cv=3), "(not 'prediction': folds and procedures fit a Lasso)"),
-        (Settings(goal="selection", cv=3), "one standard error's sparsest model on 3 folds"),
-        (Settings(cv=3), "goal 'objective': the Lasso at the penalty with the smallest error"),
-        (Settings(procedure="CD", epochs=2), "on held-out rows, by CD in"),
+        (Settings(goal="prediction", cv=3), "the smallest error on 3 folds"),
+        (
+            Settings(goal="selection", cv=3),
+            "the sparsest Lasso within one standard error on 3 folds",
+        ),
+        (Settings(goal="objective", cv=3), "the smallest error on 3 folds"),
+        (Settings(goal="selection", rule="min", cv=4), "the smallest error on 4 folds"),
+        (Settings(cv=3), "the smallest error on 3 folds"),
+    ],
+    ids=str,
+)
+def test_folds_keep_the_goal_whose_families_they_judge(
+    opened: tuple[InProcess, Schema], settings: Settings, told: str
+) -> None:
+    document = make_model(*_with(opened, settings))
+    goal = settings.goal or "prediction"
+    assert document.settings == replace(settings, goal=goal)
+    families = {
+        "prediction": ("Lasso", "adaptive Lasso", "elastic net"),
+        "selection": ("Lasso",),
+        "objective": ("Lasso",),
+    }[goal]
+    family = document.procedure.removeprefix("relaxed ")
+    assert family in families
+    assert document.procedure == family or goal != "objective"
+    active = sum(row.value != 0 for row in document.coefficients)
+    why = f"goal '{goal}': {document.procedure} with {active} active coefficients, {told}"
+    assert document.why == f"{why}, fitted to all rows"
+    assert document.why in describe_model(document)
+    assert f"second moments of {settings.cv} folds" in document.plan
+    assert f"<td>{goal}</td>" in draw_card(document)
+
+
+@pytest.mark.parametrize(
+    ("settings", "told"),
+    [
+        (Settings(procedure="CD", epochs=2), "the smallest error on 20 folds, by CD in"),
+        (Settings(procedure="Secant", cv=3), "the smallest error on 3 folds, by Secant in"),
+        (
+            Settings(goal="selection", procedure="CD"),
+            "goal 'objective' (not 'selection': a procedure fits a Lasso): the Lasso at the "
+            "penalty with one standard error's sparsest model on 20 folds, by CD in",
+        ),
+        (Settings(procedure="CD", validation=0.25), "the smallest error on held-out rows, by CD"),
         (Settings(penalty=0.1), "goal 'objective': the Lasso at the given penalty, by Moments in"),
     ],
     ids=str,
 )
-def test_folds_and_procedures_are_told_as_the_lasso_they_fit(
+def test_procedures_are_told_as_the_lasso_they_fit(
     opened: tuple[InProcess, Schema], settings: Settings, told: str
 ) -> None:
     document = make_model(*_with(opened, settings))
@@ -107,14 +147,30 @@ def test_everything_that_is_sent_for_the_card_is_counted(
         assert site.sent_in_all + document.examination_sent[site.name] == whole
 
 
-def test_each_compared_model_is_billed_with_what_it_cost(document: ModelDocument) -> None:
+def test_each_compared_model_is_billed_with_what_it_cost(
+    opened: tuple[InProcess, Schema],
+) -> None:
+    # Its candidates are judged on held-out rows, so this model is trained on the rows of the others.
+    document = make_model(*_with(opened, Settings(procedure="DA")), compare=True)
     assert document.comparison is not None
     mine, pooled, *_ = document.comparison
     assert (mine.name, pooled.name) == ("this model", "pooled Lasso on the training rows")
     assert mine.sent == document.most_sent
-    # A few gradients at one penalty cost less than a path, an adaptive path and refits.
+    # A few gradients at one penalty cost less than folds and 300 rounds.
     assert 0 < pooled.sent < mine.sent
     assert all(row.sent == 0 for row in document.comparison if row.name.endswith(" alone"))
+
+
+def test_a_model_that_has_seen_every_row_is_not_judged_on_some(document: ModelDocument) -> None:
+    assert document.rows.held_out == (0, 0)
+    assert document.comparison is not None
+    pooled, *others = document.comparison
+    assert pooled.name == "pooled Lasso on the training rows"
+    assert all(row.name != "this model" for row in others)
+    assert all(row.sent == 0 for row in others if row.name.endswith(" alone"))
+    # Its own error is that of models chosen and fitted without the rows that they predict.
+    assert document.error is not None
+    assert document.error.mse > 0
 
 
 @pytest.mark.parametrize(
