@@ -150,7 +150,7 @@ def test_everything_that_is_sent_for_the_card_is_counted(
 def test_each_compared_model_is_billed_with_what_it_cost(
     opened: tuple[InProcess, Schema],
 ) -> None:
-    # Its candidates are judged on held-out rows, so this model is trained on the rows of the others.
+    # Held-out rows judge its candidates, so it is trained on the rows that the others are.
     document = make_model(*_with(opened, Settings(procedure="DA")), compare=True)
     assert document.comparison is not None
     mine, pooled, *_ = document.comparison
