@@ -1,4 +1,4 @@
-"""Second moments: sums over records, whatever holds them, and all that is computed from the sums."""
+"""Second moments: sums over records, whatever holds them, and what is computed from the sums."""
 
 import numpy as np
 import pytest

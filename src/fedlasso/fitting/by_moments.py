@@ -133,7 +133,9 @@ def choose(folded: Folded, goal: Goal, rule: Rule) -> Chosen:
             families.append(ADAPTIVE)
     shares = 1 if goal == "objective" else len(BLENDS)
     judged = [judge(folded, family, shares) for family in families]
-    if rule == "1se":
+    if rule == "1se" and goal == "objective":
+        candidates = [Choice.on_path(judged[0], 0, judged[0].sparsest)]
+    elif rule == "1se":
         candidates = [_one_standard_error(folded, judged[0])]
     else:
         candidates = [Choice.on_path(family, *family.best) for family in judged]
@@ -162,8 +164,8 @@ def fit_by_moments(gathered: Gathered, goal: Goal = "prediction", rule: Rule = "
     gathered : moments of the folds
     goal : what the model is for
     rule : the smallest error, or the largest penalty of the Lasso whose error is within one
-        standard error of its smallest, with the columns that most fits without one fold use, and
-        relaxed where that predicts better
+        standard error of its smallest; but for the objective, with the columns that most fits
+        without one fold use, and relaxed where that predicts better
     """
     folded = gathered.folded
     whole = folded.whole.normal(centre=False, scale=False)
