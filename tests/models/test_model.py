@@ -90,17 +90,17 @@ def test_a_search_spends_no_more_than_it_may() -> None:
 def test_no_goal_spends_more_uploads_than_it_may(goal: Goal, p: int, uploads: int) -> None:
     sites, X, _ = draw([60, 50, 40], p, 2)
     ledger = Ledger(InProcess(sites))
-    try:
-        model = fit_model(ledger, Settings(goal=goal, uploads=uploads))
-    except FedLassoError as error:
+    how = Settings(goal=goal, uploads=uploads)
+    # Standardising twice and two gradients are the least; a path that must be whole needs more.
+    if uploads < (25 if goal == "objective" else 6):
         # One sentence says what is too little, and no more was sent until then.
-        assert "uploads" in str(error)
-        assert uploads < 50
-        assert vectors_sent(ledger.costs, p) <= uploads
-        return
+        with pytest.raises(FedLassoError, match=r"^uploads .*; give more"):
+            fit_model(ledger, how)
+    else:
+        model = fit_model(ledger, how)
+        assert ledger.costs.total() == model.costs.total()
+        assert np.isfinite(model.predict(X)).all()
     assert vectors_sent(ledger.costs, p) <= uploads
-    assert ledger.costs.total() == model.costs.total()
-    assert np.isfinite(model.predict(X)).all()
 
 
 @pytest.mark.parametrize("goal", GOALS)

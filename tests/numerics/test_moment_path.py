@@ -65,7 +65,7 @@ def assert_refitted(X: Array, y: Array, path: MomentPath) -> None:
 
 def standardise(X: Array) -> Array:
     Z = X - X.mean(axis=0)
-    return Z / np.where(Z.any(axis=0), np.sqrt((Z**2).mean(axis=0)), 1.0)
+    return np.asarray(Z / np.where(Z.any(axis=0), np.sqrt((Z**2).mean(axis=0)), 1.0))
 
 
 @pytest.mark.parametrize("seed", range(8))

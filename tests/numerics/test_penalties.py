@@ -88,7 +88,8 @@ def test_the_elastic_nets_proximal_step_solves_its_problem(
                 continue
 
             def cost(x: float, k: int = k, v: np.ndarray = v) -> float:
-                return (x - v[k]) ** 2 / 2 + step * (pays[k] * abs(x) + ridge / 2 * x * x)
+                paid = pays[k] * abs(x) + ridge / 2 * x * x
+                return float((x - v[k]) ** 2 / 2 + step * paid)
 
             found = minimize_scalar(cost, bounds=(-8.0, 8.0), options={"xatol": 1e-10})
             # The cost is 1-strongly convex, so a cost within e is a point within sqrt(2 e).
