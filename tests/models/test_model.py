@@ -1,5 +1,6 @@
 """Identities of a fit through the federation, on random federations."""
 
+from dataclasses import replace
 from itertools import pairwise
 from typing import TypeVar
 
@@ -158,6 +159,15 @@ def test_uploads_that_end_early_are_told_first() -> None:
                 cut += 1
     # So few gradients never see the error of 150 columns rise.
     assert cut == 12
+
+
+def test_a_curve_that_was_cut_is_told_before_how_the_fit_ended() -> None:
+    sites, _, _ = draw([60, 50], 5, 0)
+    model = fit_model(InProcess(sites), Settings())
+    assert model.curve is not None
+    assert model.status is Status.CHOSEN
+    assert replace(model, curve=replace(model.curve, cut=True)).status is Status.CUT
+    assert replace(model, curve=None).status is Status.CHOSEN
 
 
 def test_what_is_too_little_for_anything_is_one_sentence() -> None:
