@@ -20,6 +20,7 @@ READY = FOLDER / "ready.whl"
 BUILDS_ON = {
     "core": (),
     "fit": ("core",),
+    "excel": ("fit", "core"),
     "study": ("core",),
     "report": ("study", "core"),
     "nvflare": ("study", "core"),
@@ -31,6 +32,7 @@ USED = {
         f"import sys; sys.path.append({str(ROOT / 'tests')!r}); import warm; warm.compile_kernels()"
     ),
     "fit": "import fedlasso.cli, pyarrow.parquet",
+    "excel": "import openpyxl",
     "study": "import fedlasso.study, pandas",
     "report": "import fedlasso.report",
     "nvflare": "import fedlasso.deploy.nvflare.local, nvflare.private.fed.app.client.client_train",

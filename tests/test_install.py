@@ -41,6 +41,7 @@ def test_the_scripts_run_with_what_the_readme_says(script: str, name: str, tmp_p
 def test_an_extra_brings_no_other(name: str, tmp_path: Path) -> None:
     brings = {
         "fit": {"pyarrow"},
+        "excel": {"pyarrow", "openpyxl"},
         "study": {"pyarrow", "pandas", "rich"},
         "report": {"pyarrow", "pandas", "rich", "matplotlib"},
         "nvflare": {"pyarrow", "pandas", "rich", "nvflare"},

@@ -198,9 +198,16 @@ def test_resuming_refuses_files_that_have_changed(
     assert "go on with --resume" in capsys.readouterr().err
 
 
-def test_no_penalty_at_all_is_told_in_json(tmp_path: Path) -> None:
+def test_no_penalty_at_all_is_told_in_json(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     files, out = write_sites(tmp_path), tmp_path / "model"
     assert run("fit", *files, "--target", "y", "--penalty", 0, "--no-compare", "--out", out) == 0
+
+    assert "no bound is known without a penalty" in capsys.readouterr().out
+    card = (out / "card.html").read_text()
+    assert "no bound is known without a penalty" in card
+    assert "inf%" not in card
 
     def refuse(constant: str) -> None:
         pytest.fail(f"{constant} is not JSON")
@@ -261,6 +268,18 @@ def test_a_fit_says_its_warnings(
     assert run("fit", *files, "--target", "y", "--penalty", 0.1, "--no-compare", "--out", out) == 0
     lines = [line for line in capsys.readouterr().err.splitlines() if "warning" in line]
     assert lines == ["fedlasso: warning: the sky falls", "fedlasso: warning: mind the gap"]
+
+
+def test_a_target_of_zeros_and_ones_is_warned_of_once(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for j in range(2):
+        frame = draw_frame(40, j)
+        frame.assign(y=(frame["y"] > 5).astype(int)).to_csv(tmp_path / f"s{j}.csv", index=False)
+    files, out = [tmp_path / "s0.csv", tmp_path / "s1.csv"], tmp_path / "model"
+    assert run("fit", *files, "--target", "y", "--no-compare", "--out", out) == 0
+    assert capsys.readouterr().err.count("the target 'y' is 0 or 1") == 1
+    assert "the target &#x27;y&#x27; is 0 or 1" in (out / "card.html").read_text()
 
 
 def test_a_diagnosis_measures_averaging(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -4,10 +4,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TypeVar
 
+import numpy as np
 import pytest
-from models.files import write_sites
+from models.files import draw_frame, write_sites
 
-from fedlasso import FederatedLasso, FedLassoError, InProcess, Ledger
+from fedlasso import FederatedLasso, FedLassoError, InProcess, Ledger, Site
 from fedlasso.federation import Around, Reply, Request
 from fedlasso.models import (
     FileSource,
@@ -20,9 +21,10 @@ from fedlasso.models import (
     read_document,
     write_model,
 )
-from fedlasso.models.page import number
+from fedlasso.models.document import NESTED
 from fedlasso.sites import ErrorAt
 from fedlasso.tables import Schema
+from fedlasso.tables.columns import Column
 
 R = TypeVar("R", bound=Reply)
 OWN_MODEL = "a site's own model after local steps, weighted by its rows"
@@ -67,7 +69,7 @@ def test_a_goal_names_one_penalty_and_one_family(
     assert FederatedLasso(goal).fit(opened[0]).penalty_ == document.penalty
     assert f"penalty {document.penalty:.4g}" in describe_model(document)
     card = draw_card(document)
-    assert f"<b>{number(document.penalty)}</b>" in card
+    assert f"<b>{document.penalty:.4g}</b>" in card
     assert f"goal '{goal}': {document.procedure} with" in document.why
     assert document.settings.goal == goal
     assert f"{document.procedure} with" in card.split("<h2>")[0]
@@ -112,19 +114,23 @@ def test_folds_keep_the_goal_whose_families_they_judge(
 @pytest.mark.parametrize(
     ("settings", "told"),
     [
-        (Settings(procedure="CD", epochs=2), "the smallest error on 20 folds, by CD in"),
-        (Settings(procedure="Secant", cv=3), "the smallest error on 3 folds, by Secant in"),
+        (
+            Settings(goal="prediction", procedure="CD"),
+            "(not 'prediction': a procedure fits a Lasso)",
+        ),
         (
             Settings(goal="selection", procedure="CD"),
-            "goal 'objective' (not 'selection': a procedure fits a Lasso): the Lasso at the "
-            "penalty with one standard error's sparsest model on 20 folds, by CD in",
+            "one standard error's sparsest model on 20 folds",
         ),
+        (Settings(procedure="CD", epochs=2), "with the smallest error on 20 folds, by CD in"),
+        (Settings(goal="objective", validation=0.2), "on held-out rows, by Moments in"),
+        (Settings(procedure="Secant", cv=3), "the smallest error on 3 folds, by Secant in"),
         (Settings(procedure="CD", validation=0.25), "the smallest error on held-out rows, by CD"),
         (Settings(penalty=0.1), "goal 'objective': the Lasso at the given penalty, by Moments in"),
     ],
     ids=str,
 )
-def test_procedures_are_told_as_the_lasso_they_fit(
+def test_a_penalty_or_a_procedure_is_told_as_the_lasso_it_fits(
     opened: tuple[InProcess, Schema], settings: Settings, told: str
 ) -> None:
     document = make_model(*_with(opened, settings))
@@ -147,30 +153,76 @@ def test_everything_that_is_sent_for_the_card_is_counted(
         assert site.sent_in_all + document.examination_sent[site.name] == whole
 
 
-def test_each_compared_model_is_billed_with_what_it_cost(
+def test_each_compared_model_is_billed_with_what_it_cost(document: ModelDocument) -> None:
+    # This model has seen all rows, so it is not judged on some of them.
+    assert document.comparison is not None
+    pooled, averaged, *alone = document.comparison
+    assert pooled.name == "pooled Lasso on the training rows"
+    assert averaged.name.startswith("averaging")
+    assert [row.name for row in alone] == ["site0 alone", "site1 alone", "site2 alone"]
+    assert 0 < pooled.sent < averaged.sent
+    assert all(row.sent == 0 for row in alone)
+    assert document.error is not None
+    assert document.error.rows == NESTED
+
+
+def test_a_model_of_the_training_rows_alone_is_compared_itself(
     opened: tuple[InProcess, Schema],
 ) -> None:
-    # Held-out rows judge its candidates, so it is trained on the rows that the others are.
-    document = make_model(*_with(opened, Settings(procedure="DA")), compare=True)
+    # Its candidates are judged on held-out rows, so those are kept from it.
+    document = make_model(*_with(opened, Settings(procedure="ST")), compare=True)
     assert document.comparison is not None
     mine, pooled, *_ = document.comparison
     assert (mine.name, pooled.name) == ("this model", "pooled Lasso on the training rows")
     assert mine.sent == document.most_sent
-    # A few gradients at one penalty cost less than folds and 300 rounds.
-    assert 0 < pooled.sent < mine.sent
-    assert all(row.sent == 0 for row in document.comparison if row.name.endswith(" alone"))
+    assert "This model was fitted to the training rows only" in draw_card(document)
 
 
-def test_a_model_that_has_seen_every_row_is_not_judged_on_some(document: ModelDocument) -> None:
-    assert document.rows.held_out == (0, 0)
-    assert document.comparison is not None
-    pooled, *others = document.comparison
-    assert pooled.name == "pooled Lasso on the training rows"
-    assert all(row.name != "this model" for row in others)
-    assert all(row.sent == 0 for row in others if row.name.endswith(" alone"))
-    # Its own error is that of models chosen and fitted without the rows that they predict.
-    assert document.error is not None
-    assert document.error.mse > 0
+def test_without_a_comparison_there_are_warnings_and_a_nested_error(
+    opened: tuple[InProcess, Schema], document: ModelDocument
+) -> None:
+    plain = make_model(*_with(opened, Settings()))
+    assert plain.error == document.error
+    assert plain.warnings == ()
+    nothing = make_model(*_with(opened, Settings(penalty=100.0)))
+    assert nothing.warnings == ("no column is selected: the model predicts the mean",)
+    # What is found without a question comes first.
+    examined = make_model(*_with(opened, Settings(penalty=100.0)), compare=True)
+    assert examined.warnings is not None
+    assert examined.warnings[0] == nothing.warnings[0]
+
+
+def test_errors_per_site_are_those_of_its_rows(document: ModelDocument) -> None:
+    assert document.site_errors is not None
+    b = dict.fromkeys(document.schema.encoded, 0.0)
+    b |= {row.name: row.value for row in document.coefficients}
+    for j, (error, rows) in enumerate(zip(document.site_errors, (60, 40, 30), strict=True)):
+        frame = draw_frame(rows, seed=j)
+        for level in ("main", "west"):
+            frame[f"ward={level}"] = (frame["ward"] == level).astype(float)
+        residual = frame["y"] - frame[list(b)] @ list(b.values()) - document.intercept
+        assert (error.name, error.rows) == (f"site{j}", rows)
+        assert error.mse == pytest.approx(float((residual**2).mean()))
+
+
+def test_a_site_that_does_better_alone_is_named() -> None:
+    # Each site alone chooses its own penalty, and the one that is given is far too large.
+    rng = np.random.default_rng(0)
+    parts = []
+    for name, slope in (("north", 3.0), ("south", 3.0), ("west", -9.0)):
+        X = rng.standard_normal((200, 3))
+        y = slope * X[:, 0] + 0.1 * rng.standard_normal(200)
+        parts.append(Site(name, X, y, columns=("a", "b", "c"), raw=True))
+    schema = Schema("y", tuple(Column(name, "number") for name in "abc"))
+    north_and_south = make_model(InProcess(parts[:2]), Settings(penalty=2.0), schema, compare=True)
+    told = [text for text in north_and_south.warnings or () if "alone predicts better" in text]
+    assert [text.split(" predicts")[0] for text in told] == [
+        "site north alone", "site south alone"
+    ]  # fmt: skip
+    assert "where the pooled Lasso on the training rows has" in told[0]
+    # A site with another rule does worse on the rows of all sites.
+    everybody = make_model(InProcess(parts), Settings(), schema, compare=True)
+    assert not any("west alone predicts better" in text for text in everybody.warnings or ())
 
 
 @pytest.mark.parametrize(
@@ -208,6 +260,15 @@ class Reluctant(Around):
         return self.inner.replies(request)
 
 
+class Reserved(Around):
+    """A federation whose sites refuse to average."""
+
+    def replies(self, request: Request[R]) -> tuple[R, ...]:
+        if request.discloses.reveals == OWN_MODEL:
+            raise FedLassoError("site 'site1': no model leaves")
+        return self.inner.replies(request)
+
+
 def test_a_refused_comparison_leaves_the_model_standing(
     opened: tuple[InProcess, Schema],
 ) -> None:
@@ -215,8 +276,20 @@ def test_a_refused_comparison_leaves_the_model_standing(
     with pytest.raises(FedLassoError, match="not told here"):
         make_model(reluctant, Settings(), opened[1], compare=True)
     document = make_model(reluctant, Settings(), opened[1], compare=True, tolerant=True)
-    assert document.not_compared == "site 'site1': that is not told here"
-    assert document.comparison is None
+    assert document.no_site_errors == "site 'site1': that is not told here"
+    assert document.site_errors is None
+    assert document.comparison is not None
     plain = make_model(opened[0], Settings(), opened[1])
     assert document.coefficients == plain.coefficients
-    assert "Left out: site &#x27;site1&#x27;: that is not told here." in draw_card(document)
+    told = '<h2>Error per site</h2><p class="soft">Left out: site &#x27;site1&#x27;: that is'
+    assert told in draw_card(document)
+
+
+def test_a_refused_fit_of_a_sites_own_leaves_its_errors_standing(
+    opened: tuple[InProcess, Schema],
+) -> None:
+    document = make_model(Reserved(opened[0]), Settings(), opened[1], compare=True, tolerant=True)
+    assert document.not_compared == "site 'site1': no model leaves"
+    assert document.comparison is None
+    assert document.site_errors is not None
+    assert "Left out: site &#x27;site1&#x27;: no model leaves." in draw_card(document)

@@ -7,26 +7,20 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
-from playwright.sync_api import Browser, ConsoleMessage, Page, Request, sync_playwright
-from programs import needs, program
+from browsing import open_browser
+from playwright.sync_api import Browser, ConsoleMessage, Page, Request
+from programs import needs
 
 from fedlasso.report.records import Results
 from fedlasso.study import contrast, summarise
 
 pytestmark = needs("browser")
 
-FLAGS = [
-    "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
-    "--disable-background-networking", "--disable-component-update", "--disable-sync",
-]  # fmt: skip
-
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=program("browser"), args=FLAGS)
+    with open_browser() as browser:
         yield browser
-        browser.close()
 
 
 @pytest.fixture

@@ -102,4 +102,4 @@ class Display:
         sent = [self._costs.total(None, site).upload for site in self._costs.sites]
         elapsed = time.monotonic() - self._start
         most = bytes_of(max(sent, default=0))
-        return f"{doing}: {self._asked} questions, {most} sent by a site, {elapsed:.0f} s"
+        return f"{doing} ({self._asked} questions, {most} sent by a site, {elapsed:.0f} s)"

@@ -170,8 +170,14 @@ def fit_command(options: argparse.Namespace) -> int:
         folder.check()
     # An ending terminal and a service manager stop a fit just as Ctrl-C does.
     stop_on_term()
+    said: list[str] = []
+
+    def tell(text: str) -> None:
+        said.append(text)
+        say(text)
+
     try:
-        sites, schema = models.open_sites(plan.source, folder.memory, say)
+        sites, schema = models.open_sites(plan.source, folder.memory, tell)
         if options.resume is None:
             folder.begin(plan)
         display = Display()
@@ -200,8 +206,9 @@ def fit_command(options: argparse.Namespace) -> int:
             folder.discard()
         raise
     say_constant(document)
-    for warning in document.warnings or ():
-        say(f"warning: {warning}")
+    for line in (f"warning: {warning}" for warning in document.warnings or ()):
+        if line not in said:
+            say(line)
     print(models.describe_model(document))
     print(f"The model is in {folder.path}; open {folder.path / 'card.html'}")
     return 0

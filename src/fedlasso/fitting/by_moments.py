@@ -9,14 +9,17 @@ from numpy.typing import NDArray
 
 from fedlasso.federation import Costs, Federation, metered
 from fedlasso.fitting.families import (
-    ADAPTIVE,
     BLENDS,
     ELASTIC,
     LASSO,
+    REFIT,
+    SURE,
     Folded,
     Judged,
+    adaptive,
     average,
     judge,
+    solve_at,
     training,
 )
 from fedlasso.fitting.goals import Goal, GoalFit
@@ -28,16 +31,8 @@ from fedlasso.numerics.moments import Moments, Normal, residuals, unpack
 from fedlasso.procedures import Problem
 from fedlasso.sites import FoldMoments, deal
 
-# What a refit without shrinkage still pays, as a share of the largest useful penalty: without any
-# there is no duality gap to certify by.
-REFIT = 1e-8
 # Share of the fits without one fold that must use a column for it to be selected.
 VOTES = 0.9
-# A family is taken instead of the plain Lasso when it is better by this many standard errors of
-# the difference, fold by fold.
-SURE = 0.5
-# Penalties on the way to a single one: nearly dependent columns need a good start.
-STEPS = 20
 
 
 @dataclass(frozen=True, eq=False)
@@ -125,14 +120,11 @@ class Chosen:
 
 def choose(folded: Folded, goal: Goal, rule: Rule) -> Chosen:
     """Cross-validate the families that serve a goal, and choose by a rule."""
-    whole = folded.whole
-    families = [LASSO]
-    if goal == "prediction" and rule == "min":
-        families.append(ELASTIC)
-        if whole.rows > len(whole.products) - 2:
-            families.append(ADAPTIVE)
     shares = 1 if goal == "objective" else len(BLENDS)
-    judged = [judge(folded, family, shares) for family in families]
+    judged = [judge(folded, LASSO, shares)]
+    if goal == "prediction" and rule == "min":
+        weights_at = float(judged[0].penalties[np.argmin(judged[0].error[0])])
+        judged += [judge(folded, family) for family in (ELASTIC, adaptive(weights_at))]
     if rule == "1se" and goal == "objective":
         candidates = [Choice.on_path(judged[0], 0, judged[0].sparsest)]
     elif rule == "1se":
@@ -156,8 +148,8 @@ def _surely_better(choice: Choice, plain: Choice) -> bool:
 def fit_by_moments(gathered: Gathered, goal: Goal = "prediction", rule: Rule = "min") -> GoalFit:
     """Choose among families by cross-validation, and fit the choice to all rows.
 
-    Prediction: the Lasso, an elastic net and, with more rows than columns, the adaptive Lasso, each
-    also relaxed. Selection: the Lasso, relaxed or not. Objective: the Lasso.
+    Prediction: the Lasso, an elastic net and the adaptive Lasso, each also relaxed. Selection: the
+    Lasso, relaxed or not. Objective: the Lasso.
 
     Parameters
     ----------
@@ -277,13 +269,3 @@ def fit_choice(whole: Normal, choice: Choice) -> PathPoint:
     (certificate,) = whole.certificates(b[:, None], [penalty])
     residual = max(whole.variance - 2 * float(b @ whole.score) + float(b @ whole.gram @ b), 0.0)
     return PathPoint(penalty, b, whole.rows * residual, certificate)
-
-
-def solve_at(normal: Normal, penalty: L1) -> Array:
-    """Return the Lasso at one penalty, by way of larger ones."""
-    weights = np.ones(normal.p) if penalty.weights is None else penalty.weights
-    own = normal.weighted(weights)
-    lam = max(penalty.lam, REFIT * own.largest_penalty)
-    grid = np.geomspace(max(own.largest_penalty, lam), lam, STEPS) if lam > 0 else np.zeros(1)
-    b = solve_path(own, grid).lasso[:, -1]
-    return np.divide(b, weights, out=np.zeros(b.size), where=b != 0)

@@ -23,6 +23,14 @@ RATIO_MANY_ROWS = 1e-4
 RATIO_FEW_ROWS = 1e-2
 # Penalties below the grid are tried while the best is the last, down to this share of the first.
 SMALLEST_RATIO = 1e-6
+# A family is taken instead of the plain Lasso when it is better by this many standard errors of
+# the difference, fold by fold.
+SURE = 0.5
+# What a refit without shrinkage still pays, as a share of the largest useful penalty: without any
+# there is no duality gap to certify by.
+REFIT = 1e-8
+# Penalties on the way to a single one: nearly dependent columns need a good start.
+STEPS = 20
 # Errors beyond this many times the response's squares are all alike.
 HOPELESS = 1e6
 
@@ -75,13 +83,27 @@ class Family:
         return ElasticNet(lam, weights, self.ridge) if self.ridge else L1(lam, weights)
 
 
-def adaptive_weights(normal: Normal) -> Array:
-    """One over the size of the least squares coefficients: the adaptive Lasso of Zou (2006)."""
-    return 1.0 / np.maximum(np.abs(normal.least_squares), 1e-10)
+def adaptive(lam: float) -> Family:
+    """Return the adaptive Lasso of Zou (2006), with weights from the Lasso at one penalty."""
+
+    def weigh(normal: Normal) -> Array:
+        b = np.abs(solve_at(normal, L1(lam)))
+        return np.where(b > 0, 1.0 / np.maximum(b, np.finfo(np.float64).tiny), np.inf)
+
+    return Family("adaptive Lasso", weigh)
+
+
+def solve_at(normal: Normal, penalty: L1) -> Array:
+    """Return the Lasso at one penalty, by way of larger ones."""
+    weights = np.ones(normal.p) if penalty.weights is None else penalty.weights
+    own = normal.weighted(weights)
+    lam = max(penalty.lam, REFIT * own.largest_penalty)
+    grid = np.geomspace(max(own.largest_penalty, lam), lam, STEPS) if lam > 0 else np.zeros(1)
+    b = solve_path(own, grid).lasso[:, -1]
+    return np.divide(b, weights, out=np.zeros(b.size), where=b != 0)
 
 
 LASSO = Family("Lasso")
-ADAPTIVE = Family("adaptive Lasso", adaptive_weights)
 ELASTIC = Family("elastic net", ridge=0.01)
 
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from fedlasso.errors import FedLassoError
-from fedlasso.fitting.cross_validation import count_gradients
+from fedlasso.fitting.by_folds import count_gradients
 from fedlasso.fitting.goals import Goal
 from fedlasso.sites import count_numbers
 
@@ -13,7 +13,9 @@ from fedlasso.sites import count_numbers
 MOMENT_BYTES = 64 << 20
 GRADIENTS = 300
 # Folds, tried in this order; more of them where rows are few or columns are to be selected.
-FOLDS = (10, 5)
+FOLDS = (10, 5, 3, 2)
+# Folds on which gradients are worth asking for.
+GRADIENT_FOLDS = 5
 MORE_FOLDS = 20
 FEW_ROWS = 200
 # Vectors that standardising all rows takes, at most.
@@ -81,7 +83,7 @@ def make_plan(
             return Plan("moments", count, need, _moments_words(p, count))
     given = GRADIENTS if uploads is None else uploads
     why = next(iter(refused.values()), "") or _too_many(p, min(counts), uploads)
-    enough = (FOLDS[-1] + 1) * PER_SPLIT
+    enough = (GRADIENT_FOLDS + 1) * PER_SPLIT
     buys = min([enough, *(SCALING + vectors_of(p, count) for count in counts)])
     if cv is not None and given < SCALING + count_gradients(cv) * 3 // 2:
         raise FedLassoError(
@@ -92,7 +94,7 @@ def make_plan(
         words = f"gradients, and a holdout that chooses: at most {given} vectors of {p} numbers"
         more = f"uploads={buys} would buy cross-validation"
         return Plan("holdout", 1, given, f"{words} per site, because {why}; {more}")
-    count = cv or min(FOLDS[-1], rows)
+    count = cv or min(GRADIENT_FOLDS, rows)
     words = f"gradients on {count} folds: at most {given} vectors of {p} numbers per site"
     return Plan("folds", count, given, f"{words}, because {why}")
 

@@ -2,13 +2,25 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import asdict
 from html import escape
 
 from fedlasso.models import page
-from fedlasso.models.document import ModelDocument
+from fedlasso.models.charts import QUIET, Line, bar_chart, line_chart
+from fedlasso.models.document import (
+    NESTED,
+    THIS_MODEL,
+    ComparedModel,
+    ExpectedError,
+    ModelDocument,
+    SiteError,
+    pool_error,
+)
 
 _SHOWN = 30
+# Smaller shares of an objective come from rounding.
+ROUNDING = 1e-12
 _X_TITLE = "penalty (smaller to the right)"
 _KINDS = {"scaling": "means and scales", "training": "gradients or models"}
 
@@ -23,6 +35,7 @@ def draw_card(document: ModelDocument) -> str:
         _coefficients(document),
         _curve(document),
         _path(document),
+        _site_errors(document),
         _comparison(document),
         _stability(document),
         _sent(document),
@@ -33,8 +46,7 @@ def draw_card(document: ModelDocument) -> str:
 
 def _lead(document: ModelDocument) -> str:
     """What the model is; of what left the sites it says no more than the questions do."""
-    chosen = document.status in ("CHOSEN", "CUT")
-    family = document.procedure if chosen else "Lasso"
+    family = document.family
     article = "An" if family[0] in "aeiou" else "A"
     count = len(document.coefficients)
     sites = len(document.sites)
@@ -44,7 +56,7 @@ def _lead(document: ModelDocument) -> str:
         "Training rows": f"{document.rows.training:,}",
         "Columns used": f"{count} of {document.columns:,}",
         **_error_facts(document),
-        "Penalty, on the path" if chosen else "Penalty": page.number(document.penalty),
+        "Penalty" if family == "Lasso" else "Penalty, on the path": f"{document.penalty:.4g}",
         "Most sent by a site": page.bytes_of(document.most_sent),
     }
     cells = "".join(f"<div>{name}<b>{value}</b></div>" for name, value in facts.items())
@@ -61,8 +73,9 @@ def _reasons(document: ModelDocument) -> str:
     reasons = [f"{document.why}."]
     if document.plan:
         reasons.append(f"The plan was {document.plan}.")
+    reasons.append(f"The penalty is {document.penalty:.4g}, {document.penalty_words}.")
     if document.error is not None:
-        reasons.append(f"The error is on {document.error.rows}.")
+        reasons.append(f"The error and R² are on {document.error.rows}.")
     return "".join(f"<p>{escape(reason)}</p>" for reason in reasons)
 
 
@@ -71,20 +84,33 @@ def _error_facts(document: ModelDocument) -> dict[str, str]:
     error = document.error
     if error is None:
         return {}
-    spread = "" if error.se is None else f" ± {page.number(error.se, 2)}"
-    facts = {"Mean squared error": f"{page.number(error.mse, 4)}{spread}"}
+    facts = {"Mean squared error": _spread(error)}
     if error.r2 is not None:
-        facts["R²"] = f"{error.r2:.2f}"
+        facts["R²"] = f"{error.r2:.3f}"
     return facts
 
 
+def _spread(error: ExpectedError | ComparedModel) -> str:
+    """An error and its standard error."""
+    if error.mse is None:
+        return "–"
+    spread = "" if error.se is None else f" ± {page.number(error.se, 2)}"
+    return f"{page.number(error.mse, 4)}{spread}"
+
+
 def _certificate(document: ModelDocument) -> str:
+    certificate = document.certificate
+    bound = (
+        "The bound is a duality gap computed from sums over the sites; it holds whatever the "
+        "records are, for the penalties and the columns of the chosen model."
+    )
+    # How a fit ended is part of the warnings where uploads ended too early.
+    known = math.isfinite(certificate.relative_gap)
+    how = document.status_text if known and document.status not in ("CHOSEN", "CUT") else ""
     return (
         "<h2>How far from the pooled answer</h2>"
-        f'<p class="lead">This model is <b>{document.certificate}</b>.</p>'
-        '<p class="soft">The bound is a duality gap computed from sums over the sites; it holds '
-        "whatever the records are, for the penalties and the columns of the chosen model. "
-        f"{escape(document.status_text) if document.status != 'CHOSEN' else ''}</p>"
+        f'<p class="lead">This model is <b>{certificate}</b>.</p>'
+        f'<p class="soft">{bound if known else ""} {escape(how)}</p>'
     )
 
 
@@ -95,26 +121,43 @@ def _coefficients(document: ModelDocument) -> str:
             "<h2>Coefficients</h2><p>No column is used: the model predicts the mean, "
             f"{document.intercept:.6g}.</p>"
         )
-    bars = [(row.name, row.standardised, f"{row.value:.4g}") for row in rows[:_SHOWN]]
-    note = (
-        f"Bars: change of {escape(document.schema.target)} for one standard deviation of the "
-        f"column. Numbers: for one unit of it. Intercept {document.intercept:.6g}."
-    )
+    target = escape(document.schema.target)
+    note = f"How much {target} changes with a column. Intercept {document.intercept:.6g}."
+    shown = rows[:_SHOWN]
+    if document.settings.standardise:
+        note += " Bars are for one standard deviation (SD) of the column."
+        head = ["", "", "per SD", "per unit"]
+        bars = [
+            (row.name, row.standardised, f"{row.standardised:.4g}", f"{row.value:.4g}")
+            for row in shown
+        ]
+        chart = bar_chart(bars, head)
+    else:
+        chart = bar_chart(
+            [(row.name, row.value, f"{row.value:.4g}") for row in shown], ["", "", "per unit"]
+        )
     if len(rows) > _SHOWN:
         note += f" The {len(rows) - _SHOWN} smaller ones are in coefficients.csv."
-    return page.section("Coefficients", note, page.bar_chart(bars))
+    return page.section("Coefficients", note, chart)
 
 
 def _curve(document: ModelDocument) -> str:
     curve = document.curve
     if not curve:
         return ""
-    line = page.Line(curve.penalties, curve.mse, "held-out error", 0, curve.se, dots=True)
+    line = Line(curve.penalties, curve.mse, "held-out error", 0, curve.se, dots=True)
     mark = document.penalty
-    chart = page.line_chart([line], _X_TITLE, "mean squared error", reverse=True, mark=mark)
+    chart = line_chart([line], _X_TITLE, "mean squared error", reverse=True, mark=mark)
+    if not chart:
+        return ""
+    # Over several splits the count is a mean.
+    active = f"{curve.active[curve.chosen]:.3g}"
+    count = len(document.coefficients)
+    also = "as this model has" if active == f"{count}" else f"and this model has {count}"
     note = (
-        "Pooled over the sites' held-out rows, which stayed where they are. The dashed line is the "
-        f"penalty chosen on this path, with {curve.active[curve.chosen]:.3g} columns."
+        "Of the Lasso, pooled over the sites' held-out rows, which stayed where they are. The "
+        f"dashed line is the penalty chosen on this path: the Lasso has {active} "
+        f"column{'s' * (active != '1')} there, {also}."
     )
     return page.section("Held-out error", note, chart)
 
@@ -124,14 +167,47 @@ def _path(document: ModelDocument) -> str:
     if not path or not path.names:
         return ""
     lines = [
-        page.Line(path.penalties, values, name if i < 12 else "", i)
+        Line(path.penalties, values, name, i, quiet=i >= QUIET)
         for i, (name, values) in enumerate(zip(path.names, path.coefficients, strict=True))
     ]
     mark = document.penalty if document.curve else None
-    title = "standardised coefficient"
-    chart = page.line_chart(lines, _X_TITLE, title, reverse=True, mark=mark, legend=True)
-    note = f"Coefficients as the penalty falls; the largest {len(lines)}."
+    title = "standardised coefficient" if document.settings.standardise else "coefficient"
+    chart = line_chart(lines, _X_TITLE, title, reverse=True, mark=mark, legend=True)
+    if not chart:
+        return ""
+    few = len(lines) <= QUIET
+    note = (
+        f"Coefficients of the Lasso as the penalty falls; the largest {len(lines)}"
+        f"{'' if few else ', of which the smaller ones are grey'}. Names are in the order of the "
+        "right ends, from top to bottom."
+    )
     return page.section("Path", note, chart)
+
+
+def _site_errors(document: ModelDocument) -> str:
+    title = "Error per site"
+    errors = document.site_errors
+    if not errors:
+        why = document.no_site_errors
+        return page.section(title, f"Left out: {escape(why)}.", "") if why else ""
+    pooled = pool_error(errors)
+    everywhere = SiteError("all sites", sum(error.rows for error in errors), pooled)
+    cells = [
+        [
+            error.name,
+            f"{error.rows:,}",
+            page.number(error.mse, 4),
+            page.number(math.sqrt(error.mse), 4),
+            f"{error.mse / pooled:.2f}" if pooled > 0 else "–",
+        ]
+        for error in (*errors, everywhere)
+    ]
+    head = ["site", "rows", "mean squared error", "its root", "times that of all sites"]
+    note = (
+        "On the rows that the model was fitted to, so on new rows expect more. It shows where the "
+        "common model fits badly."
+    )
+    return page.section(title, note, page.table(head, cells, own=len(errors)))
 
 
 def _comparison(document: ModelDocument) -> str:
@@ -142,23 +218,53 @@ def _comparison(document: ModelDocument) -> str:
     cells = [
         [
             row.name,
-            "–"
-            if row.mse is None
-            else f"{page.number(row.mse, 4)} ± {page.number(row.se or 0.0, 2)}",
+            _spread(row),
             str(row.active),
-            "–" if row.above is None else f"{100 * row.above:.3g}%",
+            "–" if row.above is None else _percent(row.above),
             page.bytes_of(row.sent) if row.sent else "nothing",
         ]
         for row in document.comparison
     ]
     head = ["", "held-out error", "columns", "objective above the pooled Lasso's", "sent by a site"]
-    note = (
-        "All trained on the same rows and judged on the same held-out rows of all sites (± one "
-        "standard error). Each site alone chose its own penalty where it could. The objective is "
-        "the pooled Lasso's at the penalty of the path; an adaptive or refitted model is not its "
-        "minimum. What this model sent includes standardising and tuning."
-    )
+    note = f"{_what_is_compared(document)} {escape(_own_error(document))}"
     return page.section(title, note, page.table(head, cells, own=0))
+
+
+def _percent(share: float) -> str:
+    """A share for people: what is next to nothing is rounding."""
+    return f"{100 * share:.3g}%" if share > ROUNDING else "0%"
+
+
+def _what_is_compared(document: ModelDocument) -> str:
+    """Which rows the compared models have seen, and which not."""
+    words = (
+        "All were trained on the same rows and are judged on the same held-out rows of all sites "
+        "(± one standard error), which none of them was fitted to. Each site alone chose its own "
+        "penalty on other held-out rows, where it could. "
+    )
+    if document.comparison and document.comparison[0].name == THIS_MODEL:
+        return words + (
+            "This model was fitted to the training rows only, and rows that judge here may have "
+            "chosen it. What it sent includes standardising and tuning. The objective is the "
+            "pooled Lasso's; a model of another family is not its minimum."
+        )
+    words += (
+        "This model was fitted to all rows, so no row can judge it here: the pooled Lasso on the "
+        "training rows stands for it"
+    )
+    if document.curve is None:
+        return f"{words}, at the penalty that was given."
+    if document.error is not None and document.error.rows == NESTED:
+        return f"{words}, at the penalty that all rows chose, so that penalty has seen them all."
+    return f"{words}, at this model's penalty, which rows that judge here may have helped choose."
+
+
+def _own_error(document: ModelDocument) -> str:
+    """The error to expect of the model itself, to be read beside the comparison."""
+    error = document.error
+    if error is None:
+        return ""
+    return f"The error to expect of this model itself is {_spread(error)}, on {error.rows}."
 
 
 def _stability(document: ModelDocument) -> str:
@@ -170,7 +276,7 @@ def _stability(document: ModelDocument) -> str:
     ]
     note = "Share of random halves of the rows, at the same penalty, that select each column."
     title = "Would other rows select the same columns?"
-    return page.section(title, note, page.bar_chart(bars))
+    return page.section(title, note, bar_chart(bars, top=1.0))
 
 
 def _sent(document: ModelDocument) -> str:

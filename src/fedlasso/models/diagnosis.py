@@ -14,10 +14,12 @@ from fedlasso.errors import FedLassoError
 from fedlasso.federation import Federation
 from fedlasso.fitting import ACTIVE, Fit, Run, certify, when_still
 from fedlasso.fitting.plan import GRADIENTS
+from fedlasso.models.charts import Line, bar_chart, line_chart
+from fedlasso.models.comparing import share_above
 from fedlasso.models.fitted import fit_model, fit_pooled
-from fedlasso.models.making import share_above, some_of
-from fedlasso.models.page import Line, bar_chart, bullets, line_chart, section, table, whole
+from fedlasso.models.page import bullets, section, table, whole
 from fedlasso.models.settings import Settings
+from fedlasso.models.warning import some_of
 from fedlasso.numerics import Array
 from fedlasso.procedures import Averaging
 from fedlasso.procedures.one_shot import LocalFit

@@ -13,7 +13,7 @@ import numpy as np
 
 from fedlasso import __version__
 from fedlasso.errors import FedLassoError
-from fedlasso.fitting import GoalFit
+from fedlasso.fitting import GoalFit, Status
 from fedlasso.models.fitted import Model
 from fedlasso.models.settings import Settings
 from fedlasso.numerics import Array, Certificate
@@ -21,6 +21,10 @@ from fedlasso.tables import Schema
 
 Missing = Literal["refuse", "mean"]
 _SHOWN = 20
+# What a model is called in its own comparison, where it can stand in it.
+THIS_MODEL = "this model"
+# How the names of families end; other names are those of procedures.
+FAMILIES = ("Lasso", "elastic net")
 # What the rows of an error had to do with the model.
 CHOSE = "held-out rows that also chose the model, so it is a little optimistic"
 NESTED = "rows that took no part in any choice: nested cross-validation"
@@ -123,6 +127,20 @@ class ComparedModel:
 
 
 @dataclass(frozen=True)
+class SiteError:
+    """The model's mean squared error on the training rows of one site."""
+
+    name: str
+    rows: int
+    mse: float
+
+
+def pool_error(errors: Sequence[SiteError]) -> float:
+    """Return the mean squared error over the rows of all sites."""
+    return sum(error.mse * error.rows for error in errors) / sum(error.rows for error in errors)
+
+
+@dataclass(frozen=True)
 class ColumnStability:
     """Whether the model uses a column, and the share of random halves of the rows that do."""
 
@@ -171,6 +189,8 @@ class ModelDocument:
     error: ExpectedError | None = None
     means: tuple[float, ...] | None = None
     revealed: Revealed | None = None
+    site_errors: tuple[SiteError, ...] | None = None
+    no_site_errors: str | None = None
     comparison: tuple[ComparedModel, ...] | None = None
     not_compared: str | None = None
     stability: tuple[ColumnStability, ...] | None = None
@@ -189,6 +209,22 @@ class ModelDocument:
     def most_sent(self) -> int:
         """Bytes sent by the site that sent most."""
         return max((site.sent_in_all for site in self.sites), default=0)
+
+    @property
+    def family(self) -> str:
+        """What kind of model it is: a procedure at one penalty fits a Lasso."""
+        return self.procedure if self.procedure.endswith(FAMILIES) else "Lasso"
+
+    @property
+    def penalty_words(self) -> str:
+        """What the penalty is of, and on which scale."""
+        standardised = self.settings.standardise
+        scale = "on the scale of standardised columns" if standardised else "on the columns' scale"
+        if self.family == "Lasso":
+            return scale
+        if self.family == "relaxed Lasso":
+            return f"of the Lasso path that the relaxed Lasso comes from, {scale}"
+        return f"the best of the Lasso path (the {self.family} has its own), {scale}"
 
     def to_json(self) -> bytes:
         """Return the bytes of model.json; what is infinite or not a number is told as null."""
@@ -233,6 +269,10 @@ def tell_model(model: Model, schema: Schema, missing: Missing = "refuse") -> Mod
     if model.curve is not None:
         found = model.curve
         validation = found.validation
+        if fit.status is Status.OPTIMAL:
+            # The Lasso at a penalty that held-out rows chose; what falls short of it is not judged.
+            at = found.chosen
+            error = tell_error(model, validation.error[at], validation.se[at], CHOSE)
         path = CoefficientPath.largest(found.penalties, found.coefficients, model.columns)
         curve = ErrorCurve(
             path.penalties,
@@ -317,10 +357,12 @@ def _error_line(error: ExpectedError) -> str:
 def describe_model(document: ModelDocument) -> str:
     """Return what a model is, in a few lines."""
     rows = document.coefficients
-    lines = [
+    # That uploads ended too early comes first.
+    lines = [document.status_text] if document.status == Status.CUT.name else []
+    lines += [
         f"{document.schema.target}: {len(rows)} of {document.columns} columns, "
-        f"{document.rows.training} training rows at {len(document.sites)} sites, "
-        f"penalty {document.penalty:.4g}",
+        f"{document.rows.training} training rows at {len(document.sites)} sites",
+        f"penalty {document.penalty:.4g}, {document.penalty_words}",
         f"certificate: {document.certificate}",
         document.why,
         *([] if document.error is None else [_error_line(document.error)]),

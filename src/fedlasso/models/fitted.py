@@ -8,9 +8,10 @@ from typing import Any
 
 from fedlasso.errors import FedLassoError, Interrupted
 from fedlasso.federation import Costs, Federation, Ledger, metered
+from fedlasso.files import find_cannot_write
 from fedlasso.fitting import Fit, GoalFit, Session, Status, fit, fit_for
+from fedlasso.fitting.by_folds import fit_by_folds, search_penalties
 from fedlasso.fitting.by_moments import Gathered, fit_by_moments, gather
-from fedlasso.fitting.cross_validation import cross_validate
 from fedlasso.fitting.families import Folded
 from fedlasso.fitting.goals import TOL
 from fedlasso.fitting.plan import GRADIENTS, Plan, make_plan, vectors_of
@@ -21,6 +22,8 @@ from fedlasso.procedures import Secant, find_procedure
 from fedlasso.procedures.moment_secant import MomentSecant
 from fedlasso.sites import Rows, Scaling, Viewed, folds, standardise
 
+# Vectors that are kept for fitting the choice of a holdout to all rows.
+REFITTING = 15
 # Fewer rows than this cannot be both fitted and judged.
 FEWEST_ROWS = 4
 # A fit at one penalty asks for second moments up to so many vectors, and then for gradients.
@@ -118,19 +121,20 @@ class _Making:
         plan, gathered, view, scaling = self._plan()
         if plan.how == "holdout":
             return self._hold_out(plan.uploads, plan.words)
+        where = f"{plan.folds} folds"
         if gathered is None:
-            uploads = (plan.uploads - self.spent) * 2 // 3
             splits = folds(plan.folds, settings.seed)
-            curve = cross_validate(
-                self.ledger, splits, uploads, settings.rule_in_force, **settings.scaling
+            if settings.aim == "objective":
+                return self._search(splits, plan.uploads, plan.words, where)
+            left = plan.uploads - self.spent
+            rule = settings.rule_in_force
+            fit = fit_by_folds(
+                self.ledger, view, splits, left, settings.aim, rule, **settings.scaling
             )
-            self.spent += curve.sent
-            where = f"{plan.folds} folds"
-            return self._fit_at(curve.lam, curve, plan.uploads, plan.words, where)
+            return self._told(view, scaling, fit, fit.curve, plan.words, fit.why)
         fit = fit_by_moments(gathered, settings.aim, settings.rule_in_force)
         if settings.procedure is not None:
             uploads = settings.uploads or self.spent + GRADIENTS
-            where = f"{plan.folds} folds"
             return self._fit_at(fit.curve.lam, fit.curve, uploads, plan.words, where)
         model = self._told(view, scaling, fit, fit.curve, plan.words, fit.why)
         return replace(model, folded=gathered.folded)
@@ -151,17 +155,18 @@ class _Making:
             plan = make_plan(
                 p, rows, settings.aim, uploads=settings.uploads, cv=settings.cv, refused=refused
             )
+            self.say(f"plan: {plan.words}")
             if plan.how != "moments":
-                self.say(f"plan: {plan.words}")
                 return plan, None, view, scaling
             try:
                 gathered = gather(view, plan.folds, settings.seed, **settings.scaling)
             except Interrupted:
                 raise
             except FedLassoError as error:
+                if find_cannot_write(error) is not None:
+                    raise
                 refused[plan.folds] = str(error)
                 continue
-            self.say(f"plan: {plan.words}")
             self.spent += vectors_of(p, plan.folds)
             return plan, gathered, view, scaling
 
@@ -169,12 +174,7 @@ class _Making:
         """Let held-out rows choose; then fit the choice to all rows, where they are not samples."""
         settings = self.settings
         if settings.aim == "objective":
-            left = (uploads - self.spent) * 2 // 3
-            rule = settings.rule_in_force
-            splits = (settings.held_out,)
-            curve = cross_validate(self.ledger, splits, left, rule, **settings.scaling)
-            self.spent += curve.sent
-            return self._fit_at(curve.lam, curve, uploads, plan)
+            return self._search((settings.held_out,), uploads, plan)
         view, scaling = standardise(self.ledger, settings.held_out, **settings.scaling)
         if 0 in scaling.held_out:
             raise FedLassoError(
@@ -185,7 +185,7 @@ class _Making:
         refits = settings.held_out != ""
         left = uploads - self.spent - (scaling.vectors if refits else 0)
         self._check_left(left, uploads)
-        share = left * 2 // 3 if refits else left
+        share = left - min(left // 4, REFITTING) if refits else left
         fit = fit_for(view, settings.aim, uploads=max(share, 1), rule=settings.rule or "min")
         if not refits:
             return self._told(view, scaling, fit, fit.curve, plan, fit.why)
@@ -202,6 +202,16 @@ class _Making:
         fit = replace(fit, points=tuple(points), problem=problem, rounds=rounds)
         why = f"{fit.why}, fitted to all rows"
         return self._told(whole, whole_scaling, fit, fit.curve, plan, why)
+
+    def _search(
+        self, splits: tuple[str, ...], uploads: int, plan: str, where: str = "held-out rows"
+    ) -> Model:
+        """Let held-out rows choose the penalty of the Lasso, and fit it to all rows."""
+        left = (uploads - self.spent) * 2 // 3
+        rule = self.settings.rule_in_force
+        curve = search_penalties(self.ledger, splits, left, rule, **self.settings.scaling)
+        self.spent += curve.sent
+        return self._fit_at(curve.lam, curve, uploads, plan, where)
 
     def _fit_at(
         self,

@@ -34,6 +34,11 @@ class Certificate:
         return self.gap / best if best > 0 else (0.0 if self.gap == 0 else float("inf"))
 
     def __str__(self) -> str:
+        if not np.isfinite(self.relative_gap):
+            return (
+                "at an unknown distance from the best possible objective: no bound is known "
+                "without a penalty"
+            )
         return f"at most {100 * self.relative_gap:.2g}% above the best possible objective"
 
 

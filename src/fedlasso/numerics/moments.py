@@ -19,8 +19,6 @@ from fedlasso.numerics.sample import LeastSquares
 
 # A column varies when its variance is above this share of its second moment.
 VARIES = 1e-12
-# Combinations of columns with less than this share of the largest variance are left out.
-INDEPENDENT = 1e-10
 
 
 def pack(products: Array) -> Array:
@@ -128,14 +126,6 @@ class Normal:
     def largest_penalty(self) -> float:
         """The smallest penalty at which the Lasso is empty."""
         return float(np.abs(self.score).max(initial=0.0))
-
-    @cached_property
-    def least_squares(self) -> Array:
-        """The least squares coefficients, shortest where they are not unique."""
-        values, vectors = np.linalg.eigh(self.gram)
-        keep = values > INDEPENDENT * values.max(initial=0.0)
-        V = vectors[:, keep]
-        return np.asarray(V @ ((V.T @ self.score) / values[keep]))
 
     def original(self, B: Array) -> tuple[Array, Array]:
         """Return models (columns of B) and their intercepts for columns as they were."""

@@ -1,0 +1,248 @@
+"""Charts of cards and diagnoses: inline SVG for lines and bars, and plain text around it.
+
+Names stand in the page and not in the drawing, so they break into lines and are never cut. Values
+that are not finite, or have no place on an axis with powers of ten, are left out.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from html import escape
+from itertools import chain, repeat
+
+from fedlasso.models.page import breakable, number
+
+WIDTH = 380
+HEIGHT = 250
+TOP = 12
+BOTTOM = 200
+RIGHT = WIDTH - 12
+COLOURS = 8
+# The last colour is grey: of lines that the legend does not name.
+QUIET = COLOURS - 1
+# A letter is at most so wide, on average, in the largest size that the style gives to charts.
+LETTER = 7.6
+# Room between two labels of an axis.
+SPACE = 8
+# Lines with more points than this are drawn without dots.
+MOST_DOTS = 40
+# Larger numbers are drawn as this one, so that differences do not overflow.
+HUGE = 1e300
+# Values that differ by a smaller share are one value.
+SAME = 1e-9
+
+Place = Callable[[float], float]
+
+
+@dataclass(frozen=True)
+class Line:
+    """One line of a chart; a quiet one is grey, and the legend does not name it."""
+
+    x: Sequence[float]
+    y: Sequence[float]
+    label: str = ""
+    colour: int = 0
+    error: Sequence[float | None] = ()
+    dots: bool = False
+    quiet: bool = False
+
+    @property
+    def points(self) -> list[tuple[float, float, float]]:
+        """The points that can be drawn, each with the length of its error bar."""
+        errors = chain(self.error, repeat(None))
+        return [
+            (
+                max(_limit(x), 1 / HUGE),
+                _limit(y),
+                _limit(e) if e is not None and math.isfinite(e) and e > 0 else 0.0,
+            )
+            for x, y, e in zip(self.x, self.y, errors, strict=False)
+            if 0 < x < math.inf and math.isfinite(y)
+        ]
+
+
+def line_chart(
+    lines: Sequence[Line],
+    x_title: str,
+    y_title: str,
+    *,
+    mark: float | None = None,
+    reverse: bool = False,
+    legend: bool = False,
+) -> str:
+    """Lines over a common axis with powers of ten; `mark` is a vertical line.
+
+    Nothing is returned where there is nothing to draw.
+    """
+    drawn = [(line, line.points) for line in lines if line.points]
+    if not drawn:
+        return ""
+    xs = [x for _, points in drawn for x, _, _ in points]
+    ys = [y + s * e for _, points in drawn for _, y, e in points for s in (-1, 1)]
+    low, high, y_ticks = _linear(ys)
+    left = 26 + max((_width(text) for _, text in y_ticks), default=0.0)
+    y = _place(low, high, BOTTOM, TOP)
+    low, high, x_ticks = _powers(xs)
+    ends = (RIGHT, left) if reverse else (left, RIGHT)
+    on_scale = _place(low, high, *ends)
+
+    def x(value: float) -> float:
+        return on_scale(math.log10(value))
+
+    parts = []
+    for tick, text in y_ticks:
+        parts.append(_stroke((left, RIGHT), (y(tick), y(tick)), "grid"))
+        parts.append(_text(text, left - 6, y(tick) + 4, "tick side"))
+    parts += _labels([(x(tick), text) for tick, text in x_ticks])
+    parts.append(_text(x_title, _within((left + RIGHT) / 2, x_title), HEIGHT - 10, "title"))
+    turned = f'<g transform="translate(12 {(TOP + BOTTOM) / 2:.0f}) rotate(-90)">'
+    parts.append(f"{turned}{_text(y_title, 0, 0, 'title')}</g>")
+    if mark is not None and min(xs) <= mark <= max(xs):
+        parts.append(_stroke((x(mark), x(mark)), (TOP, BOTTOM), "mark"))
+    # The first lines lie above the others.
+    for line, points in reversed(drawn):
+        parts.append(_draw_line(line, [(x(a), y(b), y(b - e), y(b + e)) for a, b, e in points]))
+    what = escape(f"{y_title} by {x_title}")
+    svg = (
+        f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="{what}" '
+        f'xmlns="http://www.w3.org/2000/svg">{"".join(parts)}</svg>'
+    )
+    return f'<div class="chart">{svg}{_legend(drawn) if legend else ""}</div>'
+
+
+def bar_chart(
+    bars: Sequence[tuple[str, float, *tuple[str, ...]]], head: Sequence[str] = (), top: float = 0.0
+) -> str:
+    """A table with a bar to one side of zero per row: its name, its value, and that in words.
+
+    Parameters
+    ----------
+    bars : name, value and texts of every row
+    head : titles of the columns, of which the second is the bar's
+    top : a value that the longest bar has at least
+    """
+    if not bars:
+        return ""
+    values = [value if math.isfinite(value) else 0.0 for _, value, *_ in bars]
+    largest = max(top, *map(abs, values)) or 1.0
+    shares = [value / largest for value in values]
+    low = min(0.0, *shares)
+    span = max(0.0, top / largest, *shares) - low or 1.0
+    zero = -low / span * 100
+    lines = [f"<tr>{''.join(f'<th>{escape(cell)}</th>' for cell in head)}</tr>"] if head else []
+    for (name, _, *texts), share in zip(bars, shares, strict=True):
+        width = abs(share) / span * 100
+        start = zero if share >= 0 else max(zero - width, 0.0)
+        svg = (
+            '<svg class="bar" viewBox="0 0 100 10" preserveAspectRatio="none" aria-hidden="true">'
+            f'<rect class="{"c0" if share >= 0 else "c1"}" x="{start:.2f}" y="1" '
+            f'width="{width:.2f}" height="8"/>{_stroke((zero, zero), (0, 10), "zero")}</svg>'
+        )
+        cells = "".join(f"<td>{escape(text)}</td>" for text in texts)
+        lines.append(f'<tr><td>{breakable(name)}</td><td class="bar">{svg}</td>{cells}</tr>')
+    return f'<table class="bars">{"".join(lines)}</table>'
+
+
+def _draw_line(line: Line, places: Sequence[tuple[float, float, float, float]]) -> str:
+    """A line with its dots and error bars, where every point is (x, y, lower end, upper end)."""
+    title = f"<title>{escape(line.label)}</title>"
+    corners = " ".join(f"{a:.1f},{b:.1f}" for a, b, _, _ in places)
+    parts = [f'<polyline points="{corners}">{title}</polyline>']
+    # A line of one point is nothing but its dot.
+    if len(places) == 1 or (line.dots and len(places) <= MOST_DOTS):
+        parts += [
+            f'<circle cx="{a:.1f}" cy="{b:.1f}" r="3">{title}</circle>' for a, b, _, _ in places
+        ]
+    parts += [_stroke((a, a), (start, end)) for a, _, start, end in places if start != end]
+    kind = f"quiet c{QUIET}" if line.quiet else f"c{line.colour % COLOURS}"
+    return f'<g class="{kind}">{"".join(parts)}</g>'
+
+
+def _legend(drawn: Sequence[tuple[Line, Sequence[tuple[float, float, float]]]]) -> str:
+    """Names of the lines, in the order in which they end, from top to bottom."""
+    named = [(line, points[-1][1]) for line, points in drawn if line.label and not line.quiet]
+    items = [
+        f'<li class="t{line.colour % COLOURS}">{breakable(line.label)}</li>'
+        for line, _ in sorted(named, key=lambda one: -one[1])
+    ]
+    return f'<ul class="legend">{"".join(items)}</ul>' if items else ""
+
+
+def _stroke(x: tuple[float, float], y: tuple[float, float], kind: str = "error") -> str:
+    return f'<line class="{kind}" x1="{x[0]:.1f}" x2="{x[1]:.1f}" y1="{y[0]:.1f}" y2="{y[1]:.1f}"/>'
+
+
+def _text(text: str, x: float, y: float, kind: str) -> str:
+    return f'<text class="{kind}" x="{x:.1f}" y="{y:.1f}">{escape(text)}</text>'
+
+
+def _width(text: str) -> float:
+    """How wide a text is at most, as it is drawn."""
+    return LETTER * len(text)
+
+
+def _within(x: float, text: str) -> float:
+    """Where to centre a text so that it does not leave the drawing."""
+    half = _width(text) / 2
+    return max(min(x, WIDTH - half), half)
+
+
+def _labels(ticks: Sequence[tuple[float, str]]) -> list[str]:
+    """Labels under the axis, without those that would touch the one before."""
+    parts = []
+    taken: tuple[float, float] | None = None
+    for x, text in ticks:
+        centre = _within(x, text)
+        half = _width(text) / 2
+        if taken is None or abs(centre - taken[0]) >= half + taken[1] + SPACE:
+            parts.append(_text(text, centre, BOTTOM + 18, "tick"))
+            taken = (centre, half)
+    return parts
+
+
+def _limit(value: float) -> float:
+    return max(-HUGE, min(HUGE, value))
+
+
+def _place(low: float, high: float, start: float, end: float) -> Place:
+    """Where a value lies on an axis."""
+    return lambda value: start + (value - low) / (high - low) * (end - start)
+
+
+def _linear(values: Sequence[float]) -> tuple[float, float, list[tuple[float, str]]]:
+    """Ends of an axis, and its ticks with what is written there."""
+    low = min(values)
+    high = max(values)
+    size = max(abs(low), abs(high))
+    if high - low <= max(SAME * size, 1 / HUGE):
+        pad = size * 0.1 if size > 1 / HUGE else 1.0
+    else:
+        pad = 0.04 * (high - low)
+    low = low - pad
+    high = high + pad
+    power = math.floor(math.log10((high - low) / 4))
+    factor = next(k for k in (1, 2, 2.5, 5, 10) if (high - low) / (k * 10.0**power) <= 6)
+    step = factor * 10.0**power
+    ticks = [k * step for k in range(math.ceil(low / step), math.floor(high / step) + 1)]
+    decimals = max(0, -power + (factor == 2.5) - (factor == 10))
+    plain = decimals <= 5 and size < 1e7
+    return low, high, [(t, f"{t:,.{decimals}f}" if plain else f"{t:.3g}") for t in ticks]
+
+
+def _powers(values: Sequence[float]) -> tuple[float, float, list[tuple[float, str]]]:
+    """Logarithms of the ends of an axis, and its ticks with what is written there."""
+    low = math.log10(min(values))
+    high = math.log10(max(values))
+    if high - low < SAME:
+        low = low - 0.5
+        high = high + 0.5
+    first = math.ceil(low)
+    last = math.floor(high)
+    every = max(1, math.ceil((last - first) / 5))
+    ticks = [10.0**k for k in range(first, last + 1, every)]
+    if last - first < 2:
+        few = [m * 10.0**k for k in range(first - 1, last + 1) for m in (1, 2, 5)]
+        ticks = [tick for tick in few if low <= math.log10(tick) + SAME <= high + SAME]
+    return low, high, [(tick, number(tick)) for tick in ticks]

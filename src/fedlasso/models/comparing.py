@@ -1,0 +1,142 @@
+"""What stands beside a model on its card: errors per site, other models, and other rows.
+
+All of it is asked through the federation; a model does not need it.
+"""
+
+from __future__ import annotations
+
+from typing import TypeVar
+
+import numpy as np
+
+from fedlasso.errors import FedLassoError, Interrupted
+from fedlasso.federation import Costs, Federation, Ledger, Reply, Request
+from fedlasso.fitting import ChoosePenalty, Fit, Session, certify, fit, validate
+from fedlasso.models.document import (
+    THIS_MODEL,
+    CoefficientPath,
+    ColumnStability,
+    ComparedModel,
+    SiteError,
+)
+from fedlasso.models.fitted import Model, fit_pooled
+from fedlasso.models.warning import STABLE, SUBSAMPLES, name_alone
+from fedlasso.numerics import L1, Array, Certificate
+from fedlasso.procedures import Averaging
+from fedlasso.procedures.one_shot import LocalFit
+from fedlasso.sites import ErrorAt, Scaling, Viewed, halves, standardise
+
+EPOCHS = 5
+ROUNDS = 30
+# The path to a penalty that was given.
+PATH_PENALTIES = 15
+PATH_UPLOADS = 60
+R = TypeVar("R", bound=Reply)
+
+
+def walk_to_penalty(ledger: Ledger, model: Model) -> CoefficientPath | None:
+    """Return the Lasso path down to the penalty that was given, unless all is zero there."""
+    session = Session(Viewed(ledger, model.view), uploads=PATH_UPLOADS)
+    if session.largest_penalty <= model.penalty:
+        return None
+    grid = np.geomspace(session.largest_penalty, model.penalty, PATH_PENALTIES)
+    points = session.path([L1(float(at)) for at in grid])
+    B = np.column_stack([point.coefficients for point in points])
+    return CoefficientPath.largest(grid[: len(points)], B, model.columns)
+
+
+def ask_site_errors(ledger: Ledger, model: Model) -> tuple[SiteError, ...]:
+    """Return the model's error on the training rows of every site."""
+    replies = Viewed(ledger, model.view).ask(ErrorAt(model.fit.coefficients))
+    return tuple(
+        SiteError(reply.site, rows, reply.value / rows)
+        for reply, rows in zip(replies, model.scaling.sizes, strict=True)
+        if rows
+    )
+
+
+def compare_models(
+    ledger: Ledger, model: Model
+) -> tuple[tuple[ComparedModel, ...], dict[str, Array]]:
+    """Return the pooled Lasso, averaging and every site alone, fitted and judged on the same rows.
+
+    The first stands for the model: the model itself where those rows are its own, else the pooled
+    Lasso on the training rows, because a model that has seen all rows cannot be judged on some.
+    """
+    settings = model.settings
+    view, scaling = standardise(ledger, settings.held_out, **settings.scaling)
+    lam = model.penalty
+    best = fit_pooled(view, lam)
+    rivals = [("pooled Lasso on the training rows", best.coefficients, _most(best.costs))]
+    if view.name == model.view:
+        rivals.insert(0, (THIS_MODEL, model.fit.coefficients, _most(model.costs)))
+    averaged = fit(view, Averaging(epochs=EPOCHS), penalty=lam, rounds=ROUNDS, certified=False)
+    name = f"averaging, {EPOCHS} local epochs, {ROUNDS} rounds"
+    rivals.append((name, averaged.coefficients, _most(averaged.costs)))
+    alone = _fit_each_alone(view, scaling, lam) if len(view.sites) > 1 else {}
+    rivals += [(name_alone(site), b, 0) for site, b in alone.items()]
+    models = np.column_stack([b for _, b, _ in rivals])
+    errors = validate(view, models) if scaling.held_out[1] else None
+    rows = []
+    for i, (name, b, sent) in enumerate(rivals):
+        above = share_above(certify(view, best.problem, b), best)
+        rows.append(
+            ComparedModel(
+                name=name,
+                active=int((b != 0).sum()),
+                mse=None if errors is None else float(errors.error[i]),
+                se=None if errors is None else float(errors.se[i]),
+                above=above if np.isfinite(above) else None,
+                sent=sent,
+            )
+        )
+    return tuple(rows), alone
+
+
+def _most(costs: Costs) -> int:
+    """Bytes sent by the site that sent most."""
+    return max(costs.total(None, site).upload for site in costs.sites)
+
+
+def share_above(certificate: Certificate, best: Fit) -> float:
+    """How much of the pooled Lasso's objective lies between it and a model's."""
+    assert best.certificate is not None
+    lowest = best.certificate.objective
+    above = max(certificate.objective - lowest, 0.0)
+    return above / lowest if lowest > 0 else (0.0 if above == 0 else float("inf"))
+
+
+def _fit_each_alone(view: Federation, scaling: Scaling, lam: float) -> dict[str, Array]:
+    """Every site's own Lasso, at its own penalty if its held-out rows choose one."""
+    alone = {}
+    for site, rows in zip(view.sites, scaling.sizes, strict=True):
+        choice = _answer(view, ChoosePenalty(to=(site,)))
+        reply = _answer(view, LocalFit(choice.lam if choice else lam, to=(site,)))
+        if reply:
+            alone[site] = reply.values[:, 0] / max(rows, 1)
+    return alone
+
+
+def _answer(view: Federation, request: Request[R]) -> R | None:
+    """What the one site that is asked answers, or None where it refuses."""
+    try:
+        (reply,) = view.ask(request)
+    except Interrupted:
+        raise
+    except FedLassoError:
+        return None
+    return reply
+
+
+def measure_stability(ledger: Ledger, model: Model) -> tuple[ColumnStability, ...]:
+    """Return how often random halves of all rows select each column (Meinshausen, Buhlmann)."""
+    counts = np.zeros(len(model.columns))
+    for split in halves(SUBSAMPLES, model.settings.seed):
+        view, _ = standardise(ledger, split, **model.settings.scaling)
+        counts += Session(view, uploads=40).fit(L1(model.penalty), tol=1e-3).coefficients != 0
+    chosen = model.fit.coefficients != 0
+    shown = np.flatnonzero(chosen | (counts >= STABLE * SUBSAMPLES))
+    return tuple(
+        ColumnStability(model.columns[k], bool(chosen[k]), float(counts[k] / SUBSAMPLES))
+        for k in sorted(shown, key=lambda k: (-counts[k], k))
+    )

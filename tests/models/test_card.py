@@ -1,0 +1,289 @@
+"""The card draws whatever it is given, and cuts and hides nothing."""
+
+import math
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from xml.etree import ElementTree
+
+import numpy as np
+import pytest
+from browsing import open_browser
+from hypothesis import given
+from hypothesis import strategies as st
+from playwright.sync_api import Browser
+from programs import needs
+
+from fedlasso import InProcess, Site
+from fedlasso.models import (
+    ModelDocument,
+    Settings,
+    describe_model,
+    draw_card,
+    make_model,
+    write_model,
+)
+from fedlasso.models.charts import Line, bar_chart, line_chart
+from fedlasso.models.document import CHOSE, ComparedModel, SiteError
+from fedlasso.models.page import number
+from fedlasso.tables import Schema
+from fedlasso.tables.columns import Column
+
+COLUMNS = tuple(f"a_rather_long_name_of_a_column_{k}" for k in range(4))
+SCHEMA = Schema("y", tuple(Column(name, "number") for name in COLUMNS))
+FLOATS = st.floats() | st.sampled_from([0.0, 5e-324, 1e-300, 1.0, 1.0 + 1e-15, 1e300, -1.7e308])
+POINTS = st.lists(st.tuples(FLOATS, FLOATS, st.none() | FLOATS))
+LABELS = st.text("ab_ <&>\"'é", max_size=60)
+PLACES = ("x", "y", "x1", "x2", "y1", "y2", "cx", "cy")
+
+
+def svgs(html: str) -> list[ElementTree.Element]:
+    """The drawings of a chart, which is well-formed."""
+    root = ElementTree.fromstring(html)
+    return [element for element in root.iter() if element.tag.endswith("svg")]
+
+
+def check_inside(svg: ElementTree.Element) -> None:
+    _, _, width, height = map(float, svg.attrib["viewBox"].split())
+    for element in svg.iter():
+        places = [("x" if "x" in name else "y", element.get(name)) for name in PLACES]
+        places += [
+            (axis, value)
+            for pair in element.get("points", "").split()
+            for axis, value in zip("xy", pair.split(","), strict=True)
+        ]
+        for axis, value in places:
+            if value is not None:
+                assert 0 <= float(value) <= (width if axis == "x" else height), element.attrib
+    for element in svg.iter("rect"):
+        assert float(element.attrib["x"]) + float(element.attrib["width"]) <= width + 0.01
+
+
+@given(st.lists(st.tuples(POINTS, LABELS), max_size=4), st.none() | FLOATS, st.booleans())
+def test_lines_of_any_numbers_are_drawn_inside_the_chart(
+    drawn: Sequence[tuple[Sequence[tuple[float, float, float | None]], str]],
+    mark: float | None,
+    reverse: bool,
+) -> None:
+    lines = [
+        Line([x for x, _, _ in points], [y for _, y, _ in points], label, i,
+             [e for _, _, e in points], dots=True, quiet=i > 2)
+        for i, (points, label) in enumerate(drawn)
+    ]  # fmt: skip
+    html = line_chart(lines, "penalty", "error", mark=mark, reverse=reverse, legend=True)
+    can = [x for points, _ in drawn for x, y, _ in points if 0 < x < math.inf and math.isfinite(y)]
+    assert bool(html) == bool(can)
+    if html:
+        (svg,) = svgs(html)
+        text = ElementTree.tostring(svg, encoding="unicode")
+        assert not re.search(r"\b(nan|inf)\b", text)
+        check_inside(svg)
+
+
+@given(st.lists(st.tuples(LABELS, FLOATS, LABELS)), st.sampled_from([0.0, 1.0]))
+def test_bars_of_any_numbers_are_drawn_inside_the_chart(
+    bars: Sequence[tuple[str, float, str]], top: float
+) -> None:
+    html = bar_chart(bars, ["", "", "value"], top)
+    assert bool(html) == bool(bars)
+    if html:
+        drawn = svgs(html)
+        assert len(drawn) == len(bars)
+        for svg in drawn:
+            assert "nan" not in ElementTree.tostring(svg, encoding="unicode")
+            check_inside(svg)
+        # Names and values stand there as they are.
+        shown = "".join(ElementTree.fromstring(html).itertext())
+        assert all(name in shown and text in shown for name, _, text in bars)
+
+
+def test_a_longer_bar_is_a_larger_number() -> None:
+    widths = [
+        float(rect.attrib["width"])
+        for svg in svgs(bar_chart([("a", 1.0, ""), ("b", -2.0, ""), ("c", 4.0, "")]))
+        for rect in svg.iter("rect")
+    ]
+    assert widths == pytest.approx([100 / 6, 200 / 6, 400 / 6], abs=0.01)
+
+
+def draw_sites(kind: str) -> InProcess:
+    rng = np.random.default_rng(0)
+    sites = []
+    for j in range(3):
+        X = rng.standard_normal((30, 4)) if kind != "constant columns" else np.ones((30, 4))
+        y = X[:, 0] + 0.5 * rng.standard_normal(30)
+        if kind == "constant target":
+            y = np.full(30, 2.5)
+        if kind == "0/1":
+            y = (y > 0).astype(np.float64)
+        sites.append(Site(f"s{j}", X, y, columns=COLUMNS, raw=True))
+    return InProcess(sites)
+
+
+@pytest.fixture(scope="module")
+def plain() -> ModelDocument:
+    return make_model(draw_sites("plain"), Settings(), SCHEMA)
+
+
+@pytest.mark.parametrize("compare", [False, True])
+@pytest.mark.parametrize("settings", [Settings(), Settings(penalty=0.1), Settings(cv=2)], ids=str)
+@pytest.mark.parametrize("kind", ["constant target", "constant columns"])
+def test_nothing_to_fit_has_a_card_that_says_so(
+    kind: str, settings: Settings, compare: bool
+) -> None:
+    document = make_model(draw_sites(kind), settings, SCHEMA, compare=compare)
+    assert document.warnings is not None
+    assert "no column is selected: the model predicts the mean" in document.warnings
+    card = draw_card(document)
+    assert "Read this first" in card
+    assert not re.search(r"\b(nan|inf)\b", card)
+    if kind == "constant columns":
+        assert any(text.startswith("constant, so left out") for text in document.warnings)
+
+
+def test_a_response_of_zeros_and_ones_is_told_from_the_moments(plain: ModelDocument) -> None:
+    told = "the target 'y' is 0 or 1"
+    document = make_model(draw_sites("0/1"), Settings(), SCHEMA)
+    assert any(text.startswith(told) for text in document.warnings or ())
+    assert not any(text.startswith(told) for text in plain.warnings or ())
+    alike = make_model(draw_sites("0/1"), Settings(intercept=False), SCHEMA)
+    assert any(text.startswith(told) for text in alike.warnings or ())
+
+
+def test_uploads_that_ended_early_come_first() -> None:
+    rng = np.random.default_rng(1)
+    names = tuple(f"x{k}" for k in range(60))
+    X = rng.standard_normal((120, 60)).cumsum(axis=1)
+    sites = [Site("a", X, X @ rng.standard_normal(60), columns=names, raw=True)]
+    schema = Schema("y", tuple(Column(name, "number") for name in names))
+    settings = Settings(goal="objective", validation=0.2, uploads=25)
+    document = make_model(InProcess(sites), settings, schema)
+    assert document.status == "CUT"
+    assert document.warnings is not None
+    assert document.warnings[0].startswith("the uploads ended too early")
+    assert describe_model(document).startswith(document.status_text)
+    assert draw_card(document).index("ended too early") < draw_card(document).index("<h2>")
+    assert document.family == "Lasso"
+    # The path's error is not that of a model which falls short of it.
+    assert document.error is None
+
+
+def test_a_lasso_that_held_out_rows_chose_tells_their_error() -> None:
+    settings = Settings(goal="objective", validation=0.2)
+    document = make_model(draw_sites("plain"), settings, SCHEMA)
+    assert document.curve is not None
+    assert document.error is not None
+    assert document.error.mse == document.curve.mse[document.curve.chosen]
+    assert document.error.rows == CHOSE
+
+
+def test_the_best_penalty_may_be_the_last_one() -> None:
+    # Without noise no penalty is too small.
+    rng = np.random.default_rng(2)
+    X = rng.standard_normal((60, 4))
+    y = X @ np.array([3.0, -2.0, 1.0, 0.5])
+    sites = [Site(f"s{j}", X[j::2], y[j::2], columns=COLUMNS, raw=True) for j in range(2)]
+    document = make_model(InProcess(sites), Settings(goal="objective"), SCHEMA)
+    assert document.curve is not None
+    assert document.curve.chosen == len(document.curve.penalties) - 1
+    assert any("the best penalty is the last" in text for text in document.warnings or ())
+
+
+@pytest.mark.parametrize("settings", [Settings(), Settings(goal="selection")], ids=str)
+def test_the_penalty_is_one_number_everywhere(settings: Settings) -> None:
+    document = make_model(draw_sites("plain"), settings, SCHEMA)
+    told = f"{document.penalty:.4g}"
+    card = draw_card(document)
+    assert f"<b>{told}</b>" in card
+    assert f"The penalty is {told}, {document.penalty_words}." in card
+    assert f"penalty {told}, {document.penalty_words}" in describe_model(document)
+    assert document.penalty_words.endswith("on the scale of standardised columns")
+
+
+@pytest.mark.parametrize(
+    ("procedure", "words"),
+    [
+        ("Lasso", "on the scale"),
+        ("Secant", "on the scale"),
+        ("relaxed Lasso", "of the Lasso path that the relaxed Lasso comes from, on"),
+        ("adaptive Lasso", "the best of the Lasso path (the adaptive Lasso has its own), on"),
+        ("elastic net", "the best of the Lasso path (the elastic net has its own), on"),
+    ],
+)
+def test_a_penalty_says_what_it_is_of(plain: ModelDocument, procedure: str, words: str) -> None:
+    assert replace(plain, procedure=procedure).penalty_words.startswith(words)
+
+
+def test_the_curve_says_whose_columns_it_counts(plain: ModelDocument) -> None:
+    assert plain.curve is not None
+    curve = replace(plain.curve, active=(16.0,) * len(plain.curve.active))
+    count = len(plain.coefficients)
+    card = draw_card(replace(plain, curve=curve))
+    assert f"the Lasso has 16 columns there, and this model has {count}." in card
+
+
+def test_errors_per_site_stand_beside_that_of_all_sites(plain: ModelDocument) -> None:
+    errors = (SiteError("north", 30, 4.0), SiteError("south", 10, 16.0))
+    card = draw_card(replace(plain, site_errors=errors))
+    section = card.split("<h2>Error per site</h2>")[1].split("<h2>")[0]
+    assert "On the rows that the model was fitted to" in section
+    cells = [re.sub("<[^>]*>", "", cell) for cell in re.findall("<td.*?</td>", section)]
+    assert cells == [
+        "north", "30", "4", "2", "0.57",
+        "south", "10", "16", "4", "2.29",
+        "all sites", "40", "7", "2.646", "1.00",
+    ]  # fmt: skip
+
+
+def test_the_comparison_says_what_its_rows_have_seen(plain: ModelDocument) -> None:
+    pooled = ComparedModel("pooled Lasso on the training rows", 3, 2.0, 0.1, 0.0, 100)
+    compared = replace(plain, comparison=(pooled,))
+    card = draw_card(compared)
+    assert "so that penalty has seen them all" in card
+    assert plain.error is not None
+    assert f"The error to expect of this model itself is {number(plain.error.mse, 4)}" in card
+    held_out = replace(plain.error, rows=CHOSE)
+    assert "may have helped choose" in draw_card(replace(compared, error=held_out))
+    given_one = draw_card(replace(compared, curve=None))
+    assert "at the penalty that was given." in given_one
+    mine = draw_card(replace(compared, comparison=(replace(pooled, name="this model"),)))
+    assert "This model was fitted to the training rows only" in mine
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    with open_browser() as browser:
+        yield browser
+
+
+@pytest.fixture(scope="module")
+def compared() -> ModelDocument:
+    return make_model(draw_sites("plain"), Settings(), SCHEMA, compare=True)
+
+
+@needs("browser")
+@pytest.mark.parametrize("width", [320, 768, 1280])
+def test_nothing_is_cut_on_any_screen(
+    browser: Browser, compared: ModelDocument, tmp_path: Path, width: int
+) -> None:
+    write_model(tmp_path, compared)
+    page = browser.new_page(viewport={"width": width, "height": 900})
+    page.goto((tmp_path / "card.html").as_uri())
+    assert page.locator("svg text").count() > 10
+    assert page.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0
+    cut = page.evaluate(
+        """() => [...document.querySelectorAll('svg text')].filter(text => {
+            const own = text.getBoundingClientRect();
+            const whole = text.closest('svg').getBoundingClientRect();
+            return own.left < whole.left || own.right > whole.right
+                || own.top < whole.top || own.bottom > whole.bottom;
+        }).map(text => text.textContent)"""
+    )
+    assert cut == []
+    scrolled = page.evaluate(
+        """() => [...document.querySelectorAll('.scroll')].filter(
+            box => box.scrollWidth > box.clientWidth).length"""
+    )
+    assert scrolled == 0
+    page.close()
