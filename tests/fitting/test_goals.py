@@ -8,6 +8,7 @@ from draws import draw_federation, draw_sites
 
 from fedlasso import FedLassoError, InProcess, Site, Status, certify, fit_for
 from fedlasso.fitting import Goal, Run, after_rounds
+from fedlasso.fitting.goals import SMALLEST_RATIO
 from fedlasso.numerics import Array
 from fedlasso.procedures import Secant
 
@@ -74,6 +75,47 @@ def test_no_candidate_predicts_the_held_out_rows_better_than_the_choice(goal: Go
     errors = ((y[:, None] - X @ candidates) ** 2).mean(axis=0)
     np.testing.assert_allclose(result.validation.error, errors, rtol=1e-9)
     assert errors[result.chosen] <= errors.min() * (1 + 1e-9)
+
+
+def draw_quiet(seed: int, noise: float) -> InProcess:
+    """One site where all of eight columns matter."""
+    rng = np.random.default_rng(seed)
+
+    def sample(n: int) -> tuple[Array, Array]:
+        X = rng.standard_normal((n, 8))
+        return X, X @ np.linspace(0.5, 2, 8) + noise * rng.standard_normal(n)
+
+    held_out = {"penalty": sample(60), "candidate": sample(60)}
+    return InProcess([Site("a", *sample(120), validation=held_out)])
+
+
+@by_goal
+@pytest.mark.parametrize("seed", range(4))
+def test_the_path_goes_on_while_its_last_fit_is_the_best(goal: Goal, seed: int) -> None:
+    quiet = fit_for(draw_quiet(seed, 0.0), goal).curve
+    # Without noise every smaller penalty predicts better, down to the last that is tried.
+    step = quiet.penalties[1] / quiet.penalties[0]
+    errors = quiet.validation.error
+    # A fit may be good enough at several penalties; the error falls with their square.
+    assert errors[-1] == errors.min()
+    assert errors[-1] < 0.01 * errors[19]
+    assert SMALLEST_RATIO < quiet.penalties[-1] / quiet.penalties[0] <= SMALLEST_RATIO / step
+    np.testing.assert_allclose(quiet.penalties[1:] / quiet.penalties[:-1], step, rtol=1e-9)
+    assert not quiet.cut
+    noisy = fit_for(draw_quiet(seed, 30.0), goal).curve
+    assert noisy.chosen < len(noisy.penalties) - 1
+    assert noisy.penalties[-1] >= 0.05 * noisy.penalties[0] * (1 - 1e-9)
+
+
+@by_goal
+def test_a_path_that_uploads_ended_says_so(goal: Goal) -> None:
+    for seed in range(4):
+        result = fit_for(draw_federation((100, 80, 60), seed=seed), goal, uploads=8)
+        assert result.curve.cut
+        assert result.status is Status.CUT
+        errors = result.curve.validation.error
+        assert result.curve.chosen == int(np.argmin(errors))
+        assert result.curve.coefficients.shape == (P, len(errors))
 
 
 def test_a_fit_by_goal_can_be_carried_on_by_the_procedure() -> None:

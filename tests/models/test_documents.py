@@ -104,7 +104,9 @@ def test_a_plan_that_cannot_be_gone_on_with_is_one_clear_error(tmp_path: Path) -
         read_plan(tmp_path, FileSource)
     write_plan(tmp_path, FILES)
     text = (tmp_path / "plan.json").read_text()
-    for damaged in (text[:-5], text.replace('"uploads": 100', '"uploads": "many"'), "[]", ""):
+    unlike = text.replace('"uploads": null', '"uploads": "many"')
+    assert unlike != text
+    for damaged in (text[:-5], unlike, "[]", ""):
         (tmp_path / "plan.json").write_text(damaged)
         with pytest.raises(FedLassoError, match=r"plan\.json cannot be read"):
             read_plan(tmp_path, FileSource)

@@ -78,6 +78,42 @@ def test_a_goal_names_one_penalty_and_one_family(
 @pytest.mark.parametrize(
     ("settings", "told"),
     [
+        (Settings(goal="prediction", cv=3), "the smallest error on 3 folds"),
+        (
+            Settings(goal="selection", cv=3),
+            "the sparsest Lasso within one standard error on 3 folds",
+        ),
+        (Settings(goal="objective", cv=3), "the smallest error on 3 folds"),
+        (Settings(goal="selection", rule="min", cv=4), "the smallest error on 4 folds"),
+        (Settings(cv=3), "the smallest error on 3 folds"),
+    ],
+    ids=str,
+)
+def test_folds_keep_the_goal_whose_families_they_judge(
+    opened: tuple[InProcess, Schema], settings: Settings, told: str
+) -> None:
+    document = make_model(*_with(opened, settings))
+    goal = settings.goal or "prediction"
+    assert document.settings == replace(settings, goal=goal)
+    families = {
+        "prediction": ("Lasso", "adaptive Lasso", "elastic net"),
+        "selection": ("Lasso",),
+        "objective": ("Lasso",),
+    }[goal]
+    family = document.procedure.removeprefix("relaxed ")
+    assert family in families
+    assert document.procedure == family or goal != "objective"
+    active = sum(row.value != 0 for row in document.coefficients)
+    why = f"goal '{goal}': {document.procedure} with {active} active coefficients, {told}"
+    assert document.why == f"{why}, fitted to all rows"
+    assert document.why in describe_model(document)
+    assert f"second moments of {settings.cv} folds" in document.plan
+    assert f"<td>{goal}</td>" in draw_card(document)
+
+
+@pytest.mark.parametrize(
+    ("settings", "told"),
+    [
         (
             Settings(goal="prediction", procedure="CD"),
             "(not 'prediction': a procedure fits a Lasso)",
@@ -88,6 +124,8 @@ def test_a_goal_names_one_penalty_and_one_family(
         ),
         (Settings(procedure="CD", epochs=2), "with the smallest error on 20 folds, by CD in"),
         (Settings(goal="objective", validation=0.2), "on held-out rows, by Moments in"),
+        (Settings(procedure="Secant", cv=3), "the smallest error on 3 folds, by Secant in"),
+        (Settings(procedure="CD", validation=0.25), "the smallest error on held-out rows, by CD"),
         (Settings(penalty=0.1), "goal 'objective': the Lasso at the given penalty, by Moments in"),
     ],
     ids=str,

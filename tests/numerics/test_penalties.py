@@ -1,13 +1,13 @@
-"""The Lasso's penalty, with and without weights: value, proximal step, dual limit."""
+"""Penalties, with and without weights: value, proximal step, dual limit."""
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy.optimize import minimize
+from scipy.optimize import minimize, minimize_scalar
 
 from fedlasso import FedLassoError
-from fedlasso.numerics import L1, find_penalty
+from fedlasso.numerics import L1, ElasticNet, duality_gap, find_penalty, stationarity
 
 WEIGHTS = np.array([1.0, 0.0, 2.0, np.inf, 0.5])
 both = pytest.mark.parametrize("weights", [None, WEIGHTS], ids=["plain", "weighted"])
@@ -70,3 +70,86 @@ def test_strength_and_names() -> None:
     for lam in (-1.0, np.nan, np.inf):
         with pytest.raises(FedLassoError, match="give a finite number, zero or more"):
             L1(lam)
+
+
+@both
+@pytest.mark.parametrize("ridge", [0.0, 0.2, 5.0])
+@pytest.mark.parametrize("step", [0.3, 2.0])
+def test_the_elastic_nets_proximal_step_solves_its_problem(
+    weights: np.ndarray | None, step: float, ridge: float
+) -> None:
+    penalty = ElasticNet(0.7, weights, ridge)
+    pays = penalty.each(5)
+    for v in np.random.default_rng(0).standard_normal((20, 5)) * 2:
+        b = penalty.prox(v, step)
+        for k in range(5):
+            if not np.isfinite(pays[k]):
+                assert b[k] == 0.0
+                continue
+
+            def cost(x: float, k: int = k, v: np.ndarray = v) -> float:
+                paid = pays[k] * abs(x) + ridge / 2 * x * x
+                return float((x - v[k]) ** 2 / 2 + step * paid)
+
+            found = minimize_scalar(cost, bounds=(-8.0, 8.0), options={"xatol": 1e-10})
+            # The cost is 1-strongly convex, so a cost within e is a point within sqrt(2 e).
+            assert cost(float(b[k])) <= found.fun + 1e-12
+            assert b[k] == pytest.approx(found.x, abs=1e-6)
+
+
+@both
+def test_an_elastic_net_without_a_ridge_is_a_lasso(weights: np.ndarray | None) -> None:
+    net = ElasticNet(0.4, weights)
+    lasso = L1(0.4, weights)
+    for b in np.random.default_rng(0).standard_normal((20, 5)):
+        gradient = b.copy()
+        model = np.where(np.isfinite(lasso.each(5)), b, 0.0)
+        assert net.value(model) == lasso.value(model)
+        assert np.array_equal(net.prox(b, 0.7), lasso.prox(b, 0.7))
+        assert net.dual_limit(gradient) == lasso.dual_limit(gradient)
+
+
+@both
+@pytest.mark.parametrize("ridge", [0.2, 5.0])
+def test_an_elastic_net_costs_the_lasso_and_half_its_squares(
+    weights: np.ndarray | None, ridge: float
+) -> None:
+    net = ElasticNet(0.4, weights, ridge)
+    steps = np.array([0.1, 1.0, 3.0])
+    for V in np.random.default_rng(0).standard_normal((20, 5, 3)):
+        b = np.where(np.isfinite(net.each(5)), V[:, 0], 0.0)
+        squares = float((b**2).sum())
+        assert net.value(b) == pytest.approx(L1(0.4, weights).value(b) + ridge / 2 * squares)
+        together = net.prox(V, steps)
+        for j in range(3):
+            assert together[:, j].tobytes() == net.prox(V[:, j], float(steps[j])).tobytes()
+
+
+def test_a_net_keeps_its_ridge_at_another_strength() -> None:
+    net = ElasticNet(0.4, WEIGHTS, 0.3)
+    assert (net.at(0.2).lam, net.at(0.2).ridge) == (0.2, 0.3)
+    assert net.at(0.2).weights is WEIGHTS
+    assert repr(net) != repr(L1(0.4, WEIGHTS))
+
+
+@given(seed=st.integers(0, 10**6), ridge=st.floats(0.0, 10.0), lam=st.floats(0.01, 3.0))
+def test_the_minimiser_of_a_net_is_where_its_proximal_step_stands_still(
+    seed: int, ridge: float, lam: float
+) -> None:
+    """With one record per column, X = sqrt(m) I, the minimiser is the proximal step from y."""
+    y = np.random.default_rng(seed).standard_normal(6) * 2
+    net = ElasticNet(lam, ridge=ridge)
+    b = net.prox(y, 1.0)
+    assert stationarity(b, b - y, net) <= 1e-12
+    r = np.sqrt(6) * (y - b)
+    whole = np.sqrt(6) * y
+    gap = duality_gap(float(r @ r), float(r @ whole), float(whole @ whole), b - y, b, net, 6)
+    assert gap <= 1e-12 * float(y @ y)
+    # Anywhere else the gap is at least what is lost.
+    other = b + np.random.default_rng(seed).standard_normal(6)
+    r = np.sqrt(6) * (y - other)
+    gap = duality_gap(
+        float(r @ r), float(r @ whole), float(whole @ whole), other - y, other, net, 6
+    )
+    lost = ((y - other) ** 2).sum() / 2 + net.value(other) - ((y - b) ** 2).sum() / 2 - net.value(b)
+    assert gap >= lost - 1e-12 * float(y @ y)

@@ -125,7 +125,9 @@ def choose(folded: Folded, goal: Goal, rule: Rule) -> Chosen:
     if goal == "prediction" and rule == "min":
         weights_at = float(judged[0].penalties[np.argmin(judged[0].error[0])])
         judged += [judge(folded, family) for family in (ELASTIC, adaptive(weights_at))]
-    if rule == "1se":
+    if rule == "1se" and goal == "objective":
+        candidates = [Choice.on_path(judged[0], 0, judged[0].sparsest)]
+    elif rule == "1se":
         candidates = [_one_standard_error(folded, judged[0])]
     else:
         candidates = [Choice.on_path(family, *family.best) for family in judged]
@@ -154,8 +156,8 @@ def fit_by_moments(gathered: Gathered, goal: Goal = "prediction", rule: Rule = "
     gathered : moments of the folds
     goal : what the model is for
     rule : the smallest error, or the largest penalty of the Lasso whose error is within one
-        standard error of its smallest, with the columns that most fits without one fold use, and
-        relaxed where that predicts better
+        standard error of its smallest; but for the objective, with the columns that most fits
+        without one fold use, and relaxed where that predicts better
     """
     folded = gathered.folded
     whole = folded.whole.normal(centre=False, scale=False)

@@ -190,7 +190,8 @@ def _go_on(
     lam = grid[-1].lam * step
     while not session.cut and lam > SMALLEST_RATIO * grid[0].lam:
         errors = [error for _, error in found + more]
-        if min(errors[:-1]) <= errors[-1]:
+        # A fit that is good at the next penalty too has the same error, and says nothing yet.
+        if min(errors[:-1]) < errors[-1]:
             break
         last = (found + more)[-1][0].coefficients
         more += _validated(session, session.walk([L1(lam)], TOL, reserve, last))

@@ -74,7 +74,8 @@ def make_plan(
     refused = refused or {}
     careful = cv is None and (goal == "selection" or rows < FEW_ROWS)
     wanted = (cv,) if cv is not None else (MORE_FOLDS, *FOLDS) if careful else FOLDS
-    counts = [min(count, rows) for count in wanted if count not in refused]
+    # Where rows are few, folds of one row each are refused as such.
+    counts = [count for count in (min(each, rows) for each in wanted) if count not in refused]
     allowed = MOMENT_BYTES // (8 * p) if uploads is None else uploads
     for count in counts:
         need = SCALING + vectors_of(p, count)

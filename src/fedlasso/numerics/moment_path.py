@@ -18,6 +18,8 @@ from fedlasso.numerics.moments import Normal
 
 # A path is good when its duality gap is at most this share of the response's variance.
 GAP = 1e-9
+# What is good enough where columns are so nearly dependent that no solver here reaches that.
+ENOUGH = 1e-5
 # Sweeps that a penalty may take where the homotopy alone does not reach that.
 SWEEPS = 1000
 
@@ -64,6 +66,7 @@ def walk(
 ) -> None:
     """Fill in the Lasso and the refit at every penalty, one in each row."""
     b = np.zeros(score.size)
+    wanted = GAP * variance
     for j in range(penalties.size):
         lam = penalties[j]
         if lam < S.lam[0]:
@@ -73,14 +76,29 @@ def walk(
         b[:] = 0.0
         for i in range(a):
             b[S.active[i]] = S.b[i]
-        if not exceeds(b, S.correlation, score, variance, lam) <= GAP * variance:
-            b[:] = lasso[max(j - 1, 0)]
-            if not sweep(D.G, D.norms, score, variance, lam, b, S.correlation):
+        gap = exceeds(b, S.correlation, score, variance, lam)
+        if not gap <= wanted:
+            own = b.copy()
+            swept = np.inf
+            if wanted == GAP * variance:
+                b[:] = lasso[max(j - 1, 0)]
+                if not sweep(D.G, D.norms, score, variance, lam, b, S.correlation):
+                    # Sweeps take long and will do no better later on: this was the last time.
+                    wanted = ENOUGH * variance
+                swept = exceeds(b, S.correlation, score, variance, lam)
+            if not min(gap, swept) <= wanted:
                 # Rounding has taken over: what follows is as good as it gets.
                 lasso[j:] = lasso[max(j - 1, 0)]
                 refits[j:] = refits[max(j - 1, 0)]
                 return
-            stand_anew(D, S, lam, b)
+            if gap <= swept:
+                b[:] = own
+                settle_moments(D, S, score)
+            else:
+                stand_anew(D, S, lam, b)
+                if S.a[0] < np.count_nonzero(b):
+                    # Columns that went with dependent ones leave their share to those.
+                    settle_moments(D, S, score)
             a = S.a[0]
         lasso[j] = b
         v = np.empty(a)
