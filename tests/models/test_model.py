@@ -15,7 +15,7 @@ from fedlasso.fitting import GOALS, Goal
 from fedlasso.models import Settings, fit_model
 from fedlasso.models.fitted import Model
 from fedlasso.numerics import Array, LeastSquares, solve_reference
-from fedlasso.sites import FoldMoments
+from fedlasso.sites import FEWER_FOLDS, FoldMoments
 from fedlasso.sites.rows import folds_in
 
 R = TypeVar("R", bound=Reply)
@@ -188,7 +188,7 @@ class Refusing(Around):
 
     def replies(self, request: Request[R]) -> tuple[R, ...]:
         if isinstance(request, FoldMoments) and folds_in(request.split) > self.most:
-            raise FedLassoError(f"site '0': at most {self.most} folds are told")
+            raise FedLassoError(f"site '0': at most {self.most}; {FEWER_FOLDS}")
         return self.inner.replies(request)
 
 
@@ -204,7 +204,7 @@ def test_a_site_that_refuses_some_folds_gets_another_plan(sizes: list[int], most
     assert plan == f"plan: {model.plan}"
     if most == 1:
         assert plan.startswith("plan: gradients, and a holdout that chooses")
-        assert "because site '0': at most 1 folds are told" in plan
+        assert "because site '0': at most 1; ask for fewer folds" in plan
     else:
         folds = min(most, sum(sizes)) if sum(sizes) == 7 else 5
         assert plan.startswith(f"plan: second moments of {folds} folds")

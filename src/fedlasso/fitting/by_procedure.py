@@ -37,8 +37,8 @@ class Status(Enum):
         "about the penalty, weights and support of the chosen candidate."
     )
     CUT = (
-        "The uploads ended before the error was seen to rise, so a smaller penalty may do better. "
-        "Give more uploads, or fewer folds."
+        "The uploads ended before the search did, so another penalty may do better. Give more "
+        "uploads, or fewer folds."
     )
     UNCERTIFIED = "No certificate was asked for. Fit with certified=True to know the distance."
 

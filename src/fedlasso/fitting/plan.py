@@ -50,6 +50,7 @@ def make_plan(
     uploads: int | None = None,
     cv: int | None = None,
     refused: Mapping[int, str] | None = None,
+    keep: bool = False,
 ) -> Plan:
     """Plan how to choose a penalty for p columns and so many rows at all sites together.
 
@@ -61,6 +62,7 @@ def make_plan(
         64 MiB of second moments or 300 gradients
     cv : folds, where somebody wants a certain number of them
     refused : numbers of folds whose second moments a site does not tell, and why
+    keep : whether half of the uploads are kept for a procedure that comes afterwards
 
     Examples
     --------
@@ -76,11 +78,12 @@ def make_plan(
     wanted = (cv,) if cv is not None else (MORE_FOLDS, *FOLDS) if careful else FOLDS
     # Where rows are few, folds of one row each are refused as such.
     counts = [count for count in (min(each, rows) for each in wanted) if count not in refused]
-    allowed = MOMENT_BYTES // (8 * p) if uploads is None else uploads
+    allowed = MOMENT_BYTES // (8 * p) if uploads is None else uploads // (2 if keep else 1)
     for count in counts:
         need = SCALING + vectors_of(p, count)
         if need <= allowed:
-            return Plan("moments", count, need, _moments_words(p, count))
+            more = "" if count == counts[0] else _more_folds(p, counts[0], uploads)
+            return Plan("moments", count, need, _moments_words(p, count) + more)
     given = GRADIENTS if uploads is None else uploads
     why = next(iter(refused.values()), "") or _too_many(p, min(counts), uploads)
     enough = (GRADIENT_FOLDS + 1) * PER_SPLIT
@@ -111,6 +114,12 @@ def _moments_words(p: int, folds: int) -> str:
         f"second moments of {folds} folds: {vectors} vectors of {p} numbers per site "
         f"({size:.2g} MB), and then every penalty, family and refit is free"
     )
+
+
+def _more_folds(p: int, folds: int, uploads: int | None) -> str:
+    if uploads is None:
+        return ""
+    return f"; uploads={SCALING + vectors_of(p, folds)} would buy {folds} folds"
 
 
 def _too_many(p: int, folds: int, uploads: int | None) -> str:

@@ -20,7 +20,7 @@ from fedlasso.errors import FedLassoError
 from fedlasso.federation import Request, Role
 from fedlasso.federation.messages import Kind, layout, questions, roles
 from fedlasso.numerics import Array
-from fedlasso.sites import Site
+from fedlasso.sites import FEWER_FOLDS, Site
 from fedlasso.sites.rows import divide, folds_in
 
 Count = Annotated[int, Meta(ge=0, description="a whole number, zero or more")]
@@ -122,7 +122,7 @@ class Policy:
             if folds_in(split) > 1 and rows < self.min_validation_rows:
                 raise FedLassoError(
                     f"{rows} rows in a fold here, and the policy answers about "
-                    f"{self.min_validation_rows} or more; ask for fewer folds"
+                    f"{self.min_validation_rows} or more; {FEWER_FOLDS}"
                 )
         for purpose in values_of(request, "purpose") if request.discloses.held_out else ():
             rows = view.validation(purpose).m

@@ -20,7 +20,7 @@ from fedlasso.models.settings import Settings
 from fedlasso.numerics import Array
 from fedlasso.procedures import Secant, find_procedure
 from fedlasso.procedures.moment_secant import MomentSecant
-from fedlasso.sites import Rows, Scaling, Viewed, folds, standardise
+from fedlasso.sites import FEWER_FOLDS, Rows, Scaling, Viewed, folds, standardise
 
 # Vectors that are kept for fitting the choice of a holdout to all rows.
 REFITTING = 15
@@ -153,7 +153,13 @@ class _Making:
         self.spent = scaling.vectors
         while True:
             plan = make_plan(
-                p, rows, settings.aim, uploads=settings.uploads, cv=settings.cv, refused=refused
+                p,
+                rows,
+                settings.aim,
+                uploads=settings.uploads,
+                cv=settings.cv,
+                refused=refused,
+                keep=settings.procedure is not None,
             )
             self.say(f"plan: {plan.words}")
             if plan.how != "moments":
@@ -166,6 +172,8 @@ class _Making:
                 if find_cannot_write(error) is not None:
                     raise
                 refused[plan.folds] = str(error)
+                if FEWER_FOLDS not in str(error):
+                    refused |= dict.fromkeys(range(plan.folds), str(error))
                 continue
             self.spent += vectors_of(p, plan.folds)
             return plan, gathered, view, scaling

@@ -1,7 +1,7 @@
 """A site: its records, their views and splits, its memory, and the questions it answers."""
 
 from fedlasso.sites.memory import Memory
-from fedlasso.sites.moments import FoldMoments, count_numbers
+from fedlasso.sites.moments import FEWER_FOLDS, FoldMoments, count_numbers
 from fedlasso.sites.questions import (
     DualAt,
     ErrorAt,
@@ -24,6 +24,7 @@ from fedlasso.sites.site import Site, View
 from fedlasso.sites.views import Scaling, Viewed, standardise
 
 __all__ = [
+    "FEWER_FOLDS",
     "DualAt",
     "ErrorAt",
     "ErrorSums",

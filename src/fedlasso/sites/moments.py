@@ -9,6 +9,9 @@ from fedlasso.numerics.moments import Moments, pack
 from fedlasso.sites.rows import dealt
 from fedlasso.sites.site import View
 
+# How a site says that it refuses folds for their few rows, and not moments as such.
+FEWER_FOLDS = "ask for fewer folds"
+
 
 class FoldSums(Reply):
     """Per fold: sums over its rows of all products of (1, x, y), upper triangle."""

@@ -41,6 +41,9 @@ class Story:
             self.gone.pop(site)()
 
     def say(self, line: str) -> None:
+        # How good the model is has no part in the story.
+        if line.startswith("warning: "):
+            return
         self.said.append(line)
         if self.then:
             self.then.pop(0)()
