@@ -25,7 +25,7 @@ RATIO_FEW_ROWS = 1e-2
 SMALLEST_RATIO = 1e-6
 # A family is taken instead of the plain Lasso when it is better by this many standard errors of
 # the difference, fold by fold.
-SURE = 0.5
+SURE = 2.0
 # What a refit without shrinkage still pays, as a share of the largest useful penalty: without any
 # there is no duality gap to certify by.
 REFIT = 1e-8
