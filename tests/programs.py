@@ -63,9 +63,11 @@ def fetch_tex() -> None:
 def install(package: str) -> None:
     """A package of the system, which takes root."""
     if shutil.which("apt-get") and os.geteuid() == 0:
-        _works(["apt-get", "update", "-qq"], PATIENCE)
-        options = ["-y", "-qq", "--no-install-recommends"]
-        _works(["apt-get", "install", *options, package], 5 * PATIENCE)
+        # Somebody else may be installing something at this moment.
+        waiting = ["-qq", "-o", f"DPkg::Lock::Timeout={PATIENCE}"]
+        _works(["apt-get", "update", *waiting], 2 * PATIENCE)
+        options = [*waiting, "-y", "--no-install-recommends"]
+        _works(["apt-get", "install", *options, package], 6 * PATIENCE)
 
 
 def provide() -> None:

@@ -1,4 +1,4 @@
-"""Families of models from second moments: Lasso and adaptive Lasso, each relaxed.
+"""Families of models from second moments: Lasso, elastic net and adaptive Lasso, each relaxed.
 
 All of them are judged by one cross-validation, whose folds are sums that the server adds up; the
 chosen one is then fitted to all rows.
