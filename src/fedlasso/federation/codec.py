@@ -24,13 +24,14 @@ _PREFIX = struct.Struct("<3sI")
 _LARGEST_HEAD = 1 << 24
 _REMEMBERED_HEAD = 1 << 12
 _LISTED = 16
-_ARRAYS = ("array", "optional array")
+_ARRAYS = ("array", "optional array", "words")
 _SCALARS = {"float": struct.Struct("<d"), "int": struct.Struct("<q")}
 _Count = Annotated[int, Meta(ge=0)]
 _Shape = Annotated[tuple[_Count, ...], Meta(max_length=2)]
 _TOLD = {
     "array": _Shape,
     "optional array": _Shape | None,
+    "words": _Shape,
     "text": str,
     "texts": tuple[str, ...],
     "note": _Count,
@@ -52,7 +53,7 @@ def encode(message: Message) -> bytes:
             continue
         else:
             finite = bool(np.isfinite(value).all())
-            chunks.append(np.asarray(value, "<f8").tobytes())
+            chunks.append(np.asarray(value, _number_type(kind)).tobytes())
         if not finite:
             raise FedLassoError(
                 f"{type(message).__name__}: {name} is not finite; the procedure diverges on these "
@@ -65,6 +66,11 @@ def size(message: Message) -> tuple[int, int]:
     """How many bytes `encode` makes of a message: its numbers, and the framing around them."""
     head, numbers = _head(message)
     return 8 * numbers, _PREFIX.size + len(head)
+
+
+def _number_type(kind: str) -> str:
+    """How numpy calls the eight bytes of one number."""
+    return "<u8" if kind == "words" else "<f8"
 
 
 def _split(cls: type[Message]) -> tuple[Layout, Layout]:
@@ -100,7 +106,7 @@ def _write_head(cls: str, values: tuple[Any, ...]) -> tuple[bytes, int]:
     for (name, kind), value in zip(told, values, strict=True):
         if kind in _ARRAYS and value is not None:
             numbers += math.prod(value)
-        if kind == "array":
+        if kind in ("array", "words"):
             shapes.append(value)
         elif value != _UNTOLD[kind]:
             head[name] = value
@@ -119,7 +125,7 @@ def _read_head(text: bytes) -> tuple[type[Message], dict[str, Any]]:
     shapes = iter(head.get("shapes", ()))
     values: dict[str, Any] = {}
     for name, kind in _split(cls)[0]:
-        told = next(shapes, None) if kind == "array" else head.get(name, _UNTOLD[kind])
+        told = next(shapes, None) if kind in ("array", "words") else head.get(name, _UNTOLD[kind])
         try:
             values[name] = msgspec.convert(told, _TOLD[kind])
         except msgspec.ValidationError:
@@ -162,7 +168,7 @@ def _decode(data: bytes) -> Message:
             continue
         else:
             shape = values[name]
-            array = np.frombuffer(data, "<f8", math.prod(shape), at).reshape(shape)
+            array = np.frombuffer(data, _number_type(kind), math.prod(shape), at).reshape(shape)
             values[name] = array
             finite = bool(np.isfinite(array).all())
             at += array.nbytes

@@ -186,6 +186,10 @@ class _Reader(Ledger):
         """Ask the federation, which counts."""
         return self.inner.replies(request)
 
+    def total(self, request: Request[R]) -> R:
+        """Let the federation add up as it does."""
+        return self.inner.total(request)
+
 
 def metered(federation: Federation) -> Ledger:
     """Return a ledger for a federation: its own, or that below it, or else a new one.

@@ -14,14 +14,20 @@ from dataclasses import Field, dataclass, field, fields, replace
 from functools import reduce
 from typing import Annotated, Any, ClassVar, Generic, Literal, TypeVar, dataclass_transform
 
+import numpy as np
+from numpy.typing import NDArray
+
+from fedlasso.federation.magnitudes import Bound, Magnitudes
 from fedlasso.numerics import Array
 
-FieldKind = Literal["array", "optional array", "float", "int", "text", "texts", "note"]
+Word = NDArray[np.uint64]
+FieldKind = Literal["array", "optional array", "words", "float", "int", "text", "texts", "note"]
 ArrayKind = Literal["points", "model", "weights", "per candidate", "columns"]
 Kind = Literal[ArrayKind, "steps", "signed", "split", "purpose"]
 _KINDS: dict[object, FieldKind] = {
     Array: "array",
     Array | None: "optional array",
+    Word: "words",
     float: "float",
     int: "int",
     str: "text",
@@ -147,6 +153,7 @@ class Request(Message, Generic[R]):
     discloses : what the answer reveals
     to : the sites that are asked; empty means every site
     on : the view of its records a site answers from; empty means the records as they are
+    reach : how far whole numbers must reach, as `words` has it; zero asks for numbers as they are
 
     Examples
     --------
@@ -161,6 +168,7 @@ class Request(Message, Generic[R]):
     discloses: ClassVar[Disclosure]
     to: tuple[str, ...] = field(default=(), kw_only=True)
     on: str = field(default="", kw_only=True)
+    reach: int = field(default=0, kw_only=True, metadata=_NOTE)
 
     def __init_subclass__(cls) -> None:
         # Checked before the class is known to anybody; a parent's word does not cover a new answer.
@@ -171,6 +179,10 @@ class Request(Message, Generic[R]):
     def answer(self, site: Any) -> R:
         """Answer from one site's records."""
         raise TypeError(f"{type(self).__name__} does not say how a site answers it")
+
+    def bounds(self, magnitudes: Magnitudes) -> dict[str, Bound]:
+        """Say how large the total of each field of the reply can be, where that is known."""
+        return {}
 
 
 def add_up(replies: tuple[R, ...]) -> R:

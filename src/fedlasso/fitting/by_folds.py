@@ -37,7 +37,7 @@ RATIO = 0.003
 # The last fit, to all rows, is made as exact as uploads allow, up to this relative gap.
 FINAL_TOL = 1e-6
 # Vectors that standardising takes on every split, and gradients without which no path gets far.
-SCALING = 3
+SCALING = 4
 FEWEST = 10
 Fits = list[PathPoint]
 LASSO = "Lasso"

@@ -19,7 +19,7 @@ GRADIENT_FOLDS = 5
 MORE_FOLDS = 20
 FEW_ROWS = 200
 # Vectors that standardising all rows takes, at most.
-SCALING = 3
+SCALING = 4
 # Gradients that a path of one split should have.
 PER_SPLIT = 100
 

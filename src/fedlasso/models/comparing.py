@@ -68,7 +68,7 @@ def compare_models(
     lam = model.penalty
     best = fit_pooled(view, lam)
     rivals = [("pooled Lasso on the training rows", best.coefficients, _most(best.costs))]
-    if view.name == model.view:
+    if view.name == model.view.name:
         rivals.insert(0, (THIS_MODEL, model.fit.coefficients, _most(model.costs)))
     averaged = fit(view, Averaging(epochs=EPOCHS), penalty=lam, rounds=ROUNDS, certified=False)
     name = f"averaging, {EPOCHS} local epochs, {ROUNDS} rounds"

@@ -20,7 +20,7 @@ from fedlasso.models.settings import Settings
 from fedlasso.numerics import Array
 from fedlasso.procedures import Secant, find_procedure
 from fedlasso.procedures.moment_secant import MomentSecant
-from fedlasso.sites import FEWER_FOLDS, Rows, Scaling, Viewed, folds, standardise
+from fedlasso.sites import FEWER_FOLDS, Rows, Scaling, Standardise, Viewed, folds, standardise
 
 # Vectors that are kept for fitting the choice of a holdout to all rows.
 REFITTING = 15
@@ -39,7 +39,7 @@ class Model:
     ----------
     coefficients, intercept : on the original scale of the columns
     scaling : means and scales that the sites agreed on
-    view : name of the view that the final fit was made on
+    view : what defines the view that the final fit was made on
     fit : the fit on the standardised scale
     curve : held-out error along the penalties, if a penalty was chosen
     costs : all that passed between server and sites
@@ -53,7 +53,7 @@ class Model:
     coefficients: Array
     intercept: float
     scaling: Scaling
-    view: str
+    view: Standardise
     fit: Fit | GoalFit
     curve: Curve | None
     costs: Costs
@@ -267,7 +267,7 @@ class _Making:
             coefficients=result.coefficients,
             intercept=0.0,
             scaling=scaling,
-            view=view.name,
+            view=view.view,
             fit=result,
             curve=curve,
             costs=result.costs,

@@ -70,6 +70,15 @@ class Table:
         filled: Array = np.maximum(out - self.missing(w) * means**2, 0.0)
         return out if self.holes is None else filled
 
+    @cached_property
+    def largest(self) -> Array:
+        """The largest size of any number in every column."""
+        if self.n == 0:
+            return np.zeros(self.p)
+        if self.sparse is not None:
+            return abs(self.sparse).max(axis=0).toarray().ravel()
+        return np.maximum(self.columns.max(axis=1), -self.columns.min(axis=1))
+
     def take(self, rows: Rows) -> Array:
         """Some rows as a new dense array, a column of X in each row."""
         taken = self.columns[:, rows] if self.sparse is None else self.sparse[rows].toarray().T

@@ -21,7 +21,7 @@ from fedlasso.sites.questions import (
 )
 from fedlasso.sites.rows import check_size, check_two_rows, deal, folds, folds_in, halves, holdout
 from fedlasso.sites.site import Site, View
-from fedlasso.sites.views import Scaling, Viewed, standardise
+from fedlasso.sites.views import Scaling, Standardise, Viewed, standardise
 
 __all__ = [
     "FEWER_FOLDS",
@@ -41,6 +41,7 @@ __all__ = [
     "Rows",
     "Scaling",
     "Site",
+    "Standardise",
     "ValidationErrors",
     "View",
     "Viewed",

@@ -3,6 +3,7 @@
 import numpy as np
 
 from fedlasso.federation import Disclosure, Reply, Request
+from fedlasso.federation.magnitudes import Bound, Magnitudes
 from fedlasso.federation.messages import Split
 from fedlasso.numerics import Array
 from fedlasso.numerics.moments import Moments, pack
@@ -39,6 +40,10 @@ class FoldMoments(Request[FoldSums]):
             steps=f.p,
             operations=site.operations(f.p) // 4,
         )
+
+    def bounds(self, magnitudes: Magnitudes) -> dict[str, Bound]:
+        powers = magnitudes.products
+        return {"moments": Bound(pack(powers[:, None] + powers), words=1)}
 
 
 def count_numbers(p: int) -> int:

@@ -8,9 +8,13 @@ from typing import Any
 import numpy as np
 
 from fedlasso.federation import Disclosure, Reply, Request
+from fedlasso.federation.magnitudes import Bound, Magnitudes
 from fedlasso.federation.messages import AnyPoints, Model, Models, Purpose, R, Weights
 from fedlasso.numerics import Array, Penalty, find_penalty
 from fedlasso.sites.site import View
+
+# Powers of two that held-out rows may lie further away than the rows that train.
+FURTHER = 10
 
 
 class Penalised(Request[R]):
@@ -79,6 +83,12 @@ class Scalar(Reply):
     value: float
 
 
+def bound_of_curvature(magnitudes: Magnitudes) -> Bound:
+    """Bound the curvature of least squares, or of a loss that is as curved, in any direction."""
+    columns = magnitudes.columns
+    return Bound(2 * int(columns.max(initial=0)) + columns.size.bit_length())
+
+
 class WeightedEigenvalue(Request[Scalar]):
     """The largest curvature of the local loss, times the site's rows."""
 
@@ -87,6 +97,9 @@ class WeightedEigenvalue(Request[Scalar]):
 
     def answer(self, site: View) -> Scalar:
         return Scalar(site.rows * site.training.largest_curvature)
+
+    def bounds(self, magnitudes: Magnitudes) -> dict[str, Bound]:
+        return {"value": bound_of_curvature(magnitudes)}
 
 
 class MeanEigenvalue(Request[Scalar]):
@@ -98,6 +111,9 @@ class MeanEigenvalue(Request[Scalar]):
     def answer(self, site: View) -> Scalar:
         return Scalar(site.rows * site.training.mean_curvature)
 
+    def bounds(self, magnitudes: Magnitudes) -> dict[str, Bound]:
+        return {"value": bound_of_curvature(magnitudes)}
+
 
 class ResponseSquares(Request[Scalar]):
     """The sum of squared responses: with it gradients alone make a certificate."""
@@ -107,6 +123,9 @@ class ResponseSquares(Request[Scalar]):
 
     def answer(self, site: View) -> Scalar:
         return Scalar(site.least_squares.y_ss)
+
+    def bounds(self, magnitudes: Magnitudes) -> dict[str, Bound]:
+        return {"value": Bound(2 * magnitudes.response)}
 
 
 class GradientSum(Reply):
@@ -128,6 +147,10 @@ class GradientAt(Request[GradientSum]):
         gradient = columns[0] if self.b.ndim == 1 else np.column_stack(columns)
         steps = len(columns)
         return GradientSum(gradient, steps=steps, operations=site.operations(steps))
+
+    def bounds(self, magnitudes: Magnitudes) -> dict[str, Bound]:
+        powers = magnitudes.columns + magnitudes.reach
+        return {"gradient": Bound(powers if self.b.ndim == 1 else powers[:, None], words=1)}
 
 
 class FitSums(Reply):
@@ -160,6 +183,15 @@ class FitAt(Request[FitSums]):
             operations=site.operations(1),
         )
 
+    def bounds(self, magnitudes: Magnitudes) -> dict[str, Bound]:
+        squares = Bound(2 * magnitudes.reach)
+        return {
+            "gradient": Bound(magnitudes.columns + magnitudes.reach, words=1),
+            "residual_ss": squares,
+            "residual_y": squares,
+            "y_ss": squares,
+        }
+
 
 class LossSums(Reply):
     """m_j times the loss and its gradient."""
@@ -181,6 +213,10 @@ class LossAt(Request[LossSums]):
         loss = f.m * f.value(self.b)
         return LossSums(gradient, loss, steps=1, operations=site.operations(1))
 
+    def bounds(self, magnitudes: Magnitudes) -> dict[str, Bound]:
+        gradient = Bound(magnitudes.columns + magnitudes.reach, words=1)
+        return {"gradient": gradient, "loss": Bound(2 * magnitudes.reach)}
+
 
 class DualAt(Request[Scalar]):
     """How low can the loss be at all, by the slopes of a model scaled to be feasible?"""
@@ -192,6 +228,9 @@ class DualAt(Request[Scalar]):
 
     def answer(self, site: View) -> Scalar:
         return Scalar(site.training.dual(self.b, self.scale))
+
+    def bounds(self, magnitudes: Magnitudes) -> dict[str, Bound]:
+        return {"value": Bound(2 * magnitudes.reach)}
 
 
 class ErrorAt(Request[Scalar]):
@@ -233,3 +272,12 @@ class ValidationErrors(Request[ErrorSums]):
             np.array([(e**2).sum() for e in errors]),
             np.full(len(errors), float(held_out.m)),
         )
+
+    def bounds(self, magnitudes: Magnitudes) -> dict[str, Bound]:
+        # Rows that did not train may lie far from those that did.
+        errors = 2 * (magnitudes.reach + FURTHER)
+        return {
+            "errors": Bound(errors),
+            "squares": Bound(2 * errors),
+            "counts": Bound(2 * magnitudes.rows + FURTHER),
+        }

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import numpy as np
 import scipy.sparse as sp
@@ -14,7 +14,9 @@ from numpy.typing import ArrayLike
 from fedlasso.errors import FedLassoError
 from fedlasso.federation import Request, decode, encode
 from fedlasso.federation.codec import decode_question
+from fedlasso.federation.magnitudes import Magnitudes
 from fedlasso.federation.messages import R
+from fedlasso.federation.words import answer_in_words
 from fedlasso.numerics import (
     Array,
     LeastSquares,
@@ -50,6 +52,9 @@ class View:
 
     def __post_init__(self) -> None:
         self.loss = self.training.loss.name
+        p = len(self.columns)
+        # What bounds the records as they are travels with the question.
+        self.magnitudes = Magnitudes(0, np.zeros(p, np.int64), 0, 0)
         self._vectors: OrderedDict[tuple[object, ...], Array] = OrderedDict()
         self._vector_bytes = 0
         self._objects: OrderedDict[tuple[object, ...], Any] = OrderedDict()
@@ -201,7 +206,9 @@ class Site(View):
             design = Standardised(Table(sample.X), None, means, factors)
             held_out[purpose] = make_sample(design, sample.y - defined.y_mean, law)
         training = part(parts.get("training"))
-        return View(self.name, self.columns, training, held_out, self.memory.room(name))
+        view = View(self.name, self.columns, training, held_out, self.memory.room(name))
+        view.magnitudes = defined.magnitudes
+        return view
 
     def weights(self, split: str) -> Array:
         """Return one for the rows that train under a split, zero for the others."""
@@ -213,9 +220,12 @@ class Site(View):
 
     def answer(self, request: Request[R]) -> R:
         """Answer one question from this site's records, signed with the site's name."""
+        view = self.view(request.on) if request.on else self
         with one_thread():
-            reply = request.answer(self.view(request.on) if request.on else self)
-        return replace(reply, site=self.name)
+            reply = replace(request.answer(view), site=self.name)
+        if request.reach:
+            return cast(R, answer_in_words(reply, request, view.magnitudes))
+        return reply
 
     def answer_bytes(self, data: bytes) -> bytes:
         """Answer over a wire. The last question, asked again, has the same answer."""

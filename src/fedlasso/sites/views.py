@@ -9,20 +9,64 @@ it is kept in the site's memory, so it outlives a restart wherever that memory h
 from __future__ import annotations
 
 import hashlib
+import math
+import string
 from dataclasses import dataclass, replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from fedlasso.errors import FedLassoError
 from fedlasso.federation import Around, Disclosure, Federation, Reply, Request, encode
-from fedlasso.federation.messages import Point, R, Signed, Split
+from fedlasso.federation.magnitudes import Bound, Magnitudes, power_above, powers_above
+from fedlasso.federation.messages import Point, R, Signed, Split, reply_to
+from fedlasso.federation.words import reaching, total_in_words
 from fedlasso.numerics import Array
 from fedlasso.sites.rows import PURPOSES
 from fedlasso.sites.site import Site
 
 
+# Powers of two from one letter to the next: sizes are told to a factor of about a million.
+STEP = 20
+LETTERS = string.ascii_uppercase + string.ascii_lowercase
+
+
+class Orders(Reply):
+    """Rows, whether values are missing, and a letter per column and for the response.
+
+    A letter is the order of the largest number.
+    """
+
+    rows: int
+    missing: int
+    letters: str
+
+
+class ColumnSizes(Request[Orders]):
+    """How large are the numbers of the columns, to a factor of about a million?"""
+
+    kind = "scaling"
+    discloses = Disclosure(
+        "the number of rows, whether values are missing, and the order of the largest number of "
+        "every column, to a factor of a million",
+        single="a maximum is not a sum",
+    )
+
+    def answer(self, site: Site) -> Orders:
+        largest = np.append(site.table.largest, np.abs(site.training.y).max(initial=0.0))
+        orders = -(-powers_above(largest) // STEP) + len(LETTERS) // 2
+        letters = "".join(LETTERS[order] for order in orders)
+        return Orders(site.table.n, int(site.table.holes is not None), letters)
+
+
+def _powers(letters: str) -> NDArray[np.int64]:
+    """Powers of two that the numbers of columns stay below, by their letters."""
+    middle = len(LETTERS) // 2
+    return np.array([STEP * (LETTERS.index(letter) - middle) for letter in letters], np.int64)
+
+
 class Totals(Reply):
-    """Sums over the training rows of a split, and how many values are missing, where any is."""
+    """Sums over the training rows of a split, and how many values are missing, if that is asked."""
 
     rows: int
     sums: Array
@@ -31,13 +75,18 @@ class Totals(Reply):
 
 
 class ColumnSums(Request[Totals]):
-    """What do the columns and the response add up to?"""
+    """What do the columns and the response add up to?
+
+    `letters` bound the numbers as `ColumnSizes` has them; `missing` asks to count missing values.
+    """
 
     kind = "scaling"
     discloses = Disclosure(
         "sums of every column and of the response, the number of rows and of missing values"
     )
     split: Split = ""
+    letters: str = ""
+    missing: int = 0
 
     def answer(self, site: Site) -> Totals:
         weights = site.weights(self.split)
@@ -46,29 +95,56 @@ class ColumnSums(Request[Totals]):
             int(weights.sum()),
             site.table.inner(weights),
             float(site.training.y[weights > 0].sum()),
-            missing if missing.any() else None,
+            missing if self.missing else None,
             steps=1,
             operations=site.operations(1) // 2,
         )
 
+    def expects(self, p: int) -> dict[str, tuple[int, ...] | None]:
+        return {"sums": (p,), "missing": (p,) if self.missing else None}
+
+    def bounds(self, magnitudes: Magnitudes) -> dict[str, Bound]:
+        rows = 2 * magnitudes.rows
+        powers = _powers(self.letters) + rows
+        return {
+            "rows": Bound(rows),
+            "sums": Bound(powers[:-1], words=1),
+            "y_sum": Bound(int(powers[-1])),
+            "missing": Bound(rows, words=1),
+        }
+
 
 class Spread(Reply):
-    """Sums of squares about given means."""
+    """Sums of squares about given means, of every column and of the response."""
 
     squares: Array
+    y_squares: float
 
 
 class CentredSquares(Request[Spread]):
-    """How much do the columns spread about these means?"""
+    """How much do the columns and the response spread about these means?"""
 
     kind = "scaling"
-    discloses = Disclosure("the sum of squares of every column about a mean")
+    discloses = Disclosure("the sum of squares of every column and of the response about a mean")
     means: Point
+    y_mean: Signed
     split: Split = ""
+    letters: str = ""
 
     def answer(self, site: Site) -> Spread:
-        squares = site.table.squares(self.means, site.weights(self.split))
-        return Spread(squares, steps=1, operations=site.operations(1))
+        weights = site.weights(self.split)
+        squares = site.table.squares(self.means, weights)
+        deviations = site.training.y[weights > 0] - self.y_mean
+        y_squares = float((deviations * deviations).sum())
+        return Spread(squares, y_squares, steps=1, operations=site.operations(1))
+
+    def expects(self, p: int) -> dict[str, tuple[int, ...] | None]:
+        return {"squares": (p,)}
+
+    def bounds(self, magnitudes: Magnitudes) -> dict[str, Bound]:
+        # No deviation from a mean is more than twice the largest number.
+        powers = 2 * (_powers(self.letters) + 1) + 2 * magnitudes.rows
+        return {"squares": Bound(powers[:-1]), "y_squares": Bound(int(powers[-1]))}
 
 
 class Sizes(Reply):
@@ -80,7 +156,10 @@ class Sizes(Reply):
 
 
 class Standardise(Request[Sizes]):
-    """Keep a view: (x - means) * factors and y - y_mean, on the rows of a split."""
+    """Keep a view: (x - means) * factors and y - y_mean, on the rows of a split.
+
+    `powers` are the view's `Magnitudes`, of (1, x, y), as decimal numbers.
+    """
 
     kind = "scaling"
     discloses = Disclosure(
@@ -90,6 +169,12 @@ class Standardise(Request[Sizes]):
     factors: Point
     y_mean: Signed
     split: Split = ""
+    powers: tuple[str, ...] = ()
+
+    @property
+    def magnitudes(self) -> Magnitudes:
+        """How large sums over the view can be."""
+        return read_powers(self.powers)
 
     @property
     def name(self) -> str:
@@ -103,16 +188,34 @@ class Standardise(Request[Sizes]):
         return Sizes(view.rows, *held)
 
 
-class Viewed(Around):
-    """A federation whose sites answer from one view."""
+def read_powers(powers: tuple[str, ...]) -> Magnitudes:
+    """Return magnitudes from their decimal numbers."""
+    try:
+        rows, *columns, response = (int(power) for power in powers)
+    except ValueError:
+        raise FedLassoError("a view must say how large its numbers are; update fedlasso") from None
+    return Magnitudes(rows, np.array(columns, np.int64), response, response)
 
-    def __init__(self, federation: Federation, name: str) -> None:
+
+class Viewed(Around):
+    """A federation whose sites answer from one view; they add up whole numbers."""
+
+    def __init__(self, federation: Federation, view: Standardise) -> None:
         super().__init__(federation)
-        self.name = name
+        self.view = view
+        self.name = view.name
+        self._magnitudes = view.magnitudes
 
     def replies(self, request: Request[R]) -> tuple[R, ...]:
         """Ask on the view."""
         return self.inner.replies(replace(request, on=self.name))
+
+    def total(self, request: Request[R]) -> R:
+        """Ask on the view, and add up; the largest of several numbers is no sum."""
+        asked = replace(request, on=self.name)
+        if reply_to(type(request)).adds == "max":
+            return self.inner.total(asked)
+        return total_in_words(self.inner, asked, reaching(self._magnitudes, request))
 
 
 @dataclass(frozen=True, eq=False)
@@ -151,32 +254,48 @@ def standardise(
 ) -> tuple[Viewed, Scaling]:
     """Agree on means and scales by sums alone, and return the federation seen through them.
 
-    Each site sends two vectors of p numbers (a third where values are missing) and a few scalars.
-    Centring makes an intercept that no penalty touches; a constant column then gets factor zero.
+    Each site sends three vectors of p numbers (a fourth where missing values are counted) and a few
+    scalars. Centring makes an intercept that no penalty touches; a constant column then gets
+    factor zero.
     """
-    totals = federation.total(ColumnSums(split))
-    m = totals.rows
+    orders = federation.ask(ColumnSizes())
+    letters = "".join(max(told, key=LETTERS.index) for told in zip(*(o.letters for o in orders), strict=True))
+    largest = power_above(math.sqrt(sum(o.rows for o in orders)))
     p = len(federation.columns)
+    sizes = Magnitudes(largest, np.zeros(p, np.int64), 0, 0)
+    missing = max(o.missing for o in orders)
+    totals = total_in_words(federation, ColumnSums(split, letters, missing), sizes)
+    m = totals.rows
     if m == 0:
         raise FedLassoError("no training rows are left; hold out less, or give more rows")
     present = np.full(p, float(m))
     if totals.missing is not None:
         present -= totals.missing
     means = totals.sums / np.maximum(present, 1.0)
-    squares = federation.total(CentredSquares(means, split)).squares
+    y_mean = totals.y_sum / m
+    spread = total_in_words(federation, CentredSquares(means, y_mean, split, letters), sizes)
     # A column varies when its standard deviation is above this share of its mean.
-    varies = squares > m * (1e-12 * means) ** 2
-    spread = np.sqrt(squares / m) if scale else np.ones(p)
-    factors = np.divide(1.0, spread, out=np.ones(p), where=varies)
+    varies = spread.squares > m * (1e-12 * means) ** 2
+    deviations = np.sqrt(spread.squares / m) if scale else np.ones(p)
+    factors = np.divide(1.0, deviations, out=np.ones(p), where=varies)
+    squares = spread.squares
+    y_squares = spread.y_squares
     if centre:
         factors[~varies] = 0.0
     else:
+        squares = squares + m * means**2
+        y_squares += m * y_mean**2
         means = np.zeros(p)
-    y_mean = totals.y_sum / m if centre else 0.0
-    request = Standardise(means, factors, y_mean, split)
-    sizes = federation.ask(request)
-    rows = tuple(s.rows for s in sizes)
-    held_out = (sum(s.penalty for s in sizes), sum(s.candidate for s in sizes))
-    vectors = 2 if totals.missing is None else 3
+        y_mean = 0.0
+    norms = np.sqrt(squares) * factors
+    sizes = Magnitudes(
+        power_above(math.sqrt(m)), powers_above(norms), power_above(math.sqrt(y_squares)), 0
+    )
+    powers = tuple(map(str, sizes.products))
+    request = Standardise(means, factors, y_mean, split, powers)
+    replies = federation.ask(request)
+    rows = tuple(s.rows for s in replies)
+    held_out = (sum(s.penalty for s in replies), sum(s.candidate for s in replies))
+    vectors = 3 if totals.missing is None else 4
     scaling = Scaling(means, factors, y_mean, rows, held_out, vectors)
-    return Viewed(federation, request.name), scaling
+    return Viewed(federation, request), scaling

@@ -1,0 +1,54 @@
+"""How large totals can be, as powers of two: what a grid of whole numbers must reach to."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+@dataclass(frozen=True, eq=False)
+class Magnitudes:
+    """Powers of two that bound the numbers of a view, over the training rows of all sites.
+
+    By the inequality of Cauchy and Schwarz they bound every sum of products, at all sites together
+    and so at each.
+
+    Attributes
+    ----------
+    rows : of the square root of the number of rows
+    columns : array (p,), of the norm of every column
+    response : of the norm of the response
+    reach : of the norm of the residuals of any model in the question
+    """
+
+    rows: int
+    columns: NDArray[np.int64]
+    response: int
+    reach: int
+
+    @property
+    def products(self) -> NDArray[np.int64]:
+        """The same of the norms of (1, x, y), an array (p + 2,)."""
+        return np.concatenate([[self.rows], self.columns, [self.response]]).astype(np.int64)
+
+
+@dataclass(frozen=True, eq=False)
+class Bound:
+    """A power of two that no total of a field exceeds, and how many words each number takes.
+
+    One word has 61 bits below the bound, two have 110.
+    """
+
+    exponent: int | NDArray[np.int64]
+    words: Literal[1, 2] = 2
+
+
+def power_above(size: float) -> int:
+    """Return a power of two that a number, rounded a few times, does not exceed."""
+    return int(np.frexp(size)[1]) + 1 if size > 0 else 0
+
+
+def powers_above(sizes: NDArray[np.float64]) -> NDArray[np.int64]:
+    """Return such a power for every number."""
+    return np.where(sizes > 0, np.frexp(sizes)[1] + 1, 0).astype(np.int64)

@@ -1,0 +1,138 @@
+"""Totals of whole numbers: sites round to a common grid, and what they add up to is exact.
+
+Sums of floating-point numbers depend on the order of the sites. Sums of whole numbers modulo 2^64
+do not, and masks that cancel in the total can be added to them. So over a view every number of a
+reply travels as one or two words of 64 bits, on a grid as fine as the largest total allows.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fedlasso.errors import FedLassoError
+from fedlasso.federation.federation import Federation
+from fedlasso.federation.magnitudes import Bound, Magnitudes, power_above
+from fedlasso.federation.messages import R, Reply, Request, Word, layout, reply_to, roles
+
+# Bits of one word and of two that a number within its bound takes; the rest is for adding up.
+FINE = 61
+WIDE = 110
+# Bits in the lower of two words: so many sites can be added up before it overflows.
+LOWER = 56
+MOST_SITES = 1 << (63 - LOWER)
+# A number that no question bounds may be this many powers of two larger than the residuals.
+UNBOUNDED = 40
+# Added to a reach on its way, so that it is never negative nor zero.
+OFFSET = 4096
+_NUMBERS = ("array", "optional array", "float", "int")
+
+
+class Words(Reply):
+    """A reply as whole numbers on the grid that its question names; `of` is its kind."""
+
+    words: Word
+    of: str
+
+
+def total_in_words(federation: Federation, request: Request[R], magnitudes: Magnitudes) -> R:
+    """Ask one question and return what all sites' replies come to, added up as whole numbers."""
+    if len(federation.sites) > MOST_SITES:
+        raise FedLassoError(f"{MOST_SITES} sites is the most that one federation adds up")
+    asked = replace(request, reach=magnitudes.reach + OFFSET)
+    total = cast(Words, federation.total(asked))
+    return from_words(total, request, magnitudes, len(federation.columns))
+
+
+def answer_in_words(reply: Reply, request: Request[R], magnitudes: Magnitudes) -> Words:
+    """Return a site's reply as the words that the question asks for."""
+    return to_words(reply, request, replace(magnitudes, reach=request.reach - OFFSET))
+
+
+def to_words(reply: Reply, request: Request[R], magnitudes: Magnitudes) -> Words:
+    """Return a reply on the grid of its question."""
+    bounds = request.bounds(magnitudes)
+    parts = []
+    for name, kind in layout(type(reply)):
+        value = getattr(reply, name)
+        if kind not in _NUMBERS or value is None:
+            continue
+        bound = bounds.get(name, Bound(magnitudes.reach + UNBOUNDED))
+        parts.append(_round(np.asarray(value, dtype=np.float64), bound))
+    words = np.concatenate(parts) if parts else np.zeros(0, np.uint64)
+    notes = {"site": reply.site, "steps": reply.steps, "operations": reply.operations}
+    return Words(words, type(reply).__name__, **notes)
+
+
+def from_words(total: Words, request: Request[R], magnitudes: Magnitudes, p: int) -> R:
+    """Return what the words of all sites come to together, as the reply that was asked for."""
+    cls = reply_to(type(request))
+    shapes = request.expects(p)
+    bounds = request.bounds(magnitudes)
+    values: dict[str, object] = {}
+    at = 0
+    for name, kind in layout(cls):
+        if kind not in _NUMBERS or shapes.get(name, ()) is None:
+            continue
+        shape = shapes.get(name, ()) or ()
+        bound = bounds.get(name, Bound(magnitudes.reach + UNBOUNDED))
+        count = bound.words * int(np.prod(shape, dtype=np.int64))
+        value = _join(total.words[at : at + count], shape, bound)
+        at += count
+        values[name] = value if "array" in kind else _scalar(value, kind)
+    if total.of != cls.__name__ or at != total.words.size:
+        raise FedLassoError(f"the sites did not answer {type(request).__name__} as it was asked")
+    return cast(R, cls(**values, steps=total.steps, operations=total.operations))  # type: ignore[arg-type]
+
+
+def reaching(magnitudes: Magnitudes, request: Request[R]) -> Magnitudes:
+    """Return magnitudes with the reach of a question: how large residuals of its models can be."""
+    columns = np.ldexp(1.0, magnitudes.columns)
+    most = np.ldexp(1.0, magnitudes.response)
+    for field, role in roles(type(request)).items():
+        points = getattr(request, field)
+        if role.kind in ("points", "model") and points is not None:
+            norms = columns
+            if role.within:
+                norms = columns[getattr(request, role.within).astype(np.int64)]
+            sizes = np.abs(points).T @ norms
+            most = max(most, np.ldexp(1.0, magnitudes.response) + float(np.max(sizes, initial=0)))
+    return replace(magnitudes, reach=power_above(most))
+
+
+def _round(value: NDArray[np.float64], bound: Bound) -> NDArray[np.uint64]:
+    exponents = np.broadcast_to(bound.exponent, value.shape)
+    bits = FINE if bound.words == 1 else WIDE
+    whole = np.rint(np.ldexp(value, bits - exponents)).ravel()
+    if not (np.abs(whole) <= 2.0 ** (bits + 1)).all():
+        raise FedLassoError("a number here is larger than the sites have agreed that it can be")
+    if bound.words == 1:
+        return whole.astype(np.int64).view(np.uint64)
+    upper = np.floor(np.ldexp(whole, -LOWER))
+    lower = whole - np.ldexp(upper, LOWER)
+    pairs = np.stack([upper.astype(np.int64).view(np.uint64), lower.astype(np.uint64)])
+    return pairs.T.ravel()
+
+
+def _join(
+    words: NDArray[np.uint64], shape: tuple[int, ...], bound: Bound
+) -> NDArray[np.float64]:
+    exponents = np.broadcast_to(bound.exponent, shape)
+    if bound.words == 1:
+        whole = words.view(np.int64).reshape(shape)
+        return np.ldexp(whole.astype(np.float64), exponents - FINE)
+    pairs = words.reshape(*shape, 2)
+    lower = pairs[..., 1]
+    # The lower words of all sites together may carry into the upper one.
+    upper = (pairs[..., 0] + (lower >> np.uint64(LOWER))).view(np.int64)
+    rest = lower & np.uint64((1 << LOWER) - 1)
+    whole = np.ldexp(upper.astype(np.float64), LOWER) + rest.astype(np.float64)
+    return np.ldexp(whole, exponents - WIDE)
+
+
+def _scalar(value: NDArray[np.float64], kind: str) -> float | int:
+    number = float(value)
+    return round(number) if kind == "int" else number
