@@ -153,6 +153,7 @@ class Network(Federation):
             )
         )
         self.columns = schema.encoded
+        self.missing = source.missing == "mean"
         return replace(source, columns=columns, schema=schema, fingerprints=began, sites=self.sites)
 
     def _agree(self, source: NetworkSource, columns: tuple[str, ...]) -> Schema:

@@ -20,6 +20,7 @@ class Federation(ABC):
     sites : names of the sites, sorted
     columns : names of the columns, the same at every site
     loss : name of the loss, the same at every site
+    missing : whether values may be missing at some site, so that they are counted
 
     Examples
     --------
@@ -36,6 +37,7 @@ class Federation(ABC):
     sites: tuple[str, ...]
     columns: tuple[str, ...]
     loss: str
+    missing: bool = False
 
     @abstractmethod
     def replies(self, request: Request[R]) -> tuple[R, ...]:
@@ -66,6 +68,7 @@ class Around(Federation):
         self.sites = inner.sites
         self.columns = inner.columns
         self.loss = inner.loss
+        self.missing = inner.missing
 
 
 class Member(Protocol):
@@ -82,6 +85,11 @@ class Member(Protocol):
 class InProcess(Federation):
     """Sites in this process. Every message still passes through the codec.
 
+    Parameters
+    ----------
+    sites : the sites, with the same columns and loss
+    missing : whether values may be missing at some site
+
     Examples
     --------
     >>> import numpy as np
@@ -91,7 +99,7 @@ class InProcess(Federation):
     ('a', 'b')
     """
 
-    def __init__(self, sites: Iterable[Member]) -> None:
+    def __init__(self, sites: Iterable[Member], *, missing: bool = False) -> None:
         members = sorted(sites, key=lambda site: site.name)
         check_members([(site.name, site.columns) for site in members])
         for site in members:
@@ -105,6 +113,7 @@ class InProcess(Federation):
         self.sites = tuple(self._members)
         self.columns = members[0].columns
         self.loss = members[0].loss
+        self.missing = missing
 
     def replies(self, request: Request[R]) -> tuple[R, ...]:
         """Ask the sites in turn."""

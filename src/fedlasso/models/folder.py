@@ -184,7 +184,7 @@ def open_sites(
     if gaps:
         raise FedLassoError(f"missing values ({'; '.join(gaps)}); fill them, or say --missing mean")
     _check_variation(parts, source.target, say)
-    return InProcess(sites), schema
+    return InProcess(sites, missing=source.missing == "mean"), schema
 
 
 def _refuse_twins(files: Sequence[str]) -> None:

@@ -15,14 +15,14 @@ import numpy as np
 
 from fedlasso.errors import FedLassoError
 from fedlasso.federation import Around, Disclosure, Federation, Reply, Request, encode
-from fedlasso.federation.messages import Point, R, Signed, Split
+from fedlasso.federation.messages import Point, R, Shapes, Signed, Split
 from fedlasso.numerics import Array
 from fedlasso.sites.rows import PURPOSES
 from fedlasso.sites.site import Site
 
 
 class Totals(Reply):
-    """Sums over the training rows of a split, and how many values are missing, where any is."""
+    """Sums over the training rows of a split, and how many values are missing, if asked for."""
 
     rows: int
     sums: Array
@@ -31,22 +31,34 @@ class Totals(Reply):
 
 
 class ColumnSums(Request[Totals]):
-    """What do the columns and the response add up to?"""
+    """What do the columns and the response add up to?
+
+    `missing` says whether values may be missing, so that they must be counted.
+    """
 
     kind = "scaling"
     discloses = Disclosure(
         "sums of every column and of the response, the number of rows and of missing values"
     )
     split: Split = ""
+    missing: int = 0
+
+    def expects(self, p: int) -> Shapes:
+        return {"sums": (p,), "missing": (p,) if self.missing else None}
 
     def answer(self, site: Site) -> Totals:
         weights = site.weights(self.split)
         missing = site.table.missing(weights)
+        if missing.any() and not self.missing:
+            raise FedLassoError(
+                "values are missing here; fill them, or say of the federation that values may be "
+                "missing"
+            )
         return Totals(
             int(weights.sum()),
             site.table.inner(weights),
             float(site.training.y[weights > 0].sum()),
-            missing if missing.any() else None,
+            missing if self.missing else None,
             steps=1,
             operations=site.operations(1) // 2,
         )
@@ -65,6 +77,9 @@ class CentredSquares(Request[Spread]):
     discloses = Disclosure("the sum of squares of every column about a mean")
     means: Point
     split: Split = ""
+
+    def expects(self, p: int) -> Shapes:
+        return {"squares": (p,)}
 
     def answer(self, site: Site) -> Spread:
         squares = site.table.squares(self.means, site.weights(self.split))
@@ -151,10 +166,10 @@ def standardise(
 ) -> tuple[Viewed, Scaling]:
     """Agree on means and scales by sums alone, and return the federation seen through them.
 
-    Each site sends two vectors of p numbers (a third where values are missing) and a few scalars.
+    Each site sends two vectors of p numbers (a third if values may be missing) and a few scalars.
     Centring makes an intercept that no penalty touches; a constant column then gets factor zero.
     """
-    totals = federation.total(ColumnSums(split))
+    totals = federation.total(ColumnSums(split, int(federation.missing)))
     m = totals.rows
     p = len(federation.columns)
     if m == 0:
