@@ -23,30 +23,32 @@ ALL = Policy(
     allow=tuple(own_questions()), min_rows=5, max_vectors=10**6, max_splits=10**6, max_bytes=LIMIT,
     max_active_per_row=1e9, min_validation_rows=3,
 )  # fmt: skip
-# A question about every fold needs rows that are dealt.
-DEALT = {"FoldMoments": "deal 2 0"}
 T = TypeVar("T")
 
 
-def ask_properly(p: int, on: str, split: str) -> list[Request[Any]]:
+def ask_properly(
+    p: int, on: str, split: str, candidates: int = 2, folds: int = 2
+) -> list[Request[Any]]:
     """Every question that sites answer, as a fit might ask it."""
+    # A question about every fold needs rows that are dealt.
+    dealt = {"FoldMoments": f"deal {folds} 0"}
     # What is asked of a split is asked of the site itself.
     return [
-        _fill(cls, p, {"split": DEALT.get(name, split), "on": "" if _asks_for_split(cls) else on})
+        _fill(cls, p, candidates, {"split": dealt.get(name, split), "on": _view(cls, on)})
         for name, cls in own_questions().items()
     ]
 
 
-def _asks_for_split(cls: type[Request[Any]]) -> bool:
-    return any(role.kind == "split" for role in roles(cls).values())
+def _view(cls: type[Request[Any]], on: str) -> str:
+    return "" if any(role.kind == "split" for role in roles(cls).values()) else on
 
 
-def _fill(cls: Any, p: int, given: dict[str, Any]) -> Request[Any]:
+def _fill(cls: Any, p: int, candidates: int, given: dict[str, Any]) -> Request[Any]:
     """A question with proper values in all fields, by their roles and kinds."""
     rng = np.random.default_rng(0)
-    vector, table = rng.standard_normal(p), rng.standard_normal((p, 2))
+    vector, table = rng.standard_normal(p), rng.standard_normal((p, candidates))
     by_role = {
-        "per candidate": np.array([0.1, 2.0]), "columns": np.array([0.0, 3.0]),
+        "per candidate": np.linspace(0.1, 2.0, candidates), "columns": np.array([0.0, 3.0]),
         "weights": np.linspace(0.0, 2.0, p), "purpose": "candidate", "steps": 2,
     }  # fmt: skip
     by_kind = {"float": 0.5, "int": 1, "text": "", "texts": ()}

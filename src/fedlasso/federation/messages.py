@@ -35,6 +35,8 @@ _KINDS: dict[object, FieldKind] = {
 }
 _NOTE = {"note": True}
 Layout = tuple[tuple[str, FieldKind], ...]
+# Shapes of arrays by field; None for an array that is not there.
+Shapes = dict[str, tuple[int, ...] | None]
 TYPES: dict[str, type[Message]] = {}
 _LAYOUTS: dict[type[Message], Layout] = {}
 _ROLES: dict[type[Message], dict[str, Role]] = {}
@@ -184,6 +186,15 @@ class Request(Message, Generic[R]):
         """Say how large the total of each field of the reply can be, where that is known."""
         return {}
 
+    def expects(self, p: int) -> Shapes:
+        """Return the shapes of the arrays that a site with p columns answers with, by field.
+
+        None stands for an array that stays away. The question alone decides, not the records.
+        """
+        if any("array" in kind for _, kind in layout(reply_to(type(self)))):
+            raise TypeError(f"{type(self).__name__}: say what the reply looks like: define expects")
+        return {}
+
 
 def add_up(replies: tuple[R, ...]) -> R:
     """Return all sites' replies as one: added in the order of their names, so no bit can change."""
@@ -199,6 +210,16 @@ def add_up(replies: tuple[R, ...]) -> R:
         elif parts:
             values[name] = reduce(operator.add, parts)
     return replace(first, **values)
+
+
+def reply_to(cls: type[Request[R]]) -> type[R]:
+    """Return the type of reply that a question asks for."""
+    for parent in cls.__mro__:
+        for base in parent.__dict__.get("__orig_bases__", ()):
+            for named in typing.get_args(base):
+                if isinstance(named, type) and issubclass(named, Reply):
+                    return typing.cast(type[R], named)
+    raise TypeError(f"{cls.__name__} does not say which reply it asks for")
 
 
 def layout(cls: type[Message]) -> Layout:

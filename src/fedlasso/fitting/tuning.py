@@ -7,7 +7,7 @@ from typing import Literal
 import numpy as np
 
 from fedlasso.errors import FedLassoError
-from fedlasso.federation import Disclosure, Federation, Models, Reply, Request, Steps
+from fedlasso.federation import Disclosure, Federation, Models, Reply, Request, Shapes, Steps
 from fedlasso.numerics import L1, Array, LeastSquares, Penalty, Sample, local_sweeps
 from fedlasso.numerics.path import LassoPath, lasso_path, penalty_grid
 from fedlasso.procedures import Coefficients, Problem
@@ -86,6 +86,9 @@ class OwnSweeps(Request[Coefficients]):
     start: Models
     epochs: Steps
 
+    def expects(self, p: int) -> Shapes:
+        return {"values": self.start.shape}
+
     def answer(self, site: View) -> Coefficients:
         lam = local_search(site).lam
         values = local_sweeps(site.least_squares, self.start, lam, self.epochs)
@@ -98,6 +101,9 @@ class OwnFit(Request[Coefficients]):
     discloses = Disclosure(
         "a site's own Lasso at its own penalty, weighted by its rows", allowed=False
     )
+
+    def expects(self, p: int) -> Shapes:
+        return {"values": (p, 1)}
 
     def answer(self, site: View) -> Coefficients:
         search = local_search(site)

@@ -143,6 +143,11 @@ def triangle(M: Array) -> Array:
     return np.asarray(M[np.tril_indices_from(M)])
 
 
+def count_lower(n: int) -> int:
+    """Return how many numbers the lower triangle of an n by n matrix has."""
+    return n * (n + 1) // 2
+
+
 def square(lower: Array, n: int) -> Array:
     """Return the symmetric matrix with that lower triangle."""
     M = np.zeros((n, n))

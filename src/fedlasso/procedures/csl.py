@@ -21,7 +21,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from fedlasso.federation import Disclosure, Models, PerCandidate, Points, Request
+from fedlasso.federation import Disclosure, Models, PerCandidate, Points, Request, Shapes
 from fedlasso.numerics import Array
 from fedlasso.numerics.surrogates import shifted_lasso
 from fedlasso.procedures.procedure import Coefficients, Problem, Procedure, State
@@ -36,6 +36,9 @@ class SurrogateFit(Request[Coefficients]):
     gradient: Points
     lam: float
     tau: PerCandidate
+
+    def expects(self, p: int) -> Shapes:
+        return {"values": self.b.shape}
 
     def answer(self, site: View) -> Coefficients:
         f = site.least_squares

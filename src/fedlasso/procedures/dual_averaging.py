@@ -29,7 +29,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from fedlasso.federation import Disclosure, PerCandidate, Points, Reply, Steps
+from fedlasso.federation import Disclosure, PerCandidate, Points, Reply, Shapes, Steps
 from fedlasso.numerics import Array, Penalty, dual_steps
 from fedlasso.procedures.procedure import AtRates, Average, Coefficients, Problem, Procedure, State
 from fedlasso.sites import LargestEigenvalue, Penalised, View, parts_of
@@ -43,6 +43,9 @@ class DualSteps(Penalised[Coefficients]):
     rates: PerCandidate
     first_step: int
     epochs: Steps
+
+    def expects(self, p: int) -> Shapes:
+        return {"values": self.z.shape}
 
     def answer(self, site: View) -> Coefficients:
         f = site.training
@@ -97,6 +100,9 @@ class CompositeSteps(Penalised[DualSums]):
     first_step: int
     epochs: Steps
     shared: int
+
+    def expects(self, p: int) -> Shapes:
+        return {"g": self.g.shape, "x": self.x.shape if self.shared else None}
 
     def answer(self, site: View) -> DualSums:
         f = site.training

@@ -28,7 +28,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fedlasso.federation import Disclosure, Models, PerCandidate, Points, Request, Steps
+from fedlasso.federation import Disclosure, Models, PerCandidate, Points, Request, Shapes, Steps
 from fedlasso.numerics import Array
 from fedlasso.procedures.procedure import AtRates, Average, Coefficients, Problem
 from fedlasso.sites import Penalised, View, parts_of
@@ -41,6 +41,9 @@ class ProximalSteps(Penalised[Coefficients]):
     x: Models
     rates: PerCandidate
     epochs: Steps
+
+    def expects(self, p: int) -> Shapes:
+        return {"values": self.x.shape}
 
     def answer(self, site: View) -> Coefficients:
         f = site.training
@@ -79,6 +82,9 @@ class CorrectedSteps(Request[Coefficients]):
     epochs: Steps
     fit: str
     round: int
+
+    def expects(self, p: int) -> Shapes:
+        return {"values": self.z.shape}
 
     def answer(self, site: View) -> Coefficients:
         f = site.training

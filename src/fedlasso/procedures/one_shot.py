@@ -31,10 +31,10 @@ from typing import Any
 import numpy as np
 
 from fedlasso.errors import FedLassoError
-from fedlasso.federation import Disclosure, Reply, Request
+from fedlasso.federation import Disclosure, Reply, Request, Shapes
 from fedlasso.numerics import Array, LeastSquares, solve_reference
 from fedlasso.numerics.sample import GRAM_COLUMNS
-from fedlasso.numerics.surrogates import from_moments, shifted_lasso, square, triangle
+from fedlasso.numerics.surrogates import count_lower, from_moments, shifted_lasso, square, triangle
 from fedlasso.procedures.procedure import Average, Averaged, Coefficients, Problem
 from fedlasso.sites import MeanEigenvalue, View
 
@@ -46,6 +46,9 @@ class LocalFit(Request[Coefficients]):
         "a site's own Lasso, weighted by its rows", single="a card compares each site's own Lasso"
     )
     lam: float
+
+    def expects(self, p: int) -> Shapes:
+        return {"values": (p, 1)}
 
     def answer(self, site: View) -> Coefficients:
         local = solve_reference(site.least_squares, self.lam)
@@ -87,6 +90,9 @@ class DebiasedFit(Request[Coefficients]):
 
     discloses = Disclosure("a site's own debiased model, weighted by its rows")
     lam: float
+
+    def expects(self, p: int) -> Shapes:
+        return {"values": (p,)}
 
     def answer(self, site: View) -> Coefficients:
         f = site.least_squares
@@ -136,6 +142,9 @@ class AllMoments(Request[SecondMoments]):
         "every variance and covariance of the columns and the response", allowed=False
     )
 
+    def expects(self, p: int) -> Shapes:
+        return {"gram": (count_lower(p),), "score": (p,)}
+
     def answer(self, site: View) -> SecondMoments:
         f = site.least_squares
         gram = f.m * triangle(f.gram)
@@ -167,4 +176,4 @@ class OneShotGram(OneShot):
         return replace(state, values=b[:, None], round=state.round + 1)
 
     def upload(self, problem: Problem, state: Average) -> int:
-        return problem.p + problem.p * (problem.p + 1) // 2
+        return problem.p + count_lower(problem.p)

@@ -29,7 +29,7 @@ from typing import Any
 
 import numpy as np
 
-from fedlasso.federation import Disclosure, PerCandidate, Points, Request
+from fedlasso.federation import Disclosure, PerCandidate, Points, Request, Shapes
 from fedlasso.numerics import Array
 from fedlasso.numerics.surrogates import RidgeFactor
 from fedlasso.procedures.procedure import Average, Averaged, Coefficients, Problem
@@ -58,6 +58,9 @@ class DualProximal(Request[Coefficients]):
     fit: str
     round: int
 
+    def expects(self, p: int) -> Shapes:
+        return {"values": self.z.shape}
+
     def answer(self, site: View) -> Coefficients:
         c = site.least_squares.score[:, None]
         alpha = self.relaxation
@@ -78,6 +81,9 @@ class Reflect(Request[Coefficients]):
     relaxation: float
     fit: str
     round: int
+
+    def expects(self, p: int) -> Shapes:
+        return {"values": self.x.shape}
 
     def answer(self, site: View) -> Coefficients:
         c = site.least_squares.score[:, None]

@@ -19,9 +19,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fedlasso.federation import Columns, Disclosure, Model, Reply, Request
+from fedlasso.federation import Columns, Disclosure, Model, Reply, Request, Shapes
 from fedlasso.numerics import Array, solve_reference
-from fedlasso.numerics.surrogates import from_moments, square, triangle
+from fedlasso.numerics.surrogates import count_lower, from_moments, square, triangle
 from fedlasso.procedures.procedure import Problem, Procedure, State
 from fedlasso.sites import GradientSum, View
 
@@ -50,6 +50,9 @@ class MomentsOf(Request[MomentBlock]):
     new: Columns
     known: Columns
 
+    def expects(self, p: int) -> Shapes:
+        return {"cross": (self.new.size, self.known.size), "corner": (count_lower(self.new.size),)}
+
     def answer(self, site: View) -> MomentBlock:
         f = site.least_squares
         N = f.columns[places(self.new)]
@@ -66,6 +69,9 @@ class GradientOutside(Request[GradientSum]):
     )
     b: Model
     known: Columns
+
+    def expects(self, p: int) -> Shapes:
+        return {"gradient": (p - self.known.size,)}
 
     def answer(self, site: View) -> GradientSum:
         f = site.training
@@ -135,7 +141,7 @@ class WorkingSetGram(Procedure[WorkingSet]):
     def upload(self, problem: Problem, state: WorkingSet) -> int:
         n = state.wanted.size
         a = state.known.size
-        return n * a + n * (n + 1) // 2 if n else problem.p - a
+        return n * a + count_lower(n) if n else problem.p - a
 
     def done(self, problem: Problem, state: WorkingSet) -> bool:
         """Every column satisfies the optimality conditions, or every column is known."""

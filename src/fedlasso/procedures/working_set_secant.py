@@ -21,7 +21,7 @@ from typing import Annotated, Any
 
 import numpy as np
 
-from fedlasso.federation import Columns, Disclosure, Reply, Request, Role
+from fedlasso.federation import Columns, Disclosure, Reply, Request, Role, Shapes
 from fedlasso.numerics import Array, Certificate, Secants
 from fedlasso.procedures.procedure import Problem
 from fedlasso.procedures.secant import Knowledge, UntilCertified, better, next_trial
@@ -50,6 +50,9 @@ class ProductsAt(Request[ProductSums]):
     v: Annotated[Array, Role("points", (2,), within="A")]
     A: Columns
     N: Columns
+
+    def expects(self, p: int) -> Shapes:
+        return {"products": (self.N.size, self.v.shape[1])}
 
     def answer(self, site: View) -> ProductSums:
         f = site.least_squares

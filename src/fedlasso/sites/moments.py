@@ -4,10 +4,10 @@ import numpy as np
 
 from fedlasso.federation import Disclosure, Reply, Request
 from fedlasso.federation.magnitudes import Bound, Magnitudes
-from fedlasso.federation.messages import Split
+from fedlasso.federation.messages import Shapes, Split
 from fedlasso.numerics import Array
 from fedlasso.numerics.moments import Moments, pack
-from fedlasso.sites.rows import dealt
+from fedlasso.sites.rows import dealt, folds_in
 from fedlasso.sites.site import View
 
 # How a site says that it refuses folds for their few rows, and not moments as such.
@@ -31,6 +31,9 @@ class FoldMoments(Request[FoldSums]):
         "all second moments of the columns and the response: sums over the rows of every fold"
     )
     split: Split = ""
+
+    def expects(self, p: int) -> Shapes:
+        return {"moments": (folds_in(self.split), count_numbers(p))}
 
     def answer(self, site: View) -> FoldSums:
         f = site.least_squares

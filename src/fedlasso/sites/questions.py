@@ -9,7 +9,7 @@ import numpy as np
 
 from fedlasso.federation import Disclosure, Reply, Request
 from fedlasso.federation.magnitudes import Bound, Magnitudes
-from fedlasso.federation.messages import AnyPoints, Model, Models, Purpose, R, Weights
+from fedlasso.federation.messages import AnyPoints, Model, Models, Purpose, R, Shapes, Weights
 from fedlasso.numerics import Array, Penalty, find_penalty
 from fedlasso.sites.site import View
 
@@ -141,6 +141,9 @@ class GradientAt(Request[GradientSum]):
     discloses = Disclosure("one combination of second moments per vector: sums over rows")
     b: AnyPoints
 
+    def expects(self, p: int) -> Shapes:
+        return {"gradient": self.b.shape}
+
     def answer(self, site: View) -> GradientSum:
         f = site.training
         columns = [f.m * f.gradient(b) for b in np.atleast_2d(self.b.T)]
@@ -170,6 +173,9 @@ class FitAt(Request[FitSums]):
         "the gradient and squared error of a model and the squared responses: sums over rows"
     )
     b: Model
+
+    def expects(self, p: int) -> Shapes:
+        return {"gradient": self.b.shape}
 
     def answer(self, site: View) -> FitSums:
         f = site.least_squares
@@ -206,6 +212,9 @@ class LossAt(Request[LossSums]):
     kind = "certificate"
     discloses = Disclosure("the gradient and the loss of a model: sums over rows")
     b: Model
+
+    def expects(self, p: int) -> Shapes:
+        return {"gradient": self.b.shape}
 
     def answer(self, site: View) -> LossSums:
         f = site.training
@@ -263,6 +272,9 @@ class ValidationErrors(Request[ErrorSums]):
     )
     candidates: Models
     purpose: Purpose = "candidate"
+
+    def expects(self, p: int) -> Shapes:
+        return dict.fromkeys(("errors", "squares", "counts"), self.candidates.shape[1:])
 
     def answer(self, site: View) -> ErrorSums:
         held_out = site.validation(self.purpose)

@@ -207,7 +207,8 @@ class Site(View):
             held_out[purpose] = make_sample(design, sample.y - defined.y_mean, law)
         training = part(parts.get("training"))
         view = View(self.name, self.columns, training, held_out, self.memory.room(name))
-        view.magnitudes = defined.magnitudes
+        if defined.powers:
+            view.magnitudes = defined.magnitudes
         return view
 
     def weights(self, split: str) -> Array:

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from fedlasso.errors import FedLassoError
 from fedlasso.federation import Around, Disclosure, Federation, Reply, Request, encode
 from fedlasso.federation.magnitudes import Bound, Magnitudes, power_above, powers_above
-from fedlasso.federation.messages import Point, R, Signed, Split, reply_to
+from fedlasso.federation.messages import Point, R, Shapes, Signed, Split, reply_to
 from fedlasso.federation.words import reaching, total_in_words
 from fedlasso.numerics import Array
 from fedlasso.sites.rows import PURPOSES
@@ -91,6 +91,8 @@ class ColumnSums(Request[Totals]):
     def answer(self, site: Site) -> Totals:
         weights = site.weights(self.split)
         missing = site.table.missing(weights)
+        if missing.any() and not self.missing:
+            raise FedLassoError("values are missing here, and the question does not count them")
         return Totals(
             int(weights.sum()),
             site.table.inner(weights),
@@ -100,7 +102,7 @@ class ColumnSums(Request[Totals]):
             operations=site.operations(1) // 2,
         )
 
-    def expects(self, p: int) -> dict[str, tuple[int, ...] | None]:
+    def expects(self, p: int) -> Shapes:
         return {"sums": (p,), "missing": (p,) if self.missing else None}
 
     def bounds(self, magnitudes: Magnitudes) -> dict[str, Bound]:
@@ -138,7 +140,7 @@ class CentredSquares(Request[Spread]):
         y_squares = float((deviations * deviations).sum())
         return Spread(squares, y_squares, steps=1, operations=site.operations(1))
 
-    def expects(self, p: int) -> dict[str, tuple[int, ...] | None]:
+    def expects(self, p: int) -> Shapes:
         return {"squares": (p,)}
 
     def bounds(self, magnitudes: Magnitudes) -> dict[str, Bound]:
