@@ -40,6 +40,7 @@ def example(cls: type[Message], array: Any, number: float, count: int) -> Messag
     values: dict[str, Any] = {
         "array": array,
         "optional array": array if count % 2 else None,
+        "words": np.abs(array).astype(np.float64).view(np.uint64),
         "float": number,
         "int": count,
         "text": "née",
@@ -66,9 +67,9 @@ def test_every_message_survives_the_wire_bit_for_bit(
     again = decode(encode(message))
     assert type(again) is cls
     assert sum(size(message)) == len(encode(message))
-    for name, kind in layout(cls):
+    for name, _ in layout(cls):
         sent, got = getattr(message, name), getattr(again, name)
-        if "array" in kind and sent is not None:
+        if isinstance(sent, np.ndarray):
             assert sent.shape == got.shape
             assert sent.tobytes() == got.tobytes()
         else:

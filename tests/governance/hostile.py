@@ -40,7 +40,8 @@ def ask_properly(
 
 
 def _view(cls: type[Request[Any]], on: str) -> str:
-    return "" if any(role.kind == "split" for role in roles(cls).values()) else on
+    splits = any(role.kind == "split" for role in roles(cls).values())
+    return "" if splits or cls.kind == "scaling" else on
 
 
 def _fill(cls: Any, p: int, candidates: int, given: dict[str, Any]) -> Request[Any]:
@@ -51,7 +52,7 @@ def _fill(cls: Any, p: int, candidates: int, given: dict[str, Any]) -> Request[A
         "per candidate": np.linspace(0.1, 2.0, candidates), "columns": np.array([0.0, 3.0]),
         "weights": np.linspace(0.0, 2.0, p), "purpose": "candidate", "steps": 2,
     }  # fmt: skip
-    by_kind = {"float": 0.5, "int": 1, "text": "", "texts": ()}
+    by_kind = {"float": 0.5, "int": 1, "text": "", "texts": (), "note": 0}
     # A first round remembers nothing, a fit has a name, columns are new or known and not both.
     given = given | {"round": 0, "fit": "a fit", "known": np.array([1.0])}
     values = {}
@@ -160,6 +161,8 @@ class Fuzz:
         value: Any = self._pick(self._texts)
         if "array" in fields[field]:
             value = self._array(old.shape)
+        elif fields[field] == "words":
+            value = self.rng.integers(0, 2**64 - 1, self.rng.integers(5), np.uint64)
         elif fields[field] == "float":
             value = self._pick([0.0, -0.0, -1.0, 1e-300, 5e-324, 1e300, 1e-8, 3.0, 1e8])
         elif fields[field] in ("int", "note"):

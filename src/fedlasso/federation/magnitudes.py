@@ -37,11 +37,18 @@ class Magnitudes:
 class Bound:
     """A power of two that no total of a field exceeds, and how many words each number takes.
 
-    One word has 61 bits below the bound, two have 110.
+    One word has 61 bits below the bound, two have 110. Several powers are along the first axis.
     """
 
     exponent: int | NDArray[np.int64]
     words: Literal[1, 2] = 2
+
+    def over(self, shape: tuple[int, ...]) -> NDArray[np.int64]:
+        """Return the power for every number of an array."""
+        powers = np.asarray(self.exponent)
+        if powers.ndim == 1 and len(shape) == 2:
+            powers = powers[:, None]
+        return np.broadcast_to(powers, shape)
 
 
 def power_above(size: float) -> int:

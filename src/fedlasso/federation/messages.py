@@ -115,6 +115,11 @@ class Reply(Message):
     steps: int = field(default=0, kw_only=True, metadata=_NOTE)
     operations: int = field(default=0, kw_only=True, metadata=_NOTE)
 
+    @classmethod
+    def bounds(cls, magnitudes: Magnitudes) -> dict[str, Bound]:
+        """Say how large totals can be, where that is the same for all questions."""
+        return {}
+
 
 R = TypeVar("R", bound=Reply)
 
@@ -152,6 +157,7 @@ class Request(Message, Generic[R]):
     Attributes
     ----------
     kind : what the ledger files the exchange under
+    about_response : whether the reply depends on the response, whose size then bounds it
     discloses : what the answer reveals
     to : the sites that are asked; empty means every site
     on : the view of its records a site answers from; empty means the records as they are
@@ -167,6 +173,7 @@ class Request(Message, Generic[R]):
     """
 
     kind: ClassVar[str] = "training"
+    about_response: ClassVar[bool] = True
     discloses: ClassVar[Disclosure]
     to: tuple[str, ...] = field(default=(), kw_only=True)
     on: str = field(default="", kw_only=True)
@@ -184,7 +191,7 @@ class Request(Message, Generic[R]):
 
     def bounds(self, magnitudes: Magnitudes) -> dict[str, Bound]:
         """Say how large the total of each field of the reply can be, where that is known."""
-        return {}
+        return reply_to(type(self)).bounds(magnitudes)
 
     def expects(self, p: int) -> Shapes:
         """Return the shapes of the arrays that a site with p columns answers with, by field.

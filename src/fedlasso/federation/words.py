@@ -7,8 +7,9 @@ reply travels as one or two words of 64 bits, on a grid as fine as the largest t
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
-from typing import cast
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -63,8 +64,13 @@ def to_words(reply: Reply, request: Request[R], magnitudes: Magnitudes) -> Words
         bound = bounds.get(name, Bound(magnitudes.reach + UNBOUNDED))
         parts.append(_round(np.asarray(value, dtype=np.float64), bound))
     words = np.concatenate(parts) if parts else np.zeros(0, np.uint64)
-    notes = {"site": reply.site, "steps": reply.steps, "operations": reply.operations}
-    return Words(words, type(reply).__name__, **notes)
+    return Words(
+        words,
+        type(reply).__name__,
+        site=reply.site,
+        steps=reply.steps,
+        operations=reply.operations,
+    )
 
 
 def from_words(total: Words, request: Request[R], magnitudes: Magnitudes, p: int) -> R:
@@ -72,26 +78,30 @@ def from_words(total: Words, request: Request[R], magnitudes: Magnitudes, p: int
     cls = reply_to(type(request))
     shapes = request.expects(p)
     bounds = request.bounds(magnitudes)
-    values: dict[str, object] = {}
-    at = 0
+    values: dict[str, Any] = {"steps": total.steps, "operations": total.operations}
+    left = total.words
     for name, kind in layout(cls):
-        if kind not in _NUMBERS or shapes.get(name, ()) is None:
+        shape = shapes.get(name, ())
+        if kind not in _NUMBERS or shape is None:
             continue
-        shape = shapes.get(name, ()) or ()
         bound = bounds.get(name, Bound(magnitudes.reach + UNBOUNDED))
-        count = bound.words * int(np.prod(shape, dtype=np.int64))
-        value = _join(total.words[at : at + count], shape, bound)
-        at += count
+        count = bound.words * math.prod(shape)
+        if total.of != cls.__name__ or left.size < count:
+            break
+        value = _join(left[:count], shape, bound)
         values[name] = value if "array" in kind else _scalar(value, kind)
-    if total.of != cls.__name__ or at != total.words.size:
-        raise FedLassoError(f"the sites did not answer {type(request).__name__} as it was asked")
-    return cast(R, cls(**values, steps=total.steps, operations=total.operations))  # type: ignore[arg-type]
+        left = left[count:]
+    else:
+        if not left.size:
+            return cls(**values)
+    raise FedLassoError(f"the sites did not answer {type(request).__name__} as it was asked")
 
 
 def reaching(magnitudes: Magnitudes, request: Request[R]) -> Magnitudes:
     """Return magnitudes with the reach of a question: how large residuals of its models can be."""
     columns = np.ldexp(1.0, magnitudes.columns)
-    most = np.ldexp(1.0, magnitudes.response)
+    least = float(np.ldexp(1.0, magnitudes.response)) if request.about_response else 0.0
+    most = least
     for field, role in roles(type(request)).items():
         points = getattr(request, field)
         if role.kind in ("points", "model") and points is not None:
@@ -99,14 +109,13 @@ def reaching(magnitudes: Magnitudes, request: Request[R]) -> Magnitudes:
             if role.within:
                 norms = columns[getattr(request, role.within).astype(np.int64)]
             sizes = np.abs(points).T @ norms
-            most = max(most, np.ldexp(1.0, magnitudes.response) + float(np.max(sizes, initial=0)))
+            most = max(most, least + float(np.max(sizes, initial=0.0)))
     return replace(magnitudes, reach=power_above(most))
 
 
 def _round(value: NDArray[np.float64], bound: Bound) -> NDArray[np.uint64]:
-    exponents = np.broadcast_to(bound.exponent, value.shape)
     bits = FINE if bound.words == 1 else WIDE
-    whole = np.rint(np.ldexp(value, bits - exponents)).ravel()
+    whole = np.rint(np.ldexp(value, bits - bound.over(value.shape))).ravel()
     if not (np.abs(whole) <= 2.0 ** (bits + 1)).all():
         raise FedLassoError("a number here is larger than the sites have agreed that it can be")
     if bound.words == 1:
@@ -117,10 +126,8 @@ def _round(value: NDArray[np.float64], bound: Bound) -> NDArray[np.uint64]:
     return pairs.T.ravel()
 
 
-def _join(
-    words: NDArray[np.uint64], shape: tuple[int, ...], bound: Bound
-) -> NDArray[np.float64]:
-    exponents = np.broadcast_to(bound.exponent, shape)
+def _join(words: NDArray[np.uint64], shape: tuple[int, ...], bound: Bound) -> NDArray[np.float64]:
+    exponents = bound.over(shape)
     if bound.words == 1:
         whole = words.view(np.int64).reshape(shape)
         return np.ldexp(whole.astype(np.float64), exponents - FINE)

@@ -69,7 +69,7 @@ def make_plan(
     >>> from fedlasso.fitting.plan import make_plan
     >>> plan = make_plan(13, 500)
     >>> plan.how, plan.folds, plan.uploads
-    ('moments', 10, 96)
+    ('moments', 10, 97)
     >>> make_plan(600, 500, uploads=100).how
     'holdout'
     """

@@ -14,7 +14,7 @@ from fedlasso.fitting.by_folds import fit_by_folds, search_penalties
 from fedlasso.fitting.by_moments import Gathered, fit_by_moments, gather
 from fedlasso.fitting.families import Folded
 from fedlasso.fitting.goals import TOL
-from fedlasso.fitting.plan import GRADIENTS, Plan, make_plan, vectors_of
+from fedlasso.fitting.plan import GRADIENTS, SCALING, Plan, make_plan, vectors_of
 from fedlasso.fitting.tuning import Curve
 from fedlasso.models.settings import Settings
 from fedlasso.numerics import Array
@@ -183,6 +183,7 @@ class _Making:
         settings = self.settings
         if settings.aim == "objective":
             return self._search((settings.held_out,), uploads, plan)
+        self._check_left(uploads - self.spent - SCALING, uploads)
         view, scaling = standardise(self.ledger, settings.held_out, **settings.scaling)
         if 0 in scaling.held_out:
             raise FedLassoError(

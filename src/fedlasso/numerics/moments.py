@@ -8,8 +8,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from fedlasso.numerics.certificate import Certificate, duality_gap
 from fedlasso.numerics.designs import Rows
@@ -17,11 +19,12 @@ from fedlasso.numerics.machine import Array
 from fedlasso.numerics.penalties import L1
 from fedlasso.numerics.sample import LeastSquares
 
+N = TypeVar("N", bound=np.number[Any])
 # A column varies when its variance is above this share of its second moment.
 VARIES = 1e-12
 
 
-def pack(products: Array) -> Array:
+def pack(products: NDArray[N]) -> NDArray[N]:
     """Return the upper triangle of a symmetric matrix as one vector."""
     return products[np.triu_indices(len(products))]
 

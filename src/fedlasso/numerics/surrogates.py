@@ -2,9 +2,11 @@
 
 import numpy as np
 import scipy.linalg
+from numpy.typing import NDArray
 
 from fedlasso.errors import FedLassoError
 from fedlasso.numerics.machine import Array, compiled, dot, one_thread, soft, subtract_product
+from fedlasso.numerics.moments import N
 from fedlasso.numerics.sample import LeastSquares
 
 # A sweep whose largest change of the gradient is below this share of the score moves nothing.
@@ -138,7 +140,7 @@ def from_moments(G: Array, c: Array) -> LeastSquares:
     return LeastSquares(X, y)
 
 
-def triangle(M: Array) -> Array:
+def triangle(M: NDArray[N]) -> NDArray[N]:
     """Return the lower triangle of a symmetric matrix, as the n(n+1)/2 numbers it holds."""
     return np.asarray(M[np.tril_indices_from(M)])
 

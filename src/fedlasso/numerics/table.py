@@ -76,8 +76,8 @@ class Table:
         if self.n == 0:
             return np.zeros(self.p)
         if self.sparse is not None:
-            return abs(self.sparse).max(axis=0).toarray().ravel()
-        return np.maximum(self.columns.max(axis=1), -self.columns.min(axis=1))
+            return np.asarray(abs(self.sparse).max(axis=0).toarray()).ravel()
+        return np.asarray(np.maximum(self.columns.max(axis=1), -self.columns.min(axis=1)))
 
     def take(self, rows: Rows) -> Array:
         """Some rows as a new dense array, a column of X in each row."""

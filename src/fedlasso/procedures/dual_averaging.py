@@ -30,8 +30,17 @@ from typing import Any, ClassVar
 import numpy as np
 
 from fedlasso.federation import Disclosure, PerCandidate, Points, Reply, Shapes, Steps
+from fedlasso.federation.magnitudes import Bound, Magnitudes
 from fedlasso.numerics import Array, Penalty, dual_steps
-from fedlasso.procedures.procedure import AtRates, Average, Coefficients, Problem, Procedure, State
+from fedlasso.procedures.procedure import (
+    AtRates,
+    Average,
+    Coefficients,
+    Problem,
+    Procedure,
+    State,
+    bound_of_slopes,
+)
 from fedlasso.sites import LargestEigenvalue, Penalised, View, parts_of
 
 
@@ -51,6 +60,9 @@ class DualSteps(Penalised[Coefficients]):
         f = site.training
         z = dual_steps(f, self.z, self.rates, self.penalty, self.first_step, self.epochs)
         return Coefficients.of(site, z, self.epochs * z.shape[1])
+
+    def bounds(self, magnitudes: Magnitudes) -> dict[str, Bound]:
+        return {"values": bound_of_slopes(magnitudes)}
 
 
 @dataclass(frozen=True)
@@ -117,6 +129,10 @@ class CompositeSteps(Penalised[DualSums]):
         steps = self.epochs * g.shape[1]
         models = f.m * x if self.shared else None
         return DualSums(f.m * g, models, steps=steps, operations=site.operations(steps))
+
+    def bounds(self, magnitudes: Magnitudes) -> dict[str, Bound]:
+        models = Coefficients.bounds(magnitudes)["values"]
+        return {"g": bound_of_slopes(magnitudes), "x": models}
 
 
 class Composite(State):

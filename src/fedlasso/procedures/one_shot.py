@@ -32,6 +32,7 @@ import numpy as np
 
 from fedlasso.errors import FedLassoError
 from fedlasso.federation import Disclosure, Reply, Request, Shapes
+from fedlasso.federation.magnitudes import Bound, Magnitudes
 from fedlasso.numerics import Array, LeastSquares, solve_reference
 from fedlasso.numerics.sample import GRAM_COLUMNS
 from fedlasso.numerics.surrogates import count_lower, from_moments, shifted_lasso, square, triangle
@@ -149,6 +150,13 @@ class AllMoments(Request[SecondMoments]):
         f = site.least_squares
         gram = f.m * triangle(f.gram)
         return SecondMoments(gram, f.m * f.score, steps=f.p, operations=2 * f.m * f.p * f.p)
+
+    def bounds(self, magnitudes: Magnitudes) -> dict[str, Bound]:
+        powers = magnitudes.columns
+        return {
+            "gram": Bound(triangle(powers[:, None] + powers), words=1),
+            "score": Bound(powers + magnitudes.response, words=1),
+        }
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,7 @@ import numpy as np
 
 from fedlasso.errors import FedLassoError
 from fedlasso.federation import Message, Reply, Request
+from fedlasso.federation.magnitudes import Bound, Magnitudes
 from fedlasso.numerics import L1, Array, Certificate, Penalty
 from fedlasso.sites import LargestEigenvalue, View
 
@@ -170,6 +171,10 @@ class Procedure(ABC, Generic[S]):
         return False
 
 
+# Powers of two that a site's own steps may lead beyond what the whole federation needs.
+FAR = 40
+
+
 class Coefficients(Reply):
     """m_j times one vector per path, as columns: those of all sites add up to m times the mean."""
 
@@ -179,6 +184,17 @@ class Coefficients(Reply):
     def of(cls, site: View, vectors: Array, steps: int) -> Self:
         """A site's own vectors, and the steps that they took."""
         return cls(site.rows * vectors, steps=steps, operations=site.operations(steps))
+
+    @classmethod
+    def bounds(cls, magnitudes: Magnitudes) -> dict[str, Bound]:
+        """Bound models by what they predict, and by much more than that."""
+        one = magnitudes.reach - magnitudes.columns + FAR
+        return {"values": Bound(2 * magnitudes.rows + one)}
+
+
+def bound_of_slopes(magnitudes: Magnitudes) -> Bound:
+    """Bound gradients that are added up along local steps, or whatever has their unit."""
+    return Bound(magnitudes.columns + magnitudes.reach + FAR)
 
 
 class Average(State):

@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedlasso.federation import Columns, Disclosure, Model, Reply, Request, Shapes
+from fedlasso.federation.magnitudes import Bound, Magnitudes
 from fedlasso.numerics import Array, solve_reference
 from fedlasso.numerics.surrogates import count_lower, from_moments, square, triangle
 from fedlasso.procedures.procedure import Problem, Procedure, State
@@ -60,6 +61,14 @@ class MomentsOf(Request[MomentBlock]):
         operations = 2 * f.m * len(N) * (len(N) + len(A))
         return MomentBlock(N @ A.T, triangle(N @ N.T), steps=1, operations=operations)
 
+    def bounds(self, magnitudes: Magnitudes) -> dict[str, Bound]:
+        N = magnitudes.columns[places(self.new)]
+        A = magnitudes.columns[places(self.known)]
+        return {
+            "cross": Bound(N[:, None] + A, words=1),
+            "corner": Bound(triangle(N[:, None] + N), words=1),
+        }
+
 
 class GradientOutside(Request[GradientSum]):
     """Gradient of the local loss at b, for the columns that are not known."""
@@ -77,6 +86,10 @@ class GradientOutside(Request[GradientSum]):
         f = site.training
         rest = np.delete(f.m * f.gradient(self.b), places(self.known))
         return GradientSum(rest, steps=1, operations=site.operations(1))
+
+    def bounds(self, magnitudes: Magnitudes) -> dict[str, Bound]:
+        rest = np.delete(magnitudes.columns, places(self.known))
+        return {"gradient": Bound(rest + magnitudes.reach, words=1)}
 
 
 class WorkingSet(State):

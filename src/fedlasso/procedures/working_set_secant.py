@@ -22,6 +22,7 @@ from typing import Annotated, Any
 import numpy as np
 
 from fedlasso.federation import Columns, Disclosure, Reply, Request, Role, Shapes
+from fedlasso.federation.magnitudes import Bound, Magnitudes
 from fedlasso.numerics import Array, Certificate, Secants
 from fedlasso.procedures.procedure import Problem
 from fedlasso.procedures.secant import Knowledge, UntilCertified, better, next_trial
@@ -47,6 +48,7 @@ class ProductsAt(Request[ProductSums]):
     discloses = Disclosure(
         "combinations of covariances in the working set: sums over rows", allowed=False
     )
+    about_response = False
     v: Annotated[Array, Role("points", (2,), within="A")]
     A: Columns
     N: Columns
@@ -60,6 +62,10 @@ class ProductsAt(Request[ProductSums]):
         products = f.columns[places(self.N)] @ (f.columns[places(self.A)].T @ self.v)
         operations = 2 * f.m * (self.A.size + self.N.size) * steps
         return ProductSums(products, steps=steps, operations=operations)
+
+    def bounds(self, magnitudes: Magnitudes) -> dict[str, Bound]:
+        N = magnitudes.columns[places(self.N)]
+        return {"products": Bound(N + magnitudes.reach, words=1)}
 
 
 class Restricted(Knowledge):

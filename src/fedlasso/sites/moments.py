@@ -46,7 +46,7 @@ class FoldMoments(Request[FoldSums]):
 
     def bounds(self, magnitudes: Magnitudes) -> dict[str, Bound]:
         powers = magnitudes.products
-        return {"moments": Bound(pack(powers[:, None] + powers), words=1)}
+        return {"moments": Bound(pack(powers[:, None] + powers)[None, :], words=1)}
 
 
 def count_numbers(p: int) -> int:

@@ -152,8 +152,7 @@ class GradientAt(Request[GradientSum]):
         return GradientSum(gradient, steps=steps, operations=site.operations(steps))
 
     def bounds(self, magnitudes: Magnitudes) -> dict[str, Bound]:
-        powers = magnitudes.columns + magnitudes.reach
-        return {"gradient": Bound(powers if self.b.ndim == 1 else powers[:, None], words=1)}
+        return {"gradient": Bound(magnitudes.columns + magnitudes.reach, words=1)}
 
 
 class FitSums(Reply):
@@ -253,6 +252,9 @@ class ErrorAt(Request[Scalar]):
 
     def answer(self, site: View) -> Scalar:
         return Scalar(float(site.training.errors(self.b).sum()), steps=1)
+
+    def bounds(self, magnitudes: Magnitudes) -> dict[str, Bound]:
+        return {"value": Bound(2 * magnitudes.reach)}
 
 
 class ErrorSums(Reply):

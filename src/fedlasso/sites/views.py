@@ -25,7 +25,6 @@ from fedlasso.numerics import Array
 from fedlasso.sites.rows import PURPOSES
 from fedlasso.sites.site import Site
 
-
 # Powers of two from one letter to the next: sizes are told to a factor of about a million.
 STEP = 20
 LETTERS = string.ascii_uppercase + string.ascii_lowercase
@@ -106,7 +105,8 @@ class ColumnSums(Request[Totals]):
         return {"sums": (p,), "missing": (p,) if self.missing else None}
 
     def bounds(self, magnitudes: Magnitudes) -> dict[str, Bound]:
-        rows = 2 * magnitudes.rows
+        # Before there is a view, the reach is that of the number of rows.
+        rows = magnitudes.reach
         powers = _powers(self.letters) + rows
         return {
             "rows": Bound(rows),
@@ -129,8 +129,8 @@ class CentredSquares(Request[Spread]):
     kind = "scaling"
     discloses = Disclosure("the sum of squares of every column and of the response about a mean")
     means: Point
-    y_mean: Signed
     split: Split = ""
+    y_mean: Signed = 0.0
     letters: str = ""
 
     def answer(self, site: Site) -> Spread:
@@ -145,7 +145,7 @@ class CentredSquares(Request[Spread]):
 
     def bounds(self, magnitudes: Magnitudes) -> dict[str, Bound]:
         # No deviation from a mean is more than twice the largest number.
-        powers = 2 * (_powers(self.letters) + 1) + 2 * magnitudes.rows
+        powers = 2 * (_powers(self.letters) + 1) + magnitudes.reach
         return {"squares": Bound(powers[:-1]), "y_squares": Bound(int(powers[-1]))}
 
 
@@ -261,10 +261,11 @@ def standardise(
     factor zero.
     """
     orders = federation.ask(ColumnSizes())
-    letters = "".join(max(told, key=LETTERS.index) for told in zip(*(o.letters for o in orders), strict=True))
-    largest = power_above(math.sqrt(sum(o.rows for o in orders)))
+    letters = "".join(
+        max(told, key=LETTERS.index) for told in zip(*(o.letters for o in orders), strict=True)
+    )
     p = len(federation.columns)
-    sizes = Magnitudes(largest, np.zeros(p, np.int64), 0, 0)
+    sizes = Magnitudes(0, np.zeros(p, np.int64), 0, power_above(sum(o.rows for o in orders)))
     missing = max(o.missing for o in orders)
     totals = total_in_words(federation, ColumnSums(split, letters, missing), sizes)
     m = totals.rows
@@ -275,7 +276,7 @@ def standardise(
         present -= totals.missing
     means = totals.sums / np.maximum(present, 1.0)
     y_mean = totals.y_sum / m
-    spread = total_in_words(federation, CentredSquares(means, y_mean, split, letters), sizes)
+    spread = total_in_words(federation, CentredSquares(means, split, y_mean, letters), sizes)
     # A column varies when its standard deviation is above this share of its mean.
     varies = spread.squares > m * (1e-12 * means) ** 2
     deviations = np.sqrt(spread.squares / m) if scale else np.ones(p)
