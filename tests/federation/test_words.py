@@ -61,7 +61,7 @@ def test_a_total_is_the_exact_sum_to_the_grid(
     total = add(scaled, power, words).gradient
     fine = Fraction(math.ldexp(1.0, power - (FINE if words == 1 else WIDE)))
     for k, found in enumerate(total):
-        exact = sum(Fraction(part[k]) for part in scaled)
+        exact = sum((Fraction(part[k]) for part in scaled), Fraction(0))
         # Half a step of the grid per site, and the rounding of the total to a double.
         allowed = len(parts) * fine / 2 + abs(exact) / 2**52
         assert abs(Fraction(float(found)) - exact) <= allowed

@@ -1,0 +1,110 @@
+"""Who a site is to the others: a certificate under the project's root, and signatures by its key.
+
+The coordinator passes keys on between sites. A signature under a certificate keeps it from putting
+its own in their place, and a list of known keys keeps it from inventing sites of a known name.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from fedlasso.errors import FedLassoError
+from fedlasso.files import write_atomically
+
+
+@dataclass(frozen=True)
+class Identity:
+    """A site's own certificate and key, and the root that all certificates of a project are under.
+
+    Attributes
+    ----------
+    certificate, key, root : files in PEM
+    known : file that keeps the key of every other site as it was first seen; none keeps nothing
+    """
+
+    certificate: Path
+    key: Path
+    root: Path
+    known: Path | None = None
+
+    def sign(self, data: bytes) -> bytes:
+        """Sign with the site's own key."""
+        from cryptography.hazmat.primitives import hashes, serialization
+        from cryptography.hazmat.primitives.asymmetric import ec, padding, rsa
+
+        key = serialization.load_pem_private_key(self.key.read_bytes(), None)
+        if isinstance(key, rsa.RSAPrivateKey):
+            return bytes(key.sign(data, padding.PKCS1v15(), hashes.SHA256()))
+        if isinstance(key, ec.EllipticCurvePrivateKey):
+            return bytes(key.sign(data, ec.ECDSA(hashes.SHA256())))
+        raise FedLassoError(f"{self.key.name} is of a kind that signs nothing here")
+
+    def check(self, name: str, certificate: str, signature: bytes, data: bytes) -> None:
+        """Refuse what another site of that name, in this project, has not signed."""
+        from cryptography import x509
+        from cryptography.exceptions import InvalidSignature
+        from cryptography.hazmat.primitives import hashes
+        from cryptography.hazmat.primitives.asymmetric import ec, padding, rsa
+
+        try:
+            theirs = x509.load_pem_x509_certificate(certificate.encode())
+            root = x509.load_pem_x509_certificate(self.root.read_bytes())
+            theirs.verify_directly_issued_by(root)
+            key = theirs.public_key()
+            if isinstance(key, rsa.RSAPublicKey):
+                key.verify(signature, data, padding.PKCS1v15(), hashes.SHA256())
+            elif isinstance(key, ec.EllipticCurvePublicKey):
+                key.verify(signature, data, ec.ECDSA(hashes.SHA256()))
+            else:
+                raise ValueError("another kind of key")
+        except (ValueError, TypeError, InvalidSignature):
+            raise FedLassoError(f"the key of {name!r} is not signed by that site") from None
+        names = theirs.subject.get_attributes_for_oid(x509.NameOID.COMMON_NAME)
+        if [attribute.value for attribute in names] != [name]:
+            raise FedLassoError(f"the certificate shown for {name!r} is of somebody else")
+        now = datetime.now(UTC)
+        if not theirs.not_valid_before_utc <= now <= theirs.not_valid_after_utc:
+            raise FedLassoError(f"the certificate of {name!r} is not valid now")
+        self._recognise(name, fingerprint_of(theirs))
+
+    def _recognise(self, name: str, fingerprint: str) -> None:
+        """Keep the key of a site that is new here; refuse one that has changed since."""
+        if self.known is None:
+            return
+        seen = read_known(self.known)
+        if seen.setdefault(name, fingerprint) != fingerprint:
+            raise FedLassoError(
+                f"site {name!r} has another key than before; ask that site by phone, and if it is "
+                f"right, delete its line in {self.known.name}"
+            )
+        if seen != read_known(self.known):
+            self.known.parent.mkdir(parents=True, exist_ok=True)
+            write_atomically(self.known, json.dumps(seen, indent=1).encode())
+
+
+def read_known(path: Path) -> dict[str, str]:
+    """Return the fingerprints of the sites that were seen, by name."""
+    if not path.exists():
+        return {}
+    try:
+        seen = json.loads(path.read_bytes())
+        return {str(name): str(fingerprint) for name, fingerprint in seen.items()}
+    except (ValueError, AttributeError):
+        raise FedLassoError(
+            f"{path.name} is damaged; move it away, and compare keys anew"
+        ) from None
+
+
+def fingerprint_of(certificate: Any) -> str:
+    """Return the SHA-256 of a certificate's public key, which people compare by phone."""
+    from cryptography.hazmat.primitives import serialization
+
+    key = certificate.public_key().public_bytes(
+        serialization.Encoding.DER, serialization.PublicFormat.SubjectPublicKeyInfo
+    )
+    return hashlib.sha256(key).hexdigest()

@@ -1,0 +1,62 @@
+"""A small authority for tests: a root, and certificates of sites under it."""
+
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+
+from fedlasso.governance.identity import Identity
+
+DAY = timedelta(days=1)
+
+
+class Authority:
+    """A root that signs certificates, each in a folder of its own."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self._key = ec.generate_private_key(ec.SECP256R1())
+        self.root = self._certify("root", self._key, 30 * DAY)
+
+    def identity(self, name: str, *, lasts: timedelta = 30 * DAY, known: bool = True) -> Identity:
+        """A site's certificate and key, made here."""
+        here = self.folder / name
+        here.mkdir(parents=True, exist_ok=True)
+        key = ec.generate_private_key(ec.SECP256R1())
+        secret = key.private_bytes(
+            serialization.Encoding.PEM,
+            serialization.PrivateFormat.PKCS8,
+            serialization.NoEncryption(),
+        )
+        (here / "own.key").write_bytes(secret)
+        (here / "own.crt").write_bytes(_pem(self._certify(name, key, lasts)))
+        (here / "root.pem").write_bytes(_pem(self.root))
+        return Identity(
+            here / "own.crt",
+            here / "own.key",
+            here / "root.pem",
+            here / "peers.json" if known else None,
+        )
+
+    def _certify(
+        self, name: str, key: ec.EllipticCurvePrivateKey, lasts: timedelta
+    ) -> x509.Certificate:
+        now = datetime.now(UTC)
+        subject = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, name)])
+        issuer = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "root")])
+        return (
+            x509.CertificateBuilder()
+            .subject_name(subject)
+            .issuer_name(issuer)
+            .public_key(key.public_key())
+            .serial_number(x509.random_serial_number())
+            .not_valid_before(now - 60 * DAY)
+            .not_valid_after(now + lasts)
+            .sign(self._key, hashes.SHA256())
+        )
+
+
+def _pem(certificate: x509.Certificate) -> bytes:
+    return bytes(certificate.public_bytes(serialization.Encoding.PEM))
