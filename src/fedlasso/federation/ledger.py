@@ -17,7 +17,7 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, cast
 
-from fedlasso.errors import FedLassoError
+from fedlasso.errors import FedLassoError, Stopped
 from fedlasso.federation.codec import decode, encode, size
 from fedlasso.federation.federation import Around, Federation, asked, check_replies
 from fedlasso.federation.messages import R, Request
@@ -224,7 +224,7 @@ class Journal(Around):
         if path.exists():
             head, kept, digest = _read_entry(path)
             if head["question"] != question or head["before"] != self._last:
-                raise FedLassoError(
+                raise Stopped(
                     f"{self._folder} belongs to another fit; resume with the same settings and "
                     "data, or use another folder"
                 )
@@ -248,7 +248,7 @@ def _read_entry(path: Path) -> tuple[Any, Sequence[bytes], str]:
     body = data[:-32]
     digest = data[-32:]
     if hashlib.sha256(body).digest() != digest:
-        raise FedLassoError(f"{path} is damaged; remove it and all later entries, then resume")
+        raise Stopped(f"{path} is damaged; remove it and all later entries, then resume")
     (length,) = _LENGTH.unpack_from(body)
     at = _LENGTH.size + length
     head = json.loads(body[_LENGTH.size : at])

@@ -12,6 +12,9 @@ from fedlasso.federation.messages import AnyPoints, Model, Models, Purpose, R, S
 from fedlasso.numerics import Array, Penalty, find_penalty
 from fedlasso.sites.site import View
 
+# Sums of products may break Cauchy's and Schwarz's inequality by this share.
+ROUNDING = 1e-9
+
 
 class Penalised(Request[R]):
     """A question whose answer depends on the penalty, which travels as its parts.
@@ -39,6 +42,7 @@ def parts_of(penalty: Penalty) -> dict[str, Any]:
 class RowCount(Reply):
     """m_j."""
 
+    row_counts = ("rows",)
     rows: int
 
 
@@ -58,6 +62,7 @@ class Eigenvalue(Reply):
     """A bound on the curvature of the local loss; the largest over the sites counts."""
 
     adds = "max"
+    positive = ("value",)
     value: float
 
 
@@ -79,34 +84,41 @@ class Scalar(Reply):
     value: float
 
 
-class WeightedEigenvalue(Request[Scalar]):
+class Amount(Reply):
+    """One number that cannot be negative, a sum over the site's rows."""
+
+    positive = ("value",)
+    value: float
+
+
+class WeightedEigenvalue(Request[Amount]):
     """The largest curvature of the local loss, times the site's rows."""
 
     kind = "rate"
     discloses = Disclosure("the largest variance of any combination of columns")
 
-    def answer(self, site: View) -> Scalar:
-        return Scalar(site.rows * site.training.largest_curvature)
+    def answer(self, site: View) -> Amount:
+        return Amount(site.rows * site.training.largest_curvature)
 
 
-class MeanEigenvalue(Request[Scalar]):
+class MeanEigenvalue(Request[Amount]):
     """The average curvature of the local loss, tr(X_j'X_j / m_j) / p, times the site's rows."""
 
     kind = "rate"
     discloses = Disclosure("the average variance of the columns")
 
-    def answer(self, site: View) -> Scalar:
-        return Scalar(site.rows * site.training.mean_curvature)
+    def answer(self, site: View) -> Amount:
+        return Amount(site.rows * site.training.mean_curvature)
 
 
-class ResponseSquares(Request[Scalar]):
+class ResponseSquares(Request[Amount]):
     """The sum of squared responses: with it gradients alone make a certificate."""
 
     kind = "rate"
     discloses = Disclosure("the sum of squared responses")
 
-    def answer(self, site: View) -> Scalar:
-        return Scalar(site.least_squares.y_ss)
+    def answer(self, site: View) -> Amount:
+        return Amount(site.least_squares.y_ss)
 
 
 class GradientSum(Reply):
@@ -136,10 +148,16 @@ class GradientAt(Request[GradientSum]):
 class FitSums(Reply):
     """Sums over a site's rows, with r = y_j - X_j b: -X_j'r, r'r, r'y_j and y_j'y_j."""
 
+    positive = ("residual_ss", "y_ss")
     gradient: Array
     residual_ss: float
     residual_y: float
     y_ss: float
+
+    def find_contradiction(self) -> str:
+        most = np.sqrt(self.residual_ss) * np.sqrt(self.y_ss)
+        fits = abs(self.residual_y) <= most * (1 + ROUNDING)
+        return "" if fits else f"residual_y of {self.residual_y:.3g}, more than {most:.3g}"
 
 
 class FitAt(Request[FitSums]):
@@ -203,7 +221,7 @@ class DualAt(Request[Scalar]):
         return Scalar(site.training.dual(self.b, self.scale))
 
 
-class ErrorAt(Request[Scalar]):
+class ErrorAt(Request[Amount]):
     """How well does a model fit the site's own training rows?"""
 
     kind = "certificate"
@@ -212,16 +230,23 @@ class ErrorAt(Request[Scalar]):
     )
     b: Model
 
-    def answer(self, site: View) -> Scalar:
-        return Scalar(float(site.training.errors(self.b).sum()), steps=1)
+    def answer(self, site: View) -> Amount:
+        return Amount(float(site.training.errors(self.b).sum()), steps=1)
 
 
 class ErrorSums(Reply):
     """Per candidate: sum of errors, sum of their squares, number of rows."""
 
+    positive = ("errors", "squares")
+    row_counts = ("counts",)
     errors: Array
     squares: Array
     counts: Array
+
+    def find_contradiction(self) -> str:
+        most = np.sqrt(self.squares) * np.sqrt(self.counts)
+        fits = (self.errors <= most * (1 + ROUNDING)).all()
+        return "" if fits else "errors that are more than their squares allow"
 
 
 class ValidationErrors(Request[ErrorSums]):

@@ -24,6 +24,7 @@ from fedlasso.sites.site import Site
 class Totals(Reply):
     """Sums over the training rows of a split, and how many values are missing, if asked for."""
 
+    row_counts = ("rows", "missing")
     rows: int
     sums: Array
     y_sum: float
@@ -67,6 +68,7 @@ class ColumnSums(Request[Totals]):
 class Spread(Reply):
     """Sums of squares about given means."""
 
+    positive = ("squares",)
     squares: Array
 
 
@@ -89,6 +91,7 @@ class CentredSquares(Request[Spread]):
 class Sizes(Reply):
     """Training rows of a view, and rows held out for each purpose."""
 
+    row_counts = ("rows", "penalty", "candidate")
     rows: int
     penalty: int
     candidate: int
