@@ -25,6 +25,7 @@ from fedlasso.federation.checking import (
     read_bounded,
 )
 from fedlasso.federation.federation import asked, check_replies, name_site
+from fedlasso.files import append_privately
 from fedlasso.governance.door import (
     DescribeColumns,
     FindOthers,
@@ -65,7 +66,7 @@ class Network(Federation):
 
     Attributes
     ----------
-    receipts : file that gets the hash of every reply as it arrives, whatever becomes of it
+    receipts : file that gets the hash of every proper reply as it arrives, whatever becomes of it
     introductions : what the sites said of themselves
     ahead : seconds that each site's clock is ahead of the one here
     left_out : columns that only number the rows at some site, so that no fit takes them
@@ -92,18 +93,22 @@ class Network(Federation):
         most_bytes(request, len(self.columns))
         answers = sorted(self.line.exchange(names, encode(request), self.timeout))
         replies: list[R] = []
+        receipts = ""
         failed: FedLassoError | None = None
         for answer in answers:
             try:
                 replies.append(self._receive(request, answer))
+                receipts += f"{answer.site} {hashlib.sha256(answer.data).hexdigest()}\n"
             except FedLassoError as error:
                 failed = failed or error
+        if self.receipts is not None and receipts:
+            append_privately(self.receipts, receipts)
         if failed is not None:
             raise failed
         return check_replies(names, replies)
 
     def _receive(self, request: Request[R], answer: Answer) -> R:
-        """Return the reply of one site, checked, with a receipt; else an error that names it."""
+        """Return the reply of one site, checked; anything else is an error that names it."""
         site, kind, data = answer
         if kind == "late":
             raise Interrupted(
@@ -117,11 +122,7 @@ class Network(Federation):
         # A refusal carries no numbers, and the site's audit has no hash of it.
         if isinstance(message, Refusal):
             raise FedLassoError(name_site(site, plain(message.text)[:LONGEST]))
-        reply = check_reply(request, site, data, message, p, self._rows.get(site, MOST_ROWS))
-        if self.receipts is not None:
-            with self.receipts.open("a") as file:
-                file.write(f"{site} {hashlib.sha256(data).hexdigest()}\n")
-        return reply
+        return check_reply(request, site, data, message, p, self._rows.get(site, MOST_ROWS))
 
     def introduce(self) -> None:
         """Ask the sites who they are, and how far their clocks are ahead of the one here."""
@@ -153,10 +154,11 @@ class Network(Federation):
         """
         self.introduce()
         for site in self.introductions:
-            if site.version != __version__:
+            # Patches are installed site by site.
+            if site.version.split(".")[:2] != __version__.split(".")[:2]:
                 raise FedLassoError(
                     f"site {site.site!r} runs fedlasso {site.version}, the coordinator "
-                    f"{__version__}; install the same version"
+                    f"{__version__}; install versions whose first two numbers agree"
                 )
         columns = _choose_columns(self.introductions, source)
         # A fit that goes on does so with what was agreed on when it began.

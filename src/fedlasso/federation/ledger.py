@@ -15,13 +15,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 from fedlasso.errors import FedLassoError, Stopped
 from fedlasso.federation.codec import decode, encode, size
 from fedlasso.federation.federation import Around, Federation, asked, check_replies
 from fedlasso.federation.messages import R, Request
-from fedlasso.files import write_atomically
+from fedlasso.files import make_private, write_atomically
 
 _LENGTH = struct.Struct("<Q")
 
@@ -213,7 +213,7 @@ class Journal(Around):
         self._asked = 0
         self._last = ""
         try:
-            folder.mkdir(parents=True, exist_ok=True)
+            make_private(folder)
         except OSError as error:
             raise FedLassoError(f"cannot write to {folder}: {error.strerror}") from error
 
@@ -236,7 +236,7 @@ class Journal(Around):
             told = json.dumps({"question": question, "before": self._last, "sizes": sizes}).encode()
             body = b"".join((_LENGTH.pack(len(told)), told, *kept))
             digest = hashlib.sha256(body).hexdigest()
-            write_atomically(path, body + bytes.fromhex(digest))
+            write_atomically(path, body + bytes.fromhex(digest), private=True)
         self._last = digest
         self._asked += 1
         return check_replies(asked(self.sites, request), replies)
@@ -259,7 +259,16 @@ def _read_entry(path: Path) -> tuple[Any, Sequence[bytes], str]:
     return head, replies, digest.hex()
 
 
-def read_replies(folder: Path) -> Iterator[Sequence[bytes]]:
-    """What a journal holds: every question's replies, in order."""
+class Kept(NamedTuple):
+    """What one file of a journal holds: the hash of a question, and the replies to it."""
+
+    path: Path
+    question: str
+    replies: Sequence[bytes]
+
+
+def read_journal(folder: Path) -> Iterator[Kept]:
+    """What a journal holds, question by question."""
     for path in sorted(folder.glob("*.entry")):
-        yield _read_entry(path)[1]
+        head, replies, _ = _read_entry(path)
+        yield Kept(path, head["question"], replies)
