@@ -15,5 +15,9 @@ class FedLassoError(ValueError):
     """
 
 
-class Interrupted(FedLassoError):
+class Stopped(FedLassoError):
+    """The fit stands still, and it is no refusal: to ask something else instead would not help."""
+
+
+class Interrupted(Stopped):
     """Sites or server are away; what was answered is kept, and the fit can go on later."""

@@ -1,6 +1,7 @@
 """Files that are whole or absent."""
 
 import contextlib
+import errno
 import os
 from pathlib import Path
 
@@ -25,12 +26,27 @@ def find_cannot_write(error: BaseException | None) -> CannotWrite | None:
     return error
 
 
-def write_atomically(path: Path, data: bytes) -> None:
-    """Write a file that is whole or absent, whatever happens meanwhile."""
+def make_private(folder: Path) -> None:
+    """Make a folder that nobody but its owner can read; one that is there stays as it is."""
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+
+
+def _open_private(path: str, flags: int) -> int:
+    return os.open(path, flags, 0o600)
+
+
+def write_atomically(path: Path, data: bytes, *, private: bool = False) -> None:
+    """Write a file that is whole or absent, whatever happens meanwhile.
+
+    A private one, and a folder made for it, can be read by nobody but their owner.
+    """
     temporary = path.with_name(f".{path.name}.{os.getpid()}")
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with temporary.open("wb") as file:
+        if private:
+            make_private(path.parent)
+        else:
+            path.parent.mkdir(parents=True, exist_ok=True)
+        with open(temporary, "wb", opener=_open_private if private else None) as file:
             file.write(data)
             file.flush()
             os.fsync(file.fileno())
@@ -38,4 +54,22 @@ def write_atomically(path: Path, data: bytes) -> None:
     except OSError as error:
         with contextlib.suppress(OSError):
             temporary.unlink()
+        raise CannotWrite(path, error) from error
+
+
+def append_privately(path: Path, text: str) -> None:
+    """Add to a file that nobody but its owner can read: all of a text, on disk, or nothing."""
+    try:
+        with open(path, "ab", buffering=0, opener=_open_private) as file:
+            end = file.tell()
+            try:
+                data = text.encode()
+                # A disk that fills up takes a part without a word.
+                if file.write(data) < len(data):
+                    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+                os.fsync(file.fileno())
+            except OSError:
+                file.truncate(end)
+                raise
+    except OSError as error:
         raise CannotWrite(path, error) from error

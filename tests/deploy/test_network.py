@@ -9,7 +9,7 @@ import pytest
 from deploy.doors import DoorLine, join_doors, make_door, make_doors
 from nets import COLUMNS, FIT, SECRET, SITES, write_tables
 
-from fedlasso import FedLassoError
+from fedlasso import FedLassoError, __version__
 from fedlasso.deploy.network import Answer, Network
 from fedlasso.errors import Interrupted
 from fedlasso.federation import decode
@@ -17,6 +17,8 @@ from fedlasso.governance import Door, Policy
 from fedlasso.governance.door import Described, Introduce
 from fedlasso.models import FileSource, NetworkSource, open_sites
 from fedlasso.sites import Rows
+
+SERIES = ".".join(__version__.split(".")[:2])
 
 
 @pytest.fixture
@@ -35,6 +37,14 @@ def test_versions_and_columns_must_agree(tables: dict[str, Path]) -> None:
     assert (bound.columns, bound.sites) == (COLUMNS, ("a", "b", "c"))
     assert bound.fingerprints == {i.site: i.fingerprint for i in network.introductions}
     assert (network.columns, network.loss) == (COLUMNS, "quadratic")
+    # A later patch is no other version; another minor version is.
+    doors["b"] = make_door(tables["b"], "b", version=f"{SERIES}.99")
+    assert join_doors(doors).open(source(*COLUMNS)) == bound
+    for other in (f"{SERIES}9.0", "9", ""):
+        doors["b"] = make_door(tables["b"], "b")
+        doors["b"].version = other
+        with pytest.raises(FedLassoError, match="first two numbers agree"):
+            join_doors(doors).open(source())
     doors["b"] = make_door(tables["b"], "b", version="0.0.9")
     with pytest.raises(FedLassoError, match=r"site 'b' runs fedlasso 0.0.9, the coordinator"):
         join_doors(doors).open(source())

@@ -15,10 +15,10 @@ from fedlasso.governance import Policy
 from fedlasso.models import FitPlan, NetworkSource, Settings, make_model, read_plan, write_model
 
 SETTINGS = Settings(procedure="ADMM", penalty=0.1, uploads=12)
-# Joining takes three questions: who the sites are, what columns hold, and whether they take part;
-# a fit that goes on knows what the columns hold.
-JOINED = 3
-AGAIN = 2
+# Joining takes four questions: who the sites are, what columns hold, whether they take part, and
+# what their audits say; a fit that goes on knows what the columns hold.
+JOINED = 4
+AGAIN = 3
 
 
 @pytest.fixture(scope="module")
@@ -156,7 +156,7 @@ def test_text_and_gaps_give_the_bytes_of_fit_on_the_files(tmp_path: Path) -> Non
 def test_a_fit_goes_on_with_the_levels_it_began_with(tmp_path: Path) -> None:
     mixed = write_tables(tmp_path, mixed=True)
     project = Project(mixed)
-    # With text a fourth question asks for rows at other levels.
+    # With text one more question asks for rows at other levels.
     project.cuts = [JOINED + 1 + 2]
     with pytest.raises(FedLassoError, match="did not answer"):
         fit_mixed(tmp_path / "model", project)

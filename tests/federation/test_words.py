@@ -18,7 +18,6 @@ from fedlasso.federation.magnitudes import Bound, Magnitudes, power_above
 from fedlasso.federation.messages import add_up, layout, reply_to, roles
 from fedlasso.federation.words import FINE, WIDE, Words, from_words, reaching, to_words
 from fedlasso.sites import FitAt, GradientAt, LargestEigenvalue, holdout, standardise
-from fedlasso.sites.questions import Scalar
 from fedlasso.sites.views import Standardise
 
 SPLIT = holdout(0.4, 0)
@@ -44,7 +43,7 @@ def add(parts: list[Any], exponent: int, words: int) -> Any:
     magnitudes = Magnitudes(0, np.zeros(len(parts[0]), np.int64), 0, 0)
     cls: Any = reply_to(GradientAt)
     replies = [to_words(cls(np.array(part), site="a"), request, magnitudes) for part in parts]
-    return from_words(add_up(tuple(replies)), request, magnitudes, len(parts[0]))
+    return from_words(add_up(tuple(replies)), request, magnitudes)
 
 
 @settings(deadline=None)
@@ -144,10 +143,10 @@ def test_a_site_that_answers_another_question_is_noticed() -> None:
     magnitudes = Magnitudes(3, np.zeros(4, np.int64), 0, 0)
     other = Words(np.zeros(4, np.uint64), "Spread")
     with pytest.raises(FedLassoError, match="did not answer GradientAt as it was asked"):
-        from_words(other, GradientAt(np.zeros(4)), magnitudes, 4)
-    short = to_words(Scalar(1.0), GradientAt(np.zeros(4)), magnitudes)
+        from_words(other, GradientAt(np.zeros(4)), magnitudes)
+    short = Words(np.zeros(3, np.uint64), "GradientSum")
     with pytest.raises(FedLassoError, match="did not answer"):
-        from_words(short, GradientAt(np.zeros(4)), magnitudes, 4)
+        from_words(short, GradientAt(np.zeros(4)), magnitudes)
 
 
 def test_a_view_that_does_not_say_how_large_its_numbers_are_is_refused() -> None:

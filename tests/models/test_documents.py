@@ -17,6 +17,7 @@ from fedlasso.models import (
     Settings,
     make_model,
     open_sites,
+    read_document,
     read_plan,
     write_model,
     write_plan,
@@ -68,6 +69,42 @@ def test_an_edited_model_is_one_clear_error(
     errors = capsys.readouterr().err
     assert message in errors
     assert errors.count("\n") == 1
+
+
+def write_edited(folder: Path, out: Path, layout: dict[str, Any], **edits: object) -> None:
+    values = json.loads((folder / "model.json").read_text()) | edits
+    out.mkdir()
+    (out / "model.json").write_text(json.dumps(values, **layout))
+
+
+@pytest.mark.parametrize("command", ["inspect", "predict"])
+def test_a_model_that_says_something_else_than_the_fit_wrote_is_refused(
+    command: str,
+    folder: Path,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    rows = [str(next(folder.parent.glob("*.csv")))] if command == "predict" else []
+    write_edited(folder, tmp_path / "edited", {"indent": 1}, intercept=123.0)
+    assert main([command, str(tmp_path / "edited"), *rows]) == 2
+    errors = capsys.readouterr().err
+    assert "was changed after the fit; put back the file that the fit wrote" in errors
+    assert errors.count("\n") == 1
+    # Another layout of the same is no edit, and without the digest the edit would pass.
+    write_edited(folder, tmp_path / "respaced", {"indent": 7, "sort_keys": True})
+    assert main([command, str(tmp_path / "respaced"), *rows]) == 0
+    edited = json.loads((tmp_path / "edited" / "model.json").read_text())
+    monkeypatch.setattr("fedlasso.models.document._digest", lambda values: edited["digest"])
+    assert main([command, str(tmp_path / "edited"), *rows]) == 0
+
+
+def test_a_model_without_a_digest_is_refused(folder: Path, tmp_path: Path) -> None:
+    values = json.loads((folder / "model.json").read_text())
+    del values["digest"]
+    (tmp_path / "model.json").write_text(json.dumps(values))
+    with pytest.raises(FedLassoError, match="was changed after the fit"):
+        read_document(tmp_path / "model.json")
 
 
 @pytest.mark.parametrize("share", [0.0, 0.3, 0.99])

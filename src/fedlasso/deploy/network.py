@@ -7,15 +7,26 @@ import time
 from collections.abc import Sequence
 from datetime import timedelta
 from pathlib import Path
-from typing import Literal, NamedTuple, Protocol, TypeVar, cast
+from typing import Literal, NamedTuple, Protocol, TypeVar
 
 from msgspec.structs import replace
 
 from fedlasso import __version__
 from fedlasso.deploy.schemas import agree_on_columns, leave_out, read_schema, write_schema
 from fedlasso.errors import FedLassoError, Interrupted
-from fedlasso.federation import Federation, Message, Reply, Request, decode, encode
+from fedlasso.federation import Federation, Reply, Request, encode
+from fedlasso.federation.checking import (
+    LONGEST,
+    MOST_ROWS,
+    BadReply,
+    check_reply,
+    check_total,
+    most_bytes,
+    plain,
+    read_bounded,
+)
 from fedlasso.federation.federation import asked, check_replies, name_site
+from fedlasso.files import append_privately
 from fedlasso.governance.door import (
     DescribeColumns,
     FindOthers,
@@ -56,7 +67,7 @@ class Network(Federation):
 
     Attributes
     ----------
-    receipts : file that gets the hash of every reply as it arrives, whatever becomes of it
+    receipts : file that gets the hash of every proper reply as it arrives, whatever becomes of it
     introductions : what the sites said of themselves
     ahead : seconds that each site's clock is ahead of the one here
     left_out : columns that only number the rows at some site, so that no fit takes them
@@ -74,40 +85,57 @@ class Network(Federation):
         self.introductions: tuple[Introduction, ...] = ()
         self.ahead: dict[str, float] = {}
         self.left_out: tuple[str, ...] = ()
+        self._rows: dict[str, int] = {}
 
     def replies(self, request: Request[R]) -> tuple[R, ...]:
         """Ask the sites at once; a site that does not answer in time is an error that names it."""
         names = asked(self.sites, request)
+        # A question that does not say what its replies look like is not even asked.
+        most_bytes(request, len(self.columns))
         answers = sorted(self.line.exchange(names, encode(request), self.timeout))
-        arrived = {a.site: _read(a) for a in answers if a.kind == "reply"}
-        if self.receipts is not None:
-            with self.receipts.open("a") as file:
-                for a in answers:
-                    # A refusal carries no numbers, and the site's audit has no hash of it.
-                    if not isinstance(arrived.get(a.site), Refusal | None):
-                        file.write(f"{a.site} {hashlib.sha256(a.data).hexdigest()}\n")
-        replies = []
-        for site, kind, _ in answers:
-            if kind == "late":
-                raise Interrupted(
-                    f"site {site!r} did not answer within {self.timeout:.0f} s; bring it back, "
-                    "or fit without it"
-                )
-            if kind == "lost":
-                raise Interrupted(f"site {site!r} was lost; bring it back")
-            reply = arrived[site]
-            if isinstance(reply, Refusal):
-                raise FedLassoError(name_site(site, reply.text))
-            if not isinstance(reply, Reply) or reply.site != site:
-                raise FedLassoError(f"site {site!r} answered in another's name")
-            replies.append(cast(R, reply))
-        return check_replies(names, replies)
+        replies: list[R] = []
+        receipts = ""
+        failed: FedLassoError | None = None
+        for answer in answers:
+            try:
+                replies.append(self._receive(request, answer))
+                receipts += f"{answer.site} {hashlib.sha256(answer.data).hexdigest()}\n"
+            except FedLassoError as error:
+                failed = failed or error
+        if self.receipts is not None and receipts:
+            append_privately(self.receipts, receipts)
+        if failed is not None:
+            raise failed
+        whole = check_replies(names, replies)
+        check_total(request, whole, len(self.columns))
+        return whole
+
+    def _receive(self, request: Request[R], answer: Answer) -> R:
+        """Return the reply of one site, checked; anything else is an error that names it."""
+        site, kind, data = answer
+        if kind == "late":
+            raise Interrupted(
+                f"site {site!r} did not answer within {self.timeout:.0f} s; bring it back, "
+                "or fit without it"
+            )
+        if kind == "lost":
+            raise Interrupted(f"site {site!r} was lost; bring it back")
+        p = len(self.columns)
+        message = read_bounded(request, site, data, p)
+        # A refusal carries no numbers, and the site's audit has no hash of it.
+        if isinstance(message, Refusal):
+            raise FedLassoError(name_site(site, plain(message.text)[:LONGEST]))
+        return check_reply(request, site, data, message, p, self._rows.get(site, MOST_ROWS))
 
     def introduce(self) -> None:
         """Ask the sites who they are, and how far their clocks are ahead of the one here."""
         before = time.time()
         self.introductions = self.replies(Introduce())
         after = time.time()
+        self._rows = {i.site: i.rows for i in self.introductions}
+        for site, rows in self._rows.items():
+            if not 0 <= rows <= MOST_ROWS:
+                raise BadReply(site, Introduce(), f"{rows} rows")
         # A clock is off by what it lies outside the time of asking.
         self.ahead = {
             i.site: i.clock - min(max(i.clock, before), after) for i in self.introductions
@@ -129,10 +157,11 @@ class Network(Federation):
         """
         self.introduce()
         for site in self.introductions:
-            if site.version != __version__:
+            # Patches are installed site by site.
+            if site.version.split(".")[:2] != __version__.split(".")[:2]:
                 raise FedLassoError(
                     f"site {site.site!r} runs fedlasso {site.version}, the coordinator "
-                    f"{__version__}; install the same version"
+                    f"{__version__}; install versions whose first two numbers agree"
                 )
         columns = _choose_columns(self.introductions, source)
         # A fit that goes on does so with what was agreed on when it began.
@@ -165,6 +194,7 @@ class Network(Federation):
         for reply in replies:
             try:
                 told[reply.site] = read_schema(reply.schema, target, columns, source.na)
+                _check_levels(told[reply.site])
             except FedLassoError as error:
                 raise FedLassoError(name_site(reply.site, str(error))) from None
         if not source.columns:
@@ -180,11 +210,13 @@ class Network(Federation):
         return agree_on_columns(told, source.min_level, find_others)
 
 
-def _read(answer: Answer) -> Message:
-    try:
-        return decode(answer.data)
-    except FedLassoError as error:
-        raise FedLassoError(f"site {answer.site!r}: {error}; is fedlasso the same there?") from None
+def _check_levels(schema: Schema) -> None:
+    """Refuse levels that would steer a terminal when they are shown."""
+    for column in schema.columns:
+        if any(plain(level) != level for level in column.levels):
+            raise FedLassoError(
+                f"a level of text column {column.name!r} holds control characters; clean it there"
+            )
 
 
 def _choose_columns(sites: Sequence[Introduction], source: NetworkSource) -> tuple[str, ...]:

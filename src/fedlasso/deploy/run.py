@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import secrets
 import time
-from collections import Counter
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass
@@ -16,41 +15,18 @@ from typing import Literal
 from msgspec.structs import replace
 
 from fedlasso import models
+from fedlasso.deploy.books import JOURNAL, RECEIPTS, Books, compare_books, heads_of
 from fedlasso.deploy.network import Network
 from fedlasso.errors import FedLassoError, Interrupted
-from fedlasso.federation import Journal, Ledger, Listen, Reply, decode
-from fedlasso.federation.ledger import read_replies
-from fedlasso.files import write_atomically
-from fedlasso.governance.door import SummariseAudit
+from fedlasso.federation import Journal, Ledger, Listen
+from fedlasso.files import make_private, write_atomically
 from fedlasso.models import FitPlan, ModelDocument, NetworkSource
 
 Say = Callable[[str], None]
 # Reaches the sites of a project by some engine: `nvflare.line.connect` is one.
 Connect = Callable[..., AbstractContextManager[Network]]
-JOURNAL = "journal"
-RECEIPTS = "receipts.txt"
 RETRIES = 3
 DAY = 86400.0
-
-
-@dataclass(frozen=True)
-class Books:
-    """What the books of a fit and of one site say about that site's replies.
-
-    Attributes
-    ----------
-    used : replies that the fit used, by its journal
-    arrived : replies that came over the line, also those of rounds that failed, but no refusals
-    sent : replies that left for this fit, by the site's own audit
-    head : head of the chain of that audit
-    clock_ahead : seconds that the site's clock is ahead
-    """
-
-    used: int
-    arrived: int
-    sent: int
-    head: str
-    clock_ahead: int
 
 
 @dataclass
@@ -80,6 +56,7 @@ def begin_plan(out: Path, plan: FitPlan[NetworkSource]) -> None:
             "another folder"
         )
     identity = secrets.token_hex(16)
+    make_private(out)
     models.write_plan(out, replace(plan, source=replace(plan.source, fit=identity)))
     (out / RECEIPTS).unlink(missing_ok=True)
 
@@ -129,7 +106,8 @@ def run_plan(
             say(f"{error} (trying again, {again})")
         else:
             books = {site: asdict(entry) for site, entry in finished.books.items()}
-            write_atomically(out / "audit.json", json.dumps(books, indent=1).encode())
+            told = json.dumps(books, indent=1).encode()
+            write_atomically(out / "audit.json", told, private=True)
             models.write_model(out, finished.document)
             return finished
 
@@ -145,6 +123,9 @@ def _attempt(out: Path, reach: Connect, times: Times, listen: Listen | None, say
     with reach(Path(source.project), source.sites, timeout=source.timeout) as network:
         # From here on the fit is bound to these data, these columns and what they hold.
         source = network.open(source)
+        # What the journal has is used only if the sites know it, and if their audits are whole.
+        books = compare_books(network, source.fit, out, source.audits)
+        source = replace(source, audits=heads_of(books))
         models.write_plan(out, replace(plan, source=source))
         for site, off in network.odd_clocks().items():
             say(f"site {site!r}: {off}; set it right (the fit goes on)")
@@ -165,32 +146,11 @@ def _attempt(out: Path, reach: Connect, times: Times, listen: Listen | None, say
             tolerant=True,
         )
         network.receipts = None
-        books = _compare_books(network, source.fit, out)
+        books = compare_books(network, source.fit, out, source.audits)
+        source = replace(source, audits=heads_of(books))
+        models.write_plan(out, replace(plan, source=source))
         times.fit += time.perf_counter() - opened
     return Finished(document, books, times)
-
-
-def _compare_books(network: Network, fit: str, out: Path) -> dict[str, Books]:
-    """Compare the sites' audits with what arrived; a reply that no audit knows is an error."""
-    used = Counter[str]()
-    for replies in read_replies(out / JOURNAL):
-        used.update(reply.site for reply in map(decode, replies) if isinstance(reply, Reply))
-    arrived = {name: Counter[str]() for name in network.sites}
-    for line in (out / RECEIPTS).read_text().splitlines():
-        site, _, digest = line.partition(" ")
-        arrived[site][digest] += 1
-    books = {}
-    for summary in network.replies(SummariseAudit(fit)):
-        site = summary.site
-        sent = Counter(summary.hashes)
-        if unknown := arrived[site] - sent:
-            raise FedLassoError(
-                f"site {site!r}: {unknown.total()} replies arrived that its audit does not "
-                "know; do not use this fit before this is explained"
-            )
-        ahead = round(network.ahead[site])
-        books[site] = Books(used[site], arrived[site].total(), sent.total(), summary.head, ahead)
-    return books
 
 
 def tell_fit(out: Path, finished: Finished) -> str:

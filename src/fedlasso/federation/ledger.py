@@ -15,13 +15,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
-from fedlasso.errors import FedLassoError
+from fedlasso.errors import FedLassoError, Stopped
 from fedlasso.federation.codec import decode, encode, size
 from fedlasso.federation.federation import Around, Federation, asked, check_replies
 from fedlasso.federation.messages import R, Request
-from fedlasso.files import write_atomically
+from fedlasso.files import make_private, write_atomically
 
 _LENGTH = struct.Struct("<Q")
 
@@ -217,7 +217,7 @@ class Journal(Around):
         self._asked = 0
         self._last = ""
         try:
-            folder.mkdir(parents=True, exist_ok=True)
+            make_private(folder)
         except OSError as error:
             raise FedLassoError(f"cannot write to {folder}: {error.strerror}") from error
 
@@ -228,7 +228,7 @@ class Journal(Around):
         if path.exists():
             head, kept, digest = _read_entry(path)
             if head["question"] != question or head["before"] != self._last:
-                raise FedLassoError(
+                raise Stopped(
                     f"{self._folder} belongs to another fit; resume with the same settings and "
                     "data, or use another folder"
                 )
@@ -240,7 +240,7 @@ class Journal(Around):
             told = json.dumps({"question": question, "before": self._last, "sizes": sizes}).encode()
             body = b"".join((_LENGTH.pack(len(told)), told, *kept))
             digest = hashlib.sha256(body).hexdigest()
-            write_atomically(path, body + bytes.fromhex(digest))
+            write_atomically(path, body + bytes.fromhex(digest), private=True)
         self._last = digest
         self._asked += 1
         return check_replies(asked(self.sites, request), replies)
@@ -252,7 +252,7 @@ def _read_entry(path: Path) -> tuple[Any, Sequence[bytes], str]:
     body = data[:-32]
     digest = data[-32:]
     if hashlib.sha256(body).digest() != digest:
-        raise FedLassoError(f"{path} is damaged; remove it and all later entries, then resume")
+        raise Stopped(f"{path} is damaged; remove it and all later entries, then resume")
     (length,) = _LENGTH.unpack_from(body)
     at = _LENGTH.size + length
     head = json.loads(body[_LENGTH.size : at])
@@ -263,7 +263,16 @@ def _read_entry(path: Path) -> tuple[Any, Sequence[bytes], str]:
     return head, replies, digest.hex()
 
 
-def read_replies(folder: Path) -> Iterator[Sequence[bytes]]:
-    """What a journal holds: every question's replies, in order."""
+class Kept(NamedTuple):
+    """What one file of a journal holds: the hash of a question, and the replies to it."""
+
+    path: Path
+    question: str
+    replies: Sequence[bytes]
+
+
+def read_journal(folder: Path) -> Iterator[Kept]:
+    """What a journal holds, question by question."""
     for path in sorted(folder.glob("*.entry")):
-        yield _read_entry(path)[1]
+        head, replies, _ = _read_entry(path)
+        yield Kept(path, head["question"], replies)

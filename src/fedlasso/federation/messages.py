@@ -98,6 +98,8 @@ class Reply(Message):
     Attributes
     ----------
     adds : how the replies of several sites become one: they add up, or the largest counts
+    positive : fields that cannot be negative, such as sums of squares
+    row_counts : fields, or properties, that count rows of the site
     site : name of the site that answered; empty in a total
     steps : sweeps or gradient evaluations this answer took
     operations : leading arithmetic operations of those steps
@@ -111,6 +113,8 @@ class Reply(Message):
     """
 
     adds: ClassVar[Literal["sum", "max"]] = "sum"
+    positive: ClassVar[tuple[str, ...]] = ()
+    row_counts: ClassVar[tuple[str, ...]] = ()
     site: str = field(default="", kw_only=True)
     steps: int = field(default=0, kw_only=True, metadata=_NOTE)
     operations: int = field(default=0, kw_only=True, metadata=_NOTE)
@@ -119,6 +123,13 @@ class Reply(Message):
     def bounds(cls, magnitudes: Magnitudes) -> dict[str, Bound]:
         """Say how large totals can be, where that is the same for all questions."""
         return {}
+
+    def find_contradiction(self) -> str:
+        """Return how the numbers of a reply contradict each other, in words; empty if they do not.
+
+        Asked of replies from afar, whose shapes and signs are right.
+        """
+        return ""
 
 
 R = TypeVar("R", bound=Reply)

@@ -8,7 +8,8 @@ reply travels as one or two words of 64 bits, on a grid as fine as the largest t
 from __future__ import annotations
 
 import math
-from dataclasses import replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Any, cast
 
 import numpy as np
@@ -45,7 +46,7 @@ def total_in_words(federation: Federation, request: Request[R], magnitudes: Magn
         raise FedLassoError(f"{MOST_SITES} sites is the most that one federation adds up")
     asked = replace(request, reach=magnitudes.reach + OFFSET)
     total = cast(Words, federation.total(asked))
-    return from_words(total, request, magnitudes, len(federation.columns))
+    return from_words(total, request, magnitudes)
 
 
 def answer_in_words(reply: Reply, request: Request[R], magnitudes: Magnitudes) -> Words:
@@ -53,17 +54,41 @@ def answer_in_words(reply: Reply, request: Request[R], magnitudes: Magnitudes) -
     return to_words(reply, request, replace(magnitudes, reach=request.reach - OFFSET))
 
 
-def to_words(reply: Reply, request: Request[R], magnitudes: Magnitudes) -> Words:
-    """Return a reply on the grid of its question."""
+@dataclass(frozen=True, eq=False)
+class Part:
+    """Where one field of a reply is among its words, and how it is written there."""
+
+    name: str
+    kind: str
+    shape: tuple[int, ...]
+    bound: Bound
+    place: slice
+
+
+def parts_of_reply(request: Request[Any], magnitudes: Magnitudes) -> tuple[Part, ...]:
+    """Return where the numbers of a question's reply are among its words."""
+    shapes = request.expects(magnitudes.columns.size)
     bounds = request.bounds(magnitudes)
     parts = []
-    for name, kind in layout(type(reply)):
-        value = getattr(reply, name)
-        if kind not in _NUMBERS or value is None:
+    at = 0
+    for name, kind in layout(reply_to(type(request))):
+        shape = shapes.get(name, ())
+        if kind not in _NUMBERS or shape is None:
             continue
         bound = bounds.get(name, Bound(magnitudes.reach + UNBOUNDED))
-        parts.append(_round(np.asarray(value, dtype=np.float64), bound))
-    words = np.concatenate(parts) if parts else np.zeros(0, np.uint64)
+        end = at + bound.words * math.prod(shape)
+        parts.append(Part(name, kind, shape, bound, slice(at, end)))
+        at = end
+    return tuple(parts)
+
+
+def to_words(reply: Reply, request: Request[R], magnitudes: Magnitudes) -> Words:
+    """Return a reply on the grid of its question."""
+    parts = parts_of_reply(request, magnitudes)
+    words = np.zeros(count_words(parts), np.uint64)
+    for part in parts:
+        value = np.asarray(getattr(reply, part.name), dtype=np.float64)
+        words[part.place] = _round(value, part.bound)
     return Words(
         words,
         type(reply).__name__,
@@ -73,28 +98,40 @@ def to_words(reply: Reply, request: Request[R], magnitudes: Magnitudes) -> Words
     )
 
 
-def from_words(total: Words, request: Request[R], magnitudes: Magnitudes, p: int) -> R:
+def from_words(total: Words, request: Request[R], magnitudes: Magnitudes) -> R:
     """Return what the words of all sites come to together, as the reply that was asked for."""
     cls = reply_to(type(request))
-    shapes = request.expects(p)
-    bounds = request.bounds(magnitudes)
+    parts = parts_of_reply(request, magnitudes)
+    if total.of != cls.__name__ or total.words.size != count_words(parts):
+        raise FedLassoError(f"the sites did not answer {type(request).__name__} as it was asked")
     values: dict[str, Any] = {"steps": total.steps, "operations": total.operations}
-    left = total.words
-    for name, kind in layout(cls):
-        shape = shapes.get(name, ())
-        if kind not in _NUMBERS or shape is None:
-            continue
-        bound = bounds.get(name, Bound(magnitudes.reach + UNBOUNDED))
-        count = bound.words * math.prod(shape)
-        if total.of != cls.__name__ or left.size < count:
-            break
-        value = _join(left[:count], shape, bound)
-        values[name] = value if "array" in kind else _scalar(value, kind)
-        left = left[count:]
-    else:
-        if not left.size:
-            return cls(**values)
-    raise FedLassoError(f"the sites did not answer {type(request).__name__} as it was asked")
+    for part in parts:
+        value = _join(total.words[part.place], part.shape, part.bound)
+        values[part.name] = value if "array" in part.kind else _scalar(value, part.kind)
+    return cls(**values)
+
+
+def count_words(parts: Sequence[Part]) -> int:
+    """Return how many words a reply has."""
+    return parts[-1].place.stop if parts else 0
+
+
+def find_impossible_words(request: Request[Any], total: Words, p: int) -> str:
+    """Return what is impossible about the words of all sites together; nothing if nothing is.
+
+    Nobody needs to know the grid for that: no number exceeds its bound, and some have a sign.
+    """
+    unknown = Magnitudes(0, np.zeros(p, np.int64), 0, 0)
+    cls = reply_to(type(request))
+    for part in parts_of_reply(request, unknown):
+        words = total.words[part.place].reshape(-1, part.bound.words)
+        upper = words[:, 0].view(np.int64) if words.size else np.zeros(0, np.int64)
+        most = 1 << (FINE + 1 if part.bound.words == 1 else WIDE - LOWER + 1)
+        if (upper > most).any() or (upper < -most).any():
+            return f"{part.name} is larger than any such total"
+        if part.name in (*cls.positive, *cls.row_counts) and (upper < 0).any():
+            return f"{part.name} is negative"
+    return ""
 
 
 def reaching(magnitudes: Magnitudes, request: Request[R]) -> Magnitudes:

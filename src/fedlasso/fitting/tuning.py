@@ -55,6 +55,8 @@ def local_search(site: View, count: int = 30, ratio: float = 1e-3) -> LocalPenal
 class PenaltyChoice(Reply):
     """m_j and the penalty that site j chose: two scalars."""
 
+    positive = ("lam",)
+    row_counts = ("rows",)
     rows: int
     lam: float
 

@@ -100,16 +100,26 @@ class Open(Request[Opened]):
 
 
 class AuditSummary(Reply):
-    """Hashes of the replies that left for a fit, in order, and the head of the audit's chain."""
+    """Hashes of the replies that left for a fit and of what was asked, and where the audit ends.
+
+    `lost` are those of the given heads that the audit does not have any more.
+    """
 
     hashes: tuple[str, ...]
+    asked: tuple[str, ...]
+    lines: int
     head: str
+    lost: tuple[str, ...]
 
 
 class SummariseAudit(Request[AuditSummary]):
-    """What has left for this fit, by your own books?"""
+    """What has left for this fit, by your own books, and do they go on from where they ended?
+
+    `heads` lists ``site:lines:head`` of the sites' audits when they were last asked.
+    """
 
     fit: str
+    heads: tuple[str, ...] = ()
 
 
 class Refusal(Reply):
@@ -200,9 +210,21 @@ class Door:
         if isinstance(request, Open):
             return self._open(request)
         if isinstance(request, SummariseAudit):
-            sent = [e for e in self.audit.entries(request.fit) if e.verdict == "sent"]
-            return AuditSummary(tuple(e.sha256 for e in sent), self.audit.head, site=self.name)
+            return self._summarise(request)
         return None
+
+    def _summarise(self, asked: SummariseAudit) -> AuditSummary:
+        head = self.audit.head
+        entries = list(self.audit.entries())
+        sent = [e for e in entries if e.fit == asked.fit and e.verdict == "sent"]
+        hashes = tuple(e.sha256 for e in sent)
+        questions = tuple(e.asked for e in sent)
+        lines = len(entries)
+        here = {f"{self.name}:{e.number - 1}:{e.before}" for e in entries}
+        here.add(f"{self.name}:{lines}:{head}")
+        mine = [known for known in asked.heads if known.rsplit(":", 2)[0] == self.name]
+        lost = tuple(known for known in mine if known not in here)
+        return AuditSummary(hashes, questions, lines, head, lost, site=self.name)
 
     def _describe(self, asked: DescribeColumns | FindOthers) -> Reply:
         """Tell of columns, once the policy and whoever approves agree."""

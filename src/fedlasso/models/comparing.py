@@ -9,7 +9,7 @@ from typing import TypeVar
 
 import numpy as np
 
-from fedlasso.errors import FedLassoError, Interrupted
+from fedlasso.errors import FedLassoError, Stopped
 from fedlasso.federation import Costs, Federation, Ledger, Reply, Request
 from fedlasso.fitting import ChoosePenalty, Fit, Session, certify, fit, validate
 from fedlasso.models.document import (
@@ -121,7 +121,7 @@ def _answer(view: Federation, request: Request[R]) -> R | None:
     """What the one site that is asked answers, or None where it refuses."""
     try:
         (reply,) = view.ask(request)
-    except Interrupted:
+    except Stopped:
         raise
     except FedLassoError:
         return None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields, replace
@@ -21,6 +22,7 @@ from fedlasso.tables import Schema
 
 Missing = Literal["refuse", "mean"]
 _SHOWN = 20
+DIGEST = "digest"
 # What a model is called in its own comparison, where it can stand in it.
 THIS_MODEL = "this model"
 # How the names of families end; other names are those of procedures.
@@ -227,14 +229,23 @@ class ModelDocument:
         return f"the best of the Lasso path (the {self.family} has its own), {scale}"
 
     def to_json(self) -> bytes:
-        """Return the bytes of model.json; what is infinite or not a number is told as null."""
+        """Return the bytes of model.json; what is infinite or not a number is told as null.
+
+        The digest at the end is over all the rest, so that an edit shows.
+        """
         optional = {field.name for field in fields(self) if field.default is None}
         told = {k: v for k, v in asdict(self).items() if v is not None or k not in optional}
         certificate = self.certificate
         more = {"relative_gap": certificate.relative_gap, "words": str(certificate)}
         told["certificate"] |= more
         plain = _without_infinities(msgspec.to_builtins(told))
+        plain[DIGEST] = _digest(plain)
         return json.dumps(plain, indent=1, ensure_ascii=False, allow_nan=False).encode()
+
+
+def _digest(values: dict[str, Any]) -> str:
+    """Return the hash of what a model.json says, however its text is laid out."""
+    return hashlib.sha256(json.dumps(values, sort_keys=True).encode()).hexdigest()
 
 
 def _without_infinities(value: Any) -> Any:
@@ -330,22 +341,33 @@ def tell_error(model: Model, mse: float, se: float, rows: str) -> ExpectedError:
 
 
 def read_document(path: Path) -> ModelDocument:
-    """Return the document in a model.json; one that is damaged or of another version is refused."""
+    """Return the document in a model.json; a damaged, changed or newer one is refused."""
+    document: ModelDocument | None = None
+    whole = False
     try:
         values = json.loads(path.read_bytes())
-        if not isinstance(values, dict) or values.get("version") in (None, 1):
-            if isinstance(values, dict) and isinstance(values.get("certificate"), dict):
+        if isinstance(values, dict):
+            whole = values.pop(DIGEST, None) == _digest(values)
+            if isinstance(values.get("certificate"), dict):
                 # A bound that is not known is told as null.
                 told = values["certificate"].items()
                 values["certificate"] = {k: np.inf if v is None else v for k, v in told}
-            return msgspec.convert(values, ModelDocument)
+        if not isinstance(values, dict) or values.get("version") in (None, 1):
+            # An edit that makes no sense is told as such.
+            document = msgspec.convert(values, ModelDocument)
     except FileNotFoundError:
         raise FedLassoError(f"{path.parent} holds no model") from None
     except OSError as error:
         raise FedLassoError(f"cannot read {path}: {error.strerror}") from error
     except ValueError as error:
         raise FedLassoError(f"cannot read {path}: it is damaged ({error})") from error
-    raise FedLassoError(f"{path} is of another version; update fedlasso")
+    if document is None:
+        raise FedLassoError(f"{path} is of another version; update fedlasso")
+    if not whole:
+        raise FedLassoError(
+            f"{path} was changed after the fit; put back the file that the fit wrote, or fit anew"
+        )
+    return document
 
 
 def _error_line(error: ExpectedError) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
-from fedlasso.errors import FedLassoError, Interrupted
+from fedlasso.errors import FedLassoError, Stopped
 from fedlasso.federation import Costs, Federation, Ledger, metered
 from fedlasso.files import find_cannot_write
 from fedlasso.fitting import Fit, GoalFit, Session, Status, fit, fit_for
@@ -166,7 +166,7 @@ class _Making:
                 return plan, None, view, scaling
             try:
                 gathered = gather(view, plan.folds, settings.seed, **settings.scaling)
-            except Interrupted:
+            except Stopped:
                 raise
             except FedLassoError as error:
                 if find_cannot_write(error) is not None:
@@ -287,7 +287,7 @@ def fit_exactly(view: Federation, penalty: float, uploads: int, tol: float) -> F
     if vectors <= min(uploads, MOST_MOMENTS):
         try:
             return fit(view, MomentSecant(tol=tol), penalty=penalty, rounds=1 + POLISHING, tol=tol)
-        except Interrupted:
+        except Stopped:
             raise
         except FedLassoError:
             pass

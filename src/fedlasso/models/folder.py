@@ -70,6 +70,7 @@ class NetworkSource(msgspec.Struct, frozen=True, tag="network"):
     schema : what the sites have agreed that the columns hold, once the fit has begun
     fingerprints : of each site's data, once the fit has begun
     sites : who takes part; empty means everybody
+    audits : lines and head of each site's audit when it was last asked
     timeout : seconds that a site may take for one answer
     """
 
@@ -84,6 +85,7 @@ class NetworkSource(msgspec.Struct, frozen=True, tag="network"):
     schema: Schema | None = None
     fingerprints: dict[str, str] | None = None
     sites: tuple[str, ...] = ()
+    audits: dict[str, tuple[int, str]] = {}
     timeout: float = 300.0
 
 
@@ -112,7 +114,7 @@ class FitPlan(msgspec.Struct, Generic[S], frozen=True):
 def write_plan(folder: Path, plan: FitPlan[S]) -> None:
     """Write down what is going to be fitted, before the first question."""
     values = msgspec.to_builtins(plan)
-    write_atomically(folder / PLAN, json.dumps(values, indent=1).encode())
+    write_atomically(folder / PLAN, json.dumps(values, indent=1).encode(), private=True)
 
 
 def read_plan(folder: Path, kind: type[S]) -> FitPlan[S]:

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import TypeVar
 
-from fedlasso.errors import FedLassoError, Interrupted
+from fedlasso.errors import FedLassoError, Stopped
 from fedlasso.federation import Around, Federation, Ledger, Reply, Request, metered
 from fedlasso.fitting.by_moments import nested_error
 from fedlasso.models.comparing import (
@@ -142,7 +142,7 @@ class _Examination:
         """Take a step; return why a site refused it, where that is tolerated."""
         try:
             step()
-        except Interrupted:
+        except Stopped:
             raise
         except FedLassoError as error:
             if not self.tolerant:

@@ -22,6 +22,8 @@ from fedlasso.numerics.sample import LeastSquares
 N = TypeVar("N", bound=np.number[Any])
 # A column varies when its variance is above this share of its second moment.
 VARIES = 1e-12
+# Sums of products may contradict each other by this share of the largest.
+ROUNDING = 1e-9
 
 
 def pack(products: NDArray[N]) -> NDArray[N]:
@@ -36,6 +38,17 @@ def unpack(packed: Array, size: int) -> Array:
     products[upper] = packed
     products.T[upper] = packed
     return products
+
+
+def are_products(products: Array) -> bool:
+    """Whether a symmetric matrix can be sums of products, to rounding of its largest entry.
+
+    No square is negative then, and no product larger than the squares of its factors allow.
+    """
+    squares = np.diagonal(products)
+    slack = ROUNDING * squares.max(initial=0.0)
+    most = np.sqrt(np.maximum(squares, 0.0) + slack)
+    return bool((squares >= -slack).all() and (np.abs(products) <= np.outer(most, most)).all())
 
 
 @dataclass(frozen=True, eq=False)

@@ -34,6 +34,7 @@ from fedlasso.errors import FedLassoError
 from fedlasso.federation import Disclosure, Reply, Request, Shapes
 from fedlasso.federation.magnitudes import Bound, Magnitudes
 from fedlasso.numerics import Array, LeastSquares, solve_reference
+from fedlasso.numerics.moments import are_products
 from fedlasso.numerics.sample import GRAM_COLUMNS
 from fedlasso.numerics.surrogates import count_lower, from_moments, shifted_lasso, square, triangle
 from fedlasso.procedures.procedure import Average, Averaged, Coefficients, Problem
@@ -134,6 +135,10 @@ class SecondMoments(Reply):
 
     gram: Array
     score: Array
+
+    def find_contradiction(self) -> str:
+        fit = are_products(square(self.gram, self.score.size))
+        return "" if fit else "moments that no records have"
 
 
 class AllMoments(Request[SecondMoments]):

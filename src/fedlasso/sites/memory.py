@@ -56,7 +56,7 @@ class Memory:
                 )
             buffer = io.BytesIO()
             np.savez(buffer, allow_pickle=False, **values)
-            write_atomically(path, buffer.getvalue())
+            write_atomically(path, buffer.getvalue(), private=True)
         rounds = self._fits.setdefault(fit, {})
         self._fits.move_to_end(fit)
         rounds[round] = values

@@ -1,12 +1,14 @@
 """Second moments of every fold: one question that answers for all penalties and all folds."""
 
+import math
+
 import numpy as np
 
 from fedlasso.federation import Disclosure, Reply, Request
 from fedlasso.federation.magnitudes import Bound, Magnitudes
 from fedlasso.federation.messages import Shapes, Split
 from fedlasso.numerics import Array
-from fedlasso.numerics.moments import Moments, pack
+from fedlasso.numerics.moments import Moments, are_products, pack, unpack
 from fedlasso.sites.rows import dealt, folds_in
 from fedlasso.sites.site import View
 
@@ -17,7 +19,18 @@ FEWER_FOLDS = "ask for fewer folds"
 class FoldSums(Reply):
     """Per fold: sums over its rows of all products of (1, x, y), upper triangle."""
 
+    row_counts = ("rows",)
     moments: Array
+
+    @property
+    def rows(self) -> float:
+        """Rows of all folds: the sum of the products of 1 and 1."""
+        return float(self.moments[:, 0].sum())
+
+    def find_contradiction(self) -> str:
+        size = (math.isqrt(8 * self.moments.shape[1] + 1) - 1) // 2
+        fit = all(are_products(unpack(fold, size)) for fold in self.moments)
+        return "" if fit else "moments that no records have"
 
 
 class FoldMoments(Request[FoldSums]):

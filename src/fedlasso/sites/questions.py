@@ -15,6 +15,8 @@ from fedlasso.sites.site import View
 
 # Powers of two that held-out rows may lie further away than the rows that train.
 FURTHER = 10
+# Sums of products may break Cauchy's and Schwarz's inequality by this share.
+ROUNDING = 1e-9
 
 
 class Penalised(Request[R]):
@@ -43,6 +45,7 @@ def parts_of(penalty: Penalty) -> dict[str, Any]:
 class RowCount(Reply):
     """m_j."""
 
+    row_counts = ("rows",)
     rows: int
 
 
@@ -62,6 +65,7 @@ class Eigenvalue(Reply):
     """A bound on the curvature of the local loss; the largest over the sites counts."""
 
     adds = "max"
+    positive = ("value",)
     value: float
 
 
@@ -83,46 +87,53 @@ class Scalar(Reply):
     value: float
 
 
+class Amount(Reply):
+    """One number that cannot be negative, a sum over the site's rows."""
+
+    positive = ("value",)
+    value: float
+
+
 def bound_of_curvature(magnitudes: Magnitudes) -> Bound:
     """Bound the curvature of least squares, or of a loss that is as curved, in any direction."""
     columns = magnitudes.columns
     return Bound(2 * int(columns.max(initial=0)) + columns.size.bit_length())
 
 
-class WeightedEigenvalue(Request[Scalar]):
+class WeightedEigenvalue(Request[Amount]):
     """The largest curvature of the local loss, times the site's rows."""
 
     kind = "rate"
     discloses = Disclosure("the largest variance of any combination of columns")
 
-    def answer(self, site: View) -> Scalar:
-        return Scalar(site.rows * site.training.largest_curvature)
+    def answer(self, site: View) -> Amount:
+        return Amount(site.rows * site.training.largest_curvature)
 
     def bounds(self, magnitudes: Magnitudes) -> dict[str, Bound]:
         return {"value": bound_of_curvature(magnitudes)}
 
 
-class MeanEigenvalue(Request[Scalar]):
+class MeanEigenvalue(Request[Amount]):
     """The average curvature of the local loss, tr(X_j'X_j / m_j) / p, times the site's rows."""
 
     kind = "rate"
     discloses = Disclosure("the average variance of the columns")
 
-    def answer(self, site: View) -> Scalar:
-        return Scalar(site.rows * site.training.mean_curvature)
+    def answer(self, site: View) -> Amount:
+        return Amount(site.rows * site.training.mean_curvature)
 
     def bounds(self, magnitudes: Magnitudes) -> dict[str, Bound]:
         return {"value": bound_of_curvature(magnitudes)}
 
 
-class ResponseSquares(Request[Scalar]):
+class ResponseSquares(Request[Amount]):
     """The sum of squared responses: with it gradients alone make a certificate."""
 
     kind = "rate"
     discloses = Disclosure("the sum of squared responses")
 
-    def answer(self, site: View) -> Scalar:
-        return Scalar(site.least_squares.y_ss)
+    def answer(self, site: View) -> Amount:
+        return Amount(site.least_squares.y_ss)
 
     def bounds(self, magnitudes: Magnitudes) -> dict[str, Bound]:
         return {"value": Bound(2 * magnitudes.response)}
@@ -158,10 +169,16 @@ class GradientAt(Request[GradientSum]):
 class FitSums(Reply):
     """Sums over a site's rows, with r = y_j - X_j b: -X_j'r, r'r, r'y_j and y_j'y_j."""
 
+    positive = ("residual_ss", "y_ss")
     gradient: Array
     residual_ss: float
     residual_y: float
     y_ss: float
+
+    def find_contradiction(self) -> str:
+        most = np.sqrt(self.residual_ss) * np.sqrt(self.y_ss)
+        fits = abs(self.residual_y) <= most * (1 + ROUNDING)
+        return "" if fits else f"residual_y of {self.residual_y:.3g}, more than {most:.3g}"
 
 
 class FitAt(Request[FitSums]):
@@ -241,7 +258,7 @@ class DualAt(Request[Scalar]):
         return {"value": Bound(2 * magnitudes.reach)}
 
 
-class ErrorAt(Request[Scalar]):
+class ErrorAt(Request[Amount]):
     """How well does a model fit the site's own training rows?"""
 
     kind = "certificate"
@@ -250,8 +267,8 @@ class ErrorAt(Request[Scalar]):
     )
     b: Model
 
-    def answer(self, site: View) -> Scalar:
-        return Scalar(float(site.training.errors(self.b).sum()), steps=1)
+    def answer(self, site: View) -> Amount:
+        return Amount(float(site.training.errors(self.b).sum()), steps=1)
 
     def bounds(self, magnitudes: Magnitudes) -> dict[str, Bound]:
         return {"value": Bound(2 * magnitudes.reach)}
@@ -260,9 +277,16 @@ class ErrorAt(Request[Scalar]):
 class ErrorSums(Reply):
     """Per candidate: sum of errors, sum of their squares, number of rows."""
 
+    positive = ("errors", "squares")
+    row_counts = ("counts",)
     errors: Array
     squares: Array
     counts: Array
+
+    def find_contradiction(self) -> str:
+        most = np.sqrt(self.squares) * np.sqrt(self.counts)
+        fits = (self.errors <= most * (1 + ROUNDING)).all()
+        return "" if fits else "errors that are more than their squares allow"
 
 
 class ValidationErrors(Request[ErrorSums]):

@@ -67,6 +67,7 @@ def _powers(letters: str) -> NDArray[np.int64]:
 class Totals(Reply):
     """Sums over the training rows of a split, and how many values are missing, if that is asked."""
 
+    row_counts = ("rows", "missing")
     rows: int
     sums: Array
     y_sum: float
@@ -119,6 +120,7 @@ class ColumnSums(Request[Totals]):
 class Spread(Reply):
     """Sums of squares about given means, of every column and of the response."""
 
+    positive = ("squares", "y_squares")
     squares: Array
     y_squares: float
 
@@ -152,6 +154,7 @@ class CentredSquares(Request[Spread]):
 class Sizes(Reply):
     """Training rows of a view, and rows held out for each purpose."""
 
+    row_counts = ("rows", "penalty", "candidate")
     rows: int
     penalty: int
     candidate: int

@@ -1,0 +1,170 @@
+"""What is checked of a reply from afar before it is written down or used.
+
+A site may be broken, or lie. What cannot be true is refused here, with the site's name and before
+the journal has it, so that a fit goes on once the site is mended. A lie that could be true cannot
+be told from the truth. Sites in the same process are not checked.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import replace
+from typing import Any, cast
+from unicodedata import category
+
+import numpy as np
+
+from fedlasso.errors import FedLassoError, Stopped
+from fedlasso.federation.codec import decode, encode
+from fedlasso.federation.magnitudes import Magnitudes
+from fedlasso.federation.messages import Message, R, Reply, Request, add_up, layout, reply_to
+from fedlasso.federation.words import Words, count_words, find_impossible_words, parts_of_reply
+
+# Sites refuse larger records: their squares, summed over many rows, are no float64 any more.
+LARGEST = 1e150
+# No site keeps more rows than this in its memory.
+MOST_ROWS = 10**9
+# Bytes of a reply's head: of one that holds names and numbers, and of one that holds texts.
+HEAD = 1 << 16
+HEAD_OF_TEXTS = 1 << 24
+# Characters of a site's own words that are passed on.
+LONGEST = 1000
+# Sequences that steer a terminal, strings for it with their ends, and any other escaped character.
+_ESCAPES = re.compile(
+    r"(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]"
+    r"|(?:\x1b[\]PX^_]|[\x90\x98\x9d-\x9f]).*?(?:\x07|\x1b\\|\x9c|$)"
+    r"|\x1b.",
+    re.DOTALL,
+)
+
+
+class BadReply(Stopped):
+    """A reply that cannot be true."""
+
+    def __init__(self, site: str, request: Request[Any], what: str) -> None:
+        super().__init__(
+            f"site {site!r} answered {type(request).__name__} with what cannot be: {what}; nothing "
+            "of it was kept: mend the site and resume, or fit without it"
+        )
+
+
+def plain(text: str) -> str:
+    """Return a text from afar without escape sequences and what else a terminal would obey.
+
+    >>> plain("no" + chr(27) + "[2J such" + chr(10) + "file")
+    'no such file'
+    """
+    told = _ESCAPES.sub("", text)
+    shown = (c if c.isprintable() or category(c) == "Zs" else " " * c.isspace() for c in told)
+    return "".join(shown)
+
+
+def most_bytes(request: Request[Any], p: int) -> int:
+    """Return how many bytes the reply to a question has at most, at p columns."""
+    if request.reach:
+        return 8 * _count_words(request, p) + HEAD
+    told = layout(reply_to(type(request)))
+    shapes = [shape for shape in request.expects(p).values() if shape is not None]
+    numbers = sum(kind in ("float", "int") for _, kind in told) + sum(map(math.prod, shapes))
+    texts = any(kind in ("text", "texts") and name != "site" for name, kind in told)
+    return 8 * numbers + (HEAD_OF_TEXTS if texts else HEAD)
+
+
+def read_bounded(request: Request[Any], site: str, data: bytes, p: int) -> Message:
+    """Return the message in some bytes, unless they are more than any reply to the question has."""
+    most = most_bytes(request, p)
+    if len(data) > most:
+        raise BadReply(site, request, f"{len(data)} bytes, and a reply has {most} at most")
+    try:
+        return decode(data)
+    except FedLassoError as error:
+        text = plain(str(error))
+        raise Stopped(f"site {site!r}: {text}; is fedlasso the same there?") from None
+
+
+def check_reply(
+    request: Request[R], site: str, data: bytes, reply: Message, p: int, rows: int = MOST_ROWS
+) -> R:
+    """Return a site's reply with its texts made plain; one that cannot be true is an error.
+
+    Parameters
+    ----------
+    request : what was asked
+    site : who was asked
+    data, reply : what came back, and the message in it
+    p : number of columns
+    rows : how many rows the site has, by its own word
+    """
+    kind: type[Reply] = Words if request.reach else reply_to(type(request))
+    if type(reply) is not kind:
+        raise BadReply(site, request, f"a {type(reply).__name__} instead of a {kind.__name__}")
+    if reply.site != site:
+        raise Stopped(f"site {site!r} answered in another's name")
+    what = _find_impossible(request, reply, p, rows)
+    if not what and encode(reply) != data:
+        what = "bytes that no site writes in this way"
+    if what:
+        raise BadReply(site, request, what)
+    return _make_plain(reply)
+
+
+def check_total(request: Request[R], replies: tuple[R, ...], p: int) -> None:
+    """Refuse words whose total cannot be; where they are masked, nobody can tell whose fault it is.
+
+    What is asked of some sites only has no total.
+    """
+    if request.reach and not request.to:
+        what = find_impossible_words(request, cast(Words, add_up(replies)), p)
+        if what:
+            raise Stopped(
+                f"what the sites answer {type(request).__name__} with comes to what cannot be: "
+                f"{what}; nothing of it was kept: find the site that is wrong, and resume"
+            )
+
+
+def _count_words(request: Request[Any], p: int) -> int:
+    unknown = Magnitudes(0, np.zeros(p, np.int64), 0, 0)
+    return count_words(parts_of_reply(request, unknown))
+
+
+def _find_impossible(request: Request[Any], reply: Reply, p: int, rows: int) -> str:
+    """Return what is impossible about a reply, in words; nothing if nothing is."""
+    if isinstance(reply, Words):
+        expected = _count_words(request, p)
+        kind = reply_to(type(request)).__name__
+        if (reply.of, reply.words.shape) != (kind, (expected,)):
+            return f"{reply.words.shape} words of a {reply.of} instead of {expected} of a {kind}"
+        return ""
+    for name, shape in request.expects(p).items():
+        came = getattr(getattr(reply, name), "shape", None)
+        if came != shape:
+            return f"{name} of shape {came} instead of {shape}"
+    for name, kind in layout(type(reply)):
+        value = getattr(reply, name)
+        if kind not in ("text", "texts") and value is not None:
+            largest = np.abs(np.asarray(value, float)).max(initial=0.0)
+            if largest > LARGEST:
+                return f"{name} of size {largest:.3g}"
+    for name in reply.positive:
+        smallest = np.min(getattr(reply, name), initial=0.0)
+        if smallest < 0:
+            return f"{name} of {smallest:.3g}, which cannot be negative"
+    for name in reply.row_counts:
+        counts = getattr(reply, name)
+        if counts is not None:
+            odd = [c for c in np.ravel(counts).tolist() if c < 0 or c > rows or c != round(c)]
+            if odd:
+                return f"{name} of {odd[0]:.15g} at a site of {rows} rows"
+    return reply.find_contradiction()
+
+
+def _make_plain(reply: R) -> R:
+    texts: dict[str, Any] = {}
+    for name, kind in layout(type(reply)):
+        value = getattr(reply, name)
+        if kind == "text":
+            texts[name] = plain(value)
+        elif kind == "texts":
+            texts[name] = tuple(map(plain, value))
+    return replace(reply, **texts)
