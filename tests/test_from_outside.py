@@ -13,6 +13,7 @@ from losses_outside import Huber, registered
 from scipy.optimize import nnls
 
 from fedlasso import REGISTRY, Disclosure, InProcess, Penalty, Reply, Request, Site, certify, fit
+from fedlasso.federation import Shapes
 from fedlasso.fitting import fix_penalty
 from fedlasso.numerics import PENALTIES, Array
 from fedlasso.procedures.fista import FISTA
@@ -87,6 +88,9 @@ class AskCubesForTests(Request[CubesForTests]):
     """What do the cubes of the columns add up to?"""
 
     discloses: ClassVar[Disclosure] = Disclosure("third moments of every column")
+
+    def expects(self, p: int) -> Shapes:
+        return {"sums": (p,)}
 
     def answer(self, site: View) -> CubesForTests:
         return CubesForTests((site.training.X**3).sum(axis=0))
