@@ -2,15 +2,23 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from fedlasso import __version__
+import numpy as np
+from nets import COLUMNS
+
+from fedlasso import FedLassoError, __version__
 from fedlasso.deploy.network import Answer, Network
 from fedlasso.deploy.records import TableRecords
 from fedlasso.errors import Interrupted
-from fedlasso.federation import decode
+from fedlasso.federation import decode, encode
+from fedlasso.federation.magnitudes import Bound, Magnitudes
+from fedlasso.federation.messages import layout
+from fedlasso.federation.words import UNBOUNDED, Words, _round, from_words, grid_of
 from fedlasso.governance import Audit, Door, Policy
+from fedlasso.sites.views import Standardise
 
 
 def make_door(path: Path, name: str, policy: Policy | None = None, version: str = "") -> Door:
@@ -26,8 +34,40 @@ def make_doors(tables: Mapping[str, Path], policy: Policy | None = None) -> dict
     return {name: make_door(path, name, policy) for name, path in tables.items()}
 
 
-# What becomes on the way of site b's reply to a question of some name.
-Tampering = Mapping[str, Callable[[Any], bytes]]
+# What becomes on the way of site b's reply to a question of some name: a reply, or bytes.
+Tampering = Mapping[str, Callable[[Any], Any]]
+
+
+def read_clear(request: Any, reply: Any, grid: Magnitudes | None) -> Any:
+    """A reply as numbers, if it came as words that are not masked."""
+    if not isinstance(reply, Words) or grid is None:
+        return reply
+    return replace(from_words(reply, request, grid), site=reply.site)
+
+
+def write_wrong(request: Any, reply: Any, grid: Magnitudes | None) -> bytes:
+    """The bytes of a reply that was tampered with, as words if such were asked for."""
+    if isinstance(reply, bytes):
+        return reply
+    if not request.reach or grid is None or isinstance(reply, Words):
+        return encode(reply)
+    words = []
+    for name, kind in layout(type(reply)):
+        value = getattr(reply, name)
+        if kind not in ("array", "optional array", "float", "int") or value is None:
+            continue
+        value = np.asarray(value, np.float64)
+        bound = request.bounds(grid).get(name, Bound(grid.reach + UNBOUNDED))
+        powers = np.asarray(bound.exponent)
+        if powers.ndim == 1 and value.ndim:
+            powers = np.resize(powers, value.shape[0])
+        try:
+            words.append(_round(value, Bound(powers, bound.words)))
+        except FedLassoError:
+            words.append(np.full(value.size * bound.words, 2**63 - 1, np.uint64))
+    of = type(reply).__name__
+    notes = {"steps": reply.steps, "operations": reply.operations}
+    return encode(Words(np.concatenate(words), of, site=reply.site, **notes))
 
 
 class DoorLine:
@@ -42,6 +82,8 @@ class DoorLine:
         self.doors = doors
         self.left = questions
         self.tampering = tampering or {}
+        self.tampered: list[bytes] = []
+        self._views: dict[str, Magnitudes] = {}
 
     def exchange(self, sites: Sequence[str], question: bytes, seconds: float) -> list[Answer]:
         if self.left is not None:
@@ -49,9 +91,15 @@ class DoorLine:
                 raise Interrupted("site 'b' did not answer")
             self.left -= 1
         replies = {name: self.doors[name].answer_bytes(question) for name in sites}
-        change = self.tampering.get(type(decode(question)).__name__)
+        request: Any = decode(question)
+        if isinstance(request, Standardise):
+            self._views[request.name] = request.magnitudes
+        change = self.tampering.get(type(request).__name__)
         if change is not None and "b" in replies:
-            replies["b"] = change(decode(replies["b"]))
+            grid = grid_of(request, self._views.get(request.on), len(COLUMNS))
+            changed = change(read_clear(request, decode(replies["b"]), grid))
+            replies["b"] = write_wrong(request, changed, grid)
+            self.tampered.append(replies["b"])
         return [Answer(name, "reply", data) for name, data in replies.items()]
 
 
@@ -68,6 +116,7 @@ class Project:
     cuts : after how many questions each connection is cut, in turn; those of joining count
     patience : seconds that each connection would have waited for sites and for the server
     tampering : what becomes of site b's replies on the way
+    tampered : the bytes that those became
     """
 
     def __init__(self, tables: Mapping[str, Path], policy: Policy | None = None) -> None:
@@ -75,6 +124,7 @@ class Project:
         self.cuts: list[int] = []
         self.patience: list[tuple[float, float]] = []
         self.tampering: Tampering = {}
+        self.tampered: list[bytes] = []
 
     @contextmanager
     def connect(
@@ -82,4 +132,5 @@ class Project:
     ) -> Iterator[Network]:
         self.patience.append((start, restart))
         line = DoorLine(self.doors, self.cuts.pop(0) if self.cuts else None, self.tampering)
+        line.tampered = self.tampered
         yield Network(line, list(self.doors), timeout)

@@ -61,7 +61,7 @@ def given(**values: Any) -> Change:
 def off_diagonal(reply: Any) -> Any:
     """Sums of the columns that their squares do not allow."""
     moments = reply.moments.copy()
-    moments[:, 1:5] *= 1e6
+    moments[:, 1:5] = 4 * moments[:, :1]
     return replace(reply, moments=moments)
 
 
@@ -77,23 +77,23 @@ BAD: dict[str, tuple[Settings, str, Change, str]] = {
         ADMM, "MeanEigenvalue", times("value", -1), "value of -.*, which cannot be negative"),
     "2^40 rows": (
         ADMM, "Standardise", given(rows=2**40), "rows of 1099511627776 at a site of 130 rows"),
-    "2^40 rows in a sum": (ADMM, "ColumnSums", given(rows=2**40), "rows of 1099511627776 at"),
+    "more rows in a sum": (ADMM, "ColumnSums", given(rows=400), "rows of 400 at"),
     "-1 rows": (ADMM, "ColumnSums", given(rows=-1), "rows of -1 at a site of 130 rows"),
-    "vectors times 1e300": (ADMM, "DualProximal", times("values", 1e300), "values of size"),
-    "gradients times 1e300": (ADMM, "FitAt", times("gradient", 1e300), "gradient of size"),
+    "vectors times 1e300": (ADMM, "DualProximal", times("values", 1e300), "values is larger"),
+    "gradients times 1e300": (ADMM, "FitAt", times("gradient", 1e300), "gradient is larger"),
     "negative error": (ADMM, "FitAt", times("residual_ss", -1), "residual_ss of -"),
-    "against Cauchy and Schwarz": (ADMM, "FitAt", times("residual_y", 1e6), "residual_y of .*more"),
+    "against Cauchy and Schwarz": (ADMM, "FitAt", times("residual_y", 10), "residual_y of .*more"),
     "errors against their squares": (ADMM, "ValidationErrors", times("errors", 1e9), "errors that"),
     "half a row": (ADMM, "ValidationErrors", times("counts", 0.01), "counts of 0.*rows"),
     "moments of nobody": (GOAL, "FoldMoments", off_diagonal, "moments that no records have"),
     "negative moments": (GOAL, "FoldMoments", times("moments", -1), "rows of -130 at"),
-    "wrong shape": (ADMM, "DualProximal", fewer("values"), r"shape \(11, 3\) instead of \(12, 3\)"),
-    "wrong shape of moments": (GOAL, "FoldMoments", fewer("moments"), "moments of shape"),
+    "wrong shape": (ADMM, "DualProximal", fewer("values"), r"\(66,\) words .* instead of 72"),
+    "wrong shape of moments": (GOAL, "FoldMoments", fewer("moments"), "words of a FoldSums"),
     "wrong type": (
         ADMM, "Standardise", lambda reply: RowCount(5, site="b"), "a RowCount instead of a Sizes"),
     "an array that nobody asked for": (
-        ADMM, "ColumnSums", given(missing=np.zeros(12)), r"missing of shape \(12,\) instead of N"),
-    "too long": (ADMM, "DualProximal", longer, "240[0-9]* bytes, and a reply has 65[0-9]* at most"),
+        ADMM, "ColumnSums", given(missing=np.zeros(12)), "words of a Totals instead of"),
+    "too long": (ADMM, "DualProximal", longer, "480[0-9]* bytes, and a reply has 66[0-9]* at most"),
     "steps without end": (ADMM, "DualProximal", given(steps=10**200), "steps of size 1e"),
 }  # fmt: skip
 
@@ -109,13 +109,8 @@ def test_a_bad_reply_is_refused_unwritten_and_the_fit_goes_on_once_the_site_is_m
     settings, question, change, text = BAD[case]
     out = begin(tmp_path / "model", settings)
     project = Project(tables)
-    sent: list[bytes] = []
-
-    def tamper(reply: Any) -> bytes:
-        sent.append(encode(change(reply)))
-        return sent[-1]
-
-    project.tampering = {question: tamper}
+    sent = project.tampered
+    project.tampering = {question: change}
     with pytest.raises(BadReply, match=f"site 'b' answered {question} with .*{text}.* resume"):
         run_plan(out, project.connect)
     assert len(sent) == 1
@@ -135,13 +130,8 @@ def test_without_the_check_the_same_reply_is_written_down_and_used(
     settings, question, change, _ = BAD[case]
     out = begin(tmp_path / "model", settings)
     project = Project(tables)
-    sent: list[bytes] = []
-
-    def tamper(reply: Any) -> bytes:
-        sent.append(encode(change(reply)))
-        return sent[-1]
-
-    project.tampering = {question: tamper}
+    sent = project.tampered
+    project.tampering = {question: change}
     # Some end in a traceback after that, others in a model that only the sites' books contradict.
     with suppress(Exception):
         run_plan(out, project.connect)
@@ -156,7 +146,7 @@ def test_without_the_check_a_wrong_shape_keeps_a_fit_from_ever_going_on(
     out = begin(tmp_path / "model", ADMM)
     project = Project(tables)
     change = fewer("values")
-    project.tampering = {"DualProximal": lambda reply: encode(change(reply))}
+    project.tampering = {"DualProximal": change}
     with pytest.raises(ValueError, match="broadcast"):
         run_plan(out, project.connect)
     project.tampering = {}

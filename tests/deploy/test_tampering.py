@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from deploy.doors import Project
 from nets import COLUMNS, in_process, numbers, same_files, write_tables
@@ -89,14 +90,15 @@ def rewrite(journal: Path, edit: Edit) -> None:
 
 def gradients(kept: Sequence[Sequence[bytes]]) -> list[int]:
     """Which entries hold gradients."""
-    return [k for k, replies in enumerate(kept) if hasattr(decode(replies[0]), "gradient")]
+    read = [decode(replies[0]) for replies in kept]
+    return [k for k, reply in enumerate(read) if getattr(reply, "of", "") == "GradientSum"]
 
 
 def triple(kept: list[list[bytes]]) -> None:
     """Site b's last gradient times three."""
     last = gradients(kept)[-1]
     reply: Any = decode(kept[last][1])
-    kept[last][1] = encode(replace(reply, gradient=3 * reply.gradient))
+    kept[last][1] = encode(replace(reply, words=np.uint64(3) * reply.words))
 
 
 def swap(kept: list[list[bytes]]) -> None:

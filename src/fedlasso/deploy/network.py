@@ -26,6 +26,8 @@ from fedlasso.federation.checking import (
     read_bounded,
 )
 from fedlasso.federation.federation import asked, check_replies, name_site
+from fedlasso.federation.magnitudes import Magnitudes
+from fedlasso.federation.words import grid_of
 from fedlasso.files import append_privately
 from fedlasso.governance.door import (
     DescribeColumns,
@@ -36,6 +38,7 @@ from fedlasso.governance.door import (
     Refusal,
 )
 from fedlasso.models import NetworkSource
+from fedlasso.sites.views import Standardise
 from fedlasso.tables import Schema
 
 R = TypeVar("R", bound=Reply)
@@ -71,6 +74,7 @@ class Network(Federation):
     introductions : what the sites said of themselves
     ahead : seconds that each site's clock is ahead of the one here
     left_out : columns that only number the rows at some site, so that no fit takes them
+    masked : whether the words of single sites are masked, so that only totals mean anything
     """
 
     # Every fit over a network is of least squares so far.
@@ -85,7 +89,10 @@ class Network(Federation):
         self.introductions: tuple[Introduction, ...] = ()
         self.ahead: dict[str, float] = {}
         self.left_out: tuple[str, ...] = ()
+        self.masked = False
         self._rows: dict[str, int] = {}
+        # How large the numbers of the views are that sites were asked to keep.
+        self._views: dict[str, Magnitudes] = {}
 
     def replies(self, request: Request[R]) -> tuple[R, ...]:
         """Ask the sites at once; a site that does not answer in time is an error that names it."""
@@ -96,9 +103,12 @@ class Network(Federation):
         replies: list[R] = []
         receipts = ""
         failed: FedLassoError | None = None
+        if isinstance(request, Standardise):
+            self._views[request.name] = request.magnitudes
+        grid = grid_of(request, self._views.get(request.on), len(self.columns))
         for answer in answers:
             try:
-                replies.append(self._receive(request, answer))
+                replies.append(self._receive(request, answer, None if self.masked else grid))
                 receipts += f"{answer.site} {hashlib.sha256(answer.data).hexdigest()}\n"
             except FedLassoError as error:
                 failed = failed or error
@@ -107,10 +117,11 @@ class Network(Federation):
         if failed is not None:
             raise failed
         whole = check_replies(names, replies)
-        check_total(request, whole, len(self.columns))
+        if self.masked and request.reach:
+            check_total(request, whole, sum(self._rows.values()), grid)
         return whole
 
-    def _receive(self, request: Request[R], answer: Answer) -> R:
+    def _receive(self, request: Request[R], answer: Answer, grid: Magnitudes | None) -> R:
         """Return the reply of one site, checked; anything else is an error that names it."""
         site, kind, data = answer
         if kind == "late":
@@ -125,7 +136,8 @@ class Network(Federation):
         # A refusal carries no numbers, and the site's audit has no hash of it.
         if isinstance(message, Refusal):
             raise FedLassoError(name_site(site, plain(message.text)[:LONGEST]))
-        return check_reply(request, site, data, message, p, self._rows.get(site, MOST_ROWS))
+        rows = self._rows.get(site, MOST_ROWS)
+        return check_reply(request, site, data, message, p, rows, grid)
 
     def introduce(self) -> None:
         """Ask the sites who they are, and how far their clocks are ahead of the one here."""

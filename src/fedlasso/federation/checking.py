@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, cast
+from typing import Any
 from unicodedata import category
 
 import numpy as np
@@ -19,7 +20,7 @@ from fedlasso.errors import FedLassoError, Stopped
 from fedlasso.federation.codec import decode, encode
 from fedlasso.federation.magnitudes import Magnitudes
 from fedlasso.federation.messages import Message, R, Reply, Request, add_up, layout, reply_to
-from fedlasso.federation.words import Words, count_words, find_impossible_words, parts_of_reply
+from fedlasso.federation.words import Words, count_words, find_excess, from_words, parts_of_reply
 
 # Sites refuse larger records: their squares, summed over many rows, are no float64 any more.
 LARGEST = 1e150
@@ -84,7 +85,13 @@ def read_bounded(request: Request[Any], site: str, data: bytes, p: int) -> Messa
 
 
 def check_reply(
-    request: Request[R], site: str, data: bytes, reply: Message, p: int, rows: int = MOST_ROWS
+    request: Request[R],
+    site: str,
+    data: bytes,
+    reply: Any,
+    p: int,
+    rows: int = MOST_ROWS,
+    grid: Magnitudes | None = None,
 ) -> R:
     """Return a site's reply with its texts made plain; one that cannot be true is an error.
 
@@ -95,32 +102,54 @@ def check_reply(
     data, reply : what came back, and the message in it
     p : number of columns
     rows : how many rows the site has, by its own word
+    grid : what the words of a reply mean, where they are not masked and the grid is known
     """
-    kind: type[Reply] = Words if request.reach else reply_to(type(request))
+    kind: type[Any] = Words if request.reach else reply_to(type(request))
     if type(reply) is not kind:
         raise BadReply(site, request, f"a {type(reply).__name__} instead of a {kind.__name__}")
     if reply.site != site:
         raise Stopped(f"site {site!r} answered in another's name")
     what = _find_impossible(request, reply, p, rows)
+    if not what and grid is not None:
+        what = _find_impossible_words(request, reply, grid, rows)
     if not what and encode(reply) != data:
         what = "bytes that no site writes in this way"
     if what:
         raise BadReply(site, request, what)
-    return _make_plain(reply)
+    checked: R = _make_plain(reply)
+    return checked
 
 
-def check_total(request: Request[R], replies: tuple[R, ...], p: int) -> None:
+def check_total(
+    request: Request[Any], replies: Sequence[Any], rows: int, grid: Magnitudes | None
+) -> None:
     """Refuse words whose total cannot be; where they are masked, nobody can tell whose fault it is.
 
-    What is asked of some sites only has no total.
+    Parameters
+    ----------
+    request : what was asked of all sites
+    replies : their words
+    rows : how many rows all sites have, by their own word
+    grid : what the words mean, if that is known
     """
-    if request.reach and not request.to:
-        what = find_impossible_words(request, cast(Words, add_up(replies)), p)
-        if what:
-            raise Stopped(
-                f"what the sites answer {type(request).__name__} with comes to what cannot be: "
-                f"{what}; nothing of it was kept: find the site that is wrong, and resume"
-            )
+    total = add_up(tuple(replies))
+    what = _find_impossible_words(request, total, grid, rows)
+    if what:
+        raise Stopped(
+            f"what the sites answer {type(request).__name__} with comes to what cannot be: {what}; "
+            "nothing of it was kept: find the site that is wrong, and resume"
+        )
+
+
+def _find_impossible_words(
+    request: Request[Any], words: Words, grid: Magnitudes | None, rows: int
+) -> str:
+    """Return what is impossible about words that are not masked; nothing if nothing is."""
+    if grid is None:
+        return ""
+    read = from_words(words, request, grid)
+    excess = find_excess(request, words, grid)
+    return excess or _find_impossible(replace(request, reach=0), read, grid.columns.size, rows)
 
 
 def _count_words(request: Request[Any], p: int) -> int:

@@ -116,22 +116,24 @@ def count_words(parts: Sequence[Part]) -> int:
     return parts[-1].place.stop if parts else 0
 
 
-def find_impossible_words(request: Request[Any], total: Words, p: int) -> str:
-    """Return what is impossible about the words of all sites together; nothing if nothing is.
-
-    Nobody needs to know the grid for that: no number exceeds its bound, and some have a sign.
-    """
-    unknown = Magnitudes(0, np.zeros(p, np.int64), 0, 0)
-    cls = reply_to(type(request))
-    for part in parts_of_reply(request, unknown):
+def find_excess(request: Request[Any], total: Words, grid: Magnitudes) -> str:
+    """Return which field of a total exceeds its bound, in words; nothing if none does."""
+    for part in parts_of_reply(request, grid):
         words = total.words[part.place].reshape(-1, part.bound.words)
-        upper = words[:, 0].view(np.int64) if words.size else np.zeros(0, np.int64)
+        upper = words[:, 0].astype(np.uint64).view(np.int64)
         most = 1 << (FINE + 1 if part.bound.words == 1 else WIDE - LOWER + 1)
         if (upper > most).any() or (upper < -most).any():
-            return f"{part.name} is larger than any such total"
-        if part.name in (*cls.positive, *cls.row_counts) and (upper < 0).any():
-            return f"{part.name} is negative"
+            return f"{part.name} is larger than any such number"
     return ""
+
+
+def grid_of(request: Request[Any], view: Magnitudes | None, p: int) -> Magnitudes | None:
+    """Return the grid of a question's words, by what is known of its view."""
+    if not request.reach:
+        return None
+    if not request.on:
+        view = Magnitudes(0, np.zeros(p, np.int64), 0, 0)
+    return None if view is None else replace(view, reach=request.reach - OFFSET)
 
 
 def reaching(magnitudes: Magnitudes, request: Request[R]) -> Magnitudes:
@@ -152,7 +154,9 @@ def reaching(magnitudes: Magnitudes, request: Request[R]) -> Magnitudes:
 
 def _round(value: NDArray[np.float64], bound: Bound) -> NDArray[np.uint64]:
     bits = FINE if bound.words == 1 else WIDE
-    whole = np.rint(np.ldexp(value, bits - bound.over(value.shape))).ravel()
+    # What is far too large becomes infinite here, and is refused.
+    with np.errstate(over="ignore"):
+        whole = np.rint(np.ldexp(value, bits - bound.over(value.shape))).ravel()
     if not (np.abs(whole) <= 2.0 ** (bits + 1)).all():
         raise FedLassoError("a number here is larger than the sites have agreed that it can be")
     if bound.words == 1:
