@@ -114,9 +114,10 @@ def _find_impossible(request: Request[Any], reply: Reply, p: int, rows: int) -> 
     for name, kind in layout(type(reply)):
         value = getattr(reply, name)
         if kind not in ("text", "texts") and value is not None:
-            largest = np.abs(np.asarray(value, float)).max(initial=0.0)
+            # A whole number may have more digits than a float64 can tell.
+            largest = abs(value) if isinstance(value, int) else np.abs(value).max(initial=0.0)
             if largest > LARGEST:
-                return f"{name} of size {largest:.3g}"
+                return f"{name} beyond {LARGEST:g}"
     for name in reply.positive:
         smallest = np.min(getattr(reply, name), initial=0.0)
         if smallest < 0:
