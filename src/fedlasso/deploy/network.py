@@ -158,7 +158,7 @@ class Network(Federation):
             if site.version.split(".")[:2] != __version__.split(".")[:2]:
                 raise FedLassoError(
                     f"site {site.site!r} runs fedlasso {site.version}, the coordinator "
-                    f"{__version__}; install versions whose first two numbers agree"
+                    f"{__version__}; install the same version"
                 )
         columns = _choose_columns(self.introductions, source)
         # A fit that goes on does so with what was agreed on when it began.
