@@ -27,8 +27,9 @@ from fedlasso.models import (
     read_plan,
     write_model,
 )
+from fedlasso.sites import Rows
 
-# Both ask about gradients, which a site need not remember, so that a shorter journal can go on.
+# It asks for gradients, of which a site remembers nothing, so that a shorter journal can go on.
 SETTINGS = Settings(procedure="FISTA", penalty=0.1, uploads=12)
 CUT = 12
 Edit = Callable[[list[list[bytes]]], None]
@@ -151,6 +152,23 @@ def test_receipts_that_were_edited_as_well_do_not_help(project: Project, out: Pa
     receipts.write_text(receipts.read_text().replace(true, forged))
     with pytest.raises(Stopped, match="site 'b' is not the one in the site's own audit"):
         run_plan(out, project.connect)
+
+
+@pytest.mark.parametrize("noise", [b"", b"noise", encode(Rows())])
+def test_what_is_no_reply_is_refused_by_entry(noise: bytes, project: Project, out: Path) -> None:
+    def put(kept: list[list[bytes]]) -> None:
+        kept[2][1] = noise
+
+    rewrite(out / "journal", put)
+    with pytest.raises(Stopped, match=r"000002\.entry holds what is no reply"):
+        run_plan(out, project.connect)
+
+
+def test_an_entry_without_a_head_is_damaged(project: Project, out: Path) -> None:
+    for body in (b"", b"\0" * 8, b"\x02" + b"\0" * 7 + b"{}"):
+        (out / "journal" / "000001.entry").write_bytes(body + hashlib.sha256(body).digest())
+        with pytest.raises(Stopped, match=r"000001\.entry is damaged"):
+            run_plan(out, project.connect)
 
 
 def test_a_reply_without_a_receipt_is_refused(project: Project, out: Path) -> None:

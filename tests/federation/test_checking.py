@@ -1,5 +1,7 @@
 """What honest sites answer passes every check, whatever their records are like."""
 
+from itertools import combinations
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -8,7 +10,8 @@ from governance.hostile import ask_properly
 from fedlasso import InProcess, Site
 from fedlasso.federation import encode
 from fedlasso.federation.checking import check_reply, most_bytes
-from fedlasso.numerics.moments import are_products
+from fedlasso.numerics import Array
+from fedlasso.numerics.moments import are_products, pack
 from fedlasso.sites import holdout, standardise
 
 ROWS = 60
@@ -63,7 +66,22 @@ def test_honest_replies_are_never_refused(kind: str, p: int) -> None:
 def test_sums_of_products_are_told_from_what_is_none() -> None:
     A = np.random.default_rng(0).standard_normal((5, 3))
     products = A.T @ A
-    assert are_products(products)
-    assert are_products(np.zeros((2, 2)))
-    assert not are_products(-products)
-    assert not are_products(products + 10 * (1 - np.eye(3)))
+
+    def judge(*matrices: Array) -> bool:
+        return are_products(np.vstack([pack(matrix) for matrix in matrices]))
+
+    zero = np.zeros((3, 3))
+    assert judge(products, zero, 1e9 * products)
+    assert not judge(products, -products)
+    # One product at a time, in its place.
+    for i, j in combinations(range(3), 2):
+        for sign in (-1, 1):
+            wrong = products.copy()
+            wrong[i, j] = wrong[j, i] = sign * 1.01 * np.sqrt(products[i, i] * products[j, j])
+            assert not judge(zero, wrong)
+            wrong[i, j] = wrong[j, i] = sign * 0.99 * np.sqrt(products[i, i] * products[j, j])
+            assert judge(zero, wrong)
+    for k in range(3):
+        wrong = products.copy()
+        wrong[k, k] *= -1
+        assert not judge(products, wrong)

@@ -5,13 +5,14 @@ from __future__ import annotations
 import hashlib
 from collections import Counter
 from collections.abc import Mapping, Sequence, Set
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
 from fedlasso.deploy.network import Network
-from fedlasso.errors import Stopped
-from fedlasso.federation import Reply, decode
+from fedlasso.errors import FedLassoError, Stopped
+from fedlasso.federation import Message, Reply, decode
 from fedlasso.federation.ledger import read_journal
 from fedlasso.governance.door import AuditSummary, SummariseAudit
 
@@ -123,9 +124,13 @@ def _read_used(folder: Path) -> dict[str, list[_Reply]]:
     used: dict[str, list[_Reply]] = {}
     for path, question, replies in read_journal(folder):
         for data in replies:
-            reply = decode(data)
+            reply: Message | None = None
+            with suppress(FedLassoError):
+                reply = decode(data)
             if not isinstance(reply, Reply):
-                raise Stopped(f"{path} holds no replies; remove it and all later entries")
+                raise Stopped(
+                    f"{path} holds what is no reply; remove it and all later entries, then resume"
+                )
             digest = hashlib.sha256(data).hexdigest()
             used.setdefault(reply.site, []).append(_Reply(path, question, digest))
     return used

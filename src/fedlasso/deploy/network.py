@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 import time
 from collections.abc import Sequence
@@ -37,6 +38,7 @@ from fedlasso.governance.door import (
     Open,
     Refusal,
 )
+from fedlasso.governance.masks import OfferKey, draw_session
 from fedlasso.models import NetworkSource
 from fedlasso.sites.views import Standardise
 from fedlasso.tables import Schema
@@ -90,6 +92,7 @@ class Network(Federation):
         self.ahead: dict[str, float] = {}
         self.left_out: tuple[str, ...] = ()
         self.masked = False
+        self._number = 0
         self._rows: dict[str, int] = {}
         # How large the numbers of the views are that sites were asked to keep.
         self._views: dict[str, Magnitudes] = {}
@@ -99,6 +102,9 @@ class Network(Federation):
         names = asked(self.sites, request)
         # A question that does not say what its replies look like is not even asked.
         most_bytes(request, len(self.columns))
+        if self.masked and request.reach:
+            self._number += 1
+            request = dataclasses.replace(request, number=self._number)
         answers = sorted(self.line.exchange(names, encode(request), self.timeout))
         replies: list[R] = []
         receipts = ""
@@ -173,7 +179,7 @@ class Network(Federation):
             if site.version.split(".")[:2] != __version__.split(".")[:2]:
                 raise FedLassoError(
                     f"site {site.site!r} runs fedlasso {site.version}, the coordinator "
-                    f"{__version__}; install versions whose first two numbers agree"
+                    f"{__version__}; install the same version"
                 )
         columns = _choose_columns(self.introductions, source)
         # A fit that goes on does so with what was agreed on when it began.
@@ -191,10 +197,20 @@ class Network(Federation):
                 write_schema(schema),
                 source.missing,
                 source.na,
+                *self._agree_on_masks(source.fit),
             )
         )
         self.columns = schema.encoded
         return replace(source, columns=columns, schema=schema, fingerprints=began, sites=self.sites)
+
+    def _agree_on_masks(self, fit: str) -> tuple[str, tuple[str, ...]]:
+        """Let the sites draw keys for masks, unless all of them send their sums in the clear."""
+        self.masked = any(i.sums == "masked" for i in self.introductions)
+        if not self.masked:
+            return "", ()
+        session = draw_session()
+        replies = self.replies(OfferKey(fit, session))
+        return session, tuple(reply.offer for reply in replies)
 
     def _agree(self, source: NetworkSource, columns: tuple[str, ...]) -> Schema:
         """Ask the sites what the columns hold, and then whether the agreed levels leave rows."""

@@ -164,17 +164,18 @@ def _find_impossible(request: Request[Any], reply: Reply, p: int, rows: int) -> 
         kind = reply_to(type(request)).__name__
         if (reply.of, reply.words.shape) != (kind, (expected,)):
             return f"{reply.words.shape} words of a {reply.of} instead of {expected} of a {kind}"
-        return ""
-    for name, shape in request.expects(p).items():
+    shapes = {} if isinstance(reply, Words) else request.expects(p)
+    for name, shape in shapes.items():
         came = getattr(getattr(reply, name), "shape", None)
         if came != shape:
             return f"{name} of shape {came} instead of {shape}"
-    for name, kind in layout(type(reply)):
+    for name, form in layout(type(reply)):
         value = getattr(reply, name)
-        if kind not in ("text", "texts") and value is not None:
-            largest = np.abs(np.asarray(value, float)).max(initial=0.0)
+        if form not in ("text", "texts", "words") and value is not None:
+            # A whole number may have more digits than a float64 can tell.
+            largest = abs(value) if isinstance(value, int) else np.abs(value).max(initial=0.0)
             if largest > LARGEST:
-                return f"{name} of size {largest:.3g}"
+                return f"{name} beyond {LARGEST:g}"
     for name in reply.positive:
         smallest = np.min(getattr(reply, name), initial=0.0)
         if smallest < 0:

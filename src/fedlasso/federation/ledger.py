@@ -7,7 +7,6 @@ the journal has seen are answered from it, and the first one it has not seen goe
 from __future__ import annotations
 
 import hashlib
-import json
 import operator
 import struct
 import time
@@ -16,6 +15,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, NamedTuple, cast
+
+import msgspec
 
 from fedlasso.errors import FedLassoError, Stopped
 from fedlasso.federation.codec import decode, encode, size
@@ -227,7 +228,7 @@ class Journal(Around):
         path = self._folder / f"{self._asked:06d}.entry"
         if path.exists():
             head, kept, digest = _read_entry(path)
-            if head["question"] != question or head["before"] != self._last:
+            if head.question != question or head.before != self._last:
                 raise Stopped(
                     f"{self._folder} belongs to another fit; resume with the same settings and "
                     "data, or use another folder"
@@ -237,7 +238,7 @@ class Journal(Around):
             replies = self.inner.replies(request)
             kept = [encode(reply) for reply in replies]
             sizes = [len(data) for data in kept]
-            told = json.dumps({"question": question, "before": self._last, "sizes": sizes}).encode()
+            told = msgspec.json.encode(_Head(question, self._last, tuple(sizes)))
             body = b"".join((_LENGTH.pack(len(told)), told, *kept))
             digest = hashlib.sha256(body).hexdigest()
             write_atomically(path, body + bytes.fromhex(digest), private=True)
@@ -246,18 +247,30 @@ class Journal(Around):
         return check_replies(asked(self.sites, request), replies)
 
 
-def _read_entry(path: Path) -> tuple[Any, Sequence[bytes], str]:
+class _Head(msgspec.Struct, frozen=True):
+    """The hash of a question and of the entry before, and the bytes of each reply."""
+
+    question: str
+    before: str
+    sizes: tuple[int, ...]
+
+
+def _read_entry(path: Path) -> tuple[_Head, Sequence[bytes], str]:
     """Return head, replies and hash of an entry."""
     data = path.read_bytes()
     body = data[:-32]
     digest = data[-32:]
+    damaged = Stopped(f"{path} is damaged; remove it and all later entries, then resume")
     if hashlib.sha256(body).digest() != digest:
-        raise Stopped(f"{path} is damaged; remove it and all later entries, then resume")
-    (length,) = _LENGTH.unpack_from(body)
-    at = _LENGTH.size + length
-    head = json.loads(body[_LENGTH.size : at])
+        raise damaged
+    try:
+        (length,) = _LENGTH.unpack_from(body)
+        at = _LENGTH.size + length
+        head = msgspec.json.decode(body[_LENGTH.size : at], type=_Head)
+    except (ValueError, struct.error):
+        raise damaged from None
     replies = []
-    for count in head["sizes"]:
+    for count in head.sizes:
         replies.append(body[at : at + count])
         at += count
     return head, replies, digest.hex()
@@ -275,4 +288,4 @@ def read_journal(folder: Path) -> Iterator[Kept]:
     """What a journal holds, question by question."""
     for path in sorted(folder.glob("*.entry")):
         head, replies, _ = _read_entry(path)
-        yield Kept(path, head["question"], replies)
+        yield Kept(path, head.question, replies)

@@ -173,6 +173,7 @@ class Request(Message, Generic[R]):
     to : the sites that are asked; empty means every site
     on : the view of its records a site answers from; empty means the records as they are
     reach : how far whole numbers must reach, as `words` has it; zero asks for numbers as they are
+    number : which question of a session with masked sums this is, from one on; else zero
 
     Examples
     --------
@@ -189,6 +190,7 @@ class Request(Message, Generic[R]):
     to: tuple[str, ...] = field(default=(), kw_only=True)
     on: str = field(default="", kw_only=True)
     reach: int = field(default=0, kw_only=True, metadata=_NOTE)
+    number: int = field(default=0, kw_only=True, metadata=_NOTE)
 
     def __init_subclass__(cls) -> None:
         # Checked before the class is known to anybody; a parent's word does not cover a new answer.

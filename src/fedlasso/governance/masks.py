@@ -19,10 +19,23 @@ import msgspec
 import numpy as np
 
 from fedlasso.errors import FedLassoError
-from fedlasso.federation.messages import Word
+from fedlasso.federation.messages import Reply, Request, Word
 from fedlasso.governance.identity import Identity
 
 _PURPOSE = b"fedlasso key for masked sums"
+
+
+class KeyOffered(Reply):
+    """A site's key for one session, as the JSON of an `Offer`."""
+
+    offer: str
+
+
+class OfferKey(Request[KeyOffered]):
+    """Draw a key for the masks of one session of a fit, and sign it."""
+
+    fit: str
+    session: str
 
 
 @dataclass(frozen=True)

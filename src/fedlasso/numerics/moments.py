@@ -6,6 +6,7 @@ exchange of moments answers for all penalties, weights and folds.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, TypeVar
@@ -40,15 +41,24 @@ def unpack(packed: Array, size: int) -> Array:
     return products
 
 
-def are_products(products: Array) -> bool:
-    """Whether a symmetric matrix can be sums of products, to rounding of its largest entry.
+def are_products(packed: Array) -> bool:
+    """Whether packed matrices, one per row, can be sums of products, to rounding of their largest.
 
     No square is negative then, and no product larger than the squares of its factors allow.
     """
-    squares = np.diagonal(products)
-    slack = ROUNDING * squares.max(initial=0.0)
+    size = (math.isqrt(8 * packed.shape[1] + 1) - 1) // 2
+    k = np.arange(size)
+    starts = k * size - k * (k - 1) // 2
+    squares = packed[:, starts]
+    slack = ROUNDING * squares.max(axis=1, keepdims=True, initial=0.0)
+    if (squares < -slack).any():
+        return False
     most = np.sqrt(np.maximum(squares, 0.0) + slack)
-    return bool((squares >= -slack).all() and (np.abs(products) <= np.outer(most, most)).all())
+    for row, start in enumerate(starts):
+        products = packed[:, start : start + size - row]
+        if (np.abs(products) > most[:, row : row + 1] * most[:, row:]).any():
+            return False
+    return True
 
 
 @dataclass(frozen=True, eq=False)

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from fedlasso.federation import Columns, Disclosure, Model, Reply, Request, Shapes
 from fedlasso.federation.magnitudes import Bound, Magnitudes
 from fedlasso.numerics import Array, solve_reference
-from fedlasso.numerics.moments import are_products
+from fedlasso.numerics.moments import are_products, pack
 from fedlasso.numerics.surrogates import count_lower, from_moments, square, triangle
 from fedlasso.procedures.procedure import Problem, Procedure, State
 from fedlasso.sites import GradientSum, View
@@ -43,8 +43,8 @@ class MomentBlock(Reply):
     corner: Array
 
     def find_contradiction(self) -> str:
-        fit = are_products(square(self.corner, len(self.cross)))
-        return "" if fit else "moments that no records have"
+        packed = pack(square(self.corner, len(self.cross)))
+        return "" if are_products(packed[None]) else "moments that no records have"
 
 
 class MomentsOf(Request[MomentBlock]):
