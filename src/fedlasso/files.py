@@ -6,6 +6,8 @@ from pathlib import Path
 
 from fedlasso.errors import FedLassoError
 
+_NEW = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | getattr(os, "O_BINARY", 0)
+
 
 class CannotWrite(FedLassoError):
     """A file could not be written; `what` says which and why, without what to do about it."""
@@ -25,12 +27,16 @@ def find_cannot_write(error: BaseException | None) -> CannotWrite | None:
     return error
 
 
-def write_atomically(path: Path, data: bytes) -> None:
-    """Write a file that is whole or absent, whatever happens meanwhile."""
+def write_atomically(path: Path, data: bytes, private: bool = False) -> None:
+    """Write a file that is whole or absent, whatever happens meanwhile.
+
+    A private one can be read by its owner only, also while it is written.
+    """
     temporary = path.with_name(f".{path.name}.{os.getpid()}")
+    mode = 0o600 if private else 0o666
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        with temporary.open("wb") as file:
+        with os.fdopen(os.open(temporary, _NEW, mode), "wb") as file:
             file.write(data)
             file.flush()
             os.fsync(file.fileno())

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import sys
 import time
 from functools import partial
 from pathlib import Path
@@ -11,7 +10,6 @@ from typing import Any
 
 from fedlasso.cli.common import add_action, stop_on_term
 from fedlasso.errors import FedLassoError
-from fedlasso.federation.messages import questions
 
 
 def add(commands: Any) -> None:
@@ -27,14 +25,16 @@ def add(commands: Any) -> None:
     for parser in (check, start):
         parser.add_argument("data", type=Path, metavar="DATA", help="a table, one row per record")
         parser.add_argument("--policy", type=Path, help="TOML file with your rules")
+    who = "run the engine as this user, who can read neither data nor books (as root only)"
+    start.add_argument("--engine-user", metavar="NAME", help=who)
     audit.add_argument("--fit", help="one fit only: the first characters of its identity")
 
 
 def check_command(options: argparse.Namespace) -> None:
     """Say what would be answered and what refused; nothing is connected."""
-    from fedlasso.deploy.nvflare.engine import check_certificate
-    from fedlasso.deploy.nvflare.kit import read_kit
+    from fedlasso.deploy.nvflare.kit import check_certificate, read_kit
     from fedlasso.deploy.records import TableRecords
+    from fedlasso.federation.messages import questions
     from fedlasso.governance import read_policy
 
     kit = read_kit(options.kit)
@@ -57,27 +57,23 @@ def check_command(options: argparse.Namespace) -> None:
 
 
 def start_command(options: argparse.Namespace) -> None:
-    """Connect, and answer what the policy allows until Ctrl-C."""
-    from fedlasso.deploy.nvflare.engine import check_certificate, check_server
-    from fedlasso.deploy.nvflare.kit import configure_site, read_kit
-    from fedlasso.deploy.nvflare.stay import take_part
-    from fedlasso.deploy.records import TableRecords
-    from fedlasso.governance import read_policy
+    """Answer what the policy allows until Ctrl-C; waits for the server, and for its return."""
+    from fedlasso.deploy.nvflare.engine import find_user
+    from fedlasso.deploy.nvflare.kit import check_certificate, make_places, read_kit
+    from fedlasso.deploy.nvflare.stay import LateKeeper, take_part
 
     kit = read_kit(options.kit)
-    policy = read_policy(options.policy)
-    if policy.approval and not sys.stdin.isatty():
-        raise FedLassoError("the policy asks for approval, and nobody is here to ask: no terminal")
-    records = TableRecords(options.data)
-    check_certificate(options.kit, kit)
-    check_server(options.kit, kit)
-    configure_site(options.kit, options.data, options.policy)
-    print(f"Site {kit.name!r}: {records.rows} rows, {len(records.columns)} columns", flush=True)
-    del records
+    user = find_user(options.engine_user, options.kit) if options.engine_user else None
+    warnings = check_certificate(options.kit, kit)
+    keeper = LateKeeper(options.kit, options.data, options.policy)
+    print(f"Site {kit.name!r}: {keeper.look()}", flush=True)
+    for warning in warnings:
+        print(f"Warning: {warning}", flush=True)
+    make_places(options.kit)
     stop_on_term()
     began = time.monotonic()
     try:
-        take_part(options.kit, kit, policy)
+        take_part(options.kit, kit, keeper, user)
     except KeyboardInterrupt:
         print(f"\nSite {kit.name!r} has left after {time.monotonic() - began:.0f} s")
 
