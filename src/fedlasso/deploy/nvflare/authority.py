@@ -194,6 +194,8 @@ def _certify(
     host: str,
 ) -> x509.Certificate:
     now = datetime.now(UTC)
+    # Clocks elsewhere may be behind.
+    begin = now - timedelta(days=1)
     end = now + timedelta(days=days)
     # What is signed does not outlive who signed it.
     end = end if root is None else min(end, root.not_valid_after_utc)
@@ -203,7 +205,7 @@ def _certify(
         .issuer_name(subject if root is None else root.subject)
         .public_key(key)
         .serial_number(x509.random_serial_number())
-        .not_valid_before(now)
+        .not_valid_before(begin)
         .not_valid_after(end)
         .add_extension(x509.SubjectKeyIdentifier.from_public_key(key), False)
         .add_extension(x509.AuthorityKeyIdentifier.from_issuer_public_key(own.public_key()), False)

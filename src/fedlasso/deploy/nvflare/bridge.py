@@ -11,7 +11,7 @@ import os
 import selectors
 import socket
 import struct
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Protocol
 
@@ -20,6 +20,7 @@ ADDRESS = ("door", "socket")
 # Seconds for the other end to send what it has begun, or to take what it has asked for.
 PATIENCE = 60.0
 _LENGTH = struct.Struct("!Q")
+Answer = Callable[[bytes], bytes]
 
 
 @contextlib.contextmanager
@@ -79,11 +80,8 @@ class Keeper(Protocol):
     def limit(self) -> int:
         """How many bytes of a question are read."""
 
-    def greet(self) -> None:
-        """Note that another job has come."""
-
-    def answer(self, question: bytes) -> bytes:
-        """Answer or refuse, and never raise."""
+    def greet(self) -> Answer:
+        """Return who answers another job that has come; it never raises."""
 
 
 class Bridge:
@@ -134,7 +132,7 @@ class Bridge:
                 continue
             try:
                 question = receive(line, self._keeper.limit)
-                send(line, self._keeper.answer(question))
+                send(line, key.data(question))
             except (EOFError, OSError):
                 # A job that has ended, or that was killed while it asked.
                 self._drop(line)
@@ -143,8 +141,7 @@ class Bridge:
         line, _ = self._listener.accept()
         line.settimeout(PATIENCE)
         if peer_user(line) in self._users:
-            self._selector.register(line, selectors.EVENT_READ)
-            self._keeper.greet()
+            self._selector.register(line, selectors.EVENT_READ, self._keeper.greet())
         else:
             line.close()
 

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
 import threading
 import time
 from pathlib import Path
 
 from fedlasso import __version__
+from fedlasso.deploy.nvflare.bridge import Answer
 from fedlasso.deploy.nvflare.kit import open_audit, read_key, read_kit
 from fedlasso.deploy.records import TableRecords
 from fedlasso.errors import FedLassoError
 from fedlasso.federation import encode
-from fedlasso.governance import Audit, Desk, Door, Entry, Policy, read_policy
+from fedlasso.governance import Audit, Desk, Door, Entry, read_policy
 from fedlasso.governance.door import Refusal
 from fedlasso.governance.guard import tell
 
@@ -34,9 +36,9 @@ class SpokenAudit(Audit):
 
 
 class Doorkeeper:
-    """Answers the engine's jobs through one door.
+    """Opens a door for each of the engine's jobs.
 
-    Data and policy may change between two jobs: the next job then finds a new door.
+    Data and policy may change between two jobs: the next job finds them as they are then.
 
     Parameters
     ----------
@@ -49,47 +51,37 @@ class Doorkeeper:
         self._name = read_kit(folder).name
         self._data = data
         self._rules = policy
+        self._audit = SpokenAudit(open_audit(folder).path)
         self._desk = Desk(folder / "pending")
-        self._door: Door | None = None
-        self._closed: Exception | None = None
+        self._records: TableRecords | None = None
         self._asking = False
         self.limit = 0
 
-    def greet(self) -> None:
-        """Open the door for another job, or another door if data or policy have changed."""
-        self._closed = None
+    def greet(self) -> Answer:
+        """Open a door for another job; if that fails the job is told why, whatever it asks."""
         try:
             policy = read_policy(self._rules)
-            if not self._is_current(policy):
-                self._door = self._open(policy)
+            records = self._read()
         except Exception as error:
-            self._closed = error
-
-    def answer(self, question: bytes) -> bytes:
-        """Answer or refuse."""
-        if self._closed is not None or self._door is None:
-            error = self._closed or FedLassoError("no job has come")
-            return encode(Refusal(tell(error), site=self._name))
-        return self._door.answer_bytes(question)
-
-    def _is_current(self, policy: Policy) -> bool:
-        if self._door is None or self._door.policy != policy:
-            return False
-        try:
-            self._door.records.check_unchanged()
-        except FedLassoError:
-            return False
-        return True
-
-    def _open(self, policy: Policy) -> Door:
-        records = TableRecords(self._data, read_key(self._folder), self._name)
-        audit = SpokenAudit(open_audit(self._folder).path)
+            refusal = encode(Refusal(tell(error), site=self._name))
+            return lambda question: refusal
         self.limit = policy.max_bytes
         if policy.approval and not self._asking:
             self._asking = True
             threading.Thread(target=self._ask_operator, daemon=True).start()
         memory = self._folder / "memory"
-        return Door(self._name, records, policy, audit, memory, __version__, self._desk.approve)
+        approve = self._desk.approve
+        door = Door(self._name, records, policy, self._audit, memory, __version__, approve)
+        return door.answer_bytes
+
+    def _read(self) -> TableRecords:
+        """Read the data, unless they are as they were read before."""
+        if self._records is not None:
+            with contextlib.suppress(FedLassoError):
+                self._records.check_unchanged()
+                return self._records
+        self._records = TableRecords(self._data, read_key(self._folder), self._name)
+        return self._records
 
     def _ask_operator(self) -> None:
         """Show what waits for approval, while the door waits for it."""

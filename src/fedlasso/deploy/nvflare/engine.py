@@ -131,24 +131,18 @@ def find_user(name: str, folder: Path) -> pwd.struct_passwd:
         raise FedLassoError("--engine-user: choose a user who can read nothing, not root")
     # Names in the kit stay hidden; what is in it keeps its own modes.
     folder.chmod(0o711)
-    looked = subprocess.run(
-        [
-            sys.executable,
-            "-P",
-            "-c",
-            f"import os, {PROGRAM}; os.stat({str(folder / 'kit.json')!r})",
-        ],
-        user=user.pw_uid,
-        group=user.pw_gid,
-        extra_groups=[],
-        cwd="/",
-        capture_output=True,
-    )
-    if looked.returncode:
-        raise FedLassoError(
-            f"--engine-user: {name!r} cannot reach {folder.resolve()} or the installed fedlasso; "
-            "put both where every folder above may be entered (chmod o+x)"
+    script = f"import os, {PROGRAM}; os.stat({str(folder.resolve() / 'kit.json')!r})"
+    become: dict[str, Any] = {"user": user.pw_uid, "group": user.pw_gid, "extra_groups": []}
+    try:
+        subprocess.run(
+            [sys.executable, "-P", "-c", script], cwd="/", check=True, capture_output=True, **become
         )
+    except (OSError, subprocess.CalledProcessError):
+        raise FedLassoError(
+            f"--engine-user: {name!r} cannot reach {folder.resolve()}, or cannot run "
+            f"{sys.executable} with fedlasso; put both where every folder above may be entered "
+            "(chmod o+x)"
+        ) from None
     return user
 
 

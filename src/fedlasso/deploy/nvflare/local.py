@@ -58,7 +58,10 @@ class LocalFederation:
     ----------
     environments : environment variables that a participant is started with besides
     processes : the commands that run, by participant
+    program : how Python is told to run a participant's command
     """
+
+    program: tuple[str, ...] = ("-m", "fedlasso")
 
     def __init__(self, folder: Path, tables: Mapping[str, Path]) -> None:
         self.folder = folder
@@ -119,7 +122,7 @@ class LocalFederation:
     def _start(self, name: str, *command: object) -> None:
         with (self.folder / f"{name}.out").open("wb") as out:
             self.processes[name] = subprocess.Popen(
-                [sys.executable, "-m", "fedlasso", *map(str, command)],
+                [sys.executable, *self.program, *map(str, command)],
                 stdin=subprocess.DEVNULL,
                 stdout=out,
                 stderr=out,

@@ -86,6 +86,8 @@ def create_project(folder: Path, server: str, sites: Sequence[str]) -> Project:
     authority = Authority.create(folder / "authority", name)
     settings.write_server(folder / "server", name, host, project.port)
     shutil.copy(authority.revoked, folder / "server" / "startup")
+    told = _instructions("server", project, host)
+    write_atomically(folder / "server" / "INSTRUCTIONS.md", told, private=True)
     _admit(folder / "server", Kit(name, host, "server", host, project.port, {}), authority)
     settings.write_coordinator(folder / "coordinator", name, COORDINATOR, host, project.port)
     kit = Kit(name, COORDINATOR, "coordinator", host, project.port, {})

@@ -13,7 +13,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from fedlasso.deploy.nvflare.bridge import Bridge, Keeper
+from fedlasso.deploy.nvflare.bridge import Answer, Bridge, Keeper
 from fedlasso.deploy.nvflare.engine import Engine, check_server, kill_family
 from fedlasso.deploy.nvflare.kit import Kit, check_certificate, read_kit
 from fedlasso.deploy.nvflare.project import read_project
@@ -58,18 +58,13 @@ class LateKeeper:
         """How many bytes of a question are read."""
         return self._keeper.limit if self._keeper else 0
 
-    def greet(self) -> None:
-        """Bring the doorkeeper."""
+    def greet(self) -> Answer:
+        """Bring the doorkeeper, who greets."""
         if self._keeper is None:
             from fedlasso.deploy.nvflare.doorkeeper import Doorkeeper
 
             self._keeper = Doorkeeper(*self._given)
-        self._keeper.greet()
-
-    def answer(self, question: bytes) -> bytes:
-        """Have the doorkeeper answer."""
-        assert self._keeper is not None
-        return self._keeper.answer(question)
+        return self._keeper.greet()
 
 
 @contextlib.contextmanager
