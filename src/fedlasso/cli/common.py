@@ -8,12 +8,14 @@ import socket
 import sys
 import time
 from importlib.util import find_spec
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from fedlasso.errors import FedLassoError
-from fedlasso.federation import Costs, Exchange
-from fedlasso.models import ModelDocument
-from fedlasso.models.page import bytes_of
+
+# A site that only waits does not need these rooms.
+if TYPE_CHECKING:
+    from fedlasso.federation import Exchange
+    from fedlasso.models import ModelDocument
 
 INTERRUPTED = 130
 _STUDY = ("pandas", "pyarrow", "rich")
@@ -78,6 +80,8 @@ class Display:
     """
 
     def __init__(self) -> None:
+        from fedlasso.federation import Costs
+
         self._asked = 0
         self._costs = Costs()
         self._start = self._shown = time.monotonic()
@@ -99,6 +103,8 @@ class Display:
         say(self._line(done))
 
     def _line(self, doing: str) -> str:
+        from fedlasso.models.page import bytes_of
+
         sent = [self._costs.total(None, site).upload for site in self._costs.sites]
         elapsed = time.monotonic() - self._start
         most = bytes_of(max(sent, default=0))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 import time
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -22,15 +23,24 @@ def add(commands: Any) -> None:
     actions = group.add_subparsers(dest="action", required=True, metavar="ACTION")
     add_one = partial(add_action, actions, extra="nvflare")
     init = add_one(init_command, "trial/ --server fed.example.org:8443 --site north --site south")
+    sign = add_one(sign_command, "trial/ north.csr")
+    add_site = add_one(add_command, "trial/ --site east")
+    revoke = add_one(revoke_command, "trial/ south")
+    renew = add_one(renew_command, "trial/")
     server = add_one(start_server_command, "trial/")
     status = add_one(status_command, "trial/")
     fit = add_one(fit_command, "trial/ --target y --goal prediction --out model/")
     resume = add_one(resume_command, "model/")
     demo = add_one(demo_command)
-    for parser in (init, server, status, fit):
+    for parser in (init, sign, add_site, revoke, renew, server, status, fit):
         parser.add_argument("project", type=Path, metavar="PROJECT")
     init.add_argument("--server", required=True, metavar="HOST:PORT", help="where it will listen")
-    init.add_argument("--site", action="append", default=[], metavar="NAME", dest="sites")
+    for parser in (init, add_site):
+        parser.add_argument("--site", action="append", default=[], metavar="NAME", dest="sites")
+    sign.add_argument("request", type=Path, metavar="FILE", help="the site's request, NAME.csr")
+    other = "let this key take the place of another one, which is revoked"
+    sign.add_argument("--replace", action="store_true", help=other)
+    revoke.add_argument("site", metavar="NAME")
     status.add_argument("--quick", action="store_true", help="only who is connected")
     fit.add_argument("--target", required=True, help="column to predict")
     add_settings(fit)
@@ -52,15 +62,57 @@ def add(commands: Any) -> None:
 
 
 def init_command(options: argparse.Namespace) -> None:
-    """Write one sealed kit per participant."""
+    """Make a project: the server, you as the coordinator, and one kit per site."""
     from fedlasso.deploy.nvflare.project import create_project
 
     project = create_project(options.project, options.server, options.sites)
     print(f"Project {project.name!r}: server {project.host}:{project.port}")
-    for site in project.sites:
-        print(f"  {options.project / 'kits' / (site + '.zip')}  send it to {site} by a safe way")
+    _say_kits(options.project, project.sites)
     print(f"Next: fedlasso federation start-server {options.project}")
     print(f"Instructions: {options.project / 'INSTRUCTIONS.md'}, and one in every kit")
+
+
+def _say_kits(project: Path, sites: Sequence[str]) -> None:
+    for site in sites:
+        print(f"  {project / 'kits' / (site + '.zip')}  send it to {site}; it holds no key")
+    print(f"Each site answers with a request: fedlasso federation sign {project} NAME.csr")
+
+
+def sign_command(options: argparse.Namespace) -> None:
+    """Sign a site's request, once you have compared the fingerprint by telephone."""
+    from fedlasso.deploy.nvflare.project import sign_request
+
+    signed, fingerprint = sign_request(options.project, options.request, options.replace)
+    name = signed.stem
+    print(f"Key of {name!r}, which {name} must read to you just so:\n  {fingerprint}")
+    print(f"Then send {signed} to {name}; if it differs: fedlasso federation revoke it")
+    if options.replace:
+        print("The key before is revoked when the server starts again")
+
+
+def add_command(options: argparse.Namespace) -> None:
+    """Add sites to a project: one kit each."""
+    from fedlasso.deploy.nvflare.project import add_sites
+
+    add_sites(options.project, options.sites)
+    _say_kits(options.project, options.sites)
+
+
+def revoke_command(options: argparse.Namespace) -> None:
+    """Let a site take part no longer: its certificate is revoked, fits do not name it."""
+    from fedlasso.deploy.nvflare.project import revoke_site
+
+    project = revoke_site(options.project, options.site)
+    print(f"No fit asks {options.site!r} from now on; {len(project.sites)} sites are left")
+    print("Start the server again, and it does not let that site in either")
+
+
+def renew_command(options: argparse.Namespace) -> None:
+    """Give server and coordinator new certificates; a site sends its request again instead."""
+    from fedlasso.deploy.nvflare.project import renew
+
+    renew(options.project)
+    print("Server and coordinator have new certificates; start the server again")
 
 
 def start_server_command(options: argparse.Namespace) -> None:
@@ -81,6 +133,8 @@ def status_command(options: argparse.Namespace) -> int:
     with Console(options.project) as console:
         project = console.project
         seen = console.connected()
+        for warning in console.warnings:
+            say(f"warning: {warning}")
     there = [site for site in project.sites if site in seen]
     facts = dict.fromkeys(project.sites, "")
     if there and not options.quick:
@@ -112,6 +166,9 @@ def fit_command(options: argparse.Namespace) -> int:
     source = NetworkSource(**given | {"project": str(options.project.resolve()), "fit": ""})
     if source.min_level < 1:
         raise FedLassoError(f"--min-level is {source.min_level}; give a whole number, 1 or more")
+    # What the sites answer is kept there, so it is for nobody else.
+    if not options.out.exists():
+        options.out.mkdir(mode=0o700, parents=True)
     begin_plan(options.out, FitPlan(settings, source, options.compare))
     return resume_command(options)
 

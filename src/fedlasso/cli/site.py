@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import sys
 import time
 from functools import partial
 from pathlib import Path
@@ -11,7 +10,6 @@ from typing import Any
 
 from fedlasso.cli.common import add_action, stop_on_term
 from fedlasso.errors import FedLassoError
-from fedlasso.federation.messages import questions
 
 
 def add(commands: Any) -> None:
@@ -19,22 +17,57 @@ def add(commands: Any) -> None:
     site = commands.add_parser("site", help="take part in a federation with your own records")
     actions = site.add_subparsers(dest="action", required=True, metavar="ACTION")
     add_one = partial(add_action, actions, extra="nvflare")
+    request = add_one(request_command, "north/")
+    accept = add_one(accept_command, "north/ north.crt")
     check = add_one(check_command, "north/ records.csv --policy policy.toml")
     start = add_one(start_command, "north/ records.csv --policy policy.toml")
+    status = add_one(status_command, "north/")
     audit = add_one(audit_command, "north/")
-    for parser in (check, start, audit):
+    clean = add_one(clean_command, "north/ --older-than 90")
+    unit = add_one(unit_command, "north/ records.csv --policy policy.toml")
+    for parser in (request, accept, check, start, status, audit, clean, unit):
         parser.add_argument("kit", type=Path, metavar="KIT", help="the folder you were sent")
-    for parser in (check, start):
+    accept.add_argument("certificate", type=Path, metavar="FILE", help="what you were sent back")
+    for parser in (check, start, unit):
         parser.add_argument("data", type=Path, metavar="DATA", help="a table, one row per record")
         parser.add_argument("--policy", type=Path, help="TOML file with your rules")
+    who = "run the engine as this user, who can read neither data nor books (as root only)"
+    for parser in (start, unit):
+        parser.add_argument("--engine-user", metavar="NAME", help=who)
     audit.add_argument("--fit", help="one fit only: the first characters of its identity")
+    days = "days that a fit must have rested; default: 30"
+    clean.add_argument("--older-than", type=float, default=30.0, metavar="DAYS", help=days)
+    unit.add_argument("--out", type=Path, help="folder for the files; default: here")
+
+
+def request_command(options: argparse.Namespace) -> None:
+    """Make your key, and write the request to have it signed.
+
+    The private key never leaves the kit. Asked again, the same key is to be signed anew.
+    """
+    from fedlasso.deploy.nvflare.kit import read_kit, request
+
+    name = read_kit(options.kit).name
+    asked, fingerprint = request(options.kit)
+    print(f"Send {asked} to the coordinator; it holds nothing secret")
+    print(f"Key of {name!r}, to be compared by telephone:\n  {fingerprint}")
+    print(f"Next, when you get {name}.crt: fedlasso site accept {options.kit} {name}.crt")
+
+
+def accept_command(options: argparse.Namespace) -> None:
+    """Put the signed certificate into your kit, once it fits key and project."""
+    from fedlasso.deploy.nvflare.kit import accept
+
+    ends = accept(options.kit, options.certificate)
+    print(f"The certificate is in place; it ends on {ends}")
+    print(f"Next: fedlasso site start {options.kit} DATA")
 
 
 def check_command(options: argparse.Namespace) -> None:
     """Say what would be answered and what refused; nothing is connected."""
-    from fedlasso.deploy.nvflare.engine import check_certificate
-    from fedlasso.deploy.nvflare.kit import read_kit
+    from fedlasso.deploy.nvflare.kit import check_certificate, read_kit
     from fedlasso.deploy.records import TableRecords
+    from fedlasso.federation.messages import questions
     from fedlasso.governance import read_policy
 
     kit = read_kit(options.kit)
@@ -57,29 +90,56 @@ def check_command(options: argparse.Namespace) -> None:
 
 
 def start_command(options: argparse.Namespace) -> None:
-    """Connect, and answer what the policy allows until Ctrl-C."""
-    from fedlasso.deploy.nvflare.engine import check_certificate, check_server
-    from fedlasso.deploy.nvflare.kit import configure_site, read_kit
-    from fedlasso.deploy.nvflare.stay import take_part
-    from fedlasso.deploy.records import TableRecords
-    from fedlasso.governance import read_policy
+    """Answer what the policy allows until Ctrl-C; waits for the server, and for its return."""
+    from fedlasso.deploy.nvflare.engine import find_user
+    from fedlasso.deploy.nvflare.kit import check_certificate, make_places, read_kit
+    from fedlasso.deploy.nvflare.stay import LateKeeper, take_part
 
     kit = read_kit(options.kit)
-    policy = read_policy(options.policy)
-    if policy.approval and not sys.stdin.isatty():
-        raise FedLassoError("the policy asks for approval, and nobody is here to ask: no terminal")
-    records = TableRecords(options.data)
-    check_certificate(options.kit, kit)
-    check_server(options.kit, kit)
-    configure_site(options.kit, options.data, options.policy)
-    print(f"Site {kit.name!r}: {records.rows} rows, {len(records.columns)} columns", flush=True)
-    del records
+    user = find_user(options.engine_user, options.kit) if options.engine_user else None
+    warnings = check_certificate(options.kit, kit)
+    keeper = LateKeeper(options.kit, options.data, options.policy)
+    print(f"Site {kit.name!r}: {keeper.look()}", flush=True)
+    for warning in warnings:
+        print(f"Warning: {warning}", flush=True)
+    make_places(options.kit)
     stop_on_term()
     began = time.monotonic()
     try:
-        take_part(options.kit, kit, policy)
+        take_part(options.kit, kit, keeper, user)
     except KeyboardInterrupt:
         print(f"\nSite {kit.name!r} has left after {time.monotonic() - began:.0f} s")
+
+
+def status_command(options: argparse.Namespace) -> int:
+    """Is the site well? The exit code is 0 if it is running, connected and in order, else 1."""
+    from fedlasso.deploy.nvflare.upkeep import check_health
+
+    well, ill = check_health(options.kit)
+    for line in well:
+        print(f"  well: {line}")
+    for line in ill:
+        print(f"NOT WELL: {line}")
+    return 1 if ill else 0
+
+
+def clean_command(options: argparse.Namespace) -> None:
+    """Remove what old fits have left beside the books; the books stay."""
+    from fedlasso.deploy.nvflare.upkeep import clean
+
+    if options.older_than < 0:
+        raise FedLassoError(f"--older-than is {options.older_than:g}; give days, 0 or more")
+    count, freed = clean(options.kit, options.older_than)
+    print(f"Removed the memory of {count} fits, {freed} bytes; the audit is as it was")
+
+
+def unit_command(options: argparse.Namespace) -> None:
+    """Write a systemd unit and a Containerfile that start this site with its machine."""
+    from fedlasso.deploy.nvflare.upkeep import write_units
+
+    out = options.out or Path()
+    for path in write_units(options.kit, options.data, options.policy, options.engine_user, out):
+        print(f"{path}  (its first lines say how to use it)")
 
 
 def audit_command(options: argparse.Namespace) -> None:

@@ -12,9 +12,9 @@ pytest.importorskip("nvflare")
 from nets import run, write_tables
 
 from fedlasso import FedLassoError
-from fedlasso.deploy.nvflare.engine import check_certificate, check_server
-from fedlasso.deploy.nvflare.kit import read_kit
-from fedlasso.deploy.nvflare.local import reserve_port
+from fedlasso.deploy.nvflare.engine import check_server
+from fedlasso.deploy.nvflare.kit import check_certificate, read_kit
+from fedlasso.deploy.nvflare.local import enrol, reserve_port
 from fedlasso.deploy.nvflare.project import create_project
 
 pytestmark = pytest.mark.filterwarnings("ignore")
@@ -27,8 +27,10 @@ def tables(tmp_path: Path) -> dict[str, Path]:
 
 @pytest.mark.parametrize(
     "command",
-    ["federation init", "federation start-server", "federation status", "federation fit",
-     "federation resume", "federation demo", "site check", "site start", "site audit"],
+    ["federation init", "federation sign", "federation add", "federation revoke",
+     "federation renew", "federation start-server", "federation status", "federation fit",
+     "federation resume", "federation demo", "site request", "site accept", "site check",
+     "site start", "site status", "site audit", "site clean", "site unit"],
 )  # fmt: skip
 def test_every_command_has_help_with_an_example(
     command: str, capsys: pytest.CaptureFixture[str]
@@ -48,7 +50,8 @@ def test_bad_usage_is_one_line_and_exit_code_two(
     port = kept.getsockname()[1]
     with socket.create_server(("", port)):
         create_project(project, f"localhost:{port}", ["a", "b", "c"])
-        kit = project / "kits" / "a"
+        kit = tmp_path / "sites" / "a"
+        enrol(project, "a", kit)
         fit = ["federation", "fit", project, "--target", "y", "--out", tmp_path / "model"]
         cases: list[tuple[list[object], str]] = [
             (["federation", "start-server", project], f"port {port} is in use"),
@@ -66,20 +69,23 @@ def test_bad_usage_is_one_line_and_exit_code_two(
             (["site", "start", kit, tmp_path / "none.csv"], "cannot read none.csv"),
             (["site", "check", kit, data, "--policy", "none.toml"], "cannot read none.toml"),
             (["site", "audit", kit, "--fit", "ff"], "nothing in the audit"),
+            (["site", "start", kit, data, "--engine-user", "nobody-here"], "--engine-user"),
+            (["site", "clean", kit, "--older-than", "-1"], "give days, 0 or more"),
+            (["federation", "add", project], "name at least one --site"),
+            (["federation", "add", project, "--site", "a"], "two sites are called 'a'"),
+            (["federation", "add", project, "--site", "server"], "can be called 'server'"),
+            (["federation", "revoke", project, "z"], "no site is called 'z'"),
+            (["federation", "sign", project, data], "is no signing request"),
+            (["site", "accept", kit, data], "is no certificate"),
         ]
         for arguments, message in cases:
             assert run(*arguments) == 2, arguments
             errors = capsys.readouterr().err
             assert message in errors
             assert errors.count("\n") == 1
-    cases = [
-        (["federation", "status", project], f"no server at localhost:{port}"),
-        (["site", "start", kit, data], f"no server at localhost:{port}"),
-    ]
     with kept:
-        for arguments, message in cases:
-            assert run(*arguments) == 2
-            assert message in capsys.readouterr().err
+        assert run("federation", "status", project) == 2
+        assert f"no server at localhost:{port}" in capsys.readouterr().err
     assert run("site", "check", kit, data) == 0
     said = capsys.readouterr().out
     assert "120 rows, 14 columns" in said
@@ -94,7 +100,8 @@ def test_names_that_do_not_resolve_and_old_certificates(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     create_project(tmp_path / "p", "no-such-host.invalid:8443", ["a"])
-    kit = tmp_path / "p" / "kits" / "a"
+    kit = tmp_path / "sites" / "a"
+    enrol(tmp_path / "p", "a", kit)
     with pytest.raises(FedLassoError, match=r"the name no-such-host.invalid cannot be resolved"):
         check_server(kit, read_kit(kit))
 
@@ -103,6 +110,6 @@ def test_names_that_do_not_resolve_and_old_certificates(
         def now(cls, tz: Any = None) -> "Later":
             return cls(2100, 1, 1, tzinfo=UTC)
 
-    monkeypatch.setattr("fedlasso.deploy.nvflare.engine.datetime", Later)
+    monkeypatch.setattr("fedlasso.deploy.nvflare.authority.datetime", Later)
     with pytest.raises(FedLassoError, match=r"certificate client.crt of 'a' expired on"):
         check_certificate(kit, read_kit(kit))

@@ -23,7 +23,7 @@ from nets import SITES, fit_files, run, same_files
 from fedlasso import FedLassoError, __version__
 from fedlasso.deploy.nvflare.engine import check_server
 from fedlasso.deploy.nvflare.kit import read_kit
-from fedlasso.deploy.nvflare.local import START, reserve_port
+from fedlasso.deploy.nvflare.local import START, enrol, reserve_port
 
 # The engine and its libraries warn of things that are not ours to mend.
 pytestmark = pytest.mark.filterwarnings("ignore")
@@ -159,7 +159,8 @@ def test_certificates_mention_the_clock(
 
 def test_a_server_whose_certificate_is_not_yet_valid_is_no_stranger(tmp_path: Path) -> None:
     kept = init(tmp_path, 48, tmp_path / "project")
-    kit = tmp_path / "project" / "kits" / "a"
+    kit = tmp_path / "sites" / "a"
+    enrol(tmp_path / "project", "a", kit)
     startup = tmp_path / "project" / "server" / "startup"
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(startup / "server.crt", startup / "server.key")

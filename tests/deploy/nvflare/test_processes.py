@@ -19,7 +19,7 @@ from fedlasso import FedLassoError
 from fedlasso.deploy.nvflare.engine import check_server
 from fedlasso.deploy.nvflare.kit import read_kit
 from fedlasso.deploy.nvflare.line import Console
-from fedlasso.deploy.nvflare.local import START, LocalFederation
+from fedlasso.deploy.nvflare.local import START, LocalFederation, enrol
 from fedlasso.deploy.nvflare.project import create_project
 from fedlasso.models import Model, NetworkSource, Settings, fit_model
 
@@ -131,7 +131,8 @@ def test_comparisons_go_over_the_network_too(
 def test_a_kit_of_another_project_is_not_let_in(local: LocalFederation, tmp_path: Path) -> None:
     where = ("localhost", local.project.port)
     create_project(tmp_path / "other", f"localhost:{local.project.port}", ["d"])
-    kit = tmp_path / "other" / "kits" / "d"
+    kit = tmp_path / "sites" / "d"
+    enrol(tmp_path / "other", "d", kit)
     with pytest.raises(
         FedLassoError, match=r"is not of project 'other'.*use the kit of its project"
     ):

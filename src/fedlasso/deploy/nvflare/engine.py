@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import json
+import os
+import pwd
 import shutil
 import signal
 import socket
@@ -18,60 +21,90 @@ from typing import Any
 import psutil
 
 from fedlasso.deploy.nvflare.kit import Kit
+from fedlasso.deploy.nvflare.settings import LOG
 from fedlasso.errors import FedLassoError, Interrupted
 
 # Seconds that an engine may take to be ready.
 START = 120.0
+PROGRAM = "fedlasso.deploy.nvflare.program"
+# What an engine reads of its kit.
+_READ = ("startup", "local")
 
 
 class Engine:
-    """The engine of the server or of a site, started from the folder of its kit."""
+    """The engine of the server or of a site, which works in a folder of its own in the kit.
 
-    def __init__(self, folder: Path, kit: Kit) -> None:
+    Parameters
+    ----------
+    folder, kit : the kit
+    user : the user that the engine's processes run as, if it is another than who runs this
+    """
+
+    def __init__(self, folder: Path, kit: Kit, user: pwd.struct_passwd | None = None) -> None:
         if kit.role == "server":
-            part = "server"
-            settings = []
+            program = "server"
+            settings = ["fed_server.json", "--set"]
             self._word = "Server started"
             self._failure = "the server did not start"
         else:
-            part = "client"
-            settings = [f"uid={kit.name}", "heart_beat_interval=4"]
+            program = "site"
+            settings = ["fed_client.json", "--set", f"uid={kit.name}", "heart_beat_interval=4"]
             self._word = "Successfully registered client"
             self._failure = "the server did not let this site in"
-        command = [
-            sys.executable,
-            "-u",
-            "-m",
-            f"nvflare.private.fed.app.{part}.{part}_train",
-            "-m",
-            str(folder.resolve()),
-            "-s",
-            f"fed_{part}.json",
-            "--set",
-            "secure_train=true",
-            "org=fedlasso",
-            "config_folder=",
-            *settings,
-        ]
-        # Jobs of earlier runs are over; what must last is with the model or in the books.
-        for old in [folder / "work", *folder.glob("????????-????-????-????-????????????")]:
-            shutil.rmtree(old, ignore_errors=True)
-        (folder / "transfer").mkdir(exist_ok=True)
-        self.log = folder / "engine.log"
-        with self.log.open("wb") as log:
+        self.folder = folder.resolve() / "engine"
+        self._make_folder(folder, kit)
+        self._ready = False
+        self._log = self.folder / LOG
+        self._printed = folder / "engine.log"
+        options = ["secure_train=true", "org=fedlasso", "config_folder="]
+        command = [sys.executable, "-P", "-m", PROGRAM, program]
+        command += ["-m", str(self.folder), "-s", *settings, *options]
+        become: dict[str, Any] = {}
+        if user is not None:
+            become = {"user": user.pw_uid, "group": user.pw_gid, "extra_groups": []}
+            _give(self.folder, user)
+        with self._printed.open("wb") as printed:
             self.process = subprocess.Popen(
                 command,
                 stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=log,
+                stdout=printed,
+                stderr=printed,
+                env=os.environ | {"HOME": str(self.folder)},
+                umask=0o077,
                 start_new_session=True,
                 preexec_fn=_die_with_parent,
+                **become,
             )
+
+    def _make_folder(self, folder: Path, kit: Kit) -> None:
+        """Make the engine's folder anew: jobs of earlier runs are over, their log is kept."""
+        with contextlib.suppress(OSError):
+            (self.folder / LOG).replace(folder / "engine-before.log")
+        shutil.rmtree(self.folder, ignore_errors=True)
+        self.folder.mkdir(mode=0o700)
+        for name in _READ:
+            shutil.copytree(folder / name, self.folder / name)
+        (self.folder / "transfer").mkdir(mode=0o700)
+        if kit.role == "server":
+            path = self.folder / "local" / "resources.json"
+            resources = json.loads(path.read_bytes())
+            storage = resources["snapshot_persistor"]["args"]["storage"]["args"]
+            storage["root_dir"] = str(self.folder / "work" / "snapshots")
+            components = {c["id"]: c for c in resources["components"]}
+            components["job_manager"]["args"]["uri_root"] = str(self.folder / "work" / "jobs")
+            path.write_text(json.dumps(resources))
 
     @property
     def ready(self) -> bool:
         """Whether the server serves, or has let this site in."""
-        return self._word in self.log.read_text(errors="replace")
+        if not self._ready and self._log.exists():
+            self._ready = self._word in self._log.read_text(errors="replace")
+        return self._ready
+
+    @property
+    def log(self) -> Path:
+        """The engine's log, or what it has printed if it did not come so far."""
+        return self._log if self._log.exists() else self._printed
 
     def wait(self) -> None:
         """Wait until it is ready; an engine that ends meanwhile is an error."""
@@ -84,6 +117,39 @@ class Engine:
                     f"{self._failure} within {START:.0f} s; the engine's log: {self.log}"
                 )
             time.sleep(0.1)
+
+
+def find_user(name: str, folder: Path) -> pwd.struct_passwd:
+    """Return the user that an engine shall run as, who must be able to reach its folder."""
+    if os.getuid() != 0:
+        raise FedLassoError("--engine-user takes root: only root can run the engine as another")
+    try:
+        user = pwd.getpwnam(name)
+    except KeyError:
+        raise FedLassoError(f"--engine-user: no user is called {name!r} here") from None
+    if user.pw_uid == 0:
+        raise FedLassoError("--engine-user: choose a user who can read nothing, not root")
+    # Names in the kit stay hidden; what is in it keeps its own modes.
+    folder.chmod(0o711)
+    script = f"import os, {PROGRAM}; os.stat({str(folder.resolve() / 'kit.json')!r})"
+    become: dict[str, Any] = {"user": user.pw_uid, "group": user.pw_gid, "extra_groups": []}
+    try:
+        subprocess.run(
+            [sys.executable, "-P", "-c", script], cwd="/", check=True, capture_output=True, **become
+        )
+    except (OSError, subprocess.CalledProcessError):
+        raise FedLassoError(
+            f"--engine-user: {name!r} cannot reach {folder.resolve()}, or cannot run "
+            f"{sys.executable} with fedlasso; put both where every folder above may be entered "
+            "(chmod o+x)"
+        ) from None
+    return user
+
+
+def _give(folder: Path, user: pwd.struct_passwd) -> None:
+    """Make a folder a user's own."""
+    for path in (*folder.rglob("*"), folder):
+        os.chown(path, user.pw_uid, user.pw_gid)
 
 
 def find_family(process: subprocess.Popen[bytes]) -> list[Any]:
@@ -109,37 +175,19 @@ def _die_with_parent() -> None:
         ctypes.CDLL(None).prctl(1, signal.SIGKILL)
 
 
-def check_certificate(folder: Path, kit: Kit) -> None:
-    """Refuse a certificate that is not valid now, before the engine mumbles about it."""
-    from cryptography import x509
-
-    now = datetime.now(UTC)
-    for name in ("server.crt" if kit.role == "server" else "client.crt", "rootCA.pem"):
-        certificate = x509.load_pem_x509_certificate((folder / "startup" / name).read_bytes())
-        what = f"the certificate {name} of {kit.name!r}"
-        if now < (begins := certificate.not_valid_before_utc):
-            raise FedLassoError(
-                f"{what} is not valid before {begins:%Y-%m-%d %H:%M} UTC; is the clock here right? "
-                f"It says {now:%Y-%m-%d %H:%M}"
-            )
-        if now > (ends := certificate.not_valid_after_utc):
-            raise FedLassoError(
-                f"{what} expired on {ends:%Y-%m-%d}; ask the coordinator for a new kit, or set the "
-                f"clock here: it says {now:%Y-%m-%d %H:%M}"
-            )
-
-
 def check_server(folder: Path, kit: Kit) -> None:
     """Is the server there, and is it the one this kit belongs to?"""
     where = f"{kit.host}:{kit.port}"
     startup = folder / "startup"
     context = ssl.create_default_context(cafile=str(startup / "rootCA.pem"))
     context.load_cert_chain(startup / "client.crt", startup / "client.key")
+    # With this version the server has judged our certificate when the handshake is over.
+    context.maximum_version = ssl.TLSVersion.TLSv1_2
     try:
         with socket.create_connection((kit.host, kit.port), timeout=10) as plain:
             context.wrap_socket(plain, server_hostname=kit.host).close()
     except socket.gaierror:
-        raise FedLassoError(
+        raise Interrupted(
             f"the name {kit.host} cannot be resolved; ask your network, or add it to /etc/hosts"
         ) from None
     except ssl.SSLCertVerificationError as error:
@@ -154,7 +202,13 @@ def check_server(folder: Path, kit: Kit) -> None:
             "use the kit of its project"
         ) from None
     except ssl.SSLError as error:
-        raise FedLassoError(f"no secure connection to {where}: {error.reason}") from None
+        why = str(error.reason).lower().replace("_", " ")
+        if "alert" in why:
+            raise FedLassoError(
+                f"the server at {where} does not accept the certificate of {kit.name!r} ({why}); "
+                "it may have been revoked or replaced: ask the coordinator"
+            ) from None
+        raise FedLassoError(f"no secure connection to {where}: {why}") from None
     except OSError as error:
         why = error.strerror or type(error).__name__
         raise Interrupted(f"no server at {where}: {why}; is it started?") from None

@@ -7,17 +7,19 @@ import json
 import secrets
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import msgspec
 
-from fedlasso import __version__
-from fedlasso.deploy.records import TableRecords
+from fedlasso.deploy.nvflare import authority
 from fedlasso.errors import FedLassoError
-from fedlasso.federation import encode
 from fedlasso.files import write_atomically
-from fedlasso.governance import Audit, Desk, Door, read_policy
-from fedlasso.governance.door import Refusal
-from fedlasso.governance.guard import tell
+
+if TYPE_CHECKING:
+    from fedlasso.governance import Audit
+
+# What a site keeps in its kit; the engine has a folder of its own.
+PRIVATE = ("books", "memory", "pending")
 
 
 @dataclass(frozen=True)
@@ -31,13 +33,24 @@ class Kit:
     port: int
     files: dict[str, str]
 
+    @property
+    def key(self) -> str:
+        """The file with the private key."""
+        return f"startup/{'server' if self.role == 'server' else 'client'}.key"
+
+    @property
+    def certificate(self) -> str:
+        """The file with the certificate."""
+        return f"startup/{'server' if self.role == 'server' else 'client'}.crt"
+
 
 def seal(folder: Path, kit: Kit) -> None:
     """Write a kit's identity with the hashes of its files; only its owner may read it."""
     sealed = replace(kit, files=_hashes(folder))
     write_atomically(folder / "kit.json", json.dumps(asdict(sealed), indent=1).encode())
-    for path in (folder, *folder.rglob("*")):
-        path.chmod(0o700 if path.is_dir() or path.suffix == ".sh" else 0o600)
+    # The engine's own folder keeps its modes.
+    for path in (folder, *folder.glob("*"), *folder.glob("startup/*"), *folder.glob("local/*")):
+        path.chmod(0o700 if path.is_dir() else 0o600)
 
 
 def _hashes(folder: Path) -> dict[str, str]:
@@ -58,8 +71,72 @@ def read_kit(folder: Path, role: str = "site") -> Kit:
     return kit
 
 
+def request(folder: Path) -> tuple[Path, str]:
+    """Make a site's private key, if it has none, and write the request to have it signed.
+
+    Returns the request's file and the fingerprint of the public key.
+    """
+    kit = read_kit(folder)
+    place = folder / kit.key
+    key = authority.read_key(place) if place.exists() else authority.make_key(place)
+    seal(folder, kit)
+    asked = folder / f"{kit.name}.csr"
+    authority.write_request(asked, key, kit.name, kit.project)
+    return asked, authority.fingerprint(key.public_key())
+
+
+def accept(folder: Path, path: Path) -> str:
+    """Put a signed certificate into a site's kit, once key, certificate and root belong together.
+
+    Returns the day on which it ends.
+    """
+    kit = read_kit(folder)
+    certificate = authority.read_certificate(path)
+    if not (folder / kit.key).exists():
+        raise FedLassoError(f"{folder} has no key yet; begin with `fedlasso site request {folder}`")
+    if authority.common_name(certificate.subject) != kit.name:
+        raise FedLassoError(f"{path} is not for site {kit.name!r}; ask for the right one")
+    root = authority.read_certificate(folder / "startup" / "rootCA.pem")
+    if not authority.is_signed_by(certificate, root):
+        raise FedLassoError(f"{path} is not signed by project {kit.project!r}")
+    if certificate.public_key() != authority.read_key(folder / kit.key).public_key():
+        raise FedLassoError(f"{path} is for another key than the one here; send a new request")
+    authority.write_certificate(folder / kit.certificate, certificate)
+    seal(folder, kit)
+    return f"{certificate.not_valid_after_utc:%Y-%m-%d}"
+
+
+def check_certificate(folder: Path, kit: Kit) -> list[str]:
+    """Refuse certificates that are not valid now; return warnings of those that end soon."""
+    if not (folder / kit.certificate).exists():
+        raise FedLassoError(
+            f"{folder} has no certificate yet; `fedlasso site request {folder}`, have the request "
+            f"signed, then `fedlasso site accept {folder} {kit.name}.crt`"
+        )
+    renew = {
+        "site": f"`fedlasso site request {folder}` and have it signed again",
+        "server": "`fedlasso federation renew`",
+        "coordinator": "`fedlasso federation renew`",
+    }[kit.role]
+    told = [
+        authority.check_dates(folder / kit.certificate, kit.name, renew),
+        authority.check_dates(folder / "startup" / "rootCA.pem", kit.project, "make a new project"),
+    ]
+    return [warning for warning in told if warning]
+
+
+def make_places(folder: Path) -> None:
+    """Make the folders that a site keeps to itself."""
+    for name in PRIVATE:
+        (folder / name).mkdir(mode=0o700, exist_ok=True)
+        (folder / name).chmod(0o700)
+
+
 def open_audit(folder: Path) -> Audit:
     """Open the books of a site."""
+    # A site that only waits does not need this room.
+    from fedlasso.governance import Audit
+
     return Audit(folder / "books" / "audit.jsonl")
 
 
@@ -67,30 +144,5 @@ def read_key(folder: Path) -> bytes:
     """Return the site's secret for fingerprints, which is drawn once."""
     path = folder / "books" / "key"
     if not path.exists():
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.touch(0o600, exist_ok=False)
-        path.write_bytes(secrets.token_bytes(32))
+        write_atomically(path, secrets.token_bytes(32), private=True)
     return path.read_bytes()
-
-
-def configure_site(folder: Path, data: Path, policy: Path | None) -> None:
-    """Say which data and which rules the engine's jobs will use here."""
-    start = {"data": str(data.resolve()), "policy": str(policy.resolve()) if policy else None}
-    write_atomically(folder / "site.json", json.dumps(start).encode())
-
-
-def open_door(folder: Path) -> Door:
-    """Open the door of the site whose engine was started from this kit."""
-    kit = read_kit(folder)
-    start = json.loads((folder / "site.json").read_bytes())
-    policy = read_policy(Path(start["policy"]) if start["policy"] else None)
-    records = TableRecords(Path(start["data"]), read_key(folder), kit.name)
-    desk = Desk(folder / "pending")
-    return Door(
-        kit.name, records, policy, open_audit(folder), folder / "memory", __version__, desk.approve
-    )
-
-
-def refuse(error: Exception) -> bytes:
-    """Return a refusal for when there is not even a door."""
-    return encode(Refusal(tell(error)))

@@ -15,8 +15,9 @@ from nvflare.fuel.flare_api.flare_api import new_secure_session
 
 from fedlasso.deploy.network import Answer, Network
 from fedlasso.deploy.nvflare import project
-from fedlasso.deploy.nvflare.engine import check_certificate, check_server
-from fedlasso.deploy.nvflare.kit import read_kit
+from fedlasso.deploy.nvflare.engine import check_server
+from fedlasso.deploy.nvflare.job import write_job
+from fedlasso.deploy.nvflare.kit import check_certificate, read_kit
 from fedlasso.errors import FedLassoError, Interrupted
 
 # Seconds between two looks at who is still there, and those that a job may take to start.
@@ -33,7 +34,7 @@ class Console(AbstractContextManager["Console"]):
         self.project = project.read_project(folder)
         path = folder / "coordinator"
         kit = read_kit(path, "coordinator")
-        check_certificate(path, kit)
+        self.warnings = [*check_certificate(path, kit), *_server_warnings(folder)]
         check_server(path, kit)
         end = time.monotonic() + ADMITTED
         while True:
@@ -84,6 +85,12 @@ class Console(AbstractContextManager["Console"]):
                 )
             time.sleep(0.5)
         return names
+
+
+def _server_warnings(folder: Path) -> list[str]:
+    """Return warnings of the server's certificate, where its kit is here."""
+    server = folder / "server"
+    return check_certificate(server, read_kit(server, "server")) if server.exists() else []
 
 
 class JobLine:
@@ -161,7 +168,7 @@ def _launch(console: Console, names: Sequence[str], seconds: float) -> Connectio
             # Listener.accept has no timeout of its own.
             listener._listener._socket.settimeout(1.0)  # type: ignore[attr-defined]
             folder = Path(scratch) / "job"
-            _write_job(folder, address, names)
+            write_job(folder, address, names)
             job = console.call("submit_job", str(folder))
             while time.monotonic() < end:
                 with suppress(TimeoutError):
@@ -178,34 +185,3 @@ def _launch(console: Console, names: Sequence[str], seconds: float) -> Connectio
                     console.call("abort_job", job)
                     return None
     raise Interrupted(f"the job did not start within {seconds:.0f} s; try again")
-
-
-def _write_job(folder: Path, address: str, sites: Sequence[str]) -> None:
-    """Write three JSON files and no code: every class comes from the installed package."""
-    server = {
-        "format_version": 2,
-        # Sites ask so often whether the job has begun, and whether it is over.
-        "server": {"task_request_interval": 0.5},
-        "workflows": [
-            {"id": "controller", "path": project.CONTROLLER, "args": {"server_obj_id": "relay"}}
-        ],
-        "components": [{"id": "relay", "path": project.RELAY, "args": {"address": address}}],
-    }
-    executor = {"id": "executor", "path": project.EXECUTOR, "args": {"client_obj_id": "member"}}
-    client = {
-        "format_version": 2,
-        "executors": [{"tasks": ["*"], "executor": executor}],
-        "components": [{"id": "member", "path": project.MEMBER, "args": {}}],
-    }
-    meta = {
-        "name": "fedlasso",
-        "resource_spec": {},
-        "min_clients": len(sites),
-        "mandatory_clients": list(sites),
-        "deploy_map": {"app": ["server", *sites]},
-    }
-    config = folder / "app" / "config"
-    config.mkdir(parents=True)
-    (folder / "meta.json").write_text(json.dumps(meta))
-    (config / "config_fed_server.json").write_text(json.dumps(server))
-    (config / "config_fed_client.json").write_text(json.dumps(client))

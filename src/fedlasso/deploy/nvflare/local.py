@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import socket
 import subprocess
 import sys
@@ -17,9 +18,9 @@ from sklearn.datasets import load_diabetes
 
 from fedlasso import models
 from fedlasso.deploy.nvflare.engine import kill_family
-from fedlasso.deploy.nvflare.kit import open_audit
+from fedlasso.deploy.nvflare.kit import accept, open_audit, request
 from fedlasso.deploy.nvflare.line import Console, connect
-from fedlasso.deploy.nvflare.project import create_project, read_project
+from fedlasso.deploy.nvflare.project import create_project, read_project, sign_request
 from fedlasso.deploy.run import begin_plan, run_plan, tell_fit
 from fedlasso.errors import FedLassoError
 from fedlasso.federation import Listen
@@ -37,6 +38,14 @@ def reserve_port(port: int = 0) -> socket.socket:
     return kept
 
 
+def enrol(project: Path, site: str, kit: Path) -> None:
+    """Unpack a site's kit and have its key signed: what site and coordinator do in turn."""
+    shutil.unpack_archive(project / "kits" / f"{site}.zip", kit.parent)
+    asked, _ = request(kit)
+    signed, _ = sign_request(project, asked)
+    accept(kit, signed)
+
+
 class LocalFederation:
     """A server and its sites, each started by its own ``fedlasso`` command.
 
@@ -49,7 +58,10 @@ class LocalFederation:
     ----------
     environments : environment variables that a participant is started with besides
     processes : the commands that run, by participant
+    program : how Python is told to run a participant's command
     """
+
+    program: tuple[str, ...] = ("-m", "fedlasso")
 
     def __init__(self, folder: Path, tables: Mapping[str, Path]) -> None:
         self.folder = folder
@@ -60,6 +72,9 @@ class LocalFederation:
             port = self._reserved.getsockname()[1]
             create_project(folder, f"localhost:{port}", list(tables))
         self.project = read_project(folder)
+        for site in self.project.sites:
+            if not self.kit(site).exists():
+                enrol(folder, site, self.kit(site))
         self.environments: dict[str, dict[str, str]] = {}
         self.processes: dict[str, subprocess.Popen[bytes]] = {}
 
@@ -80,8 +95,8 @@ class LocalFederation:
         self._reserved.close()
 
     def kit(self, site: str) -> Path:
-        """A site's kit."""
-        return self.folder / "kits" / site
+        """A site's kit, which is not in the project's folder: the coordinator has none of it."""
+        return self.folder.with_name(f"{self.folder.name}-sites") / site
 
     def start_server(self) -> None:
         """Start the server, and wait until it serves."""
@@ -107,7 +122,7 @@ class LocalFederation:
     def _start(self, name: str, *command: object) -> None:
         with (self.folder / f"{name}.out").open("wb") as out:
             self.processes[name] = subprocess.Popen(
-                [sys.executable, "-m", "fedlasso", *map(str, command)],
+                [sys.executable, *self.program, *map(str, command)],
                 stdin=subprocess.DEVNULL,
                 stdout=out,
                 stderr=out,

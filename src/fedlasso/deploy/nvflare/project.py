@@ -1,4 +1,4 @@
-"""A project: a server and its sites, each with a sealed kit of certificates."""
+"""A project: a server, a coordinator and sites; its authority signs the keys that they make."""
 
 from __future__ import annotations
 
@@ -10,24 +10,27 @@ import re
 import shutil
 import tempfile
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from importlib.resources import files
 from pathlib import Path
-from typing import Any
 
 import msgspec
 
 from fedlasso import __version__
+from fedlasso.deploy.nvflare import settings
+from fedlasso.deploy.nvflare.authority import (
+    Authority,
+    fingerprint,
+    make_key,
+    read_key,
+    read_request,
+    write_certificate,
+)
 from fedlasso.deploy.nvflare.kit import Kit, read_kit, seal
 from fedlasso.errors import FedLassoError
 from fedlasso.files import write_atomically
 
 COORDINATOR = "coordinator@fedlasso.org"
-# All that a job may run: two classes of ours, two of the engine's.
-RELAY = "fedlasso.deploy.nvflare.member.Relay"
-MEMBER = "fedlasso.deploy.nvflare.member.Member"
-CONTROLLER = "nvflare.collab.runtime.controller.CollabController"
-EXECUTOR = "nvflare.collab.runtime.executor.CollabExecutor"
 
 
 @dataclass(frozen=True)
@@ -64,98 +67,148 @@ def keep_quiet() -> Iterator[None]:
 
 
 def create_project(folder: Path, server: str, sites: Sequence[str]) -> Project:
-    """Provision server, coordinator and sites: mutual TLS under one root of their own."""
+    """Make a project: server and coordinator with their keys, and a kit without key per site."""
     host, _, port = server.rpartition(":")
     if not host or not port.isdigit() or not 0 < int(port) < 65536:
         raise FedLassoError(f"--server {server!r}: give HOST:PORT, e.g. fed.example.org:8443")
-    if not re.fullmatch(r"[A-Za-z0-9.-]+", host):
+    # A certificate's name has 64 characters at most.
+    if not re.fullmatch(r"[A-Za-z0-9.-]{1,64}", host):
         raise FedLassoError(f"--server {host!r} is not the name of a host")
     if not sites:
         raise FedLassoError("a federation needs at least one --site")
-    for site in sites:
-        if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_-]{0,40}", site):
-            raise FedLassoError(f"site {site!r}: use letters, digits, - and _")
-        if list(sites).count(site) > 1:
-            raise FedLassoError(f"two sites are called {site!r}; give each its own name")
+    _check_names(sites)
     if folder.exists() and any(folder.iterdir()):
         raise FedLassoError(f"{folder} is not empty; choose a new folder for the project")
     name = re.sub(r"[^A-Za-z0-9_-]", "-", folder.resolve().name)[:40] or "project"
     project = Project(name, host, int(port), tuple(sites), __version__)
-    with tempfile.TemporaryDirectory() as scratch:
-        made = _provision(Path(scratch), project)
-        folder.mkdir(parents=True, exist_ok=True)
-        _place(made / host, folder / "server", project, host, "server")
-        _place(made / COORDINATOR, folder / "coordinator", project, COORDINATOR, "coordinator")
-        for site in sites:
-            kit = folder / "kits" / site
-            _place(made / site, kit, project, site, "site")
-            shutil.make_archive(str(kit), "zip", kit.parent, site)
-        shutil.copytree(made.parent / "state", folder / "authority")
-        (folder / "authority").chmod(0o700)
-    write_atomically(folder / "project.json", json.dumps(asdict(project), indent=1).encode())
-    write_atomically(folder / "INSTRUCTIONS.md", _instructions("coordinator", project, str(folder)))
+    folder.mkdir(parents=True, exist_ok=True)
+    folder.chmod(0o700)
+    authority = Authority.create(folder / "authority", name)
+    settings.write_server(folder / "server", name, host, project.port)
+    shutil.copy(authority.revoked, folder / "server" / "startup")
+    told = _instructions("server", project, host)
+    write_atomically(folder / "server" / "INSTRUCTIONS.md", told, private=True)
+    _admit(folder / "server", Kit(name, host, "server", host, project.port, {}), authority)
+    settings.write_coordinator(folder / "coordinator", name, COORDINATOR, host, project.port)
+    kit = Kit(name, COORDINATOR, "coordinator", host, project.port, {})
+    _admit(folder / "coordinator", kit, authority)
+    (folder / "kits").mkdir(mode=0o700)
+    for site in sites:
+        _pack(folder, project, site)
+    _write(folder, project)
+    write_atomically(
+        folder / "INSTRUCTIONS.md", _instructions("coordinator", project, str(folder)), private=True
+    )
     return project
 
 
-def _provision(scratch: Path, project: Project) -> Path:
-    from nvflare.lighter.impl.cert import CertBuilder
-    from nvflare.lighter.impl.signature import SignatureBuilder
-    from nvflare.lighter.impl.static_file import StaticFileBuilder
-    from nvflare.lighter.impl.workspace import WorkspaceBuilder
-    from nvflare.lighter.provision import prepare_project
-    from nvflare.lighter.provisioner import Provisioner
-
-    port = project.port
-    people: list[dict[str, Any]] = [
-        {"name": project.host, "type": "server", "fed_learn_port": port, "admin_port": port},
-        {"name": COORDINATOR, "type": "admin", "role": "project_admin"},
-        *({"name": site, "type": "client"} for site in project.sites),
-    ]
-    described = {
-        "api_version": 3,
-        "name": project.name,
-        "participants": [{"org": "fedlasso", **person} for person in people],
-    }
-    workspace = WorkspaceBuilder(["master_template.yml"])
-    builders = [workspace, StaticFileBuilder(), CertBuilder(), SignatureBuilder()]
-    with keep_quiet():
-        Provisioner(str(scratch), builders).provision(prepare_project(described))
-    made = scratch / project.name / "prod_00"
-    if not made.exists():
-        raise FedLassoError("the kits could not be made; is the host's name a proper one?")
-    return made
+def _check_names(sites: Sequence[str], known: Sequence[str] = ()) -> None:
+    for site in sites:
+        if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_-]{0,40}", site):
+            raise FedLassoError(f"site {site!r}: use letters, digits, - and _")
+        if site == "server":
+            raise FedLassoError("no site can be called 'server'; choose another name")
+        if [*known, *sites].count(site) > 1:
+            raise FedLassoError(f"two sites are called {site!r}; give each its own name")
 
 
-def _place(source: Path, target: Path, project: Project, name: str, role: str) -> None:
-    shutil.copytree(source, target)
-    if role != "coordinator":
-        resources = json.loads((target / "local" / "resources.json.default").read_bytes())
-        # Nothing but our four classes may be run by a job, and no log is sent anywhere.
-        resources["class_allow_list"] = [RELAY, MEMBER, CONTROLLER, EXECUTOR]
-        resources["allow_log_streaming"] = False
-        dropped = ("site_log_streamer", "log_receiver")
-        resources["components"] = [c for c in resources["components"] if c["id"] not in dropped]
-        (target / "local" / "resources.json").write_text(json.dumps(resources, indent=1))
-        (target / "INSTRUCTIONS.md").write_bytes(_instructions(role, project, name))
-    seal(target, Kit(project.name, name, role, project.host, project.port, {}))
+def _write(folder: Path, project: Project) -> None:
+    told = json.dumps(asdict(project), indent=1).encode()
+    write_atomically(folder / "project.json", told, private=True)
 
 
-def settle_server(folder: Path) -> Kit:
-    """Set the server's patience, keep its working files in its kit, and seal it again."""
-    kit = read_kit(folder, "server")
-    path = folder / "local" / "resources.json"
-    resources = json.loads(path.read_bytes())
-    # Seconds after its last sign of life until a site counts as gone.
-    resources["servers"][0]["heart_beat_timeout"] = 20
-    work = folder.resolve() / "work"
-    resources["snapshot_persistor"]["args"]["storage"]["args"]["root_dir"] = str(work / "snapshots")
-    components = {c["id"]: c["args"] for c in resources["components"] if "args" in c}
-    components["job_manager"]["uri_root"] = str(work / "jobs")
-    # Seconds until a job whose site did not answer is tried again.
-    components["job_scheduler"]["min_schedule_interval"] = 1
-    path.write_text(json.dumps(resources, indent=1))
+def _admit(folder: Path, kit: Kit, authority: Authority) -> None:
+    """Give the server or the coordinator a certificate for the key in its kit, made if need be."""
+    place = folder / kit.key
+    key = read_key(place) if place.exists() else make_key(place)
+    role = "project_admin" if kit.role == "coordinator" else ""
+    write_certificate(folder / kit.certificate, authority.sign(kit.name, key.public_key(), role))
+    shutil.copy(authority.root, folder / "startup")
     seal(folder, kit)
-    return kit
+
+
+def _pack(folder: Path, project: Project, site: str) -> Path:
+    """Write a site's kit, without a key, as an archive."""
+    with tempfile.TemporaryDirectory() as scratch:
+        kit = Path(scratch) / site
+        settings.write_site(kit, project.name, site, project.host, project.port)
+        shutil.copy(Authority(folder / "authority").root, kit / "startup")
+        (kit / "INSTRUCTIONS.md").write_bytes(_instructions("site", project, site))
+        seal(kit, Kit(project.name, site, "site", project.host, project.port, {}))
+        packed = Path(shutil.make_archive(str(folder / "kits" / site), "zip", scratch, site))
+    packed.chmod(0o600)
+    return packed
+
+
+def add_sites(folder: Path, sites: Sequence[str]) -> Project:
+    """Let more sites take part: each gets a kit without key."""
+    project = read_project(folder)
+    if not sites:
+        raise FedLassoError("name at least one --site to add")
+    _check_names(sites, project.sites)
+    for site in sites:
+        _pack(folder, project, site)
+    project = replace(project, sites=(*project.sites, *sites))
+    _write(folder, project)
+    return project
+
+
+def sign_request(folder: Path, path: Path, replace_key: bool = False) -> tuple[Path, str]:
+    """Sign a site's request; return the certificate's file and the key's fingerprint.
+
+    A second key for a site is refused unless it shall replace the first, which is revoked.
+    """
+    project = read_project(folder)
+    name, key = read_request(path, project.name)
+    _check_site(project, name)
+    authority = Authority(folder / "authority")
+    before = authority.issued(name)
+    if before is not None and before.public_key() != key and not replace_key:
+        raise FedLassoError(
+            f"site {name!r} has another key already; if it has lost that one, ask it by telephone "
+            "and say --replace"
+        )
+    signed = folder / "kits" / f"{name}.crt"
+    write_certificate(signed, authority.sign(name, key))
+    _tell_server(folder, authority)
+    return signed, fingerprint(key)
+
+
+def revoke_site(folder: Path, name: str) -> Project:
+    """Let a site take part no longer: fits do not name it, and the server refuses it."""
+    project = read_project(folder)
+    _check_site(project, name)
+    project = replace(project, sites=tuple(site for site in project.sites if site != name))
+    _write(folder, project)
+    authority = Authority(folder / "authority")
+    authority.revoke(name)
+    for suffix in ("zip", "crt"):
+        (folder / "kits" / f"{name}.{suffix}").unlink(missing_ok=True)
+    _tell_server(folder, authority)
+    return project
+
+
+def renew(folder: Path) -> None:
+    """Give server and coordinator new certificates for the keys that they have."""
+    read_project(folder)
+    authority = Authority(folder / "authority")
+    for role in ("server", "coordinator"):
+        _admit(folder / role, read_kit(folder / role, role), authority)
+
+
+def _check_site(project: Project, name: str) -> None:
+    if name not in project.sites:
+        raise FedLassoError(
+            f"no site is called {name!r}; the sites are {', '.join(project.sites) or 'none'}"
+        )
+
+
+def _tell_server(folder: Path, authority: Authority) -> None:
+    """Give the server the list of revoked certificates, which it reads when it starts."""
+    server = folder / "server"
+    kit = read_kit(server, "server")
+    shutil.copy(authority.revoked, server / "startup")
+    seal(server, kit)
 
 
 def _instructions(role: str, project: Project, name: str) -> bytes:

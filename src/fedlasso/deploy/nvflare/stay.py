@@ -1,27 +1,90 @@
-"""Server and sites that stay: engines kept alive, what leaves shown, approvals asked for."""
+"""Server and sites that stay: engines kept alive, questions answered, approvals asked for."""
 
 from __future__ import annotations
 
 import contextlib
 import fcntl
+import os
+import pwd
 import socket
+import subprocess
+import sys
 import time
-from itertools import islice
+from collections.abc import Iterator
 from pathlib import Path
 
-from fedlasso.deploy.nvflare.engine import Engine, check_certificate, check_server, kill_family
-from fedlasso.deploy.nvflare.kit import Kit, open_audit
-from fedlasso.deploy.nvflare.project import read_project, settle_server
-from fedlasso.errors import FedLassoError
-from fedlasso.governance import Desk, Policy
+from fedlasso.deploy.nvflare.bridge import Answer, Bridge, Keeper
+from fedlasso.deploy.nvflare.engine import Engine, check_server, kill_family
+from fedlasso.deploy.nvflare.kit import Kit, check_certificate, read_kit
+from fedlasso.deploy.nvflare.project import read_project
+from fedlasso.errors import FedLassoError, Interrupted
+from fedlasso.files import write_atomically
+
+# Seconds between two looks at the engine, and between two tries to reach the server.
+LOOK = 0.5
+AGAIN = 1.0
+# The last word on how a site stands.
+STATE = "state.txt"
+
+
+class LateKeeper:
+    """A doorkeeper who comes with the first job: until then a site only waits, and needs little.
+
+    Parameters
+    ----------
+    folder : the site's kit
+    data, policy : files with its records and, if it has one, its rules
+    """
+
+    def __init__(self, folder: Path, data: Path, policy: Path | None) -> None:
+        self._given = (folder, data, policy)
+        self._keeper: Keeper | None = None
+
+    def look(self) -> str:
+        """Say what there is to answer from; a process of its own reads it, and is gone again."""
+        _, data, policy = self._given
+        command = [sys.executable, "-P", "-m", "fedlasso.deploy.nvflare.doorkeeper", str(data)]
+        looked = subprocess.run(
+            [*command, *([str(policy)] if policy else [])], capture_output=True, text=True
+        )
+        if looked.returncode:
+            raise FedLassoError(
+                looked.stderr.strip().rpartition("\n")[2] or "the data are unreadable"
+            )
+        return looked.stdout.strip()
+
+    @property
+    def limit(self) -> int:
+        """How many bytes of a question are read."""
+        return self._keeper.limit if self._keeper else 0
+
+    def greet(self) -> Answer:
+        """Bring the doorkeeper, who greets."""
+        if self._keeper is None:
+            from fedlasso.deploy.nvflare.doorkeeper import Doorkeeper
+
+            self._keeper = Doorkeeper(*self._given)
+        return self._keeper.greet()
+
+
+@contextlib.contextmanager
+def lock(folder: Path) -> Iterator[None]:
+    """Keep a kit to this process: two engines of one kit would answer in one name."""
+    with (folder / "lock").open("w") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            raise FedLassoError(f"{folder} is in use by another `fedlasso` command") from None
+        yield
 
 
 def serve(project_folder: Path) -> None:
     """Run the server of a project until interrupted."""
     project = read_project(project_folder)
     folder = project_folder / "server"
-    kit = settle_server(folder)
-    check_certificate(folder, kit)
+    kit = read_kit(folder, "server")
+    for warning in check_certificate(folder, kit):
+        print(f"Warning: {warning}", flush=True)
     with socket.socket() as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
@@ -38,53 +101,50 @@ def serve(project_folder: Path) -> None:
         kill_family(engine.process)
 
 
-def take_part(folder: Path, kit: Kit, policy: Policy) -> None:
-    """Run the site's engine until interrupted; if the engine ends, start it again."""
-    desk = Desk(folder / "pending") if policy.approval else None
-    with (folder / "lock").open("w") as file:
-        # Two engines of one kit would answer in one name.
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            raise FedLassoError(f"{folder} is in use by another `fedlasso site start`") from None
-        engine = Engine(folder, kit)
-        try:
+def take_part(
+    folder: Path, kit: Kit, keeper: Keeper, user: pwd.struct_passwd | None = None
+) -> None:
+    """Answer until interrupted; the engine is started as often as it ends.
+
+    The records and the door stay in this process. The engine's processes, which may run as another
+    user, hand over bytes.
+    """
+    users = {os.getuid()} | ({user.pw_uid} if user else set())
+    first = True
+    with lock(folder):
+        while True:
             # Only at the start is somebody here to mend what is wrong.
-            engine.wait()
-            while True:
-                if engine.ready:
-                    print(f"Connected to {kit.host}:{kit.port}; Ctrl-C leaves", flush=True)
-                    _watch(folder, engine, desk)
-                print("The connection was lost; trying again", flush=True)
-                kill_family(engine.process)
-                _wait_for_server(folder, kit)
-                engine = Engine(folder, kit)
-                with contextlib.suppress(FedLassoError):
+            _wait_for_server(folder, kit, Interrupted if first else FedLassoError)
+            engine = Engine(folder, kit, user)
+            bridge = Bridge(engine.folder, keeper, users, user.pw_uid if user else None)
+            try:
+                with contextlib.suppress(*([] if first else [FedLassoError])):
                     engine.wait()
-        finally:
-            kill_family(engine.process)
+                first = False
+                if engine.ready:
+                    _note(folder, f"Connected to {kit.host}:{kit.port}; Ctrl-C leaves")
+                while engine.process.poll() is None:
+                    bridge.serve(LOOK)
+            finally:
+                bridge.close()
+                kill_family(engine.process)
+            _note(folder, "The connection was lost; trying again")
 
 
-def _watch(folder: Path, engine: Engine, desk: Desk | None) -> None:
-    """Show what leaves, line by line, until the engine ends."""
-    audit = open_audit(folder)
-    seen = audit.head
-    shown = sum(1 for _ in audit.entries())
-    while engine.process.poll() is None:
-        if desk is not None:
-            desk.serve(input)
-        if audit.head != seen:
-            seen = audit.head
-            for entry in islice(audit.entries(), shown, None):
-                shown += 1
-                what = f"{entry.payload} bytes" if entry.verdict == "sent" else entry.why
-                print(f"{entry.time} {entry.verdict} {entry.question}: {what}", flush=True)
-        time.sleep(0.5)
-
-
-def _wait_for_server(folder: Path, kit: Kit) -> None:
+def _wait_for_server(folder: Path, kit: Kit, passing: type[FedLassoError]) -> None:
+    """Wait for a server that is not there yet, and say so once."""
+    told = False
     while True:
         try:
             return check_server(folder, kit)
-        except FedLassoError:
-            time.sleep(1.0)
+        except passing as error:
+            if not told:
+                _note(folder, f"Waiting: {error}")
+            told = True
+            time.sleep(AGAIN)
+
+
+def _note(folder: Path, text: str) -> None:
+    """Say how it stands, and keep it for `fedlasso site status`."""
+    print(text, flush=True)
+    write_atomically(folder / STATE, text.encode(), private=True)

@@ -1,0 +1,195 @@
+"""Attacks on a site through the engine, really run: each fails here, and succeeds undefended.
+
+Site a is as everybody's; site b and the server run the engine with all of its powers, so the server
+helps whoever attacks. A third site, which the coordinator adds, turns out to be curious.
+"""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+
+pytest.importorskip("nvflare")
+
+from deploy.nvflare.unguarded import open_up
+from nets import write_tables
+from waiting import wait_until
+
+from fedlasso.deploy.nvflare import settings
+from fedlasso.deploy.nvflare.job import write_job
+from fedlasso.deploy.nvflare.kit import read_kit, seal
+from fedlasso.deploy.nvflare.line import Console
+from fedlasso.deploy.nvflare.local import LocalFederation, enrol
+from fedlasso.deploy.nvflare.program import is_allowed
+from fedlasso.deploy.nvflare.project import add_sites
+
+# The engine and its libraries warn of things that are not ours to mend.
+pytestmark = pytest.mark.filterwarnings("ignore")
+TESTS = str(Path(__file__).parents[2])
+SECRET = "PRIVATE KEY"
+SHOWN = "ssl_private_key"
+
+
+class Mixed(LocalFederation):
+    """A federation of which some participants run the engine with all of its powers."""
+
+    def __init__(self, folder: Path, tables: dict[str, Path]) -> None:
+        super().__init__(folder, tables)
+        self.open = {"server", "b"}
+        open_up(folder / "server", "server")
+        open_up(self.kit("b"), "site")
+        for name in self.open:
+            self.environments[name] = {"PYTHONPATH": TESTS}
+
+    def _start(self, name: str, *command: object) -> None:
+        self.program = ("-m", "deploy.nvflare.unguarded" if name in self.open else "fedlasso")
+        super()._start(name, *command)
+
+
+@pytest.fixture(scope="module")
+def local() -> Iterator[Mixed]:
+    # Other users can reach this folder, so that only the kits' own modes keep them out.
+    base = Path(tempfile.mkdtemp(prefix="fedlasso-"))
+    base.chmod(0o755)
+    tables = write_tables(base)
+    try:
+        with Mixed(base / "project", {"a": tables["a"], "b": tables["b"]}) as federation:
+            yield federation
+    finally:
+        shutil.rmtree(base)
+
+
+def test_the_coordinator_runs_no_code_at_a_site(local: Mixed, tmp_path: Path) -> None:
+    marks = tmp_path / "marks"
+    marks.mkdir()
+    code = f"import os\nopen(f'{marks}/' + os.getcwd().replace('/', '_'), 'w').close()\n"
+    ended = {}
+    with Console(local.folder) as console:
+        for site in ("a", "b"):
+            job = tmp_path / site
+            write_job(job, str(tmp_path / "nobody"), [site])
+            custom = job / "app" / "custom"
+            custom.mkdir()
+            (custom / "sitecustomize.py").write_text(code)
+            number = console.call("submit_job", str(job))
+
+            def has_ended(number: str = number) -> bool:
+                return str(console.call("get_job_status", number)).startswith("FINISHED")
+
+            wait_until(has_ended, "the end of a job that is refused or fails")
+            ended[site] = str(console.call("get_job_status", number))
+    places = {site: str(local.kit(site).resolve() / "engine") for site in ("a", "b")}
+    marked = {site: (marks / place.replace("/", "_")).exists() for site, place in places.items()}
+    assert marked == {"a": False, "b": True}
+    assert ended["a"] == "FINISHED:FAILED_TO_RUN"
+    log = (local.folder / "server" / "engine" / "log.txt").read_text()
+    assert "a: this site runs no other job than fedlasso's own" in log
+
+
+def read_remotely(console: Console, site: str) -> str:
+    """What the coordinator is told when it asks for a site's settings: the engine shows no key."""
+    try:
+        return str(console._session.cat_target(site, file="startup/fed_client.json"))
+    except Exception as error:
+        return str(error)
+
+
+def test_the_coordinator_has_no_shell_at_a_site(local: Mixed) -> None:
+    with Console(local.folder) as console:
+        assert SHOWN not in read_remotely(console, "a")
+        assert SHOWN in read_remotely(console, "b")
+
+
+def listen_port(local: Mixed, site: str) -> int:
+    """The port at which a site's engine listens for its own jobs."""
+    engine = psutil.Process(local.processes[site].pid).children()[0]
+    (port,) = [c.laddr.port for c in engine.net_connections("tcp") if c.status == "LISTEN"]
+    return int(port)
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root can act as another user of the machine")
+def test_another_user_of_the_machine_is_told_nothing(local: Mixed) -> None:
+    told = {}
+    for site in ("a", "b"):
+        port = listen_port(local, site)
+        folder = local.kit(site) / "engine"
+        command = ["deploy.nvflare.intruder", "nobody", str(port), site, str(folder)]
+        ended = subprocess.run(
+            [sys.executable, "-m", *command], env=os.environ | {"PYTHONPATH": TESTS},
+            capture_output=True, text=True,
+        )  # fmt: skip
+        told[site] = ended.stdout
+        assert "socket: PermissionError" in ended.stdout, ended.stderr
+        assert "engine: " in ended.stdout, ended.stderr
+    assert SECRET not in told["a"]
+    assert SECRET in told["b"]
+
+
+def ask_neighbours(local: Mixed, kit: Path, out: Path) -> dict[str, str]:
+    """What the curious site is told by the others."""
+    options = ["--set", "secure_train=true", "org=fedlasso", "config_folder=", "uid=curious"]
+    command = [str(out), "a,b", "-m", str(kit), "-s", "fed_client.json", *options]
+    with (kit / "said").open("wb") as said:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "deploy.nvflare.neighbour", *command],
+            env=os.environ | {"PYTHONPATH": TESTS}, stdout=said, stderr=said,
+        )  # fmt: skip
+    try:
+        wait_until(lambda: out.exists() or process.poll() is not None, "what the sites say")
+    finally:
+        process.kill()
+        process.wait()
+    told: dict[str, str] = json.loads(out.read_text())
+    return told
+
+
+def test_a_site_reads_nothing_of_another(local: Mixed, tmp_path: Path) -> None:
+    add_sites(local.folder, ["curious"])
+    kit = tmp_path / "curious"
+    enrol(local.folder, "curious", kit)
+    told = ask_neighbours(local, kit, tmp_path / "helped")
+    assert SECRET not in told["a"]
+    assert SECRET in told["b"]
+    # A server as everybody's does not even pass it on.
+    local.kill("server")
+    local.open.remove("server")
+    server = local.folder / "server"
+    told_of = read_kit(server, "server")
+    settings.write_server(server, told_of.project, told_of.host, told_of.port)
+    seal(server, told_of)
+    local.start_server()
+    with Console(local.folder) as console:
+        console.wait_for_sites(["a", "b"], 300.0)
+    told = ask_neighbours(local, kit, tmp_path / "alone")
+    assert SECRET not in told["a"] + told["b"]
+
+
+@pytest.mark.parametrize(
+    ("here", "sender", "origin", "destination", "allowed"),
+    [
+        ("a", "server", "server", "a", True),
+        ("a", "server", "server.job", "a.job", True),
+        ("a", "a.job", "a.job", "server.job", True),
+        ("a", "a.job", "a.job", "a", True),
+        ("a", "server", "b", "a", False),
+        ("a", "b", "b", "a", False),
+        ("a", "a.job", "server", "a", False),
+        ("a", "a.job", "a.job", "b", False),
+        ("server", "a", "a", "server.job", True),
+        ("server", "server.job", "server.job", "a.job", True),
+        ("server", "a", "a", "b", False),
+        ("server", "a", "b", "server", False),
+        ("server", "a", "server", "b", False),
+    ],
+)
+def test_a_cell_takes_messages_only_from_whom_it_should(
+    here: str, sender: str, origin: str, destination: str, allowed: bool
+) -> None:
+    assert is_allowed(here, sender, origin, destination) is allowed
