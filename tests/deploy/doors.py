@@ -4,6 +4,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
+from nets import KEY
+
 from fedlasso import __version__
 from fedlasso.deploy.network import Answer, Network
 from fedlasso.deploy.records import TableRecords
@@ -15,7 +17,7 @@ def make_door(path: Path, name: str, policy: Policy | None = None, version: str 
     """The door of one site, whose books are beside its file."""
     books = Audit(path.parent / "books" / f"{name}.jsonl")
     memory = path.parent / "memory" / name
-    records = TableRecords(path, b"key")
+    records = TableRecords(path, KEY)
     return Door(name, records, policy or Policy(), books, memory, version or __version__)
 
 

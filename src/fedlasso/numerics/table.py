@@ -42,6 +42,14 @@ class Table:
         self.n, self.p = (int(size) for size in X.shape)
         self.holes: Any = holes
 
+    @cached_property
+    def largest(self) -> Array:
+        """The largest size of a value in every column."""
+        if self.sparse is not None:
+            return np.asarray(abs(self.sparse).max(axis=0).toarray()).ravel()
+        largest: Array = np.maximum(self.columns.max(axis=1), -self.columns.min(axis=1))
+        return largest
+
     def product(self, b: Array) -> Array:
         """X b, reading only the columns where b is nonzero when X is dense."""
         if self.sparse is not None:

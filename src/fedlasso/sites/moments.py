@@ -6,11 +6,7 @@ from fedlasso.federation import Disclosure, Reply, Request
 from fedlasso.federation.messages import Split
 from fedlasso.numerics import Array
 from fedlasso.numerics.moments import Moments, pack
-from fedlasso.sites.rows import dealt
 from fedlasso.sites.site import View
-
-# How a site says that it refuses folds for their few rows, and not moments as such.
-FEWER_FOLDS = "ask for fewer folds"
 
 
 class FoldSums(Reply):
@@ -33,7 +29,7 @@ class FoldMoments(Request[FoldSums]):
 
     def answer(self, site: View) -> FoldSums:
         f = site.least_squares
-        parts = dealt(self.split, site.name, site.rows)
+        parts = site.draw.deal(self.split, site.rows)
         return FoldSums(
             np.vstack([pack(Moments.of(f, rows).products) for rows in parts]),
             steps=f.p,
