@@ -128,11 +128,13 @@ class GuardedSite:
         (split,) = values_of(request, "split") or [""]
         # Sums over folds are about other rows each.
         numbers = -(-size(reply)[0] // 8 // folds_in(split))
-        # The same question about the same columns with the same answer gives nothing new.
-        key = short_hash(self.scope, asked, answer)
-        charges.append(Charge("vectors", key, numbers / len(self.columns)))
+        charges.append(Charge("vectors", self._key(asked, answer), numbers / len(self.columns)))
         self._ledger.check(charges, self._limits)
         return reply, answer, charges
+
+    def _key(self, asked: str, answer: bytes) -> str:
+        """Name what left: the same question and answer about the same columns are nothing new."""
+        return short_hash(self.scope, asked, answer)
 
     def _charges(self, request: Request[Any]) -> list[Charge]:
         """Return what a question uses up by being answered at all: draws, and held-out rows."""

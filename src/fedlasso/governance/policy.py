@@ -33,9 +33,9 @@ WIDEST = 256
 LONGEST = 1 << 16
 LARGEST = 1 << 40
 # Smaller numbers than this, times each other, would be rounded to so few values that sums over rows
-# turn into counts of them; larger ones would overflow.
+# turn into counts of them; larger ones would overflow where a record is large, and so tell that.
 TINY = 1e-140
-HUGE = 1e140
+HUGE = 1e50
 # What people write where a value is missing; a value of few rows is not among them.
 NA_CODES = (
     *("", "NA", "N/A", "n/a", "na", "NaN", "nan", "null", "NULL", "None", "none"),
