@@ -2,7 +2,7 @@
 
 from typing import Any
 
-import fedlasso.deploy  # noqa: F401  (knows the messages of all rooms)
+import fedlasso.deploy.records  # noqa: F401  (knows the messages of all rooms)
 from fedlasso.federation import Message, Request
 from fedlasso.federation.messages import TYPES, questions
 

@@ -10,6 +10,7 @@ from fedlasso import InProcess
 from fedlasso.cli import main
 from fedlasso.deploy.records import TableRecords
 from fedlasso.deploy.schemas import write_schema
+from fedlasso.governance import Policy
 from fedlasso.governance.door import Open
 from fedlasso.tables import Column, Schema
 
@@ -20,6 +21,8 @@ MODEL = ("coefficients.csv", "model.json", "card.html")
 SECRET = "patient-4711-0815"
 SITES = ("a", "b", "c")
 FIT = "ab" * 8
+# The secret of every site in tests without an engine.
+KEY = b"key"
 COLUMNS = tuple(f"x{k:02d}" for k in range(12))
 
 
@@ -52,10 +55,10 @@ def _mix(frame: pd.DataFrame, site: str) -> None:
     # At site a many rows have the level west and at b few; rare-* has few rows at every site.
     wards[: 30 if site == "a" else 4] = "west"
     wards[-3:] = f"rare-{site}"
-    wards[[40, 50]] = None
+    wards[[40, 44, 50, 52, 55, 61]] = None
     frame["ward"] = wards
     weight = rng.normal(70.0, 9.0, len(frame))
-    weight[[7, 30, 60]] = np.nan
+    weight[[7, 30, 33, 60, 70, 80]] = np.nan
     frame["weight"] = weight
     frame["y"] += (frame["ward"] == "north") - 0.05 * (frame["weight"].fillna(70.0) - 70.0)
 
@@ -76,9 +79,15 @@ def opening(schema: Schema | None = None, /, **changes: Any) -> Open:
     return Open(**(given | changes))
 
 
-def in_process(tables: dict[str, Path]) -> InProcess:
-    """The same sites in this process."""
-    return InProcess([TableRecords(path).site(name, opening()) for name, path in tables.items()])
+def in_process(tables: dict[str, Path], join: Open | None = None) -> InProcess:
+    """The same sites in this process, which draw their splits with the same secrets as doors do."""
+    rare = Policy().rare
+    return InProcess(
+        [
+            TableRecords(path, KEY).site(name, join or opening(), rare)
+            for name, path in tables.items()
+        ]
+    )
 
 
 def run(*arguments: object) -> int:

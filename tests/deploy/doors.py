@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from nets import COLUMNS
+from nets import COLUMNS, KEY
 
 from fedlasso import FedLassoError, __version__
 from fedlasso.deploy.network import Answer, Network
@@ -25,7 +25,7 @@ def make_door(path: Path, name: str, policy: Policy | None = None, version: str 
     """The door of one site, whose books are beside its file."""
     books = Audit(path.parent / "books" / f"{name}.jsonl")
     memory = path.parent / "memory" / name
-    records = TableRecords(path, b"key")
+    records = TableRecords(path, KEY)
     return Door(name, records, policy or Policy(), books, memory, version or __version__)
 
 

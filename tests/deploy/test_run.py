@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from deploy.doors import Project
-from nets import COLUMNS, fit_files, in_process, numbers, same_files, write_tables
+from nets import COLUMNS, fit_files, in_process, numbers, opening, same_files, write_tables
 
 from fedlasso.deploy.run import DAY, RETRIES, Finished, begin_plan, run_plan, tell_fit
 from fedlasso.errors import FedLassoError
@@ -137,20 +137,41 @@ def test_what_is_no_interruption_is_not_tried_again(
     assert len(project.patience) == 1
 
 
-def fit_mixed(out: Path, project: Project) -> Finished:
+def fit_mixed(out: Path, project: Project, settings: Settings | None = None) -> Finished:
     source = NetworkSource("project", "", "y", drop=("note",), missing="mean")
-    begin_plan(out, FitPlan(Settings(), source))
+    begin_plan(out, FitPlan(settings or Settings(), source))
     return attempt(out, project, "stop")
+
+
+def fit_together(mixed: dict[str, Path], model: Path, out: Path) -> Path:
+    """The model that the same sites give in this process, with what was agreed on."""
+    schema = read_plan(model, NetworkSource).source.schema
+    assert schema is not None
+    sites = in_process(mixed, opening(schema, missing="mean"))
+    write_model(out, make_model(sites, Settings(), schema, missing="mean"))
+    return out
 
 
 def test_text_and_gaps_give_the_bytes_of_fit_on_the_files(tmp_path: Path) -> None:
     mixed = write_tables(tmp_path, mixed=True)
-    finished = fit_mixed(tmp_path / "model", Project(mixed))
-    alone = fit_files(mixed, tmp_path / "alone", "--missing", "mean")
+    # At a penalty no rows are split; a site that pools no level encodes as files are.
+    policy = Policy(pool_rare_levels=False, min_cell_rows=0)
+    settings = Settings(penalty=0.1)
+    finished = fit_mixed(tmp_path / "model", Project(mixed, policy), settings)
+    alone = fit_files(mixed, tmp_path / "alone", "--missing", "mean", "--penalty", 0.1)
     assert same_files(tmp_path / "model", alone)
     names = finished.document.schema.encoded
     assert {"ward=north", "ward=south", "ward=west", "ward=(other)", "weight"} <= set(names)
-    assert finished.document.plan.startswith("second moments of 10 folds")
+
+
+def test_sites_with_their_own_secrets_give_the_bytes_of_one_process(tmp_path: Path) -> None:
+    mixed = write_tables(tmp_path, mixed=True)
+    finished = fit_mixed(tmp_path / "model", Project(mixed))
+    assert same_files(
+        tmp_path / "model", fit_together(mixed, tmp_path / "model", tmp_path / "alone")
+    )
+    # Of ten folds some would have a single row at some level.
+    assert finished.document.plan.startswith("second moments of 2 folds")
 
 
 def test_a_fit_goes_on_with_the_levels_it_began_with(tmp_path: Path) -> None:
@@ -167,7 +188,8 @@ def test_a_fit_goes_on_with_the_levels_it_began_with(tmp_path: Path) -> None:
     with pytest.raises(FedLassoError, match="did not answer"):
         attempt(tmp_path / "model", project, "stop")
     attempt(tmp_path / "model", project, "stop")
-    assert same_files(tmp_path / "model", fit_files(mixed, tmp_path / "alone", "--missing", "mean"))
+    alone = fit_together(mixed, tmp_path / "model", tmp_path / "alone")
+    assert same_files(tmp_path / "model", alone)
 
 
 def test_a_site_that_denies_moments_is_fitted_by_another_plan(

@@ -6,10 +6,11 @@ from draws import draw_federation, draw_sites
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fedlasso import InProcess, Ledger
+from fedlasso import InProcess, Ledger, Site
 from fedlasso.fitting import choose_penalty, local_search, search_penalty, validate
 from fedlasso.fitting.tuning import Validation
 from fedlasso.numerics import Array, LeastSquares
+from fedlasso.sites import HeldOutErrors
 
 
 def test_common_penalty_is_the_weighted_mean_of_local_choices() -> None:
@@ -49,7 +50,7 @@ def test_pooled_sums_equal_pooled_rows() -> None:
     sites = draw_sites()
     candidates = np.random.default_rng(2).standard_normal((40, 3)) * 0.3
     candidates[5:, 1] = 0
-    validation = validate(InProcess(sites), candidates)
+    validation = validate(InProcess(sites), candidates, exact=True)
     X = np.vstack([s.validation("candidate").X for s in sites])
     y = np.concatenate([s.validation("candidate").y for s in sites])
     squares = (y[:, None] - X @ candidates) ** 2
@@ -58,6 +59,34 @@ def test_pooled_sums_equal_pooled_rows() -> None:
         validation.se, squares.std(axis=0, ddof=1) / np.sqrt(len(y)), rtol=1e-9
     )
     assert validation.active.tolist() == [40, 5, 40]
+
+
+def test_a_rough_standard_error_is_near_the_exact_one() -> None:
+    sites = draw_sites((30, 25, 20), seed=5)
+    candidates = np.random.default_rng(2).standard_normal((40, 3)) * 0.3
+    exact = validate(InProcess(sites), candidates, exact=True)
+    rough = validate(InProcess(sites), candidates)
+    assert rough.error.tobytes() == exact.error.tobytes()
+    best = int(exact.error.argmin())
+    # Kurtoses are told to a quarter power of two, and of the best candidate at each site only.
+    assert 0.5 < rough.se[best] / exact.se[best] < 2.0
+    held_out = sites[0].validation("candidate")
+    squares = [held_out.errors(b) for b in candidates.T]
+    own = min(squares, key=lambda each: each.sum())
+    told = sites[0].answer(HeldOutErrors(candidates)).tail / held_out.m
+    kurtosis = (own**2).mean() / own.mean() ** 2
+    assert abs(np.log2(told / kurtosis)) <= 1 / 8
+    assert 4 * np.log2(told) == pytest.approx(round(4 * np.log2(told)), abs=1e-9)
+
+
+def test_residuals_of_zero_and_of_any_size_have_a_spread() -> None:
+    site = Site(
+        "a", np.eye(3), np.ones(3), validation={"candidate": (1e100 * np.eye(3), [0, 0, 0])}
+    )
+    zero = site.answer(HeldOutErrors(np.zeros((3, 1))))
+    assert (zero.errors[0], zero.tail) == (0.0, 3.0)
+    large = site.answer(HeldOutErrors(np.eye(3)[:, :1] * 1e30))
+    assert large.tail == pytest.approx(9.0, rel=0.1)
 
 
 def pick(mse: list[float], se: list[float], active: list[float]) -> tuple[int, int]:
@@ -87,7 +116,7 @@ def test_one_standard_error_is_never_denser_than_the_minimum(
 
 def test_candidates_travel_together_without_changing_a_bit() -> None:
     candidates: Array = np.random.default_rng(3).standard_normal((40, 5))
-    together = validate(draw_federation(), candidates)
-    alone = [validate(draw_federation(), candidates[:, [j]]) for j in range(5)]
+    together = validate(draw_federation(), candidates, exact=True)
+    alone = [validate(draw_federation(), candidates[:, [j]], exact=True) for j in range(5)]
     assert together.error.tobytes() == np.concatenate([v.error for v in alone]).tobytes()
     assert together.se.tobytes() == np.concatenate([v.se for v in alone]).tobytes()

@@ -20,6 +20,7 @@ from fedlasso.governance.door import (
     Others,
     Refusal,
 )
+from fedlasso.governance.guard import SILENCE
 from fedlasso.sites.views import ColumnSums
 from fedlasso.tables import Column, Schema
 
@@ -39,7 +40,9 @@ def path(tmp_path: Path) -> Path:
 
 
 def door(path: Path, **rules: Any) -> Door:
-    return make_door(path, "a", Policy(**rules))
+    """A door that encodes what it is given, also rare levels and few missing values."""
+    plain = {"pool_rare_levels": False, "min_cell_rows": 0}
+    return make_door(path, "a", Policy(**(plain | rules)))
 
 
 def ask(site: Door, request: Request[Any]) -> Message:
@@ -109,14 +112,29 @@ def test_the_site_and_whoever_asks_both_set_how_many_rows_a_level_needs(path: Pa
         ({"na": (".", SECRET[:7])}, {}, "does not let 'patient' count as missing"),
         ({"fit": "../../etc"}, {}, "the fit has no proper identity"),
         ({"target": "ward", "columns": ("u",)}, {}, "the target 'ward' is not numeric"),
-        ({}, {"dry_run": True}, "dry run: what 3 columns hold would have left"),
-        ({}, {"approval": True}, "the transfer was not approved here"),
     ],
 )
 def test_what_is_not_told_is_refused_in_words_and_written_down(
     changes: dict[str, Any], rules: dict[str, Any], text: str, path: Path
 ) -> None:
     assert text in refusal(door(path, **rules), asking(**changes))
+
+
+@pytest.mark.parametrize(
+    ("rules", "why"),
+    [
+        ({"dry_run": True}, "dry run: what 3 columns hold would have left"),
+        ({"approval": True}, "the transfer was not approved here"),
+    ],
+)
+def test_what_depends_on_the_records_is_refused_in_one_sentence(
+    rules: dict[str, Any], why: str, path: Path
+) -> None:
+    site = door(path, **rules)
+    refused = ask(site, asking())
+    assert isinstance(refused, Refusal)
+    assert refused.text == SILENCE
+    assert [entry.why for entry in site.audit.entries()] == [why]
 
 
 def test_whoever_approves_sees_the_levels_and_the_fit(path: Path) -> None:
@@ -179,7 +197,7 @@ def test_a_site_encodes_by_the_schema_it_is_given(path: Path) -> None:
 
 
 def test_rare_levels_are_pooled_where_the_policy_says_so(path: Path) -> None:
-    site = door(path, pool_rare_levels=True)
+    site = door(path, pool_rare_levels=Policy().pool_rare_levels)
     assert levels(site) == ["north", "south"]
     wards = Column("ward", "text", ("north", "south", "west", SECRET, "(other)"))
     assert isinstance(ask(site, joining(wards, missing="mean")), Opened)
@@ -187,6 +205,18 @@ def test_rare_levels_are_pooled_where_the_policy_says_so(path: Path) -> None:
     assert sums.sums.tolist() == [10, 0, 0, 5]
     bare = Column("ward", "text", ("north", "south", "west", SECRET))
     assert "rows at none of the 4 levels agreed on" in refusal(site, joining(bare, missing="mean"))
+
+
+def test_others_that_are_few_are_joined_by_the_rarest_level(tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    wards = ["north"] * 20 + ["south"] * 12 + ["west"] * 3
+    path.write_text("ward,y\n" + "".join(f"{ward},{k}\n" for k, ward in enumerate(wards)))
+    site = make_door(path, "a")
+    assert levels(site, columns=("ward",)) == ["(other)", "north"]
+    agreed = Column("ward", "text", ("north", "south", "west", "(other)"))
+    assert isinstance(ask(site, joining(agreed)), Opened)
+    sums: Any = ask(site, ColumnSums())
+    assert sums.sums.tolist() == [0, 0, 15]
 
 
 @pytest.mark.parametrize(

@@ -13,12 +13,13 @@ from fedlasso import REGISTRY, FedLassoError, InProcess, Site, fit, fit_for
 from fedlasso.federation import Disclosure, Reply, Request, decode, encode
 from fedlasso.fitting import ChoosePenalty
 from fedlasso.governance import Audit, Entry, GuardedSite, Policy
+from fedlasso.governance.guard import SILENCE
 from fedlasso.procedures.averaging import LocalSweeps
 from fedlasso.procedures.dual_averaging import DualSteps
 from fedlasso.procedures.one_shot import AllMoments
 from fedlasso.procedures.working_set_gram import GradientOutside, MomentsOf
 from fedlasso.procedures.working_set_secant import ProductsAt
-from fedlasso.sites import FitAt, GradientAt, Memory, Rows, ValidationErrors
+from fedlasso.sites import FitAt, GradientAt, HeldOutErrors, Memory, Rows, ValidationErrors
 from fedlasso.sites.views import CentredSquares, ColumnSums, Standardise
 
 P = 40
@@ -40,10 +41,11 @@ def entries(folder: Path) -> list[Entry]:
     [
         (AllMoments(), SAFE, "does not answer AllMoments"),
         (MomentsOf(np.arange(2.0), np.zeros(0)), SAFE, "does not answer MomentsOf"),
+        (ValidationErrors(np.zeros((P, 1))), SAFE, "does not answer ValidationErrors"),
         (Rows(), replace(SAFE, deny=("Rows",)), "does not answer Rows"),
         (Rows(), replace(SAFE, min_rows=31), "30 training rows here, and the policy answers about"),
         (
-            ValidationErrors(np.zeros((P, 1))),
+            HeldOutErrors(np.zeros((P, 1))),
             replace(SAFE, min_validation_rows=13),
             "12 validation rows here",
         ),
@@ -66,15 +68,15 @@ def entries(folder: Path) -> list[Entry]:
         (GradientOutside(np.ones(P), np.array(1.0)), SAFE, "known does not fit"),
         (ColumnSums("half 1 0\n"), SAFE, "split does not fit"),
         (ColumnSums("x" * 70_000), SAFE, "split does not fit"),
-        (ValidationErrors(np.zeros((P, 1)), "x" * 2_000), SAFE, "no rows to validate the xxx"),
+        (HeldOutErrors(np.zeros((P, 1)), "x" * 2_000), SAFE, "no rows to validate the xxx"),
         (LocalSweeps(np.ones((P, 1)), -0.1, 1), SAFE, "lam does not fit"),
         (
             MomentsOf(np.array([40.0]), np.zeros(0)),
             replace(SAFE, allow=("MomentsOf",)),
             "new does not fit",
         ),
-        (Rows(), replace(SAFE, dry_run=True), "dry run: 1 numbers would have left"),
-        (Rows(), replace(SAFE, approval=True), "not approved here"),
+        (GradientAt(np.full(P, 1e-141)), SAFE, "b does not fit"),
+        (GradientAt(np.full(P, 1e51)), SAFE, "b does not fit"),
         (GradientAt(np.ones(P)), replace(SAFE, max_vectors=0), "allows no more"),
         (GradientAt(np.ones(P)), replace(SAFE, max_bytes=100), "longer than 100 bytes"),
     ],
@@ -87,6 +89,32 @@ def test_a_rule_refuses_in_its_own_words_and_writes_it_down(
     (entry,) = entries(tmp_path)
     assert (entry.verdict, entry.why, entry.sha256) == ("refused", str(refused.value), "")
     assert len(entry.why) <= 1000
+
+
+@pytest.mark.parametrize(
+    ("request_", "policy", "why", "counted"),
+    [
+        (Rows(), replace(SAFE, dry_run=True), "dry run: 1 numbers would have left", 0),
+        (AllMoments(), replace(SAFE, dry_run=True), "does not answer AllMoments", 0),
+        (Rows(), replace(SAFE, approval=True), "the transfer was not approved here", 1),
+        (GradientAt(np.full(P, 1e49)), SAFE, "GradientSum: gradient is not finite", 1),
+    ],
+)
+def test_what_depends_on_the_records_is_refused_in_one_sentence(
+    request_: Request[Any], policy: Policy, why: str, counted: int, tmp_path: Path
+) -> None:
+    (site,) = draw_sites((30,), P)
+    site = Site("a", 1e140 * site.training.X, 1e140 * site.training.y)
+    guarded = GuardedSite(site, policy, Audit(tmp_path / "audit.jsonl"), "f1")
+    for _ in range(2):
+        with pytest.raises(FedLassoError) as refused:
+            guarded.answer_bytes(encode(request_))
+        assert str(refused.value) == SILENCE
+    first, again = entries(tmp_path)
+    assert why in first.why
+    assert first.spent.get("refusals", 0) == counted
+    # The same question is refused in the same words, so it tells nothing more.
+    assert again.spent == {}
 
 
 def test_a_guarded_site_answers_with_the_same_bytes(tmp_path: Path) -> None:
@@ -138,12 +166,13 @@ def test_every_procedure_asks_what_the_rules_understand(name: str, tmp_path: Pat
     assert one.coefficients.tobytes() == other.coefficients.tobytes()
 
 
-def test_vectors_are_counted_per_fit_and_outlive_the_process(tmp_path: Path) -> None:
+def test_vectors_are_counted_over_all_fits_and_outlive_the_process(tmp_path: Path) -> None:
     policy = replace(SAFE, max_vectors=2)
     questions = [encode(GradientAt(np.full(P, float(k)))) for k in range(3)]
     for data in questions[:2]:
         guard(tmp_path, policy).answer_bytes(data)
     again = guard(tmp_path, policy)
+    again.fit = "f2"
     again.answer_bytes(questions[0])
     with pytest.raises(FedLassoError, match="enough of them"):
         again.answer_bytes(questions[2])
@@ -169,7 +198,7 @@ def test_approval_sees_the_payload(tmp_path: Path) -> None:
     site = guard(tmp_path, replace(SAFE, approval=True, keep_payloads=True), approve=approve)
     answer = site.answer_bytes(encode(Rows()))
     assert seen[0][1].rows == 30  # type: ignore[attr-defined]
-    with pytest.raises(FedLassoError, match="not approved"):
+    with pytest.raises(FedLassoError, match=SILENCE):
         site.answer_bytes(encode(Rows()))
     (kept,) = (tmp_path / "payloads").iterdir()
     assert kept.read_bytes() == answer
@@ -192,8 +221,9 @@ def test_an_exception_carries_no_data(tmp_path: Path) -> None:
         GuardedSite(site, SAFE, Audit(tmp_path / "audit.jsonl"), "f").answer_bytes(
             encode(Quoting())
         )
-    assert str(failed.value) == "Quoting failed with ValueError"
+    assert str(failed.value) == SILENCE
     assert failed.value.__cause__ is None
+    assert entries(tmp_path)[0].why == "Quoting failed with ValueError"
     assert str(secret) not in (tmp_path / "audit.jsonl").read_text()
 
 
@@ -228,7 +258,7 @@ def test_views_are_guarded_and_outlive_a_restart(tmp_path: Path) -> None:
     ones = np.ones(P)
     keep = Standardise(ones, ones, 0.0, "holdout 0.2 0")
     raw_guard(tmp_path).answer_bytes(encode(keep))
-    errors = ValidationErrors(np.zeros((P, 1)), on=keep.name)
+    errors = HeldOutErrors(np.zeros((P, 1)), on=keep.name)
     again = raw_guard(tmp_path)
     assert isinstance(decode(again.answer_bytes(encode(errors))), Reply)
     few = Standardise(ones, ones, 0.0, "holdout 0.16 0")
@@ -239,7 +269,7 @@ def test_views_are_guarded_and_outlive_a_restart(tmp_path: Path) -> None:
         again.answer_bytes(encode(replace(errors, on="none")))
 
 
-def test_splits_are_counted_per_fit_and_outlive_the_process(tmp_path: Path) -> None:
+def test_splits_are_counted_over_all_fits_and_outlive_the_process(tmp_path: Path) -> None:
     """Sums over many random splits would be equations for single rows."""
     policy = replace(SAFE, max_splits=2, min_rows=5, min_validation_rows=2)
     questions = [encode(ColumnSums(f"holdout 0.3 {seed}")) for seed in range(3)]
@@ -247,5 +277,5 @@ def test_splits_are_counted_per_fit_and_outlive_the_process(tmp_path: Path) -> N
         guard(tmp_path, policy).answer_bytes(data)
     again = guard(tmp_path, policy)
     again.answer_bytes(questions[0])
-    with pytest.raises(FedLassoError, match="splits of the rows, and the policy allows no more"):
+    with pytest.raises(FedLassoError, match="has been split in 2 ways over all fits"):
         again.answer_bytes(questions[2])

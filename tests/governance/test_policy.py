@@ -158,7 +158,7 @@ def disclosure_table() -> str:
         "model": "`max_active_per_row`",
         "steps": "`max_steps`",
         "split": "`max_splits`, `min_validation_rows`",
-        "purpose": "`min_validation_rows`",
+        "purpose": "`min_validation_rows`, `max_candidates`",
     }
     lines = [
         "| question | what a reply reveals | answered by default | why a total will not do | "

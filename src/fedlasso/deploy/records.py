@@ -18,6 +18,7 @@ import fedlasso.procedures  # noqa: F401
 from fedlasso.deploy.schemas import read_schema, write_schema
 from fedlasso.errors import FedLassoError
 from fedlasso.governance.door import DescribeColumns, Described, FindOthers, Open
+from fedlasso.governance.policy import Rare
 from fedlasso.models.document import Missing
 from fedlasso.sites import Site
 from fedlasso.tables import (
@@ -35,6 +36,7 @@ from fedlasso.tables import (
 from fedlasso.tables.columns import Kind
 from fedlasso.tables.strays import judge_texts
 
+_PLAIN = Rare()
 # What is said of a number that is too large quotes it.
 _SIZE = re.compile(r" of size \S+,")
 
@@ -42,7 +44,8 @@ _SIZE = re.compile(r" of size \S+,")
 class TableRecords:
     """A table on disk, read as `fedlasso fit` reads it.
 
-    Its fingerprint takes the site's key. A table that is opened under the site's name and read
+    Its fingerprint takes the site's key, and so do the splits of its rows; without a key they are
+    drawn as `fedlasso fit` draws them. A table that is opened under the site's name and read
     plainly is not opened again for a fit.
     """
 
@@ -101,32 +104,32 @@ class TableRecords:
             if missing:
                 yield name, f"has {missing} missing values; a fit with it needs --missing mean"
 
-    def describe(self, name: str, asked: DescribeColumns, fewest: int, pooled: int) -> Described:
+    def describe(self, name: str, asked: DescribeColumns, fewest: int, rare: Rare) -> Described:
         """Return what columns hold, with the levels of text that so many rows have at least."""
         with self._opened(name, asked.na) as file:
             if kind_of(file, asked.target) == "text":
                 raise FedLassoError(f"the target {asked.target!r} is not numeric")
             kinds = file.kinds(asked.columns)
-            texts = file.pool(kinds, pooled)
+            texts = file.pool(kinds, rare)
             levels = {c: common_levels(values, fewest) for c, values in file.columns(texts)}
             numbering = tuple(c for c in file.row_numbers if c in kinds)
         columns = tuple(Column(c, kind, levels.get(c, ())) for c, kind in kinds.items())
         told = write_schema(Schema(asked.target, columns, asked.na))
         return Described(told, numbering, site=name)
 
-    def find_others(self, name: str, asked: FindOthers, pooled: int) -> tuple[str, ...]:
+    def find_others(self, name: str, asked: FindOthers, rare: Rare) -> tuple[str, ...]:
         """Return the text columns with rows at none of the levels in a schema."""
         schema = read_schema(asked.schema, asked.target, asked.columns, asked.na)
         with self._opened(name, asked.na) as file:
-            return file.find_others(schema, pooled)
+            return file.find_others(schema, rare)
 
-    def site(self, name: str, opening: Open, pooled: int = 0) -> Site:
+    def site(self, name: str, opening: Open, rare: Rare = _PLAIN) -> Site:
         """Return all rows as a site that is asked through views: they split and standardise."""
         schema = read_schema(opening.schema, opening.target, opening.columns, opening.na)
         if opening.missing not in get_args(Missing):
             raise FedLassoError(f"missing values are treated in no way called {opening.missing!r}")
         with self._opened(name, opening.na) as file:
-            unplaced = set(file.find_others(schema, pooled))
+            unplaced = set(file.find_others(schema, rare))
             for column in schema.columns:
                 if column.name in unplaced and OTHER not in column.levels:
                     raise FedLassoError(
@@ -136,7 +139,18 @@ class TableRecords:
             (part,) = encode_file(file, schema)
         if part.missing and opening.missing == "refuse":
             raise FedLassoError(f"{part.gaps} missing; fill them, or say --missing mean")
-        return Site(name, part.X, part.y, columns=schema.encoded, raw=True, copy=False)
+        secret = hmac.digest(self._key, f"splits of {self.fingerprint}".encode(), "sha256")
+        return Site(
+            name,
+            part.X,
+            part.y,
+            columns=schema.encoded,
+            raw=True,
+            copy=False,
+            secret=secret if self._key else b"",
+            cell=rare.cell,
+            part=rare.part,
+        )
 
     @contextmanager
     def _opened(self, name: str, na: tuple[str, ...]) -> Iterator[PooledFile]:
@@ -157,7 +171,7 @@ class PooledFile(File):
     """A site's own table, in which texts that few rows hold may be read as one, the others."""
 
     _texts: tuple[str, ...] = ()
-    _pooled = 0
+    _rare = _PLAIN
 
     def kinds(self, names: Sequence[str]) -> dict[str, Kind]:
         """What columns hold, as files are judged; texts among numbers are refused, not quoted."""
@@ -175,10 +189,10 @@ class PooledFile(File):
                 found[name] = "number"
         return found
 
-    def pool(self, kinds: Mapping[str, Kind], pooled: int) -> tuple[str, ...]:
+    def pool(self, kinds: Mapping[str, Kind], rare: Rare) -> tuple[str, ...]:
         """From now on read rare texts of text columns as one; return the names of those."""
         self._texts = tuple(name for name, kind in kinds.items() if kind == "text")
-        self._pooled = pooled
+        self._rare = rare
         return self._texts
 
     def columns(self, names: Sequence[str]) -> Iterator[tuple[str, Any]]:
@@ -187,15 +201,15 @@ class PooledFile(File):
         import pyarrow.compute as pc
 
         for name, values in super().columns(names):
-            if self._pooled > 1 and name in self._texts:
+            if self._rare.level > 1 and name in self._texts:
                 texts = values.cast(pa.string())
-                common = pa.array(common_levels(texts, self._pooled), pa.string())
+                common = pa.array(_keep_apart(texts, self._rare), pa.string())
                 rare = pc.and_(pc.is_valid(texts), pc.invert(pc.is_in(texts, value_set=common)))
                 yield name, pc.if_else(rare, OTHER, texts)
             else:
                 yield name, values
 
-    def find_others(self, schema: Schema, pooled: int) -> tuple[str, ...]:
+    def find_others(self, schema: Schema, rare: Rare) -> tuple[str, ...]:
         """Text columns with rows at none of a schema's levels; another kind is refused."""
         agreed = {column.name: column for column in schema.columns}
         for name, kind in self.kinds(list(agreed)).items():
@@ -204,10 +218,22 @@ class PooledFile(File):
                     f"column {name!r} holds {kind}s here, and others say {agreed[name].kind}s; "
                     "make them alike"
                 )
-        texts = self.pool({name: column.kind for name, column in agreed.items()}, pooled)
+        texts = self.pool({name: column.kind for name, column in agreed.items()}, rare)
         return tuple(
             name for name, values in self.columns(texts) if has_others(values, agreed[name].levels)
         )
+
+
+def _keep_apart(texts: Any, rare: Rare) -> tuple[str, ...]:
+    """Levels that are not pooled; where the others are few, the rarest of them joins these."""
+    common = common_levels(texts, rare.level)
+    counts = {c["values"]: c["counts"] for c in texts.drop_null().value_counts().to_pylist()}
+    pooled = sum(rows for level, rows in counts.items() if level not in common)
+    while 0 < pooled < rare.cell and common:
+        rarest = min(common, key=lambda level: (counts[level], level))
+        common = tuple(level for level in common if level != rarest)
+        pooled += counts[rarest]
+    return common
 
 
 def _read_file(path: Path, site: str, na: tuple[str, ...]) -> PooledFile:

@@ -9,7 +9,7 @@ from itertools import pairwise
 import msgspec
 
 from fedlasso.errors import FedLassoError
-from fedlasso.tables import Column, Schema, agree_levels, union_levels
+from fedlasso.tables import OTHER, Column, Schema, agree_levels, union_levels
 from fedlasso.tables.columns import Kind
 
 
@@ -75,7 +75,11 @@ def agree_on_columns(
             # Too many levels are told before more is asked.
             agree_levels(column.name, [column.levels], False, min_level)
         others = find_others(Schema(first.target, tuple(united), first.na))
-    levels = {c.name: agree_levels(c.name, [c.levels], c.name in others, min_level) for c in texts}
+    levels = {
+        # Sites that pool rare levels tell of them as one.
+        c.name: agree_levels(c.name, [c.levels], c.name in others or OTHER in c.levels, min_level)
+        for c in texts
+    }
     return Schema(
         first.target,
         tuple(Column(c.name, c.kind, levels.get(c.name, ())) for c in united),

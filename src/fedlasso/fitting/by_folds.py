@@ -30,7 +30,7 @@ from fedlasso.fitting.goals import (
 from fedlasso.fitting.session import PathPoint, Session
 from fedlasso.fitting.tuning import Curve, Rule, Validation, pool_errors
 from fedlasso.numerics import L1, Array
-from fedlasso.sites import ErrorSums, ValidationErrors, standardise
+from fedlasso.sites import HeldOutErrors, HeldOutSums, standardise
 
 PENALTIES = 30
 RATIO = 0.003
@@ -64,7 +64,7 @@ class Family:
     name: str
     penalties: list[float]
     fits: list[Fits]
-    sums: list[list[ErrorSums]]
+    sums: list[list[HeldOutSums]]
 
     @cached_property
     def validation(self) -> Validation:
@@ -82,9 +82,15 @@ class Family:
         return np.array([float(sums.counts[0]) for sums in self.sums[0]])
 
 
-def _pool(fits: Fits, sums: list[ErrorSums]) -> Validation:
+def _pool(fits: Fits, sums: list[HeldOutSums]) -> Validation:
     """Errors at one penalty, over the held-out rows of all splits."""
-    return pool_errors(add_up(tuple(sums)), np.array([np.mean([fit.active for fit in fits])]))
+    pooled = pool_errors(add_up(tuple(sums)), np.array([np.mean([fit.active for fit in fits])]))
+    if len(sums) == 1:
+        return pooled
+    # Errors that differ from fold to fold say how far their mean is off.
+    rows = np.array([float(one.counts[0]) for one in sums])
+    _, se = average(np.array([one.errors[0] for one in sums]) / rows, rows)
+    return replace(pooled, se=np.array([se]))
 
 
 def _parts(validation: Validation) -> tuple[Array, Array, Array]:
@@ -195,7 +201,7 @@ class Splits:
         errors: list[float] = []
         for lam, one in fits:
             sums = [
-                session.ledger.total(ValidationErrors(fit.coefficients[:, None], "penalty"))
+                session.ledger.total(HeldOutErrors(fit.coefficients[:, None], "penalty"))
                 for session, fit in zip(self.sessions, one, strict=True)
             ]
             found.penalties.append(lam)

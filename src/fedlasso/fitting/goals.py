@@ -4,8 +4,9 @@ Both validation samples are used as the paper uses them: the first chooses penal
 chooses among the candidates that are left.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Literal
 
 import numpy as np
@@ -98,7 +99,12 @@ class GoalFit:
 
 
 def fit_for(
-    federation: Federation, goal: Goal = "prediction", *, uploads: int = 100, rule: Rule = "min"
+    federation: Federation,
+    goal: Goal = "prediction",
+    *,
+    uploads: int = 100,
+    rule: Rule = "min",
+    exact: bool = False,
 ) -> GoalFit:
     """Fit a model for prediction or for selection, within `uploads` vectors from every site.
 
@@ -115,6 +121,8 @@ def fit_for(
         ``fit(federation, "Secant", penalty=...)``
     uploads : how many vectors of p numbers each site may send; never more are sent
     rule : how the candidate is chosen on the second validation samples
+    exact : take standard errors from fourth powers of errors, as the paper does; sites with a
+        policy do not tell them
 
     Examples
     --------
@@ -136,8 +144,9 @@ def fit_for(
     session = Session(ledger, max(uploads - 1, 1))
     half = uploads // 2
     grid = session.grid(_count(uploads, 20))
-    lasso = _validated(session, session.walk(grid, tol=TOL, reserve=half))
-    lasso += _go_on(session, lasso, grid, half)
+    judge = partial(_validated, session, exact)
+    lasso = judge(session.walk(grid, tol=TOL, reserve=half))
+    lasso += _go_on(session, judge, lasso, grid, half)
     # What stopped the path: its own error, or the end of the uploads?
     cut = session.cut
     adaptive: list[tuple[PathPoint, float]] = []
@@ -147,9 +156,9 @@ def fit_for(
         weights = session.adaptive_weights(_best(filled).coefficients, power)
         grid = session.grid(_count(uploads, count), ratio, weights)
         walk = session.walk(grid, tol=TOL, reserve=uploads // 5)
-        adaptive = _validated(session, walk, PATIENCE_SPARSE)
+        adaptive = judge(walk, PATIENCE_SPARSE)
     supports = _refits(session, [point for point, _ in adaptive])
-    refits = _validated(session, supports, PATIENCE_SPARSE)
+    refits = judge(supports, PATIENCE_SPARSE)
     # The path starts with the empty model, certified by the first gradient: it is never empty.
     families = {"Lasso": lasso, "adaptive Lasso": adaptive, "refitted adaptive Lasso": refits}
     if goal == "selection" and refits:
@@ -158,7 +167,7 @@ def fit_for(
         candidates = [(name, _best(family)) for name, family in families.items() if family]
     points = tuple(point for _, point in candidates)
     models = np.column_stack([point.coefficients for point in points])
-    validation = validate(ledger, models)
+    validation = validate(ledger, models, exact=exact)
     chosen = validation.select(rule)
     method, best = candidates[chosen]
     error = {"min": "the smallest validation error", "1se": "one standard error's sparsest"}[rule]
@@ -182,7 +191,11 @@ def fit_for(
 
 
 def _go_on(
-    session: Session, found: list[tuple[PathPoint, float]], grid: list[L1], reserve: int
+    session: Session,
+    judge: Callable[[Iterable[PathPoint]], list[tuple[PathPoint, float]]],
+    found: list[tuple[PathPoint, float]],
+    grid: list[L1],
+    reserve: int,
 ) -> list[tuple[PathPoint, float]]:
     """Go on below the grid, in its steps, while the last fit has the smallest error."""
     more: list[tuple[PathPoint, float]] = []
@@ -194,7 +207,7 @@ def _go_on(
         if min(errors[:-1]) < errors[-1]:
             break
         last = (found + more)[-1][0].coefficients
-        more += _validated(session, session.walk([L1(lam)], TOL, reserve, last))
+        more += judge(session.walk([L1(lam)], TOL, reserve, last))
         lam *= step
     return more
 
@@ -217,12 +230,13 @@ def _count(uploads: int, most: int) -> int:
 
 
 def _validated(
-    session: Session, fits: Iterable[PathPoint], patience: int = PATIENCE
+    session: Session, exact: bool, fits: Iterable[PathPoint], patience: int = PATIENCE
 ) -> list[tuple[PathPoint, float]]:
     """Fits with their error on the first validation samples, until that has long been rising."""
     found: list[tuple[PathPoint, float]] = []
     for point in fits:
-        validation = validate(session.ledger, point.coefficients[:, None], purpose="penalty")
+        model = point.coefficients[:, None]
+        validation = validate(session.ledger, model, purpose="penalty", exact=exact)
         found.append((point, float(validation.error[0])))
         if min(error for _, error in found) < min(error for _, error in found[-patience:]):
             break

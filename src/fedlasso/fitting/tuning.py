@@ -11,7 +11,7 @@ from fedlasso.federation import Disclosure, Federation, Models, Reply, Request, 
 from fedlasso.numerics import L1, Array, LeastSquares, Penalty, Sample, local_sweeps
 from fedlasso.numerics.path import LassoPath, lasso_path, penalty_grid
 from fedlasso.procedures import Coefficients, Problem
-from fedlasso.sites import ErrorSums, Rows, ValidationErrors, View
+from fedlasso.sites import HeldOutErrors, HeldOutSums, Rows, ValidationErrors, View
 
 Rule = Literal["min", "1se"]
 Panel = Literal["upload", "joint", "work"]
@@ -188,25 +188,45 @@ class Curve:
 
 
 def validate(
-    federation: Federation, candidates: Array, cutoff: float = ACTIVE, purpose: str = "candidate"
+    federation: Federation,
+    candidates: Array,
+    cutoff: float = ACTIVE,
+    purpose: str = "candidate",
+    *,
+    exact: bool = False,
 ) -> Validation:
-    """Pooled errors of candidate models (columns), by default on the second validation samples."""
+    """Pooled errors of candidate models (columns), by default on the second validation samples.
+
+    `exact` takes the standard error from sums of fourth powers, as the paper does: sites with a
+    policy do not tell them, because enough of them tell the rows.
+    """
     active = (np.abs(candidates) > cutoff).sum(axis=0).astype(np.float64)
-    return pool_errors(federation.total(ValidationErrors(candidates, purpose)), active)
-
-
-def pool_errors(sums: ErrorSums, active: Array) -> Validation:
-    """Return errors over all held-out rows, from sums over sites or over sites and folds."""
-    n = sums.counts
-    if not n.all():
-        raise FedLassoError(
-            "too few rows to hold any out; give a penalty, a larger validation share or more rows"
-        )
+    if not exact:
+        return pool_errors(federation.total(HeldOutErrors(candidates, purpose)), active)
+    sums = federation.total(ValidationErrors(candidates, purpose))
+    n = _held_out(sums.counts)
     error = sums.errors / n
     spread = np.maximum(sums.squares / n - error**2, 0.0)
     # One held-out row has no standard error; the rule then sees ties only.
     se = np.sqrt(spread * n / np.maximum(n - 1, 1) / n)
     return Validation(error, se, active)
+
+
+def pool_errors(sums: HeldOutSums, active: Array) -> Validation:
+    """Return errors over all held-out rows, their standard errors by the kurtosis of residuals."""
+    n = _held_out(sums.counts)
+    error = sums.errors / n
+    kurtosis = np.maximum(sums.tail / n, 1.0)
+    return Validation(error, error * np.sqrt((kurtosis - 1.0) / n), active)
+
+
+def _held_out(counts: Array) -> Array:
+    """Return the numbers of held-out rows, of which there must be some."""
+    if not counts.all():
+        raise FedLassoError(
+            "too few rows to hold any out; give a penalty, a larger validation share or more rows"
+        )
+    return counts
 
 
 def rounds_within(budget: int, panel: Panel, paths: int, epochs: int) -> int:

@@ -1,8 +1,8 @@
-"""The audit: what has left a site, written down before it leaves; and consent to it by hand.
+"""The audit: what has left a site, written down before it leaves.
 
 An audit holds one JSON line per answer, refused or sent. Each line carries the hash of the line
-before it, so that a changed, removed or inserted line shows. At a desk a reply waits in a folder
-until somebody at the site says yes or no.
+before it, so that a changed, removed or inserted line shows. An anchor, a file kept apart, has the
+number and the hash of the last line, so that an audit that was cut and chained anew shows as well.
 """
 
 from __future__ import annotations
@@ -10,25 +10,18 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import BinaryIO
 
 import msgspec
-import numpy as np
 
 from fedlasso.errors import FedLassoError
-from fedlasso.federation import Reply
-from fedlasso.federation.messages import layout
 from fedlasso.files import write_atomically
 
 FIRST = "0" * 64
-# Seconds between two looks into a desk's folder, and characters of values that are shown.
-POLL = 0.2
-SHOWN = 2000
 
 
 @dataclass(frozen=True)
@@ -44,6 +37,12 @@ class Entry:
     numbers, payload, size : numbers sent, their bytes, and bytes of the whole message
     sha256, asked : hash of the reply's and of the question's bytes
     split : the split of the rows that was asked about, if one was
+    view : the view of the records that was asked about, if one was
+    about : columns and target of the fit, in words
+    parameters : what the question says beside its name, in words
+    data : fingerprint of the data file
+    spent : what this answer newly used of the data file's budgets
+    clear : hash of the reply in clear, where what left is masked
     """
 
     fit: str
@@ -57,6 +56,12 @@ class Entry:
     sha256: str = ""
     asked: str = ""
     split: str = ""
+    view: str = ""
+    about: str = ""
+    parameters: str = ""
+    data: str = ""
+    spent: dict[str, float] = field(default_factory=dict)
+    clear: str = ""
     number: int = 0
     time: str = ""
     before: str = FIRST
@@ -64,27 +69,35 @@ class Entry:
 
 @dataclass(frozen=True)
 class Audit:
-    """A site's audit file; entries are on disk before `write` returns."""
+    """A site's audit file; entries are on disk before `write` returns.
+
+    `anchor` is a file kept apart from the audit; by default one beside it.
+    """
 
     path: Path
+    anchor: Path | None = None
 
     def write(self, entry: Entry, payload: bytes | None = None) -> Entry:
         """Append an entry, and keep the whole reply if it is given."""
         self.path.parent.mkdir(parents=True, exist_ok=True)
         with self.path.open("a+b") as file:
-            _lock(file)
+            lock(file)
+            os.fchmod(file.fileno(), 0o600)
             number, before, end = _last(file.fileno())
+            self._check_anchor(number, before, file.fileno())
             # A line torn by a kill was never followed by a reply: it is taken back.
             file.truncate(end)
             now = datetime.now(UTC).isoformat(timespec="milliseconds")
             entry = replace(entry, number=number + 1, time=now, before=before)
-            file.write(json.dumps(vars(entry), separators=(",", ":")).encode() + b"\n")
+            line = json.dumps(vars(entry), separators=(",", ":")).encode() + b"\n"
+            file.write(line)
             file.flush()
             os.fsync(file.fileno())
+            last = {"number": entry.number, "head": hashlib.sha256(line).hexdigest()}
+            write_atomically(self._anchor, json.dumps(last).encode())
         if payload is not None:
             folder = self.path.parent / "payloads"
-            folder.mkdir(exist_ok=True)
-            (folder / f"{entry.number:06d}-{entry.question}.bin").write_bytes(payload)
+            write_atomically(folder / f"{entry.number:06d}-{entry.question}.bin", payload)
         return entry
 
     def entries(self, fit: str | None = None) -> Iterator[Entry]:
@@ -107,6 +120,38 @@ class Audit:
             if fit in (None, entry.fit):
                 yield entry
 
+    def check_anchor(self) -> None:
+        """Refuse an audit that does not end where the anchor says that it ended."""
+        if not self.path.exists():
+            return self._check_anchor(0, FIRST, -1)
+        with self.path.open("rb") as file:
+            number, head, _ = _last(file.fileno())
+            return self._check_anchor(number, head, file.fileno())
+
+    @property
+    def _anchor(self) -> Path:
+        return self.anchor or self.path.with_suffix(".anchor")
+
+    def _check_anchor(self, number: int, head: str, descriptor: int) -> None:
+        if not self._anchor.exists():
+            # Nothing was anchored yet; a kill may come between a line and its anchor.
+            if number <= 1:
+                return
+            raise FedLassoError(
+                f"{self._anchor.name} is missing, which says where the audit ended; restore it"
+            )
+        try:
+            anchored = json.loads(self._anchor.read_bytes())
+            last = (int(anchored["number"]), str(anchored["head"]))
+        except (ValueError, KeyError, TypeError):
+            raise FedLassoError(f"{self._anchor.name} is damaged; restore it") from None
+        if last == (number, head) or (number == last[0] + 1 and _before(descriptor) == last[1]):
+            return
+        raise FedLassoError(
+            f"the audit has {number} lines and does not end where its anchor says, at line "
+            f"{last[0]}: lines were removed or written anew; restore the audit"
+        )
+
     @property
     def head(self) -> str:
         """Hash of the last line: whoever noted it can tell whether lines went missing since."""
@@ -116,7 +161,7 @@ class Audit:
             return _last(file.fileno())[1]
 
 
-def _lock(file: BinaryIO) -> None:
+def lock(file: BinaryIO) -> None:
     """Wait until no other process writes this file."""
     try:
         import fcntl
@@ -130,8 +175,26 @@ def _parse(line: bytes) -> Entry:
     return msgspec.convert(json.loads(line), Entry)
 
 
+def _before(descriptor: int) -> str:
+    """Return the hash of the last line but one, by what the last line says."""
+    line, _ = _last_line(descriptor)
+    return _parse(line).before
+
+
 def _last(descriptor: int) -> tuple[int, str, int]:
     """Number and hash of the last whole line, and where it ends."""
+    line, end = _last_line(descriptor)
+    if not line:
+        return 0, FIRST, 0
+    try:
+        number = _parse(line).number
+    except ValueError:
+        raise FedLassoError("the audit file is damaged; move it away and tell the others") from None
+    return number, hashlib.sha256(line).hexdigest(), end
+
+
+def _last_line(descriptor: int) -> tuple[bytes, int]:
+    """Return the last whole line, and where it ends."""
     size = os.fstat(descriptor).st_size
     length = 1 << 14
     while True:
@@ -140,66 +203,7 @@ def _last(descriptor: int) -> tuple[int, str, int]:
         end = tail.rfind(b"\n") + 1
         begin = tail.rfind(b"\n", 0, max(end - 1, 0)) + 1
         if end == 0 and start == 0:
-            return 0, FIRST, 0
+            return b"", 0
         if end and (begin > 0 or start == 0):
-            line = tail[begin:end]
-            try:
-                number = _parse(line).number
-            except ValueError:
-                raise FedLassoError(
-                    "the audit file is damaged; move it away and tell the others"
-                ) from None
-            return number, hashlib.sha256(line).hexdigest(), start + end
+            return tail[begin:end], start + end
         length *= 4
-
-
-class Desk:
-    """A folder where replies wait: the process that answers puts them there, the operator decides.
-
-    After `patience` seconds silence counts as no.
-    """
-
-    def __init__(self, folder: Path, patience: float = 600.0) -> None:
-        self._folder = folder
-        self._patience = patience
-
-    def approve(self, entry: Entry, reply: Reply) -> bool:
-        """Wait for the operator's word on one reply."""
-        waiting = self._folder / f"{entry.fit[:8]}-{entry.asked[:12]}.txt"
-        word = waiting.with_suffix(".word")
-        values = {name: getattr(reply, name) for name, _ in layout(type(reply))}
-        told = json.dumps(values, default=np.ndarray.tolist)
-        cut = told if len(told) < SHOWN else told[:SHOWN] + " ..."
-        text = (
-            f"Fit {entry.fit[:8]} asks {entry.question}: {entry.numbers} numbers, "
-            f"{entry.payload} bytes\n{cut}\nAllow transfer? [y]es, [n]o, [a]ll of this fit: "
-        )
-        write_atomically(waiting, text.encode())
-        end = time.monotonic() + self._patience
-        try:
-            while time.monotonic() < end:
-                if (self._folder / f"{entry.fit[:8]}.word").exists():
-                    return True
-                if word.exists():
-                    return word.read_text() == "yes"
-                time.sleep(POLL)
-            return False
-        finally:
-            waiting.unlink(missing_ok=True)
-            word.unlink(missing_ok=True)
-
-    def serve(self, ask: Callable[[str], str]) -> None:
-        """Show every waiting reply once and pass the operator's word on."""
-        for path in sorted(self._folder.glob("*.txt")):
-            word = path.with_suffix(".word")
-            if word.exists():
-                continue
-            try:
-                text = path.read_text()
-            except FileNotFoundError:
-                continue
-            answer = ask(text).strip().lower()[:1]
-            if answer == "a":
-                # This file says yes to every reply of the fit.
-                write_atomically(self._folder / f"{path.stem.split('-')[0]}.word", b"yes")
-            write_atomically(word, b"yes" if answer in ("y", "a") else b"no")

@@ -10,17 +10,37 @@ from __future__ import annotations
 import hashlib
 import re
 import time
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
+
+import numpy as np
 
 from fedlasso.errors import FedLassoError
 from fedlasso.federation import Reply, Request, encode
 from fedlasso.governance.audit import Audit, Entry
-from fedlasso.governance.guard import Approve, GuardedSite, read_question, tell
-from fedlasso.governance.policy import Policy
+from fedlasso.governance.guard import (
+    Approve,
+    GuardedSite,
+    Mendable,
+    Withheld,
+    check_open,
+    depends_on_records,
+    read_question,
+    say_refusal,
+    short_hash,
+    tell,
+)
+from fedlasso.governance.lifetime import Charge, Lifetime
+from fedlasso.governance.policy import Policy, Rare
+from fedlasso.numerics import Table
 from fedlasso.sites import Memory, Site
+from fedlasso.sites.draws import few_apart
+
+T = TypeVar("T")
+# Names of columns that are listed in words.
+LISTED = 8
 
 
 class Introduction(Reply):
@@ -131,7 +151,7 @@ class Refusal(Reply):
 class DataFile(Protocol):
     """A site's data file: names of all columns, number of rows, a keyed hash as it was read.
 
-    Texts that fewer than `pooled` rows hold are read as one.
+    What is `rare` is read as one.
     """
 
     columns: tuple[str, ...]
@@ -141,14 +161,14 @@ class DataFile(Protocol):
     def check_unchanged(self) -> None:
         """Refuse if the file is not what was read."""
 
-    def describe(self, name: str, asked: DescribeColumns, fewest: int, pooled: int) -> Described:
+    def describe(self, name: str, asked: DescribeColumns, fewest: int, rare: Rare) -> Described:
         """What columns hold, with the levels that so many rows have at least."""
 
-    def find_others(self, name: str, asked: FindOthers, pooled: int) -> tuple[str, ...]:
+    def find_others(self, name: str, asked: FindOthers, rare: Rare) -> tuple[str, ...]:
         """Text columns with rows at none of the levels named."""
 
-    def site(self, name: str, opening: Open, pooled: int) -> Site:
-        """All records of some columns as a site."""
+    def site(self, name: str, opening: Open, rare: Rare) -> Site:
+        """All records of some columns as a site, which draws its splits with a secret."""
 
 
 @dataclass(eq=False)
@@ -167,35 +187,53 @@ class Door:
     version: str
     approve: Approve | None = None
     _site: GuardedSite | None = field(default=None, init=False)
+    _ledger: tuple[str, Lifetime] | None = field(default=None, init=False)
+
+    @property
+    def lifetime(self) -> Lifetime:
+        """What the data file has given away over all fits."""
+        fingerprint = self.records.fingerprint
+        if self._ledger is None or self._ledger[0] != fingerprint:
+            self._ledger = (fingerprint, Lifetime.of(self.audit, fingerprint))
+        return self._ledger[1]
 
     def answer_bytes(self, data: bytes) -> bytes:
         """Return the reply, or a `Refusal`."""
         try:
             return self._answer(data)
         except Exception as error:
-            return encode(Refusal(tell(error), site=self.name))
+            return encode(Refusal(say_refusal(error, Policy()), site=self.name))
 
     def _answer(self, data: bytes) -> bytes:
-        question = "unreadable"
+        entry = Entry("", "unreadable", "refused", data=self.records.fingerprint)
+        request: Request[Any] | None = None
         try:
             self.records.check_unchanged()
             request = read_question(data, self.policy.max_bytes)
-            question = type(request).__name__
+            entry = replace(entry, question=type(request).__name__, about=_about(request))
             own = self._answer_here(request)
             if own is not None:
                 # Names and counts leave here too; they belong to no fit.
                 answer = encode(own)
                 hashed = hashlib.sha256(answer).hexdigest()
-                self.audit.write(Entry("", question, "sent", size=len(answer), sha256=hashed))
+                self.audit.write(replace(entry, verdict="sent", size=len(answer), sha256=hashed))
                 return answer
             if self._site is None:
                 raise FedLassoError("no fit is open here")
             site = self._site
         except Exception as error:
-            self.audit.write(Entry("", question, "refused", tell(error)))
-            raise
+            raise FedLassoError(self._refuse(entry, request, error)) from None
         # What is asked of the site, its guard writes down.
         return site.answer_bytes(data, request)
+
+    def _refuse(self, entry: Entry, request: Request[Any] | None, error: Exception) -> str:
+        """Write a refusal down, count it where it depends on the records, and say what may be."""
+        spent: dict[str, float] = {}
+        if isinstance(request, DescribeColumns | FindOthers | Open) and depends_on_records(error):
+            charge = Charge("refusals", _opening_scope(request, Rare()), 1)
+            spent = {} if self.policy.dry_run else self.lifetime.charge([charge], {})
+        self.audit.write(replace(entry, why=tell(error, entry.question), spent=spent))
+        return say_refusal(error, self.policy)
 
     def _answer_here(self, request: Request[Any]) -> Reply | None:
         """Return the reply to what is asked of the door itself, else nothing."""
@@ -228,21 +266,23 @@ class Door:
 
     def _describe(self, asked: DescribeColumns | FindOthers) -> Reply:
         """Tell of columns, once the policy and whoever approves agree."""
+        check_open(self.lifetime, self.policy)
         _check_identity(asked.fit)
         self._check_columns(asked.target, asked.columns, asked.na)
-        pooled = self.policy.pooled_rows
+        rare = self.policy.rare
         reply: Reply
         if isinstance(asked, FindOthers):
-            reply = Others(self.records.find_others(self.name, asked, pooled), site=self.name)
+            found = _consult(lambda: self.records.find_others(self.name, asked, rare))
+            reply = Others(found, site=self.name)
         else:
             fewest = max(asked.min_level, self.policy.min_level_rows)
-            reply = self.records.describe(self.name, asked, fewest, pooled)
+            reply = _consult(lambda: self.records.describe(self.name, asked, fewest, rare))
         if self.policy.dry_run:
-            raise FedLassoError(f"dry run: what {len(asked.columns)} columns hold would have left")
+            raise Withheld(f"dry run: what {len(asked.columns)} columns hold would have left")
         hashed = hashlib.sha256(encode(asked)).hexdigest()
-        entry = Entry(asked.fit, type(asked).__name__, "sent", asked=hashed)
+        entry = Entry(asked.fit, type(asked).__name__, "sent", asked=hashed, about=_about(asked))
         if self.policy.approval and (self.approve is None or not self.approve(entry, reply)):
-            raise FedLassoError("the transfer was not approved here")
+            raise Withheld("the transfer was not approved here")
         return reply
 
     def _check_columns(self, target: str, columns: Sequence[str], na: Sequence[str]) -> None:
@@ -263,6 +303,7 @@ class Door:
                 )
 
     def _open(self, opening: Open) -> Opened:
+        check_open(self.lifetime, self.policy)
         if len(set(opening.sites)) < self.policy.min_sites:
             raise FedLassoError(
                 f"a fit of {len(set(opening.sites))} sites, and the policy here joins "
@@ -277,11 +318,75 @@ class Door:
                     "the data file is not the one that this fit began with; restore it, or start "
                     "a new fit"
                 )
-        site = self.records.site(self.name, opening, self.policy.pooled_rows)
-        # Views are kept here too, so a restarted site still knows them.
-        site.memory = Memory(self.memory / opening.fit)
-        self._site = GuardedSite(site, self.policy, self.audit, opening.fit, self.approve)
+        site = _consult(lambda: self.records.site(self.name, opening, self.policy.rare))
+        self._check_cells(site, opening.target)
+        fingerprint = self.records.fingerprint
+        scope = _opening_scope(opening, self.policy.rare)
+        # Views are kept here too, so a restarted site still knows them; other columns have others.
+        room = short_hash(fingerprint, scope)[:16]
+        site.memory = Memory(self.memory / opening.fit / room)
+        self._site = GuardedSite(
+            site,
+            self.policy,
+            self.audit,
+            opening.fit,
+            self.approve,
+            data=fingerprint,
+            scope=scope,
+            about=_about(opening),
+            lifetime=self.lifetime,
+        )
         return Opened(site=self.name)
+
+    def _check_cells(self, site: Site, target: str) -> None:
+        """Refuse columns in which a few rows stand apart: sums would tell of those few."""
+        cell = self.policy.min_cell_rows
+        everybody = np.arange(site.table.n)
+        apart = few_apart(site.table, everybody, cell)
+        found = [name for name, few in zip(site.columns, apart, strict=True) if few]
+        response = Table(site.training.y[:, None])
+        found += [target] if few_apart(response, everybody, cell)[0] else []
+        if found:
+            raise Mendable(
+                f"{_list(found)} differ from their commonest value in fewer than {cell} rows here; "
+                "leave them out with --drop, or group their values"
+            )
+        holes = site.table.missing(np.ones(site.table.n))
+        found = [n for n, k in zip(site.columns, holes, strict=True) if 0 < k < cell]
+        if found:
+            raise Mendable(
+                f"{_list(found)} are missing in fewer than {cell} rows here; leave them out with "
+                "--drop, or fill them in there"
+            )
+
+
+def _list(names: Sequence[str]) -> str:
+    """Return some names of columns in words."""
+    more = f" and {len(names) - LISTED} more" if len(names) > LISTED else ""
+    return f"columns {', '.join(map(repr, names[:LISTED]))}{more}"
+
+
+def _about(request: Request[Any]) -> str:
+    """Say what a fit is about: its columns and its target."""
+    if not isinstance(request, DescribeColumns | FindOthers | Open):
+        return ""
+    words = f"fit {request.fit}: {_list(request.columns)}, target {request.target!r}"
+    return "".join(c for c in words if c.isprintable())[:500]
+
+
+def _opening_scope(asked: DescribeColumns | FindOthers | Open, rare: Rare) -> str:
+    """Return a hash of all that answers about some columns depend on, but the data file."""
+    parts = [type(asked).__name__, asked.target, repr(asked.columns), repr(asked.na), repr(rare)]
+    parts += [getattr(asked, "schema", ""), getattr(asked, "missing", "")]
+    return short_hash(*parts)
+
+
+def _consult(ask: Callable[[], T]) -> T:
+    """Return what the records say; what is wrong with them is told, and counted."""
+    try:
+        return ask()
+    except FedLassoError as error:
+        raise Mendable(str(error)) from None
 
 
 def _check_identity(fit: str) -> None:

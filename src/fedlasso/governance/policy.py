@@ -10,7 +10,7 @@ from __future__ import annotations
 import tomllib
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, get_args, get_type_hints
+from typing import Annotated, Any, NamedTuple, get_args, get_type_hints
 
 import msgspec
 import numpy as np
@@ -19,6 +19,7 @@ from msgspec import Meta
 from fedlasso.errors import FedLassoError
 from fedlasso.federation import Request, Role
 from fedlasso.federation.messages import Kind, layout, questions, roles
+from fedlasso.governance.lifetime import Budget
 from fedlasso.numerics import Array
 from fedlasso.sites import FEWER_FOLDS, Site
 from fedlasso.sites.rows import divide, folds_in
@@ -31,12 +32,28 @@ Switch = Annotated[bool, Meta(description="true or false")]
 WIDEST = 256
 LONGEST = 1 << 16
 LARGEST = 1 << 40
+# Smaller numbers than this, times each other, would be rounded to so few values that sums over rows
+# turn into counts of them; larger ones would overflow where a record is large, and so tell that.
+TINY = 1e-140
+HUGE = 1e50
 # What people write where a value is missing; a value of few rows is not among them.
 NA_CODES = (
     *("", "NA", "N/A", "n/a", "na", "NaN", "nan", "null", "NULL", "None", "none"),
     *(".", "?", "-", "--", "*", "unknown", "Unknown", "missing", "Missing"),
     *("-9", "-99", "-999", "-9999"),
 )
+
+
+class Rare(NamedTuple):
+    """How few rows are too few to be told apart.
+
+    Texts of fewer than `level` rows are read as one, and no column is asked about that differs from
+    its commonest value in some rows, but in fewer than `cell`, or `part` where rows are held out.
+    """
+
+    level: int = 0
+    cell: int = 0
+    part: int = 0
 
 
 @dataclass(frozen=True)
@@ -47,6 +64,9 @@ class Policy:
     ----------
     min_rows : nothing is answered about fewer training rows
     min_validation_rows : no validation error is answered on fewer held-out rows
+    min_cell_rows : no column is asked about that differs from its commonest value in fewer rows,
+        here or where some train, unless it does not differ at all
+    min_part_cell_rows : the same of rows that are held out, and of folds
     min_sites : no fit is joined with fewer sites
     allow, deny : questions answered beside the default ones, and questions not answered, by name
     columns : columns that exist for the coordinator; empty means all
@@ -54,28 +74,34 @@ class Policy:
     pool_rare_levels : such levels are pooled here, also where other sites have told them
     na_codes : texts that a fit may count as missing values
     max_active_per_row : active coefficients a broadcast model may have, per training row
-    max_vectors : numbers that one fit may be sent, in vectors over the columns; enough of them
-        determine all second moments, however they are cut
-    max_splits : different splits of the rows that one fit may ask about
+    max_vectors : numbers that a data file may give in its lifetime, over all fits, in vectors over
+        the columns of the fit; enough of them determine the records, however they are cut
+    max_splits : ways in which a data file may be split in its lifetime; folds of one deal are one
+    max_candidates : models that may be judged on one set of held-out rows in a data file's lifetime
+    max_refusals : refusals that depend on the records, after which a data file is closed
     max_steps : local steps (times the vectors side by side) or grid points of one question
     max_bytes : longest question that is read
-    dry_run : log what would leave, and refuse it
+    dry_run : write down what would leave, and refuse it
     approval : ask somebody at the site before each reply leaves
     keep_payloads : keep every reply in full beside the audit
     """
 
     min_rows: Count = 20
     min_validation_rows: Count = 10
+    min_cell_rows: Count = 5
+    min_part_cell_rows: Count = 2
     min_sites: Count = 3
     allow: Names = ()
     deny: Names = ()
     columns: Names = ()
     min_level_rows: Count = 10
-    pool_rare_levels: Switch = False
+    pool_rare_levels: Switch = True
     na_codes: Names = NA_CODES
     max_active_per_row: Share = 5.0
-    max_vectors: Count = 400
+    max_vectors: Count = 3000
     max_splits: Count = 30
+    max_candidates: Count = 500
+    max_refusals: Count = 50
     max_steps: Count = 1000
     max_bytes: Count = 64 << 20
     dry_run: Switch = False
@@ -99,8 +125,25 @@ class Policy:
         """Whether a column exists for the coordinator."""
         return not self.columns or column in self.columns
 
+    def limits(self, rows: int) -> dict[Budget, float]:
+        """Return how much of every budget a data file with so many rows has in its lifetime.
+
+        Sums over half as many parts as there are rows leave the rows open, even to somebody who
+        knew all draws.
+        """
+        return {
+            "vectors": self.max_vectors,
+            "splits": self.max_splits,
+            "parts": rows // 2,
+            "candidates": self.max_candidates,
+            "refusals": self.max_refusals,
+        }
+
     def check(self, request: Request[Any], site: Site) -> None:
-        """Refuse a question that the rules do not allow; say which rule, and no data."""
+        """Refuse a question that the rules do not allow; say which rule.
+
+        What is said follows from the question, the rules and the number of rows alone.
+        """
         name = type(request).__name__
         if not self.answers(name):
             raise FedLassoError(f"the policy here does not answer {name}; allow it in policy.toml")
@@ -117,7 +160,9 @@ class Policy:
                 )
         view = site.view(request.on) if request.on else site
         self.check_rows(view.rows, "in this split")
-        for split in values_of(request, "split"):
+        for split in filter(None, values_of(request, "split")):
+            if view.rows < site.table.n:
+                raise FedLassoError("a split of a split is not asked about; ask about all rows")
             rows = view.rows // folds_in(split)
             if folds_in(split) > 1 and rows < self.min_validation_rows:
                 raise FedLassoError(
@@ -141,9 +186,10 @@ class Policy:
                 )
 
     @property
-    def pooled_rows(self) -> int:
-        """Rows that a text needs in order not to be pooled with other rare ones."""
-        return self.min_level_rows if self.pool_rare_levels else 0
+    def rare(self) -> Rare:
+        """How few rows are too few to be told apart."""
+        level = self.min_level_rows if self.pool_rare_levels else 0
+        return Rare(level, self.min_cell_rows, self.min_part_cell_rows)
 
     def check_rows(self, rows: int, where: str) -> None:
         """Refuse to tell of few rows."""
@@ -174,12 +220,12 @@ def check_fields(request: Request[Any], p: int, max_steps: int) -> None:
         if kind == "int":
             fits = 0 <= value <= LARGEST
         elif kind == "float":
-            fits = value >= 0 or role == Role("signed")
+            fits = (value >= 0 or role == Role("signed")) and _sized(np.array(value))
         elif kind == "text":
             fits = len(value) <= LONGEST and value.isprintable()
         elif "array" in kind and value is not None:
             # An array without a role fits nowhere: no rule can judge it.
-            fits = role is not None and _array_fits(value, role, request, p)
+            fits = role is not None and _array_fits(value, role, request, p) and _sized(value)
             if fits and role and role.kind in ("points", "model", "per candidate"):
                 side_by_side = value.ndim == 2 or role.kind == "per candidate"
                 widths.add(value.shape[-1] if side_by_side else 1)
@@ -188,6 +234,12 @@ def check_fields(request: Request[Any], p: int, max_steps: int) -> None:
     steps = sum(values_of(request, "steps")) * max(widths, default=1)
     if steps > max_steps:
         raise FedLassoError(f"{name}: {steps} steps, and the policy here takes {max_steps} at once")
+
+
+def _sized(value: Array) -> bool:
+    """Return whether all numbers are zero, or of a size that products of them do not leave."""
+    size = np.abs(value[value != 0])
+    return bool(size.size == 0 or (size.min() >= TINY and size.max() <= HUGE))
 
 
 def _array_fits(value: Array, role: Role, request: Request[Any], p: int) -> bool:

@@ -42,6 +42,14 @@ class Table:
         self.n, self.p = (int(size) for size in X.shape)
         self.holes: Any = holes
 
+    @cached_property
+    def largest(self) -> Array:
+        """The largest size of a value in every column."""
+        if self.sparse is not None:
+            return np.asarray(abs(self.sparse).max(axis=0).toarray()).ravel()
+        largest: Array = np.maximum(self.columns.max(axis=1), -self.columns.min(axis=1))
+        return largest
+
     def product(self, b: Array) -> Array:
         """X b, reading only the columns where b is nonzero when X is dense."""
         if self.sparse is not None:
@@ -69,15 +77,6 @@ class Table:
             out = sparse_squares(X.data, X.indices, X.indptr, means, w, float(w.sum()))
         filled: Array = np.maximum(out - self.missing(w) * means**2, 0.0)
         return out if self.holes is None else filled
-
-    @cached_property
-    def largest(self) -> Array:
-        """The largest size of any number in every column."""
-        if self.n == 0:
-            return np.zeros(self.p)
-        if self.sparse is not None:
-            return np.asarray(abs(self.sparse).max(axis=0).toarray()).ravel()
-        return np.asarray(np.maximum(self.columns.max(axis=1), -self.columns.min(axis=1)))
 
     def take(self, rows: Rows) -> Array:
         """Some rows as a new dense array, a column of X in each row."""

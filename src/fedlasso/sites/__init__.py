@@ -1,7 +1,8 @@
 """A site: its records, their views and splits, its memory, and the questions it answers."""
 
+from fedlasso.sites.draws import FEWER_FOLDS, Draw
 from fedlasso.sites.memory import Memory
-from fedlasso.sites.moments import FEWER_FOLDS, FoldMoments, count_numbers
+from fedlasso.sites.moments import FoldMoments, count_numbers
 from fedlasso.sites.questions import (
     DualAt,
     ErrorAt,
@@ -9,6 +10,8 @@ from fedlasso.sites.questions import (
     FitAt,
     GradientAt,
     GradientSum,
+    HeldOutErrors,
+    HeldOutSums,
     LargestEigenvalue,
     LossAt,
     MeanEigenvalue,
@@ -25,6 +28,7 @@ from fedlasso.sites.views import Scaling, Standardise, Viewed, standardise
 
 __all__ = [
     "FEWER_FOLDS",
+    "Draw",
     "DualAt",
     "ErrorAt",
     "ErrorSums",
@@ -32,6 +36,8 @@ __all__ = [
     "FoldMoments",
     "GradientAt",
     "GradientSum",
+    "HeldOutErrors",
+    "HeldOutSums",
     "LargestEigenvalue",
     "LossAt",
     "MeanEigenvalue",

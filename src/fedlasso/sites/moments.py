@@ -7,11 +7,8 @@ from fedlasso.federation.magnitudes import Bound, Magnitudes
 from fedlasso.federation.messages import Shapes, Split
 from fedlasso.numerics import Array
 from fedlasso.numerics.moments import Moments, are_products, pack
-from fedlasso.sites.rows import dealt, folds_in
+from fedlasso.sites.rows import folds_in
 from fedlasso.sites.site import View
-
-# How a site says that it refuses folds for their few rows, and not moments as such.
-FEWER_FOLDS = "ask for fewer folds"
 
 
 class FoldSums(Reply):
@@ -46,7 +43,7 @@ class FoldMoments(Request[FoldSums]):
 
     def answer(self, site: View) -> FoldSums:
         f = site.least_squares
-        parts = dealt(self.split, site.name, site.rows)
+        parts = site.draw.deal(self.split, site.rows)
         return FoldSums(
             np.vstack([pack(Moments.of(f, rows).products) for rows in parts]),
             steps=f.p,

@@ -274,6 +274,48 @@ class ErrorAt(Request[Amount]):
         return {"value": Bound(2 * magnitudes.reach)}
 
 
+class HeldOutSums(Reply):
+    """Per candidate: sum of errors and number of rows; and one number on their spread.
+
+    `tail` is the number of rows times the kurtosis of the residuals of the candidate that fits
+    these rows best, told to a quarter power of two.
+    """
+
+    errors: Array
+    counts: Array
+    tail: float
+
+
+class HeldOutErrors(Request[HeldOutSums]):
+    """How well do candidate models (columns) predict the site's held-out rows?"""
+
+    kind = "validation"
+    discloses = Disclosure(
+        "errors of models on held-out rows: sums of squares, and how far the largest stand out, "
+        "roughly",
+        held_out=True,
+    )
+    candidates: Models
+    purpose: Purpose = "candidate"
+
+    def answer(self, site: View) -> HeldOutSums:
+        held_out = site.validation(self.purpose)
+        errors = [held_out.errors(b) for b in self.candidates.T]
+        sums = np.array([e.sum() for e in errors])
+        counts = np.full(len(errors), float(held_out.m))
+        return HeldOutSums(sums, counts, held_out.m * _rough_kurtosis(errors[int(sums.argmin())]))
+
+
+def _rough_kurtosis(squares: Array) -> float:
+    """Return the kurtosis of residuals by their squares, rounded: fourth powers tell of rows."""
+    largest = squares.max(initial=0.0)
+    if largest == 0.0:
+        return 1.0
+    share = squares / largest
+    kurtosis = share.size * float((share**2).sum()) / float(share.sum()) ** 2
+    return float(2.0 ** (round(4 * np.log2(kurtosis)) / 4))
+
+
 class ErrorSums(Reply):
     """Per candidate: sum of errors, sum of their squares, number of rows."""
 
@@ -290,11 +332,13 @@ class ErrorSums(Reply):
 
 
 class ValidationErrors(Request[ErrorSums]):
-    """How well do candidate models (columns) predict the site's held-out rows?"""
+    """The same with exact fourth powers, for studies in one process: enough of them tell rows."""
 
     kind = "validation"
     discloses = Disclosure(
-        "errors of models on held-out rows: sums of squares and of fourth powers", held_out=True
+        "errors of models on held-out rows: sums of squares and of fourth powers",
+        allowed=False,
+        held_out=True,
     )
     candidates: Models
     purpose: Purpose = "candidate"

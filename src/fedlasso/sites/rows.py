@@ -12,12 +12,14 @@ split                   rows
 ``half 3 SEED``         the third random half trains, nothing is held out
 ======================  ======================================================================
 
-The draw depends on the seed and the site's name only, so every process draws the same rows.
+In one process a draw depends on the seed and the site's name only, so every process draws the same
+rows. On a network a site draws with its own secret, and nobody else knows who is in.
 """
 
 from __future__ import annotations
 
 import hashlib
+import hmac
 from collections.abc import Sequence
 from typing import Any
 
@@ -163,7 +165,7 @@ def folds_in(split: str) -> int:
     return 1
 
 
-def dealt(split: str, site: str, n: int) -> list[Rows]:
+def dealt(split: str, site: str, n: int, secret: bytes = b"", again: int = 0) -> list[Rows]:
     """Return the rows of every fold of a deal; without one, all rows as a single fold."""
     if not split:
         return [np.arange(n)]
@@ -172,7 +174,8 @@ def dealt(split: str, site: str, n: int) -> list[Rows]:
             pass
         case _:
             raise FedLassoError(f"the split {split!r} deals no folds; ask for a deal of the rows")
-    return [divide(fold, site, n)["penalty"] for fold in folds(int(count), int(seed))]
+    names = folds(int(count), int(seed))
+    return [divide(fold, site, n, secret, again)["penalty"] for fold in names]
 
 
 def halves(count: int, seed: int) -> tuple[str, ...]:
@@ -180,31 +183,66 @@ def halves(count: int, seed: int) -> tuple[str, ...]:
     return tuple(f"half {k} {int(seed)}" for k in range(1, count + 1))
 
 
-def divide(split: str, site: str, n: int) -> dict[str, Rows]:
-    """Training rows and held-out rows by purpose, each sorted."""
+def name_draw(split: str) -> str:
+    """Return the draw of rows behind a split; all folds of one deal come from one draw."""
     try:
         match split.split():
             case ["holdout", fraction, seed]:
-                order = _order(site, n, int(seed))
+                return f"holdout {float(fraction)!r} {int(seed)}"
+            case ["fold", _, "of", count, seed] | ["deal", count, seed]:
+                return f"folds {int(count)} {int(seed)}"
+            case ["half", k, seed]:
+                return f"half {int(k)} {int(seed)}"
+    except ValueError:
+        pass
+    raise FedLassoError(f"no split is called {split!r}: update fedlasso")
+
+
+def count_parts(split: str) -> int:
+    """Return how many sums a draw tells that the sum over all rows does not."""
+    kind, count, _ = name_draw(split).split()
+    if kind == "folds":
+        return max(int(count) - 1, 1)
+    return 2 if kind == "holdout" else 1
+
+
+def divide(split: str, site: str, n: int, secret: bytes = b"", again: int = 0) -> dict[str, Rows]:
+    """Training rows and held-out rows by purpose, each sorted.
+
+    With a secret, draws of different kinds, shares, counts and seeds have nothing to do with each
+    other; `again` says how many draws were put back before this one.
+    """
+
+    def order(*seeds: int) -> Rows:
+        if not secret:
+            return _order(site, n, *seeds)
+        text = f"{name_draw(split)} {n} {again}"
+        return _shuffle(n, hmac.digest(secret, text.encode(), "sha256"))
+
+    try:
+        match split.split():
+            case ["holdout", fraction, seed]:
+                mixed = order(int(seed))
                 share = float(fraction) * n
                 # Of many sites too small to hold out a row each, that share holds out one.
                 drawn = (_number(f"{seed} {site}") >> 11) / 2.0**53 < share
                 held = min(round(share) if share >= 0.5 else int(drawn), n - 1)
                 # A single held-out row serves both purposes.
-                penalty = order[: (held + 1) // 2]
-                candidate = order[held // 2 : held]
-                parts = {"training": order[held:], "penalty": penalty, "candidate": candidate}
+                penalty = mixed[: (held + 1) // 2]
+                candidate = mixed[held // 2 : held]
+                parts = {"training": mixed[held:], "penalty": penalty, "candidate": candidate}
             case ["fold", k, "of", count, seed]:
                 # A start that differs between sites keeps the folds of small sites equal in size.
                 shift = _number(site) % int(count)
                 mine = (np.arange(n) + shift) % int(count) == int(k) - 1
-                order = _order(site, n, int(seed))
-                parts = {"training": order[~mine], "penalty": order[mine], "candidate": order[mine]}
+                mixed = order(int(seed))
+                held_out = mixed[mine]
+                parts = {"training": mixed[~mine], "penalty": held_out, "candidate": held_out}
             case ["deal", count, seed]:
                 folds(int(count), int(seed))
                 parts = {"training": np.arange(n)}
             case ["half", k, seed]:
-                parts = {"training": _order(site, n, int(seed), int(k))[: (n + 1) // 2]}
+                parts = {"training": order(int(seed), int(k))[: (n + 1) // 2]}
             case _:
                 raise ValueError(split)
     except (ValueError, OverflowError, ZeroDivisionError):
@@ -219,3 +257,9 @@ def _number(text: str) -> int:
 def _order(site: str, n: int, *seeds: int) -> Rows:
     rng = np.random.default_rng(np.random.SeedSequence([*seeds, _number(site)]))
     return rng.permutation(n).astype(np.int64)
+
+
+def _shuffle(n: int, key: bytes) -> Rows:
+    """Order rows by a secret key: whoever does not have it cannot tell the order from chance."""
+    words = hashlib.shake_256(key).digest(8 * n)
+    return np.argsort(np.frombuffer(words, "<u8"), kind="stable").astype(np.int64)

@@ -27,8 +27,9 @@ from fedlasso.numerics import (
     make_sample,
     one_thread,
 )
+from fedlasso.sites.draws import Draw
 from fedlasso.sites.memory import Memory
-from fedlasso.sites.rows import PURPOSES, check_sample, divide
+from fedlasso.sites.rows import PURPOSES, check_sample
 
 T = TypeVar("T")
 _VECTOR_BYTES = 4 << 20
@@ -40,8 +41,8 @@ _VIEWS = 64
 class View:
     """A site's records as questions see them.
 
-    They are the sample that trains, the samples held out by purpose, and a memory of what
-    procedures keep between rounds.
+    They are the sample that trains, the samples held out by purpose, a memory of what procedures
+    keep between rounds, and how rows are drawn.
     """
 
     name: str
@@ -49,6 +50,7 @@ class View:
     training: Sample
     held_out: Mapping[str, Sample]
     memory: Memory
+    draw: Draw
 
     def __post_init__(self) -> None:
         self.loss = self.training.loss.name
@@ -127,6 +129,8 @@ class Site(View):
     raw : the records are asked about through standardised views only: then X may be sparse, have
         missing values and columns of zeros
     memory : what the site keeps between rounds; give one with a folder to outlive the process
+    secret, cell, part : with a secret nobody else can tell which rows a split draws, and it draws
+        none, or `cell` that train and `part` held out, beside each column's commonest value
 
     Examples
     --------
@@ -149,6 +153,9 @@ class Site(View):
         raw: bool = False,
         copy: bool = True,
         memory: Memory | None = None,
+        secret: bytes = b"",
+        cell: int = 0,
+        part: int = 0,
     ) -> None:
         raw = raw or sp.issparse(X)
         law = find_loss(loss)
@@ -171,7 +178,8 @@ class Site(View):
             )
             for purpose, sample in (validation or {}).items()
         }
-        super().__init__(name, names, training, held_out, memory or Memory())
+        draw = Draw(name, secret, (table, Table(training.y[:, None])), cell, part)
+        super().__init__(name, names, training, held_out, memory or Memory(), draw)
         self.table = table
         self._views: OrderedDict[str, View] = OrderedDict()
         self._last = (b"", b"")
@@ -179,6 +187,10 @@ class Site(View):
     def keep_view(self, name: str, request: Request[Any]) -> None:
         """Remember the question that defines a view."""
         self.memory.store(f"view {name}", 1, {"request": np.frombuffer(encode(request), np.uint8)})
+        self._views.pop(name, None)
+
+    def forget_view(self, name: str) -> None:
+        """Forget a view as it was built; what defines it may be remembered still."""
         self._views.pop(name, None)
 
     def view(self, name: str) -> View:
@@ -194,7 +206,7 @@ class Site(View):
         law = self.training.loss
         means = defined.means
         factors = defined.factors
-        parts = divide(defined.split, self.name, self.table.n) if defined.split else {}
+        parts = self.draw.divide(defined.split, self.table.n) if defined.split else {}
         y = self.training.y - defined.y_mean
 
         def part(rows: Any) -> Sample:
@@ -206,7 +218,8 @@ class Site(View):
             design = Standardised(Table(sample.X), None, means, factors)
             held_out[purpose] = make_sample(design, sample.y - defined.y_mean, law)
         training = part(parts.get("training"))
-        view = View(self.name, self.columns, training, held_out, self.memory.room(name))
+        room = self.memory.room(name)
+        view = View(self.name, self.columns, training, held_out, room, self.draw)
         if defined.powers:
             view.magnitudes = defined.magnitudes
         return view
@@ -216,7 +229,7 @@ class Site(View):
         if not split:
             return np.ones(self.table.n)
         weights = np.zeros(self.table.n)
-        weights[divide(split, self.name, self.table.n)["training"]] = 1.0
+        weights[self.draw.divide(split, self.table.n)["training"]] = 1.0
         return weights
 
     def answer(self, request: Request[R]) -> R:

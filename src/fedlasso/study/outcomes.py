@@ -58,7 +58,7 @@ class Trial:
     def validate(self, models: Array) -> tuple[Validation, Costs]:
         """Errors of candidates on the second validation samples, and what asking cost."""
         before = self.ledger.costs
-        return validate(self.ledger, models), self.ledger.costs - before
+        return validate(self.ledger, models, exact=True), self.ledger.costs - before
 
     def gaps(self, b: Array) -> dict[str, float]:
         """How far the pooled objective is above its optimum, alone: cheaper than all outcomes."""

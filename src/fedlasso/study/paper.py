@@ -177,7 +177,7 @@ class JointTuningStudy(PaperStudy):
             models.append(run.models)
             labels += [(multiple, setting) for setting in procedure.settings]
         candidates = np.column_stack(models)
-        validation = fitting.validate(ledger, candidates)
+        validation = fitting.validate(ledger, candidates, exact=True)
         costs = ledger.costs - before
         for rule in RULES:
             i = validation.select(rule)
@@ -231,7 +231,7 @@ class TunedStudy(PaperStudy):
                     result = fitting.fit(trial.ledger, "Secant", penalty=penalty, rounds=budget)
                     costs = trial.setup + result.costs
                 else:
-                    result = fitting.fit_for(trial.ledger, goal, uploads=budget)
+                    result = fitting.fit_for(trial.ledger, goal, uploads=budget, exact=True)
                     costs = result.costs
                 yield trial.outcome(
                     result.coefficients,

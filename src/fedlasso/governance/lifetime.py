@@ -1,0 +1,167 @@
+"""What a data file has given away in its lifetime, over all fits: a small ledger beside the audit.
+
+Every line charges one budget for something that left: vectors of numbers, a draw of the rows, a
+candidate that was judged on held-out rows, or a refusal that depends on the records. Charges are on
+disk before anything leaves, so a kill can only count too much. A budget that is used up is renewed
+by whoever writes the policy, with a larger number; a ledger that is missing is not a new one.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import BinaryIO, Literal, get_args
+
+import msgspec
+
+from fedlasso.errors import FedLassoError
+from fedlasso.governance.audit import Audit, lock
+
+Budget = Literal["vectors", "splits", "parts", "candidates", "refusals"]
+BUDGETS: tuple[Budget, ...] = get_args(Budget)
+
+
+class Charge(msgspec.Struct, frozen=True, array_like=True):
+    """One thing that left, or is about to.
+
+    Attributes
+    ----------
+    budget : what it uses up
+    key : what it is; the same thing is charged once
+    amount : how much it uses
+    within : where only charges of one kind count together: a set of held-out rows
+    """
+
+    budget: Budget
+    key: str
+    amount: float
+    within: str = ""
+
+
+@dataclass(eq=False)
+class Lifetime:
+    """The ledger of one data file."""
+
+    path: Path
+    _known: set[tuple[str, str, str]] = field(default_factory=set, init=False)
+    _used: dict[tuple[str, str], float] = field(default_factory=dict, init=False)
+    _read: int = field(default=0, init=False)
+
+    @classmethod
+    def of(cls, audit: Audit, data: str) -> Lifetime:
+        """Return the ledger beside an audit of the data file with this fingerprint."""
+        ledger = cls(audit.path.with_name(f"{audit.path.stem}-{data[:32] or 'data'}.ledger"))
+        if not ledger.path.exists() and any(e.spent for e in audit.entries() if e.data == data):
+            raise FedLassoError(
+                "the ledger of this data file is missing, and the audit says that there was one; "
+                "restore it"
+            )
+        return ledger
+
+    def used(self, budget: Budget, within: str = "") -> float:
+        """Return how much of a budget is used up."""
+        self._refresh()
+        return self._used.get((budget, within), 0.0)
+
+    def busiest(self, budget: Budget) -> float:
+        """Return the most that was used of a budget in one place."""
+        self._refresh()
+        return max((used for (of, _), used in self._used.items() if of == budget), default=0.0)
+
+    def new(self, charges: Iterable[Charge]) -> list[Charge]:
+        """Return the charges that were not made before."""
+        self._refresh()
+        return [charge for charge in charges if _place(charge) not in self._known]
+
+    def check(self, charges: Iterable[Charge], limits: Mapping[Budget, float]) -> None:
+        """Refuse what would use more than a limit."""
+        asked: dict[tuple[Budget, str], float] = {}
+        new = self.new(charges)
+        for charge in {_place(charge): charge for charge in new}.values():
+            place = (charge.budget, charge.within)
+            asked[place] = asked.get(place, 0.0) + charge.amount
+        for (budget, within), amount in asked.items():
+            limit = limits.get(budget, float("inf"))
+            # Shares of vectors add up with rounding.
+            if self._used.get((budget, within), 0.0) + amount > limit * (1 + 1e-9):
+                raise FedLassoError(_WORDS[budget].format(int(limit)))
+
+    def charge(self, charges: Iterable[Charge], limits: Mapping[Budget, float]) -> dict[str, float]:
+        """Write charges down, and return what they newly use of every budget."""
+        charges = list(charges)
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        with self.path.open("a+b") as file:
+            lock(file)
+            self._refresh(file)
+            self.check(charges, limits)
+            # A line torn by a kill was never followed by a reply: it is taken back.
+            file.truncate(self._read)
+            spent: dict[str, float] = {}
+            for charge in charges:
+                if _place(charge) not in self._known:
+                    line = msgspec.json.encode(charge) + b"\n"
+                    file.write(line)
+                    self._read += len(line)
+                    self._add(charge)
+                    spent[charge.budget] = spent.get(charge.budget, 0.0) + charge.amount
+            file.flush()
+            os.fsync(file.fileno())
+        self.path.chmod(0o600)
+        return spent
+
+    def _refresh(self, file: BinaryIO | None = None) -> None:
+        """Read what another process has added."""
+        if file is None:
+            if not self.path.exists():
+                return
+            with self.path.open("rb") as own:
+                self._refresh(own)
+            return
+        if os.fstat(file.fileno()).st_size == self._read:
+            return
+        file.seek(self._read)
+        for line in file.read().splitlines(keepends=True):
+            if not line.endswith(b"\n"):
+                return
+            try:
+                charge = msgspec.json.decode(line, type=Charge)
+            except (msgspec.MsgspecError, json.JSONDecodeError):
+                raise FedLassoError("the ledger of this data file is damaged; restore it") from None
+            self._add(charge)
+            self._read += len(line)
+
+    def _add(self, charge: Charge) -> None:
+        self._known.add(_place(charge))
+        place = (charge.budget, charge.within)
+        self._used[place] = self._used.get(place, 0.0) + charge.amount
+
+
+def _place(charge: Charge) -> tuple[str, str, str]:
+    return charge.budget, charge.within, charge.key
+
+
+_WORDS: dict[Budget, str] = {
+    "vectors": (
+        "this data file has given {} vectors over all fits, and the policy here allows no more; "
+        "enough of them would determine the records"
+    ),
+    "splits": (
+        "this data file has been split in {} ways over all fits, and the policy here allows no "
+        "more; use the seeds, shares and folds of earlier fits"
+    ),
+    "parts": (
+        "sums over {} parts of the rows have been told over all fits, half as many as there are "
+        "rows, and no more will be; use the seeds, shares and folds of earlier fits"
+    ),
+    "candidates": (
+        "{} models have been judged on these held-out rows over all fits, and the policy here "
+        "allows no more; hold out other rows"
+    ),
+    "refusals": (
+        "this data file is closed after {} refused questions, until whoever runs the site raises "
+        "max_refusals"
+    ),
+}

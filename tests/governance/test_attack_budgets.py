@@ -1,0 +1,118 @@
+"""Attack 6: budgets are got round by opening the same data again."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from governance.victims import Victim, draw_records
+
+from fedlasso import FedLassoError
+from fedlasso.governance import GuardedSite, Lifetime, Policy
+from fedlasso.governance.door import Refusal
+from fedlasso.governance.lifetime import BUDGETS
+from fedlasso.numerics import Array
+from fedlasso.sites import GradientAt, HeldOutErrors, Rows
+from fedlasso.sites.views import ColumnSums
+
+P = 6
+
+
+def rotate(victim: Victim, fits: list[str]) -> list[Array]:
+    """Ask the same two bytes about columns in ever another order."""
+    found = []
+    for turn, fit in enumerate(fits):
+        names = victim.columns[turn:] + victim.columns[:turn]
+        if isinstance(victim.open(names, fit), Refusal):
+            continue
+        both: list[Any] = [victim.ask(GradientAt(b)) for b in (np.zeros(P), np.eye(P)[0])]
+        if not any(isinstance(reply, Refusal) for reply in both):
+            found.append(np.roll(both[1].gradient - both[0].gradient, turn))
+    return found
+
+
+@pytest.mark.parametrize("fits", [["ab" * 8] * P, [f"{k:02d}" * 8 for k in range(P)]])
+def test_rotated_columns_and_new_fits_count_like_any_other(
+    fits: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    X, y = draw_records(100, P, 1)
+    policy = Policy(max_vectors=2)
+    assert len(rotate(Victim(tmp_path / "after", X, y, policy), fits)) == 1
+    # As it was: the bytes of the question alone said whether it had been asked before.
+    monkeypatch.setattr(GuardedSite, "_key", lambda self, asked, answer: asked)
+    gram = np.array(rotate(Victim(tmp_path / "before", X, y, policy), fits))
+    np.testing.assert_allclose(gram, X.T @ X, rtol=1e-10)
+
+
+def busy(folder: Path, policy: Policy | None = None) -> Victim:
+    """A site that has used up something of every budget."""
+    X, y = draw_records(150, P, 2)
+    victim = Victim(folder, X, y, policy).opened()
+    view = victim.view("holdout 0.2 0")
+    victim.ask(ColumnSums("half 1 0"))
+    victim.ask(HeldOutErrors(np.eye(P)[:, :3], "penalty", on=view))
+    victim.ask(HeldOutErrors(np.eye(P)[:, 1:4], "penalty", on=view))
+    victim.view("", np.full(P, 1e9))
+    return victim
+
+
+def test_the_ledger_agrees_with_the_audit(tmp_path: Path) -> None:
+    victim = busy(tmp_path)
+    lifetime = victim.door.lifetime
+    audit = victim.door.audit
+    for budget in BUDGETS:
+        spent = sum(entry.spent.get(budget, 0.0) for entry in audit.entries())
+        assert lifetime.busiest(budget) == pytest.approx(spent)
+        assert spent > 0
+    assert lifetime.busiest("splits") == 2
+    assert lifetime.busiest("candidates") == 4
+    assert lifetime.busiest("refusals") == 1
+    # Another process reads the same.
+    again = Lifetime.of(audit, victim.door.records.fingerprint)
+    assert [again.busiest(b) for b in BUDGETS] == [lifetime.busiest(b) for b in BUDGETS]
+
+
+def test_a_ledger_that_was_deleted_is_missed_and_a_torn_line_is_taken_back(tmp_path: Path) -> None:
+    victim = busy(tmp_path)
+    path = victim.door.lifetime.path
+    whole = path.read_bytes()
+    path.write_bytes(whole + b'["vectors","ab')
+    Lifetime.of(victim.door.audit, victim.door.records.fingerprint).charge([], {})
+    assert path.read_bytes() == whole
+    path.unlink()
+    with pytest.raises(FedLassoError, match="the ledger of this data file is missing"):
+        Lifetime.of(victim.door.audit, victim.door.records.fingerprint)
+    path.write_bytes(b"nonsense\n")
+    with pytest.raises(FedLassoError, match="the ledger of this data file is damaged"):
+        Lifetime.of(victim.door.audit, victim.door.records.fingerprint).used("vectors")
+
+
+def test_a_budget_is_renewed_by_a_larger_number_in_the_policy(tmp_path: Path) -> None:
+    policy = Policy(max_candidates=4)
+    victim = busy(tmp_path, policy)
+    view = victim.view("holdout 0.2 0")
+    one_more = HeldOutErrors(np.ones((P, 1)), "penalty", on=view)
+    assert "4 models have been judged on these held-out rows" in victim.ask(one_more).text
+    X, y = victim.X, victim.y
+    renewed = Victim(tmp_path, X, y, Policy(max_candidates=5)).opened()
+    assert not isinstance(renewed.ask(one_more), Refusal)
+
+
+def test_a_file_is_closed_after_many_refusals(tmp_path: Path) -> None:
+    X, y = draw_records(100, P, 3)
+    victim = Victim(tmp_path, X, y, Policy(max_refusals=3)).opened()
+    for k in range(3):
+        victim.view("", np.full(P, 1e9 + k))
+    for request in (Rows(), ColumnSums()):
+        assert victim.ask(request).text.startswith("this data file is closed after 3 refused")
+    assert victim.open().text.startswith("this data file is closed")
+    assert not isinstance(Victim(tmp_path, X, y, Policy(max_refusals=4)).open(), Refusal)
+
+
+def test_views_that_did_not_leave_are_not_kept(tmp_path: Path) -> None:
+    X, y = draw_records(100, P, 4)
+    victim = Victim(tmp_path, X, y).opened()
+    for means, kept in ((np.full(P, 1e9), False), (np.full(P, 50.0), True)):
+        name = victim.view("", means)
+        reply = victim.ask(Rows(on=name))
+        assert isinstance(reply, Refusal) is not kept

@@ -1,0 +1,95 @@
+"""Attack 7: what is refused, and in which words, tells of a record."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from governance.victims import Victim, draw_records
+
+from fedlasso.federation import Request
+from fedlasso.governance import Policy, policy
+from fedlasso.governance.door import Refusal
+from fedlasso.governance.guard import SILENCE
+from fedlasso.numerics import Array
+from fedlasso.sites import FitAt, GradientAt, Rows
+from fedlasso.sites.views import Standardise
+
+N, P = 60, 3
+Words = Callable[[Victim, Request[Any]], str]
+
+
+def one_patient(bmi: float) -> tuple[Array, Array]:
+    """Records that differ in one number of one patient, the largest of its column."""
+    X, y = draw_records(N, P, 1)
+    X[17, 0] = bmi
+    return X, y
+
+
+def overflows(victim: Victim, size: float) -> bool:
+    """Whether numbers of this size are too large for the site's records."""
+    scale = np.zeros(P)
+    scale[0] = size
+    return isinstance(victim.ask(GradientAt(scale)), Refusal)
+
+
+def search(victim: Victim) -> float:
+    """Find the largest value of a column by what overflows."""
+    low, high = 1e290, 1e308
+    for _ in range(60):
+        middle = np.sqrt(low) * np.sqrt(high)
+        low, high = (low, middle) if overflows(victim, middle) else (middle, high)
+    return float(low)
+
+
+def test_overflow_told_a_patients_value(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(policy, "HUGE", np.inf)
+    endless = Policy(max_refusals=10**6)
+    # The sum of squares of the column overflows: that is the patient, if the rest is known.
+    for bmi in (170.0, 171.0):
+        X, y = one_patient(bmi)
+        limit = np.finfo(float).max / search(Victim(tmp_path / str(bmi), X, y, endless).opened())
+        rest = float((X[:, 0] ** 2).sum()) - bmi**2
+        assert np.sqrt(limit - rest) == pytest.approx(bmi, rel=1e-6)
+
+
+def probes() -> list[Request[Any]]:
+    """Questions made to be refused depending on the records."""
+    sizes = 10.0 ** np.arange(-320, 309, 4)
+    ones = np.ones(P)
+    views = [Standardise(size * ones, ones, 0.0) for size in (0.0, 60.0, 1e12, 1e45, 1e100)]
+    return [
+        *(GradientAt(size * ones) for size in sizes),
+        *(FitAt(size * ones) for size in sizes),
+        *(Standardise(0 * ones, size * ones, 0.0) for size in sizes),
+        *views,
+        Rows(on="none"),
+    ]
+
+
+@pytest.mark.parametrize("rules", [{}, {"dry_run": True}, {"approval": True}])
+def test_two_sites_that_differ_in_one_value_refuse_alike(
+    rules: dict[str, Any], tmp_path: Path
+) -> None:
+    told = []
+    for bmi in (170.0, 250.0):
+        victim = Victim(tmp_path / str(bmi), *one_patient(bmi), Policy(**rules)).opened()
+        replies = [victim.ask(request) for request in probes()]
+        told.append([r.text if isinstance(r, Refusal) else "answered" for r in replies])
+    assert told[0] == told[1]
+    assert SILENCE in told[0]
+    if rules:
+        assert "answered" not in told[0]
+    if "dry_run" in rules:
+        assert set(told[0]) == {SILENCE}
+
+
+def test_a_dry_run_writes_down_what_would_have_left_and_counts_nothing(tmp_path: Path) -> None:
+    victim = Victim(tmp_path, *one_patient(170.0), Policy(dry_run=True)).opened()
+    for request in probes():
+        assert victim.ask(request).text == SILENCE
+    whys = [entry.why for entry in victim.door.audit.entries()]
+    assert f"dry run: {P} numbers would have left" in whys
+    assert victim.door.lifetime.used("refusals") == 0
+    assert not list((tmp_path / "memory").rglob("*.npz"))
