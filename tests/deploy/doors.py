@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from governance.authority import Authority
 from nets import COLUMNS, KEY
 
 from fedlasso import FedLassoError, __version__
@@ -18,20 +19,33 @@ from fedlasso.federation.magnitudes import Bound, Magnitudes
 from fedlasso.federation.messages import layout
 from fedlasso.federation.words import UNBOUNDED, Words, _round, from_words, grid_of
 from fedlasso.governance import Audit, Door, Policy
+from fedlasso.governance.identity import Identity
 from fedlasso.sites.views import Standardise
 
 
-def make_door(path: Path, name: str, policy: Policy | None = None, version: str = "") -> Door:
+def make_door(
+    path: Path,
+    name: str,
+    policy: Policy | None = None,
+    version: str = "",
+    identity: Identity | None = None,
+) -> Door:
     """The door of one site, whose books are beside its file."""
     books = Audit(path.parent / "books" / f"{name}.jsonl")
     memory = path.parent / "memory" / name
     records = TableRecords(path, KEY)
-    return Door(name, records, policy or Policy(), books, memory, version or __version__)
+    given = (name, records, policy or Policy(), books, memory, version or __version__)
+    return Door(*given, identity=identity)
 
 
-def make_doors(tables: Mapping[str, Path], policy: Policy | None = None) -> dict[str, Door]:
-    """The doors of all sites."""
-    return {name: make_door(path, name, policy) for name, path in tables.items()}
+def make_doors(
+    tables: Mapping[str, Path], policy: Policy | None = None, authority: Authority | None = None
+) -> dict[str, Door]:
+    """The doors of all sites, with certificates if there is an authority."""
+    own = {name: authority.identity(name) if authority else None for name in tables}
+    return {
+        name: make_door(path, name, policy, identity=own[name]) for name, path in tables.items()
+    }
 
 
 # What becomes on the way of site b's reply to a question of some name: a reply, or bytes.
@@ -119,8 +133,13 @@ class Project:
     tampered : the bytes that those became
     """
 
-    def __init__(self, tables: Mapping[str, Path], policy: Policy | None = None) -> None:
-        self.doors = make_doors(tables, policy)
+    def __init__(
+        self,
+        tables: Mapping[str, Path],
+        policy: Policy | None = None,
+        authority: Authority | None = None,
+    ) -> None:
+        self.doors = make_doors(tables, policy, authority)
         self.cuts: list[int] = []
         self.patience: list[tuple[float, float]] = []
         self.tampering: Tampering = {}

@@ -20,10 +20,20 @@ class Authority:
         self._key = ec.generate_private_key(ec.SECP256R1())
         self.root = self._certify("root", self._key, 30 * DAY)
 
-    def identity(self, name: str, *, lasts: timedelta = 30 * DAY, known: bool = True) -> Identity:
-        """A site's certificate and key, made here."""
-        here = self.folder / name
-        here.mkdir(parents=True, exist_ok=True)
+    def identity(
+        self, name: str, *, lasts: timedelta = 30 * DAY, known: bool = True, forged: bool = False
+    ) -> Identity:
+        """A site's certificate and key, made here; a forged one is another of the same name."""
+        here = self.folder / f"{name}{'-forged' if forged else ''}"
+        own = Identity(
+            here / "own.crt",
+            here / "own.key",
+            here / "root.pem",
+            here / "peers.json" if known else None,
+        )
+        if here.exists():
+            return own
+        here.mkdir(parents=True)
         key = ec.generate_private_key(ec.SECP256R1())
         secret = key.private_bytes(
             serialization.Encoding.PEM,
@@ -33,12 +43,7 @@ class Authority:
         (here / "own.key").write_bytes(secret)
         (here / "own.crt").write_bytes(_pem(self._certify(name, key, lasts)))
         (here / "root.pem").write_bytes(_pem(self.root))
-        return Identity(
-            here / "own.crt",
-            here / "own.key",
-            here / "root.pem",
-            here / "peers.json" if known else None,
-        )
+        return own
 
     def _certify(
         self, name: str, key: ec.EllipticCurvePrivateKey, lasts: timedelta

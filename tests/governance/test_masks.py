@@ -200,7 +200,7 @@ def test_a_site_that_comes_back_with_another_key_is_refused(tmp_path: Path) -> N
     assert mine.known is not None
     assert set(read_known(mine.known)) == {"north"}
     # The coordinator owns the authority, so it can certify itself under any name.
-    forged = authority.identity("north")
+    forged = authority.identity("north", forged=True)
     with pytest.raises(FedLassoError, match="'north' has another key than before"):
         agree([Ring("east", mine, FIT, "two"), Ring("north", forged, FIT, "two")])
     mine.known.write_text("not JSON")

@@ -32,7 +32,9 @@ from fedlasso.governance.guard import (
     short_hash,
     tell,
 )
+from fedlasso.governance.identity import Identity
 from fedlasso.governance.lifetime import Charge, Lifetime
+from fedlasso.governance.masks import KeyOffered, Masks, Offer, OfferKey, Ring
 from fedlasso.governance.policy import Policy, Rare
 from fedlasso.numerics import Table
 from fedlasso.sites import Memory, Site
@@ -44,13 +46,17 @@ LISTED = 8
 
 
 class Introduction(Reply):
-    """Version, columns shown, the data file's fingerprint and rows, and seconds since 1970, UTC."""
+    """Version, columns shown, the data file's fingerprint and rows, and seconds since 1970, UTC.
+
+    `sums` says whether the site's sums leave masked or clear.
+    """
 
     version: str
     columns: tuple[str, ...]
     fingerprint: str
     rows: int
     clock: float
+    sums: str
 
 
 class Introduce(Request[Introduction]):
@@ -106,7 +112,8 @@ class Open(Request[Opened]):
 
     `fingerprints` lists ``site:fingerprint`` of the data that the fit began with. `schema` is the
     JSON of what the sites have agreed that the columns hold, and `missing` says whether values may
-    be missing: ``refuse`` or ``mean``.
+    be missing: ``refuse`` or ``mean``. `offers` are the keys that all sites have drawn for the
+    masks of this session, as the JSON of an `Offer` each; without any, sums are clear.
     """
 
     fit: str
@@ -117,6 +124,8 @@ class Open(Request[Opened]):
     schema: str
     missing: str
     na: tuple[str, ...]
+    session: str = ""
+    offers: tuple[str, ...] = ()
 
 
 class AuditSummary(Reply):
@@ -176,7 +185,9 @@ class Door:
     """A site that answers every message with a message, and never raises.
 
     `memory` is the folder for what procedures keep at the site between rounds, `version` that of
-    the software here, and `approve` is asked before a reply leaves, if the policy wants it.
+    the software here, and `approve` is asked before a reply leaves, if the policy wants it. With an
+    `identity` sums are masked as the policy says; a door without one, in a process of its own
+    coordinator's, has nobody to mask them from.
     """
 
     name: str
@@ -186,7 +197,9 @@ class Door:
     memory: Path
     version: str
     approve: Approve | None = None
+    identity: Identity | None = None
     _site: GuardedSite | None = field(default=None, init=False)
+    _ring: Ring | None = field(default=None, init=False)
     _ledger: tuple[str, Lifetime] | None = field(default=None, init=False)
 
     @property
@@ -241,8 +254,16 @@ class Door:
             here = self.records
             shown = tuple(filter(self.policy.shows, here.columns))
             return Introduction(
-                self.version, shown, here.fingerprint, here.rows, time.time(), site=self.name
+                self.version,
+                shown,
+                here.fingerprint,
+                here.rows,
+                time.time(),
+                self._sums,
+                site=self.name,
             )
+        if isinstance(request, OfferKey):
+            return self._offer(request)
         if isinstance(request, DescribeColumns | FindOthers):
             return self._describe(request)
         if isinstance(request, Open):
@@ -263,6 +284,40 @@ class Door:
         mine = [known for known in asked.heads if known.rsplit(":", 2)[0] == self.name]
         lost = tuple(known for known in mine if known not in here)
         return AuditSummary(hashes, questions, lines, head, lost, site=self.name)
+
+    @property
+    def _sums(self) -> str:
+        return "clear" if self.identity is None else self.policy.sums
+
+    def _offer(self, asked: OfferKey) -> KeyOffered:
+        """Draw a key for the masks of a session; the one before is forgotten."""
+        _check_identity(asked.fit)
+        if self.identity is None:
+            raise FedLassoError("there is no certificate here to sign a key with")
+        self._ring = Ring(self.name, self.identity, asked.fit, asked.session)
+        return KeyOffered(self._ring.offer().write(), site=self.name)
+
+    def _agree_on_masks(self, opening: Open) -> Masks | None:
+        """Return the masks of a session, once the other sites' keys are found to be theirs."""
+        if not opening.offers:
+            if self._sums == "masked":
+                raise FedLassoError("the policy here joins fits with masked sums only")
+            return None
+        offers = [Offer.read(text) for text in opening.offers]
+        ring = self._ring
+        self._ring = None
+        if ring is None or (ring.fit, ring.session) != (opening.fit, opening.session):
+            raise FedLassoError("no key was drawn here for this session; begin a new one")
+        names = {offer.name for offer in offers}
+        if names != set(opening.sites):
+            raise FedLassoError("the keys that were passed on are not those of the sites named")
+        strangers = sorted(names - {self.name, *self.policy.peers}) if self.policy.peers else []
+        if strangers:
+            raise FedLassoError(
+                f"the policy here takes part with {', '.join(self.policy.peers)} only, and not "
+                f"with {', '.join(strangers)}"
+            )
+        return ring.close(offers, encode(opening))
 
     def _describe(self, asked: DescribeColumns | FindOthers) -> Reply:
         """Tell of columns, once the policy and whoever approves agree."""
@@ -318,6 +373,7 @@ class Door:
                     "the data file is not the one that this fit began with; restore it, or start "
                     "a new fit"
                 )
+        masks = self._agree_on_masks(opening)
         site = _consult(lambda: self.records.site(self.name, opening, self.policy.rare))
         self._check_cells(site, opening.target)
         fingerprint = self.records.fingerprint
@@ -335,6 +391,7 @@ class Door:
             scope=scope,
             about=_about(opening),
             lifetime=self.lifetime,
+            masks=masks,
         )
         return Opened(site=self.name)
 

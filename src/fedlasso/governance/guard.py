@@ -13,8 +13,10 @@ from fedlasso.errors import FedLassoError
 from fedlasso.federation import Reply, Request, decode, encode
 from fedlasso.federation.codec import decode_question, size
 from fedlasso.federation.messages import layout
+from fedlasso.federation.words import Words
 from fedlasso.governance.audit import Audit, Entry
 from fedlasso.governance.lifetime import Charge, Lifetime
+from fedlasso.governance.masks import Masks
 from fedlasso.governance.policy import Policy, values_of
 from fedlasso.sites import Memory, Site, folds_in
 from fedlasso.sites.rows import count_parts, name_draw
@@ -64,6 +66,7 @@ class GuardedSite:
     scope : what the answers depend on beside the data file and the question: columns, target, codes
     about : the same in words
     lifetime : the ledger of those budgets; by default the one beside the audit
+    masks : what is added to words before they leave; none sends them in the clear
     """
 
     site: Site
@@ -75,6 +78,7 @@ class GuardedSite:
     scope: str = ""
     about: str = ""
     lifetime: Lifetime | None = None
+    masks: Masks | None = None
 
     def __post_init__(self) -> None:
         self.name = self.site.name
@@ -91,16 +95,19 @@ class GuardedSite:
 
         `request` is what the bytes say, where they have been read already.
         """
-        asked = hashlib.sha256(data).hexdigest()
-        entry = Entry(
-            self.fit, "unreadable", "refused", asked=asked, about=self.about, data=self.data
-        )
+        entry = Entry(self.fit, "unreadable", "refused", about=self.about, data=self.data)
+        entry = replace(entry, asked=hashlib.sha256(data).hexdigest())
         try:
             check_open(self._ledger, self.policy)
             request = request or read_question(data, self.policy.max_bytes)
-            entry = _describe(entry, request)
-            reply, answer, charges = self._weigh(request, asked)
-            entry = _complete(entry, reply, answer)
+            # The same question has another number in another session.
+            plainly = encode(replace(request, number=0))
+            asked = hashlib.sha256(plainly).hexdigest()
+            entry = _describe(replace(entry, asked=asked), request)
+            self._check_alone(request)
+            reply, clear, charges = self._weigh(request, asked)
+            answer = self._mask(request, plainly, reply, clear)
+            entry = _complete(entry, reply, answer, clear)
             self._ask_leave(entry, reply)
             spent = self._ledger.charge(charges, self._limits)
         except Exception as error:
@@ -108,8 +115,30 @@ class GuardedSite:
         if isinstance(request, Standardise):
             self.site.keep_view(request.name, request)
         entry = replace(entry, spent=spent)
-        self.audit.write(entry, answer if self.policy.keep_payloads else None)
+        # What is kept here is what the bytes that leave mean.
+        self.audit.write(entry, clear if self.policy.keep_payloads else None)
+        if self.masks is not None and request.reach:
+            self.masks.keep(request.number, plainly, answer)
         return answer
+
+    def _check_alone(self, request: Request[Any]) -> None:
+        """Refuse to answer in the clear where sums are masked, but for what the policy names."""
+        name = type(request).__name__
+        if self.masks is not None and not request.reach and name not in self.policy.single:
+            raise FedLassoError(
+                f"the policy here answers {name} only as part of a masked sum; list it under "
+                "`single` in policy.toml to answer it alone"
+            )
+
+    def _mask(self, request: Request[Any], question: bytes, reply: Reply, clear: bytes) -> bytes:
+        """Return the bytes that leave: words are masked."""
+        if self.masks is None or not isinstance(reply, Words):
+            return clear
+        kept = self.masks.again(request.number, question)
+        if kept is not None:
+            return bytes(kept)
+        words = self.masks.mask(reply.words, request.number, question)
+        return encode(replace(reply, words=words))
 
     def _weigh(self, request: Request[Any], asked: str) -> tuple[Reply, bytes, list[Charge]]:
         """Judge a question, work the answer out, and say what it would use up."""
@@ -249,9 +278,9 @@ def _describe(entry: Entry, request: Request[Any]) -> Entry:
     )
 
 
-def _complete(entry: Entry, reply: Reply, answer: bytes) -> Entry:
+def _complete(entry: Entry, reply: Reply, answer: bytes, clear: bytes) -> Entry:
     """Return an entry with what leaves."""
-    names = [name for name, kind in layout(type(reply)) if "array" in kind]
+    names = [name for name, kind in layout(type(reply)) if "array" in kind or kind == "words"]
     arrays = {name: array for name in names if (array := getattr(reply, name)) is not None}
     payload, _ = size(reply)
     return replace(
@@ -262,6 +291,7 @@ def _complete(entry: Entry, reply: Reply, answer: bytes) -> Entry:
         payload=payload,
         size=len(answer),
         sha256=hashlib.sha256(answer).hexdigest(),
+        clear=hashlib.sha256(clear).hexdigest() if clear != answer else "",
     )
 
 

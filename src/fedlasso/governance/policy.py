@@ -10,7 +10,7 @@ from __future__ import annotations
 import tomllib
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple, get_args, get_type_hints
+from typing import Annotated, Any, Literal, NamedTuple, get_args, get_type_hints
 
 import msgspec
 import numpy as np
@@ -28,6 +28,7 @@ Count = Annotated[int, Meta(ge=0, description="a whole number, zero or more")]
 Share = Annotated[float, Meta(ge=0, description="a number, zero or more")]
 Names = Annotated[tuple[str, ...], Meta(description="a list of names")]
 Switch = Annotated[bool, Meta(description="true or false")]
+Sums = Annotated[Literal["masked", "clear"], Meta(description='"masked" or "clear"')]
 # Vectors side by side, characters of a text, and the largest whole number.
 WIDEST = 256
 LONGEST = 1 << 16
@@ -67,7 +68,10 @@ class Policy:
     min_cell_rows : no column is asked about that differs from its commonest value in fewer rows,
         here or where some train, unless it does not differ at all
     min_part_cell_rows : the same of rows that are held out, and of folds
-    min_sites : no fit is joined with fewer sites
+    min_sites : no fit is joined with fewer sites, which sign for themselves where sums are masked
+    sums : whether sums leave masked, so that only totals over all sites can be read, or clear
+    single : questions that are answered alone where sums are masked: they tell counts and orders
+    peers : names of the sites that may take part where sums are masked; empty means any
     allow, deny : questions answered beside the default ones, and questions not answered, by name
     columns : columns that exist for the coordinator; empty means all
     min_level_rows : no level of a text column is told that fewer rows have
@@ -91,6 +95,9 @@ class Policy:
     min_cell_rows: Count = 5
     min_part_cell_rows: Count = 2
     min_sites: Count = 3
+    sums: Sums = "masked"
+    single: Names = ("ColumnSizes", "Rows", "Standardise")
+    peers: Names = ()
     allow: Names = ()
     deny: Names = ()
     columns: Names = ()
@@ -109,7 +116,7 @@ class Policy:
     keep_payloads: Switch = False
 
     def __post_init__(self) -> None:
-        for rule, names in (("allow", self.allow), ("deny", self.deny)):
+        for rule, names in (("allow", self.allow), ("deny", self.deny), ("single", self.single)):
             for name in names:
                 if name not in questions():
                     raise FedLassoError(f"{rule}: no question is called {name!r}")

@@ -1,0 +1,260 @@
+"""Masked sums over a network: the same model bit for bit, and no site's numbers on the line."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from deploy.doors import DoorLine, Project, make_doors
+from governance.authority import Authority
+from nets import COLUMNS, FIT, in_process, numbers, opening, same_files, write_tables
+
+from fedlasso import FedLassoError
+from fedlasso.deploy.network import Answer, Network
+from fedlasso.deploy.run import begin_plan, run_plan
+from fedlasso.federation import decode, encode
+from fedlasso.federation.messages import add_up
+from fedlasso.federation.words import OFFSET, Words, from_words, grid_of
+from fedlasso.governance import Door, Policy, masks
+from fedlasso.governance.door import Opened, Refusal
+from fedlasso.governance.masks import OfferKey
+from fedlasso.models import FitPlan, NetworkSource, Settings, make_model, write_model
+from fedlasso.sites import ErrorAt, GradientAt, Standardise, Viewed, standardise
+
+SETTINGS = {
+    "goal": Settings(),
+    "gradients": Settings(penalty=0.1, procedure="Secant"),
+    "local steps": Settings(penalty=0.1, procedure="CD", uploads=8),
+}
+
+
+@pytest.fixture
+def tables(tmp_path: Path) -> dict[str, Path]:
+    return write_tables(tmp_path)
+
+
+@pytest.fixture
+def authority(tmp_path: Path) -> Authority:
+    return Authority(tmp_path / "authority")
+
+
+class Tapped(DoorLine):
+    """A line whose owner keeps what every site says."""
+
+    def __init__(self, doors: dict[str, Door]) -> None:
+        super().__init__(doors)
+        self.seen: list[tuple[Any, list[Any]]] = []
+
+    def exchange(self, sites: Sequence[str], question: bytes, seconds: float) -> list[Answer]:
+        answers = super().exchange(sites, question, seconds)
+        self.seen.append((decode(question), [decode(a.data) for a in sorted(answers)]))
+        return answers
+
+
+def joined(doors: dict[str, Door]) -> tuple[Network, Tapped]:
+    line = Tapped(doors)
+    network = Network(line, list(doors), 1.0)
+    network.open(NetworkSource("project", FIT, "y", COLUMNS))
+    return network, line
+
+
+@pytest.mark.parametrize("how", SETTINGS)
+def test_in_process_clear_and_masked_runs_give_the_same_bits(
+    how: str, tables: dict[str, Path], authority: Authority, tmp_path: Path
+) -> None:
+    write_model(tmp_path / "alone", make_model(in_process(tables), SETTINGS[how], numbers()))
+    for name, policy in (("masked", Policy()), ("clear", Policy(sums="clear"))):
+        out = tmp_path / name
+        begin_plan(out, FitPlan(SETTINGS[how], NetworkSource("project", "", "y", COLUMNS)))
+        project = Project(tables, policy, authority)
+        finished = run_plan(out, project.connect)
+        assert same_files(out, tmp_path / "alone")
+        assert all(books.used == books.arrived for books in finished.books.values())
+
+
+def test_the_line_sees_words_of_no_site_but_of_all_together(
+    tables: dict[str, Path], authority: Authority
+) -> None:
+    masked, tap = joined(make_doors(tables, None, authority))
+    view, _ = standardise(masked)
+    tap.seen.clear()
+    b = np.linspace(-1, 1, len(COLUMNS))
+    total = view.total(GradientAt(b)).gradient
+    ((request, replies),) = tap.seen
+    clear = add_up(in_process_view(tables, view).replies(GradientAt(b))).gradient
+    np.testing.assert_allclose(total, clear, rtol=1e-11)
+    grid = grid_of(request, view.view.magnitudes, len(COLUMNS))
+    assert grid is not None
+    # Random words are as large as the grid reaches; half of twelve are not small by chance.
+    for reply, own in zip(
+        replies, in_process_view(tables, view).replies(GradientAt(b)), strict=True
+    ):
+        shown = from_words(reply, request, grid).gradient
+        assert np.median(np.abs(shown - own.gradient)) > 10 * np.abs(own.gradient).max()
+    assert {type(reply) for reply in replies} == {Words}
+
+
+def in_process_view(tables: dict[str, Path], view: Viewed) -> Viewed:
+    """The same view of the same records, in this process."""
+    federation = in_process(tables)
+    federation.ask(view.view)
+    return Viewed(federation, view.view)
+
+
+def test_what_is_not_a_sum_is_answered_only_where_the_policy_names_it(
+    tables: dict[str, Path], authority: Authority
+) -> None:
+    for policy, words in (
+        (Policy(), "answers ErrorAt only as part of a masked sum"),
+        (Policy(single=("ColumnSizes", "ErrorAt", "Rows", "Standardise")), ""),
+    ):
+        network, _ = joined(make_doors(tables, policy, authority))
+        view, _ = standardise(network)
+        if words:
+            with pytest.raises(FedLassoError, match=words):
+                view.ask(ErrorAt(np.zeros(len(COLUMNS))))
+            # Nor is a gradient in the clear, whose total a coordinator could take.
+            with pytest.raises(FedLassoError, match="answers GradientAt only as part"):
+                network.total(GradientAt(np.zeros(len(COLUMNS))))
+        else:
+            assert len(view.ask(ErrorAt(np.zeros(len(COLUMNS))))) == 3
+
+
+def ask(door: Door, request: Any) -> Any:
+    return decode(door.answer_bytes(encode(request)))
+
+
+def offers_of(doors: dict[str, Door], session: str = "one") -> tuple[str, ...]:
+    return tuple(ask(door, OfferKey(FIT, session)).offer for door in doors.values())
+
+
+def test_the_number_of_sites_is_what_they_sign_and_not_what_the_coordinator_says(
+    tables: dict[str, Path], authority: Authority
+) -> None:
+    doors = make_doors(tables, None, authority)
+    offers = offers_of(doors)
+    first = doors["a"]
+    cases: list[tuple[dict[str, Any], str]] = [
+        ({"offers": ()}, "masked sums only"),
+        ({"offers": offers[:2]}, "not those of the sites named"),
+        ({"offers": offers[:2], "sites": ("a", "b")}, "a fit of 2 sites"),
+        ({"offers": offers, "session": "two"}, "no key was drawn here"),
+    ]
+    for changes, words in cases:
+        offers_of({"a": first})
+        refused = ask(first, opening(**({"session": "one"} | changes)))
+        assert isinstance(refused, Refusal)
+        assert words in refused.text
+
+
+def test_a_coordinator_who_certifies_sites_of_its_own_is_stopped_by_the_list_of_peers(
+    tables: dict[str, Path], authority: Authority, tmp_path: Path
+) -> None:
+    """It owns the authority, so it can be all other sites of a fit: then totals are one site's."""
+    for policy, allowed in ((Policy(), True), (Policy(peers=("b", "c")), False)):
+        real = make_doors({"a": tables["a"]}, policy, authority)
+        shams = make_doors({"d": tables["b"], "e": tables["c"]}, Policy(), authority)
+        doors = real | shams
+        given = opening(session="one", offers=offers_of(doors), sites=("a", "d", "e"))
+        reply = ask(real["a"], given)
+        assert isinstance(reply, Opened) == allowed
+        if isinstance(reply, Refusal):
+            assert "takes part with b, c only, and not with d, e" in reply.text
+
+
+class Isolating:
+    """A coordinator who asks site a something and the others something that it knows the answer to.
+
+    What all words come to together, minus what it knows, would be site a's own answer.
+    """
+
+    def __init__(self, doors: dict[str, Door]) -> None:
+        self.doors = doors
+        self.number = 0
+
+    def open(self, columns: dict[str, tuple[str, ...]] | None = None) -> None:
+        offers = offers_of(self.doors)
+        for name, door in self.doors.items():
+            chosen = (columns or {}).get(name, COLUMNS)
+            given = opening(numbers(chosen), session="one", offers=offers)
+            assert isinstance(ask(door, given), Opened)
+
+    def keep(self, view: Standardise) -> None:
+        for door in self.doors.values():
+            ask(door, view)
+
+    def sum(self, questions: dict[str, Any]) -> Words:
+        self.number += 1
+        replies = []
+        for name, door in self.doors.items():
+            reply = ask(door, replace(questions[name], number=self.number))
+            assert isinstance(reply, Words), reply
+            replies.append(reply)
+        return add_up(tuple(replies))
+
+
+def isolate(doors: dict[str, Door], tables: dict[str, Path]) -> float:
+    """How far the coordinator's guess at site a's gradient is off, relative to its size.
+
+    It knows totals at two models, so it knows the total at any combination: asking a about one and
+    the others about the other leaves a's own part.
+    """
+    coordinator = Isolating(doors)
+    coordinator.open()
+    p = len(COLUMNS)
+    view = Standardise(np.zeros(p), np.ones(p), 0.0, "", ("6", *["6"] * p, "6"))
+    coordinator.keep(view)
+    zero = GradientAt(np.zeros(p), on=view.name, reach=20 + OFFSET)
+    other = GradientAt(np.eye(p)[0], on=view.name, reach=20 + OFFSET)
+    grid = grid_of(zero, view.magnitudes, p)
+    assert grid is not None
+    names = list(doors)
+    at_zero = from_words(coordinator.sum(dict.fromkeys(names, zero)), zero, grid).gradient
+    mixed = coordinator.sum({name: other if name == "a" else zero for name in names})
+    guess = from_words(mixed, zero, grid).gradient - at_zero
+    records = in_process({"a": tables["a"]})
+    records.ask(view)
+    shown = Viewed(records, view)
+    asked = [shown.replies(replace(each, reach=0))[0].gradient for each in (other, zero)]
+    own = asked[0] - asked[1]
+    return float(np.median(np.abs(guess - own)) / np.abs(own).max())
+
+
+def test_sites_that_are_asked_different_things_do_not_cancel(
+    tables: dict[str, Path], authority: Authority, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    doors = make_doors(tables, Policy(), authority)
+    assert isolate(doors, tables) > 1e3
+    bound = masks._stream
+
+    def unbound(secret: bytes, opening: bytes, number: int, question: bytes, count: int) -> Any:
+        return bound(secret, opening, number, b"", count)
+
+    # With masks that do not depend on the question, the attack gives site a's own product.
+    monkeypatch.setattr(masks, "_stream", unbound)
+    assert isolate(doors, tables) < 1e-9
+
+
+def test_a_number_that_was_used_is_not_used_again(
+    tables: dict[str, Path], authority: Authority
+) -> None:
+    doors = make_doors(tables, None, authority)
+    coordinator = Isolating(doors)
+    coordinator.open()
+    p = len(COLUMNS)
+    view = Standardise(np.zeros(p), np.ones(p), 0.0, "", ("6", *["6"] * p, "6"))
+    coordinator.keep(view)
+    question = GradientAt(np.zeros(p), on=view.name, reach=20 + OFFSET, number=1)
+    door = doors["a"]
+    first = door.answer_bytes(encode(question))
+    assert door.answer_bytes(encode(question)) == first
+    other = GradientAt(np.ones(p), on=view.name, reach=20 + OFFSET, number=1)
+    refused = ask(door, other)
+    assert isinstance(refused, Refusal)
+    assert "number was used before" in refused.text
+    # The audit has the hash of what left, and the hash of what it meant.
+    sent = [e for e in door.audit.entries() if e.question == "GradientAt" and e.verdict == "sent"]
+    assert len({e.sha256 for e in sent}) == 1
+    assert all(e.clear and e.clear != e.sha256 for e in sent)
