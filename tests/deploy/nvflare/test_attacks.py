@@ -22,13 +22,15 @@ from deploy.nvflare.unguarded import open_up
 from nets import write_tables
 from waiting import wait_until
 
+from fedlasso import FedLassoError
 from fedlasso.deploy.nvflare import settings
+from fedlasso.deploy.nvflare.engine import check_server
 from fedlasso.deploy.nvflare.job import write_job
 from fedlasso.deploy.nvflare.kit import read_kit, seal
 from fedlasso.deploy.nvflare.line import Console
 from fedlasso.deploy.nvflare.local import LocalFederation, enrol
 from fedlasso.deploy.nvflare.program import is_allowed
-from fedlasso.deploy.nvflare.project import add_sites
+from fedlasso.deploy.nvflare.project import add_sites, revoke_site
 
 # The engine and its libraries warn of things that are not ours to mend.
 pytestmark = pytest.mark.filterwarnings("ignore")
@@ -151,12 +153,15 @@ def ask_neighbours(local: Mixed, kit: Path, out: Path) -> dict[str, str]:
 
 
 def test_a_site_reads_nothing_of_another(local: Mixed, tmp_path: Path) -> None:
-    add_sites(local.folder, ["curious"])
-    kit = tmp_path / "curious"
+    add_sites(local.folder, ["curious", "former"])
+    kit, former = tmp_path / "curious", tmp_path / "former"
     enrol(local.folder, "curious", kit)
+    enrol(local.folder, "former", former)
     told = ask_neighbours(local, kit, tmp_path / "helped")
     assert SECRET not in told["a"]
     assert SECRET in told["b"]
+    check_server(former, read_kit(former))
+    revoke_site(local.folder, "former")
     # A server as everybody's does not even pass it on.
     local.kill("server")
     local.open.remove("server")
@@ -169,6 +174,9 @@ def test_a_site_reads_nothing_of_another(local: Mixed, tmp_path: Path) -> None:
         console.wait_for_sites(["a", "b"], 300.0)
     told = ask_neighbours(local, kit, tmp_path / "alone")
     assert SECRET not in told["a"] + told["b"]
+    # Nor does it let in whom the coordinator has revoked.
+    with pytest.raises(FedLassoError, match=r"does not accept the certificate of 'former'"):
+        check_server(former, read_kit(former))
 
 
 @pytest.mark.parametrize(
