@@ -1,7 +1,6 @@
 """Keys made at the site, certificates, and who may read what a project and a kit write."""
 
 import shutil
-import stat
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -10,13 +9,13 @@ import pytest
 
 pytest.importorskip("nvflare")
 
-from nets import run
+from nets import open_to_others, run
 
 from fedlasso import FedLassoError
 from fedlasso.deploy.nvflare.authority import Authority, read_certificate
 from fedlasso.deploy.nvflare.kit import accept, check_certificate, read_kit, request
 from fedlasso.deploy.nvflare.local import enrol
-from fedlasso.deploy.nvflare.project import create_project, read_project, renew, sign_request
+from fedlasso.deploy.nvflare.project import create_project, read_project, renew, sign_request, warn
 
 
 @pytest.fixture(scope="module")
@@ -48,12 +47,6 @@ def private_keys(folder: Path) -> set[str]:
         if path.is_file() and b"PRIVATE KEY" in path.read_bytes():
             found.add(str(path.relative_to(folder)))
     return found
-
-
-def open_to_others(folder: Path) -> list[str]:
-    """What somebody else could read or enter."""
-    paths = [folder, *folder.rglob("*")]
-    return [str(p) for p in paths if stat.S_IMODE(p.lstat().st_mode) & 0o077]
 
 
 def test_from_request_to_certificate_and_the_coordinator_never_has_the_key(
@@ -180,9 +173,13 @@ def test_everybody_is_warned_in_time_and_renews(
     server = project / "server"
     (warning,) = check_certificate(server, read_kit(server, "server"))
     assert "`fedlasso federation renew`" in warning
+    # The coordinator knows of everybody's.
+    assert ["'localhost'" in line for line in warn(project)] == [True, False]
+    assert "the certificate north.crt of 'north' ends on" in warn(project)[1]
     renew(project)
     for role in ("server", "coordinator"):
         assert check_certificate(project / role, read_kit(project / role, role)) == []
     accept(north, sign_request(project, request(north)[0])[0])
     assert check_certificate(north, read_kit(north)) == []
+    assert warn(project) == []
     assert open_to_others(project) == []

@@ -26,7 +26,13 @@ from fedlasso.deploy.nvflare.project import create_project
 from fedlasso.deploy.nvflare.stay import STATE
 from fedlasso.federation import decode, encode
 from fedlasso.governance.audit import Audit
-from fedlasso.governance.door import Introduce, Introduction, Refusal
+from fedlasso.governance.door import (
+    DescribeColumns,
+    Described,
+    Introduce,
+    Introduction,
+    Refusal,
+)
 
 
 @pytest.fixture(scope="module")
@@ -147,6 +153,35 @@ def test_data_and_policy_may_change_between_two_jobs(
     reply = decode(keeper.greet()(encode(Introduce())))
     assert isinstance(reply, Refusal)
     assert reply.text == "cannot read a.csv: No such file or directory"
+
+
+@pytest.mark.parametrize("word", ["y", "n"])
+def test_the_operator_is_asked_where_the_site_was_started(
+    word: str, made: tuple[Path, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:  # fmt: skip
+    # What waits for approval is in the kit, so each case has its own.
+    kit = Path(shutil.copytree(made[0], tmp_path / "kit"))
+    data = made[1]
+    make_places(kit)
+    policy = tmp_path / "policy.toml"
+    policy.write_text("approval = true\n")
+    # Without a terminal nobody could say yes.
+    assert run("site", "start", kit, data, "--policy", policy) == 2
+    assert "the policy asks for approval, and nobody is here to ask" in capsys.readouterr().err
+    asked: list[str] = []
+
+    def say(text: str) -> str:
+        asked.append(text)
+        return word
+
+    monkeypatch.setattr("builtins.input", say)
+    answer = Doorkeeper(kit, data, policy).greet()
+    question = DescribeColumns("ab" * 8, "y", COLUMNS, (), 10)
+    reply = decode(answer(encode(question)))
+    assert isinstance(reply, Described if word == "y" else Refusal)
+    assert len(asked) == 1
+    assert "DescribeColumns" in asked[0]
 
 
 @pytest.mark.parametrize("user", [None, "nobody"])
