@@ -47,7 +47,8 @@ def tables(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 def local(
     tables: dict[str, Path], tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[LocalFederation]:
-    with LocalFederation(tmp_path_factory.mktemp("net") / "project", tables) as federation:
+    # Paths may have spaces.
+    with LocalFederation(tmp_path_factory.mktemp("net") / "the project", tables) as federation:
         yield federation
 
 
