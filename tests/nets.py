@@ -106,3 +106,9 @@ def fit_files(tables: dict[str, Path], out: Path, *options: object) -> Path:
 def same_files(one: Path, other: Path) -> bool:
     """Whether two model folders hold the same model, byte for byte."""
     return all((one / name).read_bytes() == (other / name).read_bytes() for name in MODEL)
+
+
+def open_to_others(folder: Path) -> list[str]:
+    """What somebody else could read, write or enter, by its own mode alone."""
+    paths = [folder, *folder.rglob("*")]
+    return [str(path) for path in paths if path.lstat().st_mode & 0o077]

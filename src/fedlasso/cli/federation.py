@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import errno
 import sys
 import time
 from collections.abc import Sequence
@@ -14,6 +15,7 @@ from fedlasso.cli.common import INTERRUPTED, add_action, names, say, say_constan
 from fedlasso.cli.fit import add_reading, add_settings, given_options, read_settings
 from fedlasso.errors import FedLassoError
 from fedlasso.federation import Exchange
+from fedlasso.files import find_cannot_write
 from fedlasso.models import FitPlan, NetworkSource
 
 
@@ -192,6 +194,17 @@ def resume_command(options: argparse.Namespace) -> int:
         print(file=sys.stderr)
         say(f"stopped; `fedlasso federation resume {options.out}` goes on from here")
         return INTERRUPTED
+    except (FedLassoError, OSError) as error:
+        unwritten = find_cannot_write(error)
+        if unwritten is not None:
+            what = unwritten.what
+        elif isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
+            what = f"cannot write {options.out}: {error.strerror}"
+        else:
+            raise
+        raise FedLassoError(
+            f"{what}; make room, then `fedlasso federation resume {options.out}` goes on"
+        ) from error
     say_constant(finished.document)
     for warning in finished.document.warnings or ():
         say(f"warning: {warning}")

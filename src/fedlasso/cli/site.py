@@ -60,7 +60,7 @@ def accept_command(options: argparse.Namespace) -> None:
 
     ends = accept(options.kit, options.certificate)
     print(f"The certificate is in place; it ends on {ends}")
-    print(f"Next: fedlasso site start {options.kit} DATA")
+    print(f"Next: fedlasso site start {options.kit} DATA; one that is running, start again")
 
 
 def check_command(options: argparse.Namespace) -> None:

@@ -6,6 +6,7 @@ helps whoever attacks. A third site, which the coordinator adds, turns out to be
 
 import json
 import os
+import pwd
 import shutil
 import subprocess
 import sys
@@ -22,19 +23,35 @@ from deploy.nvflare.unguarded import open_up
 from nets import write_tables
 from waiting import wait_until
 
+from fedlasso import FedLassoError
 from fedlasso.deploy.nvflare import settings
+from fedlasso.deploy.nvflare.engine import check_server, find_family, find_user
 from fedlasso.deploy.nvflare.job import write_job
 from fedlasso.deploy.nvflare.kit import read_kit, seal
-from fedlasso.deploy.nvflare.line import Console
+from fedlasso.deploy.nvflare.line import Console, connect
 from fedlasso.deploy.nvflare.local import LocalFederation, enrol
 from fedlasso.deploy.nvflare.program import is_allowed
-from fedlasso.deploy.nvflare.project import add_sites
+from fedlasso.deploy.nvflare.project import add_sites, revoke_site
 
 # The engine and its libraries warn of things that are not ours to mend.
 pytestmark = pytest.mark.filterwarnings("ignore")
 TESTS = str(Path(__file__).parents[2])
+FOUND = {"PYTHONPATH": os.pathsep.join(filter(None, [TESTS, os.environ.get("PYTHONPATH")]))}
+NOBODY = "nobody"
+INTRUDER = "daemon"
 SECRET = "PRIVATE KEY"
 SHOWN = "ssl_private_key"
+
+
+def can_run(name: str) -> bool:
+    """Whether we are root, and another user can run this Python with our package."""
+    with tempfile.TemporaryDirectory() as folder:
+        (Path(folder) / "kit.json").touch()
+        try:
+            find_user(name, Path(folder))
+        except FedLassoError:
+            return False
+    return True
 
 
 class Mixed(LocalFederation):
@@ -46,7 +63,12 @@ class Mixed(LocalFederation):
         open_up(folder / "server", "server")
         open_up(self.kit("b"), "site")
         for name in self.open:
-            self.environments[name] = {"PYTHONPATH": TESTS}
+            self.environments[name] = FOUND
+
+    def start_site(self, name: str) -> None:
+        """Start a site; the engine of site a runs as a user who can read nothing, if it can."""
+        given = ["--engine-user", NOBODY] if name == "a" and can_run(NOBODY) else []
+        self._start(name, "site", "start", self.kit(name), self._tables[name], *given)
 
     def _start(self, name: str, *command: object) -> None:
         self.program = ("-m", "deploy.nvflare.unguarded" if name in self.open else "fedlasso")
@@ -59,6 +81,8 @@ def local() -> Iterator[Mixed]:
     base = Path(tempfile.mkdtemp(prefix="fedlasso-"))
     base.chmod(0o755)
     tables = write_tables(base)
+    for table in tables.values():
+        table.chmod(0o600)
     try:
         with Mixed(base / "project", {"a": tables["a"], "b": tables["b"]}) as federation:
             yield federation
@@ -120,9 +144,9 @@ def test_another_user_of_the_machine_is_told_nothing(local: Mixed) -> None:
     for site in ("a", "b"):
         port = listen_port(local, site)
         folder = local.kit(site) / "engine"
-        command = ["deploy.nvflare.intruder", "nobody", str(port), site, str(folder)]
+        command = ["deploy.nvflare.intruder", INTRUDER, str(port), site, str(folder)]
         ended = subprocess.run(
-            [sys.executable, "-m", *command], env=os.environ | {"PYTHONPATH": TESTS},
+            [sys.executable, "-m", *command], env=os.environ | FOUND,
             capture_output=True, text=True,
         )  # fmt: skip
         told[site] = ended.stdout
@@ -132,6 +156,41 @@ def test_another_user_of_the_machine_is_told_nothing(local: Mixed) -> None:
     assert SECRET in told["b"]
 
 
+def opens(path: Path, user: pwd.struct_passwd) -> bool:
+    """Whether a user can read a file."""
+    child = os.fork()
+    if child == 0:
+        try:
+            os.setgroups([])
+            os.setgid(user.pw_gid)
+            os.setuid(user.pw_uid)
+            os.close(os.open(path, os.O_RDONLY))
+            os._exit(0)
+        finally:
+            os._exit(1)
+    return os.waitpid(child, 0)[1] == 0
+
+
+def test_the_engine_runs_as_a_user_who_can_read_nothing(local: Mixed) -> None:
+    if not can_run(NOBODY):
+        pytest.skip("no other user can run this Python, or this is not root")
+    nobody = pwd.getpwnam(NOBODY)
+    kit = local.kit("a")
+    with connect(local.folder, ["a"]) as network:
+        network.introduce()
+        assert network.introductions[0].rows == 120
+        command, *engine = find_family(local.processes["a"])
+        assert command.uids().real == 0
+        # The engine and its job.
+        assert [process.uids().real for process in engine] == [nobody.pw_uid] * 2
+    for kept in (local._tables["a"], kit / "books" / "audit.jsonl", kit / "books" / "key",
+                 kit / "startup" / "client.key", kit / "kit.json"):  # fmt: skip
+        assert kept.exists()
+        assert not opens(kept, nobody)
+    # It needs the certificate's key to talk to the server, and has a copy of its own.
+    assert opens(kit / "engine" / "startup" / "client.key", nobody)
+
+
 def ask_neighbours(local: Mixed, kit: Path, out: Path) -> dict[str, str]:
     """What the curious site is told by the others."""
     options = ["--set", "secure_train=true", "org=fedlasso", "config_folder=", "uid=curious"]
@@ -139,7 +198,7 @@ def ask_neighbours(local: Mixed, kit: Path, out: Path) -> dict[str, str]:
     with (kit / "said").open("wb") as said:
         process = subprocess.Popen(
             [sys.executable, "-m", "deploy.nvflare.neighbour", *command],
-            env=os.environ | {"PYTHONPATH": TESTS}, stdout=said, stderr=said,
+            env=os.environ | FOUND, stdout=said, stderr=said,
         )  # fmt: skip
     try:
         wait_until(lambda: out.exists() or process.poll() is not None, "what the sites say")
@@ -151,12 +210,15 @@ def ask_neighbours(local: Mixed, kit: Path, out: Path) -> dict[str, str]:
 
 
 def test_a_site_reads_nothing_of_another(local: Mixed, tmp_path: Path) -> None:
-    add_sites(local.folder, ["curious"])
-    kit = tmp_path / "curious"
+    add_sites(local.folder, ["curious", "former"])
+    kit, former = tmp_path / "curious", tmp_path / "former"
     enrol(local.folder, "curious", kit)
+    enrol(local.folder, "former", former)
     told = ask_neighbours(local, kit, tmp_path / "helped")
     assert SECRET not in told["a"]
     assert SECRET in told["b"]
+    check_server(former, read_kit(former))
+    revoke_site(local.folder, "former")
     # A server as everybody's does not even pass it on.
     local.kill("server")
     local.open.remove("server")
@@ -169,6 +231,9 @@ def test_a_site_reads_nothing_of_another(local: Mixed, tmp_path: Path) -> None:
         console.wait_for_sites(["a", "b"], 300.0)
     told = ask_neighbours(local, kit, tmp_path / "alone")
     assert SECRET not in told["a"] + told["b"]
+    # Nor does it let in whom the coordinator has revoked.
+    with pytest.raises(FedLassoError, match=r"hung up on 'former': .* was revoked"):
+        check_server(former, read_kit(former))
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,9 @@
 """Commands, kits and certificates without a network: every error is one line."""
 
+import errno
+import os
 import socket
+import stat
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -16,6 +19,7 @@ from fedlasso.deploy.nvflare.engine import check_server
 from fedlasso.deploy.nvflare.kit import check_certificate, read_kit
 from fedlasso.deploy.nvflare.local import enrol, reserve_port
 from fedlasso.deploy.nvflare.project import create_project
+from fedlasso.files import CannotWrite
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 
@@ -113,3 +117,26 @@ def test_names_that_do_not_resolve_and_old_certificates(
     monkeypatch.setattr("fedlasso.deploy.nvflare.authority.datetime", Later)
     with pytest.raises(FedLassoError, match=r"certificate client.crt of 'a' expired on"):
         check_certificate(kit, read_kit(kit))
+
+
+@pytest.mark.parametrize("named", [True, False])
+def test_a_full_disk_at_the_coordinator_is_one_line(
+    named: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:  # fmt: skip
+    create_project(tmp_path / "p", "localhost:8443", ["a"])
+    out = tmp_path / "model"
+
+    def fail(*_: object, **__: object) -> None:
+        error = OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        raise CannotWrite(out / "journal", error) if named else error
+
+    monkeypatch.setattr("fedlasso.deploy.run.run_plan", fail)
+    assert run("federation", "fit", tmp_path / "p", "--target", "y", "--out", out) == 2
+    said = capsys.readouterr().err
+    assert said.startswith(f"fedlasso: cannot write {out}")
+    assert said.endswith(
+        f"No space left on device; make room, then `fedlasso federation resume {out}` goes on\n"
+    )
+    # What the sites answer is for nobody else.
+    assert stat.S_IMODE(out.stat().st_mode) == 0o700

@@ -12,7 +12,17 @@ import pytest
 pytest.importorskip("nvflare")
 
 from deploy.nvflare.stories import SharedJob
-from nets import COLUMNS, SECRET, SITES, fit_files, in_process, run, same_files, write_tables
+from nets import (
+    COLUMNS,
+    SECRET,
+    SITES,
+    fit_files,
+    in_process,
+    open_to_others,
+    run,
+    same_files,
+    write_tables,
+)
 from waiting import PATIENCE
 
 from fedlasso import FedLassoError
@@ -37,7 +47,8 @@ def tables(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 def local(
     tables: dict[str, Path], tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[LocalFederation]:
-    with LocalFederation(tmp_path_factory.mktemp("net") / "project", tables) as federation:
+    # Paths may have spaces.
+    with LocalFederation(tmp_path_factory.mktemp("net") / "the project", tables) as federation:
         yield federation
 
 
@@ -102,6 +113,11 @@ def test_the_model_folder_is_that_of_fit_on_the_files(
     assert told[0] == told[1]
     assert told[0].count("\n") > 130
     assert "ward=(other)" in (out / "coefficients.csv").read_text()
+    # All that was written is for its owner only.
+    assert out.stat().st_mode & 0o077 == 0
+    kept = [local.folder / name for name in ("authority", "coordinator", "kits", "server")]
+    for folder in (*kept, *map(local.kit, SITES)):
+        assert open_to_others(folder) == []
 
 
 def test_missing_values_are_refused_before_the_fit(

@@ -26,7 +26,7 @@ def open_up(kit: Path, role: str) -> None:
     (local / "comm_config.json").unlink()
     resources = (local / "resources.json").read_text()
     launcher = "nvflare.app_common.job_launcher.client_process_launcher.ClientProcessJobLauncher"
-    ours = "fedlasso.deploy.nvflare.program.Launcher"
+    ours = "fedlasso.deploy.nvflare.program.SiteLauncher"
     (local / "resources.json").write_text(resources.replace(ours, launcher))
     seal(kit, told)
 

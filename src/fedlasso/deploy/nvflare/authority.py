@@ -93,7 +93,7 @@ def write_request(path: Path, key: rsa.RSAPrivateKey, name: str, project: str) -
     """Ask for a certificate: name, project and public key, signed with the private one."""
     asked = x509.CertificateSigningRequestBuilder().subject_name(_name(name, "", project))
     signed = asked.sign(key, hashes.SHA256())
-    write_atomically(path, signed.public_bytes(serialization.Encoding.PEM))
+    write_atomically(path, signed.public_bytes(serialization.Encoding.PEM), private=True)
 
 
 def read_request(path: Path, project: str) -> tuple[str, rsa.RSAPublicKey]:

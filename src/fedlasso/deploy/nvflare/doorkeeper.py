@@ -10,7 +10,7 @@ from pathlib import Path
 
 from fedlasso import __version__
 from fedlasso.deploy.nvflare.bridge import Answer
-from fedlasso.deploy.nvflare.kit import open_audit, read_key, read_kit
+from fedlasso.deploy.nvflare.kit import identify, open_audit, read_key, read_kit
 from fedlasso.deploy.records import TableRecords
 from fedlasso.errors import FedLassoError
 from fedlasso.federation import encode
@@ -71,7 +71,8 @@ class Doorkeeper:
             threading.Thread(target=self._ask_operator, daemon=True).start()
         memory = self._folder / "memory"
         approve = self._desk.approve
-        door = Door(self._name, records, policy, self._audit, memory, __version__, approve)
+        given = (self._name, records, policy, self._audit, memory, __version__)
+        door = Door(*given, approve, identify(self._folder))
         return door.answer_bytes
 
     def _read(self) -> TableRecords:

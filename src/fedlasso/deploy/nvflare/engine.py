@@ -201,14 +201,13 @@ def check_server(folder: Path, kit: Kit) -> None:
             f"the server at {where} is not of project {kit.project!r} ({error.verify_message}); "
             "use the kit of its project"
         ) from None
+    except (ssl.SSLEOFError, ConnectionResetError):
+        raise Interrupted(
+            f"the server at {where} hung up on {kit.name!r}: it is not ready yet, or this "
+            "certificate was revoked or replaced; ask the coordinator"
+        ) from None
     except ssl.SSLError as error:
-        why = str(error.reason).lower().replace("_", " ")
-        if "alert" in why:
-            raise FedLassoError(
-                f"the server at {where} does not accept the certificate of {kit.name!r} ({why}); "
-                "it may have been revoked or replaced: ask the coordinator"
-            ) from None
-        raise FedLassoError(f"no secure connection to {where}: {why}") from None
+        raise FedLassoError(f"no secure connection to {where}: {error.reason}") from None
     except OSError as error:
         why = error.strerror or type(error).__name__
         raise Interrupted(f"no server at {where}: {why}; is it started?") from None

@@ -17,6 +17,7 @@ from fedlasso.files import write_atomically
 
 if TYPE_CHECKING:
     from fedlasso.governance import Audit
+    from fedlasso.governance.identity import Identity
 
 # What a site keeps in its kit; the engine has a folder of its own.
 PRIVATE = ("books", "memory", "pending")
@@ -146,3 +147,16 @@ def read_key(folder: Path) -> bytes:
     if not path.exists():
         write_atomically(path, secrets.token_bytes(32), private=True)
     return path.read_bytes()
+
+
+def identify(folder: Path) -> Identity:
+    """Return what a site signs with, and what it knows the other sites by."""
+    from fedlasso.governance.identity import Identity
+
+    startup = folder / "startup"
+    return Identity(
+        startup / "client.crt",
+        startup / "client.key",
+        startup / "rootCA.pem",
+        folder / "books" / "peers.json",
+    )

@@ -34,7 +34,7 @@ class Console(AbstractContextManager["Console"]):
         self.project = project.read_project(folder)
         path = folder / "coordinator"
         kit = read_kit(path, "coordinator")
-        self.warnings = [*check_certificate(path, kit), *_server_warnings(folder)]
+        self.warnings = [*check_certificate(path, kit), *project.warn(folder)]
         check_server(path, kit)
         end = time.monotonic() + ADMITTED
         while True:
@@ -85,12 +85,6 @@ class Console(AbstractContextManager["Console"]):
                 )
             time.sleep(0.5)
         return names
-
-
-def _server_warnings(folder: Path) -> list[str]:
-    """Return warnings of the server's certificate, where its kit is here."""
-    server = folder / "server"
-    return check_certificate(server, read_kit(server, "server")) if server.exists() else []
 
 
 class JobLine:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import socket
+import threading
 import time
 from multiprocessing.connection import Client
 from pathlib import Path
@@ -55,20 +56,24 @@ class Member:
 
     def __init__(self) -> None:
         self._line: socket.socket | None = None
+        # The engine may ask again while an answer that came too late is still on its way.
+        self._lock = threading.Lock()
 
     @collab.publish  # type: ignore[untyped-decorator]
     def answer(self, data: bytes) -> bytes:
         """Return what the site's own process says, a refusal too."""
-        if self._line is None:
-            self._line = bridge.ask(Path(collab.workspace.get_root_dir()))
-        try:
-            bridge.send(self._line, data)
-            return bridge.receive(self._line)
-        except (EOFError, OSError):
-            # The engine would send the text of an error, so it says nothing.
-            self._line.close()
-            self._line = None
-            raise RuntimeError("the site does not answer") from None
+        with self._lock:
+            try:
+                if self._line is None:
+                    self._line = bridge.ask(Path(collab.workspace.get_root_dir()))
+                bridge.send(self._line, data)
+                return bridge.receive(self._line)
+            except (EOFError, OSError):
+                if self._line is not None:
+                    self._line.close()
+                self._line = None
+                # The engine sends the text of an error, so it says nothing of here.
+                raise RuntimeError("the site does not answer") from None
 
     @collab.publish  # type: ignore[untyped-decorator]
     def echo(self, data: bytes) -> bytes:

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import logging
 import runpy
+import shlex
 import shutil
 import ssl
 import sys
@@ -20,13 +21,17 @@ import uuid
 from pathlib import Path
 from typing import Any
 
+from nvflare.apis.fl_constant import FLContextKey
+from nvflare.apis.job_launcher_spec import JobProcessArgs
 from nvflare.app_common.job_launcher.client_process_launcher import ClientProcessJobLauncher
+from nvflare.app_common.job_launcher.server_process_launcher import ServerProcessJobLauncher
 from nvflare.fuel.f3.cellnet.core_cell import CoreCell
 from nvflare.fuel.f3.cellnet.defs import MessageHeaderKey
 from nvflare.fuel.f3.drivers import net_utils
 from nvflare.private.admin_defs import error_reply
 from nvflare.private.defs import RequestHeader
 from nvflare.private.fed.client.admin import RequestProcessor
+from nvflare.utils.job_launcher_utils import get_client_job_args, get_server_job_args
 
 from fedlasso.deploy.nvflare.job import is_ours
 
@@ -36,6 +41,7 @@ PROGRAMS = {
     "server": "nvflare.private.fed.app.server.server_train",
     "job": "nvflare.private.fed.app.client.worker_process",
 }
+SERVER_JOB = "nvflare.private.fed.app.server.runner_process"
 # Revoked certificates, in a server's startup folder.
 REVOKED = "revoked.pem"
 _log = logging.getLogger(__name__)
@@ -147,13 +153,31 @@ def refuse_revoked() -> None:
     net_utils.get_ssl_context = check
 
 
-class Launcher(ClientProcessJobLauncher):  # type: ignore[misc]
-    """Starts a site's job as our program does, with nothing of the working folder importable."""
+class SiteLauncher(ClientProcessJobLauncher):  # type: ignore[misc]
+    """Starts a site's job as our program."""
 
     def get_command(self, job_meta: Any, fl_ctx: Any) -> str:
-        """Return the engine's command with its program replaced by ours."""
-        command = str(super().get_command(job_meta, fl_ctx))
-        return command.replace(f"-m {PROGRAMS['job']}", f"-P -m {__spec__.name} job", 1)
+        """Return the command line."""
+        return _command(fl_ctx, [__spec__.name, "job"], get_client_job_args(False, False))
+
+
+class ServerLauncher(ServerProcessJobLauncher):  # type: ignore[misc]
+    """Starts the server's job as the engine's own program."""
+
+    def get_command(self, job_meta: Any, fl_ctx: Any) -> str:
+        """Return the command line."""
+        return _command(fl_ctx, [SERVER_JOB], get_server_job_args(False, False))
+
+
+def _command(fl_ctx: Any, program: list[str], names: list[str]) -> str:
+    """The engine's command line, but paths may have spaces, and no working folder is imported."""
+    given = fl_ctx.get_prop(FLContextKey.JOB_PROCESS_ARGS)
+    words = [sys.executable, "-P", "-m", *program]
+    for name in names:
+        if given.get(name):
+            words += map(str, given[name])
+    option, values = given[JobProcessArgs.OPTIONS]
+    return shlex.join([*words, option, *values.split()])
 
 
 if __name__ == "__main__":

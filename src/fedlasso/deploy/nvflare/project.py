@@ -20,6 +20,7 @@ from fedlasso import __version__
 from fedlasso.deploy.nvflare import settings
 from fedlasso.deploy.nvflare.authority import (
     Authority,
+    check_dates,
     fingerprint,
     make_key,
     read_key,
@@ -194,6 +195,17 @@ def renew(folder: Path) -> None:
     authority = Authority(folder / "authority")
     for role in ("server", "coordinator"):
         _admit(folder / role, read_kit(folder / role, role), authority)
+
+
+def warn(folder: Path) -> list[str]:
+    """Return warnings of the certificates that the server and the sites have, where known here."""
+    told = []
+    for path in sorted((folder / "authority" / "issued").glob("*.crt")):
+        try:
+            told.append(check_dates(path, path.stem, "it must be renewed"))
+        except FedLassoError as error:
+            told.append(str(error))
+    return [warning for warning in told if warning and COORDINATOR not in warning]
 
 
 def _check_site(project: Project, name: str) -> None:

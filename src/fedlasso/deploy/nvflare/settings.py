@@ -8,7 +8,7 @@ from typing import Any
 
 from fedlasso.deploy.nvflare.job import CLASSES
 
-LAUNCHER = "fedlasso.deploy.nvflare.program.Launcher"
+_PROGRAM = "fedlasso.deploy.nvflare.program"
 # Bytes of an engine's log, of which one older one is kept.
 LOG_BYTES = 2_000_000
 LOG = "log.txt"
@@ -92,7 +92,7 @@ def write_site(folder: Path, project: str, name: str, host: str, port: int) -> N
         "path": f"{_ENGINE}.resource_consumers.gpu_resource_consumer.GPUResourceConsumer",
         "args": {},
     }
-    launcher = {"id": "process_launcher", "path": LAUNCHER, "args": {}}
+    launcher = {"id": "process_launcher", "path": f"{_PROGRAM}.SiteLauncher", "args": {}}
     resources = {
         "client": {"retry_timeout": 30, "compression": "Gzip"},
         "components": [manager, consumer, launcher],
@@ -143,11 +143,7 @@ def write_server(folder: Path, project: str, host: str, port: int) -> None:
         "path": "nvflare.apis.impl.job_def_manager.SimpleJobDefManager",
         "args": {"uri_root": "work/jobs", "job_store_id": "job_store"},
     }
-    launcher = {
-        "id": "process_launcher",
-        "path": f"{_ENGINE}.job_launcher.server_process_launcher.ServerProcessJobLauncher",
-        "args": {},
-    }
+    launcher = {"id": "process_launcher", "path": f"{_PROGRAM}.ServerLauncher", "args": {}}
     patience = {
         "admin_storage": "transfer",
         "max_num_clients": 100,

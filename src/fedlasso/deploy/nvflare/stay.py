@@ -23,6 +23,8 @@ from fedlasso.files import write_atomically
 # Seconds between two looks at the engine, and between two tries to reach the server.
 LOOK = 0.5
 AGAIN = 1.0
+# What these processes write is for its owner only.
+PRIVATE = 0o077
 # The last word on how a site stands.
 STATE = "state.txt"
 
@@ -80,6 +82,7 @@ def lock(folder: Path) -> Iterator[None]:
 
 def serve(project_folder: Path) -> None:
     """Run the server of a project until interrupted."""
+    os.umask(PRIVATE)
     project = read_project(project_folder)
     folder = project_folder / "server"
     kit = read_kit(folder, "server")
@@ -109,6 +112,7 @@ def take_part(
     The records and the door stay in this process. The engine's processes, which may run as another
     user, hand over bytes.
     """
+    os.umask(PRIVATE)
     users = {os.getuid()} | ({user.pw_uid} if user else set())
     first = True
     with lock(folder):
