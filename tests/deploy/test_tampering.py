@@ -206,7 +206,7 @@ def test_without_the_comparison_an_edited_journal_gives_another_model(
 
 
 def cut_out(audit: Path, fit: str) -> None:
-    """Remove a whole fit from an audit and chain the rest anew."""
+    """Remove a whole fit from an audit, chain the rest anew and move the anchor to its end."""
     before, number = "0" * 64, 0
     lines = []
     for line in audit.read_text().splitlines():
@@ -217,6 +217,8 @@ def cut_out(audit: Path, fit: str) -> None:
             lines.append(json.dumps(entry, separators=(",", ":")) + "\n")
             before = hashlib.sha256(lines[-1].encode()).hexdigest()
     audit.write_text("".join(lines))
+    anchor = audit.with_suffix(".anchor")
+    anchor.write_text(json.dumps({"number": number, "head": before}))
 
 
 @pytest.mark.parametrize("anchored", [True, False])

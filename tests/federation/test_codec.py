@@ -25,7 +25,7 @@ from fedlasso.sites.questions import FitSums
 
 # Prints what becomes known only by importing more than what lets a site take part.
 IMPORT_ALL = """
-import importlib, pkgutil, fedlasso, fedlasso.deploy.nvflare.kit
+import importlib, pkgutil, fedlasso, fedlasso.deploy.nvflare.doorkeeper
 from fedlasso.federation.messages import TYPES
 known = set(TYPES)
 for module in pkgutil.walk_packages(fedlasso.__path__, "fedlasso."):

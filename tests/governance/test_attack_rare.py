@@ -87,7 +87,7 @@ def missing_rows(victim: Victim) -> Array:
     A missing value is at the mean that whoever asks has given, so that two means make a column that
     is not zero at those rows alone.
     """
-    sums: Any = victim.ask(ColumnSums())
+    sums: Any = victim.ask(ColumnSums(missing=1))
     found = []
     for mean in (40.0, 60.0):
         means = np.zeros(P)

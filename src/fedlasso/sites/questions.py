@@ -281,6 +281,8 @@ class HeldOutSums(Reply):
     these rows best, told to a quarter power of two.
     """
 
+    positive = ("errors", "tail")
+    row_counts = ("counts",)
     errors: Array
     counts: Array
     tail: float
@@ -304,6 +306,19 @@ class HeldOutErrors(Request[HeldOutSums]):
         sums = np.array([e.sum() for e in errors])
         counts = np.full(len(errors), float(held_out.m))
         return HeldOutSums(sums, counts, held_out.m * _rough_kurtosis(errors[int(sums.argmin())]))
+
+    def expects(self, p: int) -> Shapes:
+        one_each = (self.candidates.shape[1],)
+        return {"errors": one_each, "counts": one_each}
+
+    def bounds(self, magnitudes: Magnitudes) -> dict[str, Bound]:
+        rows = 2 * magnitudes.rows + FURTHER
+        # A kurtosis is at most the number of rows.
+        return {
+            "errors": Bound(2 * (magnitudes.reach + FURTHER)),
+            "counts": Bound(rows),
+            "tail": Bound(2 * rows),
+        }
 
 
 def _rough_kurtosis(squares: Array) -> float:
