@@ -155,6 +155,6 @@ def _wait_for_server(folder: Path, kit: Kit, passing: type[FedLassoError]) -> No
 
 
 def _note(folder: Path, text: str) -> None:
-    """Say how it stands, and keep it for `fedlasso site status`."""
-    print(text, flush=True)
+    """Keep how it stands for `fedlasso site status`, and say it."""
     write_atomically(folder / STATE, text.encode(), private=True)
+    print(text, flush=True)
