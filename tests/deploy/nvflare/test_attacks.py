@@ -143,8 +143,8 @@ def test_another_user_of_the_machine_is_told_nothing(local: Mixed) -> None:
     told = {}
     for site in ("a", "b"):
         port = listen_port(local, site)
-        folder = local.kit(site) / "engine"
-        command = ["deploy.nvflare.intruder", INTRUDER, str(port), site, str(folder)]
+        kit = str(local.kit(site))
+        command = ["deploy.nvflare.intruder", INTRUDER, str(port), site, kit]
         ended = subprocess.run(
             [sys.executable, "-m", *command], env=os.environ | FOUND,
             capture_output=True, text=True,

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Protocol
 
-# The folder and the socket in an engine's folder.
+# The folder and the socket in a kit.
 ADDRESS = ("door", "socket")
 # Seconds for the other end to send what it has begun, or to take what it has asked for.
 PATIENCE = 60.0
@@ -30,7 +30,8 @@ def _address(folder: Path) -> Iterator[str]:
     if not Path("/proc/self/fd").exists():
         yield str(place / ADDRESS[1])
         return
-    descriptor = os.open(place, os.O_RDONLY | os.O_DIRECTORY)
+    # To pass through a folder one need not be able to list it.
+    descriptor = os.open(place, os.O_PATH | os.O_DIRECTORY)
     try:
         yield f"/proc/self/fd/{descriptor}/{ADDRESS[1]}"
     finally:
@@ -66,7 +67,7 @@ def _take(line: socket.socket, length: int) -> bytes:
 
 
 def ask(folder: Path) -> socket.socket:
-    """Connect to the process that listens for the engine in this folder."""
+    """Connect to the process that listens in this kit."""
     line = socket.socket(socket.AF_UNIX)
     with _address(folder) as address:
         line.connect(address)
@@ -85,11 +86,11 @@ class Keeper(Protocol):
 
 
 class Bridge:
-    """Listens in an engine's folder for the engine's jobs, and answers one question at a time.
+    """Listens in a site's kit for the engine's jobs, and answers one question at a time.
 
     Parameters
     ----------
-    folder : the engine's folder
+    folder : the kit
     keeper : who answers
     users : numbers of the users whose processes may ask
     owner : the user that the socket is for, if it is another than who runs this
@@ -101,7 +102,11 @@ class Bridge:
         self._keeper = keeper
         self._users = users
         place = folder / ADDRESS[0]
-        place.mkdir(mode=0o700)
+        place.mkdir(mode=0o700, exist_ok=True)
+        # Another owner of the socket may pass through the folder, and change nothing in it.
+        place.chmod(0o700 if owner is None else 0o711)
+        self._path = place / ADDRESS[1]
+        self._path.unlink(missing_ok=True)
         self._listener = socket.socket(socket.AF_UNIX)
         before = os.umask(0o177)
         try:
@@ -110,8 +115,7 @@ class Bridge:
         finally:
             os.umask(before)
         if owner is not None:
-            for path in (place / ADDRESS[1], place):
-                os.chown(path, owner, -1)
+            os.chown(self._path, owner, -1, follow_symlinks=False)
         self._listener.listen()
         self._selector = selectors.DefaultSelector()
         self._selector.register(self._listener, selectors.EVENT_READ)
@@ -121,6 +125,7 @@ class Bridge:
         for key in list(self._selector.get_map().values()):
             self._drop(key.fileobj)  # type: ignore[arg-type]
         self._selector.close()
+        self._path.unlink(missing_ok=True)
 
     def serve(self, seconds: float) -> None:
         """Answer who asks within some seconds."""

@@ -78,7 +78,7 @@ class Engine:
 
     def _make_folder(self, folder: Path, kit: Kit) -> None:
         """Make the engine's folder anew: jobs of earlier runs are over, their log is kept."""
-        with contextlib.suppress(OSError):
+        if _is_plain(self.folder / LOG):
             (self.folder / LOG).replace(folder / "engine-before.log")
         shutil.rmtree(self.folder, ignore_errors=True)
         self.folder.mkdir(mode=0o700)
@@ -97,14 +97,14 @@ class Engine:
     @property
     def ready(self) -> bool:
         """Whether the server serves, or has let this site in."""
-        if not self._ready and self._log.exists():
+        if not self._ready and _is_plain(self._log):
             self._ready = self._word in self._log.read_text(errors="replace")
         return self._ready
 
     @property
     def log(self) -> Path:
         """The engine's log, or what it has printed if it did not come so far."""
-        return self._log if self._log.exists() else self._printed
+        return self._log if _is_plain(self._log) else self._printed
 
     def wait(self) -> None:
         """Wait until it is ready; an engine that ends meanwhile is an error."""
@@ -117,6 +117,11 @@ class Engine:
                     f"{self._failure} within {START:.0f} s; the engine's log: {self.log}"
                 )
             time.sleep(0.1)
+
+
+def _is_plain(path: Path) -> bool:
+    """Whether a file is one: another user, who owns the folder, may have put anything there."""
+    return path.is_file() and not path.is_symlink()
 
 
 def find_user(name: str, folder: Path) -> pwd.struct_passwd:
@@ -147,9 +152,9 @@ def find_user(name: str, folder: Path) -> pwd.struct_passwd:
 
 
 def _give(folder: Path, user: pwd.struct_passwd) -> None:
-    """Make a folder a user's own."""
+    """Make a folder a user's own; nothing that the user has slipped in is followed elsewhere."""
     for path in (*folder.rglob("*"), folder):
-        os.chown(path, user.pw_uid, user.pw_gid)
+        os.chown(path, user.pw_uid, user.pw_gid, follow_symlinks=False)
 
 
 def find_family(process: subprocess.Popen[bytes]) -> list[Any]:

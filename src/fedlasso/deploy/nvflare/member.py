@@ -65,7 +65,8 @@ class Member:
         with self._lock:
             try:
                 if self._line is None:
-                    self._line = bridge.ask(Path(collab.workspace.get_root_dir()))
+                    # The engine works in a folder of the kit.
+                    self._line = bridge.ask(Path(collab.workspace.get_root_dir()).parent)
                 bridge.send(self._line, data)
                 return bridge.receive(self._line)
             except (EOFError, OSError):

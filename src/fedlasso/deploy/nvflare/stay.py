@@ -114,25 +114,31 @@ def take_part(
     """
     os.umask(PRIVATE)
     users = {os.getuid()} | ({user.pw_uid} if user else set())
-    first = True
     with lock(folder):
-        while True:
-            # Only at the start is somebody here to mend what is wrong.
-            _wait_for_server(folder, kit, Interrupted if first else FedLassoError)
-            engine = Engine(folder, kit, user)
-            bridge = Bridge(engine.folder, keeper, users, user.pw_uid if user else None)
-            try:
-                with contextlib.suppress(*([] if first else [FedLassoError])):
-                    engine.wait()
-                first = False
-                if engine.ready:
-                    _note(folder, f"Connected to {kit.host}:{kit.port}; Ctrl-C leaves")
-                while engine.process.poll() is None:
-                    bridge.serve(LOOK)
-            finally:
-                bridge.close()
-                kill_family(engine.process)
-            _note(folder, "The connection was lost; trying again")
+        bridge = Bridge(folder, keeper, users, user.pw_uid if user else None)
+        try:
+            _stay(folder, kit, bridge, user)
+        finally:
+            bridge.close()
+
+
+def _stay(folder: Path, kit: Kit, bridge: Bridge, user: pwd.struct_passwd | None) -> None:
+    first = True
+    while True:
+        # Only at the start is somebody here to mend what is wrong.
+        _wait_for_server(folder, kit, Interrupted if first else FedLassoError)
+        engine = Engine(folder, kit, user)
+        try:
+            with contextlib.suppress(*([] if first else [FedLassoError])):
+                engine.wait()
+            first = False
+            if engine.ready:
+                _note(folder, f"Connected to {kit.host}:{kit.port}; Ctrl-C leaves")
+            while engine.process.poll() is None:
+                bridge.serve(LOOK)
+        finally:
+            kill_family(engine.process)
+        _note(folder, "The connection was lost; trying again")
 
 
 def _wait_for_server(folder: Path, kit: Kit, passing: type[FedLassoError]) -> None:
@@ -149,6 +155,6 @@ def _wait_for_server(folder: Path, kit: Kit, passing: type[FedLassoError]) -> No
 
 
 def _note(folder: Path, text: str) -> None:
-    """Say how it stands, and keep it for `fedlasso site status`."""
-    print(text, flush=True)
+    """Keep how it stands for `fedlasso site status`, and say it."""
     write_atomically(folder / STATE, text.encode(), private=True)
+    print(text, flush=True)
