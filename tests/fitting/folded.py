@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from fedlasso.fitting.families import Folded
 from fedlasso.numerics import Array
@@ -36,7 +37,7 @@ class Records:
         for k in np.unique(self.fold):
             yield self.take(self.fold != k), self.take(self.fold == k)
 
-    def take(self, rows: Array) -> "Records":
+    def take(self, rows: "Array | NDArray[np.bool_]") -> "Records":
         """Some of the rows."""
         return Records(self.X[rows], self.y[rows], self.fold[rows])
 

@@ -5,34 +5,18 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from fedlasso.federation import Costs, Federation, metered
-from fedlasso.fitting.families import (
-    BLENDS,
-    ELASTIC,
-    LASSO,
-    REFIT,
-    SURE,
-    Folded,
-    Judged,
-    adaptive,
-    average,
-    judge,
-    solve_at,
-    training,
-)
+from fedlasso.fitting.choosing import VOTES, Choice, choose, mean_error
+from fedlasso.fitting.families import BLENDS, REFIT, Folded, average, solve_at
 from fedlasso.fitting.goals import Goal, GoalFit
 from fedlasso.fitting.session import PathPoint
 from fedlasso.fitting.tuning import Curve, Rule, Validation, fix_penalty
-from fedlasso.numerics import L1, Array, one_thread
+from fedlasso.numerics import L1, one_thread
 from fedlasso.numerics.moment_path import solve_path
-from fedlasso.numerics.moments import Moments, Normal, residuals, unpack
+from fedlasso.numerics.moments import Moments, Normal, unpack
 from fedlasso.procedures import Problem
 from fedlasso.sites import FoldMoments, deal
-
-# Share of the fits without one fold that must use a column for it to be selected.
-VOTES = 0.9
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,96 +36,8 @@ def gather(view: Federation, folds: int, seed: int = 0, *, centre: bool, scale: 
     total = ledger.total(FoldMoments(deal(folds, seed)))
     found = [Moments(unpack(packed, problem.p + 2)) for packed in total.moments]
     # With few rows a fold may be empty.
-    folded = Folded(tuple(fold for fold in found if fold.rows), centre, scale)
+    folded = Folded(tuple(fold for fold in found if fold.rows), centre, scale, seed)
     return Gathered(folded, problem, ledger.costs - before)
-
-
-@dataclass(frozen=True, eq=False)
-class Choice:
-    """A model of one family at one penalty.
-
-    Attributes
-    ----------
-    judged : the family and its penalties
-    share : place of the share of shrinkage that a fit on the support keeps
-    at : place of the penalty
-    each : array (folds,) of mean squared errors
-    support : columns that may be used, where a vote has named them; else the path's own
-    """
-
-    judged: Judged
-    share: int
-    at: int
-    each: Array
-    support: NDArray[np.bool_] | None = None
-
-    @classmethod
-    def on_path(cls, judged: Judged, share: int, at: int) -> Choice:
-        """Return the model that the path itself has at a place."""
-        return cls(judged, share, at, judged.each[:, share, at])
-
-    @property
-    def error(self) -> float:
-        """Its mean squared error."""
-        return float(average(self.each, self.judged.rows)[0])
-
-    @property
-    def se(self) -> float:
-        """The standard error of that."""
-        return float(average(self.each, self.judged.rows)[1])
-
-    @property
-    def name(self) -> str:
-        """Its family, and whether it is relaxed."""
-        family = self.judged.family.name
-        return family if BLENDS[self.share] == 1.0 else f"relaxed {family}"
-
-
-@dataclass(frozen=True, eq=False)
-class Chosen:
-    """What cross-validation made of the families.
-
-    Attributes
-    ----------
-    lasso : the Lasso's errors, relaxed or not
-    candidates : the best of every family
-    place : which of them was chosen
-    """
-
-    lasso: Judged
-    candidates: tuple[Choice, ...]
-    place: int
-
-    @property
-    def choice(self) -> Choice:
-        """The chosen candidate."""
-        return self.candidates[self.place]
-
-
-def choose(folded: Folded, goal: Goal, rule: Rule) -> Chosen:
-    """Cross-validate the families that serve a goal, and choose by a rule."""
-    shares = 1 if goal == "objective" else len(BLENDS)
-    judged = [judge(folded, LASSO, shares)]
-    if goal == "prediction" and rule == "min":
-        weights_at = float(judged[0].penalties[np.argmin(judged[0].error[0])])
-        judged += [judge(folded, family) for family in (ELASTIC, adaptive(weights_at))]
-    if rule == "1se" and goal == "objective":
-        candidates = [Choice.on_path(judged[0], 0, judged[0].sparsest)]
-    elif rule == "1se":
-        candidates = [_one_standard_error(folded, judged[0])]
-    else:
-        candidates = [Choice.on_path(family, *family.best) for family in judged]
-    plain = Choice.on_path(judged[0], 0, int(np.argmin(judged[0].error[0])))
-    if rule == "min":
-        candidates = [plain, *(each for each in candidates if _surely_better(each, plain))]
-    place = min(range(len(candidates)), key=lambda i: candidates[i].error)
-    return Chosen(judged[0], tuple(candidates), place)
-
-
-def _surely_better(choice: Choice, plain: Choice) -> bool:
-    """Whether a choice beats the plain Lasso by more than the luck of the folds, paired."""
-    error, se = average(choice.each - plain.each, plain.judged.rows)
-    return bool(error < -SURE * se)
 
 
 @one_thread()
@@ -155,9 +51,9 @@ def fit_by_moments(gathered: Gathered, goal: Goal = "prediction", rule: Rule = "
     ----------
     gathered : moments of the folds
     goal : what the model is for
-    rule : the smallest error, or the largest penalty of the Lasso whose error is within one
-        standard error of its smallest; but for the objective, with the columns that most fits
-        without one fold use, and relaxed where that predicts better
+    rule : the smallest error; or, for the objective, the largest penalty whose error is within
+        one standard error of the smallest, and for other goals the columns that fits to half of
+        the folds use, relaxed where that predicts better
     """
     folded = gathered.folded
     whole = folded.whole.normal(centre=False, scale=False)
@@ -167,7 +63,6 @@ def fit_by_moments(gathered: Gathered, goal: Goal = "prediction", rule: Rule = "
     points = tuple(fit_choice(whole, each) for each in chosen.candidates)
     point = points[chosen.place]
     models = solve_path(whole, lasso.penalties).lasso
-    how = {"min": "the smallest error", "1se": "the sparsest Lasso within one standard error"}
     return GoalFit(
         goal=goal,
         problem=replace(gathered.problem, penalty=point.penalty),
@@ -189,9 +84,17 @@ def fit_by_moments(gathered: Gathered, goal: Goal = "prediction", rule: Rule = "
         costs=gathered.costs,
         why=(
             f"goal {goal!r}: {choice.name} with {point.active} active coefficients, "
-            f"{how[rule]} on {len(folded.folds)} folds, fitted to all rows"
+            f"{_tell_how(choice, rule)} on {len(folded.folds)} folds, fitted to all rows"
         ),
     )
+
+
+def _tell_how(choice: Choice, rule: Rule) -> str:
+    """Say in words how a choice was made."""
+    if choice.support is not None:
+        return f"the columns that {VOTES:.0%} of the fits to half of the rows use, judged"
+    how = {"min": "the smallest error", "1se": "the sparsest Lasso within one standard error"}
+    return how[rule]
 
 
 @one_thread()
@@ -207,45 +110,10 @@ def nested_error(folded: Folded, goal: Goal, rule: Rule) -> Validation:
         inner = replace(folded, folds=others)
         normal = inner.normal(inner.whole)
         b = fit_choice(normal, choose(inner, goal, rule).choice).coefficients
-        errors.append(_mean_error(fold, normal, b))
+        errors.append(mean_error(fold, normal, b))
         active.append(float(np.count_nonzero(b)))
     error, se = average(np.array(errors), folded.rows)
     return Validation(np.array([error]), np.array([se]), np.array([np.mean(active)]))
-
-
-def _mean_error(rows: Moments, normal: Normal, b: Array) -> float:
-    """Return the mean squared error of a model on some rows."""
-    V = residuals(*normal.original(b[:, None]))
-    return max(float(rows.between(V, V)[0]), 0.0) / rows.rows
-
-
-def _one_standard_error(folded: Folded, lasso: Judged) -> Choice:
-    """The largest penalty within one standard error, and the columns that most folds agree on.
-
-    A column is used when the share `VOTES` of the fits without one fold use it, unless the columns
-    that are left predict worse than one standard error allows. Relaxed where that predicts better.
-    """
-    best = int(np.argmin(lasso.error[0]))
-    limit = float(lasso.error[0, best] + lasso.se[0, best])
-    at = lasso.sparsest
-    voted = lasso.votes[:, at] >= VOTES
-    own = Choice.on_path(lasso, int(np.argmin(lasso.error[:, at])), at)
-    if not voted.any():
-        return own
-    choices = [_judge_support(folded, lasso, share, at, voted) for share in range(len(BLENDS))]
-    choice = min(choices, key=lambda each: each.error)
-    return choice if choice.error <= limit else own
-
-
-def _judge_support(
-    folded: Folded, lasso: Judged, share: int, at: int, support: NDArray[np.bool_]
-) -> Choice:
-    """Cross-validate the Lasso on given columns, with a share of its shrinkage."""
-    penalty = L1(BLENDS[share] * float(lasso.penalties[at]), np.where(support, 1.0, np.inf))
-    each = [
-        _mean_error(fold, normal, solve_at(normal, penalty)) for fold, normal in training(folded)
-    ]
-    return Choice(lasso, share, at, np.array(each), support)
 
 
 def fit_choice(whole: Normal, choice: Choice) -> PathPoint:

@@ -43,11 +43,13 @@ class Folded:
     ----------
     folds : the moments of every fold's rows
     centre, scale : how training rows are standardised
+    seed : of the halves that the folds are cut into
     """
 
     folds: tuple[Moments, ...]
     centre: bool = True
     scale: bool = True
+    seed: int = 0
 
     @cached_property
     def whole(self) -> Moments:
@@ -116,14 +118,12 @@ class Judged:
     penalties : array (L,)
     each : array (folds, shares, L): mean squared error on every fold
     rows : array (folds,): their rows
-    votes : array (p, L): share of the fits without one fold that use a column
     """
 
     family: Family
     penalties: Array
     each: Array
     rows: Array
-    votes: Array
 
     @cached_property
     def error(self) -> Array:
@@ -136,11 +136,20 @@ class Judged:
         return average(self.each, self.rows)[1]
 
     @property
+    def limit(self) -> float:
+        """The smallest unrelaxed error and one standard error."""
+        best = int(np.argmin(self.error[0]))
+        return float(self.error[0, best] + self.se[0, best])
+
+    @property
     def sparsest(self) -> int:
         """Place of the largest penalty whose unrelaxed error is within one standard error."""
+        return int(np.flatnonzero(self.error[0] <= self.limit)[0])
+
+    def largest_within(self, share: float) -> int:
+        """Place of the largest penalty whose unrelaxed error exceeds the smallest by this share."""
         error = self.error[0]
-        best = int(np.argmin(error))
-        return int(np.flatnonzero(error <= error[best] + self.se[0, best])[0])
+        return int(np.flatnonzero(error <= error.min() * (1 + share))[0])
 
     @property
     def best(self) -> tuple[int, int]:
@@ -164,24 +173,21 @@ def judge(folded: Folded, family: Family, shares: int = len(BLENDS)) -> Judged:
     while True:
         count = round(per_decade * decades) + 1
         penalties = largest * np.logspace(0.0, -decades, count)
-        judged = Judged(family, penalties, *_cross_validate(folded, family, penalties, shares))
+        each = _cross_validate(folded, family, penalties, shares)
+        judged = Judged(family, penalties, each, folded.rows)
         decades += 1
         if judged.best[1] < count - 1 or 10.0**-decades < SMALLEST_RATIO:
             return judged
 
 
-def _cross_validate(
-    folded: Folded, family: Family, penalties: Array, shares: int
-) -> tuple[Array, Array, Array]:
-    """Return errors by fold, the folds' rows, and votes for the columns."""
+def _cross_validate(folded: Folded, family: Family, penalties: Array, shares: int) -> Array:
+    """Return errors by fold, share of shrinkage and penalty."""
     each = []
-    votes = np.zeros((len(folded.whole.products) - 2, penalties.size))
     for fold, normal in training(folded):
         adapted = family.adapt(normal)
         path = solve_path(adapted, penalties)
-        votes += path.lasso != 0
         each.append(_squares(fold, adapted, path)[:shares] / fold.rows)
-    return np.array(each), folded.rows, votes / len(each)
+    return np.array(each)
 
 
 def training(folded: Folded) -> Iterator[tuple[Moments, Normal]]:

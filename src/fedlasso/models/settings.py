@@ -30,7 +30,7 @@ class Settings:
         the samples that the sites were given
     cv : number of folds; 10 by default, or 5, or one holdout, by what may be sent
     uploads : vectors of p numbers that each site may send in all; by default as planned
-    rule : smallest error, or the sparsest within one standard error; by default the latter for
+    rule : smallest error, or few columns (see `fit_by_moments`); by default the latter for
         selection
     tol : relative duality gap of a fit at one penalty
     intercept, standardise : centre, scale
