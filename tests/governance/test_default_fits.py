@@ -60,12 +60,15 @@ def test_every_goal_on_diabetes(diabetes: dict[str, Path], validation: float | N
     doors = make_doors(diabetes)
     for goal in GOALS:
         for drop in ((), ("bp",), ("s1", "s2")):
-            settings = Settings(goal=goal, validation=validation)
+            # More than ten folds would have fewer rows here than the policy answers about.
+            cv = None if validation else 10
+            settings = Settings(goal=goal, validation=validation, cv=cv)
             guarded, alone = fit_both(diabetes, doors, settings, drop)
             assert guarded == alone
     used = doors["a"].lifetime
     assert used.busiest("vectors") < Policy().max_vectors / 4
-    assert used.busiest("candidates") < Policy().max_candidates / 2
+    # Nine fits use half of it.
+    assert used.busiest("candidates") < 0.6 * Policy().max_candidates
     assert used.busiest("refusals") == 0
 
 

@@ -239,7 +239,7 @@ USAGE = [
     (["fit", "a.csv", "--target", "y", "--goal", "prediction", "--penalty", "1", "--out", "m"],
      "goal 'prediction' chooses its penalty; give no penalty, or goal 'objective'"),
     (["fit", "a.csv", "--target", "y", "--uploads", "3", "--out", "m"],
-     "uploads is 3, and 4 are needed to standardise and tune; give more"),
+     "uploads is 3, and 3 are needed to standardise and tune; give more"),
     (["fit", "a.csv", "--target", "y", "--drop", "weight", "--out", "m"],
      "no file has a column 'weight' to drop"),
     (["fit", "--resume", "m"], "m holds no fit to go on with"),

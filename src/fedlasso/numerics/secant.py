@@ -20,6 +20,8 @@ from fedlasso.numerics.secant_lasso import Model, solve_model
 
 # A vector is in the span of the known directions when no larger share of it lies outside.
 INSIDE = 1e-14
+# Parts of a unit direction below this are rounding.
+FAINT = 1e-100
 # Curvatures below this share of the largest count as none; as far below zero they are an error.
 FLAT = 1e-13
 NEGATIVE = 1e-8
@@ -142,7 +144,12 @@ class Secants:
         for _ in range(3):
             q = q - self.Q @ (self.Q.T @ q)
         outside = float(np.linalg.norm(q))
-        return q / outside if outside > INSIDE * size else None
+        if outside <= INSIDE * size:
+            return None
+        q = q / outside
+        # What rounding left of nothing is nothing; sites refuse numbers whose products underflow.
+        q[np.abs(q) < FAINT] = 0.0
+        return q
 
     @one_thread()
     def learn(self, q: Array, Gq: Array) -> "Secants":
