@@ -1,11 +1,12 @@
 """Rounds over the network against the engine's own bare round trip, and a whole fit's seconds.
 
 A server and three sites run as real processes on loopback with mutual TLS. Bare round trips and
-rounds of a fit alternate in one run, so that both see the same machine. Prints the ratio of medians
-and where the seconds of a Secant fit go.
+rounds of a fit alternate in one run, so that both see the same machine. Prints ratios of medians,
+masked sums against clear ones in time and bytes, and where the seconds of a Secant fit go.
 """
 
 import argparse
+import secrets
 import statistics
 import tempfile
 import time
@@ -19,7 +20,7 @@ from fedlasso.deploy.nvflare.local import LocalFederation
 from fedlasso.deploy.run import begin_plan, run_plan
 from fedlasso.federation import Exchange, encode
 from fedlasso.models import FitPlan, NetworkSource, Settings
-from fedlasso.sites import GradientAt
+from fedlasso.sites import GradientAt, standardise
 
 
 def write_tables(folder: Path, p: int, rows: int) -> dict[str, Path]:
@@ -39,7 +40,8 @@ def compare(local: LocalFederation, p: int, rounds: int) -> tuple[float, float]:
     """Median seconds of a bare round trip and of one gradient round, taken in turn."""
     bare, ours = [], []
     with connect(local.folder) as network:
-        network.open(NetworkSource("", "ab" * 8, "y"))
+        network.open(NetworkSource("", secrets.token_hex(16), "y"))
+        view, _ = standardise(network)
         assert isinstance(network.line, JobLine)
         for k in range(rounds + 3):
             b = np.full(p, 1.0 + k)
@@ -47,7 +49,7 @@ def compare(local: LocalFederation, p: int, rounds: int) -> tuple[float, float]:
             start = time.perf_counter()
             network.line.exchange(network.sites, data, network.timeout, echo=True)
             middle = time.perf_counter()
-            network.total(GradientAt(b))
+            view.total(GradientAt(b))
             end = time.perf_counter()
             if k >= 3:
                 bare.append(middle - start)
@@ -65,19 +67,34 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as base:
         tables = write_tables(Path(base), options.columns, options.rows)
         began = time.perf_counter()
-        with LocalFederation(Path(base) / "project", tables) as local:
+        policy = Path(base) / "policy.toml"
+        policy.touch()
+        with LocalFederation(Path(base) / "project", tables, policy) as local:
             up = time.perf_counter()
-            bare, ours = compare(local, options.columns, options.rounds)
-            print(f"bare round trip {1e3 * bare:.1f} ms, our round {1e3 * ours:.1f} ms")
-            print(f"{1 / ours:.1f} rounds a second, {ours / bare:.2f} times the bare round trip")
-            settings = Settings(goal="prediction", uploads=100)
-            out = Path(base) / "model"
-            begin_plan(out, FitPlan(settings, NetworkSource(str(local.folder), "", "y")))
-            questions: list[Exchange] = []
-            start = time.perf_counter()
-            times = run_plan(out, connect, listen=questions.append).times
-            whole = time.perf_counter() - start
+            shares: dict[str, list[float]] = {"clear": [], "masked": []}
+            sent = {}
+            # A site reads its rules anew for every job; kinds of sums take turns.
+            for kind in ("clear", "masked", "clear", "masked"):
+                policy.write_text(f'sums = "{kind}"\nmax_vectors = 100000\n')
+                bare, ours = compare(local, options.columns, options.rounds)
+                shares[kind].append(ours / bare)
+                print(f"{kind} sums: bare round {1e3 * bare:.1f} ms, ours {1e3 * ours:.1f} ms")
+                print(f"{1 / ours:.1f} rounds a second, {ours / bare:.2f} times the bare one")
+                settings = Settings(goal="prediction", uploads=100)
+                out = Path(base) / f"model-{kind}-{len(shares[kind])}"
+                begin_plan(out, FitPlan(settings, NetworkSource(str(local.folder), "", "y")))
+                questions: list[Exchange] = []
+                start = time.perf_counter()
+                times = run_plan(out, connect, listen=questions.append).times
+                whole = time.perf_counter() - start
+                cost = questions[-1].costs.total()
+                sent[kind] = cost.upload + cost.framing
             stop = time.perf_counter()
+            means = {kind: statistics.mean(found) for kind, found in shares.items()}
+            print(
+                f"masked against clear: {means['masked'] / means['clear']:.2f} times the time per "
+                f"round, {sent['masked'] / sent['clear']:.3f} times the bytes of a fit"
+            )
         down = time.perf_counter()
     print(f"Secant fit, goal prediction: {len(questions)} questions in {times.fit:.1f} s")
     print(f"job start {times.start:.1f} s, job stop {whole - times.start - times.fit:.1f} s")

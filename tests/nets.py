@@ -10,8 +10,10 @@ from fedlasso import InProcess
 from fedlasso.cli import main
 from fedlasso.deploy.records import TableRecords
 from fedlasso.deploy.schemas import write_schema
+from fedlasso.files import write_atomically
 from fedlasso.governance import Policy
 from fedlasso.governance.door import Open
+from fedlasso.models import read_document, write_model
 from fedlasso.tables import Column, Schema
 
 # Seconds that one question may take when somebody is known to be silent: sites that have answered
@@ -95,12 +97,23 @@ def run(*arguments: object) -> int:
     return main([str(a) for a in arguments])
 
 
-def fit_files(tables: dict[str, Path], out: Path, *options: object) -> Path:
-    """The model that the files give without a network."""
+def fit_files(tables: dict[str, Path], out: Path, *options: object, compare: bool = False) -> Path:
+    """The model that the files give without a network, their rows split by the sites' secret."""
+    from fedlasso.deploy.nvflare.local import repeat_fit
+
+    plain = out.with_name(f"{out.name}-plain")
     files = [tables[site] for site in SITES]
-    common = ["--target", "y", "--drop", "note", "--no-compare", "--out", out]
+    common = ["--target", "y", "--drop", "note", "--no-compare", "--out", plain]
     assert run("fit", *files, *common, *options) == 0
+    document = read_document(plain / "model.json")
+    write_model(out, repeat_fit(document, tables, dict.fromkeys(tables, KEY), compare))
     return out
+
+
+def share_key(federation: Any) -> None:
+    """Give the sites of a federation the secret that files are split by here."""
+    for site in federation.project.sites:
+        write_atomically(federation.kit(site) / "books" / "key", KEY, private=True)
 
 
 def same_files(one: Path, other: Path) -> bool:

@@ -14,13 +14,14 @@ from collections import Counter
 from pathlib import Path
 
 from deploy.nvflare.stories import Breakable
-from nets import COLUMNS, SITES, in_process, same_files, write_tables
+from nets import COLUMNS, SITES, in_process, same_files, share_key, write_tables
 
 from fedlasso.deploy.nvflare.kit import open_audit
 from fedlasso.deploy.nvflare.line import connect
 from fedlasso.deploy.run import begin_plan, run_plan
 from fedlasso.errors import FedLassoError
 from fedlasso.federation import Exchange
+from fedlasso.governance import Policy
 from fedlasso.models import FitPlan, NetworkSource, Settings, make_model, read_plan, write_model
 from fedlasso.tables import Column, Schema
 
@@ -74,7 +75,13 @@ def main() -> int:
     schema = Schema("y", tuple(Column(name, "number") for name in COLUMNS))
     with tempfile.TemporaryDirectory() as base:
         tables = write_tables(Path(base))
-        with Breakable(Path(base) / "project", tables) as local:
+        policy = Path(base) / "policy.toml"
+        single = ("LargestEigenvalue", *Policy().single)
+        # Twenty kills ask more of one data file than years of fits do.
+        policy.write_text(f"single = {list(single)}\nmax_vectors = 1000000\nmax_refusals = 10000\n")
+        local = Breakable(Path(base) / "project", tables, policy)
+        share_key(local)
+        with local:
             while kills < options.kills:
                 settings = SETTINGS[fits % len(SETTINGS)]
                 out = Path(base) / f"model{fits}"

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from nets import SHORT, fit_files, write_tables
+from nets import SHORT, fit_files, share_key, write_tables
 
 # The engine is imported by those who use it: without it these tests are skipped.
 if TYPE_CHECKING:
@@ -58,6 +58,7 @@ def wired(
     from deploy.nvflare.wires import Wire, reroute
 
     local = Breakable(tmp_path_factory.mktemp("net") / "project", tables)
+    share_key(local)
     wire = Wire(local.project.port)
     reroute(local.kit("b"), wire.port)
     with local, closing(wire):

@@ -18,7 +18,7 @@ import pytest
 pytest.importorskip("nvflare")
 
 from deploy.nvflare.stories import Breakable, SharedJob
-from nets import SITES, fit_files, run, same_files
+from nets import SITES, fit_files, run, same_files, share_key
 
 from fedlasso import FedLassoError, __version__
 from fedlasso.deploy.nvflare.engine import check_server
@@ -76,6 +76,7 @@ def started(tables: dict[str, Path], scratch: Path) -> Iterator[Breakable]:
     folder = scratch / "project"
     with init(scratch, -24, folder):
         federation = Breakable(folder, tables)
+    share_key(federation)
     for site, hours in (("b", 5), ("c", -5)):
         federation.environments[site] = shim(scratch, CLOCK.format(hours=hours))
     with federation:

@@ -48,8 +48,18 @@ def local(
     tables: dict[str, Path], tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[LocalFederation]:
     # Paths may have spaces.
-    with LocalFederation(tmp_path_factory.mktemp("net") / "the project", tables) as federation:
+    folder = tmp_path_factory.mktemp("net") / "the project"
+    federation = LocalFederation(folder, tables, write_policy(folder.with_name("policy.toml")))
+    share_key(federation)
+    with federation:
         yield federation
+
+
+def write_policy(path: Path) -> Path:
+    """Rules by which sites also answer alone what comparisons and rates take."""
+    names = ("ChoosePenalty", "ErrorAt", "LargestEigenvalue", "LocalFit", *Policy().single)
+    path.write_text(f"single = {list(names)}\n")
+    return path
 
 
 def same(one: Model, other: Model) -> bool:
@@ -138,9 +148,7 @@ def test_comparisons_go_over_the_network_too(
     out = tmp_path / "model"
     given = ("--target", "y", "--drop", "note", "--missing", "mean", "--start", START)
     assert run("federation", "fit", local.folder, *given, "--out", out, "--compare") == 0
-    files = [tables[site] for site in SITES]
-    alone = tmp_path / "alone"
-    assert run("fit", *files, *given[:-2], "--out", alone) == 0
+    alone = fit_files(tables, tmp_path / "alone", "--missing", "mean", compare=True)
     assert same_files(out, alone)
 
 
