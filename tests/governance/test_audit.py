@@ -1,12 +1,17 @@
 """The audit's chain of hashes: what is changed, removed or torn shows."""
 
+import hashlib
+import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from fedlasso import FedLassoError
 from fedlasso.governance import Audit, Entry
+from fedlasso.governance.audit import FIRST
+from fedlasso.governance.telling import tell_chain
 
 ROWS = Entry("f1", "Rows", "sent", numbers=1, payload=8)
 
@@ -30,6 +35,54 @@ def test_a_changed_removed_or_inserted_line_breaks_the_chain(tmp_path: Path) -> 
     # Lines missing at the end show against the head that the coordinator has noted.
     path.write_bytes(b"".join(lines[:-1]))
     assert Audit(path).head != head
+
+
+def chain_anew(lines: list[bytes]) -> bytes:
+    """Lines numbered and chained as if they were all that there ever was."""
+    before = FIRST
+    told = []
+    for number, line in enumerate(lines, start=1):
+        entry = json.loads(line) | {"number": number, "before": before}
+        told.append(json.dumps(entry, separators=(",", ":")).encode() + b"\n")
+        before = hashlib.sha256(told[-1]).hexdigest()
+    return b"".join(told)
+
+
+@pytest.mark.parametrize("kept", [[0, 3], [0, 1, 2], [0, 1, 3, 2], []])
+def test_an_audit_that_was_cut_and_chained_anew_shows(kept: list[int], tmp_path: Path) -> None:
+    path = tmp_path / "books" / "audit.jsonl"
+    audit = Audit(path, tmp_path / "audit.anchor")
+    for fit in ("f1", "f2", "f2", "f1"):
+        audit.write(replace(ROWS, fit=fit))
+    audit.check_anchor()
+    lines = path.read_bytes().splitlines(keepends=True)
+    path.write_bytes(chain_anew([lines[at] for at in kept]))
+    # The chain alone is in order, as it was before there was an anchor.
+    assert len(list(audit.entries())) == len(kept)
+    with pytest.raises(FedLassoError, match="lines were removed or written anew"):
+        audit.check_anchor()
+    # Nothing leaves any more, for nothing can be written down.
+    with pytest.raises(FedLassoError, match="lines were removed or written anew"):
+        audit.write(ROWS)
+    assert not tell_chain(audit)[0]
+
+
+def test_a_kill_between_a_line_and_its_anchor_is_no_tampering(tmp_path: Path) -> None:
+    audit = Audit(tmp_path / "audit.jsonl")
+    anchor = tmp_path / "audit.anchor"
+    for _ in range(3):
+        earlier = anchor.read_bytes() if anchor.exists() else None
+        audit.write(ROWS)
+        if earlier is None:
+            anchor.unlink()
+        else:
+            anchor.write_bytes(earlier)
+        audit.check_anchor()
+        audit.write(ROWS)
+    assert len(list(audit.entries())) == 6
+    anchor.unlink()
+    with pytest.raises(FedLassoError, match=r"audit\.anchor is missing"):
+        audit.write(ROWS)
 
 
 def test_a_line_torn_by_a_kill_is_taken_back(tmp_path: Path) -> None:

@@ -22,11 +22,14 @@ def add(commands: Any) -> None:
     check = add_one(check_command, "north/ records.csv --policy policy.toml")
     start = add_one(start_command, "north/ records.csv --policy policy.toml")
     audit = add_one(audit_command, "north/")
-    for parser in (check, start, audit):
+    report = add_one(report_command, "north/ --out what-left.html")
+    for parser in (check, start, audit, report):
         parser.add_argument("kit", type=Path, metavar="KIT", help="the folder you were sent")
     for parser in (check, start):
         parser.add_argument("data", type=Path, metavar="DATA", help="a table, one row per record")
+    for parser in (check, start, audit, report):
         parser.add_argument("--policy", type=Path, help="TOML file with your rules")
+    report.add_argument("--out", type=Path, help="where to write; what-left.html in the kit")
     audit.add_argument("--fit", help="one fit only: the first characters of its identity")
 
 
@@ -83,8 +86,10 @@ def start_command(options: argparse.Namespace) -> None:
 
 
 def audit_command(options: argparse.Namespace) -> None:
-    """What has left, when, how much, for which fit."""
+    """What has left, when, how much, for which fit, and what is used up."""
     from fedlasso.deploy.nvflare.kit import open_audit, read_kit
+    from fedlasso.governance import read_policy
+    from fedlasso.governance.telling import check_ledgers, tell_budgets, tell_chain, tell_entry
 
     kit = read_kit(options.kit)
     audit = open_audit(options.kit)
@@ -92,15 +97,33 @@ def audit_command(options: argparse.Namespace) -> None:
     chosen = [e for e in entries if e.fit.startswith(options.fit or "")]
     if options.fit and not chosen:
         raise FedLassoError(f"nothing in the audit is of a fit {options.fit!r}")
-    for e in chosen:
-        shapes = " ".join(f"{n}[{'x'.join(map(str, s))}]" for n, s in e.shapes.items()) or "-"
-        fit = e.fit[:8] or "(none)"
-        tail = e.sha256[:12] if e.verdict == "sent" else f"refused: {e.why}"
-        print(f"{e.number:6d} {e.time} {fit} {e.question:18s} {e.payload:9d} B {shapes:24s} {tail}")
+    for entry in chosen:
+        print(tell_entry(entry))
+    for data, words, used, limit in tell_budgets(audit, read_policy(options.policy)):
+        of = "" if limit is None else f" of {limit:.0f}"
+        print(f"Data file {data}: {used:.1f}{of} {words}")
     sent = [e for e in chosen if e.verdict == "sent"]
     fits = {e.fit for e in chosen if e.fit}
+    whole, chain = tell_chain(audit)
     print(
         f"Site {kit.name!r}: {len(sent)} replies and {sum(e.payload for e in sent)} bytes of "
-        f"numbers have left for {len(fits)} fits, {len(chosen) - len(sent)} refused; "
-        f"{len(entries)} lines, chain unbroken, head {audit.head[:12]}"
+        f"numbers have left for {len(fits)} fits, {len(chosen) - len(sent)} refused; {chain}"
     )
+    if not whole:
+        raise FedLassoError(chain)
+    if wrong := check_ledgers(audit):
+        raise FedLassoError(wrong)
+
+
+def report_command(options: argparse.Namespace) -> None:
+    """Write one page, "What left my site", for whoever answers for the records."""
+    from fedlasso.deploy.nvflare.kit import open_audit, read_kit
+    from fedlasso.files import write_atomically
+    from fedlasso.governance import read_policy
+    from fedlasso.governance.page import write_page
+
+    kit = read_kit(options.kit)
+    out = options.out or options.kit / "what-left.html"
+    page = write_page(kit.name, kit.project, open_audit(options.kit), read_policy(options.policy))
+    write_atomically(out, page.encode())
+    print(f"What left site {kit.name!r} is told in {out}")

@@ -28,7 +28,8 @@ def tables(tmp_path: Path) -> dict[str, Path]:
 @pytest.mark.parametrize(
     "command",
     ["federation init", "federation start-server", "federation status", "federation fit",
-     "federation resume", "federation demo", "site check", "site start", "site audit"],
+     "federation resume", "federation demo", "site check", "site start", "site audit",
+     "site report"],
 )  # fmt: skip
 def test_every_command_has_help_with_an_example(
     command: str, capsys: pytest.CaptureFixture[str]

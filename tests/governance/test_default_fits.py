@@ -1,0 +1,79 @@
+"""Fits by every goal run under the default policy, several times, to the certificate they had."""
+
+import secrets
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from deploy.doors import DoorLine, make_doors
+from nets import SITES, in_process, opening
+from sklearn.datasets import load_diabetes
+
+from fedlasso.deploy.network import Network
+from fedlasso.federation import Ledger
+from fedlasso.fitting import GOALS
+from fedlasso.governance import Door, Policy
+from fedlasso.models import ModelDocument, NetworkSource, Settings, make_model
+from fedlasso.numerics import Array
+
+
+def write_sites(folder: Path, X: Array, y: Array, names: list[str]) -> dict[str, Path]:
+    """Rows in turn at three sites."""
+    paths = {}
+    for k, site in enumerate(SITES):
+        frame = pd.DataFrame(X[k::3], columns=names)
+        frame["y"] = y[k::3]
+        paths[site] = folder / f"{site}.csv"
+        frame.to_csv(paths[site], index=False)
+    return paths
+
+
+@pytest.fixture
+def diabetes(tmp_path: Path) -> dict[str, Path]:
+    data = load_diabetes(scaled=False)
+    return write_sites(tmp_path, data.data, data.target, list(data.feature_names))
+
+
+@pytest.fixture
+def wide(tmp_path: Path) -> dict[str, Path]:
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((360, 600))
+    y = X[:, :10].sum(axis=1) + rng.standard_normal(360)
+    return write_sites(tmp_path, X, y, [f"x{k}" for k in range(600)])
+
+
+def fit_both(
+    tables: dict[str, Path], doors: dict[str, Door], settings: Settings, drop: tuple[str, ...] = ()
+) -> tuple[ModelDocument, ModelDocument]:
+    """The model of a network of guarded doors, and of the same sites without a policy."""
+    network = Network(DoorLine(doors), list(doors), 10.0)
+    source = network.open(NetworkSource("project", secrets.token_hex(16), "y", drop=drop))
+    assert source.schema is not None
+    guarded = make_model(Ledger(network), settings, source.schema)
+    alone = make_model(in_process(tables, opening(source.schema)), settings, source.schema)
+    return guarded, alone
+
+
+# A site without a policy would take twenty folds for selection, and this one has rows for ten.
+@pytest.mark.parametrize("how", [{"cv": 10}, {"validation": 0.2}])
+def test_every_goal_on_diabetes(diabetes: dict[str, Path], how: dict[str, Any]) -> None:
+    doors = make_doors(diabetes)
+    for goal in GOALS:
+        for drop in ((), ("bp",), ("s1", "s2")):
+            settings = Settings(goal=goal, **how)
+            guarded, alone = fit_both(diabetes, doors, settings, drop)
+            assert guarded == alone
+    used = doors["a"].lifetime
+    assert used.busiest("vectors") < Policy().max_vectors / 4
+    assert used.busiest("candidates") < Policy().max_candidates
+    assert used.busiest("refusals") == 0
+
+
+def test_every_goal_on_many_columns(wide: dict[str, Path]) -> None:
+    doors = make_doors(wide)
+    for goal in GOALS:
+        guarded, alone = fit_both(wide, doors, Settings(goal=goal, validation=0.2))
+        assert guarded == alone
+    assert doors["a"].lifetime.busiest("vectors") < Policy().max_vectors / 4

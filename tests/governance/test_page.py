@@ -1,0 +1,93 @@
+"""What a data protection officer reads: lines of the audit, and the page "What left my site"."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from browsing import open_browser
+from governance.victims import Victim, draw_records
+from nets import FIT
+from programs import needs
+
+from fedlasso.governance import Policy
+from fedlasso.governance.guard import SILENCE
+from fedlasso.governance.page import write_page
+from fedlasso.governance.telling import check_ledgers, tell_entry
+from fedlasso.sites import GradientAt, HeldOutErrors
+from fedlasso.sites.views import ColumnSums, Standardise
+
+P = 4
+
+
+@pytest.fixture
+def victim(tmp_path: Path) -> Victim:
+    """A site that has answered and refused a little."""
+    victim = Victim(tmp_path, *draw_records(120, P, 1)).opened()
+    view = victim.view("holdout 0.2 0")
+    victim.ask(ColumnSums())
+    victim.ask(GradientAt(np.ones(P), on=view))
+    victim.ask(HeldOutErrors(np.eye(P), on=view))
+    assert victim.ask(Standardise(np.full(P, 1e9), np.ones(P), 0.0)).text == SILENCE
+    return victim
+
+
+def test_a_line_says_what_left_of_which_columns_rows_and_fit(victim: Victim) -> None:
+    told = [tell_entry(entry) for entry in victim.door.audit.entries()]
+    assert len(told) == 6
+    assert "no fit Open; left: that the site joins a fit" in told[0]
+    gradient = told[3]
+    for words in (
+        f"fit {FIT[:8]} GradientAt; left: one combination of second moments per vector",
+        "4 numbers, 32 bytes gradient[4]",
+        "columns 'x0', 'x1', 'x2', 'x3', target 'y'",
+        "b: 4 numbers from 1 to 1, 4 not zero",
+    ):
+        assert words in gradient
+    assert "split holdout 0.2 0" in told[1]
+    assert "refused: means of a view that are far from all records here" in told[5]
+
+
+def test_the_page_tells_all_of_it_and_needs_nothing_else(victim: Victim) -> None:
+    page = write_page("a", "trial <1>", victim.door.audit, Policy())
+    for words in (
+        "What left my site: a",
+        "trial &lt;1&gt;",
+        "6 lines, chain unbroken",
+        "<b>4</b> replies",
+        "<b>1</b> questions were refused",
+        "errors of models on held-out rows",
+        "means of a view that are far from all records here",
+        "Splits of the rows: holdout 0.2 0",
+    ):
+        assert words in page
+    assert "http" not in page.replace("http-equiv", "")
+    lifetime = victim.door.lifetime
+    assert f"{lifetime.used('vectors'):,.1f}" in page
+
+
+def test_a_broken_audit_is_shown_as_broken_and_a_short_ledger_is_named(victim: Victim) -> None:
+    audit = victim.door.audit
+    path = victim.door.lifetime.path
+    whole = path.read_bytes()
+    path.write_bytes(b"".join(whole.splitlines(keepends=True)[:-2]))
+    assert "says less of" in check_ledgers(audit)
+    assert "says less of" in write_page("a", "trial", audit, Policy())
+    path.write_bytes(whole)
+    assert check_ledgers(audit) == ""
+    lines = audit.path.read_bytes().splitlines(keepends=True)
+    audit.path.write_bytes(b"".join(lines[:-1]))
+    page = write_page("a", "trial", audit, Policy())
+    assert "lines were removed or written anew" in page
+    assert "<table>" not in page
+
+
+@needs("browser")
+def test_the_page_fits_telephones_and_wide_screens(victim: Victim, tmp_path: Path) -> None:
+    path = tmp_path / "page.html"
+    path.write_text(write_page("a", "trial", victim.door.audit, Policy()))
+    with open_browser() as browser:
+        for width in (360, 1400):
+            page = browser.new_page(viewport={"width": width, "height": 900})
+            page.goto(path.as_uri())
+            assert page.title() == "What left a"
+            assert page.evaluate("document.documentElement.scrollWidth") <= width
