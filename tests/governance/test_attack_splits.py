@@ -114,5 +114,5 @@ def test_shares_and_seeds_draw_unrelated_rows() -> None:
                 assert abs(both - expected) < 5 * np.sqrt(expected * (1 - expected) / n)
     again = divide("holdout 0.2 0", "a", n, b"secret")
     assert set(again["training"].tolist()) == parts["holdout 0.2 0"]
-    other = divide("holdout 0.2 0", "a", n, b"another")
-    assert set(other["training"].tolist()) != parts["holdout 0.2 0"]
+    elsewhere = divide("holdout 0.2 0", "a", n, b"another")
+    assert set(elsewhere["training"].tolist()) != parts["holdout 0.2 0"]
