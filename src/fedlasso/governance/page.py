@@ -31,6 +31,7 @@ table { border-collapse: collapse; width: 100%; margin: 0.5rem 0; }
 th, td { text-align: left; vertical-align: top; padding: 0.3rem 0.7rem 0.3rem 0;
   border-bottom: 1px solid var(--line); overflow-wrap: anywhere; }
 td.number, th.number { text-align: right; font-variant-numeric: tabular-nums; white-space: nowrap; }
+td:first-child { overflow-wrap: normal; }
 meter { width: 7rem; }
 """
 
@@ -67,8 +68,9 @@ def _body(audit: Audit, policy: Policy) -> Iterable[str]:
     refused = sum(books.refused.total() for books in fits)
     yield (
         f"<p><b>{replies:,}</b> replies with <b>{numbers:,}</b> numbers have left for "
-        f"<b>{len(real)}</b> fits; <b>{refused:,}</b> questions were refused. No record as such "
-        "ever leaves: replies are sums over rows, or models made from them.</p>"
+        f"<b>{len(real)}</b> fits; <b>{refused:,}</b> questions were refused. Replies are sums "
+        "over rows, or models made from them; the privacy page of fedlasso says what somebody "
+        "could make of each.</p>"
     )
     yield "<h2>What is used up</h2>"
     yield (

@@ -21,6 +21,7 @@ from nets import (
     open_to_others,
     run,
     same_files,
+    share_key,
     write_tables,
 )
 from waiting import PATIENCE
@@ -31,6 +32,7 @@ from fedlasso.deploy.nvflare.kit import read_kit
 from fedlasso.deploy.nvflare.line import Console
 from fedlasso.deploy.nvflare.local import START, LocalFederation, enrol
 from fedlasso.deploy.nvflare.project import create_project
+from fedlasso.governance import Policy
 from fedlasso.models import Model, NetworkSource, Settings, fit_model
 
 # The engine and its libraries warn of things that are not ours to mend.

@@ -6,6 +6,7 @@ import contextlib
 import sys
 import threading
 import time
+from dataclasses import astuple
 from pathlib import Path
 
 from fedlasso import __version__
@@ -51,7 +52,7 @@ class Doorkeeper:
         self._name = read_kit(folder).name
         self._data = data
         self._rules = policy
-        self._audit = SpokenAudit(open_audit(folder).path)
+        self._audit = SpokenAudit(*astuple(open_audit(folder)))
         self._desk = Desk(folder / "pending")
         self._records: TableRecords | None = None
         self._asking = False

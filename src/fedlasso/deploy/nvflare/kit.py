@@ -138,7 +138,7 @@ def open_audit(folder: Path) -> Audit:
     # A site that only waits does not need this room.
     from fedlasso.governance import Audit
 
-    return Audit(folder / "books" / "audit.jsonl")
+    return Audit(folder / "books" / "audit.jsonl", folder / "audit.anchor")
 
 
 def read_key(folder: Path) -> bytes:
