@@ -97,14 +97,19 @@ def run(*arguments: object) -> int:
     return main([str(a) for a in arguments])
 
 
-def fit_files(tables: dict[str, Path], out: Path, *options: object, compare: bool = False) -> Path:
-    """The model that the files give without a network, their rows split by the sites' secret."""
+def fit_files(tables: dict[str, Path], out: Path, *options: object) -> Path:
+    """The model that the files give without a network."""
+    files = [tables[site] for site in SITES]
+    common = ["--target", "y", "--drop", "note", "--no-compare", "--out", out]
+    assert run("fit", *files, *common, *options) == 0
+    return out
+
+
+def fit_alike(tables: dict[str, Path], out: Path, *options: object, compare: bool = False) -> Path:
+    """The same of files whose rows are split, and whose levels are pooled, as sites do."""
     from fedlasso.deploy.nvflare.local import repeat_fit
 
-    plain = out.with_name(f"{out.name}-plain")
-    files = [tables[site] for site in SITES]
-    common = ["--target", "y", "--drop", "note", "--no-compare", "--out", plain]
-    assert run("fit", *files, *common, *options) == 0
+    plain = fit_files(tables, out.with_name(f"{out.name}-plain"), *options)
     document = read_document(plain / "model.json")
     write_model(out, repeat_fit(document, tables, dict.fromkeys(tables, KEY), compare))
     return out

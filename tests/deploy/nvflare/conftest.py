@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from nets import SHORT, fit_files, share_key, write_tables
+from nets import SHORT, fit_alike, share_key, write_tables
 
 # The engine is imported by those who use it: without it these tests are skipped.
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ def hurry(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
 def alone(tables: dict[str, Path], tmp_path_factory: pytest.TempPathFactory) -> Path:
     from deploy.nvflare.stories import SETTINGS
 
-    return fit_files(tables, tmp_path_factory.mktemp("alone") / "model", *SETTINGS)
+    return fit_alike(tables, tmp_path_factory.mktemp("alone") / "model", *SETTINGS)
 
 
 @pytest.fixture(scope="module")

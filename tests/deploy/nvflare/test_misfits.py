@@ -18,7 +18,7 @@ import pytest
 pytest.importorskip("nvflare")
 
 from deploy.nvflare.stories import Breakable, SharedJob
-from nets import SITES, fit_files, run, same_files, share_key
+from nets import SITES, fit_alike, run, same_files, share_key
 
 from fedlasso import FedLassoError, __version__
 from fedlasso.deploy.nvflare.engine import check_server
@@ -128,7 +128,7 @@ def test_clocks_that_are_off_are_told_and_change_no_bit(
     for line, (site, off) in zip(warned, (("b", "ahead of"), ("c", "behind")), strict=True):
         assert line.startswith(f"fedlasso: site {site!r}: its clock is ")
         assert line.endswith(f" {off} the one here; set it right (the fit goes on)")
-    assert same_files(out, fit_files(tables, tmp_path / "alone", *SETTINGS))
+    assert same_files(out, fit_alike(tables, tmp_path / "alone", *SETTINGS))
     ahead = {
         s: books["clock_ahead"]
         for s, books in json.loads((out / "audit.json").read_bytes()).items()

@@ -16,7 +16,7 @@ from nets import (
     COLUMNS,
     SECRET,
     SITES,
-    fit_files,
+    fit_alike,
     in_process,
     open_to_others,
     run,
@@ -114,7 +114,7 @@ def test_the_model_folder_is_that_of_fit_on_the_files(
     given = ("--target", "y", "--drop", "note", "--out", out, "--start", START)
     assert run("federation", "fit", local.folder, *given, *options) == 0
     assert f"open {out / 'card.html'}" in capsys.readouterr().out
-    alone = fit_files(tables, tmp_path / "alone", *options)
+    alone = fit_alike(tables, tmp_path / "alone", *options)
     assert same_files(out, alone)
     told = []
     for model in (out, alone):
@@ -150,7 +150,7 @@ def test_comparisons_go_over_the_network_too(
     out = tmp_path / "model"
     given = ("--target", "y", "--drop", "note", "--missing", "mean", "--start", START)
     assert run("federation", "fit", local.folder, *given, "--out", out, "--compare") == 0
-    alone = fit_files(tables, tmp_path / "alone", "--missing", "mean", compare=True)
+    alone = fit_alike(tables, tmp_path / "alone", "--missing", "mean", compare=True)
     assert same_files(out, alone)
 
 
