@@ -186,7 +186,7 @@ def test_whoever_passes_keys_on_cannot_put_its_own_in_their_place(tmp_path: Path
 def test_a_certificate_that_is_over_is_refused(tmp_path: Path) -> None:
     authority = Authority(tmp_path)
     mine = Ring("east", authority.identity("east"), FIT, "one")
-    old = Ring("north", authority.identity("north", lasts=-timedelta(days=1)), FIT, "one")
+    old = Ring("north", authority.identity("north", lasts=-timedelta(days=3)), FIT, "one")
     with pytest.raises(FedLassoError, match="'north' is not valid now"):
         mine.close([mine.offer(), old.offer()], b"opening")
 

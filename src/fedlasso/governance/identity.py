@@ -9,12 +9,15 @@ from __future__ import annotations
 import hashlib
 import json
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 from fedlasso.errors import FedLassoError
 from fedlasso.files import write_atomically
+
+# How far a clock may be off before the dates of certificates count.
+SKEW = timedelta(days=1)
 
 
 @dataclass(frozen=True)
@@ -68,7 +71,7 @@ class Identity:
         if [attribute.value for attribute in names] != [name]:
             raise FedLassoError(f"the certificate shown for {name!r} is of somebody else")
         now = datetime.now(UTC)
-        if not theirs.not_valid_before_utc <= now <= theirs.not_valid_after_utc:
+        if not theirs.not_valid_before_utc - SKEW <= now <= theirs.not_valid_after_utc + SKEW:
             raise FedLassoError(f"the certificate of {name!r} is not valid now")
         self._recognise(name, fingerprint_of(theirs))
 
