@@ -76,7 +76,7 @@ def write_wrong(request: Any, reply: Any, grid: Magnitudes | None) -> bytes:
         if powers.ndim == 1 and value.ndim:
             powers = np.resize(powers, value.shape[0])
         try:
-            words.append(_round(value, Bound(powers, bound.words)))
+            words.append(_round(value, Bound(powers, bound.words, bound.coarse)))
         except FedLassoError:
             words.append(np.full(value.size * bound.words, 2**63 - 1, np.uint64))
     of = type(reply).__name__

@@ -14,9 +14,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fedlasso import FedLassoError, InProcess, Ledger, Site
-from fedlasso.federation.magnitudes import Bound, Magnitudes, power_above
-from fedlasso.federation.messages import add_up, layout, reply_to, roles
-from fedlasso.federation.words import FINE, WIDE, Words, from_words, reaching, to_words
+from fedlasso.federation.magnitudes import FINE, WIDE, Bound, Magnitudes, power_above
+from fedlasso.federation.messages import add_up, reply_to, roles
+from fedlasso.federation.words import Words, from_words, parts_of_reply, reaching, to_words
 from fedlasso.sites import FitAt, GradientAt, LargestEigenvalue, holdout, standardise
 from fedlasso.sites.views import Standardise
 
@@ -99,15 +99,12 @@ def test_every_total_over_a_view_is_that_of_the_records(unit: float, scale: bool
             continue
         found = view.total(replace(request, on=""))
         exact = add_up(federation.replies(request))
-        for name, kind in layout(type(exact)):
-            value = getattr(exact, name)
-            if kind in ("text", "texts", "note") or value is None:
-                continue
-            # Models of the response's own size are what the grid is made for.
-            size = np.abs(value).max(initial=unit)
-            np.testing.assert_allclose(
-                getattr(found, name), value, rtol=1e-11, atol=1e-12 * size, err_msg=str(request)
-            )
+        for part in parts_of_reply(request, reaching(view.view.magnitudes, request)):
+            # Half a step of the grid per site, and the rounding of doubles.
+            step = np.ldexp(1.0, part.bound.over(part.shape) - part.bound.bits)
+            value = getattr(exact, part.name)
+            off = np.abs(getattr(found, part.name) - value)
+            assert (off <= 2 * step + 1e-10 * np.abs(value).max()).all(), (part.name, request)
 
 
 def test_gradients_are_as_fine_as_doubles_are_even_at_large_models() -> None:
@@ -118,7 +115,7 @@ def test_gradients_are_as_fine_as_doubles_are_even_at_large_models() -> None:
         b = size * rng.standard_normal(8)
         found = view.total(GradientAt(b)).gradient
         plain = add_up(view.replies(GradientAt(b))).gradient
-        np.testing.assert_allclose(found, plain, rtol=1e-12, atol=1e-13 * np.abs(plain).max())
+        np.testing.assert_allclose(found, plain, rtol=1e-11, atol=1e-12 * np.abs(plain).max())
 
 
 def test_a_vector_costs_a_vector_and_a_scalar_two_words() -> None:

@@ -1,5 +1,6 @@
 """Policies: files are checked, and questions are judged by what they say of themselves."""
 
+import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar
@@ -22,7 +23,7 @@ from fedlasso.federation import (
     Split,
     Steps,
 )
-from fedlasso.federation.messages import TYPES, roles
+from fedlasso.federation.messages import TYPES, layout, roles
 from fedlasso.governance import Policy, read_policy
 from fedlasso.numerics import Array
 from fedlasso.sites import GradientAt, Site, View
@@ -183,8 +184,42 @@ def test_the_privacy_page_has_the_table_that_the_questions_make() -> None:
     asked = [name for name, cls in own_messages().items() if issubclass(cls, Request)]
     # Abstract questions and what the door itself answers have no row in the table.
     others = set(asked) - set(own_questions()) - {"Request", "Penalised"}
-    assert others == {"DescribeColumns", "FindOthers", "Introduce", "Open", "SummariseAudit"}
-    assert not [name for name in others if f"`{name}`" not in page]
+    door = {"DescribeColumns", "FindOthers", "Introduce", "OfferKey", "Open", "SummariseAudit"}
+    assert others == door
+    assert not [name for name in others if f"\n| `{name}` | " not in page]
+
+
+def show_default(value: object) -> str:
+    """A rule's default as the privacy page writes it."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, str):
+        return f'`"{value}"`'
+    if isinstance(value, tuple):
+        return ", ".join(f"`{name}`" for name in value) or "none"
+    return str(value)
+
+
+def test_the_privacy_page_has_every_rule_with_its_default() -> None:
+    page = PAGE.read_text()
+    told = {
+        "na_codes": "the usual ones, such as `NA`, `.`, `unknown`, `-999`",
+        "max_bytes": f"{Policy().max_bytes >> 20} MB",
+    }
+    assert {"NA", ".", "unknown", "-999"} <= set(Policy().na_codes)
+    for rule, value in vars(Policy()).items():
+        row = f"\n| `{rule}` | {told.get(rule, show_default(value))} | "
+        assert page.count(row) == 1, f"write this row into docs/privacy.md:{row}"
+    _, _, rules = page.partition("## The rules")
+    assert set(re.findall(r"^\| `(\w+)` \|", rules, re.MULTILINE)) == set(vars(Policy()))
+
+
+def test_the_attacks_on_the_privacy_page_are_tests_that_exist() -> None:
+    named = re.findall(r"`([\w/]+\.py)::(\w+)`", PAGE.read_text())
+    assert len(named) > 20
+    for file, test in named:
+        text = (PAGE.parents[1] / "tests" / file).read_text()
+        assert f"def {test}(" in text, f"docs/privacy.md names {file}::{test}"
 
 
 def test_policy_files_are_checked(tmp_path: Path) -> None:
@@ -216,3 +251,9 @@ def test_policy_files_are_checked(tmp_path: Path) -> None:
             read_policy(path)
     with pytest.raises(FedLassoError, match="cannot read"):
         read_policy(tmp_path / "none.toml")
+
+
+def test_what_a_site_remembers_by_rounds_is_said_by_the_question() -> None:
+    for name, cls in own_questions().items():
+        fields = {field for field, _ in layout(cls)}
+        assert cls.remembers == ({"fit", "round"} <= fields), name

@@ -6,6 +6,13 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+# Bits of one word and of two that a number within its bound takes; the rest is for adding up.
+FINE = 61
+WIDE = 110
+# Bits below the size of a whole vector of residuals that sums of them are told to. Rows are rounded
+# 52 bits below their largest term, so what rounding does to one row is far below a step.
+COARSE = 48
+
 
 @dataclass(frozen=True, eq=False)
 class Magnitudes:
@@ -37,11 +44,20 @@ class Magnitudes:
 class Bound:
     """A power of two that no total of a field exceeds, and how many words each number takes.
 
-    One word has 61 bits below the bound, two have 110. Several powers are along the first axis.
+    Several powers are along the first axis. One word has at most 61 bits below the bound, two have
+    at most 110. Fewer must do where whoever asks gives coefficients: large ones make a site round
+    its rows, and a sum that showed this would tell which rows lie above a threshold.
     """
 
     exponent: int | NDArray[np.int64]
     words: Literal[1, 2] = 2
+    coarse: int | None = None
+
+    @property
+    def bits(self) -> int:
+        """How many bits below the bound are told."""
+        most = FINE if self.words == 1 else WIDE
+        return most if self.coarse is None else min(most, self.coarse)
 
     def over(self, shape: tuple[int, ...]) -> NDArray[np.int64]:
         """Return the power for every number of an array."""

@@ -17,12 +17,9 @@ from numpy.typing import NDArray
 
 from fedlasso.errors import FedLassoError
 from fedlasso.federation.federation import Federation
-from fedlasso.federation.magnitudes import Bound, Magnitudes, power_above
+from fedlasso.federation.magnitudes import COARSE, Bound, Magnitudes, power_above
 from fedlasso.federation.messages import R, Reply, Request, Word, layout, reply_to, roles
 
-# Bits of one word and of two that a number within its bound takes; the rest is for adding up.
-FINE = 61
-WIDE = 110
 # Bits in the lower of two words: so many sites can be added up before it overflows.
 LOWER = 56
 MOST_SITES = 1 << (63 - LOWER)
@@ -49,9 +46,15 @@ def total_in_words(federation: Federation, request: Request[R], magnitudes: Magn
     return from_words(total, request, magnitudes)
 
 
-def answer_in_words(reply: Reply, request: Request[R], magnitudes: Magnitudes) -> Words:
-    """Return a site's reply as the words that the question asks for."""
-    return to_words(reply, request, replace(magnitudes, reach=request.reach - OFFSET))
+def answer_in_words(
+    reply: Reply, request: Request[R], magnitudes: Magnitudes, clip: bool = False
+) -> Words:
+    """Return a site's reply as the words that the question asks for.
+
+    A number beyond its bound is an error. A site that whoever asks might test by such errors clips
+    it instead: the total is then wrong, and nobody learns whose number it was.
+    """
+    return to_words(reply, request, replace(magnitudes, reach=request.reach - OFFSET), clip)
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,20 +78,22 @@ def parts_of_reply(request: Request[Any], magnitudes: Magnitudes) -> tuple[Part,
         shape = shapes.get(name, ())
         if kind not in _NUMBERS or shape is None:
             continue
-        bound = bounds.get(name, Bound(magnitudes.reach + UNBOUNDED))
+        bound = bounds.get(name, Bound(magnitudes.reach + UNBOUNDED, coarse=COARSE + UNBOUNDED))
         end = at + bound.words * math.prod(shape)
         parts.append(Part(name, kind, shape, bound, slice(at, end)))
         at = end
     return tuple(parts)
 
 
-def to_words(reply: Reply, request: Request[R], magnitudes: Magnitudes) -> Words:
+def to_words(
+    reply: Reply, request: Request[R], magnitudes: Magnitudes, clip: bool = False
+) -> Words:
     """Return a reply on the grid of its question."""
     parts = parts_of_reply(request, magnitudes)
     words = np.zeros(count_words(parts), np.uint64)
     for part in parts:
         value = np.asarray(getattr(reply, part.name), dtype=np.float64)
-        words[part.place] = _round(value, part.bound)
+        words[part.place] = _round(value, part.bound, clip)
     return Words(
         words,
         type(reply).__name__,
@@ -121,7 +126,8 @@ def find_excess(request: Request[Any], total: Words, grid: Magnitudes) -> str:
     for part in parts_of_reply(request, grid):
         words = total.words[part.place].reshape(-1, part.bound.words)
         upper = words[:, 0].astype(np.uint64).view(np.int64)
-        most = 1 << (FINE + 1 if part.bound.words == 1 else WIDE - LOWER + 1)
+        bits = part.bound.bits - (LOWER if part.bound.words == 2 else 0)
+        most = 1 << max(bits, 0)
         if (upper > most).any() or (upper < -most).any():
             return f"{part.name} is larger than any such number"
     return ""
@@ -152,12 +158,14 @@ def reaching(magnitudes: Magnitudes, request: Request[R]) -> Magnitudes:
     return replace(magnitudes, reach=power_above(most))
 
 
-def _round(value: NDArray[np.float64], bound: Bound) -> NDArray[np.uint64]:
-    bits = FINE if bound.words == 1 else WIDE
-    # What is far too large becomes infinite here, and is refused.
+def _round(value: NDArray[np.float64], bound: Bound, clip: bool = False) -> NDArray[np.uint64]:
+    most = 2.0**bound.bits
+    # What is far too large becomes infinite here.
     with np.errstate(over="ignore"):
-        whole = np.rint(np.ldexp(value, bits - bound.over(value.shape))).ravel()
-    if not (np.abs(whole) <= 2.0 ** (bits + 1)).all():
+        whole = np.rint(np.ldexp(value, bound.bits - bound.over(value.shape))).ravel()
+    if clip:
+        whole = np.clip(np.nan_to_num(whole, nan=most), -most, most)
+    elif not (np.abs(whole) <= most).all():
         raise FedLassoError("a number here is larger than the sites have agreed that it can be")
     if bound.words == 1:
         return whole.astype(np.int64).view(np.uint64)
@@ -171,14 +179,14 @@ def _join(words: NDArray[np.uint64], shape: tuple[int, ...], bound: Bound) -> ND
     exponents = bound.over(shape)
     if bound.words == 1:
         whole = words.view(np.int64).reshape(shape)
-        return np.ldexp(whole.astype(np.float64), exponents - FINE)
+        return np.ldexp(whole.astype(np.float64), exponents - bound.bits)
     pairs = words.reshape(*shape, 2)
     lower = pairs[..., 1]
     # The lower words of all sites together may carry into the upper one.
     upper = (pairs[..., 0] + (lower >> np.uint64(LOWER))).view(np.int64)
     rest = lower & np.uint64((1 << LOWER) - 1)
     whole = np.ldexp(upper.astype(np.float64), LOWER) + rest.astype(np.float64)
-    return np.ldexp(whole, exponents - WIDE)
+    return np.ldexp(whole, exponents - bound.bits)
 
 
 def _scalar(value: NDArray[np.float64], kind: str) -> float | int:

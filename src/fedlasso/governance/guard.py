@@ -105,8 +105,10 @@ class GuardedSite:
             asked = hashlib.sha256(plainly).hexdigest()
             entry = _describe(replace(entry, asked=asked), request)
             self._check_alone(request)
+            # What the site remembers of rounds before is part of what is asked.
+            bound = plainly + self._history(request)
             reply, clear, charges = self._weigh(request, asked)
-            answer = self._mask(request, plainly, reply, clear)
+            answer = self._mask(request, bound, reply, clear)
             entry = _complete(entry, reply, answer, clear)
             self._ask_leave(entry, reply)
             spent = self._ledger.charge(charges, self._limits)
@@ -118,8 +120,31 @@ class GuardedSite:
         # What is kept here is what the bytes that leave mean.
         self.audit.write(entry, clear if self.policy.keep_payloads else None)
         if self.masks is not None and request.reach:
-            self.masks.keep(request.number, plainly, answer)
+            self.masks.keep(request.number, bound, answer)
+        self._remember_history(request, bound)
         return answer
+
+    def _history(self, request: Request[Any]) -> bytes:
+        """Return a hash of all that a question's answer depends on from rounds before.
+
+        Sites that were asked different things before have different ones, and masks that do not
+        cancel; sites that were asked the same have the same, also after a restart.
+        """
+        asked: Any = request
+        if not asked.remembers or asked.round == 0:
+            return b""
+        kept = self._memory(request).recall(_chain(asked.fit), asked.round)
+        return bytes(kept["hash"].tobytes())
+
+    def _remember_history(self, request: Request[Any], bound: bytes) -> None:
+        asked: Any = request
+        if asked.remembers:
+            digest = np.frombuffer(hashlib.sha256(bound).digest(), np.uint8)
+            memory = self._memory(request)
+            memory.store(_chain(asked.fit), asked.round + 1, {"hash": digest})
+
+    def _memory(self, request: Request[Any]) -> Memory:
+        return (self.site.view(request.on) if request.on else self.site).memory
 
     def _check_alone(self, request: Request[Any]) -> None:
         """Refuse to answer in the clear where sums are masked, but for what the policy names."""
@@ -238,6 +263,11 @@ class GuardedSite:
         # What would have left is told by its size and hash; nothing did.
         self.audit.write(replace(entry, verdict="refused", why=why, spent=spent, sha256=""))
         return told
+
+
+def _chain(fit: str) -> str:
+    """How the hashes of a procedure's rounds are called in a site's memory."""
+    return f"history of {fit}"
 
 
 def depends_on_records(error: Exception) -> bool:

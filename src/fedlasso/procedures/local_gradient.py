@@ -77,6 +77,7 @@ class CorrectedSteps(Request[Coefficients]):
     """E corrected steps from every column of z, with control variates from the site's memory."""
 
     discloses = Disclosure("a site's own model after local steps, weighted by its rows")
+    remembers = True
     z: Points
     rates: PerCandidate
     epochs: Steps

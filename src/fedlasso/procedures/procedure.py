@@ -8,7 +8,7 @@ import numpy as np
 
 from fedlasso.errors import FedLassoError
 from fedlasso.federation import Message, Reply, Request
-from fedlasso.federation.magnitudes import Bound, Magnitudes
+from fedlasso.federation.magnitudes import COARSE, Bound, Magnitudes
 from fedlasso.numerics import L1, Array, Certificate, Penalty
 from fedlasso.sites import LargestEigenvalue, View
 
@@ -189,12 +189,12 @@ class Coefficients(Reply):
     def bounds(cls, magnitudes: Magnitudes) -> dict[str, Bound]:
         """Bound models by what they predict, and by much more than that."""
         one = magnitudes.reach - magnitudes.columns + FAR
-        return {"values": Bound(2 * magnitudes.rows + one)}
+        return {"values": Bound(2 * magnitudes.rows + one, coarse=COARSE + FAR)}
 
 
 def bound_of_slopes(magnitudes: Magnitudes) -> Bound:
     """Bound gradients that are added up along local steps, or whatever has their unit."""
-    return Bound(magnitudes.columns + magnitudes.reach + FAR)
+    return Bound(magnitudes.columns + magnitudes.reach + FAR, coarse=COARSE + FAR)
 
 
 class Average(State):

@@ -52,6 +52,7 @@ class DualProximal(Request[Coefficients]):
     """v_j = relaxed x_j + u_j, from z and the site's memory; one column per rho."""
 
     discloses = Disclosure(_RIDGE)
+    remembers = True
     z: Points
     rho: PerCandidate
     relaxation: float
@@ -76,6 +77,7 @@ class Reflect(Request[Coefficients]):
     """2 x_j - y_j, from the consensus and the site's memory; one column per eta."""
 
     discloses = Disclosure(_RIDGE)
+    remembers = True
     x: Points
     eta: PerCandidate
     relaxation: float

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedlasso.federation import Columns, Disclosure, Model, Reply, Request, Shapes
-from fedlasso.federation.magnitudes import Bound, Magnitudes
+from fedlasso.federation.magnitudes import COARSE, Bound, Magnitudes
 from fedlasso.numerics import Array, solve_reference
 from fedlasso.numerics.moments import are_products, pack
 from fedlasso.numerics.surrogates import count_lower, from_moments, square, triangle
@@ -94,7 +94,7 @@ class GradientOutside(Request[GradientSum]):
 
     def bounds(self, magnitudes: Magnitudes) -> dict[str, Bound]:
         rest = np.delete(magnitudes.columns, places(self.known))
-        return {"gradient": Bound(rest + magnitudes.reach, words=1)}
+        return {"gradient": Bound(rest + magnitudes.reach, words=1, coarse=COARSE)}
 
 
 class WorkingSet(State):

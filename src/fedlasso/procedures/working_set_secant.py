@@ -22,7 +22,7 @@ from typing import Annotated, Any
 import numpy as np
 
 from fedlasso.federation import Columns, Disclosure, Reply, Request, Role, Shapes
-from fedlasso.federation.magnitudes import Bound, Magnitudes
+from fedlasso.federation.magnitudes import COARSE, Bound, Magnitudes
 from fedlasso.numerics import Array, Certificate, Secants
 from fedlasso.procedures.procedure import Problem
 from fedlasso.procedures.secant import Knowledge, UntilCertified, better, next_trial
@@ -65,7 +65,7 @@ class ProductsAt(Request[ProductSums]):
 
     def bounds(self, magnitudes: Magnitudes) -> dict[str, Bound]:
         N = magnitudes.columns[places(self.N)]
-        return {"products": Bound(N + magnitudes.reach, words=1)}
+        return {"products": Bound(N + magnitudes.reach, words=1, coarse=COARSE)}
 
 
 class Restricted(Knowledge):

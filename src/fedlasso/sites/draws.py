@@ -69,7 +69,7 @@ class Draw:
 
     def _suits(self, split: str, n: int, again: int) -> bool:
         return not any(
-            few_apart(table, rows, fewest).any()
+            few_apart(table, rows, fewest).any() or few_missing(table, rows, fewest).any()
             for rows, fewest in self._parts(split, n, again)
             for table in self.tables
         )
@@ -84,6 +84,19 @@ class Draw:
             parts = divide(name, self.site, n, self.secret, again)
             for purpose, rows in parts.items():
                 yield rows, self.cell if purpose == "training" else self.part
+            # Sums over all rows, minus those that train, are over the others.
+            yield np.setdiff1d(np.arange(n), parts["training"]), self.part
+
+
+def few_missing(table: Table, rows: Rows, cell: int) -> Array:
+    """Return which columns are missing in some rows, but in too few.
+
+    A missing value is at a mean that whoever asks has chosen, so two means tell such rows apart.
+    """
+    if table.holes is None or cell < 2:
+        return np.zeros(table.p, dtype=bool)
+    missing = np.asarray(table.holes.tocsr()[rows].sum(axis=0)).ravel()
+    return np.asarray((missing > 0) & (missing < cell))
 
 
 def few_apart(table: Table, rows: Rows, cell: int) -> Array:

@@ -74,4 +74,4 @@ class Memory:
     def _file(self, fit: str, round: int) -> Path | None:
         if self._folder is None:
             return None
-        return self._folder / f"{hashlib.sha256(fit.encode()).hexdigest()[:16]}-{round}.npz"
+        return self._folder / f"{hashlib.sha256(fit.encode()).hexdigest()}-{round}.npz"

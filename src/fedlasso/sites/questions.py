@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from fedlasso.federation import Disclosure, Reply, Request
-from fedlasso.federation.magnitudes import Bound, Magnitudes
+from fedlasso.federation.magnitudes import COARSE, Bound, Magnitudes
 from fedlasso.federation.messages import AnyPoints, Model, Models, Purpose, R, Shapes, Weights
 from fedlasso.numerics import Array, Penalty, find_penalty
 from fedlasso.sites.site import View
@@ -59,6 +59,16 @@ class Rows(Request[RowCount]):
 
     def answer(self, site: View) -> RowCount:
         return RowCount(site.rows)
+
+
+def bound_of_gradient(magnitudes: Magnitudes) -> Bound:
+    """Bound the sums of products of columns with the residuals of a model that was given."""
+    return Bound(magnitudes.columns + magnitudes.reach, words=1, coarse=COARSE)
+
+
+def bound_of_squares(magnitudes: Magnitudes, further: int = 0) -> Bound:
+    """Bound the sums of squares of such residuals, which may lie so many powers further away."""
+    return Bound(2 * magnitudes.reach + further, coarse=COARSE + further)
 
 
 class Eigenvalue(Reply):
@@ -163,7 +173,7 @@ class GradientAt(Request[GradientSum]):
         return GradientSum(gradient, steps=steps, operations=site.operations(steps))
 
     def bounds(self, magnitudes: Magnitudes) -> dict[str, Bound]:
-        return {"gradient": Bound(magnitudes.columns + magnitudes.reach, words=1)}
+        return {"gradient": bound_of_gradient(magnitudes)}
 
 
 class FitSums(Reply):
@@ -206,9 +216,9 @@ class FitAt(Request[FitSums]):
         )
 
     def bounds(self, magnitudes: Magnitudes) -> dict[str, Bound]:
-        squares = Bound(2 * magnitudes.reach)
+        squares = bound_of_squares(magnitudes)
         return {
-            "gradient": Bound(magnitudes.columns + magnitudes.reach, words=1),
+            "gradient": bound_of_gradient(magnitudes),
             "residual_ss": squares,
             "residual_y": squares,
             "y_ss": squares,
@@ -239,8 +249,8 @@ class LossAt(Request[LossSums]):
         return LossSums(gradient, loss, steps=1, operations=site.operations(1))
 
     def bounds(self, magnitudes: Magnitudes) -> dict[str, Bound]:
-        gradient = Bound(magnitudes.columns + magnitudes.reach, words=1)
-        return {"gradient": gradient, "loss": Bound(2 * magnitudes.reach)}
+        gradient = bound_of_gradient(magnitudes)
+        return {"gradient": gradient, "loss": bound_of_squares(magnitudes)}
 
 
 class DualAt(Request[Scalar]):
@@ -255,7 +265,7 @@ class DualAt(Request[Scalar]):
         return Scalar(site.training.dual(self.b, self.scale))
 
     def bounds(self, magnitudes: Magnitudes) -> dict[str, Bound]:
-        return {"value": Bound(2 * magnitudes.reach)}
+        return {"value": bound_of_squares(magnitudes)}
 
 
 class ErrorAt(Request[Amount]):
@@ -271,7 +281,7 @@ class ErrorAt(Request[Amount]):
         return Amount(float(site.training.errors(self.b).sum()), steps=1)
 
     def bounds(self, magnitudes: Magnitudes) -> dict[str, Bound]:
-        return {"value": Bound(2 * magnitudes.reach)}
+        return {"value": bound_of_squares(magnitudes)}
 
 
 class HeldOutSums(Reply):
@@ -315,7 +325,7 @@ class HeldOutErrors(Request[HeldOutSums]):
         rows = 2 * magnitudes.rows + FURTHER
         # A kurtosis is at most the number of rows.
         return {
-            "errors": Bound(2 * (magnitudes.reach + FURTHER)),
+            "errors": bound_of_squares(magnitudes, 2 * FURTHER),
             "counts": Bound(rows),
             "tail": Bound(2 * rows),
         }
@@ -372,9 +382,9 @@ class ValidationErrors(Request[ErrorSums]):
 
     def bounds(self, magnitudes: Magnitudes) -> dict[str, Bound]:
         # Rows that did not train may lie far from those that did.
-        errors = 2 * (magnitudes.reach + FURTHER)
+        fourth = 4 * (magnitudes.reach + FURTHER)
         return {
-            "errors": Bound(errors),
-            "squares": Bound(2 * errors),
+            "errors": bound_of_squares(magnitudes, 2 * FURTHER),
+            "squares": Bound(fourth, coarse=COARSE + 4 * FURTHER),
             "counts": Bound(2 * magnitudes.rows + FURTHER),
         }

@@ -238,7 +238,8 @@ class Site(View):
         with one_thread():
             reply = replace(request.answer(view), site=self.name)
         if request.reach:
-            return cast(R, answer_in_words(reply, request, view.magnitudes))
+            clip = bool(self.draw.secret)
+            return cast(R, answer_in_words(reply, request, view.magnitudes, clip))
         return reply
 
     def answer_bytes(self, data: bytes) -> bytes:

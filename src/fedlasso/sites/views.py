@@ -184,7 +184,7 @@ class Standardise(Request[Sizes]):
     @property
     def name(self) -> str:
         """The name that questions are asked on."""
-        return hashlib.sha256(encode(self)).hexdigest()[:16]
+        return hashlib.sha256(encode(self)).hexdigest()
 
     def answer(self, site: Site) -> Sizes:
         site.keep_view(self.name, self)

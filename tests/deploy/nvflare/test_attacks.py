@@ -175,7 +175,9 @@ def test_the_engine_runs_as_a_user_who_can_read_nothing(local: Mixed) -> None:
     kit = local.kit("a")
     if not can_run(NOBODY):
         # Where Python lies in a folder that others may not enter, that is said beforehand.
-        with pytest.raises(FedLassoError, match="takes root|cannot run .* with fedlasso; put both"):
+        with pytest.raises(
+            FedLassoError, match=r"takes root|cannot run .* with fedlasso; put both"
+        ):
             find_user(NOBODY, kit)
         return
     nobody = pwd.getpwnam(NOBODY)
