@@ -204,7 +204,7 @@ def isolate(doors: dict[str, Door], tables: dict[str, Path]) -> float:
     coordinator = Isolating(doors)
     coordinator.open()
     p = len(COLUMNS)
-    view = Standardise(np.zeros(p), np.ones(p), 0.0, "", ("6", *["6"] * p, "6"))
+    view = Standardise(np.zeros(p), np.ones(p), 0.0, "", ("6", *["6"] * p, "6"), ("8",) * p)
     coordinator.keep(view)
     zero = GradientAt(np.zeros(p), on=view.name, reach=20 + OFFSET)
     other = GradientAt(np.eye(p)[0], on=view.name, reach=20 + OFFSET)
@@ -244,7 +244,7 @@ def test_a_number_that_was_used_is_not_used_again(
     coordinator = Isolating(doors)
     coordinator.open()
     p = len(COLUMNS)
-    view = Standardise(np.zeros(p), np.ones(p), 0.0, "", ("6", *["6"] * p, "6"))
+    view = Standardise(np.zeros(p), np.ones(p), 0.0, "", ("6", *["6"] * p, "6"), ("8",) * p)
     coordinator.keep(view)
     question = GradientAt(np.zeros(p), on=view.name, reach=20 + OFFSET, number=1)
     door = doors["a"]

@@ -40,7 +40,7 @@ class Bounded(GradientAt):
 
 def add(parts: list[Any], exponent: int, words: int) -> Any:
     request = Bounded(np.zeros(len(parts[0])), exponent=exponent, words=words)
-    magnitudes = Magnitudes(0, np.zeros(len(parts[0]), np.int64), 0, 0)
+    magnitudes = Magnitudes.unknown(len(parts[0]))
     cls: Any = reply_to(GradientAt)
     replies = [to_words(cls(np.array(part), site="a"), request, magnitudes) for part in parts]
     return from_words(add_up(tuple(replies)), request, magnitudes)
@@ -137,7 +137,7 @@ def test_the_largest_of_several_numbers_is_no_sum() -> None:
 
 
 def test_a_site_that_answers_another_question_is_noticed() -> None:
-    magnitudes = Magnitudes(3, np.zeros(4, np.int64), 0, 0)
+    magnitudes = Magnitudes.unknown(4)
     other = Words(np.zeros(4, np.uint64), "Spread")
     with pytest.raises(FedLassoError, match="did not answer GradientAt as it was asked"):
         from_words(other, GradientAt(np.zeros(4)), magnitudes)

@@ -153,8 +153,7 @@ def _find_impossible_words(
 
 
 def _count_words(request: Request[Any], p: int) -> int:
-    unknown = Magnitudes(0, np.zeros(p, np.int64), 0, 0)
-    return count_words(parts_of_reply(request, unknown))
+    return count_words(parts_of_reply(request, Magnitudes.unknown(p)))
 
 
 def _find_impossible(request: Request[Any], reply: Reply, p: int, rows: int) -> str:

@@ -1,5 +1,7 @@
 """How large totals can be, as powers of two: what a grid of whole numbers must reach to."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 from typing import Literal
 
@@ -26,13 +28,22 @@ class Magnitudes:
     rows : of the square root of the number of rows
     columns : array (p,), of the norm of every column
     response : of the norm of the response
-    reach : of the norm of the residuals of any model in the question
+    reach : of the norm of the residuals of any model in the question, and of all that is added up
+        on the way to them
+    terms : array (p,), of what a column adds at a coefficient of one before it is centred
     """
 
     rows: int
     columns: NDArray[np.int64]
     response: int
     reach: int
+    terms: NDArray[np.int64]
+
+    @classmethod
+    def unknown(cls, p: int, reach: int = 0) -> Magnitudes:
+        """Return those of p columns before anything is known of them."""
+        nothing = np.zeros(p, np.int64)
+        return cls(0, nothing, 0, reach, nothing)
 
     @property
     def products(self) -> NDArray[np.int64]:

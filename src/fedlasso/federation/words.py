@@ -138,13 +138,13 @@ def grid_of(request: Request[Any], view: Magnitudes | None, p: int) -> Magnitude
     if not request.reach:
         return None
     if not request.on:
-        view = Magnitudes(0, np.zeros(p, np.int64), 0, 0)
+        view = Magnitudes.unknown(p)
     return None if view is None else replace(view, reach=request.reach - OFFSET)
 
 
 def reaching(magnitudes: Magnitudes, request: Request[R]) -> Magnitudes:
     """Return magnitudes with the reach of a question: how large residuals of its models can be."""
-    columns = np.ldexp(1.0, magnitudes.columns)
+    columns = np.ldexp(1.0, magnitudes.terms)
     least = float(np.ldexp(1.0, magnitudes.response)) if request.about_response else 0.0
     most = least
     for field, role in roles(type(request)).items():
@@ -169,10 +169,10 @@ def _round(value: NDArray[np.float64], bound: Bound, clip: bool = False) -> NDAr
         raise FedLassoError("a number here is larger than the sites have agreed that it can be")
     if bound.words == 1:
         return whole.astype(np.int64).view(np.uint64)
-    upper = np.floor(np.ldexp(whole, -LOWER))
+    # The nearest upper word leaves a lower one of either sign, which a double holds exactly.
+    upper = np.rint(np.ldexp(whole, -LOWER))
     lower = whole - np.ldexp(upper, LOWER)
-    pairs = np.stack([upper.astype(np.int64).view(np.uint64), lower.astype(np.uint64)])
-    return pairs.T.ravel()
+    return np.stack([upper, lower]).astype(np.int64).view(np.uint64).T.ravel()
 
 
 def _join(words: NDArray[np.uint64], shape: tuple[int, ...], bound: Bound) -> NDArray[np.float64]:
@@ -180,13 +180,9 @@ def _join(words: NDArray[np.uint64], shape: tuple[int, ...], bound: Bound) -> ND
     if bound.words == 1:
         whole = words.view(np.int64).reshape(shape)
         return np.ldexp(whole.astype(np.float64), exponents - bound.bits)
-    pairs = words.reshape(*shape, 2)
-    lower = pairs[..., 1]
-    # The lower words of all sites together may carry into the upper one.
-    upper = (pairs[..., 0] + (lower >> np.uint64(LOWER))).view(np.int64)
-    rest = lower & np.uint64((1 << LOWER) - 1)
-    whole = np.ldexp(upper.astype(np.float64), LOWER) + rest.astype(np.float64)
-    return np.ldexp(whole, exponents - bound.bits)
+    pairs = words.view(np.int64).reshape(*shape, 2).astype(np.float64)
+    total = np.ldexp(pairs[..., 0], LOWER) + pairs[..., 1]
+    return np.ldexp(total, exponents - bound.bits)
 
 
 def _scalar(value: NDArray[np.float64], kind: str) -> float | int:

@@ -13,7 +13,7 @@ from fedlasso.errors import FedLassoError
 from fedlasso.federation import Reply, Request, decode, encode
 from fedlasso.federation.codec import decode_question, size
 from fedlasso.federation.messages import layout
-from fedlasso.federation.words import Words
+from fedlasso.federation.words import OFFSET, Words, reaching
 from fedlasso.governance.audit import Audit, Entry
 from fedlasso.governance.lifetime import Charge, Lifetime
 from fedlasso.governance.masks import Masks
@@ -172,6 +172,10 @@ class GuardedSite:
         self._ledger.check(charges, self._limits)
         if isinstance(request, Standardise | CentredSquares):
             self._check_means(request)
+        if isinstance(request, Standardise) and request.powers:
+            self._check_powers(request)
+        if request.reach and request.on:
+            self._check_reach(request)
         try:
             if self._last is None or self._last[0] != asked:
                 self._last = (asked, self._answer(request))
@@ -231,6 +235,39 @@ class GuardedSite:
         finally:
             self.site.memory = memory
             self.site.forget_view(request.name)
+
+    def _check_powers(self, request: Standardise) -> None:
+        """Refuse a view that says its numbers are smaller than they are here."""
+        said = request.magnitudes
+        if said.columns.size != self.site.table.p:
+            raise FedLassoError("a view must say how large the numbers of all columns are")
+        table = self.site.table
+        weights = self.site.weights(request.split)
+        factors = np.abs(request.factors)
+        rows = np.sqrt(weights.sum())
+        y = self.site.training.y[weights > 0] - request.y_mean
+        # Means of missing values stand in for them.
+        about_zero = np.sqrt(table.squares(np.zeros(table.p), weights))
+        pairs = (
+            (np.sqrt(table.squares(request.means, weights)) * factors, said.columns),
+            ((about_zero + np.abs(request.means) * rows) * factors, said.terms),
+            (np.array([rows]), np.array([said.rows])),
+            (np.array([np.sqrt((y * y).sum())]), np.array([said.response])),
+        )
+        for sizes, powers in pairs:
+            if (sizes > np.ldexp(1.0, powers)).any():
+                raise Withheld("a view that says its numbers are smaller than they are")
+
+    def _check_reach(self, request: Request[Any]) -> None:
+        """Refuse a grid finer than the coefficients in a question allow.
+
+        Rows are rounded by large coefficients, and a fine grid would show how.
+        """
+        least = reaching(self.site.view(request.on).magnitudes, request).reach
+        if request.reach - OFFSET < least:
+            raise FedLassoError(
+                f"{type(request).__name__}: the reach is too small for the numbers in the question"
+            )
 
     def _check_means(self, request: Standardise | CentredSquares) -> None:
         """Refuse means so far from the records that these would be rounded."""

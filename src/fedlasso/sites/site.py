@@ -54,9 +54,8 @@ class View:
 
     def __post_init__(self) -> None:
         self.loss = self.training.loss.name
-        p = len(self.columns)
         # What bounds the records as they are travels with the question.
-        self.magnitudes = Magnitudes(0, np.zeros(p, np.int64), 0, 0)
+        self.magnitudes = Magnitudes.unknown(len(self.columns))
         self._vectors: OrderedDict[tuple[object, ...], Array] = OrderedDict()
         self._vector_bytes = 0
         self._objects: OrderedDict[tuple[object, ...], Any] = OrderedDict()

@@ -163,7 +163,8 @@ class Sizes(Reply):
 class Standardise(Request[Sizes]):
     """Keep a view: (x - means) * factors and y - y_mean, on the rows of a split.
 
-    `powers` are the view's `Magnitudes`, of (1, x, y), as decimal numbers.
+    `powers` are those of the view's `Magnitudes`, of (1, x, y), and `terms` those of its columns
+    before they are centred, as decimal numbers.
     """
 
     kind = "scaling"
@@ -175,11 +176,12 @@ class Standardise(Request[Sizes]):
     y_mean: Signed
     split: Split = ""
     powers: tuple[str, ...] = ()
+    terms: tuple[str, ...] = ()
 
     @property
     def magnitudes(self) -> Magnitudes:
         """How large sums over the view can be."""
-        return read_powers(self.powers)
+        return read_powers(self.powers, self.terms)
 
     @property
     def name(self) -> str:
@@ -193,13 +195,16 @@ class Standardise(Request[Sizes]):
         return Sizes(view.rows, *held)
 
 
-def read_powers(powers: tuple[str, ...]) -> Magnitudes:
+def read_powers(powers: tuple[str, ...], terms: tuple[str, ...]) -> Magnitudes:
     """Return magnitudes from their decimal numbers."""
     try:
         rows, *columns, response = (int(power) for power in powers)
-    except ValueError:
+        before = np.array([int(power) for power in terms], np.int64)
+        if len(before) != len(columns):
+            raise ValueError("as many terms as columns")
+    except (ValueError, OverflowError):
         raise FedLassoError("a view must say how large its numbers are; update fedlasso") from None
-    return Magnitudes(rows, np.array(columns, np.int64), response, response)
+    return Magnitudes(rows, np.array(columns, np.int64), response, response, before)
 
 
 class Viewed(Around):
@@ -268,7 +273,7 @@ def standardise(
         max(told, key=LETTERS.index) for told in zip(*(o.letters for o in orders), strict=True)
     )
     p = len(federation.columns)
-    sizes = Magnitudes(0, np.zeros(p, np.int64), 0, power_above(sum(o.rows for o in orders)))
+    sizes = Magnitudes.unknown(p, power_above(sum(o.rows for o in orders)))
     missing = max(o.missing for o in orders)
     totals = total_in_words(federation, ColumnSums(split, letters, missing), sizes)
     m = totals.rows
@@ -286,19 +291,22 @@ def standardise(
     factors = np.divide(1.0, deviations, out=np.ones(p), where=varies)
     squares = spread.squares
     y_squares = spread.y_squares
+    about_zero = squares + m * means**2
     if centre:
         factors[~varies] = 0.0
     else:
-        squares = squares + m * means**2
+        squares = about_zero
         y_squares += m * y_mean**2
         means = np.zeros(p)
         y_mean = 0.0
     norms = np.sqrt(squares) * factors
-    sizes = Magnitudes(
-        power_above(math.sqrt(m)), powers_above(norms), power_above(math.sqrt(y_squares)), 0
-    )
+    # A column as it is, and its mean in every row, are no larger than twice the column as it is.
+    terms = 2 * np.sqrt(about_zero) * factors
+    rows_power = power_above(math.sqrt(m))
+    y_power = power_above(math.sqrt(y_squares))
+    sizes = Magnitudes(rows_power, powers_above(norms), y_power, 0, powers_above(terms))
     powers = tuple(map(str, sizes.products))
-    request = Standardise(means, factors, y_mean, split, powers)
+    request = Standardise(means, factors, y_mean, split, powers, tuple(map(str, sizes.terms)))
     replies = federation.ask(request)
     rows = tuple(s.rows for s in replies)
     held_out = (sum(s.penalty for s in replies), sum(s.candidate for s in replies))
