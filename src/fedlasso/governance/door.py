@@ -317,7 +317,7 @@ class Door:
                 f"the policy here takes part with {', '.join(self.policy.peers)} only, and not "
                 f"with {', '.join(strangers)}"
             )
-        return ring.close(offers, encode(opening))
+        return ring.close(offers, encode(opening), self.policy.peers)
 
     def _describe(self, asked: DescribeColumns | FindOthers) -> Reply:
         """Tell of columns, once the policy and whoever approves agree."""
@@ -392,6 +392,7 @@ class Door:
             about=_about(opening),
             lifetime=self.lifetime,
             masks=masks,
+            strict=self.identity is not None,
         )
         return Opened(site=self.name)
 

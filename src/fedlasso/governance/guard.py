@@ -67,6 +67,7 @@ class GuardedSite:
     about : the same in words
     lifetime : the ledger of those budgets; by default the one beside the audit
     masks : what is added to words before they leave; none sends them in the clear
+    strict : whether sums leave as words only, on a grid that hides how rows are rounded
     """
 
     site: Site
@@ -79,6 +80,7 @@ class GuardedSite:
     about: str = ""
     lifetime: Lifetime | None = None
     masks: Masks | None = None
+    strict: bool = False
 
     def __post_init__(self) -> None:
         self.name = self.site.name
@@ -147,12 +149,12 @@ class GuardedSite:
         return (self.site.view(request.on) if request.on else self.site).memory
 
     def _check_alone(self, request: Request[Any]) -> None:
-        """Refuse to answer in the clear where sums are masked, but for what the policy names."""
+        """Refuse to answer in any other way than by words, but for what the policy names."""
         name = type(request).__name__
-        if self.masks is not None and not request.reach and name not in self.policy.single:
+        if self.strict and not request.reach and name not in self.policy.single:
             raise FedLassoError(
-                f"the policy here answers {name} only as part of a masked sum; list it under "
-                "`single` in policy.toml to answer it alone"
+                f"the policy here answers {name} only as part of a sum; list it under `single` in "
+                "policy.toml to answer it alone"
             )
 
     def _mask(self, request: Request[Any], question: bytes, reply: Reply, clear: bytes) -> bytes:

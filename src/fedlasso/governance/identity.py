@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -47,8 +48,11 @@ class Identity:
             return bytes(key.sign(data, ec.ECDSA(hashes.SHA256())))
         raise FedLassoError(f"{self.key.name} is of a kind that signs nothing here")
 
-    def check(self, name: str, certificate: str, signature: bytes, data: bytes) -> None:
-        """Refuse what another site of that name, in this project, has not signed."""
+    def check(self, name: str, certificate: str, signature: bytes, data: bytes) -> str:
+        """Refuse what another site of that name, in this project, has not signed.
+
+        What is returned is the fingerprint of its key.
+        """
         from cryptography import x509
         from cryptography.exceptions import InvalidSignature
         from cryptography.hazmat.primitives import hashes
@@ -73,21 +77,31 @@ class Identity:
         now = datetime.now(UTC)
         if not theirs.not_valid_before_utc - SKEW <= now <= theirs.not_valid_after_utc + SKEW:
             raise FedLassoError(f"the certificate of {name!r} is not valid now")
-        self._recognise(name, fingerprint_of(theirs))
+        return fingerprint_of(theirs)
 
-    def _recognise(self, name: str, fingerprint: str) -> None:
-        """Keep the key of a site that is new here; refuse one that has changed since."""
+    def recognise(self, others: Mapping[str, str], welcome: Sequence[str]) -> None:
+        """Keep the keys of the first session's sites; refuse others later, and changed keys.
+
+        A site that joins later must be welcome here by name: whoever signs certificates could
+        otherwise be all other sites by itself.
+        """
         if self.known is None:
             return
         seen = read_known(self.known)
-        if seen.setdefault(name, fingerprint) != fingerprint:
-            raise FedLassoError(
-                f"site {name!r} has another key than before; ask that site by phone, and if it is "
-                f"right, delete its line in {self.known.name}"
-            )
+        first = not seen
+        for name, fingerprint in others.items():
+            if not first and name not in seen and name not in welcome:
+                raise FedLassoError(
+                    f"site {name!r} has never taken part with this one; ask who it is, and if it "
+                    "is welcome, add its name to `peers` in policy.toml"
+                )
+            if seen.setdefault(name, fingerprint) != fingerprint:
+                raise FedLassoError(
+                    f"site {name!r} has another key than before; ask that site by telephone, and "
+                    f"if it is right, delete its line in {self.known.name}"
+                )
         if seen != read_known(self.known):
-            self.known.parent.mkdir(parents=True, exist_ok=True)
-            write_atomically(self.known, json.dumps(seen, indent=1).encode())
+            write_atomically(self.known, json.dumps(seen, indent=1).encode(), private=True)
 
 
 def read_known(path: Path) -> dict[str, str]:

@@ -90,11 +90,11 @@ class Ring:
     def _public(self) -> bytes:
         return bytes(self._key.public_key().public_bytes_raw())
 
-    def close(self, offers: Sequence[Offer], opening: bytes) -> Masks:
+    def close(self, offers: Sequence[Offer], opening: bytes, welcome: Sequence[str] = ()) -> Masks:
         """Check what the others offer, agree with each, and return the masks of the session.
 
         `opening` is all that the session was opened with: sites that were told different things
-        have masks that do not cancel.
+        have masks that do not cancel. `welcome` are the names of sites that may be new here.
         """
         from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PublicKey
 
@@ -105,6 +105,7 @@ class Ring:
         if self._key is None or own != [self._public.hex()]:
             raise FedLassoError("the key that was passed on for this site is not its own")
         agreed = {}
+        seen = {}
         for offer in offers:
             if offer.name == self.name:
                 continue
@@ -115,8 +116,9 @@ class Ring:
             except ValueError:
                 raise FedLassoError(f"the key of {offer.name!r} is none") from None
             signed = _statement(self.fit, self.session, offer.name, key)
-            self.identity.check(offer.name, offer.certificate, signature, signed)
+            seen[offer.name] = self.identity.check(offer.name, offer.certificate, signature, signed)
             agreed[offer.name] = self._key.exchange(public)
+        self.identity.recognise(seen, welcome)
         # Nobody can open the same session again with this key.
         self._key = None
         return Masks(self.name, agreed, hashlib.sha256(opening).digest())
