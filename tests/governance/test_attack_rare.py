@@ -129,3 +129,52 @@ def test_no_part_of_a_split_has_few_rows_at_a_value(split: str, tmp_path: Path) 
         assert ones.pop("training") >= 5
         assert 1 not in ones.values()
     assert answered >= 6
+
+
+def lone_in_the_rest(victim: Victim, splits: list[str]) -> int:
+    """How many splits leave one row at the rare value among the rows that do not train.
+
+    Sums over all rows minus sums over those that train are sums over the others.
+    """
+
+    def at_value(split: str) -> Any:
+        view = victim.view(split)
+        one = victim.ask(GradientAt(np.eye(P)[-1], on=view))
+        none = victim.ask(GradientAt(np.zeros(P), on=view))
+        return None if isinstance(one, Refusal) else one.gradient - none.gradient
+
+    everybody = at_value("")
+    told = [found for split in splits if (found := at_value(split)) is not None]
+    return sum(round(float((everybody - found)[-1])) == 1 for found in told)
+
+
+def test_the_rows_that_a_split_leaves_out_are_not_few_at_a_value(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    X, y = marked(6)
+    halves = [f"half {k} 0" for k in range(1, 25)]
+    assert lone_in_the_rest(Victim(tmp_path / "after", X, y).opened(), halves) == 0
+    # As it was, only the rows that train were looked at.
+    monkeypatch.setattr("fedlasso.sites.draws.np.setdiff1d", lambda *rows: np.zeros(0, np.int64))
+    assert lone_in_the_rest(Victim(tmp_path / "before", X, y).opened(), halves) > 0
+
+
+def lone_missing(victim: Victim, splits: list[str]) -> int:
+    """How many splits leave out one row at which the last column is missing."""
+    everybody: Any = victim.ask(ColumnSums(missing=1))
+    told = [victim.ask(ColumnSums(split, missing=1)) for split in splits]
+    left = [everybody.missing[-1] - t.missing[-1] for t in told if not isinstance(t, Refusal)]
+    return sum(round(float(count)) == 1 for count in left)
+
+
+def test_the_rows_that_a_split_leaves_out_are_not_missing_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    X, y = draw_records(N, P, 4)
+    X[:6, -1] = np.nan
+    splits = [f"holdout 0.2 {seed}" for seed in range(24)]
+    assert lone_missing(Victim(tmp_path / "after", X, y).opened(missing="mean"), splits) == 0
+    monkeypatch.setattr(
+        "fedlasso.sites.draws.few_missing", lambda table, rows, cell: np.zeros(table.p, bool)
+    )
+    assert lone_missing(Victim(tmp_path / "before", X, y).opened(missing="mean"), splits) > 0
