@@ -265,6 +265,21 @@ def modes(folder: Path) -> dict[str, int]:
     return {str(path.relative_to(folder)): path.stat().st_mode & 0o777 for path in paths}
 
 
+def test_without_private_files_others_read_the_journal(
+    project: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(
+        "fedlasso.files._open_private", lambda path, flags: os.open(path, flags, 0o644)
+    )
+    before = os.umask(0o022)
+    try:
+        out = begin(tmp_path / "model")
+        run_plan(out, project.connect)
+    finally:
+        os.umask(before)
+    assert modes(out)["journal/000000.entry"] & 0o044
+
+
 def test_what_a_fit_writes_is_for_its_owner_only(project: Project, tmp_path: Path) -> None:
     before = os.umask(0o022)
     try:

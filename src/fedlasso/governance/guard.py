@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -13,7 +13,7 @@ from fedlasso.errors import FedLassoError
 from fedlasso.federation import Reply, Request, decode, encode
 from fedlasso.federation.codec import decode_question, size
 from fedlasso.federation.messages import layout
-from fedlasso.federation.words import OFFSET, Words, reaching
+from fedlasso.federation.words import OFFSET, Words, from_words, grid_of, reaching
 from fedlasso.governance.audit import Audit, Entry
 from fedlasso.governance.lifetime import Charge, Lifetime
 from fedlasso.governance.masks import Masks
@@ -112,7 +112,7 @@ class GuardedSite:
             reply, clear, charges = self._weigh(request, asked)
             answer = self._mask(request, bound, reply, clear)
             entry = _complete(entry, reply, answer, clear)
-            self._ask_leave(entry, reply)
+            self._ask_leave(entry, self._read(request, reply))
             spent = self._ledger.charge(charges, self._limits)
         except Exception as error:
             raise FedLassoError(self._refuse(entry, error)) from None
@@ -284,6 +284,14 @@ class GuardedSite:
         constant = np.append(largest[:-1] == 0, False) & (not isinstance(request, Standardise))
         if (np.abs(given) > np.where(constant, np.inf, limit)).any():
             raise Withheld("means of a view that are far from all records here")
+
+    def _read(self, request: Request[Any], reply: Reply) -> Reply:
+        """Return a reply as numbers that a person can read."""
+        if not isinstance(reply, Words):
+            return reply
+        view = self.site.view(request.on).magnitudes if request.on else None
+        grid = grid_of(request, view, self.site.table.p)
+        return reply if grid is None else cast(Reply, from_words(reply, request, grid))
 
     def _ask_leave(self, entry: Entry, reply: Reply) -> None:
         if self.policy.dry_run:

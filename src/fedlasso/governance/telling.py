@@ -17,6 +17,7 @@ _AT_THE_DOOR = {
     "Introduce": "the names of the columns shown, the number of rows, version and clock",
     "DescribeColumns": "what columns hold, and levels of text that many rows have",
     "FindOthers": "which text columns have rows at other levels",
+    "OfferKey": "a public key for the masks of one session, signed",
     "Open": "that the site joins a fit",
     "SummariseAudit": "hashes of what was sent before",
 }
@@ -80,7 +81,8 @@ def tell_entry(entry: Entry) -> str:
     if entry.verdict == "sent":
         parts.append(f"left: {reveals(entry.question)}")
         shapes = " ".join(f"{n}[{'x'.join(map(str, s))}]" for n, s in entry.shapes.items())
-        parts.append(f"{entry.numbers} numbers, {entry.payload} bytes {shapes}".rstrip())
+        masked = ", masked" if entry.clear else ""
+        parts.append(f"{entry.numbers} numbers, {entry.payload} bytes{masked} {shapes}".rstrip())
     else:
         parts.append(f"refused: {entry.why}")
     if entry.split:
