@@ -66,11 +66,13 @@ def _body(audit: Audit, policy: Policy) -> Iterable[str]:
     replies = sum(asked.times for books in real for asked in books.asked.values())
     numbers = sum(asked.numbers for books in real for asked in books.asked.values())
     refused = sum(books.refused.total() for books in fits)
+    masked = sum(bool(entry.clear) for entry in audit.entries() if entry.verdict == "sent")
     yield (
         f"<p><b>{replies:,}</b> replies with <b>{numbers:,}</b> numbers have left for "
         f"<b>{len(real)}</b> fits; <b>{refused:,}</b> questions were refused. Replies are sums "
         "over rows, or models made from them; the privacy page of fedlasso says what somebody "
-        "could make of each.</p>"
+        f"could make of each. <b>{masked:,}</b> of the replies left masked: of these nobody can "
+        "read more than the total over all sites.</p>"
     )
     yield "<h2>What is used up</h2>"
     yield (
