@@ -27,7 +27,7 @@ from fedlasso.deploy.nvflare.local import START, enrol, reserve_port
 
 # The engine and its libraries warn of things that are not ours to mend.
 pytestmark = pytest.mark.filterwarnings("ignore")
-SETTINGS = ("--procedure", "CD", "--penalty", "0.1", "--uploads", "4")
+SETTINGS = ("--procedure", "CD", "--penalty", "0.1", "--uploads", "5")
 HOUR = 3600
 
 

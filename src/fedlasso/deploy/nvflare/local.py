@@ -174,7 +174,12 @@ def repeat_fit(
         for name, path in tables.items()
     ]
     return models.make_model(
-        InProcess(sites), document.settings, schema, missing=document.missing, compare=compare
+        InProcess(sites),
+        document.settings,
+        schema,
+        missing=document.missing,
+        compare=compare,
+        tolerant=True,
     )
 
 
