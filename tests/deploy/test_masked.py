@@ -20,7 +20,14 @@ from fedlasso.federation.words import OFFSET, Words, from_words, grid_of
 from fedlasso.governance import Door, Policy, masks
 from fedlasso.governance.door import Opened, Refusal
 from fedlasso.governance.masks import OfferKey
-from fedlasso.models import FitPlan, NetworkSource, Settings, make_model, write_model
+from fedlasso.models import (
+    FitPlan,
+    NetworkSource,
+    Settings,
+    fit_model,
+    make_model,
+    write_model,
+)
 from fedlasso.sites import ErrorAt, GradientAt, Standardise, Viewed, standardise
 
 SETTINGS = {
@@ -262,3 +269,11 @@ def test_a_number_that_was_used_is_not_used_again(
     sent = [e for e in door.audit.entries() if e.question == "GradientAt" and e.verdict == "sent"]
     assert len({e.sha256 for e in sent}) == 1
     assert all(e.clear and e.clear != e.sha256 for e in sent)
+
+
+def test_a_sum_of_some_sites_is_refused_where_only_the_total_can_be_read(
+    tables: dict[str, Path], authority: Authority
+) -> None:
+    network, _ = joined(make_doors(tables, None, authority))
+    with pytest.raises(FedLassoError, match=r"SurrogateFit asks \w for a sum of its own"):
+        fit_model(network, Settings(penalty=0.1, procedure="CSL", uploads=10))

@@ -103,6 +103,11 @@ class Network(Federation):
         # A question that does not say what its replies look like is not even asked.
         most_bytes(request, len(self.columns))
         if self.masked and request.reach:
+            if set(names) != set(self.sites):
+                raise FedLassoError(
+                    f"{type(request).__name__} asks {', '.join(names)} for a sum of its own, and "
+                    "the sites mask theirs; use a procedure that needs totals only"
+                )
             self._number += 1
             request = dataclasses.replace(request, number=self._number)
         answers = sorted(self.line.exchange(names, encode(request), self.timeout))
