@@ -110,6 +110,7 @@ def fit(
     keep_path: bool = False,
     certified: bool = True,
     tol: float = 1e-8,
+    exact: bool = True,
 ) -> Fit:
     """Fit one model across the sites of a federation by a procedure.
 
@@ -126,6 +127,8 @@ def fit(
     certified : certify the fit, at one gradient and three scalars per site unless the procedure
         knows its certificate anyway
     tol : relative gap at which a certified fit counts as optimal
+    exact : take standard errors from fourth powers of errors, as the paper does; sites with a
+        policy do not tell them
 
     Examples
     --------
@@ -151,7 +154,7 @@ def fit(
     candidates = run.models
     # A single model at a given penalty leaves nothing to choose, so nothing is asked or charged.
     chooses = penalty is None or candidates.shape[1] > 1
-    validation = validate(ledger, candidates) if chooses else None
+    validation = validate(ledger, candidates, exact=exact) if chooses else None
     chosen = validation.select(rule) if validation is not None else 0
     b = np.ascontiguousarray(candidates[:, chosen])
     certificate = procedure.certificate(problem, run.state) if certified else None

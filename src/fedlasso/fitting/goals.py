@@ -104,7 +104,7 @@ def fit_for(
     *,
     uploads: int = 100,
     rule: Rule = "min",
-    exact: bool = False,
+    exact: bool = True,
 ) -> GoalFit:
     """Fit a model for prediction or for selection, within `uploads` vectors from every site.
 

@@ -195,7 +195,8 @@ class _Making:
         left = uploads - self.spent - (scaling.vectors if refits else 0)
         self._check_left(left, uploads)
         share = left - min(left // 4, REFITTING) if refits else left
-        fit = fit_for(view, settings.aim, uploads=max(share, 1), rule=settings.rule or "min")
+        rule = settings.rule or "min"
+        fit = fit_for(view, settings.aim, uploads=max(share, 1), rule=rule, exact=False)
         if not refits:
             return self._told(view, scaling, fit, fit.curve, plan, fit.why)
         whole, whole_scaling = standardise(self.ledger, "", **settings.scaling)
@@ -242,7 +243,7 @@ class _Making:
             procedure = find_procedure(settings.procedure)(epochs=settings.epochs)
             rounds = max(1, left // procedure.paths)
             chooses = settings.rule or "min"
-            result = fit(view, procedure, penalty=penalty, rounds=rounds, rule=chooses)
+            result = fit(view, procedure, penalty=penalty, rounds=rounds, rule=chooses, exact=False)
         why = f"{settings.words(where)}, by {result.method} in {result.rounds} rounds"
         return self._told(view, scaling, result, curve, plan, why)
 
