@@ -206,13 +206,13 @@ def test_the_unit_is_one_that_systemd_takes(
     assert ("--engine-user nobody" in unit) is bool(user)
     assert ("CapabilityBoundingSet=\n" in unit) is not bool(user)
     lint_container(out / "Containerfile")
-    if (program := shutil.which("systemd-analyze")) is None:
-        pytest.skip("no systemd here to verify the unit")
-    verified = subprocess.run(
-        [program, "verify", str(out / "fedlasso-a.service")], capture_output=True, text=True
-    )
-    assert "fedlasso" not in verified.stderr, verified.stderr
-    assert verified.returncode == 0, verified.stderr
+    # Systemd's own word, where there is one.
+    if program := shutil.which("systemd-analyze"):
+        verified = subprocess.run(
+            [program, "verify", str(out / "fedlasso-a.service")], capture_output=True, text=True
+        )
+        assert "fedlasso" not in verified.stderr, verified.stderr
+        assert verified.returncode == 0, verified.stderr
 
 
 def lint_container(path: Path) -> None:
