@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from deploy.doors import DoorLine, make_doors
+from governance.authority import Authority
 from nets import SITES, in_process, opening
 from sklearn.datasets import load_diabetes
 
@@ -57,9 +58,17 @@ def fit_both(
 
 
 # A site without a policy would take twenty folds for selection, and this one has rows for ten.
+@pytest.fixture(params=["clear", "masked"])
+def authority(request: pytest.FixtureRequest, tmp_path: Path) -> Authority | None:
+    """Who signs the sites' certificates, where their sums are masked."""
+    return Authority(tmp_path / "authority") if request.param == "masked" else None
+
+
 @pytest.mark.parametrize("how", [{"cv": 10}, {"validation": 0.2}])
-def test_every_goal_on_diabetes(diabetes: dict[str, Path], how: dict[str, Any]) -> None:
-    doors = make_doors(diabetes)
+def test_every_goal_on_diabetes(
+    diabetes: dict[str, Path], how: dict[str, Any], authority: Authority | None
+) -> None:
+    doors = make_doors(diabetes, None, authority)
     for goal in GOALS:
         for drop in ((), ("bp",), ("s1", "s2")):
             settings = Settings(goal=goal, **how)
@@ -71,8 +80,8 @@ def test_every_goal_on_diabetes(diabetes: dict[str, Path], how: dict[str, Any]) 
     assert used.busiest("refusals") == 0
 
 
-def test_every_goal_on_many_columns(wide: dict[str, Path]) -> None:
-    doors = make_doors(wide)
+def test_every_goal_on_many_columns(wide: dict[str, Path], authority: Authority | None) -> None:
+    doors = make_doors(wide, None, authority)
     for goal in GOALS:
         guarded, alone = fit_both(wide, doors, Settings(goal=goal, validation=0.2))
         assert guarded == alone
