@@ -6,10 +6,10 @@ from typing import ClassVar
 
 import numpy as np
 
-from fedlasso.numerics import LOSSES, Array, Loss
+from fedlasso.numerics import LOSSES, Array, RowLoss
 
 
-class Huber(Loss):
+class Huber(RowLoss):
     """Quadratic up to a distance of one from the response, linear beyond."""
 
     name: ClassVar[str] = "huber"
@@ -29,7 +29,7 @@ class Huber(Loss):
         return np.where(np.abs(u) <= 1, u * (u / 2 + y), np.inf)
 
 
-class Logistic(Loss):
+class Logistic(RowLoss):
     """Minus the log-likelihood of a response that is zero or one."""
 
     name: ClassVar[str] = "logistic for tests"
@@ -52,7 +52,7 @@ class Logistic(Loss):
 
 
 @contextmanager
-def registered(loss: Loss) -> Iterator[None]:
+def registered(loss: RowLoss) -> Iterator[None]:
     """One line in the registry while the tests need it."""
     LOSSES[loss.name] = loss
     try:

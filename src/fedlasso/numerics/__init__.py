@@ -3,7 +3,7 @@
 from fedlasso.numerics.certificate import Certificate, duality_gap, stationarity
 from fedlasso.numerics.designs import Dense, Design
 from fedlasso.numerics.local_steps import dual_steps, local_sweeps
-from fedlasso.numerics.losses import LOSSES, Loss, find_loss
+from fedlasso.numerics.losses import LOSSES, Loss, RowLoss, find_loss
 from fedlasso.numerics.machine import Array, one_thread
 from fedlasso.numerics.path import LassoPath, Reference, lasso_path, penalty_grid, solve_reference
 from fedlasso.numerics.penalties import (
@@ -14,9 +14,11 @@ from fedlasso.numerics.penalties import (
     find_penalty,
     soft_threshold,
 )
+from fedlasso.numerics.response import Response
 from fedlasso.numerics.sample import LeastSquares, Sample, make_sample
 from fedlasso.numerics.secant import Secants
 from fedlasso.numerics.table import Standardised, Table
+from fedlasso.numerics.weighted import WithIntercept
 
 __all__ = [
     "L1",
@@ -32,10 +34,13 @@ __all__ = [
     "Loss",
     "Penalty",
     "Reference",
+    "Response",
+    "RowLoss",
     "Sample",
     "Secants",
     "Standardised",
     "Table",
+    "WithIntercept",
     "dual_steps",
     "duality_gap",
     "find_loss",

@@ -1,6 +1,7 @@
 """Designs: how the columns of a sample are held, behind the few products that fits need of them."""
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from functools import cached_property
 
 import numpy as np
@@ -79,27 +80,35 @@ class Design(ABC):
         self.subtract(out, b)
         return -out
 
+    def pick(self, columns: NDArray[np.int64]) -> Array:
+        """Return some columns, each in one row."""
+        return self.columns[columns]
+
     @cached_property
-    @one_thread()
     def largest_eigenvalue(self) -> float:
         """The largest eigenvalue of X'X / m, to about 1e-12 relative."""
         # X'X and XX' share it: work on the shorter side
-        n = min(self.m, self.p)
-        if n == 0:
-            return 0.0
-        if n <= DENSE_EIGENVALUE:
-            square = np.column_stack([self.turn(e) for e in np.eye(n)])
-            top = scipy.linalg.eigh(square, eigvals_only=True, subset_by_index=(n - 1, n - 1))
-        else:
-            square = LinearOperator((n, n), matvec=lambda v: self.turn(v.ravel()), dtype=float)
-            # a fixed start with no structure that an eigenvector could be orthogonal to
-            v0 = np.random.default_rng(0).standard_normal(n)
-            top = eigsh(square, k=1, which="LA", v0=v0, tol=0, return_eigenvectors=False)
-        return max(float(top[0]), 0.0) / self.m
+        return find_largest_eigenvalue(self.turn, min(self.m, self.p)) / max(self.m, 1)
 
     def turn(self, v: Array) -> Array:
         """Return X'X v, or X X'v where that is the shorter side."""
         return self.inner(self.product(v)) if self.p <= self.m else self.product(self.inner(v))
+
+
+@one_thread()
+def find_largest_eigenvalue(times: Callable[[Array], Array], n: int) -> float:
+    """Return the largest eigenvalue of a symmetric n x n matrix known by its products."""
+    if n == 0:
+        return 0.0
+    if n <= DENSE_EIGENVALUE:
+        square = np.column_stack([times(e) for e in np.eye(n)])
+        top = scipy.linalg.eigh(square, eigvals_only=True, subset_by_index=(n - 1, n - 1))
+    else:
+        operator = LinearOperator((n, n), matvec=lambda v: times(v.ravel()), dtype=float)
+        # a fixed start with no structure that an eigenvector could be orthogonal to
+        v0 = np.random.default_rng(0).standard_normal(n)
+        top = eigsh(operator, k=1, which="LA", v0=v0, tol=0, return_eigenvectors=False)
+    return max(float(top[0]), 0.0)
 
 
 class Dense(Design):

@@ -4,41 +4,53 @@ from functools import cached_property
 
 import numpy as np
 
-from fedlasso.numerics.designs import Dense, Design
+from fedlasso.numerics.designs import Dense, Design, find_largest_eigenvalue
 from fedlasso.numerics.losses import LOSSES, Loss
-from fedlasso.numerics.machine import Array, dot
+from fedlasso.numerics.machine import Array, dot, one_thread
+from fedlasso.numerics.response import Places, Response
+from fedlasso.numerics.weighted import Weighted
 
 # X'X takes m p^2 operations once. At p = 4000 that is hundreds of sweeps over X, more than many
 # fits make; up to this it pays within one fit, and takes 32 MiB.
 GRAM_COLUMNS = 2048
 # With p beyond this many times m, a pass over X costs less than a pass over X'X and its set-up.
 GRAM_ASPECT = 16
+# An intercept of a site's own goes no further than this from its rows' linear predictors: e^-700 is
+# the smallest number there is, and rates of responses that are all zero have none.
+FARTHEST_EFFECT = 500.0
+STEPS = 200
 
 
 class Sample:
-    """f(b) = sum_i l(x_i'b, y_i) / m.
+    """f(b) = sum_i w_i l(x_i'b + o_i, y_i) / m.
 
     Parameters
     ----------
     design : Design or array (m, p)
         An array is kept as one Fortran-ordered float64 array; it is not copied when it already is
         one, so do not write to it afterwards.
-    y : array (m,), the response
+    y : array (m,), or a response with weights and offsets
     loss : how the two meet
+    effect : whether the sample has an intercept of its own, which is always the best one and never
+        leaves it
     """
 
-    def __init__(self, design: Design | Array, y: Array, loss: Loss) -> None:
+    def __init__(
+        self, design: Design | Array, y: Array | Response, loss: Loss, effect: bool = False
+    ) -> None:
         self.design = design if isinstance(design, Design) else Dense(design)
         self.m = self.design.m
         self.p = self.design.p
-        self.y = np.ascontiguousarray(y, dtype=np.float64).view()
+        self.response = y if isinstance(y, Response) else Response.of(y)
+        self.y = self.response.y.view()
         if self.y.shape != (self.m,):
             shape = (self.m, self.p)
-            raise ValueError(f"X must be (m, p) and y (m,), not {shape} and {np.shape(y)}.")
+            raise ValueError(f"X must be (m, p) and y (m,), not {shape} and {self.y.shape}.")
         if not np.isfinite(self.y).all():
             raise ValueError("y must be finite.")
         self.y.flags.writeable = False
         self.loss = loss
+        self.has_effect = effect
 
     @property
     def columns(self) -> Array:
@@ -50,40 +62,118 @@ class Sample:
         """X, read-only."""
         return self.design.columns.T
 
+    def predictor(self, b: Array) -> Array:
+        """Return every row's linear predictor, the sample's own intercept included."""
+        eta = self.design.product(b) + self.response.offset
+        return eta + self.find_effect(eta) if self.has_effect else eta
+
+    def effect_at(self, b: Array) -> float:
+        """Return the sample's own intercept at b."""
+        return self.find_effect(self.design.product(b) + self.response.offset)
+
+    def find_effect(self, eta: Array) -> float:
+        """Return the intercept with which rows of these linear predictors cost least.
+
+        The sum of the slopes rises with it, so halving an interval finds it; Newton's steps are
+        taken where they stay inside.
+        """
+        if not len(eta):
+            return 0.0
+        ones = np.ones((len(eta), 1))
+        low = -FARTHEST_EFFECT - float(eta.max())
+        high = FARTHEST_EFFECT - float(eta.min())
+        at = 0.0
+        for _ in range(STEPS):
+            slopes = self.loss.slopes(eta + at, self.response)
+            slope = float(slopes.sum())
+            if slope == 0.0 or high - low <= 1e-15 * max(abs(low), abs(high)):
+                break
+            if slope > 0.0:
+                high = at
+            else:
+                low = at
+            curvature = float(self.loss.curve(eta + at, self.response, ones).sum())
+            step = at - slope / curvature if curvature > 0.0 else np.inf
+            if abs(step - at) <= 1e-16 * abs(at):
+                break
+            at = step if low < step < high else (low + high) / 2
+        return at
+
     def value(self, b: Array) -> float:
         """Return f(b)."""
-        return float(self.loss.value(self.design.product(b), self.y).sum()) / max(self.m, 1)
+        return float(self.loss.values(self.predictor(b), self.response).sum()) / max(self.m, 1)
 
     def gradient(self, b: Array) -> Array:
         """Return the gradient of f at b."""
-        return self.slope(self.loss.derivative(self.design.product(b), self.y))
+        return self.slope(self.loss.slopes(self.predictor(b), self.response))
+
+    def value_and_gradient(self, b: Array) -> tuple[float, Array]:
+        """Return both, from one linear predictor."""
+        eta = self.predictor(b)
+        value = float(self.loss.values(eta, self.response).sum()) / max(self.m, 1)
+        return value, self.slope(self.loss.slopes(eta, self.response))
 
     def slope(self, u: Array) -> Array:
         """Return X'u / m; zero where there are no records."""
         return self.design.inner(u) / max(self.m, 1)
 
+    @one_thread()
+    def hessian(self, b: Array, columns: Places) -> Array:
+        """Return the second derivatives of f at b in some columns, a square array."""
+        V = self.design.pick(columns).T
+        return np.asarray(V.T @ self._curve(self.predictor(b), V)) / max(self.m, 1)
+
+    def curvature_product(self, b: Array, v: Array) -> Array:
+        """Return the second derivatives of f at b times a vector."""
+        curved = self._curve(self.predictor(b), self.design.product(v)[:, None])
+        return self.slope(np.ascontiguousarray(curved[:, 0]))
+
+    def _curve(self, eta: Array, V: Array) -> Array:
+        curved = self.loss.curve(eta, self.response, V)
+        if not self.has_effect:
+            return curved
+        # The intercept follows wherever the rows go.
+        ones = self.loss.curve(eta, self.response, np.ones((len(eta), 1)))
+        total = float(ones.sum())
+        if total <= 0.0:
+            return curved
+        return np.asarray(curved - ones @ (curved.sum(axis=0, keepdims=True) / total))
+
     def dual(self, b: Array, scale: float) -> float:
-        """Return -sum_i l*(scale l'(x_i'b, y_i), y_i): the dual value of the scaled slopes at b."""
-        u = scale * self.loss.derivative(self.design.product(b), self.y)
-        return -float(self.loss.conjugate(u, self.y).sum())
+        """Return the dual value of the slopes at b times `scale`, a sum over rows."""
+        return self.loss.dual(self.predictor(b), self.response, scale)
 
     def errors(self, b: Array) -> Array:
-        """Return what each record costs, twice: squared errors for least squares."""
-        return 2 * self.loss.value(self.design.product(b), self.y)
+        """Return the deviance of each record: squared errors for least squares."""
+        return self.loss.deviance(self.predictor(b), self.response)
 
     @cached_property
     def largest_curvature(self) -> float:
-        """A bound on every second derivative of f along a unit vector."""
-        return self.loss.smoothness * self.design.largest_eigenvalue
+        """A bound on every second derivative of f along a unit vector.
+
+        Where the loss has none it is the largest one where all coefficients are zero.
+        """
+        if np.isfinite(self.loss.smoothness):
+            heaviest = float(self.response.weights.max(initial=0.0))
+            return self.loss.smoothness * heaviest * self.design.largest_eigenvalue
+        zero = np.zeros(self.p)
+        return find_largest_eigenvalue(lambda v: self.curvature_product(zero, v), self.p)
 
     @cached_property
     def mean_curvature(self) -> float:
-        """A bound on the average second derivative of f along a coordinate."""
-        return self.loss.smoothness * float(self.design.norms.mean())
+        """A bound on the average second derivative of f along a coordinate, as that one is."""
+        if np.isfinite(self.loss.smoothness):
+            heaviest = float(self.response.weights.max(initial=0.0))
+            return self.loss.smoothness * heaviest * float(self.design.norms.mean())
+        eta = self.predictor(np.zeros(self.p))
+        rows = self.loss.curve(eta, self.response, np.ones((self.m, 1))).sum() / max(self.m, 1)
+        return float(abs(rows)) * float(self.design.norms.mean())
 
 
 class LeastSquares(Sample):
     """f(b) = ||y - Xb||^2 / (2m), with the shortcuts that only a quadratic loss has.
+
+    Weights, offsets and an own intercept are taken into X and y.
 
     Parameters
     ----------
@@ -129,10 +219,20 @@ class LeastSquares(Sample):
         r = self.residual(b)
         return dot(r, r) / (2 * self.m)
 
+    def value_and_gradient(self, b: Array) -> tuple[float, Array]:
+        return self.value(b), self.gradient(b)
+
     def errors(self, b: Array) -> Array:
         return self.residual(b) ** 2
 
 
-def make_sample(design: Design | Array, y: Array, loss: Loss) -> Sample:
+def make_sample(
+    design: Design | Array, y: Array | Response, loss: Loss, effect: bool = False
+) -> Sample:
     """Return a sample with every shortcut that its loss allows."""
-    return LeastSquares(design, y) if loss is LOSSES["quadratic"] else Sample(design, y, loss)
+    if loss is not LOSSES["quadratic"]:
+        return Sample(design, y, loss, effect)
+    if not isinstance(y, Response) or (y.plain and not effect):
+        return LeastSquares(design, y.y if isinstance(y, Response) else y)
+    weighted = Weighted(design if isinstance(design, Design) else Dense(design), y.weights, effect)
+    return LeastSquares(weighted, weighted.turn_rows(y.y - y.offset))

@@ -167,6 +167,18 @@ class Standardised(Design):
         Z *= self._factors[:, None]
         return Z
 
+    def pick(self, columns: Rows) -> Array:
+        if self._table.sparse is None:
+            Z = self._table.columns[columns][:, self._rows]
+        else:
+            Z = self._table.sparse[:, columns][self._rows].toarray().T
+        means = self._means[columns][:, None]
+        Z = Z - means
+        if self._table.holes is not None:
+            Z += means * self._table.holes[:, columns].tocsr()[self._rows].toarray().T
+        Z *= self._factors[columns][:, None]
+        return Z
+
     def moments(self, rows: Rows, y: Array) -> Array:
         if self._table.sparse is None:
             return super().moments(rows, y)

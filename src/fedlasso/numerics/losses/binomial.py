@@ -1,0 +1,45 @@
+"""Logistic regression."""
+
+from typing import ClassVar
+
+import numpy as np
+from scipy.special import expit, xlogy
+
+from fedlasso.numerics.losses.loss import RowLoss
+from fedlasso.numerics.machine import Array
+
+
+class Binomial(RowLoss):
+    """Minus the log-likelihood of a response that is 0 or 1: logistic regression.
+
+    l = log(1 + e^eta) - y eta.
+    """
+
+    name: ClassVar[str] = "binomial"
+    smoothness: ClassVar[float] = 0.25
+    wants: ClassVar[str] = "0 or 1"
+
+    def value(self, eta: Array, y: Array) -> Array:
+        return np.logaddexp(0.0, eta) - y * eta
+
+    def derivative(self, eta: Array, y: Array) -> Array:
+        # The side that is small is computed as such, so that no digits are lost.
+        return (1 - y) * expit(eta) - y * expit(-eta)
+
+    def curvature(self, eta: Array, y: Array) -> Array:
+        return np.asarray(expit(eta) * expit(-eta))
+
+    def conjugate(self, u: Array, y: Array) -> Array:
+        p = u + y
+        inside = (p >= 0) & (p <= 1)
+        p = np.clip(p, 0.0, 1.0)
+        return np.where(inside, xlogy(p, p) + xlogy(1 - p, 1 - p), np.inf)
+
+    def mean(self, eta: Array) -> Array:
+        return np.asarray(expit(eta))
+
+    def find_misfits(self, y: Array) -> Array:
+        return (y != 0) & (y != 1)
+
+    def slope_size(self, rows: float, y_norm: float) -> float:
+        return float(np.sqrt(rows))

@@ -1,0 +1,253 @@
+r"""Survival times: Cox's partial likelihood, every site with its own baseline hazard.
+
+At each time of an event, whose events weigh d together, the rows still at risk compete:
+
+.. math:: f(\eta) = \sum_k d_k \log \sum_j c_{kj} e^{\eta_j} - \sum_{i \text{ event}} w_i \eta_i .
+
+With Breslow's ties there is one term k per time and c_kj is the weight w_j of every row at risk.
+With Efron's there is one per event: of n events at one time the l-th sees the other n at a share
+1 - l/n of their weight, l = 0, ..., n - 1, and d is their mean weight.
+"""
+
+import math
+from typing import ClassVar, Literal
+
+import numpy as np
+from scipy.special import xlogy
+
+from fedlasso.numerics.losses.loss import Loss
+from fedlasso.numerics.machine import Array, compiled
+from fedlasso.numerics.response import Places, Response, RiskSets
+
+
+class Cox(Loss):
+    """Minus the log of Cox's partial likelihood over the rows of one sample.
+
+    Parameters
+    ----------
+    ties : how events at the same time are treated
+    """
+
+    smoothness: ClassVar[float] = np.inf
+    intercept: ClassVar[bool] = False
+    wants: ClassVar[str] = "times, zero or more, and whether each ended in an event"
+
+    def __init__(self, ties: Literal["efron", "breslow"] = "efron") -> None:
+        self.ties = ties
+        self.name = "cox" if ties == "efron" else "cox with Breslow ties"  # type: ignore[misc]
+
+    def values(self, eta: Array, rows: Response) -> Array:
+        terms = _Terms(eta, rows, self.ties)
+        sets = terms.sets
+        # What the events of one time cost together is shared by their weights.
+        shared = np.bincount(terms.group, terms.mass * terms.log_risk, minlength=sets.size)
+        each = np.zeros(len(eta))
+        mean = shared / sets.masses
+        each[sets.deaths] = terms.w[sets.deaths] * (
+            mean[sets.death_group] - terms.eta[sets.deaths]
+        )
+        return terms.unsort(each)
+
+    def slopes(self, eta: Array, rows: Response) -> Array:
+        terms = _Terms(eta, rows, self.ties)
+        return terms.unsort(terms.expected - terms.w * terms.dead)
+
+    def curve(self, eta: Array, rows: Response, V: Array) -> Array:
+        terms = _Terms(eta, rows, self.ties)
+        v = V[terms.sets.order]
+        mean = terms.means(v)
+        spread = terms.expected * v.T - terms.gather(mean).T
+        return np.asarray(terms.unsort(spread.T))
+
+    def dual(self, eta: Array, rows: Response, scale: float) -> float:
+        terms = _Terms(eta, rows, self.ties)
+        sets = terms.sets
+        # The scaled slopes are those of mixtures q of the shares at risk and of the events.
+        entropy = xlogy(scale, scale) + scale * (terms.means(terms.eta) - terms.log_risk)
+        row = sets.deaths[terms.pair_death]
+        log_share = terms.eta[row] - terms.log_risk[terms.pair_term]
+        c = terms.w[row] * (1 - terms.discount[terms.pair_term])
+        p = c * np.exp(log_share)
+        own = terms.w[row] / sets.masses[terms.group[terms.pair_term]]
+        q = scale * p + (1 - scale) * own
+        beyond = xlogy(q, q / c) - p * (xlogy(scale, scale) + scale * log_share)
+        np.add.at(entropy, terms.pair_term, beyond)
+        slopes = scale * (terms.expected - terms.w * terms.dead)
+        given = float(slopes @ rows.offset[sets.order])
+        return given - float(terms.mass @ entropy)
+
+    def mean(self, eta: Array) -> Array:
+        """Return the risk relative to a linear predictor of zero."""
+        with np.errstate(over="ignore"):
+            return np.asarray(np.exp(eta))
+
+    def slope_size(self, rows: float, y_norm: float) -> float:
+        # What is expected of all rows adds up to the events.
+        return float(np.sqrt(rows) + rows)
+
+
+class _Terms:
+    """The terms of the partial likelihood at one linear predictor, rows in the order of times."""
+
+    def __init__(self, eta: Array, rows: Response, ties: str) -> None:
+        self.sets: RiskSets = rows.risk_sets
+        sets = self.sets
+        self.eta = eta[sets.order]
+        self.w = rows.weights[sets.order]
+        self.dead = np.zeros(len(eta))
+        self.dead[sets.deaths] = 1.0
+        log_w = np.log(self.w) + self.eta
+        log_all = np.logaddexp.accumulate(log_w[::-1])[::-1][sets.start]
+        if ties == "efron":
+            self.group: Places = np.repeat(np.arange(sets.size), sets.counts)
+            first = np.repeat(np.cumsum(sets.counts) - sets.counts, sets.counts)
+            turn = np.arange(len(self.group)) - first
+            self.discount: Array = turn / sets.counts[self.group]
+            self.mass: Array = (sets.masses / sets.counts)[self.group]
+            self.pair_term, self.pair_death = _pairs(sets)
+        else:
+            self.group = np.arange(sets.size)
+            self.discount = np.zeros(sets.size)
+            self.mass = sets.masses
+            self.pair_term = sets.death_group
+            self.pair_death = np.arange(len(sets.deaths))
+        # The events' own part of the risk, as a share of all at risk.
+        part = np.exp(log_w[sets.deaths] - log_all[sets.death_group])
+        share = np.bincount(sets.death_group, part, minlength=sets.size)
+        self.left = 1 - self.discount * np.minimum(share, 1.0)[self.group]
+        self.log_risk: Array = log_all[self.group] + np.log(self.left)
+        self._log_all = log_all
+        self._log_w = log_w
+
+    def unsort(self, v: Array) -> Array:
+        """Return numbers that are in the order of times in the order of the rows."""
+        out = np.empty_like(v)
+        out[self.sets.order] = v
+        return out
+
+    @property
+    def expected(self) -> Array:
+        """The weight of the events that each row was expected to have."""
+        return self.gather(np.ones(len(self.mass)))
+
+    def gather(self, per_term: Array) -> Array:
+        """Return for each row the sum over terms of mass times its share at risk times a number.
+
+        `per_term` has one number per term, or a row of them.
+        """
+        wide = per_term.reshape(len(self.mass), math.prod(per_term.shape[1:]))
+        turned = (self.mass * (wide.T / self.left)).T
+        out = gather_terms(
+            turned,
+            self.discount,
+            self.group,
+            self.sets.group,
+            self.dead,
+            self._log_w,
+            self._log_all,
+        )
+        return out.reshape(len(self.eta), *per_term.shape[1:])
+
+    def means(self, v: Array) -> Array:
+        """Return for each term the mean over the rows at risk of numbers in order."""
+        sets = self.sets
+        wide = np.ascontiguousarray(v).reshape(len(self.eta), math.prod(v.shape[1:]))
+        at_risk, own = mean_at_risk(
+            wide, self.dead, sets.start, sets.group, self._log_w, self._log_all
+        )
+        less = (self.discount * own[self.group].T).T
+        out = ((at_risk[self.group] - less).T / self.left).T
+        return np.asarray(out.reshape(len(self.mass), *v.shape[1:]))
+
+
+@compiled
+def gather_terms(
+    turned: Array,
+    discount: Array,
+    term_group: Places,
+    group: Places,
+    dead: Array,
+    log_w: Array,
+    log_all: Array,
+) -> Array:
+    """Add up, for each row, the terms up to its own time, each relative to the risk at its time.
+
+    Risks at different times may be too far apart for one unit: a running sum is in the unit of its
+    own time, and risks only shrink with time. A row that had an event is at a discount in the terms
+    of that time.
+    """
+    groups = log_all.size
+    width = turned.shape[1]
+    running = np.zeros((groups, width))
+    less = np.zeros((groups, width))
+    k = 0
+    for g in range(groups):
+        if g > 0:
+            shrink = np.exp(log_all[g] - log_all[g - 1])
+            for c in range(width):
+                running[g, c] = running[g - 1, c] * shrink
+        while k < term_group.size and term_group[k] == g:
+            for c in range(width):
+                running[g, c] += turned[k, c]
+                less[g, c] += discount[k] * turned[k, c]
+            k += 1
+    out = np.zeros((log_w.size, width))
+    for i in range(log_w.size):
+        g = group[i]
+        if g < 0:
+            continue
+        unit = np.exp(log_w[i] - log_all[g])
+        for c in range(width):
+            out[i, c] = unit * (running[g, c] - dead[i] * less[g, c])
+    return out
+
+
+@compiled
+def mean_at_risk(
+    v: Array, dead: Array, start: Places, group: Places, log_w: Array, log_all: Array
+) -> tuple[Array, Array]:
+    """Return means over the rows at risk at each time, and the part of the events in them."""
+    groups = start.size
+    rows, width = v.shape
+    mean = np.zeros((groups, width))
+    own = np.zeros((groups, width))
+    total = np.zeros(width)
+    unit = -np.inf
+    g = groups - 1
+    for i in range(rows - 1, -1, -1):
+        if g < 0:
+            break
+        if log_w[i] > unit:
+            shrink = np.exp(unit - log_w[i])
+            for c in range(width):
+                total[c] *= shrink
+            unit = log_w[i]
+        here = np.exp(log_w[i] - unit)
+        for c in range(width):
+            total[c] += here * v[i, c]
+        if dead[i] > 0.0:
+            share = np.exp(log_w[i] - log_all[group[i]])
+            for c in range(width):
+                own[group[i], c] += share * v[i, c]
+        if i == start[g]:
+            scale = np.exp(unit - log_all[g])
+            for c in range(width):
+                mean[g, c] = total[c] * scale
+            g -= 1
+    return mean, own
+
+
+def _pairs(sets: RiskSets) -> tuple[Places, Places]:
+    """Return all pairs of a term and an event at the same time."""
+    terms = []
+    deaths = []
+    at = 0
+    by_group = np.argsort(sets.death_group, kind="stable")
+    for count in sets.counts.tolist():
+        own = np.arange(at, at + count)
+        terms.append(np.repeat(own, count))
+        deaths.append(np.tile(by_group[at : at + count], count))
+        at += count
+    if not terms:
+        return np.zeros(0, np.int64), np.zeros(0, np.int64)
+    return np.concatenate(terms), np.concatenate(deaths)
