@@ -94,6 +94,6 @@ def test_silence_is_a_no(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("missing", [None, np.ones(2)])
 def test_arrays_are_shown_as_they_would_leave(missing: np.ndarray | None, tmp_path: Path) -> None:
-    _, texts = decide(Desk(tmp_path), Totals(3, np.array([1.5, 2.5]), 4.0, missing), "n")
+    _, texts = decide(Desk(tmp_path), Totals(3, 3.0, np.array([1.5, 2.5]), 4.0, missing), "n")
     assert '"sums": [1.5, 2.5]' in texts[0]
     assert f'"missing": {"null" if missing is None else "[1.0, 1.0]"}' in texts[0]

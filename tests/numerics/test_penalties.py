@@ -65,7 +65,7 @@ def test_strength_and_names() -> None:
     assert penalty.at(0.2).weights is WEIGHTS
     assert repr(penalty) != repr(L1(0.4)) != repr(L1(0.5))
     assert find_penalty("l1") is L1
-    with pytest.raises(FedLassoError, match="no penalty is called 'l0'; known: l1"):
+    with pytest.raises(FedLassoError, match="no penalty is called 'l0'; known: l1, elastic net"):
         find_penalty("l0")
     for lam in (-1.0, np.nan, np.inf):
         with pytest.raises(FedLassoError, match="give a finite number, zero or more"):
@@ -80,6 +80,7 @@ def test_the_elastic_nets_proximal_step_solves_its_problem(
 ) -> None:
     penalty = ElasticNet(0.7, weights, ridge)
     pays = penalty.each(5)
+    ridges = penalty.ridges(5)
     for v in np.random.default_rng(0).standard_normal((20, 5)) * 2:
         b = penalty.prox(v, step)
         for k in range(5):
@@ -88,7 +89,7 @@ def test_the_elastic_nets_proximal_step_solves_its_problem(
                 continue
 
             def cost(x: float, k: int = k, v: np.ndarray = v) -> float:
-                paid = pays[k] * abs(x) + ridge / 2 * x * x
+                paid = pays[k] * abs(x) + ridges[k] / 2 * x * x
                 return float((x - v[k]) ** 2 / 2 + step * paid)
 
             found = minimize_scalar(cost, bounds=(-8.0, 8.0), options={"xatol": 1e-10})
@@ -107,6 +108,26 @@ def test_an_elastic_net_without_a_ridge_is_a_lasso(weights: np.ndarray | None) -
         assert net.value(model) == lasso.value(model)
         assert np.array_equal(net.prox(b, 0.7), lasso.prox(b, 0.7))
         assert net.dual_limit(gradient) == lasso.dual_limit(gradient)
+        assert net.conjugate(lasso.dual_limit(gradient) * gradient) == 0.0
+
+
+@both
+@given(seed=st.integers(0, 1000))
+def test_the_conjugate_of_a_net_is_the_largest_value_of_its_definition(
+    weights: np.ndarray | None, seed: int
+) -> None:
+    net = ElasticNet(0.4, weights, 0.3)
+    finite = np.isfinite(net.each(5))
+    z = 3 * np.random.default_rng(seed).standard_normal(5)
+    z[net.free(5)] = 0.0
+    assert net.dual_limit(z) == np.inf
+    # The largest value is where z is the slope of what is paid: the proximal point of that.
+    pays = net.each(5)
+    ridges = net.ridges(5)
+    b = np.zeros(5)
+    on = finite & (ridges > 0)
+    b[on] = np.sign(z[on]) * np.maximum(np.abs(z[on]) - pays[on], 0.0) / ridges[on]
+    assert net.conjugate(z) == pytest.approx(float(z @ b) - net.value(b), abs=1e-12)
 
 
 @both
@@ -118,7 +139,8 @@ def test_an_elastic_net_costs_the_lasso_and_half_its_squares(
     steps = np.array([0.1, 1.0, 3.0])
     for V in np.random.default_rng(0).standard_normal((20, 5, 3)):
         b = np.where(np.isfinite(net.each(5)), V[:, 0], 0.0)
-        squares = float((b**2).sum())
+        on = b != 0
+        squares = float((b**2)[on] @ (np.ones(5) if weights is None else weights)[on])
         assert net.value(b) == pytest.approx(L1(0.4, weights).value(b) + ridge / 2 * squares)
         together = net.prox(V, steps)
         for j in range(3):

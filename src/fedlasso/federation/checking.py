@@ -176,7 +176,8 @@ def _find_impossible(request: Request[Any], reply: Reply, p: int, rows: int) -> 
             if largest > LARGEST:
                 return f"{name} beyond {LARGEST:g}"
     for name in reply.positive:
-        smallest = np.min(getattr(reply, name), initial=0.0)
+        value = getattr(reply, name)
+        smallest = 0.0 if value is None else np.min(value, initial=0.0)
         if smallest < 0:
             return f"{name} of {smallest:.3g}, which cannot be negative"
     for name in reply.row_counts:

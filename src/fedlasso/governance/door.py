@@ -402,7 +402,7 @@ class Door:
         everybody = np.arange(site.table.n)
         apart = few_apart(site.table, everybody, cell)
         found = [name for name, few in zip(site.columns, apart, strict=True) if few]
-        response = Table(site.training.y[:, None])
+        response = Table(site.told[:, None])
         found += [target] if few_apart(response, everybody, cell)[0] else []
         if found:
             raise Mendable(

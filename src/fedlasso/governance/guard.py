@@ -244,17 +244,18 @@ class GuardedSite:
         if said.columns.size != self.site.table.p:
             raise FedLassoError("a view must say how large the numbers of all columns are")
         table = self.site.table
-        weights = self.site.weights(request.split)
+        weights = request.share * self.site.weights(request.split)
         factors = np.abs(request.factors)
         rows = np.sqrt(weights.sum())
-        y = self.site.training.y[weights > 0] - request.y_mean
+        y = self.site.told - request.y_mean
+        slopes = self.site.training.loss.slope_size(rows**2, float(np.sqrt(weights @ (y * y))))
         # Means of missing values stand in for them.
         about_zero = np.sqrt(table.squares(np.zeros(table.p), weights))
         pairs = (
             (np.sqrt(table.squares(request.means, weights)) * factors, said.columns),
             ((about_zero + np.abs(request.means) * rows) * factors, said.terms),
             (np.array([rows]), np.array([said.rows])),
-            (np.array([np.sqrt((y * y).sum())]), np.array([said.response])),
+            (np.array([slopes]), np.array([said.response])),
         )
         for sizes, powers in pairs:
             if (sizes > np.ldexp(1.0, powers)).any():
@@ -274,7 +275,7 @@ class GuardedSite:
     def _check_means(self, request: Standardise | CentredSquares) -> None:
         """Refuse means so far from the records that these would be rounded."""
         table = self.site.table
-        largest = np.append(table.largest, np.abs(self.site.training.y).max())
+        largest = np.append(table.largest, np.abs(self.site.told).max())
         given = np.append(request.means, getattr(request, "y_mean", 0.0))
         factors = getattr(request, "factors", np.zeros(table.p))
         limit = FARTHEST * np.exp2(np.ceil(np.log2(np.maximum(largest, 1e-300))))

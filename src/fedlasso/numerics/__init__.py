@@ -1,6 +1,12 @@
 """Pure numerics: losses, penalties, designs, exact local updates and paths. No federation here."""
 
-from fedlasso.numerics.certificate import Certificate, duality_gap, stationarity
+from fedlasso.numerics.certificate import (
+    Certificate,
+    certify_loss,
+    duality_gap,
+    feasible_scale,
+    stationarity,
+)
 from fedlasso.numerics.designs import Dense, Design
 from fedlasso.numerics.local_steps import dual_steps, local_sweeps
 from fedlasso.numerics.losses import LOSSES, Loss, RowLoss, find_loss
@@ -18,7 +24,6 @@ from fedlasso.numerics.response import Response
 from fedlasso.numerics.sample import LeastSquares, Sample, make_sample
 from fedlasso.numerics.secant import Secants
 from fedlasso.numerics.table import Standardised, Table
-from fedlasso.numerics.weighted import WithIntercept
 
 __all__ = [
     "L1",
@@ -40,9 +45,10 @@ __all__ = [
     "Secants",
     "Standardised",
     "Table",
-    "WithIntercept",
+    "certify_loss",
     "dual_steps",
     "duality_gap",
+    "feasible_scale",
     "find_loss",
     "find_penalty",
     "lasso_path",

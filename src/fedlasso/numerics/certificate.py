@@ -5,7 +5,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from fedlasso.numerics.machine import Array
-from fedlasso.numerics.penalties import ElasticNet, Penalty
+from fedlasso.numerics.penalties import L1, ElasticNet, Penalty
+
+# Slopes of coefficients that pay nothing are what rounding left below this share of the largest.
+SETTLED = 1e-6
 
 
 @dataclass(frozen=True)
@@ -67,8 +70,11 @@ def duality_gap(
     """
     primal = residual_ss / (2 * m) + penalty.value(b)
     if isinstance(penalty, ElasticNet):
-        residual_ss += m * penalty.ridge * float(b @ b)
-        gradient = gradient + penalty.ridge * b
+        ridges = penalty.ridges(b.size)
+        residual_ss += m * float(ridges @ (b * b))
+        gradient = gradient + ridges * b
+        penalty = L1(penalty.lam, penalty.weights)
+    gradient, slack = settle_slopes(b, gradient, penalty)
     s = residual_y / residual_ss if residual_ss > 0 else 0.0
     limit = penalty.dual_limit(gradient)
     if abs(s) > limit:
@@ -77,7 +83,45 @@ def duality_gap(
     dual = s * (2 * residual_y - s * residual_ss) / (2 * m)
     # s = 0 is always feasible and worth 0, and no dual value exceeds ||y||^2 / (2m)
     dual = min(max(dual, 0.0), y_ss / (2 * m))
-    return max(primal - dual, 0.0)
+    return max(primal - dual, 0.0) + slack
+
+
+def settle_slopes(b: Array, gradient: Array, penalty: Penalty) -> tuple[Array, float]:
+    """Return a gradient without the slopes that rounding leaves of coefficients that pay nothing.
+
+    Those coefficients have no dual slack: their slopes must be zero. What is left of them at a
+    model in which they are solved for costs no more than itself times how far they may be off, the
+    second number. Larger slopes stay, and then no dual point but zero is feasible.
+    """
+    free = penalty.free(b.size)
+    left = np.abs(gradient[free])
+    largest = float(np.abs(gradient).max(initial=0.0))
+    if not left.any() or left.max() > SETTLED * max(largest, penalty.lam):
+        return gradient, 0.0
+    return np.where(free, 0.0, gradient), float(left @ (1 + np.abs(b[free])))
+
+
+def feasible_scale(b: Array, gradient: Array, penalty: Penalty) -> float:
+    """Return how far the slopes at b must be scaled down to be feasible for any smooth loss."""
+    return min(1.0, penalty.dual_limit(settle_slopes(b, gradient, penalty)[0]))
+
+
+def certify_loss(
+    loss: float, dual: float, b: Array, gradient: Array, penalty: Penalty
+) -> Certificate:
+    """Certify a model of any smooth loss, F(b) = loss + penalty(b).
+
+    Parameters
+    ----------
+    loss, gradient : the mean loss at b, and its gradient
+    dual : the mean dual value of the slopes at b times their `feasible_scale`
+    b, penalty : the coefficients, and what they pay
+    """
+    objective = loss + penalty.value(b)
+    settled, slack = settle_slopes(b, gradient, penalty)
+    scale = feasible_scale(b, gradient, penalty)
+    low = dual - penalty.conjugate(scale * settled) - slack
+    return Certificate(objective, max(objective - low, 0.0))
 
 
 def stationarity(b: Array, gradient: Array, penalty: Penalty) -> float:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from typing import ClassVar, Self
 
 import numpy as np
+from numpy.typing import NDArray
 
 from fedlasso.errors import FedLassoError
 from fedlasso.numerics.machine import Array
@@ -70,6 +71,16 @@ class Penalty(ABC):
         a zero gradient.
         """
 
+    def conjugate(self, z: Array) -> float:
+        """Return the largest value of z'b less what b pays, for z within the dual limit."""
+        return 0.0
+
+    def free(self, p: int) -> NDArray[np.bool_]:
+        """Return which of p coefficients pay nothing."""
+        if self.weights is None:
+            return np.full(p, self.lam == 0.0)
+        return np.asarray(self.weights == 0.0)
+
     def at(self, lam: float) -> Self:
         """Return the same penalty with another strength."""
         return replace(self, lam=float(lam))
@@ -120,7 +131,9 @@ class L1(Penalty):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class ElasticNet(L1):
-    """The Lasso's penalty and half a `ridge` times |b|^2, which steadies columns that are alike.
+    """The Lasso's penalty and half a `ridge` times the squares, which steadies columns alike.
+
+    A weight counts for both: sum_k weights_k (lam |b_k| + ridge / 2 b_k^2).
 
     Examples
     --------
@@ -133,14 +146,31 @@ class ElasticNet(L1):
     name: ClassVar[str] = "elastic net"
     ridge: float = 0.0
 
+    def ridges(self, p: int) -> Array:
+        """Return the ridge of every one of p coefficients."""
+        if self.weights is None:
+            return np.full(p, self.ridge)
+        return self.ridge * np.where(np.isfinite(self.weights), self.weights, 0.0)
+
     def value(self, b: Array) -> float:
-        return super().value(b) + self.ridge / 2 * float(b @ b)
+        return super().value(b) + float(self.ridges(b.size) @ (b * b)) / 2
 
     def prox(self, v: Array, step: float | Array) -> Array:
-        return super().prox(v, step) / (1 + self.ridge * np.asarray(step))
+        ridges = self.ridges(len(v))
+        return super().prox(v, step) / (1 + np.multiply.outer(ridges, step))
+
+    def dual_limit(self, gradient: Array) -> float:
+        # Squares outgrow every slope, so only coefficients without them limit dual points.
+        return super().dual_limit(np.where(self.ridges(gradient.size) > 0, 0.0, gradient))
+
+    def conjugate(self, z: Array) -> float:
+        ridges = self.ridges(z.size)
+        on = ridges > 0
+        beyond = np.maximum(np.abs(z[on]) - self.each(z.size)[on], 0.0)
+        return float((beyond**2 / (2 * ridges[on])).sum())
 
 
-PENALTIES: dict[str, type[Penalty]] = {"l1": L1}
+PENALTIES: dict[str, type[Penalty]] = {"l1": L1, "elastic net": ElasticNet}
 
 
 def find_penalty(name: str) -> type[Penalty]:

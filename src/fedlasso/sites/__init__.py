@@ -23,11 +23,12 @@ from fedlasso.sites.questions import (
     parts_of,
 )
 from fedlasso.sites.rows import check_size, check_two_rows, deal, folds, folds_in, halves, holdout
-from fedlasso.sites.site import Site, View
+from fedlasso.sites.site import INTERCEPT, Site, View
 from fedlasso.sites.views import Scaling, Standardise, Viewed, standardise
 
 __all__ = [
     "FEWER_FOLDS",
+    "INTERCEPT",
     "Draw",
     "DualAt",
     "ErrorAt",

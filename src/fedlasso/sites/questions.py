@@ -10,7 +10,7 @@ import numpy as np
 from fedlasso.federation import Disclosure, Reply, Request
 from fedlasso.federation.magnitudes import COARSE, Bound, Magnitudes
 from fedlasso.federation.messages import AnyPoints, Model, Models, Purpose, R, Shapes, Weights
-from fedlasso.numerics import Array, Penalty, find_penalty
+from fedlasso.numerics import Array, ElasticNet, Penalty, find_penalty
 from fedlasso.sites.site import View
 
 # Powers of two that held-out rows may lie further away than the rows that train.
@@ -22,24 +22,28 @@ ROUNDING = 1e-9
 class Penalised(Request[R]):
     """A question whose answer depends on the penalty, which travels as its parts.
 
-    They are its strength, what each coefficient pays where that differs, and the penalty's name;
-    an empty name means the Lasso's.
+    They are its strength, what each coefficient pays where that differs, the ridge of an elastic
+    net, and the penalty's name; an empty name means the Lasso's.
     """
 
     lam: float
     weights: Weights = field(default=None, kw_only=True)
+    ridge: float = field(default=0.0, kw_only=True)
     form: str = field(default="", kw_only=True)
 
     @property
     def penalty(self) -> Penalty:
         """The penalty whose parts travel."""
+        if self.ridge:
+            return ElasticNet(self.lam, self.weights, self.ridge)
         return find_penalty(self.form or "l1")(self.lam, self.weights)
 
 
 def parts_of(penalty: Penalty) -> dict[str, Any]:
     """Return a penalty as the fields of a `Penalised` question."""
     form = "" if penalty.name == "l1" else penalty.name
-    return {"lam": penalty.lam, "weights": penalty.weights, "form": form}
+    ridge = penalty.ridge if isinstance(penalty, ElasticNet) else 0.0
+    return {"lam": penalty.lam, "weights": penalty.weights, "ridge": ridge, "form": form}
 
 
 class RowCount(Reply):

@@ -28,7 +28,7 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
 from fedlasso.errors import FedLassoError
-from fedlasso.numerics import Array
+from fedlasso.numerics import Array, Loss, Response
 from fedlasso.numerics.designs import Rows
 
 PURPOSES = ("penalty", "candidate")
@@ -85,6 +85,42 @@ def check_sample(
         records = _to_float(where, sample, table, names, copy, missing)
     responses = _to_float(where, sample, response[:, None], ("response y",), copy)[:, 0]
     return names, (records, responses)
+
+
+def check_response(
+    site: str, loss: Loss, y: Array, weights: ArrayLike | None = None, offset: ArrayLike | None = None
+) -> Response:
+    """Responses that a loss can take, with their weights and offsets; others are refused."""
+    where = f"site {site!r}"
+    misfits = loss.find_misfits(y)
+    if misfits.any():
+        raise FedLassoError(
+            f"{where}: {int(misfits.sum())} responses do not fit the {loss.name} loss, such as "
+            f"{y[misfits][0]:g}; give {loss.wants}"
+        )
+    response = Response.of(y, weights, offset)
+    for what, own in (("weights", response.weights), ("offset", response.offset)):
+        if own.shape != y.shape:
+            raise FedLassoError(
+                f"{where}: {what} have shape {own.shape} for {len(y)} rows; give one per row"
+            )
+        check_finite(where, what, own)
+    if (response.weights <= 0).any():
+        raise FedLassoError(
+            f"{where}: {int((response.weights <= 0).sum())} weights are not above zero; "
+            "give positive weights, or leave those rows out"
+        )
+    return response
+
+
+def check_finite(where: str, what: str, numbers: Array) -> None:
+    """Refuse numbers that are missing or infinite."""
+    bad = int((~np.isfinite(numbers)).sum())
+    if bad:
+        raise FedLassoError(
+            f"{where}: {what} has {bad} missing or infinite values; remove or fill them"
+        )
+    check_size(f"{where}: {what}", numbers)
 
 
 def _to_float(

@@ -20,6 +20,7 @@ from fedlasso.federation.words import answer_in_words
 from fedlasso.numerics import (
     Array,
     LeastSquares,
+    Response,
     Sample,
     Standardised,
     Table,
@@ -29,9 +30,11 @@ from fedlasso.numerics import (
 )
 from fedlasso.sites.draws import Draw
 from fedlasso.sites.memory import Memory
-from fedlasso.sites.rows import PURPOSES, check_sample
+from fedlasso.sites.rows import PURPOSES, check_response, check_sample
 
 T = TypeVar("T")
+# What the intercept is called among the columns, where it is one of them.
+INTERCEPT = "(intercept)"
 _VECTOR_BYTES = 4 << 20
 _OBJECTS = 8
 _VIEWS = 64
@@ -122,7 +125,14 @@ class Site(View):
     X, y : training records, m rows by p columns, and responses
     validation : held-out records by purpose: ``"penalty"`` and ``"candidate"``
     columns : names of the columns; ``x0, x1, ...`` by default
-    loss : how responses meet a linear predictor
+    loss : how responses meet a linear predictor; survival times have a minus sign where they were
+        censored
+    weights, offset : how much each row counts, one by default, and what is added to its linear
+        predictor, zero by default
+    intercept : whether a loss that cannot be centred has an intercept: it is one more column at the
+        end, of ones, which no penalty should touch
+    effects : whether the site has an intercept of its own, which is always the best one and never
+        leaves it
     copy : keep a copy, so that writing to X or y later changes nothing here; without it the arrays
         are taken over as they are, where their layout allows
     raw : the records are asked about through standardised views only: then X may be sparse, have
@@ -149,6 +159,10 @@ class Site(View):
         validation: Mapping[str, tuple[ArrayLike, ArrayLike]] | None = None,
         columns: Sequence[str] | None = None,
         loss: str = "quadratic",
+        weights: ArrayLike | None = None,
+        offset: ArrayLike | None = None,
+        intercept: bool = False,
+        effects: bool = False,
         raw: bool = False,
         copy: bool = True,
         memory: Memory | None = None,
@@ -159,27 +173,35 @@ class Site(View):
         raw = raw or sp.issparse(X)
         law = find_loss(loss)
         names, checked = check_sample(name, "training", X, y, columns, copy=copy, missing=raw)
+        response = check_response(name, law, checked[1], weights, offset)
+        effects = effects and law.intercept
+        intercept = intercept and law.intercept and not law.centres and not effects
+        if intercept:
+            names = (*names, INTERCEPT)
+        records = with_ones(checked[0]) if intercept else checked[0]
         if raw:
-            table = _with_holes(checked[0])
+            table = _with_holes(records)
             ones = np.ones(table.p)
-            training = make_sample(Standardised(table, None, 0 * ones, ones), checked[1], law)
+            design = Standardised(table, None, 0 * ones, ones)
+            training = make_sample(design, response, law, effects)
         else:
-            training = make_sample(*checked, law)
-            table = Table(training.X)
+            training = make_sample(records, response, law, effects)
+            table = Table(records)
             for k in np.flatnonzero(training.design.norms == 0.0)[:1]:
                 raise FedLassoError(
                     f"site {name!r}: column {names[k]!r} is zero in every training row; "
                     "drop the column at every site"
                 )
-        held_out = {
-            purpose: make_sample(
-                *check_sample(name, f"{purpose} validation", *sample, names, copy=copy)[1], law
-            )
-            for purpose, sample in (validation or {}).items()
-        }
-        draw = Draw(name, secret, (table, Table(training.y[:, None])), cell, part)
+        held_out = {}
+        for purpose, sample in (validation or {}).items():
+            own = names[:-1] if intercept else names
+            _, (rows, answers) = check_sample(name, f"{purpose} validation", *sample, own, copy=copy)
+            held = check_response(name, law, answers)
+            held_out[purpose] = make_sample(with_ones(rows) if intercept else rows, held, law, effects)
+        draw = Draw(name, secret, (table, Table(law.told(response.y)[:, None])), cell, part)
         super().__init__(name, names, training, held_out, memory or Memory(), draw)
         self.table = table
+        self.response = response
         self._views: OrderedDict[str, View] = OrderedDict()
         self._last = (b"", b"")
 
@@ -203,20 +225,24 @@ class Site(View):
 
     def _build_view(self, name: str, defined: Any) -> View:
         law = self.training.loss
+        effects = self.training.has_effect
         means = defined.means
         factors = defined.factors
         parts = self.draw.divide(defined.split, self.table.n) if defined.split else {}
-        y = self.training.y - defined.y_mean
 
-        def part(rows: Any) -> Sample:
-            response = y if rows is None else y[rows]
-            return make_sample(Standardised(self.table, rows, means, factors), response, law)
+        def part(table: Table, rows: Any, response: Response) -> Sample:
+            design = Standardised(table, rows, means, factors)
+            taken = response.take(rows, defined.share, defined.y_mean)
+            return make_sample(design, taken, law, effects)
 
-        held_out = {purpose: part(parts[purpose]) for purpose in PURPOSES if purpose in parts}
+        held_out = {
+            purpose: part(self.table, parts[purpose], self.response)
+            for purpose in PURPOSES
+            if purpose in parts
+        }
         for purpose, sample in {} if defined.split else self.held_out.items():
-            design = Standardised(Table(sample.X), None, means, factors)
-            held_out[purpose] = make_sample(design, sample.y - defined.y_mean, law)
-        training = part(parts.get("training"))
+            held_out[purpose] = part(Table(sample.X), None, sample.response)
+        training = part(self.table, parts.get("training"), self.response)
         room = self.memory.room(name)
         view = View(self.name, self.columns, training, held_out, room, self.draw)
         if defined.powers:
@@ -224,12 +250,18 @@ class Site(View):
         return view
 
     def weights(self, split: str) -> Array:
-        """Return one for the rows that train under a split, zero for the others."""
+        """Return what the rows that train under a split weigh, zero for the others."""
         if not split:
-            return np.ones(self.table.n)
+            return self.response.weights
         weights = np.zeros(self.table.n)
-        weights[self.draw.divide(split, self.table.n)["training"]] = 1.0
+        rows = self.draw.divide(split, self.table.n)["training"]
+        weights[rows] = self.response.weights[rows]
         return weights
+
+    @property
+    def told(self) -> Array:
+        """The responses as sums over them are about."""
+        return self.training.loss.told(self.response.y)
 
     def answer(self, request: Request[R]) -> R:
         """Answer one question from this site's records, signed with the site's name."""
@@ -237,7 +269,8 @@ class Site(View):
         with one_thread():
             reply = replace(request.answer(view), site=self.name)
         if request.reach:
-            clip = bool(self.draw.secret)
+            # Curved losses may be asked at models whose sums are beyond all bounds on the way.
+            clip = bool(self.draw.secret) or self.loss != "quadratic"
             return cast(R, answer_in_words(reply, request, view.magnitudes, clip))
         return reply
 
@@ -246,6 +279,14 @@ class Site(View):
         if data != self._last[0]:
             self._last = (data, encode(self.answer(decode_question(data))))
         return self._last[1]
+
+
+def with_ones(X: Any) -> Any:
+    """Return records with one more column, all ones."""
+    ones = np.ones((X.shape[0], 1))
+    if sp.issparse(X):
+        return sp.hstack([X, sp.csc_array(ones)], format="csc")
+    return np.asfortranarray(np.hstack([X, ones]))
 
 
 def _with_holes(X: Array) -> Table:

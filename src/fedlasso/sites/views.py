@@ -21,9 +21,9 @@ from fedlasso.federation import Around, Disclosure, Federation, Reply, Request, 
 from fedlasso.federation.magnitudes import Bound, Magnitudes, power_above, powers_above
 from fedlasso.federation.messages import Point, R, Shapes, Signed, Split, reply_to
 from fedlasso.federation.words import reaching, total_in_words
-from fedlasso.numerics import Array
+from fedlasso.numerics import Array, find_loss
 from fedlasso.sites.rows import PURPOSES
-from fedlasso.sites.site import Site
+from fedlasso.sites.site import INTERCEPT, Site
 
 # Powers of two from one letter to the next: sizes are told to a factor of about a million.
 STEP = 20
@@ -31,7 +31,7 @@ LETTERS = string.ascii_uppercase + string.ascii_lowercase
 
 
 class Orders(Reply):
-    """Rows, whether values are missing, and a letter per column and for the response.
+    """Rows, whether values are missing, and a letter per column, for the response and the weights.
 
     A letter is the order of the largest number.
     """
@@ -52,8 +52,10 @@ class ColumnSizes(Request[Orders]):
     )
 
     def answer(self, site: Site) -> Orders:
-        largest = np.append(site.table.largest, np.abs(site.training.y).max(initial=0.0))
-        orders = -(-powers_above(largest) // STEP) + len(LETTERS) // 2
+        largest = np.append(site.table.largest, np.abs(site.told).max(initial=0.0))
+        heaviest = math.ceil(math.log2(site.response.weights.max(initial=0.0)))
+        powers = np.append(powers_above(largest), heaviest)
+        orders = -(-powers // STEP) + len(LETTERS) // 2
         letters = "".join(LETTERS[order] for order in orders)
         return Orders(site.table.n, int(site.table.holes is not None), letters)
 
@@ -65,10 +67,12 @@ def _powers(letters: str) -> NDArray[np.int64]:
 
 
 class Totals(Reply):
-    """Sums over the training rows of a split, and how many values are missing, if that is asked."""
+    """Sums over the training rows of a split, by weight, and of missing values if that is asked."""
 
-    row_counts = ("rows", "missing")
+    row_counts = ("rows",)
+    positive = ("weight", "missing")
     rows: int
+    weight: float
     sums: Array
     y_sum: float
     missing: Array | None = None
@@ -94,9 +98,10 @@ class ColumnSums(Request[Totals]):
         if missing.any() and not self.missing:
             raise FedLassoError("values are missing here, and the question does not count them")
         return Totals(
-            int(weights.sum()),
+            int((weights > 0).sum()),
+            float(weights.sum()),
             site.table.inner(weights),
-            float(site.training.y[weights > 0].sum()),
+            float((weights * site.told).sum()),
             missing if self.missing else None,
             steps=1,
             operations=site.operations(1) // 2,
@@ -108,12 +113,14 @@ class ColumnSums(Request[Totals]):
     def bounds(self, magnitudes: Magnitudes) -> dict[str, Bound]:
         # Before there is a view, the reach is that of the number of rows.
         rows = magnitudes.reach
-        powers = _powers(self.letters) + rows
+        *powers, weight = _powers(self.letters)
+        heavy = rows + int(weight)
         return {
             "rows": Bound(rows),
-            "sums": Bound(powers[:-1], words=1),
-            "y_sum": Bound(int(powers[-1])),
-            "missing": Bound(rows, words=1),
+            "weight": Bound(heavy),
+            "sums": Bound(np.array(powers[:-1]) + heavy, words=1 if weight <= 0 else 2),
+            "y_sum": Bound(int(powers[-1]) + heavy),
+            "missing": Bound(heavy, words=1 if weight <= 0 else 2),
         }
 
 
@@ -138,8 +145,8 @@ class CentredSquares(Request[Spread]):
     def answer(self, site: Site) -> Spread:
         weights = site.weights(self.split)
         squares = site.table.squares(self.means, weights)
-        deviations = site.training.y[weights > 0] - self.y_mean
-        y_squares = float((deviations * deviations).sum())
+        deviations = site.told - self.y_mean
+        y_squares = float((weights * deviations * deviations).sum())
         return Spread(squares, y_squares, steps=1, operations=site.operations(1))
 
     def expects(self, p: int) -> Shapes:
@@ -147,8 +154,9 @@ class CentredSquares(Request[Spread]):
 
     def bounds(self, magnitudes: Magnitudes) -> dict[str, Bound]:
         # No deviation from a mean is more than twice the largest number.
-        powers = 2 * (_powers(self.letters) + 1) + magnitudes.reach
-        return {"squares": Bound(powers[:-1]), "y_squares": Bound(int(powers[-1]))}
+        *powers, weight = _powers(self.letters)
+        squares = 2 * (np.array(powers) + 1) + magnitudes.reach + int(weight)
+        return {"squares": Bound(squares[:-1]), "y_squares": Bound(int(squares[-1]))}
 
 
 class Sizes(Reply):
@@ -163,6 +171,7 @@ class Sizes(Reply):
 class Standardise(Request[Sizes]):
     """Keep a view: (x - means) * factors and y - y_mean, on the rows of a split.
 
+    Rows count as their weights times `share`, so that they weigh one on average over all sites.
     `powers` are those of the view's `Magnitudes`, of (1, x, y), and `terms` those of its columns
     before they are centred, as decimal numbers.
     """
@@ -175,6 +184,7 @@ class Standardise(Request[Sizes]):
     factors: Point
     y_mean: Signed
     split: Split = ""
+    share: float = 1.0
     powers: tuple[str, ...] = ()
     terms: tuple[str, ...] = ()
 
@@ -239,6 +249,7 @@ class Scaling:
     sizes : training rows of every site
     held_out : held-out rows of all sites, for the penalty and for the candidates
     vectors : vectors of p numbers that each site sent for it
+    intercept : whether the last column is the intercept's
     """
 
     means: Array
@@ -247,6 +258,7 @@ class Scaling:
     sizes: tuple[int, ...]
     held_out: tuple[int, int]
     vectors: int
+    intercept: bool = False
 
     @property
     def rows(self) -> int:
@@ -256,7 +268,10 @@ class Scaling:
     def original(self, b: Array) -> tuple[Array, float]:
         """Coefficients and intercept for records as they are."""
         coefficients = b * self.factors
-        return coefficients, self.y_mean - float(self.means @ coefficients)
+        moved = self.y_mean - float(self.means @ coefficients)
+        if not self.intercept:
+            return coefficients, moved
+        return coefficients[:-1], moved + float(coefficients[-1])
 
 
 def standardise(
@@ -268,6 +283,7 @@ def standardise(
     scalars. Centring makes an intercept that no penalty touches; a constant column then gets
     factor zero.
     """
+    loss = find_loss(federation.loss)
     orders = federation.ask(ColumnSizes())
     letters = "".join(
         max(told, key=LETTERS.index) for told in zip(*(o.letters for o in orders), strict=True)
@@ -279,18 +295,20 @@ def standardise(
     m = totals.rows
     if m == 0:
         raise FedLassoError("no training rows are left; hold out less, or give more rows")
-    present = np.full(p, float(m))
+    # Weights that are all one add up to the number of rows, to the last digit.
+    share = m / totals.weight
+    present = np.full(p, totals.weight)
     if totals.missing is not None:
         present -= totals.missing
-    means = totals.sums / np.maximum(present, 1.0)
-    y_mean = totals.y_sum / m
+    means = totals.sums / np.where(present > 0, present, 1.0)
+    y_mean = totals.y_sum / totals.weight if loss.centres else 0.0
     spread = total_in_words(federation, CentredSquares(means, split, y_mean, letters), sizes)
+    squares = share * spread.squares
+    y_squares = share * spread.y_squares
     # A column varies when its standard deviation is above this share of its mean.
-    varies = spread.squares > m * (1e-12 * means) ** 2
-    deviations = np.sqrt(spread.squares / m) if scale else np.ones(p)
+    varies = squares > m * (1e-12 * means) ** 2
+    deviations = np.sqrt(squares / m) if scale else np.ones(p)
     factors = np.divide(1.0, deviations, out=np.ones(p), where=varies)
-    squares = spread.squares
-    y_squares = spread.y_squares
     about_zero = squares + m * means**2
     if centre:
         factors[~varies] = 0.0
@@ -299,17 +317,24 @@ def standardise(
         y_squares += m * y_mean**2
         means = np.zeros(p)
         y_mean = 0.0
+    if federation.columns[-1] == INTERCEPT:
+        # The column of ones stays what it is.
+        means[-1] = 0.0
+        factors[-1] = 1.0
+        squares[-1] = about_zero[-1]
     norms = np.sqrt(squares) * factors
     # A column as it is, and its mean in every row, are no larger than twice the column as it is.
     terms = 2 * np.sqrt(about_zero) * factors
     rows_power = power_above(math.sqrt(m))
-    y_power = power_above(math.sqrt(y_squares))
+    y_power = power_above(loss.slope_size(m, math.sqrt(y_squares)))
     sizes = Magnitudes(rows_power, powers_above(norms), y_power, 0, powers_above(terms))
     powers = tuple(map(str, sizes.products))
-    request = Standardise(means, factors, y_mean, split, powers, tuple(map(str, sizes.terms)))
+    terms_told = tuple(map(str, sizes.terms))
+    request = Standardise(means, factors, y_mean, split, share, powers, terms_told)
     replies = federation.ask(request)
     rows = tuple(s.rows for s in replies)
     held_out = (sum(s.penalty for s in replies), sum(s.candidate for s in replies))
     vectors = 3 if totals.missing is None else 4
-    scaling = Scaling(means, factors, y_mean, rows, held_out, vectors)
+    ends = federation.columns[-1] == INTERCEPT
+    scaling = Scaling(means, factors, y_mean, rows, held_out, vectors, ends)
     return Viewed(federation, request), scaling

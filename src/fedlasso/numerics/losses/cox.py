@@ -81,6 +81,9 @@ class Cox(Loss):
         with np.errstate(over="ignore"):
             return np.asarray(np.exp(eta))
 
+    def told(self, y: Array) -> Array:
+        return np.asarray(~np.signbit(y), dtype=np.float64)
+
     def slope_size(self, rows: float, y_norm: float) -> float:
         # What is expected of all rows adds up to the events.
         return float(np.sqrt(rows) + rows)

@@ -7,16 +7,15 @@ from scipy.special import xlogy
 
 from fedlasso.numerics.losses.loss import RowLoss
 from fedlasso.numerics.machine import Array
-from fedlasso.numerics.response import Response
 
 # Powers of two by which rates may exceed the counts before sums of them are clipped.
 FAR_RATES = 10
 
 
 class Poisson(RowLoss):
-    """Minus the log-likelihood of a count whose mean is e^eta, but for a constant.
+    """Minus the log-likelihood of a count whose mean is e^eta, less the least it can be.
 
-    l = e^eta - y eta.
+    l = e^eta - y eta - (y - y log y), half the deviance.
     """
 
     name: ClassVar[str] = "poisson"
@@ -25,7 +24,7 @@ class Poisson(RowLoss):
 
     def value(self, eta: Array, y: Array) -> Array:
         with np.errstate(over="ignore"):
-            return np.exp(eta) - y * eta
+            return np.exp(eta) - y * eta - (y - xlogy(y, y))
 
     def derivative(self, eta: Array, y: Array) -> Array:
         with np.errstate(over="ignore"):
@@ -38,15 +37,11 @@ class Poisson(RowLoss):
     def conjugate(self, u: Array, y: Array) -> Array:
         v = u + y
         rate = np.maximum(v, 0.0)
-        return np.where(v >= 0, xlogy(rate, rate) - rate, np.inf)
+        return np.where(v >= 0, xlogy(rate, rate) - rate + (y - xlogy(y, y)), np.inf)
 
     def mean(self, eta: Array) -> Array:
         with np.errstate(over="ignore"):
             return np.asarray(np.exp(eta))
-
-    def deviance(self, eta: Array, rows: Response) -> Array:
-        y = rows.y
-        return 2 * rows.weights * (self.value(eta, y) - (y - xlogy(y, y)))
 
     def find_misfits(self, y: Array) -> Array:
         return ~(np.isfinite(y) & (y >= 0))
