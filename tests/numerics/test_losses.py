@@ -163,7 +163,9 @@ def test_an_intercept_of_its_own_is_the_best_one_and_its_slopes_add_up_to_nothin
     np.testing.assert_allclose(own.hessian(b, np.arange(3)), profiled, atol=1e-8)
 
 
-@pytest.mark.parametrize("name, value", [("binomial", 1.0), ("binomial", 0.0), ("poisson", 0.0)])
+@pytest.mark.parametrize(
+    ("name", "value"), [("binomial", 1.0), ("binomial", 0.0), ("poisson", 0.0)]
+)
 def test_a_site_whose_rows_all_say_the_same_says_nothing_with_an_own_intercept(
     name: str, value: float
 ) -> None:
@@ -178,7 +180,7 @@ def test_a_site_whose_rows_all_say_the_same_says_nothing_with_an_own_intercept(
 
 def test_weights_and_offsets_of_least_squares_are_taken_into_rows_and_responses() -> None:
     loss = find_loss("quadratic")
-    eta, response = weighted(loss, 25)
+    _, response = weighted(loss, 25)
     X = np.random.default_rng(4).standard_normal((25, 3))
     b = np.array([0.2, -1.0, 0.7])
     taken = make_sample(X, response, loss)

@@ -12,8 +12,8 @@ from fedlasso.federation import Federation, decode, encode
 from fedlasso.fitting import Run, after_rounds, fix_penalty
 from fedlasso.numerics import solve_reference
 from fedlasso.procedures import Problem
-from fedlasso.procedures.working_set_gram import places
 from fedlasso.procedures.working_set_secant import Restricted, WorkingSetSecant
+from fedlasso.sites import places
 
 
 def states(federation: Federation, lam: float) -> tuple[Problem, list[Restricted]]:

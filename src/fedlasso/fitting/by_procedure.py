@@ -10,7 +10,14 @@ from fedlasso.errors import FedLassoError
 from fedlasso.federation import Costs, Federation, metered
 from fedlasso.fitting.rounds import Run, after_rounds
 from fedlasso.fitting.tuning import Rule, Validation, choose_penalty, fix_penalty, validate
-from fedlasso.numerics import Array, Certificate, Penalty, duality_gap
+from fedlasso.numerics import (
+    Array,
+    Certificate,
+    Penalty,
+    certify_loss,
+    duality_gap,
+    feasible_scale,
+)
 from fedlasso.procedures import Problem, Procedure, State, find_procedure
 from fedlasso.sites import DualAt, FitAt, LossAt
 
@@ -205,7 +212,6 @@ def certify(federation: Federation, problem: Problem, b: Array) -> Certificate:
         )
         return Certificate(fit.residual_ss / (2 * m) + penalty.value(b), gap)
     at = federation.total(LossAt(b))
-    objective = at.loss / m + penalty.value(b)
-    scale = min(1.0, penalty.dual_limit(at.gradient / m))
-    dual = federation.total(DualAt(b, scale)).value / m
-    return Certificate(objective, max(objective - dual, 0.0))
+    gradient = at.gradient / m
+    dual = federation.total(DualAt(b, feasible_scale(b, gradient, penalty))).value / m
+    return certify_loss(at.loss / m, dual, b, gradient, penalty)

@@ -157,7 +157,8 @@ class ElasticNet(L1):
 
     def prox(self, v: Array, step: float | Array) -> Array:
         ridges = self.ridges(len(v))
-        return super().prox(v, step) / (1 + np.multiply.outer(ridges, step))
+        shrunk = super().prox(v, step)
+        return np.asarray(shrunk / (1 + np.multiply.outer(ridges, step)))
 
     def dual_limit(self, gradient: Array) -> float:
         # Squares outgrow every slope, so only coefficients without them limit dual points.

@@ -105,7 +105,7 @@ class RiskSets:
         self.death_group: Places = self.group[self.deaths]
         self.counts: Places = np.bincount(self.death_group, minlength=len(moments))
         mass = weights[self.order][self.deaths]
-        self.masses: Array = np.bincount(self.death_group, mass, minlength=len(moments))
+        self.masses: Array = np.bincount(self.death_group, mass, len(moments)).astype(np.float64)
         self.moments: Array = moments
 
     @property

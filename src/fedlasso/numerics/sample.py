@@ -123,6 +123,12 @@ class Sample:
         V = self.design.pick(columns).T
         return np.asarray(V.T @ self._curve(self.predictor(b), V)) / max(self.m, 1)
 
+    def hessian_diagonal(self, b: Array, columns: Places) -> Array:
+        """Return the second derivatives of f at b in some columns, each by itself."""
+        V = self.design.pick(columns).T
+        curved = self._curve(self.predictor(b), V)
+        return np.asarray(np.einsum("ik,ik->k", V, curved)) / max(self.m, 1)
+
     def curvature_product(self, b: Array, v: Array) -> Array:
         """Return the second derivatives of f at b times a vector."""
         curved = self._curve(self.predictor(b), self.design.product(v)[:, None])

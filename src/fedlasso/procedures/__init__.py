@@ -9,6 +9,7 @@ from fedlasso.procedures.csl import CSL, DANE
 from fedlasso.procedures.dual_averaging import CFedDA, DualAveraging, FastFedDA
 from fedlasso.procedures.fista import FISTA
 from fedlasso.procedures.local_gradient import FedMid, ProxSkip
+from fedlasso.procedures.newton import Newton
 from fedlasso.procedures.one_shot import Debiased, OneShot, OneShotGram
 from fedlasso.procedures.procedure import Average, Coefficients, Problem, Procedure, State
 from fedlasso.procedures.secant import Secant
@@ -23,6 +24,7 @@ REGISTRY: dict[str, type[Procedure[Any]]] = {
     "DA": DualAveraging,
     "Secant": Secant,
     "SecantWS": WorkingSetSecant,
+    "Newton": Newton,
     "FedMid": FedMid,
     "Fast-FedDA": FastFedDA,
     "C-FedDA": CFedDA,
@@ -61,6 +63,7 @@ __all__ = [
     "Average",
     "Averaging",
     "Coefficients",
+    "Newton",
     "Problem",
     "Procedure",
     "Secant",

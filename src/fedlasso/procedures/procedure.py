@@ -9,7 +9,7 @@ import numpy as np
 from fedlasso.errors import FedLassoError
 from fedlasso.federation import Message, Reply, Request
 from fedlasso.federation.magnitudes import COARSE, Bound, Magnitudes
-from fedlasso.numerics import L1, Array, Certificate, Penalty
+from fedlasso.numerics import L1, Array, Certificate, ElasticNet, Penalty
 from fedlasso.sites import LargestEigenvalue, View
 
 
@@ -82,7 +82,8 @@ class Procedure(ABC, Generic[S]):
     ----------
     name : as the paper calls it
     losses : which losses it can fit
-    penalties : which penalties: any with a proximal step, a weighted Lasso's, or the Lasso's alone
+    penalties : which penalties: any with a proximal step, an elastic net's, a weighted Lasso's, or
+        the Lasso's alone
     first_question : what to ask once, before the first round, if anything
     path_of : the procedure whose path this one reads, if not its own
     epochs : local steps per round, where the procedure takes any
@@ -98,7 +99,7 @@ class Procedure(ABC, Generic[S]):
 
     name: ClassVar[str]
     losses: ClassVar[Literal["quadratic", "any smooth"]] = "quadratic"
-    penalties: ClassVar[Literal["l1", "weighted l1", "any"]] = "l1"
+    penalties: ClassVar[Literal["l1", "weighted l1", "elastic", "any"]] = "l1"
     first_question: ClassVar[type[Request[Any]] | None] = None
     path_of: ClassVar[str] = ""
     epochs: int = 1
@@ -119,13 +120,14 @@ class Procedure(ABC, Generic[S]):
         if self.losses == "quadratic" and problem.loss != "quadratic":
             raise FedLassoError(
                 f"{self.name} fits the quadratic loss only, and these sites have the "
-                f"{problem.loss} loss; use FISTA, FedMid, DA or ProxSkip"
+                f"{problem.loss} loss; use Newton, FISTA, FedMid, DA or ProxSkip"
             )
         penalty = problem.penalty
-        if self.penalties != "any" and penalty.name != L1.name:
+        taken = {"any": (penalty.name,), "elastic": (L1.name, ElasticNet.name)}
+        if penalty.name not in taken.get(self.penalties, (L1.name,)):
             raise FedLassoError(
                 f"{self.name} takes the Lasso's penalty only, not {penalty.name!r}; use FISTA, "
-                "FedMid, DA or ProxSkip"
+                "FedMid, DA or ProxSkip, or Newton for an elastic net"
             )
         if self.penalties == "l1" and penalty.weights is not None:
             raise FedLassoError(

@@ -17,7 +17,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from fedlasso.federation import Columns, Disclosure, Model, Reply, Request, Shapes
 from fedlasso.federation.magnitudes import COARSE, Bound, Magnitudes
@@ -25,15 +24,10 @@ from fedlasso.numerics import Array, solve_reference
 from fedlasso.numerics.moments import are_products, pack
 from fedlasso.numerics.surrogates import count_lower, from_moments, square, triangle
 from fedlasso.procedures.procedure import Problem, Procedure, State
-from fedlasso.sites import GradientSum, View
+from fedlasso.sites import GradientSum, View, places
 
 # A violation below this share of the largest score is rounding.
 ROUNDING = 1e-12
-
-
-def places(columns: Array) -> NDArray[np.int64]:
-    """Column numbers, which travel as doubles."""
-    return columns.astype(np.int64)
 
 
 class MomentBlock(Reply):

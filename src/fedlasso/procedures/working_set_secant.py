@@ -26,8 +26,7 @@ from fedlasso.federation.magnitudes import COARSE, Bound, Magnitudes
 from fedlasso.numerics import Array, Certificate, Secants
 from fedlasso.procedures.procedure import Problem
 from fedlasso.procedures.secant import Knowledge, UntilCertified, better, next_trial
-from fedlasso.procedures.working_set_gram import places
-from fedlasso.sites import GradientAt, View
+from fedlasso.sites import GradientAt, View, places
 
 # Rows join from this share of the penalty: at most this share of p at once, or as many as A has.
 NEAR = 0.9

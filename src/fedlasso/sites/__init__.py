@@ -4,6 +4,7 @@ from fedlasso.sites.draws import FEWER_FOLDS, Draw
 from fedlasso.sites.memory import Memory
 from fedlasso.sites.moments import FoldMoments, count_numbers
 from fedlasso.sites.questions import (
+    CurvatureAt,
     DualAt,
     ErrorAt,
     ErrorSums,
@@ -15,12 +16,14 @@ from fedlasso.sites.questions import (
     LargestEigenvalue,
     LossAt,
     MeanEigenvalue,
+    PartAt,
     Penalised,
     ResponseSquares,
     Rows,
     ValidationErrors,
     WeightedEigenvalue,
     parts_of,
+    places,
 )
 from fedlasso.sites.rows import check_size, check_two_rows, deal, folds, folds_in, halves, holdout
 from fedlasso.sites.site import INTERCEPT, Site, View
@@ -29,6 +32,7 @@ from fedlasso.sites.views import Scaling, Standardise, Viewed, standardise
 __all__ = [
     "FEWER_FOLDS",
     "INTERCEPT",
+    "CurvatureAt",
     "Draw",
     "DualAt",
     "ErrorAt",
@@ -43,6 +47,7 @@ __all__ = [
     "LossAt",
     "MeanEigenvalue",
     "Memory",
+    "PartAt",
     "Penalised",
     "ResponseSquares",
     "Rows",
@@ -62,5 +67,6 @@ __all__ = [
     "halves",
     "holdout",
     "parts_of",
+    "places",
     "standardise",
 ]

@@ -2,15 +2,26 @@
 
 from __future__ import annotations
 
-from dataclasses import field
+from dataclasses import field, replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from fedlasso.federation import Disclosure, Reply, Request
 from fedlasso.federation.magnitudes import COARSE, Bound, Magnitudes
-from fedlasso.federation.messages import AnyPoints, Model, Models, Purpose, R, Shapes, Weights
+from fedlasso.federation.messages import (
+    AnyPoints,
+    Columns,
+    Model,
+    Models,
+    Purpose,
+    R,
+    Shapes,
+    Weights,
+)
 from fedlasso.numerics import Array, ElasticNet, Penalty, find_penalty
+from fedlasso.numerics.surrogates import count_lower, triangle
 from fedlasso.sites.site import View
 
 # Powers of two that held-out rows may lie further away than the rows that train.
@@ -255,6 +266,83 @@ class LossAt(Request[LossSums]):
     def bounds(self, magnitudes: Magnitudes) -> dict[str, Bound]:
         gradient = bound_of_gradient(magnitudes)
         return {"gradient": gradient, "loss": bound_of_squares(magnitudes)}
+
+
+class PartAt(Request[LossSums]):
+    """Loss at b, and its gradient in some columns; in all where none are named."""
+
+    discloses = Disclosure("the gradient and the loss of a model: sums over rows")
+    b: Model
+    columns: Columns
+
+    def expects(self, p: int) -> Shapes:
+        return {"gradient": (self.columns.size or p,)}
+
+    def answer(self, site: View) -> LossSums:
+        f = site.training
+        value, gradient = f.value_and_gradient(self.b)
+        if self.columns.size:
+            gradient = gradient[places(self.columns)]
+        return LossSums(f.m * gradient, f.m * value, steps=1, operations=site.operations(1))
+
+    def bounds(self, magnitudes: Magnitudes) -> dict[str, Bound]:
+        whole = bound_of_gradient(magnitudes)
+        powers = magnitudes.columns
+        if self.columns.size:
+            powers = powers[places(self.columns)]
+        gradient = replace(whole, exponent=powers + magnitudes.reach)
+        return {"gradient": gradient, "loss": bound_of_squares(magnitudes)}
+
+
+class CurvatureSums(Reply):
+    """m_j times second derivatives of the local loss: rows of the lower triangle, the last ones."""
+
+    block: Array
+
+
+class CurvatureAt(Request[CurvatureSums]):
+    """Second derivatives of the loss at b in some columns, without those of the first `known`.
+
+    With `alone` each further column's own one is all that is asked for.
+    """
+
+    discloses = Disclosure(
+        "variances and covariances of some columns, weighted by a model: sums over rows"
+    )
+    b: Model
+    columns: Columns
+    known: int
+    alone: int = 0
+
+    def expects(self, p: int) -> Shapes:
+        return {"block": (self.count(),)}
+
+    def count(self) -> int:
+        """Return how many numbers a site answers with."""
+        size = self.columns.size
+        return size - self.known if self.alone else count_lower(size) - count_lower(self.known)
+
+    def answer(self, site: View) -> CurvatureSums:
+        f = site.training
+        wanted = places(self.columns)
+        if self.alone:
+            new = wanted[self.known :]
+            block = f.m * f.hessian_diagonal(self.b, new)
+            return CurvatureSums(block, steps=new.size, operations=4 * f.m * new.size)
+        whole = triangle(f.m * f.hessian(self.b, wanted))
+        operations = 2 * f.m * wanted.size**2
+        return CurvatureSums(whole[-self.count() :], steps=wanted.size, operations=operations)
+
+    def bounds(self, magnitudes: Magnitudes) -> dict[str, Bound]:
+        powers = magnitudes.columns[places(self.columns)]
+        pairs = 2 * powers if self.alone else triangle(powers[:, None] + powers)
+        told = pairs[len(pairs) - self.count() :]
+        return {"block": Bound(told + magnitudes.reach, words=1, coarse=COARSE)}
+
+
+def places(columns: Array) -> NDArray[np.int64]:
+    """Column numbers, which travel as doubles."""
+    return columns.astype(np.int64)
 
 
 class DualAt(Request[Scalar]):

@@ -88,7 +88,11 @@ def check_sample(
 
 
 def check_response(
-    site: str, loss: Loss, y: Array, weights: ArrayLike | None = None, offset: ArrayLike | None = None
+    site: str,
+    loss: Loss,
+    y: Array,
+    weights: ArrayLike | None = None,
+    offset: ArrayLike | None = None,
 ) -> Response:
     """Responses that a loss can take, with their weights and offsets; others are refused."""
     where = f"site {site!r}"

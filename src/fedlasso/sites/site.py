@@ -195,9 +195,13 @@ class Site(View):
         held_out = {}
         for purpose, sample in (validation or {}).items():
             own = names[:-1] if intercept else names
-            _, (rows, answers) = check_sample(name, f"{purpose} validation", *sample, own, copy=copy)
+            _, (rows, answers) = check_sample(
+                name, f"{purpose} validation", *sample, own, copy=copy
+            )
             held = check_response(name, law, answers)
-            held_out[purpose] = make_sample(with_ones(rows) if intercept else rows, held, law, effects)
+            held_out[purpose] = make_sample(
+                with_ones(rows) if intercept else rows, held, law, effects
+            )
         draw = Draw(name, secret, (table, Table(law.told(response.y)[:, None])), cell, part)
         super().__init__(name, names, training, held_out, memory or Memory(), draw)
         self.table = table

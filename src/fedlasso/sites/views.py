@@ -184,9 +184,9 @@ class Standardise(Request[Sizes]):
     factors: Point
     y_mean: Signed
     split: Split = ""
-    share: float = 1.0
     powers: tuple[str, ...] = ()
     terms: tuple[str, ...] = ()
+    share: float = 1.0
 
     @property
     def magnitudes(self) -> Magnitudes:
@@ -330,7 +330,7 @@ def standardise(
     sizes = Magnitudes(rows_power, powers_above(norms), y_power, 0, powers_above(terms))
     powers = tuple(map(str, sizes.products))
     terms_told = tuple(map(str, sizes.terms))
-    request = Standardise(means, factors, y_mean, split, share, powers, terms_told)
+    request = Standardise(means, factors, y_mean, split, powers, terms_told, share)
     replies = federation.ask(request)
     rows = tuple(s.rows for s in replies)
     held_out = (sum(s.penalty for s in replies), sum(s.candidate for s in replies))

@@ -3,6 +3,7 @@
 from typing import ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.special import expit, xlogy
 
 from fedlasso.numerics.losses.loss import RowLoss
@@ -24,7 +25,7 @@ class Binomial(RowLoss):
 
     def derivative(self, eta: Array, y: Array) -> Array:
         # The side that is small is computed as such, so that no digits are lost.
-        return (1 - y) * expit(eta) - y * expit(-eta)
+        return np.asarray((1 - y) * expit(eta) - y * expit(-eta))
 
     def curvature(self, eta: Array, y: Array) -> Array:
         return np.asarray(expit(eta) * expit(-eta))
@@ -38,8 +39,8 @@ class Binomial(RowLoss):
     def mean(self, eta: Array) -> Array:
         return np.asarray(expit(eta))
 
-    def find_misfits(self, y: Array) -> Array:
-        return (y != 0) & (y != 1)
+    def find_misfits(self, y: Array) -> NDArray[np.bool_]:
+        return np.asarray((y != 0) & (y != 1))
 
     def slope_size(self, rows: float, y_norm: float) -> float:
         return float(np.sqrt(rows))

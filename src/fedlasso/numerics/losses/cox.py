@@ -43,9 +43,7 @@ class Cox(Loss):
         shared = np.bincount(terms.group, terms.mass * terms.log_risk, minlength=sets.size)
         each = np.zeros(len(eta))
         mean = shared / sets.masses
-        each[sets.deaths] = terms.w[sets.deaths] * (
-            mean[sets.death_group] - terms.eta[sets.deaths]
-        )
+        each[sets.deaths] = terms.w[sets.deaths] * (mean[sets.death_group] - terms.eta[sets.deaths])
         return terms.unsort(each)
 
     def slopes(self, eta: Array, rows: Response) -> Array:

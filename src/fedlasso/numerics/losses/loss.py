@@ -9,6 +9,7 @@ from abc import ABC, abstractmethod
 from typing import ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from fedlasso.numerics.machine import Array
 from fedlasso.numerics.response import Response
@@ -71,7 +72,7 @@ class Loss(ABC):
         """Return what sums over responses are about: whether a time ended in an event, not when."""
         return y
 
-    def find_misfits(self, y: Array) -> Array:
+    def find_misfits(self, y: Array) -> NDArray[np.bool_]:
         """Return which responses the loss cannot take."""
         return ~np.isfinite(y)
 

@@ -3,6 +3,7 @@
 from typing import ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.special import xlogy
 
 from fedlasso.numerics.losses.loss import RowLoss
@@ -10,6 +11,8 @@ from fedlasso.numerics.machine import Array
 
 # Powers of two by which rates may exceed the counts before sums of them are clipped.
 FAR_RATES = 10
+# Rates beyond e^200 are no rates: a model on the way to them is turned down, and must have a loss.
+LARGEST_ETA = 200.0
 
 
 class Poisson(RowLoss):
@@ -23,16 +26,13 @@ class Poisson(RowLoss):
     wants: ClassVar[str] = "counts, zero or more"
 
     def value(self, eta: Array, y: Array) -> Array:
-        with np.errstate(over="ignore"):
-            return np.exp(eta) - y * eta - (y - xlogy(y, y))
+        return np.asarray(self.mean(eta) - y * eta - (y - xlogy(y, y)))
 
     def derivative(self, eta: Array, y: Array) -> Array:
-        with np.errstate(over="ignore"):
-            return np.exp(eta) - y
+        return self.mean(eta) - y
 
     def curvature(self, eta: Array, y: Array) -> Array:
-        with np.errstate(over="ignore"):
-            return np.asarray(np.exp(eta))
+        return self.mean(eta)
 
     def conjugate(self, u: Array, y: Array) -> Array:
         v = u + y
@@ -40,11 +40,10 @@ class Poisson(RowLoss):
         return np.where(v >= 0, xlogy(rate, rate) - rate + (y - xlogy(y, y)), np.inf)
 
     def mean(self, eta: Array) -> Array:
-        with np.errstate(over="ignore"):
-            return np.asarray(np.exp(eta))
+        return np.exp(np.minimum(eta, LARGEST_ETA))
 
-    def find_misfits(self, y: Array) -> Array:
-        return ~(np.isfinite(y) & (y >= 0))
+    def find_misfits(self, y: Array) -> NDArray[np.bool_]:
+        return np.asarray(~(np.isfinite(y) & (y >= 0)))
 
     def slope_size(self, rows: float, y_norm: float) -> float:
         return float(np.ldexp(np.sqrt(rows) + y_norm, FAR_RATES))

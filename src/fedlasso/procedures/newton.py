@@ -1,0 +1,380 @@
+r"""Newton: the pooled optimum of any smooth loss, with second derivatives of a working set only.
+
+Most columns of a sparse fit stay at zero, and for those one comparison with the penalty at the end
+is all that is needed. On a working set A of columns, with the gradient g_A and a model H of the
+second derivatives there, the next model solves
+
+.. math:: \min_x\; g_A'(x - b) + \tfrac12 (x - b)'H(x - b) + \text{penalty}(x),
+
+and is tried; where the pooled objective does not fall enough, half of the way is. H is asked for
+once per column that joins A, and every further gradient corrects it (Broyden, Fletcher, Goldfarb
+and Shanno); it is asked for anew where corrections are slow. Rounds are of five kinds:
+
+- *try*: loss and gradient on A at a model; \|A\| + 1 numbers per site;
+- *curve*: second derivatives of the columns that joined A;
+- *look*: loss and gradient in all columns, when A is solved: the steepest of those whose gradient
+  exceeds the penalty join A;
+- *settle*: loss and gradient in the columns that pay nothing, until these are solved for exactly;
+- *bound*: one scalar, the dual value of the scaled slopes: with it the pooled duality gap is known.
+
+What a bound proves stays true: it is below the least objective, whatever is learned later.
+"""
+
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fedlasso.errors import FedLassoError
+from fedlasso.federation import Request
+from fedlasso.numerics import Array, Certificate, ElasticNet, certify_loss, feasible_scale
+from fedlasso.numerics.quasi_newton import correct_curvature, solve_step
+from fedlasso.numerics.surrogates import count_lower, square
+from fedlasso.procedures.procedure import Problem, Procedure, State
+from fedlasso.sites import CurvatureAt, DualAt, PartAt
+
+Step = Literal["try", "curve", "look", "settle", "bound", "end"]
+# How far A must be solved before all columns are looked at, as a share of the worst one outside.
+SOLVED = 0.1
+# The slopes on A must be within this many times `tol` of optimal before a bound is asked for.
+CLOSE = 5.0
+# Columns that may join A at once: so many, or this share of p, or as many as A has.
+FEWEST = 10
+GROWTH = 0.05
+# Second derivatives of columns with each other are asked for up to so many vectors of p numbers.
+BLOCK = 1.0
+# Corrections after which their rate is judged.
+PATIENCE = 3
+# A step must lower the objective by this share of what its model promises.
+ENOUGH = 1e-4
+# Slopes of free coefficients are solved to this share of the largest slope, in so many rounds.
+EXACT = 1e-14
+SETTLING = 8
+# Rounds without progress after which rounding is all that is left.
+IDLE = 4
+EPS = float(np.finfo(np.float64).eps)
+
+
+class Progress(State):
+    """Where a fit stands.
+
+    The best model b with its loss and gradient, which is known in the columns of A, and elsewhere
+    as of the last look; H on A, of which the first `curved` columns are known; the model to try,
+    how far along the step it lies, and what the step promises; a lower bound on the objective; how
+    close A is to be solved; how far it is from that now, and was when H was asked for, so many tries
+    ago; whether corrections of H were found slow; and how often nothing got better.
+    """
+
+    A: Array
+    b: Array
+    loss: float
+    slopes: Array
+    H: Array
+    curved: int
+    trial: Array
+    along: float
+    promise: float
+    low: float
+    aim: float
+    miss: float
+    first: float
+    tries: int
+    slow: int
+    idle: int
+    step: str
+
+    @property
+    def on(self) -> NDArray[np.int64]:
+        """The columns of A, as whole numbers."""
+        return self.A.astype(np.int64)
+
+
+@dataclass(frozen=True)
+class Newton(Procedure[Progress]):
+    """Working-set Newton steps with corrected second derivatives; ``epochs`` is not used."""
+
+    name = "Newton"
+    losses = "any smooth"
+    penalties = "elastic"
+    tol: float = 1e-8
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not self.tol >= 0:
+            raise FedLassoError(f"tol is {self.tol!r}; give a relative gap, zero or more")
+
+    def start(self, problem: Problem, prepared: Any) -> Progress:
+        free = np.flatnonzero(problem.penalty.free(problem.p)).astype(np.float64)
+        zero = np.zeros(problem.p)
+        return Progress(
+            A=free,
+            b=zero,
+            loss=np.inf,
+            slopes=zero,
+            H=np.zeros((0, 0)),
+            curved=0,
+            trial=zero,
+            along=1.0,
+            promise=0.0,
+            low=-np.inf,
+            aim=SOLVED,
+            miss=np.inf,
+            first=np.inf,
+            tries=0,
+            slow=0,
+            idle=0,
+            step="try" if free.size else "look",
+        )
+
+    def go_on(self, problem: Problem, state: Progress) -> Progress:
+        """The state from which a fit at another penalty goes on with what is known.
+
+        All slopes are known at b, as they are after a bound.
+        """
+        known = replace(state, low=-np.inf, idle=0, along=1.0, miss=np.inf)
+        return self._join(problem, known)
+
+    def request(self, problem: Problem, state: Progress) -> Request[Any]:
+        match state.step:
+            case "curve":
+                return self._ask_curvature(problem, state)
+            case "look":
+                return PartAt(state.trial, np.zeros(0))
+            case "settle":
+                return PartAt(state.trial, self._free(problem))
+            case "bound":
+                scale = feasible_scale(state.b, state.slopes, problem.penalty)
+                return DualAt(state.b, scale)
+        return PartAt(state.trial, state.A)
+
+    def upload(self, problem: Problem, state: Progress) -> int:
+        match state.step:
+            case "curve":
+                return self._ask_curvature(problem, state).count()
+            case "look":
+                return problem.p + 1
+            case "settle":
+                return self._free(problem).size + 1
+            case "bound":
+                return 1
+        return state.A.size + 1
+
+    def advance(self, problem: Problem, state: Progress, total: Any) -> Progress:
+        state = replace(state, round=state.round + 1)
+        match state.step:
+            case "curve":
+                return self._learn(problem, state, total.block / problem.m)
+            case "look":
+                return self._look(problem, state, total)
+            case "settle":
+                return self._settle(problem, state, total)
+            case "bound":
+                return self._bound(problem, state, total.value / problem.m)
+        return self._judge(problem, state, total)
+
+    def models(self, problem: Problem, state: Progress) -> Array:
+        return state.b[:, None]
+
+    def certificate(self, problem: Problem, state: Progress) -> Certificate | None:
+        """F(b), and how far it is above the proven lower bound on min F."""
+        if not np.isfinite(state.low):
+            return None
+        objective = self._objective(problem, state.loss, state.b)
+        return Certificate(objective, max(objective - state.low, 0.0))
+
+    def finest(self, problem: Problem, state: Progress) -> float:
+        slopes = float(np.abs(state.slopes).max(initial=0.0)) * float(np.abs(state.b).sum())
+        return 64 * EPS * (abs(state.loss) + slopes)
+
+    def done(self, problem: Problem, state: Progress) -> bool:
+        if state.step == "end":
+            return True
+        certificate = self.certificate(problem, state)
+        if certificate is None:
+            return False
+        return certificate.relative_gap <= self.tol or certificate.gap <= self.finest(
+            problem, state
+        )
+
+    def _objective(self, problem: Problem, loss: float, b: Array) -> float:
+        return loss + problem.penalty.value(b)
+
+    def _free(self, problem: Problem) -> Array:
+        return np.flatnonzero(problem.penalty.free(problem.p)).astype(np.float64)
+
+    def _ask_curvature(self, problem: Problem, state: Progress) -> CurvatureAt:
+        """Ask for all second derivatives of new columns, or where those are many for their own."""
+        whole = CurvatureAt(state.b, state.A, state.curved)
+        if state.curved == 0 and state.slow:
+            return whole
+        return whole if whole.count() <= BLOCK * problem.p else replace(whole, alone=1)
+
+    def _judge(self, problem: Problem, state: Progress, total: Any) -> Progress:
+        """Take the model that was tried, or go half of the way to it."""
+        loss = total.loss / problem.m
+        before = self._objective(problem, state.loss, state.b)
+        after = self._objective(problem, loss, state.trial)
+        on = state.on
+        slopes = state.slopes.copy()
+        slopes[on] = total.gradient / problem.m
+        fine = bool(np.isfinite(after) and np.isfinite(slopes).all())
+        rounding = 64 * EPS * abs(after) if fine else 0.0
+        if not fine or after > before - ENOUGH * state.along * state.promise + rounding:
+            return self._shorten(problem, state)
+        H = state.H
+        if np.isfinite(before) and state.curved == state.A.size:
+            moved = (state.trial - state.b)[on]
+            H = correct_curvature(H, moved, slopes[on] - state.slopes[on])
+        state = replace(state, b=state.trial, loss=loss, slopes=slopes, H=H, along=1.0)
+        if state.curved < state.A.size:
+            return replace(state, step="curve")
+        now = self._miss(problem, state)
+        better = now < 0.9 * state.miss
+        state = replace(
+            state, miss=now, idle=0 if better else state.idle + 1, tries=state.tries + 1
+        )
+        if now > state.aim and self._is_slow(state):
+            return replace(state, curved=0, slow=1, step="curve")
+        return self._step(problem, state)
+
+    def _is_slow(self, state: Progress) -> bool:
+        """Whether corrections at their rate so far would cost more than new second derivatives."""
+        if state.tries < PATIENCE:
+            return False
+        rate = (state.miss / state.first) ** (1 / state.tries)
+        rounds = np.log(state.aim / state.miss) / np.log(min(rate, 0.99))
+        return bool(rounds * state.A.size > count_lower(state.A.size) + 3 * state.A.size)
+
+    def _shorten(self, problem: Problem, state: Progress) -> Progress:
+        along = state.along / 2
+        if along < 1e-6 or state.idle >= IDLE:
+            # What is left is rounding, unless the second derivatives are old.
+            return self._check(problem, replace(state, along=1.0, idle=IDLE))
+        trial = state.b + (state.trial - state.b) / 2
+        return replace(state, trial=trial, along=along, idle=state.idle)
+
+    def _learn(self, problem: Problem, state: Progress, block: Array) -> Progress:
+        """Take up second derivatives of the columns that joined A."""
+        size = state.A.size
+        known = state.curved
+        asked = self._ask_curvature(problem, state)
+        if asked.alone:
+            H = np.diag(np.append(np.zeros(known), block))
+        else:
+            lower = np.zeros(count_lower(size))
+            lower[len(lower) - len(block) :] = block
+            H = square(lower, size)
+        H[:known, :known] = state.H[:known, :known]
+        state = replace(state, H=H, curved=size, slow=0, tries=0)
+        miss = self._miss(problem, state)
+        return self._step(problem, replace(state, miss=miss, first=miss))
+
+    def _smooth(self, problem: Problem, state: Progress) -> tuple[Array, Array, Array]:
+        """Gradient and second derivatives of the loss and the ridge on A, and what it pays."""
+        on = state.on
+        pays = problem.l1.each(problem.p)[on]
+        slopes = state.slopes[on]
+        H = state.H
+        if isinstance(problem.penalty, ElasticNet):
+            ridges = problem.penalty.ridges(problem.p)[on]
+            slopes = slopes + ridges * state.b[on]
+            H = H + np.diag(ridges)
+        return slopes, H, pays
+
+    def _miss(self, problem: Problem, state: Progress) -> float:
+        """How far A is from being solved: the worst slope, as a share of the penalty."""
+        slopes, _, pays = self._smooth(problem, state)
+        b = state.b[state.on]
+        wrong = np.where(b == 0, np.maximum(np.abs(slopes) - pays, 0), slopes + pays * np.sign(b))
+        scale = problem.penalty.lam or float(np.abs(state.slopes).max(initial=0.0)) or 1.0
+        return float(np.abs(wrong).max(initial=0.0)) / scale
+
+    def _step(self, problem: Problem, state: Progress) -> Progress:
+        """Try the model's own optimum, unless A is solved as far as was wanted."""
+        if state.miss <= state.aim or state.idle >= IDLE:
+            return self._check(problem, state)
+        slopes, H, pays = self._smooth(problem, state)
+        on = state.on
+        x, promise = solve_step(H, slopes, pays, state.b[on])
+        trial = state.b.copy()
+        trial[on] = x
+        if np.array_equal(trial, state.b):
+            return self._check(problem, replace(state, idle=IDLE))
+        return replace(state, trial=trial, along=1.0, promise=promise, step="try")
+
+    def _check(self, problem: Problem, state: Progress) -> Progress:
+        """Look at all columns; before a bound is asked for, settle those that pay nothing."""
+        free = self._free(problem)
+        final = state.aim <= CLOSE * self.tol or state.idle >= IDLE
+        if not (final and free.size):
+            return replace(state, trial=state.b, step="look")
+        return self._settle_on(problem, replace(state, along=1.0))
+
+    def _settle_on(self, problem: Problem, state: Progress) -> Progress:
+        """Move the coefficients that pay nothing by one Newton step of their own."""
+        free = self._free(problem).astype(np.int64)
+        slopes = state.slopes[free]
+        largest = max(float(np.abs(state.slopes).max(initial=0.0)), problem.penalty.lam)
+        if np.abs(slopes).max() <= EXACT * largest or state.along < 2.0**-SETTLING:
+            return replace(state, trial=state.b, along=1.0, step="look")
+        place = {int(k): i for i, k in enumerate(state.on)}
+        own = np.array([place[int(k)] for k in free])
+        block = state.H[np.ix_(own, own)]
+        trial = state.b.copy()
+        trial[free] -= np.linalg.lstsq(block, slopes, rcond=None)[0]
+        # Every round is counted by a halving, and does not shorten the step.
+        return replace(state, trial=trial, along=state.along / 2, step="settle")
+
+    def _settle(self, problem: Problem, state: Progress, total: Any) -> Progress:
+        free = self._free(problem).astype(np.int64)
+        found = total.gradient / problem.m
+        if not np.abs(found).max() < np.abs(state.slopes[free]).max():
+            return replace(state, trial=state.b, along=1.0, step="look")
+        slopes = state.slopes.copy()
+        slopes[free] = found
+        return self._settle_on(
+            problem, replace(state, b=state.trial, loss=total.loss / problem.m, slopes=slopes)
+        )
+
+    def _look(self, problem: Problem, state: Progress, total: Any) -> Progress:
+        slopes = total.gradient / problem.m
+        state = replace(state, b=state.trial, loss=total.loss / problem.m, slopes=slopes)
+        return self._join(problem, state)
+
+    def _join(self, problem: Problem, state: Progress) -> Progress:
+        """Let the steepest columns outside join A; without any, ask for a bound."""
+        p = problem.p
+        pays = problem.l1.each(p)
+        excess = np.abs(state.slopes) - pays
+        excess[state.on] = -np.inf
+        excess[~np.isfinite(pays)] = -np.inf
+        scale = problem.penalty.lam or 1.0
+        rounding = 64 * EPS * float(np.abs(state.slopes).max(initial=0.0))
+        worst = float(excess.max(initial=-np.inf))
+        final = CLOSE * self.tol
+        if worst > max(rounding, final * scale):
+            most = max(FEWEST, int(np.ceil(GROWTH * p)), state.A.size)
+            steepest = np.argsort(-excess, kind="stable")[:most]
+            joined = steepest[excess[steepest] > 0]
+            A = np.concatenate([state.A, np.sort(joined).astype(np.float64)])
+            aim = max(final, SOLVED * min(1.0, worst / scale))
+            return replace(state, A=A, aim=aim, idle=0, miss=np.inf, step="curve")
+        if state.A.size and state.curved < state.A.size:
+            return replace(state, aim=final, step="curve")
+        miss = self._miss(problem, state) if state.A.size else 0.0
+        if miss > final and state.aim > final and state.idle < IDLE:
+            return self._step(problem, replace(state, aim=final, miss=miss))
+        return replace(state, miss=miss, step="bound")
+
+    def _bound(self, problem: Problem, state: Progress, dual: float) -> Progress:
+        certificate = certify_loss(state.loss, dual, state.b, state.slopes, problem.penalty)
+        low = max(state.low, certificate.objective - certificate.gap)
+        state = replace(state, low=low)
+        if self.done(problem, state):
+            return state
+        if state.idle >= IDLE:
+            return replace(state, step="end")
+        # The gradient was close and the gap is not yet: closer.
+        aim = max(0.1 * min(state.aim, max(state.miss, EPS)), EPS)
+        return self._step(problem, replace(state, aim=aim, idle=state.idle + 1))
