@@ -1,6 +1,7 @@
 """Fits: the one round loop, tuning, the session that shares gradients, and goals."""
 
 from fedlasso.fitting.by_procedure import Fit, Status, certify, fit
+from fedlasso.fitting.curved_session import CurvedSession, open_session
 from fedlasso.fitting.goals import GOALS, Goal, GoalFit, fit_for
 from fedlasso.fitting.rounds import Prepared, Run, after_rounds, prepare, when_still, within_uploads
 from fedlasso.fitting.session import PathPoint, Session
@@ -25,6 +26,7 @@ __all__ = [
     "PANELS",
     "RULES",
     "ChoosePenalty",
+    "CurvedSession",
     "Fit",
     "Goal",
     "GoalFit",
@@ -42,6 +44,7 @@ __all__ = [
     "fit_for",
     "fix_penalty",
     "local_search",
+    "open_session",
     "prepare",
     "rounds_within",
     "search_penalty",

@@ -16,6 +16,7 @@ from fedlasso.errors import FedLassoError
 from fedlasso.federation import Federation, Ledger, metered
 from fedlasso.federation.messages import add_up
 from fedlasso.fitting.by_procedure import Status
+from fedlasso.fitting.curved_session import PLAIN, CurvedSession, open_session
 from fedlasso.fitting.families import SURE, average
 from fedlasso.fitting.goals import (
     ADAPTIVE,
@@ -29,7 +30,7 @@ from fedlasso.fitting.goals import (
 )
 from fedlasso.fitting.session import PathPoint, Session
 from fedlasso.fitting.tuning import Curve, Rule, Validation, pool_errors
-from fedlasso.numerics import L1, Array
+from fedlasso.numerics import L1, Array, PenaltyForm
 from fedlasso.sites import HeldOutErrors, HeldOutSums, standardise
 
 PENALTIES = 30
@@ -113,9 +114,15 @@ class Splits:
     """
 
     def __init__(
-        self, federation: Federation, splits: Sequence[str], uploads: int, **scaling: bool
+        self,
+        federation: Federation,
+        splits: Sequence[str],
+        uploads: int,
+        form: PenaltyForm = PLAIN,
+        **scaling: bool,
     ) -> None:
         ledger = metered(federation)
+        self.form = form
         least = count_gradients(len(splits))
         if uploads < least:
             raise FedLassoError(
@@ -125,8 +132,15 @@ class Splits:
         standardised = [standardise(ledger, split, **scaling) for split in splits]
         self._scaling = sum(found.vectors for _, found in standardised)
         self._each = (uploads - self._scaling) // len(splits)
-        self.sessions = [Session(view, self._each) for view, _ in standardised]
+        self.sessions: list[Session | CurvedSession] = [
+            open_session(view, self._each, form) for view, _ in standardised
+        ]
         self.cut = False
+
+    @property
+    def _plain(self) -> list[Session]:
+        """The sessions, for families that only least squares has."""
+        return [session for session in self.sessions if isinstance(session, Session)]
 
     @property
     def sent(self) -> int:
@@ -144,11 +158,11 @@ class Splits:
     def adaptive(self, lasso: Family, at: int, goal: Goal) -> Family:
         """Walk down the penalties with weights from the Lasso at one penalty."""
         power, count, ratio = ADAPTIVE[goal]
-        pairs = zip(self.sessions, lasso.fits[at], strict=True)
+        pairs = zip(self._plain, lasso.fits[at], strict=True)
         weights = [session.adaptive_weights(fit.coefficients, power) for session, fit in pairs]
         largest = max(
             session.grid(2, ratio, own)[0].lam
-            for session, own in zip(self.sessions, weights, strict=True)
+            for session, own in zip(self._plain, weights, strict=True)
         )
         step = ratio ** (1 / (count - 1))
         fits = self._fit(largest, step, ratio, weights, self._each // 5)
@@ -160,7 +174,7 @@ class Splits:
 
     def _relax(self, adaptive: Family) -> Iterator[tuple[float, Fits]]:
         for lam, fits in zip(adaptive.penalties, adaptive.fits, strict=True):
-            pairs = zip(self.sessions, fits, strict=True)
+            pairs = zip(self._plain, fits, strict=True)
             relaxed = [session.relax(fit.coefficients, tol=REFIT_TOL) for session, fit in pairs]
             if not self._arrived(relaxed, REFIT_TOL):
                 return
@@ -179,8 +193,11 @@ class Splits:
         starts: list[Array | None] = [None] * len(self.sessions)
         while True:
             trios = zip(self.sessions, weights, starts, strict=True)
-            fits = [session.fit(L1(lam, own), b, TOL, reserve) for session, own, b in trios]
-            if not self._arrived(fits, TOL):
+            fits = []
+            for session, own, b in trios:
+                penalty = self.form.at(lam) if own is None else L1(lam, own)
+                fits.append(session.fit(penalty, b, session.path_tol, reserve))
+            if not self._arrived(fits, self.sessions[0].path_tol):
                 self.cut = True
                 return
             yield lam, fits
@@ -190,10 +207,7 @@ class Splits:
             lam = max(lam * step, smallest)
 
     def _arrived(self, fits: Fits, tol: float) -> bool:
-        return all(
-            session.arrived(fit.coefficients, fit.penalty, tol)
-            for session, fit in zip(self.sessions, fits, strict=True)
-        )
+        return all(fit.arrived(tol) for fit in fits)
 
     def _judge(self, name: str, fits: Iterator[tuple[float, Fits]], patience: int) -> Family:
         """Judge fits on held-out rows until the error has long been rising."""
@@ -220,10 +234,15 @@ def curve_of(lasso: Family, at: int, sent: int, cut: bool) -> Curve:
 
 
 def search_penalties(
-    federation: Federation, splits: Sequence[str], uploads: int, rule: Rule, **scaling: bool
+    federation: Federation,
+    splits: Sequence[str],
+    uploads: int,
+    rule: Rule,
+    form: PenaltyForm = PLAIN,
+    **scaling: bool,
 ) -> Curve:
-    """Choose the penalty of the Lasso by the error on held-out rows of one or more splits."""
-    sessions = Splits(federation, splits, uploads, **scaling)
+    """Choose the strength of a penalty by the error on held-out rows of one or more splits."""
+    sessions = Splits(federation, splits, uploads, form, **scaling)
     lasso = sessions.lasso()
     return curve_of(lasso, lasso.validation.select(rule), sessions.sent, sessions.cut)
 
@@ -250,7 +269,7 @@ def fit_by_folds(
     """
     before = ledger.costs
     last = uploads // (len(splits) + 1)
-    sessions = Splits(ledger, splits, uploads - last, **scaling)
+    sessions = Splits(ledger, splits, uploads - last, PLAIN, **scaling)
     lasso = sessions.lasso(reserve=0.5)
     cut = sessions.cut
     best = lasso.validation.select("min")
@@ -262,7 +281,7 @@ def fit_by_folds(
     family, at = _choose(candidates, (lasso, best), rule)
     session = Session(view, uploads - sessions.sent)
     point = _fit_all(session, lasso.penalties[best], family, at, goal)
-    arrived = session.arrived(point.coefficients, point.penalty, TOL)
+    arrived = point.arrived(TOL)
     validation = family.validation
     how = {"min": "the smallest error", "1se": "the sparsest within one standard error"}[rule]
     return GoalFit(

@@ -8,7 +8,7 @@ import numpy as np
 
 from fedlasso.errors import FedLassoError
 from fedlasso.federation import Costs, Federation, metered
-from fedlasso.fitting.rounds import Run, after_rounds
+from fedlasso.fitting.rounds import Run, after_rounds, within_uploads
 from fedlasso.fitting.tuning import Rule, Validation, choose_penalty, fix_penalty, validate
 from fedlasso.numerics import (
     Array,
@@ -113,6 +113,7 @@ def fit(
     penalty: float | Penalty | None = None,
     epochs: int = 1,
     rounds: int = 30,
+    uploads: float = np.inf,
     rule: Rule = "min",
     keep_path: bool = False,
     certified: bool = True,
@@ -129,6 +130,7 @@ def fit(
         their choices is used
     epochs : local epochs per round, for a procedure given by name
     rounds : rounds of each path
+    uploads : vectors of p numbers that a site may send for them
     rule : how the candidate is chosen on the second validation samples, ``"min"`` or ``"1se"``
     keep_path : keep every round's models
     certified : certify the fit, at one gradient and three scalars per site unless the procedure
@@ -155,7 +157,12 @@ def fit(
     before = ledger.costs
     problem = choose_penalty(ledger) if penalty is None else fix_penalty(ledger, penalty)
     run = Run(ledger, procedure, problem)
-    stop = after_rounds(rounds)
+    in_rounds = after_rounds(rounds)
+    in_uploads = within_uploads(uploads)
+
+    def stop(run: Run[Any]) -> bool:
+        return in_rounds(run) or in_uploads(run)
+
     path = tuple(run.models for _ in run.rounds(stop)) if keep_path else None
     run.until(stop)
     candidates = run.models

@@ -25,8 +25,9 @@ class PathPoint:
     ----------
     penalty : the penalty, with its weights
     coefficients : array (p,)
-    residual_ss : ||y - Xb||^2 over all sites, known to the server
+    residual_ss : ||y - Xb||^2 over all sites, known to the server; twice the loss for other losses
     certificate : distance to the best possible objective with this penalty
+    finest : the gap that rounding alone may leave
 
     Examples
     --------
@@ -41,6 +42,11 @@ class PathPoint:
     coefficients: Array
     residual_ss: float
     certificate: Certificate
+    finest: float = 0.0
+
+    def arrived(self, tol: float) -> bool:
+        """Whether it is certified to a relative gap, or as far as rounding allows."""
+        return self.certificate.relative_gap <= tol or self.certificate.gap <= self.finest
 
     @property
     def lam(self) -> float:
@@ -85,6 +91,9 @@ class Session:
         self.spent = 1
         self.cut = False
 
+    # Relative gap of the fits on a path.
+    path_tol = 0.01
+
     @property
     def largest_penalty(self) -> float:
         """The smallest penalty at which the pooled Lasso is empty."""
@@ -124,7 +133,8 @@ class Session:
             self.spent = state.round
             best = state.best
         rss = 2 * self.problem.m * self.known.loss(best)
-        return PathPoint(penalty, best, rss, self.known.certificate(best, penalty))
+        certificate = self.known.certificate(best, penalty)
+        return PathPoint(penalty, best, rss, certificate, self.known.finest(best))
 
     def arrived(self, b: Array, penalty: L1, tol: float) -> bool:
         """Whether b, fitted in this session, is certified to `tol` or as far as rounding allows."""
@@ -145,7 +155,7 @@ class Session:
         self.cut = False
         for penalty in penalties:
             point = self.fit(penalty, start, tol, reserve)
-            if not self.arrived(point.coefficients, penalty, tol):
+            if not point.arrived(tol):
                 self.cut = True
                 return
             yield point

@@ -134,7 +134,7 @@ def measure_stability(ledger: Ledger, model: Model) -> tuple[ColumnStability, ..
     for split in halves(SUBSAMPLES, model.settings.seed):
         view, _ = standardise(ledger, split, **model.settings.scaling)
         counts += Session(view, uploads=40).fit(L1(model.penalty), tol=1e-3).coefficients != 0
-    chosen = model.fit.coefficients != 0
+    chosen = model.standardised != 0
     shown = np.flatnonzero(chosen | (counts >= STABLE * SUBSAMPLES))
     return tuple(
         ColumnStability(model.columns[k], bool(chosen[k]), float(counts[k] / SUBSAMPLES))

@@ -264,12 +264,13 @@ def tell_model(model: Model, schema: Schema, missing: Missing = "refuse") -> Mod
     fit = model.fit
     scaling = model.scaling
     costs = model.costs
-    scale = np.divide(
-        1, scaling.factors, out=np.zeros(len(model.columns)), where=scaling.factors > 0
-    )
-    numbers = np.column_stack([model.coefficients, fit.coefficients, scaling.means, scale])
-    on = np.flatnonzero(fit.coefficients)
-    largest_first = on[np.argsort(-np.abs(fit.coefficients[on]), kind="stable")]
+    p = len(model.columns)
+    factors = scaling.factors[:p]
+    scale = np.divide(1, factors, out=np.zeros(p), where=factors > 0)
+    standardised = model.standardised
+    numbers = np.column_stack([model.coefficients, standardised, scaling.means[:p], scale])
+    on = np.flatnonzero(standardised)
+    largest_first = on[np.argsort(-np.abs(standardised[on]), kind="stable")]
     assert fit.certificate is not None
     curve = None
     path = None
@@ -284,7 +285,7 @@ def tell_model(model: Model, schema: Schema, missing: Missing = "refuse") -> Mod
             # The Lasso at a penalty that held-out rows chose; what falls short of it is not judged.
             at = found.chosen
             error = tell_error(model, validation.error[at], validation.se[at], CHOSE)
-        path = CoefficientPath.largest(found.penalties, found.coefficients, model.columns)
+        path = CoefficientPath.largest(found.penalties, found.coefficients[:p], model.columns)
         curve = ErrorCurve(
             path.penalties,
             tuple(validation.error.tolist()),
@@ -302,7 +303,7 @@ def tell_model(model: Model, schema: Schema, missing: Missing = "refuse") -> Mod
         coefficients=tuple(
             Coefficient(model.columns[k], *numbers[k].tolist()) for k in largest_first
         ),
-        columns=len(model.columns),
+        columns=p,
         rows=RowCounts(scaling.rows, scaling.held_out),
         constant=model.constant,
         certificate=fit.certificate,
@@ -324,7 +325,7 @@ def tell_model(model: Model, schema: Schema, missing: Missing = "refuse") -> Mod
         curve=curve,
         path=path,
         error=error,
-        means=tuple(scaling.means.tolist()) if missing == "mean" else None,
+        means=tuple(scaling.means[:p].tolist()) if missing == "mean" else None,
     )
 
 

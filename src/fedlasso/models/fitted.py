@@ -3,29 +3,46 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from difflib import get_close_matches
 from typing import Any
+
+import numpy as np
 
 from fedlasso.errors import FedLassoError, Stopped
 from fedlasso.federation import Costs, Federation, Ledger, metered
 from fedlasso.files import find_cannot_write
 from fedlasso.fitting import Fit, GoalFit, Session, Status, fit, fit_for
-from fedlasso.fitting.by_folds import fit_by_folds, search_penalties
+from fedlasso.fitting.by_folds import count_gradients, fit_by_folds, search_penalties
 from fedlasso.fitting.by_moments import Gathered, fit_by_moments, gather
 from fedlasso.fitting.families import Folded
 from fedlasso.fitting.goals import TOL
 from fedlasso.fitting.plan import GRADIENTS, SCALING, Plan, make_plan, vectors_of
 from fedlasso.fitting.tuning import Curve
 from fedlasso.models.settings import Settings
-from fedlasso.numerics import Array
-from fedlasso.procedures import Secant, find_procedure
+from fedlasso.numerics import L1, Array, PenaltyForm, find_loss
+from fedlasso.procedures import Newton, Secant, find_procedure
 from fedlasso.procedures.moment_secant import MomentSecant
-from fedlasso.sites import FEWER_FOLDS, Rows, Scaling, Standardise, Viewed, folds, standardise
+from fedlasso.sites import (
+    FEWER_FOLDS,
+    INTERCEPT,
+    Rows,
+    Scaling,
+    Standardise,
+    Viewed,
+    folds,
+    standardise,
+)
 
 # Vectors that are kept for fitting the choice of a holdout to all rows.
 REFITTING = 15
 # Fewer rows than this cannot be both fitted and judged.
 FEWEST_ROWS = 4
+# Vectors and folds by default where second moments do not choose; rounds are cheaper than vectors.
+CURVED_GRADIENTS = 900
+CURVED_FOLDS = 5
+MOST_ROUNDS = 2000
+FINEST = 1e-10
 # A fit at one penalty asks for second moments up to so many vectors, and then for gradients.
 MOST_MOMENTS = 25
 POLISHING = 3
@@ -74,17 +91,29 @@ class Model:
         An adaptive or refitted model has weights, or next to no penalty; it is known by the best
         penalty of the Lasso path that it comes from.
         """
-        return self.curve.lam if self.curve is not None else self.fit.penalty.lam
+        if self.curve is not None:
+            return self.curve.lam
+        return self.fit.penalty.lam / self.settings.l1_ratio
 
     @property
     def constant(self) -> tuple[str, ...]:
         """Columns that never vary, left out with a coefficient of zero."""
-        return tuple(n for n, f in zip(self.columns, self.scaling.factors, strict=True) if f == 0)
+        factors = self.scaling.factors[: len(self.columns)]
+        return tuple(n for n, f in zip(self.columns, factors, strict=True) if f == 0)
+
+    @property
+    def standardised(self) -> Array:
+        """Coefficients of the columns as they were standardised, without an intercept."""
+        return self.fit.coefficients[: len(self.columns)]
+
+    def score(self, X: Any) -> Array:
+        """Linear predictors of records on the original scale."""
+        found: Array = X @ self.coefficients + self.intercept
+        return found
 
     def predict(self, X: Any) -> Array:
-        """Predictions for records on the original scale."""
-        prediction: Array = X @ self.coefficients + self.intercept
-        return prediction
+        """Predictions for records on the original scale: values, probabilities, rates or risks."""
+        return find_loss(self.settings.loss).mean(self.score(X))
 
 
 def fit_model(
@@ -110,12 +139,32 @@ class _Making:
     settings: Settings
     say: Callable[[str], None]
     spent: int = 0
+    form: PenaltyForm = field(init=False)
+
+    def __post_init__(self) -> None:
+        columns = self.ledger.columns
+        settings = self.settings
+        if self.ledger.loss != settings.loss:
+            raise FedLassoError(
+                f"the sites have the {self.ledger.loss} loss, and the family {settings.family!r} "
+                f"has the {settings.loss} loss; give the sites' family"
+            )
+        for name in settings.keep:
+            if name not in columns:
+                near = get_close_matches(name, columns, n=1)
+                hint = f"did you mean {near[0]!r}?" if near else "name a column of the sites"
+                raise FedLassoError(f"no column to keep is called {name!r}; {hint}")
+        weights = np.array([float(name not in (*settings.keep, INTERCEPT)) for name in columns])
+        free = not weights.all()
+        self.form = PenaltyForm(weights if free else None, settings.l1_ratio)
 
     def model(self) -> Model:
         """Choose the penalty as planned, unless one is given, and fit."""
         settings = self.settings
         if settings.penalty is not None:
             return self._fit_at(settings.penalty, None, settings.uploads or GRADIENTS, "")
+        if not settings.plain:
+            return self._choose_strength()
         if settings.validation is not None:
             return self._hold_out(settings.uploads or GRADIENTS, "a holdout, as asked for")
         plan, gathered, view, scaling = self._plan()
@@ -178,6 +227,27 @@ class _Making:
             self.spent += vectors_of(p, plan.folds)
             return plan, gathered, view, scaling
 
+    def _choose_strength(self) -> Model:
+        """Choose the strength of the penalty by held-out deviance along a path, and fit there."""
+        settings = self.settings
+        p = len(self.ledger.columns)
+        uploads = settings.uploads or CURVED_GRADIENTS
+        splits: tuple[str, ...] = (settings.held_out,)
+        where = "held-out rows"
+        buys = ""
+        if settings.validation is None:
+            folds_for = count_gradients(CURVED_FOLDS + 1) * 2
+            if settings.cv is not None or uploads >= folds_for:
+                count = settings.cv or CURVED_FOLDS
+                splits = folds(count, settings.seed)
+                where = f"{count} folds"
+            else:
+                buys = f"; uploads={folds_for} would buy {CURVED_FOLDS} folds"
+        words = f"gradients along a path on {where}: at most {uploads} vectors of {p} numbers"
+        plan = f"{words} per site{buys}"
+        self.say(f"plan: {plan}")
+        return self._search(splits, uploads, plan, where)
+
     def _hold_out(self, uploads: int, plan: str) -> Model:
         """Let held-out rows choose; then fit the choice to all rows, where they are not samples."""
         settings = self.settings
@@ -219,7 +289,8 @@ class _Making:
         """Let held-out rows choose the penalty of the Lasso, and fit it to all rows."""
         left = (uploads - self.spent) * 2 // 3
         rule = self.settings.rule_in_force
-        curve = search_penalties(self.ledger, splits, left, rule, **self.settings.scaling)
+        scaling = self.settings.scaling
+        curve = search_penalties(self.ledger, splits, left, rule, self.form, **scaling)
         self.spent += curve.sent
         return self._fit_at(curve.lam, curve, uploads, plan, where)
 
@@ -237,13 +308,16 @@ class _Making:
         self.spent += scaling.vectors
         left = uploads - self.spent
         self._check_left(left, uploads)
-        if settings.procedure is None:
-            result = fit_exactly(view, penalty, left, settings.tol)
-        else:
+        if settings.procedure is not None:
             procedure = find_procedure(settings.procedure)(epochs=settings.epochs)
             rounds = max(1, left // procedure.paths)
             chooses = settings.rule or "min"
-            result = fit(view, procedure, penalty=penalty, rounds=rounds, rule=chooses, exact=False)
+            paid = self.form.at(penalty)
+            result = fit(view, procedure, penalty=paid, rounds=rounds, rule=chooses, exact=False)
+        elif settings.plain:
+            result = fit_exactly(view, penalty, left, settings.tol)
+        else:
+            result = fit_curved(view, self.form.at(penalty), left, settings.tol)
         why = f"{settings.words(where)}, by {result.method} in {result.rounds} rounds"
         return self._told(view, scaling, result, curve, plan, why)
 
@@ -265,7 +339,7 @@ class _Making:
     ) -> Model:
         return Model(
             settings=self.settings,
-            columns=self.ledger.columns,
+            columns=tuple(name for name in self.ledger.columns if name != INTERCEPT),
             coefficients=result.coefficients,
             intercept=0.0,
             scaling=scaling,
@@ -293,6 +367,13 @@ def fit_exactly(view: Federation, penalty: float, uploads: int, tol: float) -> F
         except FedLassoError:
             pass
     return fit_pooled(view, penalty, uploads, tol)
+
+
+def fit_curved(view: Federation, penalty: L1, uploads: int, tol: float) -> Fit:
+    """Fit any smooth loss of all sites' rows together, within so many uploads."""
+    # A certificate is no finer than sums of rounded numbers allow.
+    newton = Newton(tol=max(tol, FINEST))
+    return fit(view, newton, penalty=penalty, rounds=MOST_ROUNDS, uploads=uploads, tol=newton.tol)
 
 
 def fit_pooled(view: Federation, penalty: float, uploads: int = 100, tol: float = 1e-6) -> Fit:

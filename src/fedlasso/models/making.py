@@ -125,12 +125,17 @@ class _Examination:
     def run(self) -> ModelDocument:
         """Return the document with path, errors per site, comparison, stability and warnings."""
         model = self.model
-        if model.curve is None and model.penalty > 0:
+        if model.curve is None and model.penalty > 0 and model.settings.plain:
             self._attempt(self._walk)
         refusal = self._attempt(self._ask_sites)
         self.document = replace(self.document, no_site_errors=refusal)
-        if model.penalty == 0:
-            why: str | None = "the penalty is zero"
+        if not model.settings.plain:
+            why: str | None = (
+                "only linear models with one penalty for all columns are compared with averaging "
+                "and with sites alone"
+            )
+        elif model.penalty == 0:
+            why = "the penalty is zero"
         elif model.scaling.rows * len(model.columns) > LARGEST:
             why = "sites' own fits on so many numbers take too long"
         else:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from numbers import Real
 from typing import Literal
 
 import numpy as np
@@ -12,6 +13,9 @@ from fedlasso.fitting import GOALS, Goal, Rule
 from fedlasso.procedures import find_procedure
 from fedlasso.sites import folds, holdout
 
+Family = Literal["linear", "binomial", "poisson", "cox"]
+# The loss of every family.
+FAMILIES = {"linear": "quadratic", "binomial": "binomial", "poisson": "poisson", "cox": "cox"}
 # Share of the rows that judge where somebody must hold rows out and no share is given.
 HOLDOUT = 0.2
 
@@ -35,6 +39,11 @@ class Settings:
     tol : relative duality gap of a fit at one penalty
     intercept, standardise : centre, scale
     seed : of every split
+    family : what the response is: a number, yes or no, a count, or a survival time
+    ties : how survival times that are the same are treated
+    keep : columns that no penalty touches, as the sites call them
+    l1_ratio : the Lasso's share of the penalty; the rest is an elastic net's, on squares
+    site_effects : whether every site has an intercept of its own, which stays there
     """
 
     goal: Goal | None = None
@@ -49,6 +58,11 @@ class Settings:
     intercept: bool = True
     standardise: bool = True
     seed: int = 0
+    family: Family = "linear"
+    ties: Literal["efron", "breslow"] = "efron"
+    keep: tuple[str, ...] = ()
+    l1_ratio: float = 1.0
+    site_effects: bool = False
 
     def __post_init__(self) -> None:
         if self.goal is not None and self.goal not in GOALS:
@@ -70,6 +84,20 @@ class Settings:
                 f"epochs is {self.epochs!r}, but only procedures have local epochs; give a "
                 "procedure too"
             )
+        if self.family not in FAMILIES:
+            raise FedLassoError(
+                f"no family is called {self.family!r}; use one of {', '.join(FAMILIES)}"
+            )
+        if not (isinstance(self.l1_ratio, Real) and 0 < self.l1_ratio <= 1):
+            raise FedLassoError(
+                f"l1_ratio is {self.l1_ratio!r}; give a share above 0, and 1 for the Lasso"
+            )
+        if self.site_effects and not self.intercept:
+            raise FedLassoError("site effects are intercepts; leave out one of the two wishes")
+        if self.site_effects and self.family == "cox":
+            raise FedLassoError(
+                "survival times have a baseline hazard per site already; leave site effects out"
+            )
         if not isinstance(self.seed, int | np.integer) or self.seed < 0:
             raise FedLassoError(f"seed is {self.seed!r}; give a whole number, 0 or more")
         if self.uploads is None:
@@ -78,11 +106,35 @@ class Settings:
             raise FedLassoError(f"uploads is {self.uploads!r}; give a whole number, 1 or more")
 
     @property
+    def loss(self) -> str:
+        """Name of the loss of the family."""
+        if self.family == "cox" and self.ties == "breslow":
+            return "cox with Breslow ties"
+        return FAMILIES[self.family]
+
+    @property
+    def plain(self) -> bool:
+        """Whether it is least squares with one penalty for all columns.
+
+        Only then second moments, adaptive and relaxed fits can be had.
+        """
+        special = self.keep or self.site_effects or self.l1_ratio < 1
+        return self.family == "linear" and not special
+
+    @property
     def aim(self) -> Goal:
-        """The goal in force: a penalty or a procedure makes a Lasso, whatever the goal."""
-        if self.penalty is None and self.procedure is None:
+        """The goal in force: a penalty or a procedure makes a Lasso, whatever the goal.
+
+        So does anything but least squares with one penalty for all columns.
+        """
+        if self.penalty is None and self.procedure is None and self.plain:
             return self.goal or "prediction"
         return "objective"
+
+    @property
+    def model_name(self) -> str:
+        """What is fitted at one penalty."""
+        return "Lasso" if self.l1_ratio == 1 else "elastic net"
 
     @property
     def rule_in_force(self) -> Rule:
@@ -91,13 +143,16 @@ class Settings:
 
     def words(self, where: str) -> str:
         """What is fitted at one penalty, in words, where that was chosen on some rows."""
-        goal = f"goal {self.aim!r}"
-        if self.goal not in (None, self.aim):
+        wanted = self.goal if self.procedure is None and not self.plain else None
+        goal = f"goal {wanted or self.aim!r}"
+        if self.goal not in (None, self.aim, wanted):
             goal += f" (not {self.goal!r}: a procedure fits a Lasso)"
+        name = self.model_name if self.family == "linear" else f"{self.family} {self.model_name}"
         if self.penalty is not None:
-            return f"{goal}: the Lasso at the given penalty"
-        how = {"min": "the smallest error", "1se": "one standard error's sparsest model"}
-        return f"{goal}: the Lasso at the penalty with {how[self.rule_in_force]} on {where}"
+            return f"{goal}: the {name} at the given penalty"
+        error = "error" if self.family == "linear" else "deviance"
+        how = {"min": f"the smallest {error}", "1se": "one standard error's sparsest model"}
+        return f"{goal}: the {name} at the penalty with {how[self.rule_in_force]} on {where}"
 
     @property
     def scaling(self) -> dict[str, bool]:

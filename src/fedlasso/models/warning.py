@@ -33,7 +33,7 @@ def warn_of_fit(model: Model, target: str) -> list[str]:
     gap = model.fit.certificate.relative_gap if model.fit.certificate else 0.0
     if model.fit.status is Status.SHORT and LOOSE < gap < np.inf:
         warnings.append(f"not yet the pooled Lasso ({model.fit.certificate}): give more uploads")
-    active = int((model.fit.coefficients != 0).sum())
+    active = int((model.standardised != 0).sum())
     if active == 0:
         warnings.append("no column is selected: the model predicts the mean")
     curve = model.curve
@@ -111,7 +111,7 @@ def warn_of_comparison(
         )
     if len(alone) > 1:
         signs = np.sign(list(alone.values()))
-        both = (signs > 0).any(axis=0) & (signs < 0).any(axis=0) & (model.fit.coefficients != 0)
+        both = (signs > 0).any(axis=0) & (signs < 0).any(axis=0) & (model.standardised != 0)
         if both.any():
             names = some_of([model.columns[k] for k in np.flatnonzero(both)])
             warnings.append(f"sites disagree on the sign of {names} when each fits alone")

@@ -17,6 +17,7 @@ from fedlasso.numerics.penalties import (
     PENALTIES,
     ElasticNet,
     Penalty,
+    PenaltyForm,
     find_penalty,
     soft_threshold,
 )
@@ -38,6 +39,7 @@ __all__ = [
     "LeastSquares",
     "Loss",
     "Penalty",
+    "PenaltyForm",
     "Reference",
     "Response",
     "RowLoss",

@@ -171,6 +171,46 @@ class ElasticNet(L1):
         return float((beyond**2 / (2 * ridges[on])).sum())
 
 
+@dataclass(frozen=True, eq=False)
+class PenaltyForm:
+    """What a penalty is but for its strength: a path changes that alone.
+
+    Attributes
+    ----------
+    weights : what each coefficient pays in units of the strength
+    l1_ratio : the Lasso's share of it; the rest goes on half the squares
+
+    Examples
+    --------
+    >>> from fedlasso.numerics import PenaltyForm
+    >>> PenaltyForm(l1_ratio=0.5).at(2.0).ridge
+    1.0
+    """
+
+    weights: Array | None = None
+    l1_ratio: float = 1.0
+
+    @property
+    def plain(self) -> bool:
+        """Whether it is the Lasso's, the same for all coefficients."""
+        return self.weights is None and self.l1_ratio == 1.0
+
+    def at(self, strength: float) -> L1:
+        """Return the penalty of one strength."""
+        lam = self.l1_ratio * strength
+        if self.l1_ratio == 1.0:
+            return L1(lam, self.weights)
+        return ElasticNet(lam, self.weights, strength - lam)
+
+    def largest(self, slopes: Array) -> float:
+        """Return the smallest strength that keeps all coefficients which pay at zero."""
+        steep = np.abs(slopes)
+        if self.weights is not None:
+            paying = (self.weights > 0) & np.isfinite(self.weights)
+            steep = steep[paying] / self.weights[paying]
+        return float(steep.max(initial=0.0)) / self.l1_ratio
+
+
 PENALTIES: dict[str, type[Penalty]] = {"l1": L1, "elastic net": ElasticNet}
 
 

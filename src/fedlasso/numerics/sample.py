@@ -32,11 +32,15 @@ class Sample:
     y : array (m,), or a response with weights and offsets
     loss : how the two meet
     effect : whether the sample has an intercept of its own, which is always the best one and never
-        leaves it
+        leaves it; or another sample, whose intercept is this one's too
     """
 
     def __init__(
-        self, design: Design | Array, y: Array | Response, loss: Loss, effect: bool = False
+        self,
+        design: Design | Array,
+        y: Array | Response,
+        loss: Loss,
+        effect: "bool | Sample" = False,
     ) -> None:
         self.design = design if isinstance(design, Design) else Dense(design)
         self.m = self.design.m
@@ -50,7 +54,8 @@ class Sample:
             raise ValueError("y must be finite.")
         self.y.flags.writeable = False
         self.loss = loss
-        self.has_effect = effect
+        self.has_effect = effect is True
+        self._other = effect if isinstance(effect, Sample) else None
 
     @property
     def columns(self) -> Array:
@@ -65,6 +70,8 @@ class Sample:
     def predictor(self, b: Array) -> Array:
         """Return every row's linear predictor, the sample's own intercept included."""
         eta = self.design.product(b) + self.response.offset
+        if self._other is not None:
+            return eta + self._other.effect_at(b)
         return eta + self.find_effect(eta) if self.has_effect else eta
 
     def effect_at(self, b: Array) -> float:
@@ -194,6 +201,8 @@ class LeastSquares(Sample):
 
     def __init__(self, design: Design | Array, y: Array, gram: bool | None = None) -> None:
         super().__init__(design, y, LOSSES["quadratic"])
+        # The rows before an own intercept was taken into them.
+        self.given: tuple[Design, Response] | None = None
         pays = self.p <= min(GRAM_COLUMNS, GRAM_ASPECT * self.m)
         self.prefers_gram = pays if gram is None else gram
 
@@ -211,6 +220,13 @@ class LeastSquares(Sample):
     def score(self) -> Array:
         """X'y / m."""
         return self.slope(self.y)
+
+    def effect_at(self, b: Array) -> float:
+        if self.given is None:
+            return 0.0
+        design, response = self.given
+        left = response.y - response.offset - design.product(b)
+        return float(response.weights @ left) / response.weight
 
     def residual(self, b: Array) -> Array:
         """Return y - Xb."""
@@ -233,12 +249,15 @@ class LeastSquares(Sample):
 
 
 def make_sample(
-    design: Design | Array, y: Array | Response, loss: Loss, effect: bool = False
+    design: Design | Array, y: Array | Response, loss: Loss, effect: bool | Sample = False
 ) -> Sample:
     """Return a sample with every shortcut that its loss allows."""
-    if loss is not LOSSES["quadratic"]:
+    if loss is not LOSSES["quadratic"] or isinstance(effect, Sample):
         return Sample(design, y, loss, effect)
     if not isinstance(y, Response) or (y.plain and not effect):
         return LeastSquares(design, y.y if isinstance(y, Response) else y)
-    weighted = Weighted(design if isinstance(design, Design) else Dense(design), y.weights, effect)
-    return LeastSquares(weighted, weighted.turn_rows(y.y - y.offset))
+    inner = design if isinstance(design, Design) else Dense(design)
+    weighted = Weighted(inner, y.weights, effect)
+    sample = LeastSquares(weighted, weighted.turn_rows(y.y - y.offset))
+    sample.given = (inner, y) if effect else None
+    return sample

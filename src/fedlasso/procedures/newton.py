@@ -62,8 +62,8 @@ class Progress(State):
     The best model b with its loss and gradient, which is known in the columns of A, and elsewhere
     as of the last look; H on A, of which the first `curved` columns are known; the model to try,
     how far along the step it lies, and what the step promises; a lower bound on the objective; how
-    close A is to be solved; how far it is from that now, and was when H was asked for, so many tries
-    ago; whether corrections of H were found slow; and how often nothing got better.
+    close A is to be solved; how far it is from that now, and was when H was asked for so many tries
+    ago; whether corrections of H were found slow, and how often nothing got better.
     """
 
     A: Array

@@ -301,7 +301,7 @@ class CurvatureSums(Reply):
 
 
 class CurvatureAt(Request[CurvatureSums]):
-    """Second derivatives of the loss at b in some columns, without those of the first `known`.
+    """Second derivatives of the loss at b in some columns, without those of the first `skip`.
 
     With `alone` each further column's own one is all that is asked for.
     """
@@ -311,7 +311,7 @@ class CurvatureAt(Request[CurvatureSums]):
     )
     b: Model
     columns: Columns
-    known: int
+    skip: int
     alone: int = 0
 
     def expects(self, p: int) -> Shapes:
@@ -320,24 +320,26 @@ class CurvatureAt(Request[CurvatureSums]):
     def count(self) -> int:
         """Return how many numbers a site answers with."""
         size = self.columns.size
-        return size - self.known if self.alone else count_lower(size) - count_lower(self.known)
+        skip = min(self.skip, size)
+        return size - skip if self.alone else count_lower(size) - count_lower(skip)
 
     def answer(self, site: View) -> CurvatureSums:
         f = site.training
         wanted = places(self.columns)
         if self.alone:
-            new = wanted[self.known :]
+            new = wanted[self.skip :]
             block = f.m * f.hessian_diagonal(self.b, new)
             return CurvatureSums(block, steps=new.size, operations=4 * f.m * new.size)
         whole = triangle(f.m * f.hessian(self.b, wanted))
-        operations = 2 * f.m * wanted.size**2
-        return CurvatureSums(whole[-self.count() :], steps=wanted.size, operations=operations)
+        block = whole[len(whole) - self.count() :]
+        return CurvatureSums(block, steps=wanted.size, operations=2 * f.m * wanted.size**2)
 
     def bounds(self, magnitudes: Magnitudes) -> dict[str, Bound]:
         powers = magnitudes.columns[places(self.columns)]
         pairs = 2 * powers if self.alone else triangle(powers[:, None] + powers)
         told = pairs[len(pairs) - self.count() :]
-        return {"block": Bound(told + magnitudes.reach, words=1, coarse=COARSE)}
+        # Slopes are at least as large as curvatures, but for those of least squares, which are one.
+        return {"block": Bound(told + max(magnitudes.reach, 0), words=1, coarse=COARSE)}
 
 
 def places(columns: Array) -> NDArray[np.int64]:

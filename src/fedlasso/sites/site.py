@@ -199,13 +199,13 @@ class Site(View):
                 name, f"{purpose} validation", *sample, own, copy=copy
             )
             held = check_response(name, law, answers)
-            held_out[purpose] = make_sample(
-                with_ones(rows) if intercept else rows, held, law, effects
-            )
+            held_rows = with_ones(rows) if intercept else rows
+            held_out[purpose] = make_sample(held_rows, held, law, training if effects else False)
         draw = Draw(name, secret, (table, Table(law.told(response.y)[:, None])), cell, part)
         super().__init__(name, names, training, held_out, memory or Memory(), draw)
         self.table = table
         self.response = response
+        self.effects = effects
         self._views: OrderedDict[str, View] = OrderedDict()
         self._last = (b"", b"")
 
@@ -229,24 +229,25 @@ class Site(View):
 
     def _build_view(self, name: str, defined: Any) -> View:
         law = self.training.loss
-        effects = self.training.has_effect
         means = defined.means
         factors = defined.factors
         parts = self.draw.divide(defined.split, self.table.n) if defined.split else {}
 
-        def part(table: Table, rows: Any, response: Response) -> Sample:
+        def part(table: Table, rows: Any, response: Response, effect: bool | Sample) -> Sample:
             design = Standardised(table, rows, means, factors)
             taken = response.take(rows, defined.share, defined.y_mean)
-            return make_sample(design, taken, law, effects)
+            return make_sample(design, taken, law, effect)
 
+        training = part(self.table, parts.get("training"), self.response, self.effects)
+        # Rows that are held out have the intercept of those that train.
+        effect = training if self.effects else False
         held_out = {
-            purpose: part(self.table, parts[purpose], self.response)
+            purpose: part(self.table, parts[purpose], self.response, effect)
             for purpose in PURPOSES
             if purpose in parts
         }
         for purpose, sample in {} if defined.split else self.held_out.items():
-            held_out[purpose] = part(Table(sample.X), None, sample.response)
-        training = part(self.table, parts.get("training"), self.response)
+            held_out[purpose] = part(Table(sample.X), None, sample.response, effect)
         room = self.memory.room(name)
         view = View(self.name, self.columns, training, held_out, room, self.draw)
         if defined.powers:
