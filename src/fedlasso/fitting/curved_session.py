@@ -46,7 +46,7 @@ class CurvedSession:
     """
 
     # Relative gap of the fits on a path.
-    path_tol = 1e-4
+    path_tol = 1e-3
 
     def __init__(
         self, federation: Federation, uploads: int = 100, form: PenaltyForm = PLAIN

@@ -39,10 +39,10 @@ REFITTING = 15
 # Fewer rows than this cannot be both fitted and judged.
 FEWEST_ROWS = 4
 # Vectors and folds by default where second moments do not choose; rounds are cheaper than vectors.
-CURVED_GRADIENTS = 900
+CURVED_GRADIENTS = 1500
 CURVED_FOLDS = 5
 MOST_ROUNDS = 2000
-FINEST = 1e-10
+FINEST = 1e-9
 # A fit at one penalty asks for second moments up to so many vectors, and then for gradients.
 MOST_MOMENTS = 25
 POLISHING = 3

@@ -48,7 +48,9 @@ BLOCK = 1.0
 PATIENCE = 3
 # A step must lower the objective by this share of what its model promises.
 ENOUGH = 1e-4
-# Slopes of free coefficients are solved to this share of the largest slope, in so many rounds.
+# Slopes of free coefficients are solved to this share of `tol`, or of the largest slope, in so many
+# rounds at most.
+SETTLED = 0.01
 EXACT = 1e-14
 SETTLING = 8
 # Rounds without progress after which rounding is all that is left.
@@ -220,7 +222,8 @@ class Newton(Procedure[Progress]):
         slopes[on] = total.gradient / problem.m
         fine = bool(np.isfinite(after) and np.isfinite(slopes).all())
         rounding = 64 * EPS * abs(after) if fine else 0.0
-        if not fine or after > before - ENOUGH * state.along * state.promise + rounding:
+        enough = after <= before - ENOUGH * state.along * state.promise + rounding
+        if not fine or not (enough or self._falls(problem, state, slopes)):
             return self._shorten(problem, state)
         H = state.H
         if np.isfinite(before) and state.curved == state.A.size:
@@ -237,6 +240,18 @@ class Newton(Procedure[Progress]):
         if now > state.aim and self._is_slow(state):
             return replace(state, curved=0, slow=1, step="curve")
         return self._step(problem, state)
+
+    def _falls(self, problem: Problem, state: Progress, slopes: Array) -> bool:
+        """Whether the slopes at the trial prove that the objective is no higher there than at b.
+
+        The loss is convex, so it lies above its tangent at the trial. Sums of losses are rounded
+        more coarsely than that.
+        """
+        if not np.isfinite(state.loss):
+            return False
+        on = state.on
+        back = float(slopes[on] @ (state.b - state.trial)[on])
+        return back + problem.penalty.value(state.b) >= problem.penalty.value(state.trial)
 
     def _is_slow(self, state: Progress) -> bool:
         """Whether corrections at their rate so far would cost more than new second derivatives."""
@@ -316,7 +331,8 @@ class Newton(Procedure[Progress]):
         free = self._free(problem).astype(np.int64)
         slopes = state.slopes[free]
         largest = max(float(np.abs(state.slopes).max(initial=0.0)), problem.penalty.lam)
-        if np.abs(slopes).max() <= EXACT * largest or state.along < 2.0**-SETTLING:
+        enough = max(EXACT * largest, SETTLED * self.tol * problem.penalty.lam)
+        if np.abs(slopes).max() <= enough or state.along < 2.0**-SETTLING:
             return replace(state, trial=state.b, along=1.0, step="look")
         place = {int(k): i for i, k in enumerate(state.on)}
         own = np.array([place[int(k)] for k in free])
@@ -369,11 +385,13 @@ class Newton(Procedure[Progress]):
 
     def _bound(self, problem: Problem, state: Progress, dual: float) -> Progress:
         certificate = certify_loss(state.loss, dual, state.b, state.slopes, problem.penalty)
+        before = certificate.objective - state.low
         low = max(state.low, certificate.objective - certificate.gap)
         state = replace(state, low=low)
         if self.done(problem, state):
             return state
-        if state.idle >= IDLE:
+        # A bound that is hardly better than the last one shows that rounding is all that is left.
+        if state.idle >= IDLE or certificate.gap > before / 2:
             return replace(state, step="end")
         # The gradient was close and the gap is not yet: closer.
         aim = max(0.1 * min(state.aim, max(state.miss, EPS)), EPS)

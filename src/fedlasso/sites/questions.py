@@ -86,6 +86,15 @@ def bound_of_squares(magnitudes: Magnitudes, further: int = 0) -> Bound:
     return Bound(2 * magnitudes.reach + further, coarse=COARSE + further)
 
 
+def bound_of_loss(magnitudes: Magnitudes) -> Bound:
+    """Bound sums of losses, which grow no faster than slopes times linear predictors.
+
+    Least squares grows faster, at models that are worse than none.
+    """
+    slopes = max(magnitudes.response, magnitudes.rows)
+    return Bound(slopes + magnitudes.reach, coarse=COARSE)
+
+
 class Eigenvalue(Reply):
     """A bound on the curvature of the local loss; the largest over the sites counts."""
 
@@ -251,6 +260,7 @@ class LossAt(Request[LossSums]):
     """Loss and gradient at b, for any loss."""
 
     kind = "certificate"
+    clips = True
     discloses = Disclosure("the gradient and the loss of a model: sums over rows")
     b: Model
 
@@ -265,12 +275,13 @@ class LossAt(Request[LossSums]):
 
     def bounds(self, magnitudes: Magnitudes) -> dict[str, Bound]:
         gradient = bound_of_gradient(magnitudes)
-        return {"gradient": gradient, "loss": bound_of_squares(magnitudes)}
+        return {"gradient": gradient, "loss": bound_of_loss(magnitudes)}
 
 
 class PartAt(Request[LossSums]):
     """Loss at b, and its gradient in some columns; in all where none are named."""
 
+    clips = True
     discloses = Disclosure("the gradient and the loss of a model: sums over rows")
     b: Model
     columns: Columns
@@ -291,7 +302,7 @@ class PartAt(Request[LossSums]):
         if self.columns.size:
             powers = powers[places(self.columns)]
         gradient = replace(whole, exponent=powers + magnitudes.reach)
-        return {"gradient": gradient, "loss": bound_of_squares(magnitudes)}
+        return {"gradient": gradient, "loss": bound_of_loss(magnitudes)}
 
 
 class CurvatureSums(Reply):
@@ -359,7 +370,7 @@ class DualAt(Request[Scalar]):
         return Scalar(site.training.dual(self.b, self.scale))
 
     def bounds(self, magnitudes: Magnitudes) -> dict[str, Bound]:
-        return {"value": bound_of_squares(magnitudes)}
+        return {"value": bound_of_loss(magnitudes)}
 
 
 class ErrorAt(Request[Amount]):

@@ -274,8 +274,7 @@ class Site(View):
         with one_thread():
             reply = replace(request.answer(view), site=self.name)
         if request.reach:
-            # Curved losses may be asked at models whose sums are beyond all bounds on the way.
-            clip = bool(self.draw.secret) or self.loss != "quadratic"
+            clip = bool(self.draw.secret) or request.clips or self.loss != "quadratic"
             return cast(R, answer_in_words(reply, request, view.magnitudes, clip))
         return reply
 
