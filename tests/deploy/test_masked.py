@@ -18,8 +18,8 @@ from fedlasso.federation import decode, encode
 from fedlasso.federation.messages import add_up
 from fedlasso.federation.words import OFFSET, Words, from_words, grid_of
 from fedlasso.governance import Door, Policy, masks
-from fedlasso.governance.door import Opened, Refusal
 from fedlasso.governance.masks import OfferKey
+from fedlasso.governance.messages import Opened, Refusal
 from fedlasso.models import (
     FitPlan,
     NetworkSource,

@@ -16,8 +16,8 @@ from nets import COLUMNS, opening, write_tables
 
 from fedlasso.federation import magnitudes
 from fedlasso.federation.words import OFFSET, answer_in_words, from_words, grid_of
-from fedlasso.governance import Door, GuardedSite, Policy
-from fedlasso.governance.door import Opened, Refusal
+from fedlasso.governance import Door, GuardedSite, Policy, guard
+from fedlasso.governance.messages import Opened, Refusal
 from fedlasso.numerics import Array
 from fedlasso.procedures.splitting import DualProximal
 from fedlasso.sites import GradientAt, Standardise
@@ -116,7 +116,7 @@ def test_numbers_that_do_not_fit_are_clipped_and_tell_nothing(
         return Standardise(np.zeros(P), np.full(P, factor), 0.0, "", ("0",) * (P + 2), ("0",) * P)
 
     # The check of a view's powers would refuse it: here the grid alone is looked at.
-    monkeypatch.setattr(GuardedSite, "_check_powers", lambda self, request: None)
+    monkeypatch.setattr(guard, "check_powers", lambda site, request: None)
     doors = make_doors(tables, None, authority)
     opened(doors, plain_view())
     assert count_refusals(doors["a"], view) == 0
@@ -198,7 +198,7 @@ def test_rounding_by_huge_coefficients_tells_no_record(
     # A finer one is refused by the question alone.
     with pytest.raises(AssertionError, match="the reach is too small"):
         find_by_rounding(doors, rows, 20)
-    monkeypatch.setattr(GuardedSite, "_check_reach", lambda self, request: None)
+    monkeypatch.setattr(guard, "check_reach", lambda site, request: None)
     assert find_by_rounding(doors, rows, 20) >= 3
 
 

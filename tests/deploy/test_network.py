@@ -14,7 +14,7 @@ from fedlasso.deploy.network import Answer, Network
 from fedlasso.errors import Interrupted
 from fedlasso.federation import decode
 from fedlasso.governance import Door, Policy
-from fedlasso.governance.door import Described, Introduce
+from fedlasso.governance.messages import Described, Introduce
 from fedlasso.models import FileSource, NetworkSource, open_sites
 from fedlasso.sites import Rows
 

@@ -21,7 +21,7 @@ from fedlasso.federation.codec import _read_head, _write_head
 from fedlasso.federation.messages import layout
 from fedlasso.federation.words import Words
 from fedlasso.governance import Audit, Door, GuardedSite
-from fedlasso.governance.door import (
+from fedlasso.governance.messages import (
     DescribeColumns,
     FindOthers,
     Introduce,
@@ -29,7 +29,7 @@ from fedlasso.governance.door import (
     Refusal,
     SummariseAudit,
 )
-from fedlasso.governance.guard import LONGEST
+from fedlasso.governance.refusals import LONGEST
 from fedlasso.numerics import Array
 from fedlasso.sites import Memory, Rows
 from fedlasso.sites.views import Standardise

@@ -30,7 +30,8 @@ from fedlasso.federation.federation import asked, check_replies, name_site
 from fedlasso.federation.magnitudes import Magnitudes
 from fedlasso.federation.words import grid_of
 from fedlasso.files import append_privately
-from fedlasso.governance.door import (
+from fedlasso.governance.masks import OfferKey, draw_session
+from fedlasso.governance.messages import (
     DescribeColumns,
     FindOthers,
     Introduce,
@@ -38,7 +39,6 @@ from fedlasso.governance.door import (
     Open,
     Refusal,
 )
-from fedlasso.governance.masks import OfferKey, draw_session
 from fedlasso.models import NetworkSource
 from fedlasso.sites.views import Standardise
 from fedlasso.tables import Schema

@@ -27,7 +27,7 @@ from fedlasso.deploy.schemas import write_schema
 from fedlasso.errors import FedLassoError
 from fedlasso.federation import InProcess, Listen
 from fedlasso.governance import Policy
-from fedlasso.governance.door import Open
+from fedlasso.governance.messages import Open
 
 # Seconds that a loaded machine may take to start somebody.
 START = 300.0
