@@ -16,6 +16,7 @@ from typing import Any
 
 from fedlasso.errors import FedLassoError
 from fedlasso.federation import Reply, Request, encode
+from fedlasso.federation.messages import PROTOCOL
 from fedlasso.governance.audit import Audit, Entry
 from fedlasso.governance.datafile import DataFile, check_cells, check_columns
 from fedlasso.governance.entries import describe_fit
@@ -52,9 +53,9 @@ class Door:
     """A site that answers every message with a message, and never raises.
 
     `memory` is the folder for what procedures keep at the site between rounds, `version` that of
-    the software here, and `approve` is asked before a reply leaves, if the policy wants it. With an
-    `identity` sums are masked as the policy says; a door without one, in a process of its own
-    coordinator's, has nobody to mask them from.
+    the software here, which speaks a `protocol`, and `approve` is asked before a reply leaves, if
+    the policy wants it. With an `identity` sums are masked as the policy says; a door without one,
+    in a process of its own coordinator's, has nobody to mask them from.
     """
 
     name: str
@@ -65,6 +66,7 @@ class Door:
     version: str
     approve: Approve | None = None
     identity: Identity | None = None
+    protocol: str = PROTOCOL
     _site: GuardedSite | None = field(default=None, init=False)
     _ring: Ring | None = field(default=None, init=False)
     _ledger: tuple[str, Lifetime] | None = field(default=None, init=False)
@@ -127,6 +129,7 @@ class Door:
                 here.rows,
                 time.time(),
                 self._sums,
+                self.protocol,
                 site=self.name,
             )
         if isinstance(request, OfferKey):
@@ -184,7 +187,7 @@ class Door:
                 f"the policy here takes part with {', '.join(self.policy.peers)} only, and not "
                 f"with {', '.join(strangers)}"
             )
-        return ring.close(offers, encode(opening), self.policy.peers)
+        return ring.close(offers, encode(opening))
 
     def _describe(self, asked: DescribeColumns | FindOthers) -> Reply:
         """Tell of columns, once the policy and whoever approves agree."""

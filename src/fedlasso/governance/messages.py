@@ -8,7 +8,8 @@ from fedlasso.federation import Reply, Request
 class Introduction(Reply):
     """Version, columns shown, the data file's fingerprint and rows, and seconds since 1970, UTC.
 
-    `sums` says whether the site's sums leave masked or clear.
+    `sums` says whether the site's sums leave masked or clear, and `protocol` which one is spoken
+    here. An introduction has these fields in every protocol, so that all understand who differs.
     """
 
     version: str
@@ -17,6 +18,7 @@ class Introduction(Reply):
     rows: int
     clock: float
     sums: str
+    protocol: str = ""
 
 
 class Introduce(Request[Introduction]):
