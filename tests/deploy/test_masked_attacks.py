@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from deploy.doors import make_doors
-from deploy.test_masked import Isolating, ask
+from deploy.isolating import Isolating, ask
 from governance.authority import Authority
 from governance.victims import distance, draw_records
 from nets import COLUMNS, opening, write_tables

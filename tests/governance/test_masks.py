@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from fedlasso import FedLassoError
 from fedlasso.federation.messages import Word
-from fedlasso.governance.identity import Identity, read_known
+from fedlasso.governance.identity import read_peers
 from fedlasso.governance.masks import Masks, Offer, Ring
 
 SITES = ("east", "north", "south", "west")
@@ -22,8 +22,8 @@ WORDS = st.lists(st.integers(0, 2**64 - 1), min_size=1, max_size=20)
 
 
 def rings(folder: Path, names: tuple[str, ...] = SITES, session: str = "one") -> list[Ring]:
-    authority = Authority(folder)
-    return [Ring(name, authority.identity(name), FIT, session) for name in names]
+    sites = Authority(folder).acquaint(names)
+    return [Ring(name, own, FIT, session) for name, own in sites.items()]
 
 
 def agree(members: list[Ring], opening: bytes = b"opening") -> list[Masks]:
@@ -187,22 +187,24 @@ def test_a_certificate_that_is_over_is_refused(tmp_path: Path) -> None:
     authority = Authority(tmp_path)
     mine = Ring("east", authority.identity("east"), FIT, "one")
     old = Ring("north", authority.identity("north", lasts=-timedelta(days=3)), FIT, "one")
+    authority.acquaint(("east", "north"))
     with pytest.raises(FedLassoError, match="'north' is not valid now"):
         mine.close([mine.offer(), old.offer()], b"opening")
 
 
-def test_a_site_that_comes_back_with_another_key_is_refused(tmp_path: Path) -> None:
+def test_a_key_that_was_not_accepted_is_refused(tmp_path: Path) -> None:
     authority = Authority(tmp_path)
-    mine: Identity = authority.identity("east")
-    first = authority.identity("north")
-    for _ in range(2):
-        agree([Ring("east", mine, FIT, "one"), Ring("north", first, FIT, "one")])
-    assert mine.known is not None
-    assert set(read_known(mine.known)) == {"north"}
+    sites = authority.acquaint(("east", "north"))
+    mine = sites["east"]
+    agree([Ring(name, own, FIT, "one") for name, own in sites.items()])
     # The coordinator owns the authority, so it can certify itself under any name.
     forged = authority.identity("north", forged=True)
-    with pytest.raises(FedLassoError, match="'north' has another key than before"):
+    with pytest.raises(FedLassoError, match="'north' has another key than the one accepted here"):
         agree([Ring("east", mine, FIT, "two"), Ring("north", forged, FIT, "two")])
-    mine.known.write_text("not JSON")
+    # Nor does it begin with anybody whom it does not know.
+    mine.peers.unlink()
+    with pytest.raises(FedLassoError, match="'north' has a key that was not accepted here"):
+        agree([Ring(name, own, FIT, "two") for name, own in sites.items()])
+    mine.peers.write_text("not JSON")
     with pytest.raises(FedLassoError, match=r"peers.json is damaged"):
-        read_known(mine.known)
+        read_peers(mine.peers)

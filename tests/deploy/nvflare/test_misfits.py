@@ -166,7 +166,7 @@ def test_certificates_mention_the_clock(
 def test_a_server_whose_certificate_is_not_yet_valid_is_no_stranger(tmp_path: Path) -> None:
     kept = init(tmp_path, 48, tmp_path / "project")
     kit = tmp_path / "sites" / "a"
-    enrol(tmp_path / "project", "a", kit)
+    enrol(tmp_path / "project", {"a": kit})
     startup = tmp_path / "project" / "server" / "startup"
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(startup / "server.crt", startup / "server.key")

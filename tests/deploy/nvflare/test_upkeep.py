@@ -42,7 +42,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, Path]
     data = write_tables(base)["a"]
     with reserve_port() as kept:
         create_project(base / "project", f"localhost:{kept.getsockname()[1]}", ["a"])
-        enrol(base / "project", "a", base / "sites" / "a")
+        enrol(base / "project", {"a": base / "sites" / "a"})
         yield base / "sites" / "a", data
 
 
