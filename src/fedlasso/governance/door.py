@@ -19,7 +19,7 @@ from fedlasso.federation import Reply, Request, encode
 from fedlasso.federation.messages import PROTOCOL
 from fedlasso.governance.audit import Audit, Entry
 from fedlasso.governance.datafile import DataFile, check_cells, check_columns
-from fedlasso.governance.entries import describe_fit
+from fedlasso.governance.entries import describe_fit, describe_question
 from fedlasso.governance.guard import Approve, GuardedSite, read_question
 from fedlasso.governance.identity import Identity
 from fedlasso.governance.lifetime import Charge, Lifetime, short_hash
@@ -205,9 +205,8 @@ class Door:
         if self.policy.dry_run:
             raise Withheld(f"dry run: what {len(asked.columns)} columns hold would have left")
         hashed = hashlib.sha256(encode(asked)).hexdigest()
-        entry = Entry(
-            asked.fit, type(asked).__name__, "sent", asked=hashed, about=describe_fit(asked)
-        )
+        entry = Entry(asked.fit, "", "sent", asked=hashed, about=describe_fit(asked))
+        entry = describe_question(entry, asked)
         if self.policy.approval and (self.approve is None or not self.approve(entry, reply)):
             raise Withheld("the transfer was not approved here")
         return reply
