@@ -1,5 +1,6 @@
 """A coordinator who is after one site's own numbers, though they leave masked."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -28,19 +29,20 @@ def offers_of(doors: dict[str, Door], session: str = "one") -> tuple[str, ...]:
 class Isolating:
     """A coordinator who asks site a something and the others something that it knows the answer to.
 
-    What all words come to together, minus what it knows, would be site a's own answer.
+    What all words come to together, minus what it knows, would be site a's own answer. It may name
+    more sites than there are.
     """
 
-    def __init__(self, doors: dict[str, Door]) -> None:
+    def __init__(self, doors: dict[str, Door], named: Sequence[str] = ()) -> None:
         self.doors = doors
+        self.named = tuple(named or doors)
         self.number = 0
 
     def open(self, columns: dict[str, tuple[str, ...]] | None = None) -> None:
         offers = offers_of(self.doors)
         for name, door in self.doors.items():
             chosen = (columns or {}).get(name, COLUMNS)
-            sites = tuple(self.doors)
-            given = opening(numbers(chosen), session="one", offers=offers, sites=sites)
+            given = opening(numbers(chosen), session="one", offers=offers, sites=self.named)
             reply = ask(door, given)
             if isinstance(reply, Refusal):
                 raise FedLassoError(reply.text)
@@ -60,13 +62,15 @@ class Isolating:
         return add_up(tuple(replies))
 
 
-def be_all_others(real: Door, shams: dict[str, Door], tables: dict[str, Path]) -> float:
+def be_all_others(
+    real: Door, shams: dict[str, Door], tables: dict[str, Path], named: Sequence[str] = ()
+) -> float:
     """How far off a coordinator's guess at one site's gradient is, who is all other sites itself.
 
     It knows the records that it has invented, so it knows their part of a total. `tables` has the
-    records of all.
+    records of all, and `named` are the sites that are said to take part.
     """
-    coordinator = Isolating({real.name: real} | shams)
+    coordinator = Isolating({real.name: real} | shams, named)
     coordinator.open()
     p = len(COLUMNS)
     view = Standardise(np.zeros(p), np.ones(p), 0.0, "", ("6", *["6"] * p, "6"), ("8",) * p)

@@ -10,7 +10,7 @@ import pytest
 from deploy.doors import DoorLine, Project, make_door, make_doors
 from deploy.isolating import Isolating, ask, be_all_others, offers_of
 from governance.authority import Authority, accept_keys
-from nets import COLUMNS, FIT, in_process, numbers, opening, same_files, write_tables
+from nets import COLUMNS, FIT, SITES, in_process, numbers, opening, same_files, write_tables
 
 from fedlasso import FedLassoError
 from fedlasso.deploy.network import Answer, Network
@@ -18,7 +18,7 @@ from fedlasso.deploy.run import begin_plan, run_plan
 from fedlasso.federation import decode, encode
 from fedlasso.federation.messages import add_up
 from fedlasso.federation.words import OFFSET, Words, from_words, grid_of
-from fedlasso.governance import Door, Policy, masks
+from fedlasso.governance import Door, Policy, door, masks
 from fedlasso.governance.identity import Identity
 from fedlasso.governance.messages import Refusal
 from fedlasso.models import (
@@ -149,6 +149,19 @@ def test_the_number_of_sites_is_what_they_sign_and_not_what_the_coordinator_says
         refused = ask(first, opening(**({"session": "one"} | changes)))
         assert isinstance(refused, Refusal)
         assert words in refused.text
+
+
+def test_sites_that_are_named_and_have_not_signed_do_not_count(
+    tables: dict[str, Path], authority: Authority, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Site b works with the coordinator, and site c is only named: a would be alone with b."""
+    doors = make_doors(tables, None, authority)
+    given = (doors["a"], {"b": doors["b"]}, tables, SITES)
+    with pytest.raises(FedLassoError, match="not those of the sites named"):
+        be_all_others(*given)
+    # As it was: how many sites there are was the coordinator's word.
+    monkeypatch.setattr(door, "check_named", lambda offered, sites: None)
+    assert be_all_others(*given) < 1e-11
 
 
 def test_a_policy_may_name_fewer_sites_than_were_accepted(

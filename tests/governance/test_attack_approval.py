@@ -125,7 +125,8 @@ def test_the_operator_sees_what_is_asked_and_not_only_its_name(
 ) -> None:
     if not guarded:
         monkeypatch.setattr(guard, "describe_question", say_nothing_of_it)
-    site = Operated(tmp_path / "site", agree_to_zero).opened()
+    site = Operated(tmp_path / "site", agree_to_zero)
+    site.opened()
     at_zero, at_unit = site.ask(ZERO), site.ask(UNIT)
     asked = [text.partition("Would leave")[0] for text in site.shown]
     # Two questions of one name read the same without their parameters.

@@ -1,5 +1,6 @@
 """Masks: they cancel in the total of all sites, and nowhere else."""
 
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import timedelta
 from functools import reduce
@@ -7,13 +8,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PublicKey
 from governance.authority import Authority
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fedlasso import FedLassoError
 from fedlasso.federation.messages import Word
-from fedlasso.governance.identity import read_peers
+from fedlasso.governance.identity import Identity, read_peers
 from fedlasso.governance.masks import Masks, Offer, Ring
 
 SITES = ("east", "north", "south", "west")
@@ -181,6 +183,50 @@ def test_whoever_passes_keys_on_cannot_put_its_own_in_their_place(tmp_path: Path
         members[0].close(offers[1:], b"opening")
     with pytest.raises(FedLassoError, match="is none; update"):
         Offer.read("{}")
+
+
+def read_own_words(members: list[Ring], forge: Callable[[Offer, Ring], Offer]) -> tuple[Word, Word]:
+    """A site's words, and what somebody makes of them who has drawn all other sites' keys."""
+    mine = members[0]
+    true = [ring.offer() for ring in members]
+    drawn = {ring.name: Ring(ring.name, members[2].identity, FIT, "one") for ring in members[1:]}
+    forged = [forge(offer, drawn[offer.name]) for offer in true[1:]]
+    public = X25519PublicKey.from_public_bytes(bytes.fromhex(true[0].key))
+    masks = mine.close([true[0], *forged], b"opening")
+    words = np.arange(1, 9, dtype=np.uint64)
+    found = masks.mask(words, 1, b"question")
+    for name, ring in drawn.items():
+        secret = {mine.name: ring._key.exchange(public)}
+        theirs = Masks(name, secret, masks.opening)
+        found = found + theirs.mask(np.zeros(8, np.uint64), 1, b"question")
+    return words, found
+
+
+@pytest.mark.parametrize(
+    ("forge", "refusal"),
+    [
+        (lambda offer, ring: with_own_key(offer, ring), "'north' is not signed by that site"),
+        (lambda offer, ring: ring.offer(), "shown for 'north' is of somebody else"),
+    ],
+    ids=["keys under true signatures", "a neighbour's certificate in all names"],
+)
+def test_forged_keys_would_tell_a_sites_own_words(
+    forge: Callable[[Offer, Ring], Offer],
+    refusal: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    members = rings(tmp_path)
+    with pytest.raises(FedLassoError, match=refusal):
+        read_own_words(members, forge)
+
+    def believe(self: Identity, name: str, *_: object) -> str:
+        return read_peers(self.peers)[name]
+
+    # As if nobody looked at signatures and at the names in certificates.
+    monkeypatch.setattr(Identity, "check", believe)
+    words, found = read_own_words(rings(tmp_path / "believing"), forge)
+    assert (words == found).all()
 
 
 def test_a_certificate_that_is_over_is_refused(tmp_path: Path) -> None:

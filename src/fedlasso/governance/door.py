@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import re
 import time
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -179,8 +180,7 @@ class Door:
         if ring is None or (ring.fit, ring.session) != (opening.fit, opening.session):
             raise FedLassoError("no key was drawn here for this session; begin a new one")
         names = {offer.name for offer in offers}
-        if names != set(opening.sites):
-            raise FedLassoError("the keys that were passed on are not those of the sites named")
+        check_named(names, opening.sites)
         strangers = sorted(names - {self.name, *self.policy.peers}) if self.policy.peers else []
         if strangers:
             raise FedLassoError(
@@ -261,3 +261,9 @@ def _opening_scope(asked: DescribeColumns | FindOthers | Open, rare: Rare) -> st
 def _check_identity(fit: str) -> None:
     if not re.fullmatch(r"[0-9a-f]{8,64}", fit):
         raise FedLassoError("the fit has no proper identity")
+
+
+def check_named(offered: Collection[str], sites: Sequence[str]) -> None:
+    """Refuse a number of sites that these have not signed for themselves."""
+    if set(offered) != set(sites):
+        raise FedLassoError("the keys that were passed on are not those of the sites named")

@@ -53,7 +53,7 @@ def read_certificate(path: Path) -> x509.Certificate:
 def read_certificates(path: Path) -> list[x509.Certificate]:
     """Read all certificates in a file, of which there is one at least."""
     try:
-        return x509.load_pem_x509_certificates(_read(path))
+        return list(x509.load_pem_x509_certificates(_read(path)))
     except ValueError:
         raise FedLassoError(f"{path} is no certificate") from None
 
