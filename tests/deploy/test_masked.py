@@ -18,7 +18,7 @@ from fedlasso.deploy.run import begin_plan, run_plan
 from fedlasso.federation import decode, encode
 from fedlasso.federation.messages import add_up
 from fedlasso.federation.words import OFFSET, Words, from_words, grid_of
-from fedlasso.governance import Door, Policy, door, masks
+from fedlasso.governance import Door, GuardedSite, Policy, door, masks
 from fedlasso.governance.identity import Identity
 from fedlasso.governance.messages import Refusal
 from fedlasso.models import (
@@ -114,7 +114,7 @@ def in_process_view(tables: dict[str, Path], view: Viewed) -> Viewed:
 
 
 def test_what_is_not_a_sum_is_answered_only_where_the_policy_names_it(
-    tables: dict[str, Path], authority: Authority
+    tables: dict[str, Path], authority: Authority, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for policy, words in (
         (Policy(), "answers ErrorAt only as part of a sum"),
@@ -130,6 +130,12 @@ def test_what_is_not_a_sum_is_answered_only_where_the_policy_names_it(
                 network.total(GradientAt(np.zeros(len(COLUMNS))))
         else:
             assert len(view.ask(ErrorAt(np.zeros(len(COLUMNS))))) == 3
+    # Without the rule each site's own gradient comes in the clear.
+    monkeypatch.setattr(GuardedSite, "_check_alone", lambda self, request: None)
+    network, _ = joined(make_doors(tables, None, authority))
+    asked = GradientAt(np.zeros(len(COLUMNS)))
+    for told, own in zip(network.replies(asked), in_process(tables).replies(asked), strict=True):
+        np.testing.assert_array_equal(told.gradient, own.gradient)
 
 
 def test_the_number_of_sites_is_what_they_sign_and_not_what_the_coordinator_says(
