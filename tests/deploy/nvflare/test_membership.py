@@ -12,7 +12,12 @@ pytest.importorskip("nvflare")
 from nets import open_to_others, run
 
 from fedlasso import FedLassoError
-from fedlasso.deploy.nvflare.authority import Authority, read_certificate
+from fedlasso.deploy.nvflare.authority import (
+    Authority,
+    make_key,
+    read_certificate,
+    write_certificates,
+)
 from fedlasso.deploy.nvflare.kit import PEERS, accept, check_certificate, read_kit, request
 from fedlasso.deploy.nvflare.local import enrol
 from fedlasso.deploy.nvflare.project import create_project, read_project, renew, sign_request, warn
@@ -284,3 +289,23 @@ def test_nobody_at_the_terminal_is_no_yes(
     assert read_peers(kits["north"] / PEERS) == {}
     assert run(*given, "--yes") == 0
     assert "Takes part with south\n" in capsys.readouterr().out
+
+
+def test_a_name_that_would_steer_the_terminal_is_not_shown(base: Path) -> None:
+    project = base / "trial"
+    north = unpack(base)
+    signed, _ = sign_request(project, request(north)[0])
+    authority = Authority(project / "authority")
+    sham = "south\x1b[2J"
+    certificate = authority.sign(sham, make_key(base / "sham.key").public_key())
+    write_certificates(signed, read_certificate(signed), certificate)
+    with pytest.raises(
+        FedLassoError, match=r"for 'south\\x1b\[2J' is listed, and no site is called"
+    ):
+        accept(north, signed, anybody)
+    # Nor is a key accepted that somebody else has certified.
+    other = Authority.create(base / "elsewhere", "trial")
+    certificate = other.sign("south", make_key(base / "sham.key").public_key())
+    write_certificates(signed, read_certificate(signed), certificate)
+    with pytest.raises(FedLassoError, match=r"is not signed by project 'trial'"):
+        accept(north, signed, anybody)

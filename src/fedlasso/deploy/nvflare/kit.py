@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 import secrets
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
 
 # What a site keeps in its kit; the engine has a folder of its own.
 PRIVATE = ("books", "memory", "pending")
+# How sites may be called: such names are shown, and are names of files.
+NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,40}")
 # The keys of the other sites with which a site takes part.
 PEERS = "books/peers.json"
 # Is asked of a site's name and its key's fingerprint, and whether it had another key before.
@@ -128,6 +131,8 @@ def _accept_peers(folder: Path, others: Sequence[x509.Certificate], agree: Agree
     peers = {}
     for each in others:
         name = authority.common_name(each.subject)
+        if not NAME.fullmatch(name):
+            raise FedLassoError(f"a certificate for {name!r} is listed, and no site is called so")
         told = fingerprint_of(each)
         if before.get(name) == told or agree(name, authority.spell(told), name in before):
             peers[name] = told

@@ -27,7 +27,7 @@ from fedlasso.deploy.nvflare.authority import (
     read_request,
     write_certificates,
 )
-from fedlasso.deploy.nvflare.kit import Kit, read_kit, seal
+from fedlasso.deploy.nvflare.kit import NAME, Kit, read_kit, seal
 from fedlasso.errors import FedLassoError
 from fedlasso.files import write_atomically
 
@@ -105,7 +105,7 @@ def create_project(folder: Path, server: str, sites: Sequence[str]) -> Project:
 
 def _check_names(sites: Sequence[str], known: Sequence[str] = ()) -> None:
     for site in sites:
-        if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_-]{0,40}", site):
+        if not NAME.fullmatch(site):
             raise FedLassoError(f"site {site!r}: use letters, digits, - and _")
         if site == "server":
             raise FedLassoError("no site can be called 'server'; choose another name")
