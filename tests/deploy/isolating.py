@@ -62,6 +62,14 @@ class Isolating:
         return add_up(tuple(replies))
 
 
+def keep_as_it_is() -> Standardise:
+    """A view of the records as they are, which says how large they are."""
+    p = len(COLUMNS)
+    powers = ("6",) * (p + 2)
+    terms = ("8",) * p
+    return Standardise(np.zeros(p), np.ones(p), 0.0, powers=powers, terms=terms)
+
+
 def be_all_others(
     real: Door, shams: dict[str, Door], tables: dict[str, Path], named: Sequence[str] = ()
 ) -> float:
@@ -73,7 +81,7 @@ def be_all_others(
     coordinator = Isolating({real.name: real} | shams, named)
     coordinator.open()
     p = len(COLUMNS)
-    view = Standardise(np.zeros(p), np.ones(p), 0.0, "", ("6", *["6"] * p, "6"), ("8",) * p)
+    view = keep_as_it_is()
     coordinator.keep(view)
     asked = GradientAt(np.eye(p)[0], on=view.name, reach=10 + OFFSET)
     grid = grid_of(asked, view.magnitudes, p)

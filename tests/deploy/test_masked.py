@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from deploy.doors import DoorLine, Project, make_door, make_doors
-from deploy.isolating import Isolating, ask, be_all_others, offers_of
+from deploy.isolating import Isolating, ask, be_all_others, keep_as_it_is, offers_of
 from governance.authority import Authority, accept_keys
 from nets import COLUMNS, FIT, SITES, in_process, numbers, opening, same_files, write_tables
 
@@ -29,7 +29,7 @@ from fedlasso.models import (
     make_model,
     write_model,
 )
-from fedlasso.sites import ErrorAt, GradientAt, Standardise, Viewed, standardise
+from fedlasso.sites import ErrorAt, GradientAt, Viewed, standardise
 
 SETTINGS = {
     "goal": Settings(),
@@ -188,7 +188,7 @@ def isolate(doors: dict[str, Door], tables: dict[str, Path]) -> float:
     coordinator = Isolating(doors)
     coordinator.open()
     p = len(COLUMNS)
-    view = Standardise(np.zeros(p), np.ones(p), 0.0, "", ("6", *["6"] * p, "6"), ("8",) * p)
+    view = keep_as_it_is()
     coordinator.keep(view)
     zero = GradientAt(np.zeros(p), on=view.name, reach=20 + OFFSET)
     other = GradientAt(np.eye(p)[0], on=view.name, reach=20 + OFFSET)
@@ -256,7 +256,7 @@ def test_a_number_that_was_used_is_not_used_again(
     coordinator = Isolating(doors)
     coordinator.open()
     p = len(COLUMNS)
-    view = Standardise(np.zeros(p), np.ones(p), 0.0, "", ("6", *["6"] * p, "6"), ("8",) * p)
+    view = keep_as_it_is()
     coordinator.keep(view)
     question = GradientAt(np.zeros(p), on=view.name, reach=20 + OFFSET, number=1)
     door = doors["a"]

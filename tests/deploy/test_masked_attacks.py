@@ -37,7 +37,9 @@ def tables(tmp_path: Path) -> dict[str, Path]:
 
 
 def plain_view(power: str = "6") -> Standardise:
-    return Standardise(np.zeros(P), np.ones(P), 0.0, "", (power,) * (P + 2), ("8",) * P)
+    powers = (power,) * (P + 2)
+    terms = ("8",) * P
+    return Standardise(np.zeros(P), np.ones(P), 0.0, powers=powers, terms=terms)
 
 
 def opened(doors: dict[str, Door], view: Standardise) -> Isolating:
@@ -113,7 +115,9 @@ def test_numbers_that_do_not_fit_are_clipped_and_tell_nothing(
     """Whether one site's own number fits a grid would be a bit about it, before any mask."""
 
     def view(factor: float) -> Standardise:
-        return Standardise(np.zeros(P), np.full(P, factor), 0.0, "", ("0",) * (P + 2), ("0",) * P)
+        powers = ("0",) * (P + 2)
+        terms = ("0",) * P
+        return Standardise(np.zeros(P), np.full(P, factor), 0.0, powers=powers, terms=terms)
 
     # The check of a view's powers would refuse it: here the grid alone is looked at.
     monkeypatch.setattr(guard, "check_powers", lambda site, request: None)
@@ -165,7 +169,9 @@ def find_by_rounding(doors: dict[str, Door], rows: Array, reach: int) -> int:
     coordinator.open(dict.fromkeys(doors, NAMES))
     p = len(NAMES)
     means = np.eye(p)[0]
-    view = Standardise(means, np.ones(p), 0.0, "", ("8", *["14"] * p, "14"), ("14",) * p)
+    powers = ("8", *["14"] * (p + 1))
+    terms = ("14",) * p
+    view = Standardise(means, np.ones(p), 0.0, powers=powers, terms=terms)
     coordinator.keep(view)
     huge = 2.0**59 + 2.0**58
 
