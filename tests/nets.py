@@ -12,7 +12,7 @@ from fedlasso.deploy.records import TableRecords
 from fedlasso.deploy.schemas import write_schema
 from fedlasso.files import write_atomically
 from fedlasso.governance import Policy
-from fedlasso.governance.door import Open
+from fedlasso.governance.messages import Open
 from fedlasso.models import read_document, write_model
 from fedlasso.tables import Column, Schema
 

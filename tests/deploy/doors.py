@@ -41,10 +41,10 @@ def make_door(
 def make_doors(
     tables: Mapping[str, Path], policy: Policy | None = None, authority: Authority | None = None
 ) -> dict[str, Door]:
-    """The doors of all sites, with certificates if there is an authority."""
-    own = {name: authority.identity(name) if authority else None for name in tables}
+    """The doors of all sites; with an authority they have accepted each other's keys."""
+    own = authority.acquaint(tables) if authority else {}
     return {
-        name: make_door(path, name, policy, identity=own[name]) for name, path in tables.items()
+        name: make_door(path, name, policy, identity=own.get(name)) for name, path in tables.items()
     }
 
 

@@ -7,9 +7,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from deploy.doors import DoorLine, Project, make_doors
-from governance.authority import Authority
-from nets import COLUMNS, FIT, in_process, numbers, opening, same_files, write_tables
+from deploy.doors import DoorLine, Project, make_door, make_doors
+from deploy.isolating import Isolating, ask, be_all_others, keep_as_it_is, offers_of
+from governance.authority import Authority, accept_keys
+from nets import COLUMNS, FIT, SITES, in_process, numbers, opening, same_files, write_tables
 
 from fedlasso import FedLassoError
 from fedlasso.deploy.network import Answer, Network
@@ -17,9 +18,9 @@ from fedlasso.deploy.run import begin_plan, run_plan
 from fedlasso.federation import decode, encode
 from fedlasso.federation.messages import add_up
 from fedlasso.federation.words import OFFSET, Words, from_words, grid_of
-from fedlasso.governance import Door, Policy, masks
-from fedlasso.governance.door import Opened, Refusal
-from fedlasso.governance.masks import OfferKey
+from fedlasso.governance import Door, GuardedSite, Policy, door, masks
+from fedlasso.governance.identity import Identity
+from fedlasso.governance.messages import Refusal
 from fedlasso.models import (
     FitPlan,
     NetworkSource,
@@ -28,7 +29,7 @@ from fedlasso.models import (
     make_model,
     write_model,
 )
-from fedlasso.sites import ErrorAt, GradientAt, Standardise, Viewed, standardise
+from fedlasso.sites import ErrorAt, GradientAt, Viewed, standardise
 
 SETTINGS = {
     "goal": Settings(),
@@ -76,6 +77,8 @@ def test_in_process_clear_and_masked_runs_give_the_same_bits(
         out = tmp_path / name
         begin_plan(out, FitPlan(SETTINGS[how], NetworkSource("project", "", "y", COLUMNS)))
         project = Project(tables, policy, authority)
+        # Sites of other minor versions take part, as long as they speak the same protocol.
+        project.doors["b"].version = "0.9.0"
         finished = run_plan(out, project.connect)
         assert same_files(out, tmp_path / "alone")
         assert all(books.used == books.arrived for books in finished.books.values())
@@ -111,7 +114,7 @@ def in_process_view(tables: dict[str, Path], view: Viewed) -> Viewed:
 
 
 def test_what_is_not_a_sum_is_answered_only_where_the_policy_names_it(
-    tables: dict[str, Path], authority: Authority
+    tables: dict[str, Path], authority: Authority, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for policy, words in (
         (Policy(), "answers ErrorAt only as part of a sum"),
@@ -127,14 +130,12 @@ def test_what_is_not_a_sum_is_answered_only_where_the_policy_names_it(
                 network.total(GradientAt(np.zeros(len(COLUMNS))))
         else:
             assert len(view.ask(ErrorAt(np.zeros(len(COLUMNS))))) == 3
-
-
-def ask(door: Door, request: Any) -> Any:
-    return decode(door.answer_bytes(encode(request)))
-
-
-def offers_of(doors: dict[str, Door], session: str = "one") -> tuple[str, ...]:
-    return tuple(ask(door, OfferKey(FIT, session)).offer for door in doors.values())
+    # Without the rule each site's own gradient comes in the clear.
+    monkeypatch.setattr(GuardedSite, "_check_alone", lambda self, request: None)
+    network, _ = joined(make_doors(tables, None, authority))
+    asked = GradientAt(np.zeros(len(COLUMNS)))
+    for told, own in zip(network.replies(asked), in_process(tables).replies(asked), strict=True):
+        np.testing.assert_array_equal(told.gradient, own.gradient)
 
 
 def test_the_number_of_sites_is_what_they_sign_and_not_what_the_coordinator_says(
@@ -156,54 +157,26 @@ def test_the_number_of_sites_is_what_they_sign_and_not_what_the_coordinator_says
         assert words in refused.text
 
 
-def test_a_coordinator_who_certifies_sites_of_its_own_is_stopped_by_the_list_of_peers(
-    tables: dict[str, Path], authority: Authority, tmp_path: Path
+def test_sites_that_are_named_and_have_not_signed_do_not_count(
+    tables: dict[str, Path], authority: Authority, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It owns the authority, so it can be all other sites of a fit: then totals are one site's."""
-    joined(make_doors(tables, None, authority))
-    unasked = "site 'd' has never taken part with this one"
-    known = "takes part with b, c only, and not with d, e"
-    cases = [(Policy(), unasked), (Policy(peers=("b", "c")), known), (Policy(peers=("d", "e")), "")]
-    for policy, words in cases:
-        real = make_doors({"a": tables["a"]}, policy, authority)
-        shams = make_doors({"d": tables["b"], "e": tables["c"]}, Policy(), authority)
-        doors = real | shams
-        given = opening(session="one", offers=offers_of(doors), sites=("a", "d", "e"))
-        reply = ask(real["a"], given)
-        assert isinstance(reply, Opened) == (not words)
-        if isinstance(reply, Refusal):
-            assert words in reply.text
+    """Site b works with the coordinator, and site c is only named: a would be alone with b."""
+    doors = make_doors(tables, None, authority)
+    given = (doors["a"], {"b": doors["b"]}, tables, SITES)
+    with pytest.raises(FedLassoError, match="not those of the sites named"):
+        be_all_others(*given)
+    # As it was: how many sites there are was the coordinator's word.
+    monkeypatch.setattr(door, "check_named", lambda offered, sites: None)
+    assert be_all_others(*given) < 1e-11
 
 
-class Isolating:
-    """A coordinator who asks site a something and the others something that it knows the answer to.
-
-    What all words come to together, minus what it knows, would be site a's own answer.
-    """
-
-    def __init__(self, doors: dict[str, Door]) -> None:
-        self.doors = doors
-        self.number = 0
-
-    def open(self, columns: dict[str, tuple[str, ...]] | None = None) -> None:
-        offers = offers_of(self.doors)
-        for name, door in self.doors.items():
-            chosen = (columns or {}).get(name, COLUMNS)
-            given = opening(numbers(chosen), session="one", offers=offers)
-            assert isinstance(ask(door, given), Opened)
-
-    def keep(self, view: Standardise) -> None:
-        for door in self.doors.values():
-            ask(door, view)
-
-    def sum(self, questions: dict[str, Any]) -> Words:
-        self.number += 1
-        replies = []
-        for name, door in self.doors.items():
-            reply = ask(door, replace(questions[name], number=self.number))
-            assert isinstance(reply, Words), reply
-            replies.append(reply)
-        return add_up(tuple(replies))
+def test_a_policy_may_name_fewer_sites_than_were_accepted(
+    tables: dict[str, Path], authority: Authority
+) -> None:
+    doors = make_doors(tables, Policy(peers=("b",)), authority)
+    refused = ask(doors["a"], opening(session="one", offers=offers_of(doors)))
+    assert isinstance(refused, Refusal)
+    assert "takes part with b only, and not with c" in refused.text
 
 
 def isolate(doors: dict[str, Door], tables: dict[str, Path]) -> float:
@@ -215,7 +188,7 @@ def isolate(doors: dict[str, Door], tables: dict[str, Path]) -> float:
     coordinator = Isolating(doors)
     coordinator.open()
     p = len(COLUMNS)
-    view = Standardise(np.zeros(p), np.ones(p), 0.0, "", ("6", *["6"] * p, "6"), ("8",) * p)
+    view = keep_as_it_is()
     coordinator.keep(view)
     zero = GradientAt(np.zeros(p), on=view.name, reach=20 + OFFSET)
     other = GradientAt(np.eye(p)[0], on=view.name, reach=20 + OFFSET)
@@ -248,6 +221,34 @@ def test_sites_that_are_asked_different_things_do_not_cancel(
     assert isolate(doors, tables) < 1e-9
 
 
+@pytest.mark.parametrize(
+    ("names", "forged", "words"),
+    [
+        (("d", "e"), False, "site 'd' has a key that was not accepted here"),
+        (("b", "c"), True, "site 'b' has another key than the one accepted here"),
+    ],
+)
+def test_a_coordinator_who_certifies_sites_of_its_own_is_refused_in_the_first_session(
+    names: tuple[str, str], forged: bool, words: str, tables: dict[str, Path],
+    authority: Authority, monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    """It owns the authority, so it can be all other sites of a fit: then totals are one site's.
+
+    Site a has accepted the keys of the true sites b and c, and never took part in anything.
+    """
+    real = make_doors(tables, None, authority)["a"]
+    invented = {name: authority.identity(name, forged=forged) for name in names}
+    for own in invented.values():
+        accept_keys(own, {"a": authority.identity("a")} | invented)
+    records = {"a": tables["a"]} | dict(zip(names, (tables["b"], tables["c"]), strict=True))
+    shams = {name: make_door(records[name], name, identity=invented[name]) for name in names}
+    with pytest.raises(FedLassoError, match=words):
+        be_all_others(real, shams, records)
+    # Without the list of accepted keys, the total minus its own part is site a's gradient.
+    monkeypatch.setattr(Identity, "recognise", lambda self, others: None)
+    assert be_all_others(real, shams, records) < 1e-11
+
+
 def test_a_number_that_was_used_is_not_used_again(
     tables: dict[str, Path], authority: Authority
 ) -> None:
@@ -255,7 +256,7 @@ def test_a_number_that_was_used_is_not_used_again(
     coordinator = Isolating(doors)
     coordinator.open()
     p = len(COLUMNS)
-    view = Standardise(np.zeros(p), np.ones(p), 0.0, "", ("6", *["6"] * p, "6"), ("8",) * p)
+    view = keep_as_it_is()
     coordinator.keep(view)
     question = GradientAt(np.zeros(p), on=view.name, reach=20 + OFFSET, number=1)
     door = doors["a"]

@@ -9,15 +9,15 @@ import numpy as np
 import pandas as pd
 import pytest
 from deploy.doors import make_doors
-from deploy.test_masked import Isolating, ask
+from deploy.isolating import Isolating, ask
 from governance.authority import Authority
 from governance.victims import distance, draw_records
 from nets import COLUMNS, opening, write_tables
 
 from fedlasso.federation import magnitudes
 from fedlasso.federation.words import OFFSET, answer_in_words, from_words, grid_of
-from fedlasso.governance import Door, GuardedSite, Policy
-from fedlasso.governance.door import Opened, Refusal
+from fedlasso.governance import Door, GuardedSite, Policy, guard
+from fedlasso.governance.messages import Opened, Refusal
 from fedlasso.numerics import Array
 from fedlasso.procedures.splitting import DualProximal
 from fedlasso.sites import GradientAt, Standardise
@@ -37,7 +37,9 @@ def tables(tmp_path: Path) -> dict[str, Path]:
 
 
 def plain_view(power: str = "6") -> Standardise:
-    return Standardise(np.zeros(P), np.ones(P), 0.0, "", (power,) * (P + 2), ("8",) * P)
+    powers = (power,) * (P + 2)
+    terms = ("8",) * P
+    return Standardise(np.zeros(P), np.ones(P), 0.0, powers=powers, terms=terms)
 
 
 def opened(doors: dict[str, Door], view: Standardise) -> Isolating:
@@ -113,10 +115,12 @@ def test_numbers_that_do_not_fit_are_clipped_and_tell_nothing(
     """Whether one site's own number fits a grid would be a bit about it, before any mask."""
 
     def view(factor: float) -> Standardise:
-        return Standardise(np.zeros(P), np.full(P, factor), 0.0, "", ("0",) * (P + 2), ("0",) * P)
+        powers = ("0",) * (P + 2)
+        terms = ("0",) * P
+        return Standardise(np.zeros(P), np.full(P, factor), 0.0, powers=powers, terms=terms)
 
     # The check of a view's powers would refuse it: here the grid alone is looked at.
-    monkeypatch.setattr(GuardedSite, "_check_powers", lambda self, request: None)
+    monkeypatch.setattr(guard, "check_powers", lambda site, request: None)
     doors = make_doors(tables, None, authority)
     opened(doors, plain_view())
     assert count_refusals(doors["a"], view) == 0
@@ -165,7 +169,9 @@ def find_by_rounding(doors: dict[str, Door], rows: Array, reach: int) -> int:
     coordinator.open(dict.fromkeys(doors, NAMES))
     p = len(NAMES)
     means = np.eye(p)[0]
-    view = Standardise(means, np.ones(p), 0.0, "", ("8", *["14"] * p, "14"), ("14",) * p)
+    powers = ("8", *["14"] * (p + 1))
+    terms = ("14",) * p
+    view = Standardise(means, np.ones(p), 0.0, powers=powers, terms=terms)
     coordinator.keep(view)
     huge = 2.0**59 + 2.0**58
 
@@ -198,7 +204,7 @@ def test_rounding_by_huge_coefficients_tells_no_record(
     # A finer one is refused by the question alone.
     with pytest.raises(AssertionError, match="the reach is too small"):
         find_by_rounding(doors, rows, 20)
-    monkeypatch.setattr(GuardedSite, "_check_reach", lambda self, request: None)
+    monkeypatch.setattr(guard, "check_reach", lambda site, request: None)
     assert find_by_rounding(doors, rows, 20) >= 3
 
 

@@ -14,7 +14,7 @@ from fedlasso.deploy.network import Answer, Network
 from fedlasso.errors import Interrupted
 from fedlasso.federation import decode
 from fedlasso.governance import Door, Policy
-from fedlasso.governance.door import Described, Introduce
+from fedlasso.governance.messages import Described, Introduce
 from fedlasso.models import FileSource, NetworkSource, open_sites
 from fedlasso.sites import Rows
 
@@ -30,24 +30,31 @@ def source(*columns: str) -> NetworkSource:
     return NetworkSource("project", FIT, "y", columns)
 
 
-def test_versions_and_columns_must_agree(tables: dict[str, Path]) -> None:
+def test_protocols_and_columns_must_agree(tables: dict[str, Path]) -> None:
     doors = make_doors(tables)
     network = join_doors(doors)
     bound = network.open(source(*COLUMNS))
     assert (bound.columns, bound.sites) == (COLUMNS, ("a", "b", "c"))
     assert bound.fingerprints == {i.site: i.fingerprint for i in network.introductions}
     assert (network.columns, network.loss) == (COLUMNS, "quadratic")
-    # A later patch is no other version; another minor version is.
-    doors["b"] = make_door(tables["b"], "b", version=f"{SERIES}.99")
-    assert join_doors(doors).open(source(*COLUMNS)) == bound
-    for other in (f"{SERIES}9.0", "9", ""):
-        doors["b"] = make_door(tables["b"], "b")
-        doors["b"].version = other
-        with pytest.raises(FedLassoError, match="install the same version"):
+    # Versions may differ, as long as all speak one protocol.
+    for version in (f"{SERIES}.99", f"{SERIES}9.0", "9"):
+        doors["b"] = make_door(tables["b"], "b", version=version)
+        other = join_doors(doors)
+        assert other.open(source(*COLUMNS)) == bound
+        assert other.other_versions() == {"b": version}
+    doors["c"] = make_door(tables["c"], "c", version="0.0.9")
+    # Versions before this rule told of no protocol.
+    for number, told in (("2", "2"), ("", "unknown")):
+        doors["b"].protocol = doors["c"].protocol = number
+        with pytest.raises(FedLassoError) as refused:
             join_doors(doors).open(source())
-    doors["b"] = make_door(tables["b"], "b", version="0.0.9")
-    with pytest.raises(FedLassoError, match=r"site 'b' runs fedlasso 0.0.9, the coordinator"):
-        join_doors(doors).open(source())
+        assert str(refused.value) == (
+            f"site 'b' runs fedlasso 9 (protocol {told}), site 'c' runs fedlasso 0.0.9 (protocol "
+            f"{told}), the coordinator {__version__} (protocol 1); install versions with the same "
+            "protocol, best the same version everywhere"
+        )
+    doors = make_doors(tables)
     doors["b"] = make_door(tables["b"], "b", Policy(columns=(*COLUMNS[1:], "y", "note")))
     with pytest.raises(FedLassoError, match="columns differ, 'a' alone: x00; 'c' alone: x00"):
         join_doors(doors).open(source())

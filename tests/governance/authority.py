@@ -1,5 +1,7 @@
 """A small authority for tests: a root, and certificates of sites under it."""
 
+import json
+from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -7,7 +9,7 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
-from fedlasso.governance.identity import Identity
+from fedlasso.governance.identity import Identity, fingerprint_of
 
 DAY = timedelta(days=1)
 
@@ -20,16 +22,14 @@ class Authority:
         self._key = ec.generate_private_key(ec.SECP256R1())
         self.root = self._certify("root", self._key, 30 * DAY)
 
-    def identity(
-        self, name: str, *, lasts: timedelta = 30 * DAY, known: bool = True, forged: bool = False
-    ) -> Identity:
+    def identity(self, name: str, *, lasts: timedelta = 30 * DAY, forged: bool = False) -> Identity:
         """A site's certificate and key, made here; a forged one is another of the same name."""
         here = self.folder / f"{name}{'-forged' if forged else ''}"
         own = Identity(
             here / "own.crt",
             here / "own.key",
             here / "root.pem",
-            here / "peers.json" if known else None,
+            here / "peers.json",
         )
         if here.exists():
             return own
@@ -44,6 +44,13 @@ class Authority:
         (here / "own.crt").write_bytes(_pem(self._certify(name, key, lasts)))
         (here / "root.pem").write_bytes(_pem(self.root))
         return own
+
+    def acquaint(self, names: Iterable[str]) -> dict[str, Identity]:
+        """Sites that have accepted each other's keys, and no others."""
+        sites = {name: self.identity(name) for name in names}
+        for own in sites.values():
+            accept_keys(own, sites)
+        return sites
 
     def _certify(
         self, name: str, key: ec.EllipticCurvePrivateKey, lasts: timedelta
@@ -61,6 +68,16 @@ class Authority:
             .not_valid_after(now + lasts)
             .sign(self._key, hashes.SHA256())
         )
+
+
+def accept_keys(own: Identity, sites: Mapping[str, Identity]) -> None:
+    """Let a site accept the keys of these, and of no others."""
+    certificates = {name: site.certificate.read_bytes() for name, site in sites.items()}
+    keys = {
+        name: fingerprint_of(x509.load_pem_x509_certificate(told))
+        for name, told in certificates.items()
+    }
+    own.peers.write_text(json.dumps(keys))
 
 
 def _pem(certificate: x509.Certificate) -> bytes:

@@ -8,7 +8,7 @@ import pytest
 from governance.victims import Victim, distance, draw_records
 
 from fedlasso.governance import Policy
-from fedlasso.governance.door import Refusal
+from fedlasso.governance.messages import Refusal
 from fedlasso.numerics import Array
 from fedlasso.numerics.moments import unpack
 from fedlasso.sites import FoldMoments, GradientAt

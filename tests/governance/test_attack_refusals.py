@@ -10,8 +10,8 @@ from governance.victims import Victim, draw_records
 
 from fedlasso.federation import Request
 from fedlasso.governance import Policy, policy
-from fedlasso.governance.door import Refusal
-from fedlasso.governance.guard import SILENCE
+from fedlasso.governance.messages import Refusal
+from fedlasso.governance.refusals import SILENCE
 from fedlasso.numerics import Array
 from fedlasso.sites import FitAt, GradientAt, Rows
 from fedlasso.sites.views import Standardise

@@ -12,7 +12,7 @@ from nets import FIT, SECRET, opening
 from fedlasso.deploy.schemas import write_schema
 from fedlasso.federation import Message, Reply, Request, decode, encode
 from fedlasso.governance import Door, Entry, Policy
-from fedlasso.governance.door import (
+from fedlasso.governance.messages import (
     DescribeColumns,
     Described,
     FindOthers,
@@ -20,7 +20,7 @@ from fedlasso.governance.door import (
     Others,
     Refusal,
 )
-from fedlasso.governance.guard import SILENCE
+from fedlasso.governance.refusals import SILENCE
 from fedlasso.sites.views import ColumnSums
 from fedlasso.tables import Column, Schema
 

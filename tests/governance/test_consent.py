@@ -71,23 +71,6 @@ def test_one_yes_may_hold_for_all_replies_of_a_fit_while_the_site_runs(tmp_path:
     assert not list(tmp_path.iterdir())
 
 
-class ByPrefix(set[str]):
-    """Fits that were agreed to, known by eight characters as they once were."""
-
-    def __contains__(self, fit: object) -> bool:
-        return any(str(fit)[:8] == known[:8] for known in self)
-
-
-def test_a_fit_that_is_called_like_an_approved_one_is_asked_about(tmp_path: Path) -> None:
-    """Whoever asks chooses the identity of a fit, so eight characters of it are no proof."""
-    alike = replace(ENTRY, fit=ENTRY.fit[:8] + "cd" * 12)
-    for agreed, let_through in ((set[str](), False), (ByPrefix(), True)):
-        desk = Desk(tmp_path)
-        desk._agreed = agreed
-        assert decide(desk, RowCount(30), "a")[0] == [True]
-        assert decide(desk, RowCount(31), "n", alike)[0] == [let_through]
-
-
 def test_silence_is_a_no(tmp_path: Path) -> None:
     assert not Desk(tmp_path, patience=0.0).approve(ENTRY, RowCount(30))
 

@@ -10,7 +10,7 @@ from fedlasso import FedLassoError, __version__
 from fedlasso.deploy.records import TableRecords
 from fedlasso.federation import Message, Request, decode, encode
 from fedlasso.governance import Audit, Door, Policy
-from fedlasso.governance.door import (
+from fedlasso.governance.messages import (
     AuditSummary,
     Introduce,
     Introduction,

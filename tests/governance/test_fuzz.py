@@ -20,8 +20,8 @@ from fedlasso.federation import Message, Reply, Request, decode, encode
 from fedlasso.federation.codec import _read_head, _write_head
 from fedlasso.federation.messages import layout
 from fedlasso.federation.words import Words
-from fedlasso.governance import Audit, Door, GuardedSite
-from fedlasso.governance.door import (
+from fedlasso.governance import Audit, Door, GuardedSite, policy
+from fedlasso.governance.messages import (
     DescribeColumns,
     FindOthers,
     Introduce,
@@ -29,7 +29,7 @@ from fedlasso.governance.door import (
     Refusal,
     SummariseAudit,
 )
-from fedlasso.governance.guard import LONGEST
+from fedlasso.governance.refusals import LONGEST
 from fedlasso.numerics import Array
 from fedlasso.sites import Memory, Rows
 from fedlasso.sites.views import Standardise
@@ -187,11 +187,17 @@ def test_a_question_wrong_in_one_way_is_refused_before_anything_is_computed(
         raise AssertionError
 
     monkeypatch.setattr(Site, "answer", answer)
-    for watch, asked in ((house.watch, house.asked), (site.watch, site.asked)):
-        for request in asked:
-            for data in wrong_forms(request):
-                assert isinstance(watch.ask(data), Refusal)
+    asked = [(house.watch, data) for request in house.asked for data in wrong_forms(request)]
+    asked += [(site.watch, data) for request in site.asked for data in wrong_forms(request)]
+    for watch, data in asked:
+        assert isinstance(watch.ask(data), Refusal)
     assert reached == []
+    # The codec stops some by itself. The others reach the kernels, which trust shapes, if nobody
+    # checks shapes and roles.
+    monkeypatch.setattr(policy, "check_fields", lambda request, p, max_steps: None)
+    for watch, data in asked:
+        watch._answer(data)
+    assert len(reached) > len(asked) / 4
 
 
 class Bomb:

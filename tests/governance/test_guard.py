@@ -13,7 +13,7 @@ from fedlasso import REGISTRY, FedLassoError, InProcess, Site, fit, fit_for
 from fedlasso.federation import Disclosure, Reply, Request, decode, encode
 from fedlasso.fitting import ChoosePenalty
 from fedlasso.governance import Audit, Entry, GuardedSite, Policy
-from fedlasso.governance.guard import SILENCE
+from fedlasso.governance.refusals import SILENCE
 from fedlasso.procedures.averaging import LocalSweeps
 from fedlasso.procedures.dual_averaging import DualSteps
 from fedlasso.procedures.one_shot import AllMoments

@@ -1,5 +1,6 @@
 """Masks: they cancel in the total of all sites, and nowhere else."""
 
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import timedelta
 from functools import reduce
@@ -7,14 +8,15 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PublicKey
 from governance.authority import Authority
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fedlasso import FedLassoError
 from fedlasso.federation.messages import Word
-from fedlasso.governance.identity import Identity, read_known
-from fedlasso.governance.masks import Masks, Offer, Ring
+from fedlasso.governance.identity import Identity, read_peers
+from fedlasso.governance.masks import Masks, Offer, Ring, _stream
 
 SITES = ("east", "north", "south", "west")
 FIT = "ab" * 16
@@ -22,8 +24,8 @@ WORDS = st.lists(st.integers(0, 2**64 - 1), min_size=1, max_size=20)
 
 
 def rings(folder: Path, names: tuple[str, ...] = SITES, session: str = "one") -> list[Ring]:
-    authority = Authority(folder)
-    return [Ring(name, authority.identity(name), FIT, session) for name in names]
+    sites = Authority(folder).acquaint(names)
+    return [Ring(name, own, FIT, session) for name, own in sites.items()]
 
 
 def agree(members: list[Ring], opening: bytes = b"opening") -> list[Masks]:
@@ -71,7 +73,9 @@ def test_other_questions_numbers_or_openings_do_not_cancel(
         assert (total([*one, odd]) != total(clear)).any()
 
 
-def test_sites_that_were_opened_differently_do_not_cancel(tmp_path: Path) -> None:
+def test_sites_that_were_opened_differently_do_not_cancel(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     members = rings(tmp_path)
     offers = [ring.offer() for ring in members]
     closed = [ring.close(offers, b"columns a, b") for ring in members[:3]]
@@ -79,6 +83,15 @@ def test_sites_that_were_opened_differently_do_not_cancel(tmp_path: Path) -> Non
     clear = [np.arange(5, dtype=np.uint64) for _ in closed]
     sent = [m.mask(words, 1, b"q") for m, words in zip(closed, clear, strict=True)]
     assert (total(sent) != total(clear)).any()
+    bound = _stream
+
+    def unbound(secret: bytes, opening: bytes, number: int, question: bytes, count: int) -> Word:
+        return bound(secret, b"", number, question, count)
+
+    # With masks that do not depend on the opening, sums over other columns would be told.
+    monkeypatch.setattr("fedlasso.governance.masks._stream", unbound)
+    sent = [m.mask(words, 1, b"q") for m, words in zip(closed, clear, strict=True)]
+    assert (total(sent) == total(clear)).all()
 
 
 def test_no_session_can_be_opened_twice_with_one_key(tmp_path: Path) -> None:
@@ -183,26 +196,72 @@ def test_whoever_passes_keys_on_cannot_put_its_own_in_their_place(tmp_path: Path
         Offer.read("{}")
 
 
+def read_own_words(members: list[Ring], forge: Callable[[Offer, Ring], Offer]) -> tuple[Word, Word]:
+    """A site's words, and what somebody makes of them who has drawn all other sites' keys."""
+    mine = members[0]
+    true = [ring.offer() for ring in members]
+    drawn = {ring.name: Ring(ring.name, members[2].identity, FIT, "one") for ring in members[1:]}
+    forged = [forge(offer, drawn[offer.name]) for offer in true[1:]]
+    public = X25519PublicKey.from_public_bytes(bytes.fromhex(true[0].key))
+    masks = mine.close([true[0], *forged], b"opening")
+    words = np.arange(1, 9, dtype=np.uint64)
+    found = masks.mask(words, 1, b"question")
+    for name, ring in drawn.items():
+        secret = {mine.name: ring._key.exchange(public)}
+        theirs = Masks(name, secret, masks.opening)
+        found = found + theirs.mask(np.zeros(8, np.uint64), 1, b"question")
+    return words, found
+
+
+@pytest.mark.parametrize(
+    ("forge", "refusal"),
+    [
+        (lambda offer, ring: with_own_key(offer, ring), "'north' is not signed by that site"),
+        (lambda offer, ring: ring.offer(), "shown for 'north' is of somebody else"),
+    ],
+    ids=["keys under true signatures", "a neighbour's certificate in all names"],
+)
+def test_forged_keys_would_tell_a_sites_own_words(
+    forge: Callable[[Offer, Ring], Offer],
+    refusal: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    members = rings(tmp_path)
+    with pytest.raises(FedLassoError, match=refusal):
+        read_own_words(members, forge)
+
+    def believe(self: Identity, name: str, *_: object) -> str:
+        return read_peers(self.peers)[name]
+
+    # As if nobody looked at signatures and at the names in certificates.
+    monkeypatch.setattr(Identity, "check", believe)
+    words, found = read_own_words(rings(tmp_path / "believing"), forge)
+    assert (words == found).all()
+
+
 def test_a_certificate_that_is_over_is_refused(tmp_path: Path) -> None:
     authority = Authority(tmp_path)
     mine = Ring("east", authority.identity("east"), FIT, "one")
     old = Ring("north", authority.identity("north", lasts=-timedelta(days=3)), FIT, "one")
+    authority.acquaint(("east", "north"))
     with pytest.raises(FedLassoError, match="'north' is not valid now"):
         mine.close([mine.offer(), old.offer()], b"opening")
 
 
-def test_a_site_that_comes_back_with_another_key_is_refused(tmp_path: Path) -> None:
+def test_a_key_that_was_not_accepted_is_refused(tmp_path: Path) -> None:
     authority = Authority(tmp_path)
-    mine: Identity = authority.identity("east")
-    first = authority.identity("north")
-    for _ in range(2):
-        agree([Ring("east", mine, FIT, "one"), Ring("north", first, FIT, "one")])
-    assert mine.known is not None
-    assert set(read_known(mine.known)) == {"north"}
+    sites = authority.acquaint(("east", "north"))
+    mine = sites["east"]
+    agree([Ring(name, own, FIT, "one") for name, own in sites.items()])
     # The coordinator owns the authority, so it can certify itself under any name.
     forged = authority.identity("north", forged=True)
-    with pytest.raises(FedLassoError, match="'north' has another key than before"):
+    with pytest.raises(FedLassoError, match="'north' has another key than the one accepted here"):
         agree([Ring("east", mine, FIT, "two"), Ring("north", forged, FIT, "two")])
-    mine.known.write_text("not JSON")
+    # Nor does it begin with anybody whom it does not know.
+    mine.peers.unlink()
+    with pytest.raises(FedLassoError, match="'north' has a key that was not accepted here"):
+        agree([Ring(name, own, FIT, "two") for name, own in sites.items()])
+    mine.peers.write_text("not JSON")
     with pytest.raises(FedLassoError, match=r"peers.json is damaged"):
-        read_known(mine.known)
+        read_peers(mine.peers)

@@ -12,7 +12,7 @@ from fedlasso import __version__
 from fedlasso.deploy.records import TableRecords
 from fedlasso.federation import Message, Request, decode, encode
 from fedlasso.governance import Audit, Door, Policy
-from fedlasso.governance.door import Opened
+from fedlasso.governance.messages import Opened
 from fedlasso.numerics import Array
 from fedlasso.sites.views import Standardise
 

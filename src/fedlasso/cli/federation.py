@@ -25,7 +25,7 @@ def add(commands: Any) -> None:
     actions = group.add_subparsers(dest="action", required=True, metavar="ACTION")
     add_one = partial(add_action, actions, extra="nvflare")
     init = add_one(init_command, "trial/ --server fed.example.org:8443 --site north --site south")
-    sign = add_one(sign_command, "trial/ north.csr")
+    sign = add_one(sign_command, "trial/ north.csr south.csr")
     add_site = add_one(add_command, "trial/ --site east")
     revoke = add_one(revoke_command, "trial/ south")
     renew = add_one(renew_command, "trial/")
@@ -39,7 +39,8 @@ def add(commands: Any) -> None:
     init.add_argument("--server", required=True, metavar="HOST:PORT", help="where it will listen")
     for parser in (init, add_site):
         parser.add_argument("--site", action="append", default=[], metavar="NAME", dest="sites")
-    sign.add_argument("request", type=Path, metavar="FILE", help="the site's request, NAME.csr")
+    what = "the sites' requests, NAME.csr"
+    sign.add_argument("requests", type=Path, nargs="+", metavar="FILE", help=what)
     other = "let this key take the place of another one, which is revoked"
     sign.add_argument("--replace", action="store_true", help=other)
     revoke.add_argument("site", metavar="NAME")
@@ -81,13 +82,21 @@ def _say_kits(project: Path, sites: Sequence[str]) -> None:
 
 
 def sign_command(options: argparse.Namespace) -> None:
-    """Sign a site's request, once you have compared the fingerprint by telephone."""
-    from fedlasso.deploy.nvflare.project import sign_request
+    """Sign sites' requests; compare the fingerprints by telephone.
 
-    signed, fingerprint = sign_request(options.project, options.request, options.replace)
-    name = signed.stem
-    print(f"Key of {name!r}, which {name} must read to you just so:\n  {fingerprint}")
-    print(f"Then send {signed} to {name}; if it differs: fedlasso federation revoke it")
+    What each site is sent lists the keys of all, so sign all before you send; when a site joins
+    later, send every site its file again.
+    """
+    from fedlasso.deploy.nvflare.project import list_unsigned, sign_request
+
+    for path in options.requests:
+        signed, fingerprint = sign_request(options.project, path, options.replace)
+        name = signed.stem
+        print(f"Key of {name!r}, which {name} must read to you just so:\n  {fingerprint}")
+    print("If one differs: fedlasso federation revoke it")
+    if waiting := list_unsigned(options.project):
+        print(f"Not signed yet: {', '.join(waiting)}; each file lists the sites that are signed")
+    print(f"Then send every site its own file of {options.project / 'kits'}, NAME.crt")
     if options.replace:
         print("The key before is revoked when the server starts again")
 

@@ -29,6 +29,8 @@ def add(commands: Any) -> None:
     for parser in (request, accept, check, start, status, audit, report, clean, unit):
         parser.add_argument("kit", type=Path, metavar="KIT", help="the folder you were sent")
     accept.add_argument("certificate", type=Path, metavar="FILE", help="what you were sent back")
+    compared = "do not ask: the keys of the other sites were compared before"
+    accept.add_argument("--yes", action="store_true", help=compared)
     for parser in (check, start, unit):
         parser.add_argument("data", type=Path, metavar="DATA", help="a table, one row per record")
     for parser in (check, start, audit, report, unit):
@@ -58,20 +60,46 @@ def request_command(options: argparse.Namespace) -> None:
 
 
 def accept_command(options: argparse.Namespace) -> None:
-    """Put the signed certificate into your kit, once it fits key and project."""
+    """Put the signed certificate into your kit, and the keys of the other sites.
+
+    Each key that is new here is shown, and you are asked whether that site itself has read it to
+    you: you take part with no other sites. When a site joins later, accept the new file.
+    """
     from fedlasso.deploy.nvflare.kit import accept
 
-    ends = accept(options.kit, options.certificate)
+    agree = _show_key if options.yes else _ask_about_key
+    ends, peers = accept(options.kit, options.certificate, agree)
     print(f"The certificate is in place; it ends on {ends}")
-    print(f"Next: fedlasso site start {options.kit} DATA; one that is running, start again")
+    print(f"Takes part with {', '.join(peers) or 'no other site yet'}")
+    print(f"Next: fedlasso site start {options.kit} DATA")
+    print("If it is running: start it again for a new certificate, not for keys of other sites")
+
+
+def _show_key(name: str, fingerprint: str, changed: bool) -> bool:
+    """Show the key of another site."""
+    print(f"{'ANOTHER key than before' if changed else 'Key'} of {name!r}:\n  {fingerprint}")
+    return True
+
+
+def _ask_about_key(name: str, fingerprint: str, changed: bool) -> bool:
+    """Show the key of another site, and ask whether it is right."""
+    _show_key(name, fingerprint, changed)
+    try:
+        word = input(f"Has {name!r} itself read it to you just so, by telephone? [y]es, [n]o: ")
+    except EOFError:
+        raise FedLassoError(
+            "nobody is here to say whether the keys are right; --yes says that they were compared"
+        ) from None
+    return word.strip().lower() in ("y", "yes")
 
 
 def check_command(options: argparse.Namespace) -> None:
     """Say what would be answered and what refused; nothing is connected."""
-    from fedlasso.deploy.nvflare.kit import check_certificate, read_kit
+    from fedlasso.deploy.nvflare.kit import PEERS, check_certificate, read_kit
     from fedlasso.deploy.records import TableRecords
     from fedlasso.federation.messages import questions
     from fedlasso.governance import read_policy
+    from fedlasso.governance.identity import read_peers
 
     kit = read_kit(options.kit)
     check_certificate(options.kit, kit)
@@ -79,6 +107,8 @@ def check_command(options: argparse.Namespace) -> None:
     records = TableRecords(options.data)
     shown = [c for c in records.columns if policy.shows(c)]
     print(f"Site {kit.name!r} of project {kit.project!r}, server {kit.host}:{kit.port}")
+    peers = read_peers(options.kit / PEERS)
+    print(f"Takes part with {', '.join(sorted(peers)) or 'no other site yet'}")
     print(f"{records.rows} rows, {len(records.columns)} columns, {len(shown)} of them shown")
     for column, remark in records.remarks(shown, policy.min_level_rows):
         print(f"  column {column!r} {remark}")

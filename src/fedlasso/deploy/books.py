@@ -14,7 +14,7 @@ from fedlasso.deploy.network import Network
 from fedlasso.errors import FedLassoError, Stopped
 from fedlasso.federation import Message, Reply, decode
 from fedlasso.federation.ledger import read_journal
-from fedlasso.governance.door import AuditSummary, SummariseAudit
+from fedlasso.governance.messages import AuditSummary, SummariseAudit
 
 JOURNAL = "journal"
 RECEIPTS = "receipts.txt"
@@ -34,6 +34,7 @@ class Books:
     lines : lines of that audit
     head : head of the chain of that audit
     clock_ahead : seconds that the site's clock is ahead
+    version : the fedlasso that the site runs
     """
 
     used: int
@@ -42,6 +43,7 @@ class Books:
     lines: int
     head: str
     clock_ahead: int
+    version: str
 
 
 class _Reply(NamedTuple):
@@ -65,6 +67,7 @@ def compare_books(network: Network, fit: str, out: Path, heads: Heads) -> dict[s
     used = _read_used(out / JOURNAL)
     arrived = _read_receipts(out / RECEIPTS)
     known = tuple(f"{site}:{lines}:{head}" for site, (lines, head) in heads.items())
+    versions = {i.site: i.version for i in network.introductions}
     books = {}
     for summary in network.replies(SummariseAudit(fit, known)):
         site = summary.site
@@ -84,6 +87,7 @@ def compare_books(network: Network, fit: str, out: Path, heads: Heads) -> dict[s
             lines=summary.lines,
             head=summary.head,
             clock_ahead=round(network.ahead[site]),
+            version=versions[site],
         )
     return books
 

@@ -28,9 +28,11 @@ from fedlasso.federation.checking import (
 )
 from fedlasso.federation.federation import asked, check_replies, name_site
 from fedlasso.federation.magnitudes import Magnitudes
+from fedlasso.federation.messages import PROTOCOL
 from fedlasso.federation.words import grid_of
 from fedlasso.files import append_privately
-from fedlasso.governance.door import (
+from fedlasso.governance.masks import OfferKey, draw_session
+from fedlasso.governance.messages import (
     DescribeColumns,
     FindOthers,
     Introduce,
@@ -38,7 +40,6 @@ from fedlasso.governance.door import (
     Open,
     Refusal,
 )
-from fedlasso.governance.masks import OfferKey, draw_session
 from fedlasso.models import NetworkSource
 from fedlasso.sites.views import Standardise
 from fedlasso.tables import Schema
@@ -173,19 +174,17 @@ class Network(Federation):
             if abs(off) > 60
         }
 
+    def other_versions(self) -> dict[str, str]:
+        """Return the sites that run another version than the coordinator, and which."""
+        return {i.site: i.version for i in self.introductions if i.version != __version__}
+
     def open(self, source: NetworkSource) -> NetworkSource:
         """Let the sites introduce themselves, check that they fit together, and join the fit.
 
         What is returned is the source bound to the columns, the sites and the data of now.
         """
         self.introduce()
-        for site in self.introductions:
-            # Patches are installed site by site.
-            if site.version.split(".")[:2] != __version__.split(".")[:2]:
-                raise FedLassoError(
-                    f"site {site.site!r} runs fedlasso {site.version}, the coordinator "
-                    f"{__version__}; install the same version"
-                )
+        _check_protocols(self.introductions)
         columns = _choose_columns(self.introductions, source)
         # A fit that goes on does so with what was agreed on when it began.
         schema = source.schema or self._agree(source, columns)
@@ -241,6 +240,20 @@ class Network(Federation):
             return {name for reply in self.replies(asked) for name in reply.columns}
 
         return agree_on_columns(told, source.min_level, find_others)
+
+
+def _check_protocols(sites: Sequence[Introduction]) -> None:
+    """Refuse sites that speak another protocol; versions alone may differ, site by site."""
+    others = [
+        f"site {i.site!r} runs fedlasso {i.version} (protocol {i.protocol or 'unknown'})"
+        for i in sites
+        if i.protocol != PROTOCOL
+    ]
+    if others:
+        raise FedLassoError(
+            f"{', '.join(others)}, the coordinator {__version__} (protocol {PROTOCOL}); install "
+            "versions with the same protocol, best the same version everywhere"
+        )
 
 
 def _check_levels(schema: Schema) -> None:

@@ -17,7 +17,7 @@ import fedlasso.fitting
 import fedlasso.procedures  # noqa: F401
 from fedlasso.deploy.schemas import read_schema, write_schema
 from fedlasso.errors import FedLassoError
-from fedlasso.governance.door import DescribeColumns, Described, FindOthers, Open
+from fedlasso.governance.messages import DescribeColumns, Described, FindOthers, Open
 from fedlasso.governance.policy import Rare
 from fedlasso.models.document import Missing
 from fedlasso.sites import Site

@@ -14,7 +14,7 @@ from typing import Literal
 
 from msgspec.structs import replace
 
-from fedlasso import models
+from fedlasso import __version__, models
 from fedlasso.deploy.books import JOURNAL, RECEIPTS, Books, compare_books, heads_of
 from fedlasso.deploy.network import Network
 from fedlasso.errors import FedLassoError, Interrupted
@@ -129,6 +129,8 @@ def _attempt(out: Path, reach: Connect, times: Times, listen: Listen | None, say
         models.write_plan(out, replace(plan, source=source))
         for site, off in network.odd_clocks().items():
             say(f"site {site!r}: {off}; set it right (the fit goes on)")
+        for site, version in network.other_versions().items():
+            say(f"notice: site {site!r} runs fedlasso {version}, the coordinator {__version__}")
         for name in network.left_out:
             say(f"notice: column {name!r} only numbers the rows; it is left out")
         opened = time.perf_counter()

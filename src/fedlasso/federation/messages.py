@@ -20,6 +20,11 @@ from numpy.typing import NDArray
 from fedlasso.federation.magnitudes import Bound, Magnitudes
 from fedlasso.numerics import Array
 
+# What coordinator and sites must agree on, whatever their versions are: what questions, replies,
+# views and masks mean, and what is in the engine's job. Raise it when something that one version
+# sends would be taken for something else by another, or not be understood where a fit needs it. A
+# question more is no reason: a site of another version refuses it by name.
+PROTOCOL = "1"
 Word = NDArray[np.uint64]
 FieldKind = Literal["array", "optional array", "words", "float", "int", "text", "texts", "note"]
 ArrayKind = Literal["points", "model", "weights", "per candidate", "columns"]

@@ -10,174 +10,43 @@ from __future__ import annotations
 import hashlib
 import re
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
-
-import numpy as np
+from typing import Any
 
 from fedlasso.errors import FedLassoError
 from fedlasso.federation import Reply, Request, encode
+from fedlasso.federation.messages import PROTOCOL
 from fedlasso.governance.audit import Audit, Entry
-from fedlasso.governance.guard import (
-    Approve,
-    GuardedSite,
-    Mendable,
+from fedlasso.governance.datafile import DataFile, check_cells, check_columns
+from fedlasso.governance.entries import describe_fit, describe_question
+from fedlasso.governance.guard import Approve, GuardedSite, read_question
+from fedlasso.governance.identity import Identity
+from fedlasso.governance.lifetime import Charge, Lifetime, short_hash
+from fedlasso.governance.masks import KeyOffered, Masks, Offer, OfferKey, Ring
+from fedlasso.governance.messages import (
+    AuditSummary,
+    DescribeColumns,
+    FindOthers,
+    Introduce,
+    Introduction,
+    Open,
+    Opened,
+    Others,
+    Refusal,
+    SummariseAudit,
+)
+from fedlasso.governance.policy import Policy, Rare
+from fedlasso.governance.refusals import (
     Withheld,
     check_open,
+    consult,
     depends_on_records,
-    read_question,
     say_refusal,
-    short_hash,
     tell,
 )
-from fedlasso.governance.identity import Identity
-from fedlasso.governance.lifetime import Charge, Lifetime
-from fedlasso.governance.masks import KeyOffered, Masks, Offer, OfferKey, Ring
-from fedlasso.governance.policy import Policy, Rare
-from fedlasso.numerics import Table
-from fedlasso.sites import Memory, Site
-from fedlasso.sites.draws import few_apart
-
-T = TypeVar("T")
-# Names of columns that are listed in words.
-LISTED = 8
-
-
-class Introduction(Reply):
-    """Version, columns shown, the data file's fingerprint and rows, and seconds since 1970, UTC.
-
-    `sums` says whether the site's sums leave masked or clear.
-    """
-
-    version: str
-    columns: tuple[str, ...]
-    fingerprint: str
-    rows: int
-    clock: float
-    sums: str
-
-
-class Introduce(Request[Introduction]):
-    """Who are you, and which columns do you have?"""
-
-
-class Described(Reply):
-    """What the columns hold, as the JSON of a schema: kinds, and levels with enough rows.
-
-    `row_numbers` are the columns among them that only number the rows.
-    """
-
-    schema: str
-    row_numbers: tuple[str, ...]
-
-
-class DescribeColumns(Request[Described]):
-    """What do these columns hold: numbers, text at which levels, or nothing?
-
-    A level is told when at least `min_level` rows have it, or as many as the site's policy asks
-    for; texts in `na` count as missing. `fit` is the fit that is going to be opened.
-    """
-
-    fit: str
-    target: str
-    columns: tuple[str, ...]
-    na: tuple[str, ...]
-    min_level: int
-
-
-class Others(Reply):
-    """Text columns that have rows at other levels than those that were named."""
-
-    columns: tuple[str, ...]
-
-
-class FindOthers(Request[Others]):
-    """Which text columns have rows at none of these levels? `schema` is the JSON of them."""
-
-    fit: str
-    target: str
-    columns: tuple[str, ...]
-    schema: str
-    na: tuple[str, ...]
-
-
-class Opened(Reply):
-    """The site has joined the fit."""
-
-
-class Open(Request[Opened]):
-    """Join a fit: predictors in this order, this response.
-
-    `fingerprints` lists ``site:fingerprint`` of the data that the fit began with. `schema` is the
-    JSON of what the sites have agreed that the columns hold, and `missing` says whether values may
-    be missing: ``refuse`` or ``mean``. `offers` are the keys that all sites have drawn for the
-    masks of this session, as the JSON of an `Offer` each; without any, sums are clear.
-    """
-
-    fit: str
-    target: str
-    columns: tuple[str, ...]
-    sites: tuple[str, ...]
-    fingerprints: tuple[str, ...]
-    schema: str
-    missing: str
-    na: tuple[str, ...]
-    session: str = ""
-    offers: tuple[str, ...] = ()
-
-
-class AuditSummary(Reply):
-    """Hashes of the replies that left for a fit and of what was asked, and where the audit ends.
-
-    `lost` are those of the given heads that the audit does not have any more.
-    """
-
-    hashes: tuple[str, ...]
-    asked: tuple[str, ...]
-    lines: int
-    head: str
-    lost: tuple[str, ...]
-
-
-class SummariseAudit(Request[AuditSummary]):
-    """What has left for this fit, by your own books, and do they go on from where they ended?
-
-    `heads` lists ``site:lines:head`` of the sites' audits when they were last asked.
-    """
-
-    fit: str
-    heads: tuple[str, ...] = ()
-
-
-class Refusal(Reply):
-    """Why the site does not answer, in its own words."""
-
-    text: str
-
-
-class DataFile(Protocol):
-    """A site's data file: names of all columns, number of rows, a keyed hash as it was read.
-
-    What is `rare` is read as one.
-    """
-
-    columns: tuple[str, ...]
-    rows: int
-    fingerprint: str
-
-    def check_unchanged(self) -> None:
-        """Refuse if the file is not what was read."""
-
-    def describe(self, name: str, asked: DescribeColumns, fewest: int, rare: Rare) -> Described:
-        """What columns hold, with the levels that so many rows have at least."""
-
-    def find_others(self, name: str, asked: FindOthers, rare: Rare) -> tuple[str, ...]:
-        """Text columns with rows at none of the levels named."""
-
-    def site(self, name: str, opening: Open, rare: Rare) -> Site:
-        """All records of some columns as a site, which draws its splits with a secret."""
+from fedlasso.sites import Memory
 
 
 @dataclass(eq=False)
@@ -185,9 +54,9 @@ class Door:
     """A site that answers every message with a message, and never raises.
 
     `memory` is the folder for what procedures keep at the site between rounds, `version` that of
-    the software here, and `approve` is asked before a reply leaves, if the policy wants it. With an
-    `identity` sums are masked as the policy says; a door without one, in a process of its own
-    coordinator's, has nobody to mask them from.
+    the software here, which speaks a `protocol`, and `approve` is asked before a reply leaves, if
+    the policy wants it. With an `identity` sums are masked as the policy says; a door without one,
+    in a process of its own coordinator's, has nobody to mask them from.
     """
 
     name: str
@@ -198,6 +67,7 @@ class Door:
     version: str
     approve: Approve | None = None
     identity: Identity | None = None
+    protocol: str = PROTOCOL
     _site: GuardedSite | None = field(default=None, init=False)
     _ring: Ring | None = field(default=None, init=False)
     _ledger: tuple[str, Lifetime] | None = field(default=None, init=False)
@@ -223,7 +93,7 @@ class Door:
         try:
             self.records.check_unchanged()
             request = read_question(data, self.policy.max_bytes)
-            entry = replace(entry, question=type(request).__name__, about=_about(request))
+            entry = replace(entry, question=type(request).__name__, about=describe_fit(request))
             own = self._answer_here(request)
             if own is not None:
                 # Names and counts leave here too; they belong to no fit.
@@ -260,6 +130,7 @@ class Door:
                 here.rows,
                 time.time(),
                 self._sums,
+                self.protocol,
                 site=self.name,
             )
         if isinstance(request, OfferKey):
@@ -309,53 +180,36 @@ class Door:
         if ring is None or (ring.fit, ring.session) != (opening.fit, opening.session):
             raise FedLassoError("no key was drawn here for this session; begin a new one")
         names = {offer.name for offer in offers}
-        if names != set(opening.sites):
-            raise FedLassoError("the keys that were passed on are not those of the sites named")
+        check_named(names, opening.sites)
         strangers = sorted(names - {self.name, *self.policy.peers}) if self.policy.peers else []
         if strangers:
             raise FedLassoError(
                 f"the policy here takes part with {', '.join(self.policy.peers)} only, and not "
                 f"with {', '.join(strangers)}"
             )
-        return ring.close(offers, encode(opening), self.policy.peers)
+        return ring.close(offers, encode(opening))
 
     def _describe(self, asked: DescribeColumns | FindOthers) -> Reply:
         """Tell of columns, once the policy and whoever approves agree."""
         check_open(self.lifetime, self.policy)
         _check_identity(asked.fit)
-        self._check_columns(asked.target, asked.columns, asked.na)
+        check_columns(self.records, self.policy, asked.target, asked.columns, asked.na)
         rare = self.policy.rare
         reply: Reply
         if isinstance(asked, FindOthers):
-            found = _consult(lambda: self.records.find_others(self.name, asked, rare))
+            found = consult(lambda: self.records.find_others(self.name, asked, rare))
             reply = Others(found, site=self.name)
         else:
             fewest = max(asked.min_level, self.policy.min_level_rows)
-            reply = _consult(lambda: self.records.describe(self.name, asked, fewest, rare))
+            reply = consult(lambda: self.records.describe(self.name, asked, fewest, rare))
         if self.policy.dry_run:
             raise Withheld(f"dry run: what {len(asked.columns)} columns hold would have left")
         hashed = hashlib.sha256(encode(asked)).hexdigest()
-        entry = Entry(asked.fit, type(asked).__name__, "sent", asked=hashed, about=_about(asked))
+        entry = Entry(asked.fit, "", "sent", asked=hashed, about=describe_fit(asked))
+        entry = describe_question(entry, asked)
         if self.policy.approval and (self.approve is None or not self.approve(entry, reply)):
             raise Withheld("the transfer was not approved here")
         return reply
-
-    def _check_columns(self, target: str, columns: Sequence[str], na: Sequence[str]) -> None:
-        """Refuse what the policy does not show, and what few rows would be told by."""
-        self.policy.check_rows(self.records.rows, "here")
-        wanted = (target, *columns)
-        here = set(self.records.columns)
-        for column in wanted:
-            if column not in here or not self.policy.shows(column):
-                raise FedLassoError(f"there is no column {column!r} here")
-        if len(set(wanted)) < len(wanted):
-            raise FedLassoError("a column is named twice; name each once")
-        for code in na:
-            # Whoever may call any value missing learns how many rows hold it.
-            if code not in self.policy.na_codes:
-                raise FedLassoError(
-                    f"the policy here does not let {code!r} count as missing; add it to na_codes"
-                )
 
     def _open(self, opening: Open) -> Opened:
         check_open(self.lifetime, self.policy)
@@ -365,7 +219,7 @@ class Door:
                 f"{self.policy.min_sites} or more"
             )
         _check_identity(opening.fit)
-        self._check_columns(opening.target, opening.columns, opening.na)
+        check_columns(self.records, self.policy, opening.target, opening.columns, opening.na)
         for began in opening.fingerprints:
             name, _, fingerprint = began.rpartition(":")
             if name == self.name and fingerprint != self.records.fingerprint:
@@ -374,8 +228,8 @@ class Door:
                     "a new fit"
                 )
         masks = self._agree_on_masks(opening)
-        site = _consult(lambda: self.records.site(self.name, opening, self.policy.rare))
-        self._check_cells(site, opening.target)
+        site = consult(lambda: self.records.site(self.name, opening, self.policy.rare))
+        check_cells(site, opening.target, self.policy.min_cell_rows)
         fingerprint = self.records.fingerprint
         scope = _opening_scope(opening, self.policy.rare)
         # Views are kept here too, so a restarted site still knows them; other columns have others.
@@ -389,47 +243,12 @@ class Door:
             self.approve,
             data=fingerprint,
             scope=scope,
-            about=_about(opening),
+            about=describe_fit(opening),
             lifetime=self.lifetime,
             masks=masks,
             strict=self.identity is not None,
         )
         return Opened(site=self.name)
-
-    def _check_cells(self, site: Site, target: str) -> None:
-        """Refuse columns in which a few rows stand apart: sums would tell of those few."""
-        cell = self.policy.min_cell_rows
-        everybody = np.arange(site.table.n)
-        apart = few_apart(site.table, everybody, cell)
-        found = [name for name, few in zip(site.columns, apart, strict=True) if few]
-        response = Table(site.told[:, None])
-        found += [target] if few_apart(response, everybody, cell)[0] else []
-        if found:
-            raise Mendable(
-                f"{_list(found)} differ from their commonest value in fewer than {cell} rows here; "
-                "leave them out with --drop, or group their values"
-            )
-        holes = site.table.missing(np.ones(site.table.n))
-        found = [n for n, k in zip(site.columns, holes, strict=True) if 0 < k < cell]
-        if found:
-            raise Mendable(
-                f"{_list(found)} are missing in fewer than {cell} rows here; leave them out with "
-                "--drop, or fill them in there"
-            )
-
-
-def _list(names: Sequence[str]) -> str:
-    """Return some names of columns in words."""
-    more = f" and {len(names) - LISTED} more" if len(names) > LISTED else ""
-    return f"columns {', '.join(map(repr, names[:LISTED]))}{more}"
-
-
-def _about(request: Request[Any]) -> str:
-    """Say what a fit is about: its columns and its target."""
-    if not isinstance(request, DescribeColumns | FindOthers | Open):
-        return ""
-    words = f"fit {request.fit}: {_list(request.columns)}, target {request.target!r}"
-    return "".join(c for c in words if c.isprintable())[:500]
 
 
 def _opening_scope(asked: DescribeColumns | FindOthers | Open, rare: Rare) -> str:
@@ -439,14 +258,12 @@ def _opening_scope(asked: DescribeColumns | FindOthers | Open, rare: Rare) -> st
     return short_hash(*parts)
 
 
-def _consult(ask: Callable[[], T]) -> T:
-    """Return what the records say; what is wrong with them is told, and counted."""
-    try:
-        return ask()
-    except FedLassoError as error:
-        raise Mendable(str(error)) from None
-
-
 def _check_identity(fit: str) -> None:
     if not re.fullmatch(r"[0-9a-f]{8,64}", fit):
         raise FedLassoError("the fit has no proper identity")
+
+
+def check_named(offered: Collection[str], sites: Sequence[str]) -> None:
+    """Refuse a number of sites that these have not signed for themselves."""
+    if set(offered) != set(sites):
+        raise FedLassoError("the keys that were passed on are not those of the sites named")

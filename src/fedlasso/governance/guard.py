@@ -12,38 +12,25 @@ import numpy as np
 from fedlasso.errors import FedLassoError
 from fedlasso.federation import Reply, Request, decode, encode
 from fedlasso.federation.codec import decode_question, size
-from fedlasso.federation.messages import layout
-from fedlasso.federation.words import OFFSET, Words, from_words, grid_of, reaching
+from fedlasso.federation.words import Words, from_words, grid_of
 from fedlasso.governance.audit import Audit, Entry
-from fedlasso.governance.lifetime import Charge, Lifetime
+from fedlasso.governance.entries import describe_question, describe_reply
+from fedlasso.governance.lifetime import Charge, Lifetime, short_hash
 from fedlasso.governance.masks import Masks
 from fedlasso.governance.policy import Policy, values_of
+from fedlasso.governance.refusals import (
+    Withheld,
+    check_open,
+    depends_on_records,
+    say_refusal,
+    tell,
+)
+from fedlasso.governance.sizes import check_means, check_powers, check_reach
 from fedlasso.sites import Memory, Site, folds_in
 from fedlasso.sites.rows import count_parts, name_draw
 from fedlasso.sites.views import CentredSquares, Standardise
 
 Approve = Callable[[Entry, Reply], bool]
-# Characters of a refusal: it may quote the question.
-LONGEST = 1000
-# All that is said where the reason would tell of the records.
-SILENCE = "the site does not answer this question; its audit says why"
-# How many times the size of a column, up to a power of two, the means of a view may be: records
-# about larger ones would be rounded, and sums over rounded records count rows.
-FARTHEST = 64.0
-
-
-class Withheld(Exception):
-    """A reason for refusing that depends on the records: for the audit only."""
-
-
-class Mendable(FedLassoError):
-    """A refusal that names columns and counts, which whoever asks needs in order to mend it."""
-
-
-def tell(error: Exception, what: str = "the site") -> str:
-    """Return an error in our own words, and of any other only its type."""
-    ours = isinstance(error, FedLassoError | Withheld)
-    return (str(error) if ours else f"{what} failed with {type(error).__name__}")[:LONGEST]
 
 
 def read_question(data: bytes, max_bytes: int) -> Request[Any]:
@@ -105,13 +92,13 @@ class GuardedSite:
             # The same question has another number in another session.
             plainly = encode(replace(request, number=0))
             asked = hashlib.sha256(plainly).hexdigest()
-            entry = _describe(replace(entry, asked=asked), request)
+            entry = describe_question(replace(entry, asked=asked), request)
             self._check_alone(request)
             # What the site remembers of rounds before is part of what is asked.
             bound = plainly + self._history(request)
             reply, clear, charges = self._weigh(request, asked)
             answer = self._mask(request, bound, reply, clear)
-            entry = _complete(entry, reply, answer, clear)
+            entry = describe_reply(entry, reply, answer, clear)
             self._ask_leave(entry, self._read(request, reply))
             spent = self._ledger.charge(charges, self._limits)
         except Exception as error:
@@ -173,11 +160,11 @@ class GuardedSite:
         charges = self._charges(request)
         self._ledger.check(charges, self._limits)
         if isinstance(request, Standardise | CentredSquares):
-            self._check_means(request)
+            check_means(self.site, request)
         if isinstance(request, Standardise) and request.powers:
-            self._check_powers(request)
+            check_powers(self.site, request)
         if request.reach and request.on:
-            self._check_reach(request)
+            check_reach(self.site, request)
         try:
             if self._last is None or self._last[0] != asked:
                 self._last = (asked, self._answer(request))
@@ -238,54 +225,6 @@ class GuardedSite:
             self.site.memory = memory
             self.site.forget_view(request.name)
 
-    def _check_powers(self, request: Standardise) -> None:
-        """Refuse a view that says its numbers are smaller than they are here."""
-        said = request.magnitudes
-        if said.columns.size != self.site.table.p:
-            raise FedLassoError("a view must say how large the numbers of all columns are")
-        table = self.site.table
-        weights = request.share * self.site.weights(request.split)
-        factors = np.abs(request.factors)
-        rows = np.sqrt(weights.sum())
-        y = self.site.told - request.y_mean
-        slopes = self.site.training.loss.slope_size(rows**2, float(np.sqrt(weights @ (y * y))))
-        # Means of missing values stand in for them.
-        about_zero = np.sqrt(table.squares(np.zeros(table.p), weights))
-        pairs = (
-            (np.sqrt(table.squares(request.means, weights)) * factors, said.columns),
-            ((about_zero + np.abs(request.means) * rows) * factors, said.terms),
-            (np.array([rows]), np.array([said.rows])),
-            (np.array([slopes]), np.array([said.response])),
-        )
-        for sizes, powers in pairs:
-            if (sizes > np.ldexp(1.0, powers)).any():
-                raise Withheld("a view that says its numbers are smaller than they are")
-
-    def _check_reach(self, request: Request[Any]) -> None:
-        """Refuse a grid finer than the coefficients in a question allow.
-
-        Rows are rounded by large coefficients, and a fine grid would show how.
-        """
-        least = reaching(self.site.view(request.on).magnitudes, request).reach
-        if request.reach - OFFSET < least:
-            raise FedLassoError(
-                f"{type(request).__name__}: the reach is too small for the numbers in the question"
-            )
-
-    def _check_means(self, request: Standardise | CentredSquares) -> None:
-        """Refuse means so far from the records that these would be rounded."""
-        table = self.site.table
-        largest = np.append(table.largest, np.abs(self.site.told).max())
-        given = np.append(request.means, getattr(request, "y_mean", 0.0))
-        factors = getattr(request, "factors", np.zeros(table.p))
-        limit = FARTHEST * np.exp2(np.ceil(np.log2(np.maximum(largest, 1e-300))))
-        # A column of zeros here may have any mean elsewhere, in units of its own spread.
-        spread = np.divide(FARTHEST, factors, out=np.zeros(table.p), where=factors != 0)
-        limit = np.maximum(limit, np.append(np.abs(spread), 0.0))
-        constant = np.append(largest[:-1] == 0, False) & (not isinstance(request, Standardise))
-        if (np.abs(given) > np.where(constant, np.inf, limit)).any():
-            raise Withheld("means of a view that are far from all records here")
-
     def _read(self, request: Request[Any], reply: Reply) -> Reply:
         """Return a reply as numbers that a person can read."""
         if not isinstance(reply, Words):
@@ -316,67 +255,3 @@ class GuardedSite:
 def _chain(fit: str) -> str:
     """How the hashes of a procedure's rounds are called in a site's memory."""
     return f"history of {fit}"
-
-
-def depends_on_records(error: Exception) -> bool:
-    """Whether a refusal for this reason tells something of the records by itself."""
-    return isinstance(error, Mendable) or not isinstance(error, FedLassoError)
-
-
-def say_refusal(error: Exception, policy: Policy) -> str:
-    """Return what is said to whoever asked."""
-    return tell(error) if isinstance(error, FedLassoError) and not policy.dry_run else SILENCE
-
-
-def check_open(lifetime: Lifetime, policy: Policy) -> None:
-    """Refuse everything about a data file that was refused too often."""
-    used = lifetime.used("refusals")
-    if used and used >= policy.max_refusals:
-        lifetime.check([Charge("refusals", "", 1)], {"refusals": policy.max_refusals})
-
-
-def _describe(entry: Entry, request: Request[Any]) -> Entry:
-    """Return an entry with what the question says, in words."""
-    (split,) = values_of(request, "split") or [""]
-    words = []
-    for name, kind in layout(type(request)):
-        value = getattr(request, name)
-        if "array" in kind and value is not None:
-            ends = f" from {value.min():.3g} to {value.max():.3g}" if value.size else ""
-            shape = " x ".join(map(str, value.shape)) or "1"
-            words.append(f"{name}: {shape} numbers{ends}, {np.count_nonzero(value)} not zero")
-        elif kind in ("float", "int", "text") and name not in ("on", "split") and value != "":
-            words.append(f"{name}: {value if kind != 'float' else format(value, '.6g')}")
-    return replace(
-        entry,
-        question=type(request).__name__,
-        split=split[:200] if split.isprintable() else "",
-        view=request.on[:64] if request.on.isprintable() else "",
-        parameters="".join(c for c in "; ".join(words) if c.isprintable())[:LONGEST],
-    )
-
-
-def _complete(entry: Entry, reply: Reply, answer: bytes, clear: bytes) -> Entry:
-    """Return an entry with what leaves."""
-    names = [name for name, kind in layout(type(reply)) if "array" in kind or kind == "words"]
-    arrays = {name: array for name in names if (array := getattr(reply, name)) is not None}
-    payload, _ = size(reply)
-    return replace(
-        entry,
-        verdict="sent",
-        shapes={name: list(array.shape) for name, array in arrays.items()},
-        numbers=payload // 8,
-        payload=payload,
-        size=len(answer),
-        sha256=hashlib.sha256(answer).hexdigest(),
-        clear=hashlib.sha256(clear).hexdigest() if clear != answer else "",
-    )
-
-
-def short_hash(*parts: str | bytes) -> str:
-    """Return a short hash of some parts, none of which runs into the next."""
-    digest = hashlib.sha256()
-    for part in parts:
-        data = part.encode() if isinstance(part, str) else part
-        digest.update(len(data).to_bytes(8, "little") + data)
-    return digest.hexdigest()[:32]

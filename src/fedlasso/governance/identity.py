@@ -1,21 +1,21 @@
 """Who a site is to the others: a certificate under the project's root, and signatures by its key.
 
 The coordinator passes keys on between sites. A signature under a certificate keeps it from putting
-its own in their place, and a list of known keys keeps it from inventing sites of a known name.
+its own in their place. It signs the certificates too, so a list of the keys that people at the site
+have compared keeps it from inventing sites.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 from fedlasso.errors import FedLassoError
-from fedlasso.files import write_atomically
 
 # How far a clock may be off before the dates of certificates count.
 SKEW = timedelta(days=1)
@@ -28,13 +28,13 @@ class Identity:
     Attributes
     ----------
     certificate, key, root : files in PEM
-    known : file that keeps the key of every other site as it was first seen; none keeps nothing
+    peers : file with the keys of the other sites, as they were accepted here
     """
 
     certificate: Path
     key: Path
     root: Path
-    known: Path | None = None
+    peers: Path
 
     def sign(self, data: bytes) -> bytes:
         """Sign with the site's own key."""
@@ -79,41 +79,31 @@ class Identity:
             raise FedLassoError(f"the certificate of {name!r} is not valid now")
         return fingerprint_of(theirs)
 
-    def recognise(self, others: Mapping[str, str], welcome: Sequence[str]) -> None:
-        """Keep the keys of the first session's sites; refuse others later, and changed keys.
+    def recognise(self, others: Mapping[str, str]) -> None:
+        """Refuse sites whose keys were not accepted here, from the first session on.
 
-        A site that joins later must be welcome here by name: whoever signs certificates could
-        otherwise be all other sites by itself.
+        Whoever signs certificates could otherwise be all other sites by itself.
         """
-        if self.known is None:
-            return
-        seen = read_known(self.known)
-        first = not seen
+        accepted = read_peers(self.peers)
         for name, fingerprint in others.items():
-            if not first and name not in seen and name not in welcome:
+            if accepted.get(name) != fingerprint:
+                other = "another key than the one" if name in accepted else "a key that was not"
                 raise FedLassoError(
-                    f"site {name!r} has never taken part with this one; ask who it is, and if it "
-                    "is welcome, add its name to `peers` in policy.toml"
+                    f"site {name!r} has {other} accepted here; compare it with that site by "
+                    "telephone, then `fedlasso site accept` the file that lists it"
                 )
-            if seen.setdefault(name, fingerprint) != fingerprint:
-                raise FedLassoError(
-                    f"site {name!r} has another key than before; ask that site by telephone, and "
-                    f"if it is right, delete its line in {self.known.name}"
-                )
-        if seen != read_known(self.known):
-            write_atomically(self.known, json.dumps(seen, indent=1).encode(), private=True)
 
 
-def read_known(path: Path) -> dict[str, str]:
-    """Return the fingerprints of the sites that were seen, by name."""
+def read_peers(path: Path) -> dict[str, str]:
+    """Return the fingerprints of the keys that were accepted, by the names of the sites."""
     if not path.exists():
         return {}
     try:
-        seen = json.loads(path.read_bytes())
-        return {str(name): str(fingerprint) for name, fingerprint in seen.items()}
+        accepted = json.loads(path.read_bytes())
+        return {str(name): str(fingerprint) for name, fingerprint in accepted.items()}
     except (ValueError, AttributeError):
         raise FedLassoError(
-            f"{path.name} is damaged; move it away, and compare keys anew"
+            f"{path.name} is damaged; move it away, and accept the keys of the sites anew"
         ) from None
 
 

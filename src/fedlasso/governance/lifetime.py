@@ -8,6 +8,7 @@ by whoever writes the policy, with a larger number; a ledger that is missing is 
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 from collections.abc import Iterable, Mapping
@@ -165,3 +166,12 @@ _WORDS: dict[Budget, str] = {
         "max_refusals"
     ),
 }
+
+
+def short_hash(*parts: str | bytes) -> str:
+    """Return a short hash of some parts, none of which runs into the next."""
+    digest = hashlib.sha256()
+    for part in parts:
+        data = part.encode() if isinstance(part, str) else part
+        digest.update(len(data).to_bytes(8, "little") + data)
+    return digest.hexdigest()[:32]

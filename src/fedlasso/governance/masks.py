@@ -90,11 +90,11 @@ class Ring:
     def _public(self) -> bytes:
         return bytes(self._key.public_key().public_bytes_raw())
 
-    def close(self, offers: Sequence[Offer], opening: bytes, welcome: Sequence[str] = ()) -> Masks:
+    def close(self, offers: Sequence[Offer], opening: bytes) -> Masks:
         """Check what the others offer, agree with each, and return the masks of the session.
 
         `opening` is all that the session was opened with: sites that were told different things
-        have masks that do not cancel. `welcome` are the names of sites that may be new here.
+        have masks that do not cancel.
         """
         from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PublicKey
 
@@ -118,7 +118,7 @@ class Ring:
             signed = _statement(self.fit, self.session, offer.name, key)
             seen[offer.name] = self.identity.check(offer.name, offer.certificate, signature, signed)
             agreed[offer.name] = self._key.exchange(public)
-        self.identity.recognise(seen, welcome)
+        self.identity.recognise(seen)
         # Nobody can open the same session again with this key.
         self._key = None
         return Masks(self.name, agreed, hashlib.sha256(opening).digest())

@@ -71,7 +71,8 @@ class Policy:
     min_sites : no fit is joined with fewer sites, which sign for themselves where sums are masked
     sums : whether sums leave masked, so that only totals over all sites can be read, or clear
     single : questions that are answered alone where sums are masked: they tell counts and orders
-    peers : names of the sites that may take part where sums are masked; empty means any
+    peers : names of the sites that may take part where sums are masked; empty means all whose keys
+        were accepted here
     allow, deny : questions answered beside the default ones, and questions not answered, by name
     columns : columns that exist for the coordinator; empty means all
     min_level_rows : no level of a text column is told that fewer rows have

@@ -14,7 +14,7 @@ from fedlasso.governance.policy import Policy
 
 # What the door itself answers, before a fit is open.
 _AT_THE_DOOR = {
-    "Introduce": "the names of the columns shown, the number of rows, version and clock",
+    "Introduce": "the names of the columns shown, the number of rows, version, protocol and clock",
     "DescribeColumns": "what columns hold, and levels of text that many rows have",
     "FindOthers": "which text columns have rows at other levels",
     "OfferKey": "a public key for the masks of one session, signed",

@@ -217,8 +217,8 @@ def ask_neighbours(local: Mixed, kit: Path, out: Path) -> dict[str, str]:
 def test_a_site_reads_nothing_of_another(local: Mixed, tmp_path: Path) -> None:
     add_sites(local.folder, ["curious", "former"])
     kit, former = tmp_path / "curious", tmp_path / "former"
-    enrol(local.folder, "curious", kit)
-    enrol(local.folder, "former", former)
+    enrol(local.folder, {"curious": kit})
+    enrol(local.folder, {"former": former})
     told = ask_neighbours(local, kit, tmp_path / "helped")
     assert SECRET not in told["a"]
     assert SECRET in told["b"]

@@ -55,7 +55,7 @@ def test_bad_usage_is_one_line_and_exit_code_two(
     with socket.create_server(("", port)):
         create_project(project, f"localhost:{port}", ["a", "b", "c"])
         kit = tmp_path / "sites" / "a"
-        enrol(project, "a", kit)
+        enrol(project, {"a": kit})
         fit = ["federation", "fit", project, "--target", "y", "--out", tmp_path / "model"]
         cases: list[tuple[list[object], str]] = [
             (["federation", "start-server", project], f"port {port} is in use"),
@@ -105,7 +105,7 @@ def test_names_that_do_not_resolve_and_old_certificates(
 ) -> None:
     create_project(tmp_path / "p", "no-such-host.invalid:8443", ["a"])
     kit = tmp_path / "sites" / "a"
-    enrol(tmp_path / "p", "a", kit)
+    enrol(tmp_path / "p", {"a": kit})
     with pytest.raises(FedLassoError, match=r"the name no-such-host.invalid cannot be resolved"):
         check_server(kit, read_kit(kit))
 

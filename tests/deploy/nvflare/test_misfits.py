@@ -45,7 +45,8 @@ class Shifted(datetime.datetime):
         return cls.fromtimestamp(time.time(), tz)
 datetime.datetime = Shifted
 """
-VERSION = "import fedlasso; fedlasso.__version__ = '0.0.9'"
+VERSION = "import fedlasso; fedlasso.__version__ = '0.9.0'"
+PROTOCOL = f"{VERSION}; from fedlasso.federation import messages; messages.PROTOCOL = '2'"
 
 
 @pytest.fixture(scope="module")
@@ -72,13 +73,14 @@ def command(folder: Path, hours: int, *arguments: object) -> subprocess.Complete
 
 @pytest.fixture(scope="module")
 def started(tables: dict[str, Path], scratch: Path) -> Iterator[Breakable]:
-    """Certificates of yesterday, and two clocks that are off by five hours."""
+    """Certificates of yesterday, clocks that are off by five hours, and a later minor version."""
     folder = scratch / "project"
     with init(scratch, -24, folder):
         federation = Breakable(folder, tables)
     share_key(federation)
     for site, hours in (("b", 5), ("c", -5)):
-        federation.environments[site] = shim(scratch, CLOCK.format(hours=hours))
+        code = CLOCK.format(hours=hours) + (VERSION if site == "b" else "")
+        federation.environments[site] = shim(scratch, code)
     with federation:
         yield federation
 
@@ -115,7 +117,7 @@ def refused(
     return error.removeprefix("fedlasso: ").rstrip()
 
 
-def test_clocks_that_are_off_are_told_and_change_no_bit(
+def test_clocks_that_are_off_and_another_minor_version_are_told_and_change_no_bit(
     local: Breakable, job: SharedJob, tables: dict[str, Path], tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
 ) -> None:  # fmt: skip
@@ -128,11 +130,14 @@ def test_clocks_that_are_off_are_told_and_change_no_bit(
     for line, (site, off) in zip(warned, (("b", "ahead of"), ("c", "behind")), strict=True):
         assert line.startswith(f"fedlasso: site {site!r}: its clock is ")
         assert line.endswith(f" {off} the one here; set it right (the fit goes on)")
+    notice = f"fedlasso: notice: site 'b' runs fedlasso 0.9.0, the coordinator {__version__}"
+    assert notice in said.splitlines()
     assert same_files(out, fit_alike(tables, tmp_path / "alone", *SETTINGS))
-    ahead = {
-        s: books["clock_ahead"]
-        for s, books in json.loads((out / "audit.json").read_bytes()).items()
-    }
+    kept = json.loads((out / "audit.json").read_bytes())
+    assert {s: books["version"] for s, books in kept.items()} == {
+        "a": __version__, "b": "0.9.0", "c": __version__,
+    }  # fmt: skip
+    ahead = {s: books["clock_ahead"] for s, books in kept.items()}
     # What a clock is off is known but for the time that asking takes.
     assert ahead["a"] == 0
     assert 5 * HOUR - took - 1 <= ahead["b"] <= 5 * HOUR + 1
@@ -161,7 +166,7 @@ def test_certificates_mention_the_clock(
 def test_a_server_whose_certificate_is_not_yet_valid_is_no_stranger(tmp_path: Path) -> None:
     kept = init(tmp_path, 48, tmp_path / "project")
     kit = tmp_path / "sites" / "a"
-    enrol(tmp_path / "project", "a", kit)
+    enrol(tmp_path / "project", {"a": kit})
     startup = tmp_path / "project" / "server" / "startup"
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(startup / "server.crt", startup / "server.key")
@@ -193,7 +198,7 @@ def test_columns_that_differ_are_listed(
         tables["b"].write_text(data)
 
 
-def test_too_few_sites_and_another_version_are_refused(
+def test_too_few_sites_and_another_protocol_are_refused(
     local: Breakable, job: SharedJob, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     error = refused(local, tmp_path / "few", capsys, "--sites", "a,b")
@@ -201,7 +206,7 @@ def test_too_few_sites_and_another_version_are_refused(
     job.close()
     local.kill("b")
     before = local.environments["b"]
-    local.environments["b"] = shim(tmp_path, VERSION)
+    local.environments["b"] = shim(tmp_path, PROTOCOL)
     local.revive()
     error = refused(local, tmp_path / "model", capsys)
     # Whoever comes next starts the site as it was, and another job.
@@ -209,5 +214,6 @@ def test_too_few_sites_and_another_version_are_refused(
     local.kill("b")
     local.environments["b"] = before
     assert error == (
-        f"site 'b' runs fedlasso 0.0.9, the coordinator {__version__}; install the same version"
+        f"site 'b' runs fedlasso 0.9.0 (protocol 2), the coordinator {__version__} (protocol 1); "
+        "install versions with the same protocol, best the same version everywhere"
     )

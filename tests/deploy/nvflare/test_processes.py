@@ -158,7 +158,7 @@ def test_a_kit_of_another_project_is_not_let_in(local: LocalFederation, tmp_path
     where = ("localhost", local.project.port)
     create_project(tmp_path / "other", f"localhost:{local.project.port}", ["d"])
     kit = tmp_path / "sites" / "d"
-    enrol(tmp_path / "other", "d", kit)
+    enrol(tmp_path / "other", {"d": kit})
     with pytest.raises(
         FedLassoError, match=r"is not of project 'other'.*use the kit of its project"
     ):

@@ -26,7 +26,7 @@ from fedlasso.deploy.nvflare.project import create_project
 from fedlasso.deploy.nvflare.stay import STATE
 from fedlasso.federation import decode, encode
 from fedlasso.governance.audit import Audit
-from fedlasso.governance.door import (
+from fedlasso.governance.messages import (
     DescribeColumns,
     Described,
     Introduce,
@@ -42,7 +42,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, Path]
     data = write_tables(base)["a"]
     with reserve_port() as kept:
         create_project(base / "project", f"localhost:{kept.getsockname()[1]}", ["a"])
-        enrol(base / "project", "a", base / "sites" / "a")
+        enrol(base / "project", {"a": base / "sites" / "a"})
         yield base / "sites" / "a", data
 
 

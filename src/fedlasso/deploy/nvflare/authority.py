@@ -50,6 +50,14 @@ def read_certificate(path: Path) -> x509.Certificate:
         raise FedLassoError(f"{path} is no certificate") from None
 
 
+def read_certificates(path: Path) -> list[x509.Certificate]:
+    """Read all certificates in a file, of which there is one at least."""
+    try:
+        return list(x509.load_pem_x509_certificates(_read(path)))
+    except ValueError:
+        raise FedLassoError(f"{path} is no certificate") from None
+
+
 def _read(path: Path) -> bytes:
     try:
         return path.read_bytes()
@@ -57,19 +65,24 @@ def _read(path: Path) -> bytes:
         raise FedLassoError(f"cannot read {path}: {error.strerror}") from None
 
 
-def write_certificate(path: Path, certificate: x509.Certificate) -> None:
-    """Write a certificate."""
-    write_atomically(path, certificate.public_bytes(serialization.Encoding.PEM), private=True)
+def write_certificates(path: Path, *certificates: x509.Certificate) -> None:
+    """Write certificates one after another."""
+    told = b"".join(each.public_bytes(serialization.Encoding.PEM) for each in certificates)
+    write_atomically(path, told, private=True)
 
 
 def fingerprint(key: rsa.RSAPublicKey) -> str:
-    """Return the SHA-256 of a public key in groups of four, to be compared by telephone."""
+    """Return the SHA-256 of a public key, spelled to be compared by telephone."""
     told = key.public_bytes(
         serialization.Encoding.DER, serialization.PublicFormat.SubjectPublicKeyInfo
     )
     digest = hashes.Hash(hashes.SHA256())
     digest.update(told)
-    text = digest.finalize().hex()
+    return spell(digest.finalize().hex())
+
+
+def spell(text: str) -> str:
+    """Return a fingerprint in groups of four, as people read it to each other."""
     return " ".join(text[k : k + 4] for k in range(0, len(text), 4))
 
 
@@ -125,7 +138,7 @@ class Authority:
         folder.mkdir(mode=0o700)
         key = make_key(folder / "root.key", 3072)
         root = _certify(key.public_key(), _name(project, "", ""), None, key, ROOT_DAYS, project)
-        write_certificate(folder / "rootCA.pem", root)
+        write_certificates(folder / "rootCA.pem", root)
         authority = cls(folder)
         authority._write_revoked([])
         return authority
@@ -155,7 +168,7 @@ class Authority:
         certificate = _certify(key, _name(name, role), root, own, DAYS, name)
         place = self._folder / "issued"
         place.mkdir(mode=0o700, exist_ok=True)
-        write_certificate(place / f"{name}.crt", certificate)
+        write_certificates(place / f"{name}.crt", certificate)
         return certificate
 
     def revoke(self, name: str) -> bool:

@@ -16,8 +16,8 @@ from fedlasso.deploy.records import TableRecords
 from fedlasso.errors import FedLassoError
 from fedlasso.federation import encode
 from fedlasso.governance import Audit, Desk, Door, Entry, read_policy
-from fedlasso.governance.door import Refusal
-from fedlasso.governance.guard import tell
+from fedlasso.governance.messages import Refusal
+from fedlasso.governance.refusals import tell
 
 
 class SpokenAudit(Audit):

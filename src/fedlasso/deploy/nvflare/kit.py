@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 import secrets
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,11 +18,19 @@ from fedlasso.errors import FedLassoError
 from fedlasso.files import write_atomically
 
 if TYPE_CHECKING:
+    from cryptography import x509
+
     from fedlasso.governance import Audit
     from fedlasso.governance.identity import Identity
 
 # What a site keeps in its kit; the engine has a folder of its own.
 PRIVATE = ("books", "memory", "pending")
+# How sites may be called: such names are shown, and are names of files.
+NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,40}")
+# The keys of the other sites with which a site takes part.
+PEERS = "books/peers.json"
+# Is asked of a site's name and its key's fingerprint, and whether it had another key before.
+Agree = Callable[[str, str, bool], bool]
 
 
 @dataclass(frozen=True)
@@ -86,25 +96,50 @@ def request(folder: Path) -> tuple[Path, str]:
     return asked, authority.fingerprint(key.public_key())
 
 
-def accept(folder: Path, path: Path) -> str:
+def accept(folder: Path, path: Path, agree: Agree) -> tuple[str, list[str]]:
     """Put a signed certificate into a site's kit, once key, certificate and root belong together.
 
-    Returns the day on which it ends.
+    After it the file has the certificates of the other sites. Their keys are kept too, and this
+    site takes part with no others. Of each that is not known here `agree` is asked first, because
+    whoever signs certificates could invent sites; without a yes all is as it was for that site.
+
+    Returns the day on which the certificate ends, and the names of the other sites.
     """
     kit = read_kit(folder)
-    certificate = authority.read_certificate(path)
+    certificate, *others = authority.read_certificates(path)
     if not (folder / kit.key).exists():
         raise FedLassoError(f"{folder} has no key yet; begin with `fedlasso site request {folder}`")
     if authority.common_name(certificate.subject) != kit.name:
         raise FedLassoError(f"{path} is not for site {kit.name!r}; ask for the right one")
     root = authority.read_certificate(folder / "startup" / "rootCA.pem")
-    if not authority.is_signed_by(certificate, root):
+    if not all(authority.is_signed_by(each, root) for each in (certificate, *others)):
         raise FedLassoError(f"{path} is not signed by project {kit.project!r}")
     if certificate.public_key() != authority.read_key(folder / kit.key).public_key():
         raise FedLassoError(f"{path} is for another key than the one here; send a new request")
-    authority.write_certificate(folder / kit.certificate, certificate)
+    peers = _accept_peers(folder, others, agree)
+    authority.write_certificates(folder / kit.certificate, certificate)
     seal(folder, kit)
-    return f"{certificate.not_valid_after_utc:%Y-%m-%d}"
+    return f"{certificate.not_valid_after_utc:%Y-%m-%d}", peers
+
+
+def _accept_peers(folder: Path, others: Sequence[x509.Certificate], agree: Agree) -> list[str]:
+    """Keep the keys of the sites that are listed; `agree` is asked of those not known here."""
+    from fedlasso.governance.identity import fingerprint_of, read_peers
+
+    make_places(folder)
+    before = read_peers(folder / PEERS)
+    peers = {}
+    for each in others:
+        name = authority.common_name(each.subject)
+        if not NAME.fullmatch(name):
+            raise FedLassoError(f"a certificate for {name!r} is listed, and no site is called so")
+        told = fingerprint_of(each)
+        if before.get(name) == told or agree(name, authority.spell(told), name in before):
+            peers[name] = told
+        elif name in before:
+            peers[name] = before[name]
+    write_atomically(folder / PEERS, json.dumps(peers, indent=1).encode(), private=True)
+    return sorted(peers)
 
 
 def check_certificate(folder: Path, kit: Kit) -> list[str]:
@@ -158,5 +193,5 @@ def identify(folder: Path) -> Identity:
         startup / "client.crt",
         startup / "client.key",
         startup / "rootCA.pem",
-        folder / "books" / "peers.json",
+        folder / PEERS,
     )

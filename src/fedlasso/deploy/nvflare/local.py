@@ -27,7 +27,7 @@ from fedlasso.deploy.schemas import write_schema
 from fedlasso.errors import FedLassoError
 from fedlasso.federation import InProcess, Listen
 from fedlasso.governance import Policy
-from fedlasso.governance.door import Open
+from fedlasso.governance.messages import Open
 
 # Seconds that a loaded machine may take to start somebody.
 START = 300.0
@@ -42,12 +42,14 @@ def reserve_port(port: int = 0) -> socket.socket:
     return kept
 
 
-def enrol(project: Path, site: str, kit: Path) -> None:
-    """Unpack a site's kit and have its key signed: what site and coordinator do in turn."""
-    shutil.unpack_archive(project / "kits" / f"{site}.zip", kit.parent)
-    asked, _ = request(kit)
-    signed, _ = sign_request(project, asked)
-    accept(kit, signed)
+def enrol(project: Path, kits: Mapping[str, Path]) -> None:
+    """Unpack sites' kits, have their keys signed, and let them accept each other's."""
+    for site, kit in kits.items():
+        shutil.unpack_archive(project / "kits" / f"{site}.zip", kit.parent)
+        asked, _ = request(kit)
+        sign_request(project, asked)
+    for site, kit in kits.items():
+        accept(kit, project / "kits" / f"{site}.crt", lambda *_: True)
 
 
 class LocalFederation:
@@ -80,9 +82,8 @@ class LocalFederation:
             port = self._reserved.getsockname()[1]
             create_project(folder, f"localhost:{port}", list(tables))
         self.project = read_project(folder)
-        for site in self.project.sites:
-            if not self.kit(site).exists():
-                enrol(folder, site, self.kit(site))
+        kits = {site: self.kit(site) for site in self.project.sites}
+        enrol(folder, {site: kit for site, kit in kits.items() if not kit.exists()})
         self.environments: dict[str, dict[str, str]] = {}
         self.processes: dict[str, subprocess.Popen[bytes]] = {}
 

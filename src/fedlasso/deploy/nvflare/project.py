@@ -25,9 +25,9 @@ from fedlasso.deploy.nvflare.authority import (
     make_key,
     read_key,
     read_request,
-    write_certificate,
+    write_certificates,
 )
-from fedlasso.deploy.nvflare.kit import Kit, read_kit, seal
+from fedlasso.deploy.nvflare.kit import NAME, Kit, read_kit, seal
 from fedlasso.errors import FedLassoError
 from fedlasso.files import write_atomically
 
@@ -105,7 +105,7 @@ def create_project(folder: Path, server: str, sites: Sequence[str]) -> Project:
 
 def _check_names(sites: Sequence[str], known: Sequence[str] = ()) -> None:
     for site in sites:
-        if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_-]{0,40}", site):
+        if not NAME.fullmatch(site):
             raise FedLassoError(f"site {site!r}: use letters, digits, - and _")
         if site == "server":
             raise FedLassoError("no site can be called 'server'; choose another name")
@@ -123,7 +123,7 @@ def _admit(folder: Path, kit: Kit, authority: Authority) -> None:
     place = folder / kit.key
     key = read_key(place) if place.exists() else make_key(place)
     role = "project_admin" if kit.role == "coordinator" else ""
-    write_certificate(folder / kit.certificate, authority.sign(kit.name, key.public_key(), role))
+    write_certificates(folder / kit.certificate, authority.sign(kit.name, key.public_key(), role))
     shutil.copy(authority.root, folder / "startup")
     seal(folder, kit)
 
@@ -157,7 +157,8 @@ def add_sites(folder: Path, sites: Sequence[str]) -> Project:
 def sign_request(folder: Path, path: Path, replace_key: bool = False) -> tuple[Path, str]:
     """Sign a site's request; return the certificate's file and the key's fingerprint.
 
-    A second key for a site is refused unless it shall replace the first, which is revoked.
+    The file holds the certificates of all other sites too, and theirs hold this one's. A second key
+    for a site is refused unless it shall replace the first, which is revoked.
     """
     project = read_project(folder)
     name, key = read_request(path, project.name)
@@ -169,10 +170,10 @@ def sign_request(folder: Path, path: Path, replace_key: bool = False) -> tuple[P
             f"site {name!r} has another key already; if it has lost that one, ask it by telephone "
             "and say --replace"
         )
-    signed = folder / "kits" / f"{name}.crt"
-    write_certificate(signed, authority.sign(name, key))
+    authority.sign(name, key)
+    _tell_sites(folder, project, authority)
     _tell_server(folder, authority)
-    return signed, fingerprint(key)
+    return folder / "kits" / f"{name}.crt", fingerprint(key)
 
 
 def revoke_site(folder: Path, name: str) -> Project:
@@ -185,6 +186,7 @@ def revoke_site(folder: Path, name: str) -> Project:
     authority.revoke(name)
     for suffix in ("zip", "crt"):
         (folder / "kits" / f"{name}.{suffix}").unlink(missing_ok=True)
+    _tell_sites(folder, project, authority)
     _tell_server(folder, authority)
     return project
 
@@ -213,6 +215,21 @@ def _check_site(project: Project, name: str) -> None:
         raise FedLassoError(
             f"no site is called {name!r}; the sites are {', '.join(project.sites) or 'none'}"
         )
+
+
+def list_unsigned(folder: Path) -> list[str]:
+    """Return the sites that have no certificate yet."""
+    authority = Authority(folder / "authority")
+    return [site for site in read_project(folder).sites if authority.issued(site) is None]
+
+
+def _tell_sites(folder: Path, project: Project, authority: Authority) -> None:
+    """Write what each site is sent: its own certificate, and after it those of all others."""
+    issued = {site: authority.issued(site) for site in project.sites}
+    signed = {site: each for site, each in issued.items() if each is not None}
+    for site, own in signed.items():
+        others = [each for name, each in signed.items() if name != site]
+        write_certificates(folder / "kits" / f"{site}.crt", own, *others)
 
 
 def _tell_server(folder: Path, authority: Authority) -> None:

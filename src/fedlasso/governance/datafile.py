@@ -1,0 +1,81 @@
+"""A site's data file as its door sees it, and which of its columns may be asked about."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+import numpy as np
+
+from fedlasso.errors import FedLassoError
+from fedlasso.governance.entries import list_names
+from fedlasso.governance.messages import DescribeColumns, Described, FindOthers, Open
+from fedlasso.governance.policy import Policy, Rare
+from fedlasso.governance.refusals import Mendable
+from fedlasso.numerics import Table
+from fedlasso.sites import Site
+from fedlasso.sites.draws import few_apart
+
+
+class DataFile(Protocol):
+    """A site's data file: names of all columns, number of rows, a keyed hash as it was read.
+
+    What is `rare` is read as one.
+    """
+
+    columns: tuple[str, ...]
+    rows: int
+    fingerprint: str
+
+    def check_unchanged(self) -> None:
+        """Refuse if the file is not what was read."""
+
+    def describe(self, name: str, asked: DescribeColumns, fewest: int, rare: Rare) -> Described:
+        """What columns hold, with the levels that so many rows have at least."""
+
+    def find_others(self, name: str, asked: FindOthers, rare: Rare) -> tuple[str, ...]:
+        """Text columns with rows at none of the levels named."""
+
+    def site(self, name: str, opening: Open, rare: Rare) -> Site:
+        """All records of some columns as a site, which draws its splits with a secret."""
+
+
+def check_columns(
+    records: DataFile, policy: Policy, target: str, columns: Sequence[str], na: Sequence[str]
+) -> None:
+    """Refuse what the policy does not show, and what few rows would be told by."""
+    policy.check_rows(records.rows, "here")
+    wanted = (target, *columns)
+    here = set(records.columns)
+    for column in wanted:
+        if column not in here or not policy.shows(column):
+            raise FedLassoError(f"there is no column {column!r} here")
+    if len(set(wanted)) < len(wanted):
+        raise FedLassoError("a column is named twice; name each once")
+    for code in na:
+        # Whoever may call any value missing learns how many rows hold it.
+        if code not in policy.na_codes:
+            raise FedLassoError(
+                f"the policy here does not let {code!r} count as missing; add it to na_codes"
+            )
+
+
+def check_cells(site: Site, target: str, cell: int) -> None:
+    """Refuse columns in which a few rows stand apart: sums would tell of those few."""
+    everybody = np.arange(site.table.n)
+    apart = few_apart(site.table, everybody, cell)
+    found = [name for name, few in zip(site.columns, apart, strict=True) if few]
+    response = Table(site.told[:, None])
+    found += [target] if few_apart(response, everybody, cell)[0] else []
+    if found:
+        raise Mendable(
+            f"{list_names(found)} differ from their commonest value in fewer than {cell} rows "
+            "here; leave them out with --drop, or group their values"
+        )
+    holes = site.table.missing(np.ones(site.table.n))
+    found = [n for n, k in zip(site.columns, holes, strict=True) if 0 < k < cell]
+    if found:
+        raise Mendable(
+            f"{list_names(found)} are missing in fewer than {cell} rows here; leave them out with "
+            "--drop, or fill them in there"
+        )
