@@ -11,7 +11,7 @@ from functools import cached_property
 import numpy as np
 
 from fedlasso.numerics import L1, Array, ElasticNet
-from fedlasso.numerics.moment_path import MomentPath, solve_path
+from fedlasso.numerics.moment_path import Walk, solve_path
 from fedlasso.numerics.moments import Moments, Normal, residuals
 
 # Shares of the Lasso's shrinkage that a relaxed fit keeps; one is the Lasso itself. Without any,
@@ -168,26 +168,21 @@ def judge(folded: Folded, family: Family, shares: int = len(BLENDS)) -> Judged:
     """Cross-validate a family over penalties that reach beyond the one with the smallest error."""
     whole = folded.normal(folded.whole)
     largest = family.adapt(whole).largest_penalty
-    decades = -np.log10(RATIO_MANY_ROWS if whole.rows > whole.p else RATIO_FEW_ROWS)
-    per_decade = (PENALTIES - 1) / decades
+    ratio = RATIO_MANY_ROWS if whole.rows > whole.p else RATIO_FEW_ROWS
+    decade = round((PENALTIES - 1) / -np.log10(ratio))
+    walks = [(fold, Walk(family.adapt(normal))) for fold, normal in training(folded)]
+    penalties = np.empty(0)
+    each = np.empty((len(walks), shares, 0))
+    further = largest * np.geomspace(1.0, ratio, PENALTIES)
     while True:
-        count = round(per_decade * decades) + 1
-        penalties = largest * np.logspace(0.0, -decades, count)
-        each = _cross_validate(folded, family, penalties, shares)
+        errors = [_follow(fold, walk, further)[:shares] for fold, walk in walks]
+        penalties = np.append(penalties, further)
+        each = np.concatenate([each, errors], axis=2)
         judged = Judged(family, penalties, each, folded.rows)
-        decades += 1
-        if judged.best[1] < count - 1 or 10.0**-decades < SMALLEST_RATIO:
+        ratio /= 10
+        if judged.best[1] < penalties.size - 1 or ratio < SMALLEST_RATIO:
             return judged
-
-
-def _cross_validate(folded: Folded, family: Family, penalties: Array, shares: int) -> Array:
-    """Return errors by fold, share of shrinkage and penalty."""
-    each = []
-    for fold, normal in training(folded):
-        adapted = family.adapt(normal)
-        path = solve_path(adapted, penalties)
-        each.append(_squares(fold, adapted, path)[:shares] / fold.rows)
-    return np.array(each)
+        further = largest * np.geomspace(10 * ratio, ratio, decade + 1)[1:]
 
 
 def training(folded: Folded) -> Iterator[tuple[Moments, Normal]]:
@@ -204,12 +199,13 @@ def average(each: Array, rows: Array) -> tuple[Array, Array]:
     return error, np.sqrt(spread / max(len(rows) - 1, 1))
 
 
-def _squares(fold: Moments, normal: Normal, path: MomentPath) -> Array:
-    """Sums of squared errors on a fold along a path, at every share of shrinkage: (shares, L)."""
-    lasso = residuals(*normal.original(path.lasso))
-    refit = residuals(*normal.original(path.refits))
+def _follow(fold: Moments, walk: Walk, penalties: Array) -> Array:
+    """Mean squared errors on a fold along a path, at every share of shrinkage: (shares, L)."""
+    path = walk.follow(penalties)
+    lasso = residuals(*walk.normal.original(path.lasso))
+    refit = residuals(*walk.normal.original(path.refits))
     both = fold.between(lasso, lasso)
     mixed = fold.between(lasso, refit)
     alone = fold.between(refit, refit)
     sums = [g**2 * both + 2 * g * (1 - g) * mixed + (1 - g) ** 2 * alone for g in BLENDS]
-    return np.clip(sums, 0.0, HOPELESS * fold.products[-1, -1])
+    return np.clip(sums, 0.0, HOPELESS * fold.products[-1, -1]) / fold.rows
