@@ -5,7 +5,7 @@ chosen one is then fitted to all rows.
 """
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -31,6 +31,10 @@ SURE = 2.0
 REFIT = 1e-8
 # Penalties on the way to a single one: nearly dependent columns need a good start.
 STEPS = 20
+# Where there are more folds than this, prediction leaves out two at a time: in half as many folds,
+# dealt anew from the same sums so many times, there is less luck.
+PLENTY = 10
+DEALS = 3
 # Errors beyond this many times the response's squares are all alike.
 HOPELESS = 1e6
 
@@ -44,17 +48,31 @@ class Folded:
     folds : the moments of every fold's rows
     centre, scale : how training rows are standardised
     seed : of the halves that the folds are cut into
+    deals : how many cross-validations these are, one after another: every row is in as many folds
     """
 
     folds: tuple[Moments, ...]
     centre: bool = True
     scale: bool = True
     seed: int = 0
+    deals: int = 1
 
     @cached_property
     def whole(self) -> Moments:
         """Moments of all rows."""
-        return Moments(np.sum([fold.products for fold in self.folds], axis=0))
+        return Moments(np.sum([fold.products for fold in self.folds], axis=0) / self.deals)
+
+    def paired(self) -> "Folded":
+        """Return the same rows in half as many folds, in several deals, where folds are plenty."""
+        count = len(self.folds)
+        if count <= PLENTY:
+            return self
+        rng = np.random.default_rng(self.seed)
+        pairs: list[Moments] = []
+        for _ in range(DEALS):
+            for pair in np.array_split(rng.permutation(count), (count + 1) // 2):
+                pairs.append(Moments(np.sum([self.folds[k].products for k in pair], axis=0)))
+        return replace(self, folds=tuple(pairs), deals=DEALS)
 
     @property
     def rows(self) -> Array:
@@ -118,22 +136,28 @@ class Judged:
     penalties : array (L,)
     each : array (folds, shares, L): mean squared error on every fold
     rows : array (folds,): their rows
+    deals : how many cross-validations these are
     """
 
     family: Family
     penalties: Array
     each: Array
     rows: Array
+    deals: int = 1
+
+    def average(self, each: Array) -> tuple[Array, Array]:
+        """Return the mean over all rows and its standard error, by the mean on every fold."""
+        return average(each, self.rows, self.deals)
 
     @cached_property
     def error(self) -> Array:
         """Mean squared errors, an array (shares, L)."""
-        return average(self.each, self.rows)[0]
+        return self.average(self.each)[0]
 
     @cached_property
     def se(self) -> Array:
         """The standard errors of those."""
-        return average(self.each, self.rows)[1]
+        return self.average(self.each)[1]
 
     @property
     def limit(self) -> float:
@@ -178,7 +202,7 @@ def judge(folded: Folded, family: Family, shares: int = len(BLENDS)) -> Judged:
         errors = [_follow(fold, walk, further)[:shares] for fold, walk in walks]
         penalties = np.append(penalties, further)
         each = np.concatenate([each, errors], axis=2)
-        judged = Judged(family, penalties, each, folded.rows)
+        judged = Judged(family, penalties, each, folded.rows, folded.deals)
         ratio /= 10
         if judged.best[1] < penalties.size - 1 or ratio < SMALLEST_RATIO:
             return judged
@@ -191,12 +215,15 @@ def training(folded: Folded) -> Iterator[tuple[Moments, Normal]]:
         yield fold, folded.normal(folded.whole.without(fold))
 
 
-def average(each: Array, rows: Array) -> tuple[Array, Array]:
-    """Return the mean error over all rows and its standard error, by the mean on every fold."""
+def average(each: Array, rows: Array, deals: int = 1) -> tuple[Array, Array]:
+    """Return the mean error over all rows and its standard error, by the mean on every fold.
+
+    Several deals of the same rows know no more than one of how rows differ.
+    """
     share = rows / rows.sum()
     error = np.tensordot(share, each, axes=1)
     spread = np.tensordot(share, (each - error) ** 2, axes=1)
-    return error, np.sqrt(spread / max(len(rows) - 1, 1))
+    return error, np.sqrt(spread / max(len(rows) / deals - 1, 1))
 
 
 def _follow(fold: Moments, walk: Walk, penalties: Array) -> Array:
