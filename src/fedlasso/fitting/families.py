@@ -68,11 +68,11 @@ class Folded:
         if count <= PLENTY:
             return self
         rng = np.random.default_rng(self.seed)
-        pairs: list[Moments] = []
-        for _ in range(DEALS):
-            for pair in np.array_split(rng.permutation(count), (count + 1) // 2):
-                pairs.append(Moments(np.sum([self.folds[k].products for k in pair], axis=0)))
-        return replace(self, folds=tuple(pairs), deals=DEALS)
+        deals = [rng.permutation(count) for _ in range(DEALS)]
+        halved = (count + 1) // 2
+        pairs = [pair for deal in deals for pair in np.array_split(deal, halved)]
+        sums = [np.sum([self.folds[k].products for k in pair], axis=0) for pair in pairs]
+        return replace(self, folds=tuple(map(Moments, sums)), deals=DEALS)
 
     @property
     def rows(self) -> Array:
