@@ -9,14 +9,20 @@ from numpy.typing import NDArray
 from swept import swept_lasso
 
 from fedlasso.fitting import Goal, Rule
+from fedlasso.fitting.by_moments import tell_how
 from fedlasso.fitting.choosing import (
+    ALMOST_ALL,
+    FIRST,
+    GAIN,
     PAIRS,
     SPARE,
     VOTES,
     choose,
     count_votes,
     cut_halves,
+    find_end,
 )
+from fedlasso.fitting.families import DEALS, LASSO, PLENTY, SURE, Folded, average, judge
 
 by_seed = pytest.mark.parametrize("seed", range(4))
 
@@ -90,3 +96,101 @@ def test_strong_columns_are_selected_and_hardly_another(seed: int) -> None:
     assert choice.support is not None
     assert choice.support[:3].all()
     assert choice.support[3:].sum() <= 1
+
+
+def draw_twins(seed: int, bonus: float, m: int = 30, folds: int = 10) -> Folded:
+    """Two nearly equal columns whose difference adds something to the response, or nothing."""
+    rng = np.random.default_rng([seed, 13])
+    common = rng.standard_normal(m)
+    difference = rng.standard_normal(m)
+    X = np.column_stack([common, common + 0.001 * difference])
+    y = common + bonus * difference + 0.03 * rng.standard_normal(m)
+    return Records(X, y, rng.permutation(np.arange(m) % folds)).folded
+
+
+@pytest.mark.parametrize("noise", [0.0, 0.1, 1.0, 5.0])
+def test_a_path_ends_where_one_penalty_more_explains_hardly_more(noise: float) -> None:
+    records = draw_records(3, m=60, p=6, noise=noise).standard
+    folded = records.folded
+    normal = folded.normal(folded.whole)
+    penalties = normal.largest_penalty * np.geomspace(1, 1e-5, 120)
+    end = find_end(normal, penalties)
+    explained = np.array(
+        [
+            1
+            - np.mean((records.y - records.X @ swept_lasso(records.X, records.y, lam).coef_) ** 2)
+            / records.y.var()
+            for lam in penalties[: end + 1]
+        ]
+    )
+    ended = (np.diff(explained) < GAIN * explained[1:]) | (explained[1:] > ALMOST_ALL)
+    assert end >= FIRST
+    assert ended[-1] or end == len(penalties) - 1
+    assert not ended[FIRST - 1 : -1].any()
+
+
+@by_seed
+@pytest.mark.parametrize("bonus", [0.0, 0.005, 0.01, 0.2])
+def test_beyond_the_end_of_the_path_a_penalty_must_be_surely_better(
+    seed: int, bonus: float
+) -> None:
+    folded = draw_twins(seed, bonus)
+    chosen = choose(folded, "prediction", "min")
+    lasso = chosen.lasso
+    end = find_end(folded.normal(folded.whole), lasso.penalties)
+    plain, *others = chosen.candidates
+    assert plain.at == int(np.argmin(lasso.error[0, : end + 1]))
+    for other in others:
+        error, se = average(other.each - plain.each, lasso.rows)
+        assert error < -SURE * se
+    # Where the difference of the columns says much, the path does not end too early.
+    assert others or bonus < 0.2
+    # The objective takes the smallest error wherever it is.
+    objective = choose(folded, "objective", "min")
+    assert objective.choice.at == int(np.argmin(objective.lasso.error[0]))
+
+
+def test_a_smaller_error_beyond_the_end_of_the_path_may_be_luck() -> None:
+    told = []
+    for seed in range(20):
+        folded = draw_twins(seed, 0.0)
+        choice = choose(folded, "prediction", "min").choice
+        if choice.error > choice.judged.error[0].min():
+            told.append(tell_how(choice, "min"))
+    assert told
+    assert set(told) == {"the smallest error to be sure of"}
+
+
+@pytest.mark.parametrize("folds", [PLENTY, PLENTY + 1, 20])
+def test_pairs_of_many_folds_have_every_row_in_every_deal(folds: int) -> None:
+    folded = draw_records(2, m=60, p=4, folds=folds).folded
+    paired = folded.paired()
+    if folds <= PLENTY:
+        assert paired is folded
+        return
+    count = (folds + 1) // 2
+    assert len(paired.folds) == DEALS * count
+    assert np.allclose(paired.whole.products, folded.whole.products, rtol=1e-12)
+    deals = [paired.folds[k * count : (k + 1) * count] for k in range(DEALS)]
+    for deal in deals:
+        total = np.sum([fold.products for fold in deal], axis=0)
+        assert np.allclose(total, folded.whole.products)
+    assert not np.allclose(deals[0][0].products, deals[1][0].products)
+
+
+def test_the_same_deal_twice_has_the_error_and_the_standard_error_of_one() -> None:
+    once = draw_records(2, m=60, p=4, folds=6).folded
+    twice = replace(once, folds=once.folds * 2, deals=2)
+    one = judge(once, LASSO)
+    two = judge(twice, LASSO)
+    assert np.allclose(one.penalties, two.penalties)
+    assert np.allclose(one.error, two.error)
+    assert np.allclose(one.se, two.se)
+
+
+@by_seed
+def test_prediction_is_judged_on_pairs_of_folds_and_selection_on_folds(seed: int) -> None:
+    folded = draw_records(seed, m=60, p=5, folds=20).folded
+    assert len(choose(folded, "prediction", "min").lasso.rows) == 10 * DEALS
+    for goal in ("selection", "objective"):
+        assert len(choose(folded, goal, "min").lasso.rows) == 20

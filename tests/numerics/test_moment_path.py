@@ -12,7 +12,7 @@ from spectra import draw_spectra
 from swept import swept_elastic_net, swept_lasso
 
 from fedlasso.numerics import Array, LeastSquares, lasso_path
-from fedlasso.numerics.moment_path import ENOUGH, GAP, MomentPath, solve_path
+from fedlasso.numerics.moment_path import ENOUGH, GAP, MomentPath, Walk, solve_path
 from fedlasso.numerics.moments import Moments, Normal
 
 Draw = Callable[..., LeastSquares]
@@ -221,6 +221,22 @@ def test_one_penalty_needs_no_others(draw: Draw, seed: int) -> None:
     for j in range(6):
         alone = solve_path(normal, penalties[j : j + 1])
         assert_allclose(alone.lasso[:, 0], path.lasso[:, j], rtol=0, atol=1e-9)
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("first", [1, 7, 24])
+def test_a_path_that_is_followed_further_is_the_path_at_once(seed: int, first: int) -> None:
+    parts_of_rows = draw_spectra(seed)
+    X = np.vstack([rows for rows, _ in parts_of_rows])
+    y = np.concatenate([response for _, response in parts_of_rows])
+    normal = equations(X, y)
+    # Down to penalties at which these columns leave no digits, too.
+    penalties = grid_of(normal, ratio=1e-9)
+    whole = solve_path(normal, penalties)
+    walk = Walk(normal)
+    parts = [walk.follow(penalties[:first]), walk.follow(penalties[first:])]
+    np.testing.assert_array_equal(np.hstack([part.lasso for part in parts]), whole.lasso)
+    np.testing.assert_array_equal(np.hstack([part.refits for part in parts]), whole.refits)
 
 
 @pytest.mark.parametrize("seed", range(8))

@@ -84,15 +84,17 @@ def fit_by_moments(gathered: Gathered, goal: Goal = "prediction", rule: Rule = "
         costs=gathered.costs,
         why=(
             f"goal {goal!r}: {choice.name} with {point.active} active coefficients, "
-            f"{_tell_how(choice, rule)} on {len(folded.folds)} folds, fitted to all rows"
+            f"{tell_how(choice, rule)} on {len(folded.folds)} folds, fitted to all rows"
         ),
     )
 
 
-def _tell_how(choice: Choice, rule: Rule) -> str:
+def tell_how(choice: Choice, rule: Rule) -> str:
     """Say in words how a choice was made."""
     if choice.support is not None:
         return f"the columns that {VOTES:.0%} of the fits to half of the rows use, judged"
+    if rule == "min" and choice.error > choice.judged.error[0].min():
+        return "the smallest error to be sure of"
     how = {"min": "the smallest error", "1se": "the sparsest Lasso within one standard error"}
     return how[rule]
 

@@ -16,7 +16,6 @@ from fedlasso.fitting.families import (
     Folded,
     Judged,
     adaptive,
-    average,
     judge,
     solve_at,
     training,
@@ -24,11 +23,19 @@ from fedlasso.fitting.families import (
 from fedlasso.fitting.goals import Goal
 from fedlasso.fitting.tuning import Rule
 from fedlasso.numerics import L1, Array
+from fedlasso.numerics.moment_path import solve_path
 from fedlasso.numerics.moments import Moments, Normal, residuals
 
 # The penalty that selects may cost so many standard errors, as normal errors have them: those of
 # the folds differ from sample to sample, and the number of columns with them.
 SPARE = 2.5
+# Nearly dependent columns go on changing where the fit to the rows does not. A path is at its end,
+# as paths of glmnet are, where one penalty more adds less than this share to the variance that is
+# explained, or almost all of that is, but not before so many penalties. Smaller penalties predict
+# only when they are surely better.
+GAIN = 1e-5
+ALMOST_ALL = 0.999
+FIRST = 5
 # Pairs of halves that the folds are cut into, at random.
 PAIRS = 25
 # Share of the fits to halves that must use a column for it to be selected.
@@ -62,12 +69,12 @@ class Choice:
     @property
     def error(self) -> float:
         """Its mean squared error."""
-        return float(average(self.each, self.judged.rows)[0])
+        return float(self.judged.average(self.each)[0])
 
     @property
     def se(self) -> float:
         """The standard error of that."""
-        return float(average(self.each, self.judged.rows)[1])
+        return float(self.judged.average(self.each)[1])
 
     @property
     def name(self) -> str:
@@ -100,26 +107,41 @@ class Chosen:
 def choose(folded: Folded, goal: Goal, rule: Rule) -> Chosen:
     """Cross-validate the families that serve a goal, and choose by a rule."""
     shares = 1 if goal == "objective" else len(BLENDS)
+    predicts = goal == "prediction" and rule == "min"
+    if predicts:
+        folded = folded.paired()
     judged = [judge(folded, LASSO, shares)]
     lasso = judged[0]
     smallest = int(np.argmin(lasso.error[0]))
-    if goal == "prediction" and rule == "min":
+    if predicts:
         weights_at = float(lasso.penalties[smallest])
         judged += [judge(folded, family) for family in (ELASTIC, adaptive(weights_at))]
     if rule == "1se":
         sparsest = Choice.on_path(lasso, 0, lasso.sparsest)
         candidates = [sparsest if goal == "objective" else _select(folded, lasso)]
     else:
-        plain = Choice.on_path(lasso, 0, smallest)
+        further = Choice.on_path(lasso, 0, smallest)
+        end = find_end(folded.normal(folded.whole), lasso.penalties) if predicts else smallest
+        plain = Choice.on_path(lasso, 0, int(np.argmin(lasso.error[0, : end + 1])))
         best = [Choice.on_path(family, *family.best) for family in judged]
-        candidates = [plain, *(each for each in best if _surely_better(each, plain))]
+        candidates = [plain, *(each for each in (further, *best) if _surely_better(each, plain))]
     place = min(range(len(candidates)), key=lambda i: candidates[i].error)
     return Chosen(lasso, tuple(candidates), place)
 
 
+def find_end(normal: Normal, penalties: Array) -> int:
+    """Return the place of the penalty from which on smaller ones hardly fit the rows any better."""
+    path = solve_path(normal, penalties).lasso
+    explained = 2 * normal.score @ path - np.einsum("il,il->l", normal.gram @ path, path)
+    ended = np.diff(explained) < GAIN * explained[1:]
+    ended |= explained[1:] > ALMOST_ALL * normal.variance
+    ended[: FIRST - 1] = False
+    return int(np.argmax(ended)) + 1 if ended.any() else penalties.size - 1
+
+
 def _surely_better(choice: Choice, plain: Choice) -> bool:
     """Whether a choice beats the plain Lasso by more than the luck of the folds, paired."""
-    error, se = average(choice.each - plain.each, plain.judged.rows)
+    error, se = plain.judged.average(choice.each - plain.each)
     return bool(error < -SURE * se)
 
 

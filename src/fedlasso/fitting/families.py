@@ -5,13 +5,13 @@ chosen one is then fitted to all rows.
 """
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 
 from fedlasso.numerics import L1, Array, ElasticNet
-from fedlasso.numerics.moment_path import MomentPath, solve_path
+from fedlasso.numerics.moment_path import Walk, solve_path
 from fedlasso.numerics.moments import Moments, Normal, residuals
 
 # Shares of the Lasso's shrinkage that a relaxed fit keeps; one is the Lasso itself. Without any,
@@ -31,6 +31,10 @@ SURE = 2.0
 REFIT = 1e-8
 # Penalties on the way to a single one: nearly dependent columns need a good start.
 STEPS = 20
+# Where there are more folds than this, prediction leaves out two at a time: in half as many folds,
+# dealt anew from the same sums so many times, there is less luck.
+PLENTY = 10
+DEALS = 3
 # Errors beyond this many times the response's squares are all alike.
 HOPELESS = 1e6
 
@@ -44,17 +48,31 @@ class Folded:
     folds : the moments of every fold's rows
     centre, scale : how training rows are standardised
     seed : of the halves that the folds are cut into
+    deals : how many cross-validations these are, one after another: every row is in as many folds
     """
 
     folds: tuple[Moments, ...]
     centre: bool = True
     scale: bool = True
     seed: int = 0
+    deals: int = 1
 
     @cached_property
     def whole(self) -> Moments:
         """Moments of all rows."""
-        return Moments(np.sum([fold.products for fold in self.folds], axis=0))
+        return Moments(np.sum([fold.products for fold in self.folds], axis=0) / self.deals)
+
+    def paired(self) -> "Folded":
+        """Return the same rows in half as many folds, in several deals, where folds are plenty."""
+        count = len(self.folds)
+        if count <= PLENTY:
+            return self
+        rng = np.random.default_rng(self.seed)
+        deals = [rng.permutation(count) for _ in range(DEALS)]
+        halved = (count + 1) // 2
+        pairs = [pair for deal in deals for pair in np.array_split(deal, halved)]
+        sums = [np.sum([self.folds[k].products for k in pair], axis=0) for pair in pairs]
+        return replace(self, folds=tuple(map(Moments, sums)), deals=DEALS)
 
     @property
     def rows(self) -> Array:
@@ -118,22 +136,28 @@ class Judged:
     penalties : array (L,)
     each : array (folds, shares, L): mean squared error on every fold
     rows : array (folds,): their rows
+    deals : how many cross-validations these are
     """
 
     family: Family
     penalties: Array
     each: Array
     rows: Array
+    deals: int = 1
+
+    def average(self, each: Array) -> tuple[Array, Array]:
+        """Return the mean over all rows and its standard error, by the mean on every fold."""
+        return average(each, self.rows, self.deals)
 
     @cached_property
     def error(self) -> Array:
         """Mean squared errors, an array (shares, L)."""
-        return average(self.each, self.rows)[0]
+        return self.average(self.each)[0]
 
     @cached_property
     def se(self) -> Array:
         """The standard errors of those."""
-        return average(self.each, self.rows)[1]
+        return self.average(self.each)[1]
 
     @property
     def limit(self) -> float:
@@ -168,26 +192,21 @@ def judge(folded: Folded, family: Family, shares: int = len(BLENDS)) -> Judged:
     """Cross-validate a family over penalties that reach beyond the one with the smallest error."""
     whole = folded.normal(folded.whole)
     largest = family.adapt(whole).largest_penalty
-    decades = -np.log10(RATIO_MANY_ROWS if whole.rows > whole.p else RATIO_FEW_ROWS)
-    per_decade = (PENALTIES - 1) / decades
+    ratio = RATIO_MANY_ROWS if whole.rows > whole.p else RATIO_FEW_ROWS
+    decade = round((PENALTIES - 1) / -np.log10(ratio))
+    walks = [(fold, Walk(family.adapt(normal))) for fold, normal in training(folded)]
+    penalties = np.empty(0)
+    each = np.empty((len(walks), shares, 0))
+    further = largest * np.geomspace(1.0, ratio, PENALTIES)
     while True:
-        count = round(per_decade * decades) + 1
-        penalties = largest * np.logspace(0.0, -decades, count)
-        each = _cross_validate(folded, family, penalties, shares)
-        judged = Judged(family, penalties, each, folded.rows)
-        decades += 1
-        if judged.best[1] < count - 1 or 10.0**-decades < SMALLEST_RATIO:
+        errors = [_follow(fold, walk, further)[:shares] for fold, walk in walks]
+        penalties = np.append(penalties, further)
+        each = np.concatenate([each, errors], axis=2)
+        judged = Judged(family, penalties, each, folded.rows, folded.deals)
+        ratio /= 10
+        if judged.best[1] < penalties.size - 1 or ratio < SMALLEST_RATIO:
             return judged
-
-
-def _cross_validate(folded: Folded, family: Family, penalties: Array, shares: int) -> Array:
-    """Return errors by fold, share of shrinkage and penalty."""
-    each = []
-    for fold, normal in training(folded):
-        adapted = family.adapt(normal)
-        path = solve_path(adapted, penalties)
-        each.append(_squares(fold, adapted, path)[:shares] / fold.rows)
-    return np.array(each)
+        further = largest * np.geomspace(10 * ratio, ratio, decade + 1)[1:]
 
 
 def training(folded: Folded) -> Iterator[tuple[Moments, Normal]]:
@@ -196,20 +215,24 @@ def training(folded: Folded) -> Iterator[tuple[Moments, Normal]]:
         yield fold, folded.normal(folded.whole.without(fold))
 
 
-def average(each: Array, rows: Array) -> tuple[Array, Array]:
-    """Return the mean error over all rows and its standard error, by the mean on every fold."""
+def average(each: Array, rows: Array, deals: int = 1) -> tuple[Array, Array]:
+    """Return the mean error over all rows and its standard error, by the mean on every fold.
+
+    Several deals of the same rows know no more than one of how rows differ.
+    """
     share = rows / rows.sum()
     error = np.tensordot(share, each, axes=1)
     spread = np.tensordot(share, (each - error) ** 2, axes=1)
-    return error, np.sqrt(spread / max(len(rows) - 1, 1))
+    return error, np.sqrt(spread / max(len(rows) / deals - 1, 1))
 
 
-def _squares(fold: Moments, normal: Normal, path: MomentPath) -> Array:
-    """Sums of squared errors on a fold along a path, at every share of shrinkage: (shares, L)."""
-    lasso = residuals(*normal.original(path.lasso))
-    refit = residuals(*normal.original(path.refits))
+def _follow(fold: Moments, walk: Walk, penalties: Array) -> Array:
+    """Mean squared errors on a fold along a path, at every share of shrinkage: (shares, L)."""
+    path = walk.follow(penalties)
+    lasso = residuals(*walk.normal.original(path.lasso))
+    refit = residuals(*walk.normal.original(path.refits))
     both = fold.between(lasso, lasso)
     mixed = fold.between(lasso, refit)
     alone = fold.between(refit, refit)
     sums = [g**2 * both + 2 * g * (1 - g) * mixed + (1 - g) ** 2 * alone for g in BLENDS]
-    return np.clip(sums, 0.0, HOPELESS * fold.products[-1, -1])
+    return np.clip(sums, 0.0, HOPELESS * fold.products[-1, -1]) / fold.rows

@@ -6,7 +6,6 @@ import numpy as np
 
 from fedlasso.numerics.homotopy import (
     Columns,
-    Integers,
     State,
     advance,
     rebuild,
@@ -41,17 +40,44 @@ class MomentPath:
     refits: Array
 
 
+class Walk:
+    """A Lasso path that is followed down to some penalties, and later to smaller ones."""
+
+    def __init__(self, normal: Normal) -> None:
+        norms = np.ascontiguousarray(np.diagonal(normal.gram))
+        gram = np.ascontiguousarray(normal.gram)
+        start = np.zeros(normal.p)
+        self._columns = Columns(np.empty((0, 0)), np.empty(0), gram, norms)
+        self._state = stand_at(
+            self._columns, normal.largest_penalty, start, normal.score, normal.rank
+        )
+        self._state.blocked[norms == 0.0] = True
+        self.normal = normal
+        # The last Lasso and its refit, and the duality gap that is still asked for.
+        self._last = np.zeros((2, normal.p))
+        self._wanted = np.array([GAP * normal.variance])
+
+    def follow(self, penalties: Array) -> MomentPath:
+        """Go on to decreasing penalties, none larger than those before."""
+        lasso = np.zeros((penalties.size, self.normal.p))
+        refits = np.zeros_like(lasso)
+        walk(
+            self._columns,
+            self._state,
+            self.normal.score,
+            self.normal.variance,
+            penalties,
+            self._last,
+            self._wanted,
+            lasso,
+            refits,
+        )
+        return MomentPath(penalties, lasso.T, refits.T)
+
+
 def solve_path(normal: Normal, penalties: Array) -> MomentPath:
     """Solve the Lasso at decreasing penalties, and least squares on every support that it takes."""
-    norms = np.ascontiguousarray(np.diagonal(normal.gram))
-    D = Columns(np.empty((0, 0)), np.empty(0), np.ascontiguousarray(normal.gram), norms)
-    S = stand_at(D, normal.largest_penalty, np.zeros(normal.p), normal.score, normal.rank)
-    S.blocked[norms == 0.0] = True
-    shape = (penalties.size, normal.p)
-    lasso = np.zeros(shape)
-    refits = np.zeros(shape)
-    walk(D, S, normal.score, normal.variance, penalties, lasso, refits)
-    return MomentPath(penalties, lasso.T, refits.T)
+    return Walk(normal).follow(penalties)
 
 
 @compiled
@@ -61,13 +87,22 @@ def walk(
     score: Array,
     variance: float,
     penalties: Array,
+    last: Array,
+    wanted: Array,
     lasso: Array,
     refits: Array,
 ) -> None:
-    """Fill in the Lasso and the refit at every penalty, one in each row."""
+    """Fill in the Lasso and the refit at every penalty, one in each row.
+
+    `last` has the two before, and `wanted` the duality gap to reach; both are kept up to date.
+    """
     b = np.zeros(score.size)
-    wanted = GAP * variance
     for j in range(penalties.size):
+        if wanted[0] < 0.0:
+            # Rounding has taken over: what follows is as good as it gets.
+            lasso[j:] = last[0]
+            refits[j:] = last[1]
+            return
         lam = penalties[j]
         if lam < S.lam[0]:
             advance(D, S, lam, 50 * S.active.size + 100)
@@ -77,20 +112,20 @@ def walk(
         for i in range(a):
             b[S.active[i]] = S.b[i]
         gap = exceeds(b, S.correlation, score, variance, lam)
-        if not gap <= wanted:
+        if not gap <= wanted[0]:
             own = b.copy()
             swept = np.inf
-            if wanted == GAP * variance:
-                b[:] = lasso[max(j - 1, 0)]
+            if wanted[0] == GAP * variance:
+                b[:] = last[0]
                 if not sweep(D.G, D.norms, score, variance, lam, b, S.correlation):
                     # Sweeps take long and will do no better later on: this was the last time.
-                    wanted = ENOUGH * variance
+                    wanted[0] = ENOUGH * variance
                 swept = exceeds(b, S.correlation, score, variance, lam)
-            if not min(gap, swept) <= wanted:
-                # Rounding has taken over: what follows is as good as it gets.
-                lasso[j:] = lasso[max(j - 1, 0)]
-                refits[j:] = refits[max(j - 1, 0)]
-                return
+            if not min(gap, swept) <= wanted[0]:
+                wanted[0] = -1.0
+                lasso[j] = last[0]
+                refits[j] = last[1]
+                continue
             if gap <= swept:
                 b[:] = own
                 settle_moments(D, S, score)
@@ -101,38 +136,36 @@ def walk(
                     settle_moments(D, S, score)
             a = S.a[0]
         lasso[j] = b
-        v = np.empty(a)
-        for i in range(a):
-            v[i] = score[S.active[i]]
-        refit = times_inverse(S, v)
-        for i in range(a):
-            v[i] -= dot_at(D.G[S.active[i]], S.active, refit, a)
-        refit += times_inverse(S, v)
-        for i in range(a):
-            refits[j, S.active[i]] = refit[i]
+        if ((b != 0.0) == (last[0] != 0.0)).all():
+            refits[j] = last[1]
+        else:
+            refit(D, S, score, refits[j])
+        last[0] = lasso[j]
+        last[1] = refits[j]
 
 
 @compiled
-def dot_at(row: Array, places: Integers, values: Array, count: int) -> float:
-    """Return the product of some entries of a row with values."""
-    total = 0.0
-    for i in range(count):
-        total += row[places[i]] * values[i]
-    return total
+def refit(D: Columns, S: State, score: Array, out: Array) -> None:
+    """Fill in least squares on the active columns, in two steps to full accuracy."""
+    a = S.a[0]
+    b = times_inverse(S, score[S.active[:a]])
+    rest = score.copy()
+    subtract_rows(rest, D.G, S.active, b, a)
+    b += times_inverse(S, rest[S.active[:a]])
+    for i in range(a):
+        out[S.active[i]] = b[i]
 
 
 @compiled
 def settle_moments(D: Columns, S: State, score: Array) -> None:
     """Solve G_AA b_A = (X'y/m)_A - lam s to full accuracy and refresh X'r/m."""
     a = S.a[0]
-    miss = np.empty(a)
-    for _ in range(2):
-        for i in range(a):
-            k = S.active[i]
-            miss[i] = score[k] - dot_at(D.G[k], S.active, S.b, a) - S.lam[0] * S.signs[i]
-        S.b[:a] += times_inverse(S, miss)
-    S.correlation[:] = score
-    subtract_rows(S.correlation, D.G, S.active, S.b, a)
+    for attempt in range(3):
+        S.correlation[:] = score
+        subtract_rows(S.correlation, D.G, S.active, S.b, a)
+        if attempt < 2:
+            miss = S.correlation[S.active[:a]] - S.lam[0] * S.signs[:a]
+            S.b[:a] += times_inverse(S, miss)
 
 
 @compiled

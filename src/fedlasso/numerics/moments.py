@@ -114,7 +114,11 @@ class Moments:
 
     def between(self, V: Array, W: Array) -> Array:
         """Return sums over rows of products of residuals, column by column; see `residuals`."""
-        return np.asarray(np.einsum("il,il->l", self.products @ V, W))
+        # What no model uses adds nothing.
+        left = np.flatnonzero(V.any(axis=1))
+        right = np.flatnonzero(W.any(axis=1))
+        product = self.products[np.ix_(right, left)] @ V[left]
+        return np.asarray(np.einsum("il,il->l", product, W[right]))
 
 
 def residuals(B: Array, intercepts: Array) -> Array:
