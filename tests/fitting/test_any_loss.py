@@ -88,7 +88,7 @@ def test_the_others_refuse_in_one_sentence_before_anything_is_trained(name: str)
         fit(InProcess(draw(Huber())), name, penalty=LAM)
     assert str(refused.value) == (
         f"{name} fits the quadratic loss only, and these sites have the huber loss; "
-        "use FISTA, FedMid, DA or ProxSkip"
+        "use Newton, FISTA, FedMid, DA or ProxSkip"
     )
 
 

@@ -116,7 +116,7 @@ class Network(Federation):
         receipts = ""
         failed: FedLassoError | None = None
         if isinstance(request, Standardise):
-            self._views[request.name] = request.magnitudes
+            self._views[request.name] = request.magnitudes.of_loss(self.loss)
         grid = grid_of(request, self._views.get(request.on), len(self.columns))
         for answer in answers:
             try:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
@@ -31,6 +31,8 @@ class Magnitudes:
     reach : of the norm of the residuals of any model in the question, and of all that is added up
         on the way to them
     terms : array (p,), of what a column adds at a coefficient of one before it is centred
+    curved : whether slopes stay within the size of the response wherever a model leads, as those of
+        all losses but least squares do
     """
 
     rows: int
@@ -38,12 +40,22 @@ class Magnitudes:
     response: int
     reach: int
     terms: NDArray[np.int64]
+    curved: bool = False
 
     @classmethod
     def unknown(cls, p: int, reach: int = 0) -> Magnitudes:
         """Return those of p columns before anything is known of them."""
         nothing = np.zeros(p, np.int64)
         return cls(0, nothing, 0, reach, nothing)
+
+    def of_loss(self, loss: str) -> Magnitudes:
+        """Return the same where the sites have that loss."""
+        return replace(self, curved=loss != "quadratic")
+
+    @property
+    def slopes(self) -> int:
+        """The power that bounds the norm of slopes, residuals for least squares."""
+        return max(self.response, self.rows) if self.curved else self.reach
 
     @property
     def products(self) -> NDArray[np.int64]:

@@ -175,8 +175,6 @@ class Request(Message, Generic[R]):
     kind : what the ledger files the exchange under
     about_response : whether the reply depends on the response, whose size then bounds it
     remembers : whether the reply depends on the rounds before: then `fit` and `round` name them
-    clips : whether numbers beyond their bounds are cut off there: whoever asks about a model so bad
-        turns it down by them
     discloses : what the answer reveals
     to : the sites that are asked; empty means every site
     on : the view of its records a site answers from; empty means the records as they are
@@ -195,7 +193,6 @@ class Request(Message, Generic[R]):
     kind: ClassVar[str] = "training"
     about_response: ClassVar[bool] = True
     remembers: ClassVar[bool] = False
-    clips: ClassVar[bool] = False
     discloses: ClassVar[Disclosure]
     to: tuple[str, ...] = field(default=(), kw_only=True)
     on: str = field(default="", kw_only=True)

@@ -87,12 +87,8 @@ def bound_of_squares(magnitudes: Magnitudes, further: int = 0) -> Bound:
 
 
 def bound_of_loss(magnitudes: Magnitudes) -> Bound:
-    """Bound sums of losses, which grow no faster than slopes times linear predictors.
-
-    Least squares grows faster, at models that are worse than none.
-    """
-    slopes = max(magnitudes.response, magnitudes.rows)
-    return Bound(slopes + magnitudes.reach, coarse=COARSE)
+    """Bound sums of losses, which grow no faster than slopes times linear predictors."""
+    return Bound(magnitudes.slopes + magnitudes.reach, coarse=COARSE)
 
 
 class Eigenvalue(Reply):
@@ -260,7 +256,6 @@ class LossAt(Request[LossSums]):
     """Loss and gradient at b, for any loss."""
 
     kind = "certificate"
-    clips = True
     discloses = Disclosure("the gradient and the loss of a model: sums over rows")
     b: Model
 
@@ -281,7 +276,6 @@ class LossAt(Request[LossSums]):
 class PartAt(Request[LossSums]):
     """Loss at b, and its gradient in some columns; in all where none are named."""
 
-    clips = True
     discloses = Disclosure("the gradient and the loss of a model: sums over rows")
     b: Model
     columns: Columns

@@ -251,7 +251,7 @@ class Site(View):
         room = self.memory.room(name)
         view = View(self.name, self.columns, training, held_out, room, self.draw)
         if defined.powers:
-            view.magnitudes = defined.magnitudes
+            view.magnitudes = defined.magnitudes.of_loss(self.loss)
         return view
 
     def weights(self, split: str) -> Array:
@@ -274,7 +274,9 @@ class Site(View):
         with one_thread():
             reply = replace(request.answer(view), site=self.name)
         if request.reach:
-            clip = bool(self.draw.secret) or request.clips or self.loss != "quadratic"
+            # A model that a curved loss is asked about on the way may be beyond all bounds: whoever
+            # asks turns it down by its loss.
+            clip = bool(self.draw.secret) or self.loss != "quadratic"
             return cast(R, answer_in_words(reply, request, view.magnitudes, clip))
         return reply
 

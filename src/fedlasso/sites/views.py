@@ -224,7 +224,7 @@ class Viewed(Around):
         super().__init__(federation)
         self.view = view
         self.name = view.name
-        self._magnitudes = view.magnitudes
+        self._magnitudes = view.magnitudes.of_loss(federation.loss)
 
     def replies(self, request: Request[R]) -> tuple[R, ...]:
         """Ask on the view."""
