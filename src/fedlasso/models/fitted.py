@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from typing import Any
@@ -149,14 +149,7 @@ class _Making:
                 f"the sites have the {self.ledger.loss} loss, and the family {settings.family!r} "
                 f"has the {settings.loss} loss; give the sites' family"
             )
-        for name in settings.keep:
-            if name not in columns:
-                near = get_close_matches(name, columns, n=1)
-                hint = f"did you mean {near[0]!r}?" if near else "name a column of the sites"
-                raise FedLassoError(f"no column to keep is called {name!r}; {hint}")
-        weights = np.array([float(name not in (*settings.keep, INTERCEPT)) for name in columns])
-        free = not weights.all()
-        self.form = PenaltyForm(weights if free else None, settings.l1_ratio)
+        self.form = form_of(settings, columns)
 
     def model(self) -> Model:
         """Choose the penalty as planned, unless one is given, and fit."""
@@ -350,6 +343,17 @@ class _Making:
             plan=plan,
             why=why,
         )
+
+
+def form_of(settings: Settings, columns: Sequence[str]) -> PenaltyForm:
+    """Return the penalty that settings ask for, but for its strength, over the sites' columns."""
+    for name in settings.keep:
+        if name not in columns:
+            near = get_close_matches(name, columns, n=1)
+            hint = f"did you mean {near[0]!r}?" if near else "name a column of the sites"
+            raise FedLassoError(f"no column to keep is called {name!r}; {hint}")
+    weights = np.array([float(name not in (*settings.keep, INTERCEPT)) for name in columns])
+    return PenaltyForm(None if weights.all() else weights, settings.l1_ratio)
 
 
 def fit_exactly(view: Federation, penalty: float, uploads: int, tol: float) -> Fit:

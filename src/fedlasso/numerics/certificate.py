@@ -8,7 +8,7 @@ from fedlasso.numerics.machine import Array
 from fedlasso.numerics.penalties import L1, ElasticNet, Penalty
 
 # Slopes of coefficients that pay nothing are what rounding left below this share of the largest.
-SETTLED = 1e-6
+SETTLED = 1e-4
 
 
 @dataclass(frozen=True)
