@@ -7,6 +7,8 @@ from fedlasso.numerics.secant_lasso import Model, solve_model
 
 # A correction needs curvature along the step of at least this share of what is known there.
 CURVED = 1e-10
+# Directions that are found to curve down are taken to curve up by this share of the mean.
+LEAST = 1e-3
 
 
 @one_thread()
@@ -23,6 +25,20 @@ def correct_curvature(H: Array, moved: Array, turned: Array) -> Array:
         return H
     out = H + np.outer(turned, turned) / rise - np.outer(known, known) / expected
     return np.asarray((out + out.T) / 2)
+
+
+@one_thread()
+def keep_convex(H: Array) -> Array:
+    """Return H, or where it curves down, which no convex loss does, H with those directions lifted.
+
+    Columns whose second derivatives are known exactly, beside others whose were corrected since, may
+    come to that; corrections of such a matrix would lead anywhere.
+    """
+    e, P = np.linalg.eigh(H)
+    if not e.size or e[0] >= -CURVED * e[-1]:
+        return H
+    lifted = (P * np.maximum(e, LEAST * float(np.trace(H)) / e.size)) @ P.T
+    return np.asarray((lifted + lifted.T) / 2)
 
 
 @one_thread()

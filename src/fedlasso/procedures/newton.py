@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 from fedlasso.errors import FedLassoError
 from fedlasso.federation import Request
 from fedlasso.numerics import Array, Certificate, ElasticNet, certify_loss, feasible_scale
-from fedlasso.numerics.quasi_newton import correct_curvature, solve_step
+from fedlasso.numerics.quasi_newton import correct_curvature, keep_convex, solve_step
 from fedlasso.numerics.surrogates import count_lower, square
 from fedlasso.procedures.procedure import Problem, Procedure, State
 from fedlasso.sites import CurvatureAt, DualAt, PartAt
@@ -281,6 +281,7 @@ class Newton(Procedure[Progress]):
             lower[len(lower) - len(block) :] = block
             H = square(lower, size)
         H[:known, :known] = state.H[:known, :known]
+        H = keep_convex(H)
         state = replace(state, H=H, curved=size, slow=0, tries=0)
         miss = self._miss(problem, state)
         return self._step(problem, replace(state, miss=miss, first=miss))
