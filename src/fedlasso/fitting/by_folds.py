@@ -33,7 +33,6 @@ from fedlasso.fitting.tuning import Curve, Rule, Validation, pool_errors
 from fedlasso.numerics import L1, Array, PenaltyForm
 from fedlasso.sites import HeldOutErrors, HeldOutSums, standardise
 
-PENALTIES = 30
 RATIO = 0.003
 # The last fit, to all rows, is made as exact as uploads allow, up to this relative gap.
 FINAL_TOL = 1e-6
@@ -150,7 +149,7 @@ class Splits:
     def lasso(self, reserve: float = 0.0) -> Family:
         """Walk down the penalties until the error has long been rising."""
         largest = max(session.largest_penalty for session in self.sessions)
-        step = RATIO ** (1 / (PENALTIES - 1))
+        step = RATIO ** (1 / (self.sessions[0].path_penalties - 1))
         weights = [None] * len(self.sessions)
         fits = self._fit(largest, step, SMALLEST_RATIO, weights, int(reserve * self._each))
         return self._judge(LASSO, fits, PATIENCE)

@@ -45,8 +45,9 @@ class CurvedSession:
     1
     """
 
-    # Relative gap of the fits on a path.
+    # Relative gap of the fits on a path, and how many there are down to the end of the grid.
     path_tol = 1e-3
+    path_penalties = 20
 
     def __init__(
         self, federation: Federation, uploads: int = 100, form: PenaltyForm = PLAIN

@@ -91,8 +91,9 @@ class Session:
         self.spent = 1
         self.cut = False
 
-    # Relative gap of the fits on a path.
+    # Relative gap of the fits on a path, and how many there are down to the end of the grid.
     path_tol = 0.01
+    path_penalties = 30
 
     @property
     def largest_penalty(self) -> float:

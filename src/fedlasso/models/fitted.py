@@ -42,7 +42,7 @@ FEWEST_ROWS = 4
 CURVED_GRADIENTS = 1500
 CURVED_FOLDS = 5
 MOST_ROUNDS = 2000
-FINEST = 1e-9
+FINEST = 1e-8
 # A fit at one penalty asks for second moments up to so many vectors, and then for gradients.
 MOST_MOMENTS = 25
 POLISHING = 3

@@ -31,8 +31,8 @@ def correct_curvature(H: Array, moved: Array, turned: Array) -> Array:
 def keep_convex(H: Array) -> Array:
     """Return H, or where it curves down, which no convex loss does, H with those directions lifted.
 
-    Columns whose second derivatives are known exactly, beside others whose were corrected since, may
-    come to that; corrections of such a matrix would lead anywhere.
+    Columns whose second derivatives are known exactly, beside others whose were corrected since,
+    may come to that; corrections of such a matrix would lead anywhere.
     """
     e, P = np.linalg.eigh(H)
     if not e.size or e[0] >= -CURVED * e[-1]:

@@ -322,7 +322,7 @@ class Newton(Procedure[Progress]):
     def _check(self, problem: Problem, state: Progress) -> Progress:
         """Look at all columns; before a bound is asked for, settle those that pay nothing."""
         free = self._free(problem)
-        final = state.aim <= CLOSE * self.tol or state.idle >= IDLE
+        final = min(state.aim, state.miss) <= CLOSE * self.tol or state.idle >= IDLE
         if not (final and free.size):
             return replace(state, trial=state.b, step="look")
         return self._settle_on(problem, replace(state, along=1.0))
@@ -331,9 +331,7 @@ class Newton(Procedure[Progress]):
         """Move the coefficients that pay nothing by one Newton step of their own."""
         free = self._free(problem).astype(np.int64)
         slopes = state.slopes[free]
-        largest = max(float(np.abs(state.slopes).max(initial=0.0)), problem.penalty.lam)
-        enough = max(EXACT * largest, SETTLED * self.tol * problem.penalty.lam)
-        if np.abs(slopes).max() <= enough or state.along < 2.0**-SETTLING:
+        if self._is_settled(problem, state) or state.along < 2.0**-SETTLING:
             return replace(state, trial=state.b, along=1.0, step="look")
         place = {int(k): i for i, k in enumerate(state.on)}
         own = np.array([place[int(k)] for k in free])
@@ -342,6 +340,13 @@ class Newton(Procedure[Progress]):
         trial[free] -= np.linalg.lstsq(block, slopes, rcond=None)[0]
         # Every round is counted by a halving, and does not shorten the step.
         return replace(state, trial=trial, along=state.along / 2, step="settle")
+
+    def _is_settled(self, problem: Problem, state: Progress) -> bool:
+        """Whether the slopes of coefficients that pay nothing are as good as zero."""
+        left = state.slopes[self._free(problem).astype(np.int64)]
+        largest = max(float(np.abs(state.slopes).max(initial=0.0)), problem.penalty.lam)
+        enough = max(EXACT * largest, SETTLED * self.tol * problem.penalty.lam)
+        return bool(np.abs(left).max(initial=0.0) <= enough)
 
     def _settle(self, problem: Problem, state: Progress, total: Any) -> Progress:
         free = self._free(problem).astype(np.int64)
@@ -382,7 +387,11 @@ class Newton(Procedure[Progress]):
         miss = self._miss(problem, state) if state.A.size else 0.0
         if miss > final and state.aim > final and state.idle < IDLE:
             return self._step(problem, replace(state, aim=final, miss=miss))
-        return replace(state, miss=miss, step="bound")
+        if state.step != "look" or self._is_settled(problem, state) or state.idle >= IDLE:
+            return replace(state, miss=miss, step="bound")
+        # Once more, with the coefficients that pay nothing solved for: without that nothing is
+        # proved.
+        return self._settle_on(problem, replace(state, miss=miss, along=1.0, idle=IDLE))
 
     def _bound(self, problem: Problem, state: Progress, dual: float) -> Progress:
         certificate = certify_loss(state.loss, dual, state.b, state.slopes, problem.penalty)

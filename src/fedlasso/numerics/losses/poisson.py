@@ -10,7 +10,7 @@ from fedlasso.numerics.losses.loss import RowLoss
 from fedlasso.numerics.machine import Array
 
 # Powers of two by which rates may exceed the counts before sums of them are clipped.
-FAR_RATES = 10
+FAR_RATES = 6
 # Rates beyond e^200 are no rates: a model on the way to them is turned down, and must have a loss.
 LARGEST_ETA = 200.0
 
