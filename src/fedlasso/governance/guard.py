@@ -25,7 +25,7 @@ from fedlasso.governance.refusals import (
     say_refusal,
     tell,
 )
-from fedlasso.governance.sizes import check_means, check_powers, check_reach
+from fedlasso.governance.sizes import check_means, check_powers, check_reach, check_steepness
 from fedlasso.sites import Memory, Site, folds_in
 from fedlasso.sites.rows import count_parts, name_draw
 from fedlasso.sites.views import CentredSquares, Standardise
@@ -165,6 +165,7 @@ class GuardedSite:
             check_powers(self.site, request)
         if request.reach and request.on:
             check_reach(self.site, request)
+        check_steepness(self.site, request)
         try:
             if self._last is None or self._last[0] != asked:
                 self._last = (asked, self._answer(request))

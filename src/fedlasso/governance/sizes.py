@@ -8,6 +8,7 @@ import numpy as np
 
 from fedlasso.errors import FedLassoError
 from fedlasso.federation import Request
+from fedlasso.federation.messages import roles
 from fedlasso.federation.words import OFFSET, reaching
 from fedlasso.governance.refusals import Withheld
 from fedlasso.sites import Site
@@ -16,6 +17,9 @@ from fedlasso.sites.views import CentredSquares, Standardise
 # How many times the size of a column, up to a power of two, the means of a view may be: records
 # about larger ones would be rounded, and sums over rounded records count rows.
 FARTHEST = 64.0
+# How far apart the linear predictors of two rows may be where a loss is curved: e^-30 is above what
+# sums are rounded to.
+STEEPEST = 60.0
 
 
 def check_powers(site: Site, request: Standardise) -> None:
@@ -52,6 +56,23 @@ def check_reach(site: Site, request: Request[Any]) -> None:
         raise FedLassoError(
             f"{type(request).__name__}: the reach is too small for the numbers in the question"
         )
+
+
+def check_steepness(site: Site, request: Request[Any]) -> None:
+    """Refuse a model that leads linear predictors here so far apart that a curved loss has steps.
+
+    The slope of such a loss is next to constant far from zero. Where it is so for all rows but one,
+    two sums tell that row.
+    """
+    if site.loss == "quadratic":
+        return
+    view = site.view(request.on) if request.on else site
+    for field, role in roles(type(request)).items():
+        if role.kind not in ("points", "model") or role.within:
+            continue
+        for b in np.atleast_2d(getattr(request, field).T):
+            if np.ptp(view.training.design.product(np.ascontiguousarray(b))) > STEEPEST:
+                raise Withheld("a model whose linear predictors are too far apart for this loss")
 
 
 def check_means(site: Site, request: Standardise | CentredSquares) -> None:

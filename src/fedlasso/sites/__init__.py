@@ -1,5 +1,6 @@
 """A site: its records, their views and splits, its memory, and the questions it answers."""
 
+from fedlasso.sites.assessing import GroupsAt, PairsAt, RecalibrationAt, ScoreRanges, ScoresAt
 from fedlasso.sites.draws import FEWER_FOLDS, Draw
 from fedlasso.sites.memory import Memory
 from fedlasso.sites.moments import FoldMoments, count_numbers
@@ -41,17 +42,22 @@ __all__ = [
     "FoldMoments",
     "GradientAt",
     "GradientSum",
+    "GroupsAt",
     "HeldOutErrors",
     "HeldOutSums",
     "LargestEigenvalue",
     "LossAt",
     "MeanEigenvalue",
     "Memory",
+    "PairsAt",
     "PartAt",
     "Penalised",
+    "RecalibrationAt",
     "ResponseSquares",
     "Rows",
     "Scaling",
+    "ScoreRanges",
+    "ScoresAt",
     "Site",
     "Standardise",
     "ValidationErrors",
