@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from fedlasso.federation import Disclosure, Reply, Request
-from fedlasso.federation.magnitudes import COARSE, Bound, Magnitudes
+from fedlasso.federation.magnitudes import COARSE, Bound, Magnitudes, power_above
 from fedlasso.federation.messages import Model, Purpose, Shapes, Signed, Steps
 from fedlasso.numerics import Array, Response
 from fedlasso.sites.questions import FURTHER
@@ -63,7 +63,6 @@ class ScoreCounts(Reply):
     """Per range of linear predictors: rows, their responses and their predictions, added up."""
 
     row_counts = ("rows",)
-    positive = ("rows", "expected")
     rows: Array
     observed: Array
     expected: Array
@@ -105,7 +104,9 @@ class ScoreRanges(Request[ScoreCounts]):
 
     def bounds(self, magnitudes: Magnitudes) -> dict[str, Bound]:
         rows = rows_power(magnitudes)
-        sums = magnitudes.response + magnitudes.rows + FURTHER
+        # Predictions are linear predictors, or no larger than slopes and responses.
+        size = magnitudes.slopes if magnitudes.curved else magnitudes.reach
+        sums = max(size, magnitudes.response) + magnitudes.rows + 2 * FURTHER
         return {"rows": Bound(rows), "observed": Bound(sums), "expected": Bound(sums)}
 
 
@@ -143,11 +144,14 @@ class RecalibrationAt(Request[RecalibrationSums]):
         return RecalibrationSums(V.T @ slopes, np.array([curved[0, 0], curved[0, 1], curved[1, 1]]))
 
     def bounds(self, magnitudes: Magnitudes) -> dict[str, Bound]:
-        slopes = magnitudes.slopes + magnitudes.reach + 2 * FURTHER
-        curvature = slopes + magnitudes.reach + FURTHER
+        moved = power_above(abs(self.intercept)) + magnitudes.rows
+        turned = power_above(abs(self.slope)) + magnitudes.reach
+        columns = max(magnitudes.rows, magnitudes.reach)
+        slopes = magnitudes.slopes if magnitudes.curved else max(moved, turned, magnitudes.reach)
+        curvature = magnitudes.slopes if magnitudes.curved else 0
         return {
-            "slopes": Bound(slopes, coarse=COARSE + 2 * FURTHER),
-            "curvature": Bound(curvature, coarse=COARSE + 3 * FURTHER),
+            "slopes": Bound(slopes + columns + 2 * FURTHER, coarse=COARSE + 2 * FURTHER),
+            "curvature": Bound(curvature + 2 * columns + 3 * FURTHER, coarse=COARSE + 3 * FURTHER),
         }
 
 
