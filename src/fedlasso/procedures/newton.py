@@ -56,6 +56,8 @@ SETTLING = 8
 # Rounds without progress after which rounding is all that is left.
 IDLE = 4
 EPS = float(np.finfo(np.float64).eps)
+# Stands for what is not known yet: a state travels, and infinite numbers do not.
+UNKNOWN = float(np.finfo(np.float64).max)
 
 
 class Progress(State):
@@ -112,17 +114,17 @@ class Newton(Procedure[Progress]):
         return Progress(
             A=free,
             b=zero,
-            loss=np.inf,
+            loss=UNKNOWN,
             slopes=zero,
             H=np.zeros((0, 0)),
             curved=0,
             trial=zero,
             along=1.0,
             promise=0.0,
-            low=-np.inf,
+            low=-UNKNOWN,
             aim=SOLVED,
-            miss=np.inf,
-            first=np.inf,
+            miss=UNKNOWN,
+            first=UNKNOWN,
             tries=0,
             slow=0,
             idle=0,
@@ -134,7 +136,7 @@ class Newton(Procedure[Progress]):
 
         All slopes are known at b, as they are after a bound.
         """
-        known = replace(state, low=-np.inf, idle=0, along=1.0, miss=np.inf)
+        known = replace(state, low=-UNKNOWN, idle=0, along=1.0, miss=UNKNOWN)
         return self._join(problem, known)
 
     def request(self, problem: Problem, state: Progress) -> Request[Any]:
@@ -180,7 +182,7 @@ class Newton(Procedure[Progress]):
 
     def certificate(self, problem: Problem, state: Progress) -> Certificate | None:
         """F(b), and how far it is above the proven lower bound on min F."""
-        if not np.isfinite(state.low):
+        if state.low == -UNKNOWN:
             return None
         objective = self._objective(problem, state.loss, state.b)
         return Certificate(objective, max(objective - state.low, 0.0))
@@ -226,7 +228,7 @@ class Newton(Procedure[Progress]):
         if not fine or not (enough or self._falls(problem, state, slopes)):
             return self._shorten(problem, state)
         H = state.H
-        if np.isfinite(before) and state.curved == state.A.size:
+        if state.loss < UNKNOWN and state.curved == state.A.size:
             moved = (state.trial - state.b)[on]
             H = correct_curvature(H, moved, slopes[on] - state.slopes[on])
         state = replace(state, b=state.trial, loss=loss, slopes=slopes, H=H, along=1.0)
@@ -247,7 +249,7 @@ class Newton(Procedure[Progress]):
         The loss is convex, so it lies above its tangent at the trial. Sums of losses are rounded
         more coarsely than that.
         """
-        if not np.isfinite(state.loss):
+        if state.loss == UNKNOWN:
             return False
         on = state.on
         back = float(slopes[on] @ (state.b - state.trial)[on])
@@ -381,7 +383,7 @@ class Newton(Procedure[Progress]):
             joined = steepest[excess[steepest] > 0]
             A = np.concatenate([state.A, np.sort(joined).astype(np.float64)])
             aim = max(final, SOLVED * min(1.0, worst / scale))
-            return replace(state, A=A, aim=aim, idle=0, miss=np.inf, step="curve")
+            return replace(state, A=A, aim=aim, idle=0, miss=UNKNOWN, step="curve")
         if state.A.size and state.curved < state.A.size:
             return replace(state, aim=final, step="curve")
         miss = self._miss(problem, state) if state.A.size else 0.0
