@@ -10,6 +10,7 @@ whether it ever repeats itself is luck of a draw and of a processor.
 
 import numpy as np
 
+from fedlasso.numerics.curved_sweeps import curved_sweeps
 from fedlasso.numerics.machine import Array, compiled, dot, soft, subtract_product
 from fedlasso.numerics.penalties import L1, Penalty
 from fedlasso.numerics.sample import LeastSquares, Sample
@@ -18,11 +19,12 @@ from fedlasso.numerics.sample import LeastSquares, Sample
 ROUNDING = 2.0**-50
 
 
-def local_sweeps(f: LeastSquares, start: Array, lam: float, epochs: int) -> Array:
+def local_sweeps(f: Sample, start: Array, lam: float, epochs: int) -> Array:
     """Return T^E(b), an array (p, q), for every column b of `start`.
 
     Each of the E sweeps sets, for k = 1..p in order, b_k <- S(x_k'r, m lam) / ||x_k||^2 with
-    r = y - Xb + x_k b_k. A column of zeros keeps a zero coefficient.
+    r = y - Xb + x_k b_k. A column of zeros keeps a zero coefficient. For any other loss a sweep is
+    over a quadratic model of the loss where the sweep begins.
 
     Parameters
     ----------
@@ -37,6 +39,8 @@ def local_sweeps(f: LeastSquares, start: Array, lam: float, epochs: int) -> Arra
     so near the optimum that its gap-safe screening sets coordinates to zero before the first sweep.
     """
     B = np.array(start.T, dtype=np.float64, order="C")
+    if not isinstance(f, LeastSquares):
+        return np.column_stack([curved_sweeps(f, b, L1(lam), epochs) for b in B])
     base = float(np.sqrt(f.y_ss / f.m))
     if f.prefers_gram:
         gram_sweeps(f.gram, f.score, base, B, lam, epochs)
@@ -70,8 +74,17 @@ def dual_steps(
     else:
         for z_k, rate in zip(Z, rates.tolist(), strict=True):
             for step in range(first_step, end):
-                z_k -= rate * f.gradient(penalty.prox(z_k, rate * step))
+                z_k[:] = stay_finite(z_k - rate * f.gradient(penalty.prox(z_k, rate * step)), z_k)
     return Z.T
+
+
+def stay_finite(new: Array, old: Array) -> Array:
+    """Return `new`, or `old` where a step has led beyond all numbers.
+
+    A rate that is too large for a loss without a largest curvature may lead there; the candidate
+    then stays where it is, and others predict better.
+    """
+    return new if np.isfinite(new).all() else old
 
 
 def settle(new: Array, old: Array) -> Array:

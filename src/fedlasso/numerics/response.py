@@ -112,3 +112,19 @@ class RiskSets:
     def size(self) -> int:
         """Number of times at which there was an event."""
         return len(self.moments)
+
+    @cached_property
+    def pairs(self) -> tuple[Places, Places]:
+        """All pairs of events at the same time: the place of one by time, and the other."""
+        firsts = []
+        seconds = []
+        at = 0
+        by_group = np.argsort(self.death_group, kind="stable")
+        for count in self.counts.tolist():
+            own = np.arange(at, at + count)
+            firsts.append(np.repeat(own, count))
+            seconds.append(np.tile(by_group[at : at + count], count))
+            at += count
+        if not firsts:
+            return np.zeros(0, np.int64), np.zeros(0, np.int64)
+        return np.concatenate(firsts), np.concatenate(seconds)

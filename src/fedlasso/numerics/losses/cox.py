@@ -57,19 +57,29 @@ class Cox(Loss):
         spread = terms.expected * v.T - terms.gather(mean).T
         return np.asarray(terms.unsort(spread.T))
 
+    def row_curvature(self, eta: Array, rows: Response) -> Array:
+        # Rows that compete for the same events take some of each other's curvature away.
+        terms = _Terms(eta, rows, self.ties)
+        return terms.unsort(terms.expected)
+
     def dual(self, eta: Array, rows: Response, scale: float) -> float:
         terms = _Terms(eta, rows, self.ties)
         sets = terms.sets
         # The scaled slopes are those of mixtures q of the shares at risk and of the events.
         entropy = xlogy(scale, scale) + scale * (terms.means(terms.eta) - terms.log_risk)
-        row = sets.deaths[terms.pair_death]
-        log_share = terms.eta[row] - terms.log_risk[terms.pair_term]
-        c = terms.w[row] * (1 - terms.discount[terms.pair_term])
+        if self.ties == "efron":
+            term, death = sets.pairs
+        else:
+            term = sets.death_group
+            death = np.arange(len(sets.deaths))
+        row = sets.deaths[death]
+        log_share = terms.eta[row] - terms.log_risk[term]
+        c = terms.w[row] * (1 - terms.discount[term])
         p = c * np.exp(log_share)
-        own = terms.w[row] / sets.masses[terms.group[terms.pair_term]]
+        own = terms.w[row] / sets.masses[terms.group[term]]
         q = scale * p + (1 - scale) * own
         beyond = xlogy(q, q / c) - p * (xlogy(scale, scale) + scale * log_share)
-        np.add.at(entropy, terms.pair_term, beyond)
+        np.add.at(entropy, term, beyond)
         slopes = scale * (terms.expected - terms.w * terms.dead)
         given = float(slopes @ rows.offset[sets.order])
         return given - float(terms.mass @ entropy)
@@ -105,13 +115,10 @@ class _Terms:
             turn = np.arange(len(self.group)) - first
             self.discount: Array = turn / sets.counts[self.group]
             self.mass: Array = (sets.masses / sets.counts)[self.group]
-            self.pair_term, self.pair_death = _pairs(sets)
         else:
             self.group = np.arange(sets.size)
             self.discount = np.zeros(sets.size)
             self.mass = sets.masses
-            self.pair_term = sets.death_group
-            self.pair_death = np.arange(len(sets.deaths))
         # The events' own part of the risk, as a share of all at risk.
         part = np.exp(log_w[sets.deaths] - log_all[sets.death_group])
         share = np.bincount(sets.death_group, part, minlength=sets.size)
@@ -236,19 +243,3 @@ def mean_at_risk(
                 mean[g, c] = total[c] * scale
             g -= 1
     return mean, own
-
-
-def _pairs(sets: RiskSets) -> tuple[Places, Places]:
-    """Return all pairs of a term and an event at the same time."""
-    terms = []
-    deaths = []
-    at = 0
-    by_group = np.argsort(sets.death_group, kind="stable")
-    for count in sets.counts.tolist():
-        own = np.arange(at, at + count)
-        terms.append(np.repeat(own, count))
-        deaths.append(np.tile(by_group[at : at + count], count))
-        at += count
-    if not terms:
-        return np.zeros(0, np.int64), np.zeros(0, np.int64)
-    return np.concatenate(terms), np.concatenate(deaths)

@@ -53,6 +53,10 @@ class Loss(ABC):
         """Return the second derivative of the loss in eta times vectors, the columns of V."""
 
     @abstractmethod
+    def row_curvature(self, eta: Array, rows: Response) -> Array:
+        """Return one number per row whose diagonal matrix is no less than the second derivative."""
+
+    @abstractmethod
     def dual(self, eta: Array, rows: Response, scale: float) -> float:
         """Return the dual value of the slopes at eta times `scale`, which is from zero to one.
 
@@ -123,6 +127,9 @@ class RowLoss(Loss):
 
     def curve(self, eta: Array, rows: Response, V: Array) -> Array:
         return np.asarray((rows.weights * self.curvature(eta, rows.y)) * V.T).T
+
+    def row_curvature(self, eta: Array, rows: Response) -> Array:
+        return rows.weights * self.curvature(eta, rows.y)
 
     def dual(self, eta: Array, rows: Response, scale: float) -> float:
         u = scale * self.derivative(eta, rows.y)
