@@ -18,7 +18,10 @@ from fedlasso.procedures import Procedure
 every = pytest.mark.parametrize("name", sorted(REGISTRY))
 LAM, ROUNDS = 0.15, 4
 # These end by themselves, after one round or when they are certified optimal.
-ENDING = {"OneShot", "OneShotGram", "Debiased", "Secant", "SecantWS", "WorkingSetGram"}
+ENDING = {
+    "OneShot", "OneShotGram", "Debiased", "Voting", "Secant", "SecantWS", "Newton",
+    "WorkingSetGram",
+}  # fmt: skip
 # Sites keep something between rounds.
 REMEMBERING = {"ADMM", "FedDR", "ProxSkip"}
 # Splitting methods start off the solution even at zero, and debiasing leaves it on purpose.

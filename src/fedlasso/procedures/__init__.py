@@ -14,6 +14,7 @@ from fedlasso.procedures.one_shot import Debiased, OneShot, OneShotGram
 from fedlasso.procedures.procedure import Average, Coefficients, Problem, Procedure, State
 from fedlasso.procedures.secant import Secant
 from fedlasso.procedures.splitting import ADMM, FedDR
+from fedlasso.procedures.voting import Voting
 from fedlasso.procedures.working_set_gram import WorkingSetGram
 from fedlasso.procedures.working_set_secant import WorkingSetSecant
 
@@ -38,6 +39,7 @@ REGISTRY: dict[str, type[Procedure[Any]]] = {
     "OneShot": OneShot,
     "OneShotGram": OneShotGram,
     "WorkingSetGram": WorkingSetGram,
+    "Voting": Voting,
 }
 
 

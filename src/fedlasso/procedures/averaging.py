@@ -3,7 +3,8 @@ r"""CD: average local coordinate-descent fits; ST and P: soft-threshold the aver
 .. math:: \beta_{t+1} = \sum_j w_j T_j^E(\beta_t), \qquad \beta_0 = 0,
 
 where T_j is one cyclic sweep of exact coordinate updates at site j (Friedman, Hastie and
-Tibshirani 2010), and averaging is that of McMahan et al. (2017). ST thresholds once after fitting,
+Tibshirani 2010); for losses that are not quadratic, a sweep over their quadratic model. The
+averaging is that of McMahan et al. (2017). ST thresholds once after fitting,
 P after every round:
 
 .. math::
@@ -35,7 +36,7 @@ class LocalSweeps(Request[Coefficients]):
         return {"values": self.start.shape}
 
     def answer(self, site: View) -> Coefficients:
-        f = site.least_squares
+        f = site.training
 
         def sweep(b: Array) -> Array:
             return site.remember(
@@ -52,6 +53,7 @@ class Averaging(Averaged):
     """Coordinate-descent averaging with ``epochs`` local sweeps per round."""
 
     name = "CD"
+    losses = "any smooth"
 
     def request(self, problem: Problem, state: Average) -> Request[Coefficients]:
         return LocalSweeps(state.values, problem.penalty.lam, self.epochs)

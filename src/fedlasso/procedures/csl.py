@@ -14,15 +14,20 @@ from those that solve. Undamped, the problem may have no minimum when m_j < p, s
 next step needs anyway, tells the server exactly how the pooled objective changed; where it rose,
 the server takes the best point between b_t and b_{t+1} instead, whose gradient it knows by
 linearity. So no further message is needed, and the objective never rises.
+
+For losses that are not quadratic sites solve the same problem by sweeps over quadratic models. How
+the objective changed is then known up to the change of the curvature on the way, and nothing is
+linear: where it rose, the gradient at the point between is asked for in a round of its own.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
 
 from fedlasso.federation import Disclosure, Models, PerCandidate, Points, Request, Shapes
-from fedlasso.numerics import Array
+from fedlasso.numerics import L1, Array, LeastSquares, Sample
+from fedlasso.numerics.curved_sweeps import fit_curved
 from fedlasso.numerics.surrogates import shifted_lasso
 from fedlasso.procedures.procedure import Coefficients, Problem, Procedure, State
 from fedlasso.sites import GradientAt, MeanEigenvalue, View
@@ -41,24 +46,36 @@ class SurrogateFit(Request[Coefficients]):
         return {"values": self.b.shape}
 
     def answer(self, site: View) -> Coefficients:
-        f = site.least_squares
         values = np.empty_like(self.b)
         steps = 0
         columns = zip(self.b.T, self.gradient.T, self.tau.tolist(), strict=True)
-        for k, (b, gradient, tau) in enumerate(columns):
-            score = f.score - (gradient - f.gradient(b)) + tau * b
-            values[:, k], sweeps = shifted_lasso(f, score, self.lam, tau, b)
+        for k, column in enumerate(columns):
+            values[:, k], sweeps = solve_surrogate(site.training, *column, self.lam)
             steps += 1 + sweeps
         return Coefficients.of(site, values, steps)
 
 
+def solve_surrogate(
+    f: Sample, b: Array, gradient: Array, tau: float, lam: float
+) -> tuple[Array, int]:
+    """Minimize a site's surrogate of the pooled objective at b; return x and the sweeps it took."""
+    shift = gradient - f.gradient(b)
+    if isinstance(f, LeastSquares):
+        return shifted_lasso(f, f.score - shift + tau * b, lam, tau, b)
+    return fit_curved(f, L1(lam), b, shift - tau * b, tau)
+
+
 class Surrogate(State):
-    """b with its pooled gradient, and the newest model, whose gradient may not be known yet."""
+    """b with its pooled gradient, and the newest model, whose gradient may not be known yet.
+
+    `solves` says that sites solve surrogates next, and are not asked for a gradient.
+    """
 
     b: Array
     gradient: Array
     trial: Array
     tau: Array
+    solves: int = 0
 
 
 def safe_share(b: Array, trial: Array, before: Array, after: Array, lam: float) -> float:
@@ -82,6 +99,7 @@ class CSL(Procedure[Surrogate]):
     """Surrogate likelihood at the first site; ``epochs`` is not used."""
 
     name = "CSL"
+    losses = "any smooth"
     first_question = MeanEigenvalue
     # How many sites, first by name, solve the surrogate; none means all.
     solvers: ClassVar[int | None] = 1
@@ -93,28 +111,32 @@ class CSL(Procedure[Surrogate]):
         return Surrogate(zero, zero, zero, tau)
 
     def request(self, problem: Problem, state: Surrogate) -> Request[Any]:
-        if state.round % 2 == 0:
+        if not state.solves:
             return GradientAt(state.trial)
         lam = problem.penalty.lam
         to = problem.sites[: self.solvers]
         return SurrogateFit(state.b, state.gradient, lam, state.tau, to=to)
 
     def advance(self, problem: Problem, state: Surrogate, total: Any) -> Surrogate:
-        b = state.b
-        gradient = state.gradient
-        trial = state.trial
-        if state.round % 2 == 1:
+        state = replace(state, round=state.round + 1)
+        if state.solves:
             trial = total.values / sum(problem.sizes[: self.solvers])
-        else:
-            after = total.gradient / problem.m
-            columns = zip(b.T, trial.T, gradient.T, after.T, strict=True)
-            s = np.array([safe_share(*each, problem.penalty.lam) for each in columns])
-            trial = b = np.where(s == 1.0, trial, b + s * (trial - b))
-            gradient = np.where(s == 1.0, after, gradient + s * (after - gradient))
-        return Surrogate(b, gradient, trial, state.tau, round=state.round + 1)
+            return replace(state, trial=trial, solves=0)
+        b = state.b
+        trial = state.trial
+        gradient = state.gradient
+        after = total.gradient / problem.m
+        columns = zip(b.T, trial.T, gradient.T, after.T, strict=True)
+        s = np.array([safe_share(*each, problem.penalty.lam) for each in columns])
+        trial = np.where(s == 1.0, trial, b + s * (trial - b))
+        if problem.loss != "quadratic" and (s < 1.0).any():
+            return replace(state, trial=trial)
+        gradient = np.where(s == 1.0, after, gradient + s * (after - gradient))
+        return replace(state, b=trial, gradient=gradient, trial=trial, solves=1)
 
     def models(self, problem: Problem, state: Surrogate) -> Array:
-        return state.trial
+        # A trial of a curved loss may lie far beyond where its model holds.
+        return state.trial if problem.loss == "quadratic" else state.b
 
 
 @dataclass(frozen=True)

@@ -32,6 +32,7 @@ import numpy as np
 from fedlasso.federation import Disclosure, PerCandidate, Points, Reply, Shapes, Steps
 from fedlasso.federation.magnitudes import Bound, Magnitudes
 from fedlasso.numerics import Array, Penalty, dual_steps
+from fedlasso.numerics.local_steps import stay_finite
 from fedlasso.procedures.procedure import (
     AtRates,
     Average,
@@ -118,14 +119,14 @@ class CompositeSteps(Penalised[DualSums]):
 
     def answer(self, site: View) -> DualSums:
         f = site.training
-        g = self.g.copy()
-        x = self.x.copy()
+        g = self.g
+        x = self.x
         for t in range(self.first_step, self.first_step + self.epochs):
             seen = t if self.shared else self.first_step
             w = dual_model(g, x, self.gamma, self.mu, self.penalty, t, seen)
-            g += np.column_stack([f.gradient(b) for b in w.T])
+            g = stay_finite(g + np.column_stack([f.gradient(b) for b in w.T]), g)
             if self.shared:
-                x += w
+                x = x + w
         steps = self.epochs * g.shape[1]
         models = f.m * x if self.shared else None
         return DualSums(f.m * g, models, steps=steps, operations=site.operations(steps))

@@ -7,17 +7,28 @@ r"""Distributed FISTA (Beck and Teboulle 2009) with gradient restart (O'Donoghue
 
 with theta back to one whenever :math:`\langle y_t - x_{t+1}, x_{t+1} - x_t \rangle > 0`. The server
 needs sums of gradients only. L is :math:`\sum_j w_j L_j`, which bounds the pooled curvature.
+
+Where a loss has no largest curvature (counts, survival times) that sum is about the model without
+any coefficient, and L is searched for: :math:`x_{t+1}` is taken once
+
+.. math::
+    f(x_{t+1}) \le f(y_t) + \langle \nabla f(y_t), x_{t+1} - y_t \rangle
+      + \tfrac{L}{2} |x_{t+1} - y_t|^2,
+
+and else L grows. Sites send the loss with the gradient at :math:`y_t`, p + 1 numbers, and then the
+loss at :math:`x_{t+1}`, with one slope beside it, in a round of its own: two numbers.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import sqrt
 from typing import Any
 
 import numpy as np
 
-from fedlasso.numerics import Array
+from fedlasso.federation import Request
+from fedlasso.numerics import Array, find_loss
 from fedlasso.procedures.procedure import Problem, Procedure, State
-from fedlasso.sites import GradientAt, WeightedEigenvalue
+from fedlasso.sites import GradientAt, PartAt, WeightedEigenvalue
 
 
 class Accelerated(State):
@@ -27,6 +38,22 @@ class Accelerated(State):
     y: Array
     theta: float
     L: float
+
+
+class Searching(Accelerated):
+    """The same while L is searched for: what is known at y, and the model that is tried.
+
+    The model is empty while loss and gradient at y are asked for.
+    """
+
+    loss: float
+    gradient: Array
+    trial: Array
+
+
+# By how much L grows where a step was too long; a trial costs next to nothing.
+GROWTH = 1.25
+ROUNDING = 64 * float(np.finfo(np.float64).eps)
 
 
 @dataclass(frozen=True)
@@ -40,19 +67,54 @@ class FISTA(Procedure[Accelerated]):
 
     def start(self, problem: Problem, prepared: Any) -> Accelerated:
         zero = np.zeros(problem.p)
-        return Accelerated(zero, zero, 1.0, prepared.value / problem.m)
+        L = prepared.value / problem.m
+        if np.isfinite(find_loss(problem.loss).smoothness):
+            return Accelerated(zero, zero, 1.0, L)
+        return Searching(zero, zero, 1.0, L, 0.0, zero, np.zeros(0))
 
-    def request(self, problem: Problem, state: Accelerated) -> GradientAt:
-        return GradientAt(state.y)
+    def request(self, problem: Problem, state: Accelerated) -> Request[Any]:
+        if not isinstance(state, Searching):
+            return GradientAt(state.y)
+        if not state.trial.size:
+            return PartAt(state.y, np.zeros(0))
+        return PartAt(state.trial, np.zeros(1))
+
+    def upload(self, problem: Problem, state: Accelerated) -> int:
+        if not isinstance(state, Searching):
+            return problem.p
+        return 2 if state.trial.size else problem.p + 1
 
     def advance(self, problem: Problem, state: Accelerated, total: Any) -> Accelerated:
-        gradient = total.gradient / problem.m
-        x = problem.penalty.prox(state.y - gradient / state.L, 1 / state.L)
+        state = replace(state, round=state.round + 1)
+        if isinstance(state, Searching):
+            return self._search(problem, state, total)
+        x = self._step(problem, state, total.gradient / problem.m)
+        return self._accept(state, x)
+
+    def _step(self, problem: Problem, state: Accelerated, gradient: Array) -> Array:
+        return problem.penalty.prox(state.y - gradient / state.L, 1 / state.L)
+
+    def _accept(self, state: Accelerated, x: Array) -> Accelerated:
+        """Take a model, and go on from beyond it."""
         moved = x - state.x
         theta = 1.0 if float((state.y - x) @ moved) > 0 else state.theta
         following = (1 + sqrt(1 + 4 * theta**2)) / 2
         y = x + (theta - 1) / following * moved
-        return Accelerated(x, y, following, state.L, round=state.round + 1)
+        return replace(state, x=x, y=y, theta=following)
+
+    def _search(self, problem: Problem, state: Searching, total: Any) -> Accelerated:
+        """Try a step once the slopes are known; take it, or try a shorter one."""
+        loss = total.loss / problem.m
+        if not state.trial.size:
+            gradient = total.gradient / problem.m
+            x = self._step(problem, state, gradient)
+            return replace(state, loss=loss, gradient=gradient, trial=x)
+        d = state.trial - state.y
+        promised = float(state.gradient @ d) + state.L * float(d @ d) / 2
+        if loss <= state.loss + promised + ROUNDING * abs(state.loss):
+            return self._accept(replace(state, trial=np.zeros(0)), state.trial)
+        longer = replace(state, L=GROWTH * state.L)
+        return replace(longer, trial=self._step(problem, longer, state.gradient))
 
     def models(self, problem: Problem, state: Accelerated) -> Array:
         return state.x[:, None]

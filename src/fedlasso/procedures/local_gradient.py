@@ -30,6 +30,7 @@ import numpy as np
 
 from fedlasso.federation import Disclosure, Models, PerCandidate, Points, Request, Shapes, Steps
 from fedlasso.numerics import Array
+from fedlasso.numerics.local_steps import stay_finite
 from fedlasso.procedures.procedure import AtRates, Average, Coefficients, Problem
 from fedlasso.sites import Penalised, View, parts_of
 
@@ -51,7 +52,7 @@ class ProximalSteps(Penalised[Coefficients]):
         columns = []
         for x, rate in zip(self.x.T, self.rates, strict=True):
             for _ in range(self.epochs):
-                x = penalty.prox(x - rate * f.gradient(x), rate)
+                x = stay_finite(penalty.prox(x - rate * f.gradient(x), rate), x)
             columns.append(x)
         return Coefficients.of(site, np.column_stack(columns), self.epochs * len(columns))
 
@@ -95,7 +96,7 @@ class CorrectedSteps(Request[Coefficients]):
         columns = []
         for x, h_k, rate in zip(self.z.T, h.T, self.rates, strict=True):
             for _ in range(self.epochs):
-                x = x - rate * (f.gradient(x) - h_k)
+                x = stay_finite(x - rate * (f.gradient(x) - h_k), x)
             columns.append(x)
         v = np.column_stack(columns) - reach * h
         site.memory.store(self.fit, self.round + 1, {"v": v})

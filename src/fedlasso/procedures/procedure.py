@@ -12,6 +12,11 @@ from fedlasso.federation.magnitudes import COARSE, Bound, Magnitudes
 from fedlasso.numerics import L1, Array, Certificate, ElasticNet, Penalty
 from fedlasso.sites import LargestEigenvalue, View
 
+# What the registry has for losses that are not quadratic, ours first.
+ANY_SMOOTH = (
+    "Newton, FISTA, CD, ST, P, DA, FedMid, ProxSkip, Fast-FedDA, C-FedDA, CSL, DANE, Voting"
+)
+
 
 @dataclass(frozen=True)
 class Problem:
@@ -120,7 +125,7 @@ class Procedure(ABC, Generic[S]):
         if self.losses == "quadratic" and problem.loss != "quadratic":
             raise FedLassoError(
                 f"{self.name} fits the quadratic loss only, and these sites have the "
-                f"{problem.loss} loss; use Newton, FISTA, FedMid, DA or ProxSkip"
+                f"{problem.loss} loss; use {' or '.join(ANY_SMOOTH.rsplit(', ', 1))}"
             )
         penalty = problem.penalty
         taken = {"any": (penalty.name,), "elastic": (L1.name, ElasticNet.name)}

@@ -1,0 +1,102 @@
+r"""Feature voting: local Lassos elect the columns, and their mean on those is the model.
+
+The majority vote of Chen and Xie (2014), which platforms offer as feature election (NVIDIA FLARE).
+Every site fits its own Lasso at the common penalty and votes for the columns that it selects, with
+the weight of its rows; columns with a share :math:`\kappa` of the votes or more are elected:
+
+.. math::
+    b_j = \arg\min_b f_j(b) + \lambda |b|_1, \qquad
+    v_k = \sum_j w_j 1\{b_{jk} \ne 0\}, \qquad
+    \beta_k = \sum_j w_j b_{jk} \, 1\{v_k \ge \kappa\}.
+
+Shares are {0.3, 0.5, 0.7}: candidates that share one upload of 2p numbers. Every loss will do. What
+a site selects at a penalty for all rows together is often too much for its own few, so the model is
+not the pooled Lasso, and no further round brings it nearer.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from fedlasso.federation import Disclosure, Reply, Shapes
+from fedlasso.federation.magnitudes import Bound, Magnitudes
+from fedlasso.numerics import Array, LeastSquares, solve_reference
+from fedlasso.numerics.curved_sweeps import fit_curved
+from fedlasso.procedures.procedure import Coefficients, Problem, Procedure, State
+from fedlasso.sites import Penalised, View, parts_of
+
+
+class Votes(Reply):
+    """m_j where the site's own Lasso selects a column and zero elsewhere, and m_j times b_j."""
+
+    positive = ("votes",)
+    votes: Array
+    values: Array
+
+
+class LocalVotes(Penalised[Votes]):
+    """Which columns does the site's own Lasso select, and with which coefficients?"""
+
+    discloses = Disclosure("a site's own Lasso and the columns it selects, weighted by its rows")
+
+    def expects(self, p: int) -> Shapes:
+        return {"votes": (p,), "values": (p,)}
+
+    def answer(self, site: View) -> Votes:
+        f = site.training
+        penalty = self.penalty
+        if isinstance(f, LeastSquares) and penalty.name == "l1" and penalty.weights is None:
+            exact = solve_reference(f, penalty.lam)
+            b = exact.coefficients
+            steps = exact.knots
+        else:
+            b, steps = fit_curved(f, penalty, np.zeros(f.p))
+        votes = site.rows * (b != 0.0)
+        return Votes(votes, site.rows * b, steps=steps, operations=site.operations(steps))
+
+    def bounds(self, magnitudes: Magnitudes) -> dict[str, Bound]:
+        models = Coefficients.bounds(magnitudes)["values"]
+        return {"votes": Bound(2 * magnitudes.rows), "values": models}
+
+
+class Ballot(State):
+    """The share of all rows whose sites voted for each column, and the mean of their models."""
+
+    share: Array
+    mean: Array
+
+
+@dataclass(frozen=True)
+class Voting(Procedure[Ballot]):
+    """The mean of local fits on the columns that most of them select; ``epochs`` is not used."""
+
+    name = "Voting"
+    losses = "any smooth"
+    penalties = "elastic"
+    settings: tuple[float, ...] = (0.3, 0.5, 0.7)
+
+    @property
+    def paths(self) -> int:
+        return 1
+
+    def start(self, problem: Problem, prepared: Any) -> Ballot:
+        zero = np.zeros(problem.p)
+        return Ballot(zero, zero)
+
+    def request(self, problem: Problem, state: Ballot) -> LocalVotes:
+        return LocalVotes(**parts_of(problem.penalty))
+
+    def advance(self, problem: Problem, state: Ballot, total: Any) -> Ballot:
+        m = problem.m
+        return Ballot(total.votes / m, total.values / m, round=state.round + 1)
+
+    def models(self, problem: Problem, state: Ballot) -> Array:
+        elected = state.share[:, None] >= np.array(self.settings)
+        return np.where(elected, state.mean[:, None], 0.0)
+
+    def upload(self, problem: Problem, state: Ballot) -> int:
+        return 2 * problem.p
+
+    def done(self, problem: Problem, state: Ballot) -> bool:
+        return state.round == 1
