@@ -38,6 +38,7 @@ def add(commands: Any) -> None:
     run.add_argument("--methods", type=names, help="e.g. CD,ST,P,DA")
     run.add_argument("--epochs", type=_numbers, help="local epoch counts, e.g. 1,5,20")
     run.add_argument("--budgets", type=_numbers, help="upload budgets, e.g. 30,100")
+    run.add_argument("--families", type=names, help="e.g. binomial,cox, for the study families")
     run.add_argument("--data", help="folder of CSV files for the study real")
     run.add_argument("--seed", type=int, help="study seed")
     run.add_argument("--workers", type=int, help="worker processes; default: one per core")
@@ -75,7 +76,8 @@ def run_command(options: argparse.Namespace) -> int:
         raise FedLassoError(f"no study is called {options.study!r}; known: {', '.join(STUDIES)}")
     kind = STUDIES[options.study]
     settable = {f.name for f in fields(kind)}  # type: ignore[arg-type]
-    given = {n: getattr(options, n) for n in ("methods", "epochs", "budgets", "data", "seed")}
+    told = ("methods", "epochs", "budgets", "families", "data", "seed")
+    given = {n: getattr(options, n) for n in told}
     settings = {name: value for name, value in given.items() if value is not None}
     for name in settings:
         if name not in settable:

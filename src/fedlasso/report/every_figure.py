@@ -12,6 +12,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Canvas
 from matplotlib.ticker import LogLocator, MaxNLocator, NullFormatter
 
+from fedlasso.report.families import family_figure
 from fedlasso.report.figures import FAINT, INK, PLAIN, WIDTH, Figure, label_ends, look, looks
 from fedlasso.report.real import judged_figure
 from fedlasso.report.records import Results
@@ -86,7 +87,9 @@ def theory_figure(results: Results | None = None) -> Figure:
 
 def baseline_figure(results: Results) -> Figure | None:
     """Means with 1.96 standard errors; nothing if the study has no epochs to compare."""
-    metrics = [m for m in ("f1", "test_mse", "relative_gap") if m in results.metrics]
+    metrics = [
+        m for m in ("f1", "test_mse", "test_deviance", "relative_gap") if m in results.metrics
+    ]
     if not metrics or len(results.values("epochs")) < 2:
         return None
     scenarios = results.values("scenario")
@@ -141,7 +144,7 @@ def _lines(axes: Axes, table: pd.DataFrame, metric: str, epochs: list[int]) -> N
             elinewidth=0.9,
             capsize=1.6,
         )
-    axes.set_xticks(range(len(epochs)), [str(e) for e in epochs])
+    axes.set_xticks(range(len(epochs)), [say("epochs", e) for e in epochs])
     axes.grid(axis="x", visible=False)
     axes.set_xlim(-0.3, len(epochs) - 0.7)
 
@@ -292,6 +295,7 @@ def _name(own: pd.DataFrame, arms: list[str]) -> str:
 # nothing for records that cannot fill it.
 FIGURES: list[Callable[[Results], Figure | None]] = [
     judged_figure,
+    family_figure,
     theory_figure,
     baseline_figure,
     contrast_figure,

@@ -8,6 +8,7 @@ from functools import partial
 
 import pandas as pd
 
+from fedlasso.report.families import family_table
 from fedlasso.report.real import data_table, judged_table
 from fedlasso.report.records import Results
 from fedlasso.report.tables import Table, differences, mean_se, means, shown
@@ -26,7 +27,7 @@ def main_table(results: Results) -> Table | None:
     have = results.values("scenario")
     blocks = [s for s in BLOCKS if s in have] or have[:2]
     rows = results.at(**results.primary)
-    metrics = [m for m in ("f1", "test_mse", "gap") if m in results.metrics]
+    metrics = [m for m in ("f1", "test_mse", "test_deviance", "gap") if m in results.metrics]
     data = means(results, rows[rows["scenario"].isin(blocks)], metrics)
     text = shown(results.usual(data), metrics)
     note = f"Mean (Monte Carlo standard error) over {_replicates(data)}; {_where(results)}."
@@ -39,7 +40,9 @@ def grid_table(results: Results) -> Table:
     """Every cell."""
     metrics = results.metrics
     data = means(results, results.outcome, metrics)
-    printed = [m for m in ("f1", "active", "test_mse", "relative_gap") if m in metrics]
+    printed = [
+        m for m in ("f1", "active", "test_mse", "test_deviance", "relative_gap") if m in metrics
+    ]
     text = shown(data, printed)
     above = ["scenario", *results.primary]
     text["Scenario"] = [titles(cell) for cell in data[above].to_dict("records")]
@@ -53,7 +56,8 @@ def grid_table(results: Results) -> Table:
 
 def difference_table(results: Results, along: str) -> Table | None:
     """Every value of an axis against every other, paired within replicate."""
-    metrics = [m for m in ("f1", "test_mse", "relative_gap") if m in results.metrics]
+    wanted = ("f1", "test_mse", "test_deviance", "relative_gap")
+    metrics = [m for m in wanted if m in results.metrics]
     data = differences(results, along, metrics)
     if data.empty:
         return None
@@ -255,6 +259,7 @@ def candidate_table(results: Results) -> Table | None:
 TABLES: list[Callable[[Results], Table | None]] = [
     main_table,
     judged_table,
+    family_table,
     scenario_table,
     data_table,
     reference_table,

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 from fedlasso.errors import FedLassoError
 from fedlasso.study import paper
 from fedlasso.study.earlier import EarlierStudy
+from fedlasso.study.families import FamilyStudy
 from fedlasso.study.literature import LiteratureStudy
 from fedlasso.study.paper import PaperStudy
 from fedlasso.study.real import RealStudy
@@ -24,6 +25,7 @@ STUDIES: dict[str, type[Study]] = {
     "joint-tuning": paper.JointTuningStudy,
     "site-effects": paper.SiteEffectsStudy,
     "real": RealStudy,
+    "families": FamilyStudy,
 }
 
 __all__ = [

@@ -95,11 +95,13 @@ _SPLITS = {
     "sorted": "sorted by the response",
     "pooled": "all in one place",
 }
+_FAMILIES = {"binomial": "Binomial", "poisson": "Poisson", "cox": "Cox"}
 _UPLOADS = "Uploads (bytes)"
 _WORK = "Leading operations"
 
 _TABLE: tuple[Column, ...] = (
     Axis("scenario", "Scenario", words=_SCENARIOS),
+    Axis("family", "Family", words=_FAMILIES),
     Axis("method", "Method", control=False),
     Axis("epochs", "Local epochs", short="E", number=True, control=False, words={0: "none"}),
     Axis("tuning", "Tuning", words=_TUNING),
@@ -122,14 +124,18 @@ _TABLE: tuple[Column, ...] = (
         "Mean squared prediction error on records with no part in the fit: 2000 fresh ones of a "
         "simulation, 30% of the rows of real data. The noise is part of it, so even the truth does "
         "not score 0; it does not show whether the right predictors were found.")),
+    Column("test_deviance", "Test deviance", "metric", "lower", caption=(
+        "Mean deviance of records with no part in the fit: twice what the model costs them more "
+        "than a perfect one; of survival times, twice the partial likelihood's. Families have "
+        "units of their own: compare methods within one.")),
     Column("coef_error", "Coefficient error", "metric", "lower", short="Coef. error", caption=(
         "Euclidean distance to the true coefficients, shrinkage by the penalty included.")),
     Column("gap", "Objective gap", "metric", "lower", caption=(
         "How far the common objective is above its pooled minimum at the same penalty. Zero means "
         "the pooled Lasso was reached; it does not mean that the pooled Lasso is right.")),
     Column("relative_gap", "Relative gap", "metric", "lower", caption=(
-        "The objective gap divided by the pooled minimum (or by 1 if that is larger). Optimisation "
-        "error only: a smaller gap need not select or predict better.")),
+        "The objective gap divided by the pooled minimum (for least squares, or by 1 if that is "
+        "larger). Optimisation error only: a smaller gap need not select or predict better.")),
     Column("stationarity", "Stationarity", "metric", "lower", caption=(
         "Largest violation of the pooled optimality conditions; "
         "zero exactly at the pooled Lasso.")),
@@ -163,6 +169,7 @@ _TABLE: tuple[Column, ...] = (
     Column("candidate", "Chosen candidate", "note"),
     Column("rounds", "Rounds", "note"),
     Column("uploads_needed", "Uploads to a relative gap of 1e-8", "note", "lower"),
+    Column("uploads_certified", "Uploads until that is certified", "note", "lower"),
     Column("record", "Kind of record"),
     Column("support", "Columns used, by number"),
     Column("status", "How the fit ended"),

@@ -29,7 +29,7 @@ class Draw:
     candidate_validation: tuple[Sample, ...]
     test: tuple[Sample, ...]
 
-    def sites(self) -> list[Site]:
+    def sites(self, loss: str = "quadratic") -> list[Site]:
         """Sites that hold the training and validation records; the test sample stays outside."""
         kinds = (self.training, self.penalty_validation, self.candidate_validation)
         width = len(str(len(self.training)))  # names that sort as numbers do
@@ -37,6 +37,7 @@ class Draw:
             Site(
                 f"site{j:0{width}d}",
                 *training,
+                loss=loss,
                 copy=False,
                 validation={"penalty": penalty, "candidate": candidate},
             )

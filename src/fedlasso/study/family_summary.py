@@ -1,0 +1,115 @@
+"""What the study of families found: uploads to the pooled optimum, and every method beside it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from fedlasso.study.columns import say
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+# Methods that go to the pooled optimum.
+ARRIVING = ("Newton", "FISTA")
+# A fit is to need no more uploads than this.
+FEW = 30
+MEASURES = ("relative_gap", "f1", "active", "test_deviance", "upload_bytes")
+
+
+def count_uploads(rows: pd.DataFrame) -> pd.DataFrame:
+    """One row per family, scenario and method that goes to the optimum.
+
+    Median and largest number of uploads to a relative gap of 1e-8, the same until certified, how
+    many replicates got there, and how many there are. A replicate that did not get there counts as
+    infinitely many.
+    """
+    import pandas as pd
+
+    once = rows[(rows["budget"] == rows["budget"].max()) & rows["method"].isin(ARRIVING)]
+    found = []
+    by = ["family", "scenario", "method"]
+    for (family, scenario, method), own in once.groupby(by, sort=False):
+        needed = own["uploads_needed"].astype(float).fillna(np.inf)
+        certified = own["uploads_certified"].astype(float).fillna(np.inf)
+        found.append(
+            {
+                "family": family,
+                "scenario": scenario,
+                "method": method,
+                "n": len(own),
+                "reached": int(np.isfinite(needed).sum()),
+                "median": _middle(needed),
+                "worst": float(needed.max()),
+                "certified_median": _middle(certified),
+                "certified_worst": float(certified.max()),
+            }
+        )
+    return pd.DataFrame(found)
+
+
+def _middle(uploads: pd.Series[float]) -> float:
+    """The median, where half of the infinite ones must not make it undefined."""
+    return float(np.sort(uploads)[(len(uploads) - 1) // 2])
+
+
+def tell_count(median: float, worst: float) -> str:
+    """Median (worst) as text; what was not reached is a dash."""
+    texts = ["–" if np.isinf(uploads) else f"{uploads:.3g}" for uploads in (median, worst)]
+    return f"{texts[0]} ({texts[1]})"
+
+
+def find_promises(rows: pd.DataFrame) -> list[str]:
+    """One sentence per family: how often Newton needed few uploads, with FISTA beside it."""
+    lines = []
+    once = rows[rows["budget"] == rows["budget"].max()]
+    for family, own in once.groupby("family", sort=False):
+        parts = []
+        for method in ARRIVING:
+            needed = own.loc[own["method"] == method, "uploads_needed"].astype(float)
+            if len(needed):
+                worst = needed.max() if needed.notna().all() else np.inf
+                parts.append(
+                    f"{method} in {int((needed <= FEW).sum())} of {len(needed)} replicates, "
+                    f"median (worst) {tell_count(_middle(needed.fillna(np.inf)), worst)}"
+                )
+        if parts:
+            lines.append(
+                f"{say('family', family)}: a relative gap of 1e-8 within {FEW} uploads: "
+                f"{'; '.join(parts)}."
+            )
+    return lines
+
+
+def tell_families(rows: pd.DataFrame) -> list[str]:
+    """Lines: the promise, uploads by scenario, and means of every method, family by family."""
+    lines = find_promises(rows)
+    counts = count_uploads(rows)
+    last = rows[rows["budget"] == rows["budget"].max()]
+    for family, own in last.groupby("family", sort=False):
+        name = say("family", family)
+        if len(counts):
+            lines += ["", f"{name}: uploads to a relative gap of 1e-8, and until certified"]
+            lines += _tell_uploads(counts[counts["family"] == family])
+        means = own.assign(epochs=own["epochs"].fillna(0).astype(int))
+        columns = [measure for measure in MEASURES if measure in own]
+        table = means.groupby(["method", "epochs"], sort=False)[columns].mean()
+        lines += [
+            "",
+            f"{name}: means over scenarios and replicates, {last['budget'].max()} uploads",
+        ]
+        lines += table.to_string(float_format=lambda v: f"{v:.4g}").splitlines()
+    return [*lines, ""]
+
+
+def _tell_uploads(here: pd.DataFrame) -> list[str]:
+    """Lines of a table of one family: scenarios down, methods across."""
+    text = [
+        f"{tell_count(row.median, row.worst)}, "
+        f"{tell_count(row.certified_median, row.certified_worst)}"
+        for row in here.itertuples()
+    ]
+    table = here.assign(text=text).pivot(index="scenario", columns="method", values="text")
+    shown: str = table.loc[here["scenario"].unique(), here["method"].unique()].to_string()
+    return shown.splitlines()
