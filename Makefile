@@ -74,6 +74,7 @@ bench: .venv/ready
 	$(BIN)/python benchmarks/fit.py
 	$(BIN)/python benchmarks/large.py
 	$(BIN)/python benchmarks/real.py
+	$(BIN)/python benchmarks/families.py
 
 clean:
 	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis
