@@ -7,6 +7,7 @@ from dataclasses import asdict
 from html import escape
 
 from fedlasso.models import page
+from fedlasso.models.card_assessment import draw_assessment
 from fedlasso.models.charts import QUIET, Line, bar_chart, line_chart
 from fedlasso.models.document import (
     NESTED,
@@ -35,6 +36,7 @@ def draw_card(document: ModelDocument) -> str:
         _coefficients(document),
         _curve(document),
         _path(document),
+        draw_assessment(document.assessment, document.not_assessed),
         _site_errors(document),
         _comparison(document),
         _stability(document),

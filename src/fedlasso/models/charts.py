@@ -48,18 +48,17 @@ class Line:
     dots: bool = False
     quiet: bool = False
 
-    @property
-    def points(self) -> list[tuple[float, float, float]]:
+    def points(self, log: bool) -> list[tuple[float, float, float]]:
         """The points that can be drawn, each with the length of its error bar."""
         errors = chain(self.error, repeat(None))
         return [
             (
-                max(_limit(x), 1 / HUGE),
+                max(_limit(x), 1 / HUGE) if log else _limit(x),
                 _limit(y),
                 _limit(e) if e is not None and math.isfinite(e) and e > 0 else 0.0,
             )
             for x, y, e in zip(self.x, self.y, errors, strict=False)
-            if 0 < x < math.inf and math.isfinite(y)
+            if math.isfinite(x) and (x > 0 or not log) and math.isfinite(y)
         ]
 
 
@@ -71,12 +70,13 @@ def line_chart(
     mark: float | None = None,
     reverse: bool = False,
     legend: bool = False,
+    log: bool = True,
 ) -> str:
-    """Lines over a common axis with powers of ten; `mark` is a vertical line.
+    """Lines over a common axis, with powers of ten or without; `mark` is a vertical line.
 
     Nothing is returned where there is nothing to draw.
     """
-    drawn = [(line, line.points) for line in lines if line.points]
+    drawn = [(line, points) for line in lines if (points := line.points(log))]
     if not drawn:
         return ""
     xs = [x for _, points in drawn for x, _, _ in points]
@@ -84,12 +84,12 @@ def line_chart(
     low, high, y_ticks = _linear(ys)
     left = 26 + max((_width(text) for _, text in y_ticks), default=0.0)
     y = _place(low, high, BOTTOM, TOP)
-    low, high, x_ticks = _powers(xs)
+    low, high, x_ticks = _powers(xs) if log else _linear(xs)
     ends = (RIGHT, left) if reverse else (left, RIGHT)
     on_scale = _place(low, high, *ends)
 
     def x(value: float) -> float:
-        return on_scale(math.log10(value))
+        return on_scale(math.log10(value) if log else value)
 
     parts = []
     for tick, text in y_ticks:

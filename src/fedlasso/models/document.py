@@ -15,6 +15,7 @@ import numpy as np
 from fedlasso import __version__
 from fedlasso.errors import FedLassoError
 from fedlasso.fitting import GoalFit, Status
+from fedlasso.models.assessment import Assessment
 from fedlasso.models.fitted import Model
 from fedlasso.models.settings import Settings
 from fedlasso.numerics import Array, Certificate
@@ -196,6 +197,8 @@ class ModelDocument:
     comparison: tuple[ComparedModel, ...] | None = None
     not_compared: str | None = None
     stability: tuple[ColumnStability, ...] | None = None
+    assessment: Assessment | None = None
+    not_assessed: str | None = None
     examination_sent: dict[str, int] | None = None
     warnings: tuple[str, ...] | None = None
 

@@ -13,6 +13,7 @@ from typing import TypeVar
 from fedlasso.errors import FedLassoError, Stopped
 from fedlasso.federation import Around, Federation, Ledger, Reply, Request, metered
 from fedlasso.fitting.by_moments import nested_error
+from fedlasso.models.assessment import assess
 from fedlasso.models.comparing import (
     ask_site_errors,
     compare_models,
@@ -130,6 +131,9 @@ class _Examination:
         refusal = self._attempt(self._ask_sites)
         self.document = replace(self.document, no_site_errors=refusal)
         if not model.settings.plain:
+            # Where rows are too few to judge by, the model stands all the same.
+            refused = self._attempt(self._assess, tolerant=True)
+            self.document = replace(self.document, not_assessed=refused)
             why: str | None = (
                 "only linear models with one penalty for all columns are compared with averaging "
                 "and with sites alone"
@@ -143,14 +147,14 @@ class _Examination:
         self.document = replace(self.document, not_compared=why)
         return self.document
 
-    def _attempt(self, step: Callable[[], None]) -> str | None:
+    def _attempt(self, step: Callable[[], None], tolerant: bool = False) -> str | None:
         """Take a step; return why a site refused it, where that is tolerated."""
         try:
             step()
         except Stopped:
             raise
         except FedLassoError as error:
-            if not self.tolerant:
+            if not (self.tolerant or tolerant):
                 raise
             return str(error)
         return None
@@ -166,6 +170,9 @@ class _Examination:
         errors = ask_site_errors(self.ledger, self.model)
         self.document = replace(self.document, site_errors=errors)
         self._warn(warn_of_sites(errors))
+
+    def _assess(self) -> None:
+        self.document = replace(self.document, assessment=assess(self.ledger, self.model))
 
     def _compare(self) -> None:
         comparison, alone = compare_models(self.ledger, self.model)

@@ -1,0 +1,77 @@
+"""The card's section on how well a model predicts rows that had no part in it."""
+
+from __future__ import annotations
+
+from html import escape
+
+from fedlasso.models import page
+from fedlasso.models.assessment import Assessment, Calibration
+from fedlasso.models.charts import Line, line_chart
+
+
+def draw_assessment(found: Assessment | None, refused: str | None = None) -> str:
+    """Return the section, or why there is none; nothing where nobody asked."""
+    title = "How well it predicts"
+    if found is None:
+        return page.section(title, f"Left out: {escape(refused)}.", "") if refused else ""
+    note = (
+        f"On {found.rows} rows that had no part in choosing or fitting: a model was chosen and "
+        "fitted once more, in the same way, without them and without as many rows that chose its "
+        "penalty. What this model itself does with new rows will be a little better."
+    )
+    return page.section(title, note, _facts(found) + _charts(found) + _sites(found))
+
+
+def _facts(found: Assessment) -> str:
+    facts = {
+        "Deviance explained": None if found.explained is None else f"{found.explained:.1%}",
+        "AUROC": None if found.auroc is None else f"{found.auroc:.3f}",
+        "Concordance": None if found.concordance is None else f"{found.concordance:.3f}",
+    }
+    calibration = found.calibration
+    if calibration is not None:
+        facts["Calibration intercept (0 is right)"] = f"{calibration.intercept:.2f}"
+        facts["Calibration slope (1 is right)"] = f"{calibration.slope:.2f}"
+    cells = [f"<div>{name}<b>{value}</b></div>" for name, value in facts.items() if value]
+    return f'<div class="facts">{"".join(cells)}</div>'
+
+
+def _charts(found: Assessment) -> str:
+    parts = []
+    if len(found.groups) > 1:
+        expected = [group.expected for group in found.groups]
+        observed = [group.observed for group in found.groups]
+        ends = [min(expected + observed), max(expected + observed)]
+        lines = [
+            Line(expected, observed, "groups of rows", 0, dots=True),
+            Line(ends, ends, "as predicted", 7),
+        ]
+        parts.append("<p>What was predicted, and what happened, in groups of like predictions:</p>")
+        parts.append(line_chart(lines, "mean prediction", "mean response", log=False, legend=True))
+    if found.curves:
+        lines = [Line(c.times, c.shares, c.name, k) for k, c in enumerate(found.curves)]
+        parts.append("<p>Share of rows without an event (Kaplan and Meier), by predicted risk:</p>")
+        parts.append(line_chart(lines, "time", "share without an event", log=False, legend=True))
+    return "".join(parts)
+
+
+def _sites(found: Assessment) -> str:
+    if not found.sites:
+        return ""
+    if found.concordance is not None:
+        cells = [[site.name, _number(site.concordance)] for site in found.sites]
+        return page.table(["site", "concordance"], cells)
+    cells = [
+        [site.name, _number(site.auroc), *_calibration(site.calibration)] for site in found.sites
+    ]
+    return page.table(["site", "AUROC", "calibration intercept", "calibration slope"], cells)
+
+
+def _number(value: float | None) -> str:
+    return "–" if value is None else f"{value:.3f}"
+
+
+def _calibration(found: Calibration | None) -> list[str]:
+    if found is None:
+        return ["–", "–"]
+    return [f"{found.intercept:.2f}", f"{found.slope:.2f}"]
