@@ -23,7 +23,7 @@ from sklearn.linear_model import LassoCV
 from sklearn.model_selection import PredefinedSplit
 from sklearn.preprocessing import StandardScaler
 
-from fedlasso.estimator import FederatedLasso
+from fedlasso.estimators import FederatedLasso
 from fedlasso.numerics import Array
 from fedlasso.sites import holdout
 from fedlasso.sites.rows import divide

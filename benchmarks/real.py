@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from sklearn.linear_model import LassoCV
 from sklearn.preprocessing import StandardScaler
 
-from fedlasso.estimator import FederatedLasso
+from fedlasso.estimators import FederatedLasso
 from fedlasso.numerics import Array
 from fedlasso.study.datasets import find_sets, read_set
 

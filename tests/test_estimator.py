@@ -18,7 +18,7 @@ from sklearn.utils.estimator_checks import check_estimator
 from swept import swept_lasso
 
 from fedlasso import FedLassoError, InProcess, Site
-from fedlasso.estimator import FederatedLasso
+from fedlasso.estimators import FederatedLasso, FederatedLogisticLasso, FederatedPoissonLasso
 from fedlasso.numerics import Array
 
 
@@ -37,10 +37,27 @@ def pooled(X: Array, y: Array, lam: float) -> tuple[Array, float]:
     return b, float(model.intercept_ - scaler.mean_ @ b)
 
 
+# Folds here are a number of them, dealt at the sites; those checks give lists of rows instead.
+OTHER_FOLDS = {
+    f"check_sample_weight_equivalence_on_{kind}_data": "cv is a number"
+    for kind in ("dense", "sparse")
+}
+
+
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("settings", [{}, {"penalty": 0.1}, {"cv": 3}], ids=str)
-def test_scikit_learns_own_checks_pass(settings: dict[str, Any]) -> None:
-    check_estimator(FederatedLasso(**settings), on_skip=None)
+@pytest.mark.parametrize(
+    "estimator",
+    [
+        FederatedLasso(),
+        FederatedLasso(penalty=0.1),
+        FederatedLasso(cv=3),
+        FederatedLogisticLasso(penalty=0.05),
+        FederatedPoissonLasso(penalty=0.05),
+    ],
+    ids=repr,
+)
+def test_scikit_learns_own_checks_pass(estimator: Any) -> None:
+    check_estimator(estimator, on_skip=None, expected_failed_checks=OTHER_FOLDS)
 
 
 @pytest.mark.parametrize("K", [1, 3, 10])
@@ -181,6 +198,10 @@ def test_what_is_kept_holds_no_record() -> None:
         ({"validation": 0.2, "penalty": 1.0}, "held-out rows choose a penalty, and one was given"),
         ({"epochs": 5}, "epochs is 5, but only procedures have local epochs"),
         ({"seed": -1}, "seed is -1; give a whole number, 0 or more"),
+        ({"cv": [([0], [1])]}, "cv is [([0], [1])]; give a whole number"),
+        ({"keep": "x0"}, "keep is 'x0'; give a list of columns, by names or numbers"),
+        ({"keep": [30]}, "keep: there is no column 30; X has 30"),
+        ({"keep": ["x33"]}, "no column to keep is called 'x33'; did you mean 'x3'?"),
     ],
 )
 def test_bad_settings_are_one_clear_line(settings: dict[str, Any], message: str) -> None:

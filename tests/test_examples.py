@@ -15,8 +15,10 @@ def test_scripts_run(script: Path, capsys: pytest.CaptureFixture[str]) -> None:
     runpy.run_path(str(script), run_name="__main__")
     text = capsys.readouterr().out
     promised = {
+        "breast_cancer": "predictions in",
         "diabetes": "pooled and federated coefficients differ by at most",
         "genes": "of which 6 of 6 drivers",
+        "survival": "a year's survival at hospital 12",
     }
     assert promised[script.stem] in text
 

@@ -13,13 +13,16 @@ Made by `python tools/write_api.py` from the docstrings, whose examples run in `
 not listed here may change without notice.
 """
 KINDS = {
-    "Fit a model": ("fit", "fit_for", "FederatedLasso", "certify", "Session"),
+    "Fit a model": (
+        "fit", "fit_for", "FederatedLasso", "FederatedLogisticLasso", "FederatedPoissonLasso",
+        "FederatedCoxLasso", "certify", "Session",
+    ),
     "Sites": ("Site", "InProcess", "Federation", "Ledger"),
     "What comes back": ("Fit", "GoalFit", "PathPoint", "Certificate", "Status", "FedLassoError"),
     "Procedures": ("REGISTRY", "find_procedure", "Procedure", "Problem", "State"),
     "Losses, penalties, designs": ("Loss", "Penalty", "L1", "Design"),
     "Questions": ("Request", "Reply", "Disclosure"),
-}
+}  # fmt: skip
 
 
 def write_page() -> str:

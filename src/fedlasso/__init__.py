@@ -6,7 +6,12 @@ from typing import TYPE_CHECKING
 from fedlasso.errors import FedLassoError
 
 if TYPE_CHECKING:
-    from fedlasso.estimator import FederatedLasso
+    from fedlasso.estimators import (
+        FederatedCoxLasso,
+        FederatedLasso,
+        FederatedLogisticLasso,
+        FederatedPoissonLasso,
+    )
     from fedlasso.federation import Disclosure, Federation, InProcess, Ledger, Reply, Request
     from fedlasso.fitting import Fit, GoalFit, PathPoint, Session, Status, certify, fit, fit_for
     from fedlasso.numerics import L1, Certificate, Design, Loss, Penalty
@@ -22,7 +27,10 @@ __all__ = [
     "Design",
     "Disclosure",
     "FedLassoError",
+    "FederatedCoxLasso",
     "FederatedLasso",
+    "FederatedLogisticLasso",
+    "FederatedPoissonLasso",
     "Federation",
     "Fit",
     "GoalFit",
@@ -47,7 +55,9 @@ __all__ = [
 
 # Rooms are imported when one of their names is first used: nobody waits for what they do not use.
 _ROOMS = {
-    "estimator": ("FederatedLasso",),
+    "estimators": (
+        "FederatedCoxLasso", "FederatedLasso", "FederatedLogisticLasso", "FederatedPoissonLasso",
+    ),
     "federation": ("Disclosure", "Federation", "InProcess", "Ledger", "Reply", "Request"),
     "fitting": (
         "Fit", "GoalFit", "PathPoint", "Session", "Status", "certify", "fit", "fit_for",

@@ -52,6 +52,7 @@ def _fill(cls: Any, p: int, candidates: int, given: dict[str, Any]) -> Request[A
     by_role = {
         "per candidate": np.linspace(0.1, 2.0, candidates), "columns": np.array([0.0, 3.0]),
         "weights": np.linspace(0.0, 2.0, p), "purpose": "candidate", "steps": 2,
+        "times": np.array([0.0, 1.5]),
     }  # fmt: skip
     by_kind = {"float": 0.5, "int": 1, "text": "", "texts": (), "note": 0}
     # A first round remembers nothing, a fit has a name, columns are new or known and not both.
@@ -95,6 +96,8 @@ def _wrong_values(request: Request[Any], field: str, kind: str) -> list[Any]:
         return [np.array([0.0, 0.0]), np.array([-1.0]), np.array([0.5]), np.array([1e9])]
     if role == Role("per candidate", (1,)):
         return [-old, old[:, None], np.ones(WIDEST + 1), np.ones(0)]
+    if role == Role("times", (1,)):
+        return [np.array([-1.0]), old[:, None]]
     if role == Role("weights", (1,)):
         return [-old, old[:, None], old[:-1], np.ones(len(old) + 1), np.array(1.0)]
     if kind == "array":

@@ -83,6 +83,11 @@ def test_kinds_and_common_levels_are_told_and_nothing_of_rare_ones(path: Path) -
     assert isinstance(told, Described)
     assert json.loads(told.schema) == {
         "target": "y",
+        "family": "linear",
+        "event": None,
+        "offset": None,
+        "weights": None,
+        "classes": [],
         "columns": [
             {"name": "u", "kind": "number"},
             {"name": "ward", "kind": "text", "levels": ["north", "south"]},
@@ -257,4 +262,4 @@ def test_infinite_values_and_a_target_with_gaps_are_refused_by_name(tmp_path: Pa
     words = refusal(site, opening(Schema("v", (U,)), missing="mean"))
     assert words.startswith("site 'a': column 'u' has a value, too large to be squared and summed")
     words = refusal(site, joining(Column("v", "number"), missing="mean"))
-    assert words == "site 'a': the target 'y' is missing in 1 rows; remove those rows"
+    assert words == "site 'a': the target 'y' is missing in 1 row; remove those rows"

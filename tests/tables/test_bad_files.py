@@ -59,7 +59,7 @@ BAD: list[tuple[str, Change, str]] = [
     (
         "target missing",
         replaced("y", 2, None),
-        "site 'b': the target 'y' is missing in 1 rows; remove those rows",
+        "site 'b': the target 'y' is missing in 1 row; remove those rows",
     ),
     (
         "duplicate names",

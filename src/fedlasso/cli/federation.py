@@ -12,7 +12,13 @@ from pathlib import Path
 from typing import Any
 
 from fedlasso.cli.common import INTERRUPTED, add_action, names, say, say_constant, stop_on_term
-from fedlasso.cli.fit import add_reading, add_settings, given_options, read_settings
+from fedlasso.cli.options import (
+    add_outcome,
+    add_reading,
+    add_settings,
+    given_options,
+    read_settings,
+)
 from fedlasso.errors import FedLassoError
 from fedlasso.federation import Exchange
 from fedlasso.files import find_cannot_write
@@ -45,7 +51,8 @@ def add(commands: Any) -> None:
     sign.add_argument("--replace", action="store_true", help=other)
     revoke.add_argument("site", metavar="NAME")
     status.add_argument("--quick", action="store_true", help="only who is connected")
-    fit.add_argument("--target", required=True, help="column to predict")
+    fit.add_argument("--target", default="", metavar="COLUMN", help="what to predict")
+    add_outcome(fit)
     add_settings(fit)
     fit.add_argument("--columns", type=names, default=(), help="predictors, comma-separated")
     add_reading(fit)
@@ -175,6 +182,10 @@ def fit_command(options: argparse.Namespace) -> int:
     settings = read_settings(options)
     settings.check()
     source = NetworkSource(**given | {"project": str(options.project.resolve()), "fit": ""})
+    outcome = source.outcome(settings)
+    for name in outcome.names:
+        if name in source.columns:
+            raise FedLassoError(f"column {name!r} is no predictor; leave it out of --columns")
     if source.min_level < 1:
         raise FedLassoError(f"--min-level is {source.min_level}; give a whole number, 1 or more")
     # What the sites answer is kept there, so it is for nobody else.

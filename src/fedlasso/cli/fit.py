@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Callable, Collection
-from dataclasses import fields
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,17 +12,24 @@ from fedlasso.cli.common import (
     INTERRUPTED,
     Display,
     add_action,
-    names,
     say,
     say_constant,
     stop_on_term,
 )
+from fedlasso.cli.options import (
+    add_outcome,
+    add_settings,
+    add_source,
+    options_of,
+    read_penalty,
+    read_settings,
+    read_source,
+)
 from fedlasso.errors import FedLassoError
 from fedlasso.federation import Journal, Ledger
 from fedlasso.files import find_cannot_write, write_atomically
-from fedlasso.fitting import GOALS, RULES
 from fedlasso.models.predicting import ENDINGS as PREDICTION_ENDINGS
-from fedlasso.tables import KINDS, MIN_LEVEL, check_file
+from fedlasso.tables import KINDS
 
 
 def add(commands: Any) -> None:
@@ -33,8 +37,9 @@ def add(commands: Any) -> None:
     example = "north.csv south.csv west.parquet --target y --out model"
     fit = add_action(commands, fit_command, example)
     add_source(fit)
+    add_outcome(fit)
     add_settings(fit)
-    option = _options_of(fit)
+    option = options_of(fit)
     costs = "leave out the card's comparisons and subsamples, which cost messages of their own"
     option("--no-compare", action="store_false", dest="compare", help=costs)
     fit.add_argument("--out", type=Path, metavar="MODEL", help="a new folder for the model")
@@ -55,79 +60,12 @@ def add(commands: Any) -> None:
     example = "north.csv south.csv --target y --out diagnosis.html"
     diagnosis = add_action(commands, diagnose_command, example)
     add_source(diagnosis)
-    option = _options_of(diagnosis)
-    option("--penalty", type=_penalty, help="a number, or auto (default)")
+    option = options_of(diagnosis)
+    option("--penalty", type=read_penalty, help="a number, or auto (default)")
     option("--uploads", type=int, help="vectors per site; default: as planned")
     option("--seed", type=int, help="seed of the held-out rows; default: 0")
     page = Path("diagnosis.html")
     diagnosis.add_argument("--out", type=Path, default=page, help=f"default: {page}")
-
-
-def _options_of(parser: Any) -> Callable[..., Any]:
-    """Add options that are absent unless they are given, so that it is known which were."""
-    return partial(parser.add_argument, default=argparse.SUPPRESS)
-
-
-def add_settings(parser: Any) -> None:
-    """Options that say what to fit."""
-    option = _options_of(parser)
-    option("--goal", choices=GOALS, help="default: prediction")
-    option("--procedure", metavar="NAME", help="run this procedure at the penalty")
-    option("--epochs", type=int, help="its local epochs per round; default: 1")
-    option("--penalty", type=_penalty, help="a number, or auto (default)")
-    held_out = _options_of(parser.add_mutually_exclusive_group())
-    held_out("--cv", type=int, help="folds that choose; 10 where affordable")
-    held_out("--validation", type=float, help="share held out to choose, instead")
-    option("--rule", choices=RULES, help="how the penalty is chosen")
-    most = "vectors of p numbers that a site may send; default: as planned, and told"
-    option("--uploads", type=int, help=most)
-    option("--no-intercept", action="store_false", dest="intercept")
-    option("--no-standardise", action="store_false", dest="standardise")
-    option("--seed", type=int, help="seed of every split; default: 0")
-
-
-def read_settings(options: argparse.Namespace) -> models.Settings:
-    """Return those options as settings, whose names they have."""
-    known = {field.name for field in fields(models.Settings)}
-    return models.Settings(**given_options(options, known))
-
-
-def add_source(parser: Any) -> None:
-    """Options that say which files are the sites."""
-    option = _options_of(parser)
-    parser.add_argument("files", nargs="*", metavar="FILE", help=f"one per site: {KINDS}")
-    option("--target", help="the column to predict")
-    option("--site-column", help="one table: the column that names each row's site")
-    add_reading(parser)
-
-
-def add_reading(parser: Any) -> None:
-    """Options that say how tables are read, at this machine or at sites across a network."""
-    option = _options_of(parser)
-    option("--drop", type=names, help="columns to leave out, comma-separated")
-    how = "missing values: refuse them (default), or the mean over all sites"
-    option("--missing", choices=["refuse", "mean"], help=how)
-    codes = "what means a missing value beside empty, NA, NaN and null: as --na=.,unknown,-999"
-    option("--na", type=names, metavar="CODES", help=codes)
-    rows = f"rows that a level of text needs at some site; others are pooled; default: {MIN_LEVEL}"
-    option("--min-level", type=int, metavar="N", help=rows)
-
-
-def read_source(options: argparse.Namespace) -> models.FileSource:
-    """Return those options as a source, whose names they have."""
-    if not options.files:
-        raise FedLassoError("name at least one file; see `fedlasso fit --help`")
-    given = given_options(options, models.FileSource.__struct_fields__)
-    if "target" not in given:
-        raise FedLassoError("say which column to predict: --target NAME")
-    for file in options.files:
-        check_file(Path(file))
-    return models.FileSource(**given | {"files": tuple(options.files)})
-
-
-def given_options(options: argparse.Namespace, known: Collection[str]) -> dict[str, Any]:
-    """Return the options that were given, among those of some names."""
-    return {name: value for name, value in vars(options).items() if name in known}
 
 
 def _refuse_beside_resume(options: argparse.Namespace) -> None:
@@ -146,15 +84,6 @@ def _refuse_beside_resume(options: argparse.Namespace) -> None:
         )
 
 
-def _penalty(text: str) -> float | None:
-    if text == "auto":
-        return None
-    try:
-        return float(text)
-    except ValueError:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number nor auto") from None
-
-
 def fit_command(options: argparse.Namespace) -> int:
     """Fit one Lasso across files that are sites."""
     if options.resume is not None:
@@ -166,6 +95,8 @@ def fit_command(options: argparse.Namespace) -> int:
             raise FedLassoError("say where the model goes: --out MODEL")
         compare = getattr(options, "compare", True)
         plan = models.FitPlan(read_settings(options), read_source(options), compare)
+        # What contradicts itself is refused before anything is read or made.
+        plan.source.outcome(plan.settings)
         folder = models.ModelFolder(options.out)
         folder.check()
     # An ending terminal and a service manager stop a fit just as Ctrl-C does.
@@ -177,7 +108,7 @@ def fit_command(options: argparse.Namespace) -> int:
         say(text)
 
     try:
-        sites, schema = models.open_sites(plan.source, folder.memory, tell)
+        sites, schema = models.open_sites(plan.source, plan.settings, folder.memory, tell)
         if options.resume is None:
             folder.begin(plan)
         display = Display()

@@ -8,12 +8,19 @@ import time
 from collections.abc import Sequence
 from datetime import timedelta
 from pathlib import Path
-from typing import Literal, NamedTuple, Protocol, TypeVar
+from typing import Any, Literal, NamedTuple, Protocol, TypeVar
 
 from msgspec.structs import replace
 
 from fedlasso import __version__
-from fedlasso.deploy.schemas import agree_on_columns, leave_out, read_schema, write_schema
+from fedlasso.deploy.schemas import (
+    agree_on_columns,
+    leave_out,
+    name_outcome,
+    name_settings,
+    read_schema,
+    write_schema,
+)
 from fedlasso.errors import FedLassoError, Interrupted
 from fedlasso.federation import Federation, Reply, Request, encode
 from fedlasso.federation.checking import (
@@ -40,9 +47,10 @@ from fedlasso.governance.messages import (
     Open,
     Refusal,
 )
-from fedlasso.models import NetworkSource
+from fedlasso.models import NetworkSource, Settings
+from fedlasso.models.sources import name_columns
 from fedlasso.sites.views import Standardise
-from fedlasso.tables import Schema
+from fedlasso.tables import Outcome, Schema
 
 R = TypeVar("R", bound=Reply)
 
@@ -80,14 +88,12 @@ class Network(Federation):
     masked : whether the words of single sites are masked, so that only totals mean anything
     """
 
-    # Every fit over a network is of least squares so far.
-    loss = "quadratic"
-
     def __init__(self, line: Line, sites: Sequence[str], timeout: float) -> None:
         self.line = line
         self.timeout = timeout
         self.sites = tuple(sorted(sites))
         self.columns = ()
+        self.loss = "quadratic"
         self.receipts: Path | None = None
         self.introductions: tuple[Introduction, ...] = ()
         self.ahead: dict[str, float] = {}
@@ -178,33 +184,41 @@ class Network(Federation):
         """Return the sites that run another version than the coordinator, and which."""
         return {i.site: i.version for i in self.introductions if i.version != __version__}
 
-    def open(self, source: NetworkSource) -> NetworkSource:
+    def open(self, source: NetworkSource, settings: Settings | None = None) -> NetworkSource:
         """Let the sites introduce themselves, check that they fit together, and join the fit.
 
-        What is returned is the source bound to the columns, the sites and the data of now.
+        What is returned is the source bound to the columns, the sites and the data of now. Without
+        settings it is a fit of least squares.
         """
+        settings = settings or Settings()
+        outcome = source.outcome(settings)
         self.introduce()
         _check_protocols(self.introductions)
-        columns = _choose_columns(self.introductions, source)
+        columns = _choose_columns(self.introductions, source, outcome)
         # A fit that goes on does so with what was agreed on when it began.
-        schema = source.schema or self._agree(source, columns)
+        schema = source.schema or self._agree(source, outcome, columns)
         columns = tuple(column.name for column in schema.columns)
         began = source.fingerprints or {i.site: i.fingerprint for i in self.introductions}
         prints = tuple(f"{site}:{value}" for site, value in began.items())
+        session, offers = self._agree_on_masks(source.fit)
         self.replies(
             Open(
                 source.fit,
-                source.target,
+                outcome.target,
                 columns,
                 self.sites,
                 prints,
                 write_schema(schema),
                 source.missing,
                 source.na,
-                *self._agree_on_masks(source.fit),
+                session,
+                offers,
+                **name_outcome(outcome),
+                **name_settings(settings),
             )
         )
-        self.columns = schema.encoded
+        self.loss = settings.loss
+        self.columns = name_columns(schema.encoded, settings)
         return replace(source, columns=columns, schema=schema, fingerprints=began, sites=self.sites)
 
     def _agree_on_masks(self, fit: str) -> tuple[str, tuple[str, ...]]:
@@ -216,16 +230,17 @@ class Network(Federation):
         replies = self.replies(OfferKey(fit, session))
         return session, tuple(reply.offer for reply in replies)
 
-    def _agree(self, source: NetworkSource, columns: tuple[str, ...]) -> Schema:
+    def _agree(self, source: NetworkSource, outcome: Outcome, columns: tuple[str, ...]) -> Schema:
         """Ask the sites what the columns hold, and then whether the agreed levels leave rows."""
-        target = source.target
+        target = outcome.target
+        roles: dict[str, Any] = name_outcome(outcome)
         replies = self.replies(
-            DescribeColumns(source.fit, target, columns, source.na, source.min_level)
+            DescribeColumns(source.fit, target, columns, source.na, source.min_level, **roles)
         )
         told = {}
         for reply in replies:
             try:
-                told[reply.site] = read_schema(reply.schema, target, columns, source.na)
+                told[reply.site] = read_schema(reply.schema, outcome, columns, source.na)
                 _check_levels(told[reply.site])
             except FedLassoError as error:
                 raise FedLassoError(name_site(reply.site, str(error))) from None
@@ -236,7 +251,8 @@ class Network(Federation):
 
         def find_others(schema: Schema) -> set[str]:
             names = tuple(column.name for column in schema.columns)
-            asked = FindOthers(source.fit, target, names, write_schema(schema), source.na)
+            text = write_schema(schema)
+            asked = FindOthers(source.fit, target, names, text, source.na, **roles)
             return {name for reply in self.replies(asked) for name in reply.columns}
 
         return agree_on_columns(told, source.min_level, find_others)
@@ -265,15 +281,18 @@ def _check_levels(schema: Schema) -> None:
             )
 
 
-def _choose_columns(sites: Sequence[Introduction], source: NetworkSource) -> tuple[str, ...]:
+def _choose_columns(
+    sites: Sequence[Introduction], source: NetworkSource, outcome: Outcome
+) -> tuple[str, ...]:
     """Return the predictors as the first site has them; an error lists those of some sites only."""
     for name in source.drop:
         if not any(name in i.columns for i in sites):
             raise FedLassoError(f"no site has a column {name!r} to drop")
     everyone = {i.site: set(i.columns).difference(source.drop) for i in sites}
     for name, shown in everyone.items():
-        if source.target not in shown:
-            raise FedLassoError(f"site {name!r} has no column {source.target!r}")
+        for own in outcome.names:
+            if own not in shown:
+                raise FedLassoError(f"site {name!r} has no column {own!r}")
     if source.columns:
         return source.columns
     shared = set.intersection(*everyone.values())
@@ -284,4 +303,4 @@ def _choose_columns(sites: Sequence[Introduction], source: NetworkSource) -> tup
             f"the sites' columns differ, {listed}; choose with --columns those that all have, or "
             "--drop the others"
         )
-    return tuple(c for c in sites[0].columns if c in shared and c != source.target)
+    return tuple(c for c in sites[0].columns if c in shared and c not in outcome.names)

@@ -15,11 +15,17 @@ import numpy as np
 # A site reads only messages that it knows: those of every room that asks questions.
 import fedlasso.fitting
 import fedlasso.procedures  # noqa: F401
-from fedlasso.deploy.schemas import read_schema, write_schema
+from fedlasso.deploy.schemas import (
+    read_outcome_of,
+    read_schema,
+    read_settings_of,
+    write_schema,
+)
 from fedlasso.errors import FedLassoError
 from fedlasso.governance.messages import DescribeColumns, Described, FindOthers, Open
 from fedlasso.governance.policy import Rare
 from fedlasso.models.document import Missing
+from fedlasso.models.sources import make_site
 from fedlasso.sites import Site
 from fedlasso.tables import (
     OTHER,
@@ -106,26 +112,31 @@ class TableRecords:
 
     def describe(self, name: str, asked: DescribeColumns, fewest: int, rare: Rare) -> Described:
         """Return what columns hold, with the levels of text that so many rows have at least."""
+        outcome = read_outcome_of(asked)
         with self._opened(name, asked.na) as file:
-            if kind_of(file, asked.target) == "text":
-                raise FedLassoError(f"the target {asked.target!r} is not numeric")
+            for role, column in outcome.roles.items():
+                if kind_of(file, column) == "text":
+                    named = role if role == "target" else f"{role} column"
+                    raise FedLassoError(f"the {named} {column!r} is not numeric")
             kinds = file.kinds(asked.columns)
             texts = file.pool(kinds, rare)
             levels = {c: common_levels(values, fewest) for c, values in file.columns(texts)}
             numbering = tuple(c for c in file.row_numbers if c in kinds)
         columns = tuple(Column(c, kind, levels.get(c, ())) for c, kind in kinds.items())
-        told = write_schema(Schema(asked.target, columns, asked.na))
+        told = write_schema(Schema.of(outcome, columns, asked.na))
         return Described(told, numbering, site=name)
 
     def find_others(self, name: str, asked: FindOthers, rare: Rare) -> tuple[str, ...]:
         """Return the text columns with rows at none of the levels in a schema."""
-        schema = read_schema(asked.schema, asked.target, asked.columns, asked.na)
+        schema = read_schema(asked.schema, read_outcome_of(asked), asked.columns, asked.na)
         with self._opened(name, asked.na) as file:
             return file.find_others(schema, rare)
 
     def site(self, name: str, opening: Open, rare: Rare = _PLAIN) -> Site:
         """Return all rows as a site that is asked through views: they split and standardise."""
-        schema = read_schema(opening.schema, opening.target, opening.columns, opening.na)
+        outcome = read_outcome_of(opening)
+        schema = read_schema(opening.schema, outcome, opening.columns, opening.na)
+        settings = read_settings_of(opening)
         if opening.missing not in get_args(Missing):
             raise FedLassoError(f"missing values are treated in no way called {opening.missing!r}")
         with self._opened(name, opening.na) as file:
@@ -140,13 +151,10 @@ class TableRecords:
         if part.missing and opening.missing == "refuse":
             raise FedLassoError(f"{part.gaps} missing; fill them, or say --missing mean")
         secret = hmac.digest(self._key, f"splits of {self.fingerprint}".encode(), "sha256")
-        return Site(
-            name,
-            part.X,
-            part.y,
-            columns=schema.encoded,
-            raw=True,
-            copy=False,
+        return make_site(
+            part,
+            schema,
+            settings,
             secret=secret if self._key else b"",
             cell=rare.cell,
             part=rare.part,

@@ -122,7 +122,7 @@ def _attempt(out: Path, reach: Connect, times: Times, listen: Listen | None, say
     began = time.perf_counter()
     with reach(Path(source.project), source.sites, timeout=source.timeout) as network:
         # From here on the fit is bound to these data, these columns and what they hold.
-        source = network.open(source)
+        source = network.open(source, plan.settings)
         # What the journal has is used only if the sites know it, and if their audits are whole.
         books = compare_books(network, source.fit, out, source.audits)
         source = replace(source, audits=heads_of(books))

@@ -5,11 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
+from typing import Any, cast, get_args
 
 import msgspec
 
 from fedlasso.errors import FedLassoError
-from fedlasso.tables import OTHER, Column, Schema, agree_levels, union_levels
+from fedlasso.governance.messages import DescribeColumns, FindOthers, Open
+from fedlasso.models import Settings
+from fedlasso.numerics import Family
+from fedlasso.tables import OTHER, Column, Outcome, Schema, agree_levels, union_levels
 from fedlasso.tables.columns import Kind
 
 
@@ -18,14 +22,60 @@ def write_schema(schema: Schema) -> str:
     return msgspec.json.encode(schema).decode()
 
 
-def read_schema(text: str, target: str, columns: Sequence[str], na: tuple[str, ...] = ()) -> Schema:
+def read_outcome_of(asked: DescribeColumns | FindOthers | Open) -> Outcome:
+    """Return what is to be explained, as a question says it."""
+    if asked.family not in get_args(Family):
+        raise FedLassoError(f"no family is called {asked.family!r}; update fedlasso")
+    return Outcome(
+        asked.target,
+        family=cast(Family, asked.family),
+        event=asked.event or None,
+        offset=asked.offset or None,
+        weights=asked.weights or None,
+    )
+
+
+def name_outcome(outcome: Outcome) -> dict[str, Any]:
+    """Return the same as the fields of a question, beside the target."""
+    return {
+        "family": outcome.family,
+        "event": outcome.event or "",
+        "offset": outcome.offset or "",
+        "weights": outcome.weights or "",
+    }
+
+
+def name_settings(settings: Settings) -> dict[str, Any]:
+    """Return what a site must know of the settings to join a fit, as the fields of `Open`."""
+    return {
+        "ties": settings.ties,
+        "intercept": int(settings.intercept),
+        "effects": int(settings.site_effects),
+    }
+
+
+def read_settings_of(opening: Open) -> Settings:
+    """Return the settings that a site must know, as the question to join a fit says them."""
+    if opening.ties not in ("efron", "breslow"):
+        raise FedLassoError(f"ties are treated in no way called {opening.ties!r}")
+    return Settings(
+        family=cast(Family, opening.family),
+        ties=cast(Any, opening.ties),
+        intercept=opening.intercept != 0,
+        site_effects=opening.effects != 0,
+    )
+
+
+def read_schema(
+    text: str, outcome: Outcome, columns: Sequence[str], na: tuple[str, ...] = ()
+) -> Schema:
     """Return the schema in a text that came from elsewhere, if it is about these columns."""
     try:
         schema = msgspec.json.decode(text, type=Schema)
     except (ValueError, RecursionError):
         raise FedLassoError("what the columns hold was told in a way nobody can read") from None
     names = tuple(column.name for column in schema.columns)
-    if (schema.target, names, schema.na) != (target, tuple(columns), na):
+    if names != tuple(columns) or schema != Schema.of(outcome, schema.columns, na):
         raise FedLassoError("what was told is about other columns or codes than those asked for")
     for column in schema.columns:
         levels = column.levels
@@ -74,17 +124,14 @@ def agree_on_columns(
         for column in texts:
             # Too many levels are told before more is asked.
             agree_levels(column.name, [column.levels], False, min_level)
-        others = find_others(Schema(first.target, tuple(united), first.na))
+        others = find_others(replace(first, columns=tuple(united)))
     levels = {
         # Sites that pool rare levels tell of them as one.
         c.name: agree_levels(c.name, [c.levels], c.name in others or OTHER in c.levels, min_level)
         for c in texts
     }
-    return Schema(
-        first.target,
-        tuple(Column(c.name, c.kind, levels.get(c.name, ())) for c in united),
-        first.na,
-    )
+    agreed = tuple(Column(c.name, c.kind, levels.get(c.name, ())) for c in united)
+    return replace(first, columns=agreed)
 
 
 def _agree_on_kind(theirs: Mapping[str, Column]) -> Kind:

@@ -41,11 +41,15 @@ class DataFile(Protocol):
 
 
 def check_columns(
-    records: DataFile, policy: Policy, target: str, columns: Sequence[str], na: Sequence[str]
+    records: DataFile,
+    policy: Policy,
+    outcome: Sequence[str],
+    columns: Sequence[str],
+    na: Sequence[str],
 ) -> None:
     """Refuse what the policy does not show, and what few rows would be told by."""
     policy.check_rows(records.rows, "here")
-    wanted = (target, *columns)
+    wanted = (*outcome, *columns)
     here = set(records.columns)
     for column in wanted:
         if column not in here or not policy.shows(column):
@@ -60,17 +64,32 @@ def check_columns(
             )
 
 
-def check_cells(site: Site, target: str, cell: int) -> None:
-    """Refuse columns in which a few rows stand apart: sums would tell of those few."""
+def check_cells(site: Site, asked: Open, policy: Policy) -> None:
+    """Refuse columns in which a few rows stand apart: sums would tell of those few.
+
+    Of survival times it is the events that are told. Weights may single out rows as well, all the
+    more where they are so uneven that few rows make up all sums.
+    """
+    cell = policy.min_cell_rows
     everybody = np.arange(site.table.n)
     apart = few_apart(site.table, everybody, cell)
     found = [name for name, few in zip(site.columns, apart, strict=True) if few]
-    response = Table(site.told[:, None])
-    found += [target] if few_apart(response, everybody, cell)[0] else []
+    response = site.response
+    told = {asked.event or asked.target: site.told}
+    told |= {asked.offset: response.offset} if asked.offset else {}
+    told |= {asked.weights: response.weights} if asked.weights else {}
+    for name, numbers in told.items():
+        found += [name] if few_apart(Table(numbers[:, None]), everybody, cell)[0] else []
     if found:
         raise Mendable(
             f"{list_names(found)} differ from their commonest value in fewer than {cell} rows "
             "here; leave them out with --drop, or group their values"
+        )
+    share = response.weights / response.weights.max()
+    if share.sum() ** 2 < policy.min_rows * float(share @ share):
+        raise Mendable(
+            f"weights in {asked.weights!r} are so uneven that sums here would be those of fewer "
+            f"than {policy.min_rows} rows; give others, or none"
         )
     holes = site.table.missing(np.ones(site.table.n))
     found = [n for n, k in zip(site.columns, holes, strict=True) if 0 < k < cell]

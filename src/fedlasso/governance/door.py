@@ -193,7 +193,7 @@ class Door:
         """Tell of columns, once the policy and whoever approves agree."""
         check_open(self.lifetime, self.policy)
         _check_identity(asked.fit)
-        check_columns(self.records, self.policy, asked.target, asked.columns, asked.na)
+        check_columns(self.records, self.policy, asked.outcome, asked.columns, asked.na)
         rare = self.policy.rare
         reply: Reply
         if isinstance(asked, FindOthers):
@@ -219,7 +219,7 @@ class Door:
                 f"{self.policy.min_sites} or more"
             )
         _check_identity(opening.fit)
-        check_columns(self.records, self.policy, opening.target, opening.columns, opening.na)
+        check_columns(self.records, self.policy, opening.outcome, opening.columns, opening.na)
         for began in opening.fingerprints:
             name, _, fingerprint = began.rpartition(":")
             if name == self.name and fingerprint != self.records.fingerprint:
@@ -229,7 +229,7 @@ class Door:
                 )
         masks = self._agree_on_masks(opening)
         site = consult(lambda: self.records.site(self.name, opening, self.policy.rare))
-        check_cells(site, opening.target, self.policy.min_cell_rows)
+        check_cells(site, opening, self.policy)
         fingerprint = self.records.fingerprint
         scope = _opening_scope(opening, self.policy.rare)
         # Views are kept here too, so a restarted site still knows them; other columns have others.
@@ -255,6 +255,8 @@ def _opening_scope(asked: DescribeColumns | FindOthers | Open, rare: Rare) -> st
     """Return a hash of all that answers about some columns depend on, but the data file."""
     parts = [type(asked).__name__, asked.target, repr(asked.columns), repr(asked.na), repr(rare)]
     parts += [getattr(asked, "schema", ""), getattr(asked, "missing", "")]
+    if isinstance(asked, Open):
+        parts.append(repr((asked.ties, asked.intercept, asked.effects)))
     return short_hash(*parts)
 
 

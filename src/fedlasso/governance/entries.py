@@ -28,10 +28,13 @@ def list_names(names: Sequence[str]) -> str:
 
 
 def describe_fit(request: Request[Any]) -> str:
-    """Say what a fit is about: its columns and its target."""
+    """Say what a fit is about: its columns, its target, and what else it takes of every row."""
     if not isinstance(request, DescribeColumns | FindOthers | Open):
         return ""
     words = f"fit {request.fit}: {list_names(request.columns)}, target {request.target!r}"
+    for role in ("event", "offset", "weights"):
+        name = getattr(request, role)
+        words += f", {role} {name!r}" if name else ""
     return "".join(c for c in words if c.isprintable())[:500]
 
 

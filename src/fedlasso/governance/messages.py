@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import field
+
 from fedlasso.federation import Reply, Request
+from fedlasso.federation.messages import R
 
 
 class Introduction(Reply):
@@ -25,6 +28,26 @@ class Introduce(Request[Introduction]):
     """Who are you, and which columns do you have?"""
 
 
+class AboutOutcome(Request[R]):
+    """A question about a fit, which says what is to be explained by the names of its columns.
+
+    `target` is the response, of survival times how long each lasted; the others are empty where a
+    fit has none. `family` says what kind of response it is.
+    """
+
+    fit: str
+    target: str
+    family: str = field(default="linear", kw_only=True)
+    event: str = field(default="", kw_only=True)
+    offset: str = field(default="", kw_only=True)
+    weights: str = field(default="", kw_only=True)
+
+    @property
+    def outcome(self) -> tuple[str, ...]:
+        """The columns that are no predictors."""
+        return tuple(filter(None, (self.target, self.event, self.offset, self.weights)))
+
+
 class Described(Reply):
     """What the columns hold, as the JSON of a schema: kinds, and levels with enough rows.
 
@@ -35,15 +58,13 @@ class Described(Reply):
     row_numbers: tuple[str, ...]
 
 
-class DescribeColumns(Request[Described]):
+class DescribeColumns(AboutOutcome[Described]):
     """What do these columns hold: numbers, text at which levels, or nothing?
 
     A level is told when at least `min_level` rows have it, or as many as the site's policy asks
     for; texts in `na` count as missing. `fit` is the fit that is going to be opened.
     """
 
-    fit: str
-    target: str
     columns: tuple[str, ...]
     na: tuple[str, ...]
     min_level: int
@@ -55,11 +76,9 @@ class Others(Reply):
     columns: tuple[str, ...]
 
 
-class FindOthers(Request[Others]):
+class FindOthers(AboutOutcome[Others]):
     """Which text columns have rows at none of these levels? `schema` is the JSON of them."""
 
-    fit: str
-    target: str
     columns: tuple[str, ...]
     schema: str
     na: tuple[str, ...]
@@ -69,17 +88,16 @@ class Opened(Reply):
     """The site has joined the fit."""
 
 
-class Open(Request[Opened]):
+class Open(AboutOutcome[Opened]):
     """Join a fit: predictors in this order, this response.
 
     `fingerprints` lists ``site:fingerprint`` of the data that the fit began with. `schema` is the
     JSON of what the sites have agreed that the columns hold, and `missing` says whether values may
     be missing: ``refuse`` or ``mean``. `offers` are the keys that all sites have drawn for the
-    masks of this session, as the JSON of an `Offer` each; without any, sums are clear.
+    masks of this session, as the JSON of an `Offer` each; without any, sums are clear. `ties`,
+    `intercept` and `effects` are as in the settings of the fit.
     """
 
-    fit: str
-    target: str
     columns: tuple[str, ...]
     sites: tuple[str, ...]
     fingerprints: tuple[str, ...]
@@ -88,6 +106,9 @@ class Open(Request[Opened]):
     na: tuple[str, ...]
     session: str = ""
     offers: tuple[str, ...] = ()
+    ties: str = field(default="efron", kw_only=True)
+    intercept: int = field(default=1, kw_only=True)
+    effects: int = field(default=0, kw_only=True)
 
 
 class AuditSummary(Reply):

@@ -257,10 +257,10 @@ def _array_fits(value: Array, role: Role, request: Request[Any], p: int) -> bool
     if role.kind == "columns":
         listed = value.tolist()
         return len(set(listed)) == len(listed) and set(listed) <= set(range(p))
-    if role.kind in ("weights", "per candidate") and not (value >= 0).all():
+    if role.kind in ("weights", "per candidate", "times") and not (value >= 0).all():
         return False
     rows = getattr(request, role.within).size if role.within else p
-    return role.kind == "per candidate" or len(value) == rows
+    return role.kind in ("per candidate", "times") or len(value) == rows
 
 
 def read_policy(path: Path | None) -> Policy:

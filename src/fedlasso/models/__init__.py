@@ -4,19 +4,11 @@ from fedlasso.models.card import draw_card
 from fedlasso.models.diagnosis import diagnose, draw_diagnosis
 from fedlasso.models.document import ModelDocument, describe_model, read_document
 from fedlasso.models.fitted import Model, fit_model
-from fedlasso.models.folder import (
-    FileSource,
-    FitPlan,
-    ModelFolder,
-    NetworkSource,
-    open_sites,
-    read_plan,
-    write_model,
-    write_plan,
-)
+from fedlasso.models.folder import FitPlan, ModelFolder, read_plan, write_model, write_plan
 from fedlasso.models.making import make_model
 from fedlasso.models.predicting import Predictions, predict_file
 from fedlasso.models.settings import Settings
+from fedlasso.models.sources import FileSource, NetworkSource, open_sites
 
 __all__ = [
     "FileSource",

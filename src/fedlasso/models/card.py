@@ -48,8 +48,9 @@ def draw_card(document: ModelDocument) -> str:
 
 def _lead(document: ModelDocument) -> str:
     """What the model is; of what left the sites it says no more than the questions do."""
-    family = document.family
-    article = "An" if family[0] in "aeiou" else "A"
+    name = document.name
+    article = "An" if name[0] in "aeiou" else "A"
+    own = document.family == document.settings.model_name
     count = len(document.coefficients)
     sites = len(document.sites)
     stayed = " The sites sent no records; what they sent is listed below."
@@ -58,12 +59,12 @@ def _lead(document: ModelDocument) -> str:
         "Training rows": f"{document.rows.training:,}",
         "Columns used": f"{count} of {document.columns:,}",
         **_error_facts(document),
-        "Penalty" if family == "Lasso" else "Penalty, on the path": f"{document.penalty:.4g}",
+        "Penalty" if own else "Penalty, on the path": f"{document.penalty:.4g}",
         "Most sent by a site": page.bytes_of(document.most_sent),
     }
     cells = "".join(f"<div>{name}<b>{value}</b></div>" for name, value in facts.items())
     return (
-        f'<p class="lead">{article} {escape(family)} with {count} of {document.columns} columns, '
+        f'<p class="lead">{article} {escape(name)} with {count} of {document.columns} columns, '
         f"fitted across {sites} site{'s' * (sites > 1)}.{stayed if document.revealed else ''}</p>"
         + (f'<div class="warn"><b>Read this first</b>{warnings}</div>' if document.warnings else "")
         + f'<div class="facts">{cells}</div>'
@@ -77,7 +78,7 @@ def _reasons(document: ModelDocument) -> str:
         reasons.append(f"The plan was {document.plan}.")
     reasons.append(f"The penalty is {document.penalty:.4g}, {document.penalty_words}.")
     if document.error is not None:
-        reasons.append(f"The error and R² are on {document.error.rows}.")
+        reasons.append(f"The error and {_explained(document)} are on {document.error.rows}.")
     return "".join(f"<p>{escape(reason)}</p>" for reason in reasons)
 
 
@@ -86,10 +87,15 @@ def _error_facts(document: ModelDocument) -> dict[str, str]:
     error = document.error
     if error is None:
         return {}
-    facts = {"Mean squared error": _spread(error)}
+    facts = {document.error_name.capitalize(): _spread(error)}
     if error.r2 is not None:
-        facts["R²"] = f"{error.r2:.3f}"
+        facts[_explained(document)] = f"{error.r2:.3f}"
     return facts
+
+
+def _explained(document: ModelDocument) -> str:
+    """What the share of the error that is explained is called on a page."""
+    return document.explained_name.replace("^2", "²")
 
 
 def _spread(error: ExpectedError | ComparedModel) -> str:
@@ -120,27 +126,48 @@ def _coefficients(document: ModelDocument) -> str:
     rows = document.coefficients
     if not rows:
         return (
-            "<h2>Coefficients</h2><p>No column is used: the model predicts the mean, "
+            "<h2>Coefficients</h2><p>No column is used: the model predicts "
+            f"{'the mean' if document.ratio is None else 'the same for all'}, "
             f"{document.intercept:.6g}.</p>"
         )
-    target = escape(document.schema.target)
-    note = f"How much {target} changes with a column. Intercept {document.intercept:.6g}."
-    shown = rows[:_SHOWN]
-    if document.settings.standardise:
-        note += " Bars are for one standard deviation (SD) of the column."
-        head = ["", "", "per SD", "per unit"]
-        bars = [
-            (row.name, row.standardised, f"{row.standardised:.4g}", f"{row.value:.4g}")
-            for row in shown
-        ]
-        chart = bar_chart(bars, head)
-    else:
-        chart = bar_chart(
-            [(row.name, row.value, f"{row.value:.4g}") for row in shown], ["", "", "per unit"]
-        )
+    note = _coefficient_note(document)
+    scaled = document.settings.standardise
+    head = ["", "", *(["per SD"] if scaled else []), "per unit"]
+    if document.ratio is not None:
+        head += [*([f"{document.ratio} per SD"] if scaled else []), f"{document.ratio} per unit"]
+    bars: list[tuple[str, float, *tuple[str, ...]]] = []
+    for row in rows[:_SHOWN]:
+        texts = [f"{row.standardised:.4g}"] if scaled else []
+        texts.append(f"{row.value:.4g}")
+        if document.ratio is not None:
+            unit, deviation = row.ratios
+            texts += [*([f"{deviation:.4g}"] if scaled else []), f"{unit:.4g}"]
+        bars.append((row.name, row.standardised if scaled else row.value, *texts))
+    chart = bar_chart(bars, head)
     if len(rows) > _SHOWN:
         note += f" The {len(rows) - _SHOWN} smaller ones are in coefficients.csv."
     return page.section("Coefficients", note, chart)
+
+
+def _coefficient_note(document: ModelDocument) -> str:
+    """What the coefficients are of, and what belongs to none of them."""
+    target = escape(document.schema.target)
+    settings = document.settings
+    what = {
+        "linear": f"How much {target} changes with a column.",
+        "binomial": f"How much the log-odds of {target} change with a column.",
+        "poisson": f"How much the logarithm of the rate of {target} changes with a column.",
+        "cox": "How much the logarithm of the hazard changes with a column.",
+    }
+    note = what[settings.family]
+    if settings.family != "cox":
+        note += f" Intercept {document.intercept:.6g}"
+        note += ", the mean of the sites' own." if settings.site_effects else "."
+    if settings.keep:
+        note += f" Never penalised: {escape(', '.join(settings.keep))}."
+    if settings.standardise:
+        note += " Bars are for one standard deviation (SD) of the column."
+    return note
 
 
 def _curve(document: ModelDocument) -> str:
@@ -149,7 +176,7 @@ def _curve(document: ModelDocument) -> str:
         return ""
     line = Line(curve.penalties, curve.mse, "held-out error", 0, curve.se, dots=True)
     mark = document.penalty
-    chart = line_chart([line], _X_TITLE, "mean squared error", reverse=True, mark=mark)
+    chart = line_chart([line], _X_TITLE, document.error_name, reverse=True, mark=mark)
     if not chart:
         return ""
     # Over several splits the count is a mean.
@@ -194,17 +221,19 @@ def _site_errors(document: ModelDocument) -> str:
         return page.section(title, f"Left out: {escape(why)}.", "") if why else ""
     pooled = pool_error(errors)
     everywhere = SiteError("all sites", sum(error.rows for error in errors), pooled)
+    rooted = document.ratio is None
     cells = [
         [
             error.name,
             f"{error.rows:,}",
             page.number(error.mse, 4),
-            page.number(math.sqrt(error.mse), 4),
+            *([page.number(math.sqrt(error.mse), 4)] if rooted else []),
             f"{error.mse / pooled:.2f}" if pooled > 0 else "–",
         ]
         for error in (*errors, everywhere)
     ]
-    head = ["site", "rows", "mean squared error", "its root", "times that of all sites"]
+    root = ["its root"] if rooted else []
+    head = ["site", "rows", document.error_name, *root, "times that of all sites"]
     note = (
         "On the rows that the model was fitted to, so on new rows expect more. It shows where the "
         "common model fits badly."

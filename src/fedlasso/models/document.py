@@ -28,6 +28,8 @@ DIGEST = "digest"
 THIS_MODEL = "this model"
 # How the names of families end; other names are those of procedures.
 FAMILIES = ("Lasso", "elastic net")
+# What coefficients are called once they are exponentiated, by the family of the response.
+RATIOS = {"binomial": "odds ratio", "poisson": "rate ratio", "cox": "hazard ratio"}
 # What the rows of an error had to do with the model.
 CHOSE = "held-out rows that also chose the model, so it is a little optimistic"
 NESTED = "rows that took no part in any choice: nested cross-validation"
@@ -42,6 +44,12 @@ class Coefficient:
     standardised: float
     mean: float
     scale: float
+
+    @property
+    def ratios(self) -> tuple[float, float]:
+        """By how much odds, rates or hazards are multiplied: per unit, and per SD of the column."""
+        with np.errstate(over="ignore"):
+            return float(np.exp(self.value)), float(np.exp(self.standardised))
 
 
 @dataclass(frozen=True)
@@ -217,15 +225,38 @@ class ModelDocument:
 
     @property
     def family(self) -> str:
-        """What kind of model it is: a procedure at one penalty fits a Lasso."""
-        return self.procedure if self.procedure.endswith(FAMILIES) else "Lasso"
+        """What kind of model it is: a procedure at one penalty fits a Lasso or an elastic net."""
+        if self.procedure.endswith(FAMILIES):
+            return self.procedure
+        return self.settings.model_name
+
+    @property
+    def name(self) -> str:
+        """The same, with the kind of response where that is not just any number."""
+        kind = self.settings.family
+        return self.family if kind == "linear" else f"{kind} {self.family}"
+
+    @property
+    def ratio(self) -> str | None:
+        """What an exponentiated coefficient is called; none where a coefficient is a difference."""
+        return RATIOS.get(self.settings.family)
+
+    @property
+    def error_name(self) -> str:
+        """What errors of the model are."""
+        return "mean squared error" if self.ratio is None else "deviance per row"
+
+    @property
+    def explained_name(self) -> str:
+        """What the share of the error that the model explains is called."""
+        return "R^2" if self.ratio is None else "deviance explained"
 
     @property
     def penalty_words(self) -> str:
         """What the penalty is of, and on which scale."""
         standardised = self.settings.standardise
         scale = "on the scale of standardised columns" if standardised else "on the columns' scale"
-        if self.family == "Lasso":
+        if self.family == self.settings.model_name:
             return scale
         if self.family == "relaxed Lasso":
             return f"of the Lasso path that the relaxed Lasso comes from, {scale}"
@@ -374,15 +405,17 @@ def read_document(path: Path) -> ModelDocument:
     return document
 
 
-def _error_line(error: ExpectedError) -> str:
+def _error_line(document: ModelDocument, error: ExpectedError) -> str:
     spread = "" if error.se is None else f" (standard error {error.se:.2g})"
-    explained = "" if error.r2 is None else f", R^2 {error.r2:.3f}"
-    return f"error: mean squared {error.mse:.4g}{spread}{explained}, on {error.rows}"
+    explained = "" if error.r2 is None else f", {document.explained_name} {error.r2:.3f}"
+    name = "mean squared" if document.ratio is None else document.error_name
+    return f"error: {name} {error.mse:.4g}{spread}{explained}, on {error.rows}"
 
 
 def describe_model(document: ModelDocument) -> str:
     """Return what a model is, in a few lines."""
     rows = document.coefficients
+    settings = document.settings
     # That uploads ended too early comes first.
     lines = [document.status_text] if document.status == Status.CUT.name else []
     lines += [
@@ -391,11 +424,31 @@ def describe_model(document: ModelDocument) -> str:
         f"penalty {document.penalty:.4g}, {document.penalty_words}",
         f"certificate: {document.certificate}",
         document.why,
-        *([] if document.error is None else [_error_line(document.error)]),
+        *([] if document.error is None else [_error_line(document, document.error)]),
         f"sent: at most {document.most_sent / 1e6:.3g} MB per site, {document.rounds} rounds",
     ]
-    width = max((len(row.name) for row in rows[:_SHOWN]), default=0)
-    lines += [f"  {row.name:{width}}  {row.value:12.6g}" for row in rows[:_SHOWN]]
+    if document.schema.classes:
+        zero, one = document.schema.classes
+        lines.append(f"classes: {one!r} is 1, {zero!r} is 0")
+    if settings.keep:
+        lines.append(f"never penalised: {', '.join(settings.keep)}")
+    if settings.site_effects:
+        lines.append("site effects: new rows have the mean of the sites' intercepts")
+    lines += _coefficient_lines(document)
     if len(rows) > _SHOWN:
         lines.append(f"  ... and {len(rows) - _SHOWN} more in coefficients.csv")
     return "\n".join(lines)
+
+
+def _coefficient_lines(document: ModelDocument) -> list[str]:
+    """The largest coefficients; where people expect it, exponentiated per unit and per SD."""
+    shown = document.coefficients[:_SHOWN]
+    width = max((len(row.name) for row in shown), default=0)
+    if document.ratio is None or not shown:
+        return [f"  {row.name:{width}}  {row.value:12.6g}" for row in shown]
+    ratio = document.ratio
+    lines = [f"  {'':{width}}  {'coefficient':>12}  {ratio:>12}  {ratio + ' per SD':>19}"]
+    for row in shown:
+        unit, deviation = row.ratios
+        lines.append(f"  {row.name:{width}}  {row.value:12.6g}  {unit:12.4g}  {deviation:19.4g}")
+    return lines

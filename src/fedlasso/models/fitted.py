@@ -26,6 +26,7 @@ from fedlasso.procedures.moment_secant import MomentSecant
 from fedlasso.sites import (
     FEWER_FOLDS,
     INTERCEPT,
+    EffectAt,
     Rows,
     Scaling,
     Standardise,
@@ -127,6 +128,10 @@ def fit_model(
     before = ledger.costs
     model = _Making(ledger, settings, say).model()
     coefficients, intercept = model.scaling.original(model.fit.coefficients)
+    if settings.site_effects:
+        # New rows belong to no site: they have the mean of the sites' intercepts.
+        told = Viewed(ledger, model.view).total(EffectAt(model.fit.coefficients))
+        intercept += told.effects / told.weight if told.weight else 0.0
     costs = ledger.costs - before
     return replace(model, coefficients=coefficients, intercept=intercept, costs=costs)
 

@@ -3,90 +3,24 @@
 from __future__ import annotations
 
 import csv
-import hashlib
 import io
 import json
 import shutil
-from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Generic, Literal, TypeVar
 
 import msgspec
-import numpy as np
 from msgspec.structs import replace
 
 from fedlasso import __version__
 from fedlasso.errors import FedLassoError
-from fedlasso.federation import InProcess
 from fedlasso.files import write_atomically
 from fedlasso.models.card import draw_card
-from fedlasso.models.document import Missing, ModelDocument
+from fedlasso.models.document import ModelDocument
 from fedlasso.models.settings import Settings
-from fedlasso.numerics import Array
-from fedlasso.sites import Memory, Site
-from fedlasso.tables import MIN_LEVEL, Encoded, File, Schema, agree, encode_file, stem_of
+from fedlasso.models.sources import FileSource, NetworkSource
 
 PLAN = "plan.json"
-
-
-class FileSource(msgspec.Struct, frozen=True, tag="files"):
-    """Sites that are files on this machine.
-
-    Attributes
-    ----------
-    files : one per site, or one table with `site_column`
-    target : the response
-    site_column : the column that names each row's site
-    drop : columns to leave out
-    missing : refuse missing values, or fill them with the mean over all sites
-    min_level : rows that a level of text needs at some site; rarer ones are pooled
-    na : texts and numbers that mean a missing value, beside the usual ones
-    stamps : size and time of every file when the fit was begun
-    """
-
-    files: tuple[str, ...]
-    target: str
-    site_column: str | None = None
-    drop: tuple[str, ...] = ()
-    missing: Missing = "refuse"
-    min_level: int = MIN_LEVEL
-    na: tuple[str, ...] = ()
-    stamps: tuple[tuple[int, int], ...] = ()
-
-
-class NetworkSource(msgspec.Struct, frozen=True, tag="network"):
-    """Sites across a network.
-
-    Attributes
-    ----------
-    project : folder of the project
-    fit : identity of the fit, hexadecimal
-    target : the response
-    columns : predictors; empty means every column that all sites show but the target
-    drop : columns to leave out of those
-    missing : refuse missing values, or fill them with the mean over all sites
-    na : texts that count as missing
-    min_level : rows that a level of text needs at some site; rarer ones are pooled
-    schema : what the sites have agreed that the columns hold, once the fit has begun
-    fingerprints : of each site's data, once the fit has begun
-    sites : who takes part; empty means everybody
-    audits : lines and head of each site's audit when it was last asked
-    timeout : seconds that a site may take for one answer
-    """
-
-    project: str
-    fit: str
-    target: str
-    columns: tuple[str, ...] = ()
-    drop: tuple[str, ...] = ()
-    missing: Missing = "refuse"
-    na: tuple[str, ...] = ()
-    min_level: int = MIN_LEVEL
-    schema: Schema | None = None
-    fingerprints: dict[str, str] | None = None
-    sites: tuple[str, ...] = ()
-    audits: dict[str, tuple[int, str]] = {}
-    timeout: float = 300.0
 
 
 S = TypeVar("S", bound=FileSource | NetworkSource)
@@ -136,103 +70,6 @@ def read_plan(folder: Path, kind: type[S]) -> FitPlan[S]:
             f"{folder} holds a fit of another kind; go on with: fedlasso {other} {folder}"
         )
     return FitPlan(plan.settings, plan.source, plan.compare)
-
-
-def open_sites(
-    source: FileSource, memory: Path | None = None, say: Callable[[str], None] = lambda text: None
-) -> tuple[InProcess, Schema]:
-    """Read every file into sites, each record held once, and say how the columns were agreed on.
-
-    Parameters
-    ----------
-    source : the files
-    memory : a folder in which sites keep what must outlive the process
-    say : called with one line per site
-    """
-    if source.site_column is not None and len(source.files) > 1:
-        raise FedLassoError("--site-column tells the sites of one table apart; give one file")
-    _refuse_twins(source.files)
-    # File names without their endings where those differ, else whole paths.
-    names = [stem_of(Path(file)) for file in source.files]
-    if len(set(names)) < len(names):
-        names = list(source.files)
-    files = [
-        File(Path(path), source.site_column, name, source.na)
-        for path, name in zip(source.files, names, strict=True)
-    ]
-    for name in source.drop:
-        if not any(name in file.names for file in files):
-            raise FedLassoError(f"no file has a column {name!r} to drop")
-    left_out = [*source.drop, *filter(None, [source.site_column])]
-    schema = agree(files, source.target, left_out, source.min_level, say)
-    columns = schema.encoded
-    sites: list[Site] = []
-    parts: list[Encoded] = []
-    gaps: list[str] = []
-    for i, file in enumerate(files):
-        for part in encode_file(file, schema):
-            if part.missing and source.missing == "refuse":
-                gaps.append(part.gaps)
-            # With values missing elsewhere there will be no fit, only the whole list of them.
-            if not gaps:
-                place = hashlib.sha256(part.site.encode()).hexdigest()[:16]
-                kept = Memory(None if memory is None else memory / place)
-                site = Site(
-                    part.site, part.X, part.y, columns=columns, raw=True, copy=False, memory=kept
-                )
-                sites.append(site)
-                parts.append(part)
-                say(f"read {part.site}: {len(part.y)} rows ({i + 1} of {len(files)} files)")
-    if gaps:
-        raise FedLassoError(f"missing values ({'; '.join(gaps)}); fill them, or say --missing mean")
-    _check_variation(parts, source.target, say)
-    return InProcess(sites), schema
-
-
-def _refuse_twins(files: Sequence[str]) -> None:
-    """Refuse one file under two spellings: its rows would count twice."""
-    known: dict[object, str] = {}
-    for file in files:
-        path = Path(file)
-        spellings: list[object] = [path.resolve()]
-        # Not every file system numbers its files.
-        if path.exists() and (stat := path.stat()).st_ino:
-            spellings.append((stat.st_dev, stat.st_ino))
-        for spelling in spellings:
-            if spelling in known:
-                raise FedLassoError(
-                    f"{known[spelling]} and {file} are the same file; name each file once"
-                )
-        known |= dict.fromkeys(spellings, file)
-
-
-def _check_variation(parts: Sequence[Encoded], target: str, say: Callable[[str], None]) -> None:
-    """Refuse a target, or predictors, that are the same in every row of every site."""
-    low, high = _range_of([part.y for part in parts])
-    if low == high:
-        raise FedLassoError(
-            f"the target {target!r} is {low:g} in every row of every site, so there is nothing to "
-            "fit; choose another target"
-        )
-    columns = range(parts[0].X.shape[1])
-    ranges = (_range_of([part.X[:, k] for part in parts]) for k in columns)
-    if not any(low < high for low, high in ranges):
-        raise FedLassoError(
-            "every predictor is the same in every row of every site, so there is nothing to fit; "
-            "give columns that vary"
-        )
-    if all(np.isin(part.y, (0, 1)).all() for part in parts):
-        say(
-            f"warning: the target {target!r} is 0 or 1: this is a linear model of those numbers, "
-            "and its predictions are not probabilities"
-        )
-
-
-def _range_of(numbers: Sequence[Array]) -> tuple[float, float]:
-    """Smallest and largest number at all sites; missing ones do not count."""
-    low = min(float(np.fmin.reduce(own)) for own in numbers)
-    high = max(float(np.fmax.reduce(own)) for own in numbers)
-    return low, high
 
 
 class ModelFolder:
@@ -305,13 +142,30 @@ def _stamps(files: tuple[str, ...]) -> tuple[tuple[int, int], ...]:
 
 def write_model(folder: Path, document: ModelDocument) -> None:
     """Write the files of a fitted model from its document alone, model.json last."""
-    out = io.StringIO()
-    table = csv.writer(out, lineterminator="\n")
-    table.writerow(["name", "coefficient", "standardised"])
-    table.writerow(["(intercept)", repr(float(document.intercept)), ""])
-    used = {row.name: (row.value, row.standardised) for row in document.coefficients}
-    for name in document.schema.encoded:
-        table.writerow([name, *map(repr, used.get(name, (0.0, 0.0)))])
-    write_atomically(folder / "coefficients.csv", out.getvalue().encode())
+    write_atomically(folder / "coefficients.csv", _tell_coefficients(document).encode())
     write_atomically(folder / "card.html", draw_card(document).encode())
     write_atomically(folder / "model.json", document.to_json())
+
+
+def _tell_coefficients(document: ModelDocument) -> str:
+    """All coefficients as CSV, zeros included; with ratios of odds, rates or hazards."""
+    head = ["name", "coefficient", "standardised"]
+    empty = ["0.0", "0.0"]
+    if document.ratio is not None:
+        name = document.ratio.replace(" ", "_")
+        head += [name, f"{name}_per_sd"]
+        empty += ["1.0", "1.0"]
+    rows = [head]
+    if document.settings.family != "cox":
+        rows.append(["(intercept)", repr(float(document.intercept)), *[""] * (len(head) - 2)])
+    used = {row.name: row for row in document.coefficients}
+    for column in document.schema.encoded:
+        told = empty
+        if column in used:
+            row = used[column]
+            numbers = (row.value, row.standardised, *row.ratios)
+            told = [repr(number) for number in numbers[: len(head) - 1]]
+        rows.append([column, *told])
+    out = io.StringIO()
+    csv.writer(out, lineterminator="\n").writerows(rows)
+    return out.getvalue()

@@ -82,6 +82,7 @@ def make_model(
     say : called when a stage is over
     """
     noted = _Noted(federation)
+    settings = replace(settings, keep=schema.encode_names(settings.keep))
     model = fit_model(noted, settings, say)
     document = tell_model(model, schema, missing)
     revealed = Revealed(tuple(noted.revealed))

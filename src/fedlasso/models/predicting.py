@@ -12,24 +12,13 @@ import numpy as np
 
 from fedlasso.errors import FedLassoError
 from fedlasso.models.document import ModelDocument
-from fedlasso.numerics import Array
-from fedlasso.tables import File, columns_of, encode_rows, to_numbers
+from fedlasso.models.measures import Errors, measure_errors
+from fedlasso.numerics import Array, Response, find_loss
+from fedlasso.tables import File, columns_of, encode_rows, read_outcome, to_numbers
+from fedlasso.tables.outcomes import check_responses
 
 PREDICTION = "prediction"
 ENDINGS = (".csv", ".parquet")
-
-
-@dataclass(frozen=True)
-class Errors:
-    """How far predictions are from a known target: R^2 is missing where the target is constant."""
-
-    rows: int
-    mse: float
-    r2: float | None
-
-    def __str__(self) -> str:
-        explained = "" if self.r2 is None else f", R^2 {self.r2:.4g}"
-        return f"{self.rows} rows, MSE {self.mse:.4g}, RMSE {self.mse**0.5:.4g}{explained}"
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,6 +64,8 @@ class Predictions:
 def predict_file(document: ModelDocument, path: Path, id_name: str | None = None) -> Predictions:
     """Return predictions for the rows of a file, which needs only the columns that the model uses.
 
+    They are values, probabilities, rates, or risks relative to a row at the mean of every column.
+
     Parameters
     ----------
     document : the model
@@ -86,18 +77,21 @@ def predict_file(document: ModelDocument, path: Path, id_name: str | None = None
         raise FedLassoError(f"the identities cannot be called {id_name!r} too; rename that column")
     if id_name is not None and id_name not in file.names:
         raise FedLassoError(f"{path} has no column {id_name!r}; {columns_of(file.names)}")
-    values = _predict(document, file)
+    scores = _score(document, file)
+    values = find_loss(document.settings.loss).mean(scores)
     ids = None if id_name is None else dict(file.columns([id_name]))[id_name]
-    return Predictions(values, id_name, ids, _measure(document, file, values))
+    return Predictions(values, id_name, ids, _measure(document, file, scores))
 
 
-def _predict(document: ModelDocument, file: File) -> Array:
+def _score(document: ModelDocument, file: File) -> Array:
+    """Linear predictors, with the offset where the model has one."""
     schema = document.schema
     used = {row.name: row.value for row in document.coefficients}
     needed = tuple(c for c in schema.columns if used.keys() & set(c.encoded))
+    offset = _read_offset(document, file)
     if not needed:
         (rows,) = file.groups.values()
-        return np.full(len(rows), document.intercept)
+        return np.full(len(rows), document.intercept) + offset
     schema = replace(schema, columns=needed)
     X = encode_rows(file, schema)
     holes = np.isnan(X)
@@ -111,24 +105,40 @@ def _predict(document: ModelDocument, file: File) -> Array:
         means = dict(zip(document.schema.encoded, document.means, strict=True))
         X = np.where(holes, [means[name] for name in schema.encoded], X)
     b = np.array([used.get(name, 0.0) for name in schema.encoded])
-    prediction: Array = X @ b + document.intercept
-    return prediction
+    score: Array = X @ b + document.intercept + offset
+    return score
 
 
-def _measure(document: ModelDocument, file: File, values: Array) -> Errors | None:
-    """Errors over the rows whose target is known; none where no row's is a number."""
-    target = document.schema.target
-    if target not in file.names:
+def _read_offset(document: ModelDocument, file: File) -> Array:
+    """What is added to every row's linear predictor: zero, or the column that the model names."""
+    name = document.schema.offset
+    if name is None:
+        return np.zeros(1)
+    if name not in file.names:
+        raise FedLassoError(f"{file.path} lacks the column {name!r}, the offset of the model")
+    ((_, column),) = file.columns([name])
+    offset = to_numbers(column, file, name)
+    bad = int((~np.isfinite(offset)).sum())
+    if bad:
+        raise FedLassoError(
+            f"{file.path}: the offset column {name!r} is missing or infinite in {bad} rows; fill it"
+        )
+    return offset
+
+
+def _measure(document: ModelDocument, file: File, scores: Array) -> Errors | None:
+    """Errors over the rows whose response is known; none where no row's is, or it does not fit."""
+    schema = document.schema
+    outcome = replace(schema, offset=None, weights=None)
+    if any(name not in file.names for name in outcome.names):
         return None
-    ((_, column),) = file.columns([target])
     try:
-        y = to_numbers(column, file, target)
+        columns = read_outcome(file, outcome)
+        known = np.all([np.isfinite(numbers) for numbers in columns.values()], axis=0)
+        if not known.any():
+            return None
+        own = {name: numbers[known] for name, numbers in columns.items()}
+        response = check_responses("", outcome, own)
     except FedLassoError:
         return None
-    known = np.isfinite(y)
-    if not known.any():
-        return None
-    y = y[known]
-    mse = float(np.mean((y - values[known]) ** 2))
-    spread = float(np.var(y))
-    return Errors(len(y), mse, 1 - mse / spread if spread > 0 else None)
+    return measure_errors(document.settings.loss, Response.of(response.y), scores[known])

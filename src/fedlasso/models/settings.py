@@ -10,12 +10,10 @@ import numpy as np
 
 from fedlasso.errors import FedLassoError
 from fedlasso.fitting import GOALS, Goal, Rule
+from fedlasso.numerics import FAMILIES, Family
 from fedlasso.procedures import find_procedure
 from fedlasso.sites import folds, holdout
 
-Family = Literal["linear", "binomial", "poisson", "cox"]
-# The loss of every family.
-FAMILIES = {"linear": "quadratic", "binomial": "binomial", "poisson": "poisson", "cox": "cox"}
 # Share of the rows that judge where somebody must hold rows out and no share is given.
 HOLDOUT = 0.2
 
@@ -91,6 +89,12 @@ class Settings:
         if not (isinstance(self.l1_ratio, Real) and 0 < self.l1_ratio <= 1):
             raise FedLassoError(
                 f"l1_ratio is {self.l1_ratio!r}; give a share above 0, and 1 for the Lasso"
+            )
+        if self.ties not in ("efron", "breslow"):
+            raise FedLassoError(f"ties is {self.ties!r}; use 'efron' or 'breslow'")
+        if self.ties != "efron" and self.family != "cox":
+            raise FedLassoError(
+                "ties are those of survival times; say --family cox, or leave --ties out"
             )
         if self.site_effects and not self.intercept:
             raise FedLassoError("site effects are intercepts; leave out one of the two wishes")

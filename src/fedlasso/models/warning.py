@@ -44,10 +44,7 @@ def warn_of_fit(model: Model, target: str) -> list[str]:
             "give a penalty to see"
         )
     if _is_binary(model):
-        warnings.append(
-            f"the target {target!r} is 0 or 1: this is a linear model of those numbers, and its "
-            "predictions are not probabilities"
-        )
+        warnings.append(words_of_binary(target))
     if active and model.scaling.rows < ROWS_PER_COEFFICIENT * active:
         warnings.append(
             f"few rows: {model.scaling.rows} training rows for {active} "
@@ -60,6 +57,14 @@ def warn_of_fit(model: Model, target: str) -> list[str]:
     if model.constant:
         warnings.append(f"constant, so left out with coefficient 0: {some_of(model.constant)}")
     return warnings
+
+
+def words_of_binary(target: str) -> str:
+    """Return what is said of a linear model of zeros and ones."""
+    return (
+        f"the target {target!r} is 0 or 1: this is a linear model of those numbers, and its "
+        "predictions are not probabilities; use --family binomial"
+    )
 
 
 def _is_binary(model: Model) -> bool:

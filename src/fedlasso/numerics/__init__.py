@@ -9,7 +9,7 @@ from fedlasso.numerics.certificate import (
 )
 from fedlasso.numerics.designs import Dense, Design
 from fedlasso.numerics.local_steps import dual_steps, local_sweeps
-from fedlasso.numerics.losses import LOSSES, Loss, RowLoss, find_loss
+from fedlasso.numerics.losses import FAMILIES, LOSSES, Family, Loss, RowLoss, find_loss
 from fedlasso.numerics.machine import Array, one_thread
 from fedlasso.numerics.path import LassoPath, Reference, lasso_path, penalty_grid, solve_reference
 from fedlasso.numerics.penalties import (
@@ -27,6 +27,7 @@ from fedlasso.numerics.secant import Secants
 from fedlasso.numerics.table import Standardised, Table
 
 __all__ = [
+    "FAMILIES",
     "L1",
     "LOSSES",
     "PENALTIES",
@@ -35,6 +36,7 @@ __all__ = [
     "Dense",
     "Design",
     "ElasticNet",
+    "Family",
     "LassoPath",
     "LeastSquares",
     "Loss",

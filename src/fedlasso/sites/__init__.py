@@ -1,6 +1,7 @@
 """A site: its records, their views and splits, its memory, and the questions it answers."""
 
 from fedlasso.sites.assessing import GroupsAt, PairsAt, RecalibrationAt, ScoreRanges, ScoresAt
+from fedlasso.sites.baseline import BaselineAt, EffectAt
 from fedlasso.sites.draws import FEWER_FOLDS, Draw
 from fedlasso.sites.memory import Memory
 from fedlasso.sites.moments import FoldMoments, count_numbers
@@ -33,9 +34,11 @@ from fedlasso.sites.views import Scaling, Standardise, Viewed, standardise
 __all__ = [
     "FEWER_FOLDS",
     "INTERCEPT",
+    "BaselineAt",
     "CurvatureAt",
     "Draw",
     "DualAt",
+    "EffectAt",
     "ErrorAt",
     "ErrorSums",
     "FitAt",

@@ -20,6 +20,7 @@ from fedlasso.federation.words import answer_in_words
 from fedlasso.numerics import (
     Array,
     LeastSquares,
+    Loss,
     Response,
     Sample,
     Standardised,
@@ -175,7 +176,7 @@ class Site(View):
         names, checked = check_sample(name, "training", X, y, columns, copy=copy, missing=raw)
         response = check_response(name, law, checked[1], weights, offset)
         effects = effects and law.intercept
-        intercept = intercept and law.intercept and not law.centres and not effects
+        intercept = adds_intercept(law, intercept, effects)
         if intercept:
             names = (*names, INTERCEPT)
         records = with_ones(checked[0]) if intercept else checked[0]
@@ -285,6 +286,11 @@ class Site(View):
         if data != self._last[0]:
             self._last = (data, encode(self.answer(decode_question(data))))
         return self._last[1]
+
+
+def adds_intercept(loss: Loss, intercept: bool, effects: bool) -> bool:
+    """Whether an intercept is one more column: it is where centring is not the same."""
+    return intercept and loss.intercept and not loss.centres and not effects
 
 
 def with_ones(X: Any) -> Any:

@@ -295,6 +295,11 @@ def standardise(
     m = totals.rows
     if m == 0:
         raise FedLassoError("no training rows are left; hold out less, or give more rows")
+    if not loss.varies(totals.y_sum, totals.weight):
+        raise FedLassoError(
+            f"the response is the same in all rows{' that train' * bool(split)} of all sites, so "
+            f"there is nothing to fit; give {loss.wants}, not all alike"
+        )
     # Weights that are all one add up to the number of rows, to the last digit.
     share = m / totals.weight
     present = np.full(p, totals.weight)

@@ -8,6 +8,7 @@ from fedlasso.tables.columns import (
     encode_file,
     encode_rows,
     kind_of,
+    read_outcome,
     to_numbers,
 )
 from fedlasso.tables.files import File, columns_of
@@ -20,6 +21,7 @@ from fedlasso.tables.levels import (
     has_others,
     union_levels,
 )
+from fedlasso.tables.outcomes import Outcome, Responses
 
 __all__ = [
     "KINDS",
@@ -28,6 +30,8 @@ __all__ = [
     "Column",
     "Encoded",
     "File",
+    "Outcome",
+    "Responses",
     "Schema",
     "agree",
     "agree_levels",
@@ -38,6 +42,7 @@ __all__ = [
     "encode_rows",
     "has_others",
     "kind_of",
+    "read_outcome",
     "stem_of",
     "to_numbers",
     "union_levels",

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields, replace
+from difflib import get_close_matches
 from itertools import chain, permutations
 from typing import Any, Literal
 
@@ -22,6 +23,7 @@ from fedlasso.tables.levels import (
     count_others,
     union_levels,
 )
+from fedlasso.tables.outcomes import Outcome, Responses, check_responses, find_classes
 from fedlasso.tables.strays import judge_texts
 
 Kind = Literal["number", "text", "empty"]
@@ -44,17 +46,36 @@ class Column(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 @dataclass(frozen=True)
-class Schema:
-    """The columns that every site has, in one order, and what means a missing value in files."""
+class Schema(Outcome):
+    """What is to be explained, by which columns that every site has, in one order.
 
-    target: str
+    `na` is what means a missing value in files.
+    """
+
     columns: tuple[Column, ...]
     na: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, outcome: Outcome, columns: Iterable[Column], na: tuple[str, ...] = ()) -> Schema:
+        """Return the columns that explain an outcome."""
+        told = {own.name: getattr(outcome, own.name) for own in fields(Outcome)}
+        return cls(columns=tuple(columns), na=na, **told)
 
     @property
     def encoded(self) -> tuple[str, ...]:
         """Names of the columns of X."""
         return tuple(name for column in self.columns for name in column.encoded)
+
+    def encode_names(self, names: Sequence[str]) -> tuple[str, ...]:
+        """Return the columns of X that these are: all levels of text, or one, as ``ward=west``."""
+        known: dict[str, tuple[str, ...]] = {name: (name,) for name in self.encoded}
+        known |= {column.name: column.encoded for column in self.columns}
+        for name in names:
+            if name not in known:
+                near = get_close_matches(name, known, n=1)
+                hint = f"did you mean {near[0]!r}?" if near else columns_of(self.encoded)
+                raise FedLassoError(f"no predictor is called {name!r}; {hint}")
+        return tuple(dict.fromkeys(own for name in names for own in known[name]))
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,8 +84,13 @@ class Encoded:
 
     site: str
     X: Array
-    y: Array
+    response: Responses
     missing: dict[str, int] = field(default_factory=dict)
+
+    @property
+    def y(self) -> Array:
+        """The response; a survival time that was censored has a minus sign."""
+        return self.response.y
 
     @property
     def gaps(self) -> str:
@@ -76,7 +102,7 @@ class Encoded:
 
 def agree(
     files: Sequence[File],
-    target: str,
+    outcome: Outcome,
     leave_out: Sequence[str] = (),
     min_level: int = MIN_LEVEL,
     say: Say = lambda text: None,
@@ -86,8 +112,8 @@ def agree(
     Levels of text with fewer than `min_level` rows at every site are pooled in one. `say` is told
     what is left out or looks like a mistake.
     """
-    out = {*leave_out, *_row_numbers(files, {target, *leave_out}, say)}
-    described = [(file, _describe(file, target, out, say)) for file in files]
+    out = {*leave_out, *_row_numbers(files, {*outcome.names, *leave_out}, say)}
+    described = [(file, _describe(file, outcome, out, say)) for file in files]
     first, merged = described[0]
     for file, theirs in described[1:]:
         for (has, these), (lacks, those) in permutations([(first, merged), (file, theirs)]):
@@ -107,11 +133,15 @@ def agree(
                 )
             kind = column.kind if mine.kind == "empty" else mine.kind
             merged[name] = Column(name, kind)
-    _, *columns = merged.values()
+    if merged[outcome.target].kind == "text":
+        outcome = replace(outcome, classes=find_classes(outcome.target, files))
+        zero, one = outcome.classes
+        say(f"notice: in the target {outcome.target!r}, {one!r} counts as 1 and {zero!r} as 0")
+    columns = [column for name, column in merged.items() if name not in outcome.names]
     texts = [column.name for column in columns if column.kind == "text"]
     levels = _levels_of(files, texts, min_level, say)
-    agreed = tuple(Column(c.name, c.kind, levels.get(c.name, ())) for c in columns)
-    return Schema(target, agreed, files[0].na)
+    agreed = [Column(c.name, c.kind, levels.get(c.name, ())) for c in columns]
+    return Schema.of(outcome, agreed, files[0].na)
 
 
 def _row_numbers(files: Sequence[File], wanted: Collection[str], say: Say) -> set[str]:
@@ -151,19 +181,27 @@ def _levels_of(
     return agreed
 
 
-def _describe(file: File, target: str, leave_out: Collection[str], say: Say) -> dict[str, Column]:
-    """Kinds of a file's columns, the target first."""
-    if target not in file.names:
-        raise FedLassoError(f"{file.path} has no column {target!r}; {columns_of(file.names)}")
-    names = [target, *(n for n in file.names if n != target and n not in leave_out)]
-    if len(names) == 1:
+def _describe(
+    file: File, outcome: Outcome, leave_out: Collection[str], say: Say
+) -> dict[str, Column]:
+    """Kinds of a file's columns, those of the outcome first."""
+    outcome.check_there(file)
+    own = outcome.names
+    names = [*own, *(n for n in file.names if n not in own and n not in leave_out)]
+    if len(names) == len(own):
         raise FedLassoError(f"{file.path} has no column beside the target; give predictors")
     found = {name: Column(name, kind_of(file, name)) for name in names}
-    if found[target].kind == "text":
-        ((_, values),) = file.columns([target])
-        raise FedLassoError(
-            f"{file.path}: the target {target!r} is not numeric: it holds {_first_text(values)!r}"
-        )
+    for role, name in outcome.roles.items():
+        # A text target of two classes is judged over all files.
+        classes = role == "target" and outcome.family == "binomial"
+        if found[name].kind == "text" and not classes:
+            ((_, values),) = file.columns([name])
+            column = "" if role == "target" else " column"
+            raise FedLassoError(
+                f"{file.path}: the {role}{column} {name!r} is not numeric: it holds "
+                f"{_first_text(values)!r}"
+            )
+    names = [name for name in names if name not in own]
     for name, values in file.columns([name for name in names if found[name].kind == "text"]):
         verdict, of_what = judge_texts(file, name, values)
         if verdict == "mixed":
@@ -209,20 +247,17 @@ def encode_file(file: File, schema: Schema) -> tuple[Encoded, ...]:
     """The sites in a file, each in one array of its own; columns are matched by name."""
     for name, rows in file.groups.items():
         check_two_rows(name, len(rows))
-    sites = _allocate(file, schema)
-    ((_, target),) = file.columns([schema.target])
-    values = to_numbers(target)
-    for site, rows in zip(sites, file.groups.values(), strict=True):
-        site.y[:] = values[rows]
-        _check(site, schema.target, site.y)
-        if missing := int(np.isnan(site.y).sum()):
-            raise FedLassoError(
-                f"site {site.site!r}: the target {schema.target!r} is missing in {missing} rows; "
-                "remove those rows"
-            )
+    whole = read_outcome(file, schema)
+    sites = []
+    for site, rows in file.groups.items():
+        own = {name: numbers[rows] for name, numbers in whole.items()}
+        response = check_responses(site, schema, own)
+        for name, numbers in own.items():
+            check_size(f"site {site!r}: column {name!r}", numbers)
+        sites.append(_allocate(site, len(rows), schema, response))
     _fill(file, schema, sites)
     file.forget()
-    return sites
+    return tuple(sites)
 
 
 def encode_rows(file: File, schema: Schema) -> Array:
@@ -232,17 +267,26 @@ def encode_rows(file: File, schema: Schema) -> Array:
             raise FedLassoError(
                 f"{file.path} lacks the column {column.name!r} that the model needs"
             )
-    sites = _allocate(file, schema)
-    _fill(file, schema, sites)
-    return sites[0].X
+    ((name, rows),) = file.groups.items()
+    site = _allocate(name, len(rows), schema, Responses(np.empty(0)))
+    _fill(file, schema, [site])
+    return site.X
 
 
-def _allocate(file: File, schema: Schema) -> tuple[Encoded, ...]:
-    p = len(schema.encoded)
-    return tuple(
-        Encoded(name, np.empty((len(rows), p), order="F"), np.empty(len(rows)))
-        for name, rows in file.groups.items()
-    )
+def _allocate(site: str, rows: int, schema: Schema, response: Responses) -> Encoded:
+    return Encoded(site, np.empty((rows, len(schema.encoded)), order="F"), response)
+
+
+def read_outcome(file: File, outcome: Outcome) -> dict[str, Array]:
+    """The columns of an outcome as numbers, missing ones not a number."""
+    numbers = {}
+    for name, values in file.columns(outcome.names):
+        if name == outcome.target and outcome.classes:
+            target = Column(name, "text", outcome.classes)
+            (numbers[name],) = _text(file, target, values)
+        else:
+            numbers[name] = to_numbers(values, file, name)
+    return numbers
 
 
 def _fill(file: File, schema: Schema, sites: Sequence[Encoded]) -> None:

@@ -23,7 +23,7 @@ from fedlasso.deploy.nvflare.line import Console, connect
 from fedlasso.deploy.nvflare.project import create_project, read_project, sign_request
 from fedlasso.deploy.records import TableRecords
 from fedlasso.deploy.run import begin_plan, run_plan, tell_fit
-from fedlasso.deploy.schemas import write_schema
+from fedlasso.deploy.schemas import name_outcome, name_settings, write_schema
 from fedlasso.errors import FedLassoError
 from fedlasso.federation import InProcess, Listen
 from fedlasso.governance import Policy
@@ -169,7 +169,18 @@ def repeat_fit(
     schema = document.schema
     columns = tuple(column.name for column in schema.columns)
     told = write_schema(schema)
-    join = Open("0" * 8, schema.target, columns, (), (), told, document.missing, schema.na)
+    join = Open(
+        "0" * 8,
+        schema.target,
+        columns,
+        (),
+        (),
+        told,
+        document.missing,
+        schema.na,
+        **name_outcome(schema),
+        **name_settings(document.settings),
+    )
     sites = [
         TableRecords(path, keys[name], name).site(name, join, Policy().rare)
         for name, path in tables.items()

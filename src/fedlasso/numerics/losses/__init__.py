@@ -1,5 +1,7 @@
 """Losses by name. A new one is one file and one line in `LOSSES`."""
 
+from typing import Literal
+
 from fedlasso.errors import FedLassoError
 from fedlasso.numerics.losses.binomial import Binomial
 from fedlasso.numerics.losses.cox import Cox
@@ -14,6 +16,14 @@ LOSSES: dict[str, Loss] = {
     "cox": Cox(),
     "cox with Breslow ties": Cox(ties="breslow"),
 }
+# What users call kinds of response, and the loss of each.
+Family = Literal["linear", "binomial", "poisson", "cox"]
+FAMILIES: dict[Family, str] = {
+    "linear": "quadratic",
+    "binomial": "binomial",
+    "poisson": "poisson",
+    "cox": "cox",
+}
 
 
 def find_loss(name: str) -> Loss:
@@ -23,4 +33,4 @@ def find_loss(name: str) -> Loss:
     return LOSSES[name]
 
 
-__all__ = ["LOSSES", "Loss", "RowLoss", "find_loss"]
+__all__ = ["FAMILIES", "LOSSES", "Family", "Loss", "RowLoss", "find_loss"]

@@ -39,6 +39,9 @@ class Binomial(RowLoss):
     def mean(self, eta: Array) -> Array:
         return np.asarray(expit(eta))
 
+    def varies(self, total: float, weight: float) -> bool:
+        return 0 < total < weight * (1 - 1e-12)
+
     def find_misfits(self, y: Array) -> NDArray[np.bool_]:
         return np.asarray((y != 0) & (y != 1))
 

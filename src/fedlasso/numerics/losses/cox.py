@@ -92,6 +92,9 @@ class Cox(Loss):
     def told(self, y: Array) -> Array:
         return np.asarray(~np.signbit(y), dtype=np.float64)
 
+    def varies(self, total: float, weight: float) -> bool:
+        return total > 0
+
     def slope_size(self, rows: float, y_norm: float) -> float:
         # What is expected of all rows adds up to the events.
         return float(np.sqrt(rows) + rows)

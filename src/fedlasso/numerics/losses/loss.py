@@ -76,6 +76,10 @@ class Loss(ABC):
         """Return what sums over responses are about: whether a time ended in an event, not when."""
         return y
 
+    def varies(self, total: float, weight: float) -> bool:
+        """Return whether responses that add up so, of rows that weigh so much, tell anything."""
+        return True
+
     def find_misfits(self, y: Array) -> NDArray[np.bool_]:
         """Return which responses the loss cannot take."""
         return ~np.isfinite(y)

@@ -42,6 +42,9 @@ class Poisson(RowLoss):
     def mean(self, eta: Array) -> Array:
         return np.exp(np.minimum(eta, LARGEST_ETA))
 
+    def varies(self, total: float, weight: float) -> bool:
+        return total > 0
+
     def find_misfits(self, y: Array) -> NDArray[np.bool_]:
         return np.asarray(~(np.isfinite(y) & (y >= 0)))
 

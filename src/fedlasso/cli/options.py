@@ -1,0 +1,116 @@
+"""Options that commands about fits share: what to fit, to which files, and how they are read."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Collection
+from dataclasses import fields
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from fedlasso import models
+from fedlasso.cli.common import names
+from fedlasso.errors import FedLassoError
+from fedlasso.fitting import GOALS, RULES
+from fedlasso.numerics import FAMILIES
+from fedlasso.tables import KINDS, MIN_LEVEL, check_file
+
+
+def options_of(parser: Any) -> Callable[..., Any]:
+    """Add options that are absent unless they are given, so that it is known which were."""
+    return partial(parser.add_argument, default=argparse.SUPPRESS)
+
+
+def add_settings(parser: Any) -> None:
+    """Options that say what to fit."""
+    option = options_of(parser)
+    what = (
+        "what the response is: linear, any number (default); binomial, yes or no, by logistic "
+        "regression; poisson, counts; cox, survival times, every site with a baseline of its own"
+    )
+    option("--family", choices=list(FAMILIES), help=what)
+    ties = "events at the same time, with --family cox; default: efron"
+    option("--ties", choices=["efron", "breslow"], help=ties)
+    kept = "columns that are always in the model, never penalised: as --keep age,sex"
+    option("--keep", type=names, metavar="COLUMNS", help=kept)
+    ratio = "share of the penalty that is the Lasso's, the rest is a ridge's; default: 1"
+    option("--l1-ratio", type=float, metavar="SHARE", help=ratio)
+    option("--site-effects", action="store_true", help="an intercept for every site")
+    option("--goal", choices=GOALS, help="default: prediction")
+    option("--procedure", metavar="NAME", help="run this procedure at the penalty")
+    option("--epochs", type=int, help="its local epochs per round; default: 1")
+    option("--penalty", type=read_penalty, help="a number, or auto (default)")
+    held_out = options_of(parser.add_mutually_exclusive_group())
+    held_out("--cv", type=int, help="folds that choose; 10 where affordable")
+    held_out("--validation", type=float, help="share held out to choose, instead")
+    option("--rule", choices=RULES, help="how the penalty is chosen")
+    most = "vectors of p numbers that a site may send; default: as planned, and told"
+    option("--uploads", type=int, help=most)
+    option("--no-intercept", action="store_false", dest="intercept")
+    option("--no-standardise", action="store_false", dest="standardise")
+    option("--seed", type=int, help="seed of every split; default: 0")
+
+
+def read_settings(options: argparse.Namespace) -> models.Settings:
+    """Return those options as settings, whose names they have."""
+    known = {field.name for field in fields(models.Settings)}
+    return models.Settings(**given_options(options, known))
+
+
+def add_source(parser: Any) -> None:
+    """Options that say which files are the sites."""
+    option = options_of(parser)
+    parser.add_argument("files", nargs="*", metavar="FILE", help=f"one per site: {KINDS}")
+    option("--target", metavar="COLUMN", help="what to predict")
+    option("--site-column", help="one table: the column that names each row's site")
+    add_reading(parser)
+
+
+def add_outcome(parser: Any) -> None:
+    """Options that name the columns beside the target that are no predictors."""
+    option = options_of(parser)
+    time = "with --family cox, instead of --target: how long each row was followed"
+    option("--time", metavar="COLUMN", help=time)
+    event = "with --family cox: 1 where that ended in an event, 0 where it was censored"
+    option("--event", metavar="COLUMN", help=event)
+    offset = "added to every row's linear predictor, with coefficient 1: as a log of exposure"
+    option("--offset", metavar="COLUMN", help=offset)
+    option("--weights", metavar="COLUMN", help="how much every row counts, above zero")
+
+
+def add_reading(parser: Any) -> None:
+    """Options that say how tables are read, at this machine or at sites across a network."""
+    option = options_of(parser)
+    option("--drop", type=names, help="columns to leave out, comma-separated")
+    how = "missing values: refuse them (default), or the mean over all sites"
+    option("--missing", choices=["refuse", "mean"], help=how)
+    codes = "what means a missing value beside empty, NA, NaN and null: as --na=.,unknown,-999"
+    option("--na", type=names, metavar="CODES", help=codes)
+    rows = f"rows that a level of text needs at some site; others are pooled; default: {MIN_LEVEL}"
+    option("--min-level", type=int, metavar="N", help=rows)
+
+
+def read_source(options: argparse.Namespace) -> models.FileSource:
+    """Return those options as a source, whose names they have."""
+    if not options.files:
+        raise FedLassoError("name at least one file; see `fedlasso fit --help`")
+    given = given_options(options, models.FileSource.__struct_fields__)
+    for file in options.files:
+        check_file(Path(file))
+    return models.FileSource(**given | {"files": tuple(options.files)})
+
+
+def given_options(options: argparse.Namespace, known: Collection[str]) -> dict[str, Any]:
+    """Return the options that were given, among those of some names."""
+    return {name: value for name, value in vars(options).items() if name in known}
+
+
+def read_penalty(text: str) -> float | None:
+    """A penalty, or nothing where it is to be chosen."""
+    if text == "auto":
+        return None
+    try:
+        return float(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number nor auto") from None

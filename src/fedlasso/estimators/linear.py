@@ -1,0 +1,99 @@
+"""FederatedLasso, a scikit-learn estimator of numbers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from sklearn.base import RegressorMixin
+
+from fedlasso.estimators.shared import WithIntercept
+from fedlasso.numerics import Array, Family
+
+
+@dataclass(eq=False, repr=False)
+class FederatedLasso(RegressorMixin, WithIntercept):  # type: ignore[misc]
+    """One Lasso across sites that keep their records, tuned and told on the original scale.
+
+    Parameters
+    ----------
+    goal : {"prediction", "selection", "objective"}, optional
+        What the model is for: prediction by default. With a penalty or a procedure it is the pooled
+        Lasso, whatever the goal.
+    penalty : float, optional
+        On the standardised scale, as scikit-learn's ``alpha``; chosen by cross-validation by
+        default.
+    keep : list of str or int
+        Columns that no penalty touches, by names or numbers: they are always in the model.
+    l1_ratio : float
+        The Lasso's share of the penalty; the rest is a ridge's, as in scikit-learn's
+        ``ElasticNet``.
+    procedure : str, optional
+        A name from ``fedlasso.REGISTRY``, run at the penalty instead of the goal's own procedure.
+    epochs : int
+        Local epochs per round of that procedure.
+    validation : float or "given", optional
+        Share of every site's rows that chooses instead of folds, or the samples that a federation's
+        sites were given.
+    cv : int, optional
+        Folds of the cross-validation; 10 by default, fewer where they cost too much.
+    uploads : int, optional
+        Vectors of p numbers that each site may send in all; never more are sent. By default what
+        the plan needs, within 64 MiB.
+    rule : {"min", "1se"}, optional
+        How the penalty or candidate is chosen.
+    tol : float
+        Relative duality gap of a fit at one penalty.
+    standardize, fit_intercept : bool
+        Scale and centre, by sums that sites send.
+    site_effects : bool
+        An intercept for every site, which stays there; predictions take their mean over the rows.
+    seed : int
+        Of every split.
+
+    Attributes
+    ----------
+    coef_, intercept_ : on the original scale
+    certificate_ : distance to the best possible objective
+    ledger_ : what passed between server and sites
+    penalty_ : the penalty: given, or chosen on the path
+    model_ : the whole fit
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.datasets import load_diabetes
+    >>> from fedlasso import FederatedLasso
+    >>> X, y = load_diabetes(return_X_y=True)
+    >>> hospital = np.arange(len(y)) % 3
+    >>> model = FederatedLasso(penalty=1.0).fit(X, y, sites=hospital)
+    >>> int((model.coef_ != 0).sum()), model.ledger_.sites
+    (7, ('0', '1', '2'))
+    """
+
+    family: ClassVar[Family] = "linear"
+
+    def fit(
+        self,
+        X: Any,
+        y: Any = None,
+        sites: Any = None,
+        sample_weight: Any = None,
+        offset: Any = None,
+    ) -> FederatedLasso:
+        """Fit to a table whose rows belong to sites, or to a federation.
+
+        Parameters
+        ----------
+        X : table (NumPy, pandas, Polars, scipy sparse), or a federation
+        y : responses; none with a federation
+        sites : one label per row; one site by default
+        sample_weight : how much each row counts; one by default
+        offset : what is added to each row's prediction with coefficient one; zero by default
+        """
+        self._fit(X, y, sites, sample_weight, offset)
+        return self
+
+    def predict(self, X: Any, offset: Any = None) -> Array:
+        """Predictions, one per row."""
+        return self._score(X, offset)

@@ -1,0 +1,173 @@
+"""FederatedCoxLasso, a scikit-learn estimator of survival times."""
+
+from __future__ import annotations
+
+from dataclasses import KW_ONLY, dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from fedlasso.errors import FedLassoError
+from fedlasso.estimators.shared import FederatedEstimator
+from fedlasso.federation import Federation
+from fedlasso.models.measures import find_concordance
+from fedlasso.numerics import Array, Family
+from fedlasso.sites import BaselineAt, Viewed
+from fedlasso.tables import Responses
+
+
+@dataclass(eq=False, repr=False)
+class FederatedCoxLasso(FederatedEstimator):
+    """One sparse model of survival times across sites that keep their records: Cox regression.
+
+    Every site has a baseline hazard of its own, so there is no intercept and no site effect.
+
+    Parameters
+    ----------
+    goal, penalty, keep, l1_ratio, procedure, epochs, validation, cv, uploads, rule, tol,
+    standardize, seed : as of `FederatedLasso`
+        The penalty is chosen by held-out deviance. Goals other than ``"objective"`` differ in how
+        it is chosen only: for selection it is the sparsest model within one standard error.
+    ties : {"efron", "breslow"}
+        How events at the same time are treated.
+    fit_baseline_model : bool
+        Whether every site is asked for its baseline hazard as well, at the times of all events.
+        It tells when there were events at that site, so it takes the rows in this process.
+
+    Attributes
+    ----------
+    coef_ : of the logarithm of the hazard, on the original scale
+    event_times_, baselines_ : where they were asked for, times of events and each site's
+        cumulative baseline hazard at them, by Breslow's estimator
+    certificate_, ledger_, penalty_, model_ : as of `FederatedLasso`
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fedlasso import FederatedCoxLasso
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.standard_normal((300, 5))
+    >>> lasted = rng.exponential(np.exp(-X[:, 0]))
+    >>> y = np.array(list(zip(lasted < 2, np.minimum(lasted, 2))), dtype="?,f8")
+    >>> model = FederatedCoxLasso(penalty=0.1).fit(X, y, sites=np.arange(300) % 3)
+    >>> np.flatnonzero(model.coef_), round(model.score(X, y), 2)
+    (array([0]), 0.75)
+    """
+
+    family: ClassVar[Family] = "cox"
+
+    _: KW_ONLY
+    ties: str = "efron"
+    fit_baseline_model: bool = False
+
+    def fit(
+        self,
+        X: Any,
+        y: Any = None,
+        sites: Any = None,
+        sample_weight: Any = None,
+        offset: Any = None,
+    ) -> FederatedCoxLasso:
+        """Fit to a table whose rows belong to sites, or to a federation.
+
+        Parameters
+        ----------
+        X : table (NumPy, pandas, Polars, scipy sparse), or a federation
+        y : whether each row had its event, and its time: scikit-survival's structured array, or
+            two columns in this order; none with a federation
+        sites : one label per row; one site by default
+        sample_weight : how much each row counts; one by default
+        offset : what is added to the logarithm of each row's hazard; zero by default
+        """
+        if self.fit_baseline_model and isinstance(X, Federation):
+            raise FedLassoError(
+                "fit_baseline_model takes the rows in this process, and this is a federation; "
+                "leave it out"
+            )
+        federation = self._fit(X, y, sites, sample_weight, offset)
+        if self.fit_baseline_model:
+            times, events = read_survival(y)
+            self.event_times_ = np.unique(times[events])
+            view = Viewed(federation, self.model_.view)
+            asked = BaselineAt(self.model_.fit.coefficients, self.event_times_)
+            self.baselines_ = {reply.site: reply.hazard for reply in view.ask(asked)}
+        return self
+
+    def predict(self, X: Any, offset: Any = None) -> Array:
+        """Logarithms of risks, relative to a row whose columns are all at their mean.
+
+        The larger, the sooner the event; as of scikit-survival's linear models.
+        """
+        return self._score(X, offset)
+
+    def predict_survival_function(self, X: Any, site: str, offset: Any = None) -> Array:
+        """Chances of being without the event after each of `event_times_`, one row per row.
+
+        Parameters
+        ----------
+        X : table
+        site : whose baseline hazard the rows have
+        offset : as in `fit`
+        """
+        check_is_fitted(self)
+        baselines: dict[str, Array] = getattr(self, "baselines_", {})
+        if not baselines:
+            raise FedLassoError("no baseline was asked for; fit with fit_baseline_model=True")
+        if str(site) not in baselines:
+            raise FedLassoError(f"no site is called {site!r}; they are {', '.join(baselines)}")
+        with np.errstate(over="ignore"):
+            risk = np.exp(self._score(X, offset))
+        hazard = np.outer(risk, baselines[str(site)])
+        return np.asarray(np.exp(-hazard))
+
+    def score(self, X: Any, y: Any) -> float:
+        """Return the concordance: how often the row with the larger risk has its event first."""
+        times, events = read_survival(y)
+        return find_concordance(times, events, self.predict(X))
+
+    def _check(self, X: Any, y: Any) -> tuple[Any, Responses]:
+        if y is None:
+            raise ValueError("y is None; give whether each row had its event, and its time")
+        X = validate_data(self, X, accept_sparse=("csc", "csr"), dtype=np.float64)
+        times, events = read_survival(y)
+        if len(times) != X.shape[0]:
+            raise FedLassoError(f"y has {len(times)} rows but X has {X.shape[0]}; give one each")
+        return X, Responses(np.copysign(times, np.where(events, 1.0, -1.0)))
+
+    def _check_varies(self, y: Array) -> None:
+        if np.signbit(y).all():
+            raise FedLassoError("y has no event at all, so there is nothing to fit")
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.required = True
+        return tags
+
+
+def read_survival(y: Any) -> tuple[Array, Any]:
+    """Return times, and whether each ended in an event, from any form that a response may have."""
+    if hasattr(y, "to_numpy"):
+        y = y.to_numpy()
+    table = np.asarray(y)
+    if table.dtype.names is not None and len(table.dtype.names) == 2:
+        columns = [table[name] for name in table.dtype.names]
+    elif table.ndim == 2 and table.shape[1] == 2:
+        columns = [table[:, 0], table[:, 1]]
+    else:
+        raise FedLassoError(
+            "y must tell of every row whether it had its event, and its time: a structured array "
+            "of two fields, or two columns"
+        )
+    try:
+        event, times = (np.asarray(column, dtype=np.float64) for column in columns)
+    except (TypeError, ValueError):
+        raise FedLassoError("y holds what is no number; give event (0 or 1) and time") from None
+    if not np.isin(event, (0, 1)).all():
+        raise FedLassoError(
+            "the first column of y is whether a row had its event, 0 or 1, and the second its time"
+        )
+    if not (np.isfinite(times) & (times >= 0)).all():
+        bad = int((~(np.isfinite(times) & (times >= 0))).sum())
+        raise FedLassoError(f"times are negative, missing or infinite in {bad} rows; correct them")
+    return times, event == 1

@@ -1,0 +1,290 @@
+"""Where the sites are, files here or members of a network, and files opened as sites."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from fedlasso.errors import FedLassoError
+from fedlasso.federation import InProcess
+from fedlasso.models.document import Missing
+from fedlasso.models.settings import Settings
+from fedlasso.models.warning import words_of_binary
+from fedlasso.numerics import Array, find_loss
+from fedlasso.sites import INTERCEPT, Memory, Site
+from fedlasso.sites.site import adds_intercept
+from fedlasso.tables import MIN_LEVEL, Encoded, File, Outcome, Schema, agree, encode_file, stem_of
+
+
+class Source(msgspec.Struct, frozen=True, kw_only=True):
+    """Which columns are no predictors, wherever the sites are.
+
+    Attributes
+    ----------
+    time, event : of survival times, instead of a target: how long each lasted, and whether it
+        ended in an event (1) or was censored (0)
+    offset : the column that is added to every row's linear predictor
+    weights : the column that says how much every row counts
+    """
+
+    time: str | None = None
+    event: str | None = None
+    offset: str | None = None
+    weights: str | None = None
+
+    def outcome(self, settings: Settings) -> Outcome:
+        """Return what is to be explained; options that contradict each other are refused."""
+        target: str = getattr(self, "target", "")
+        drop: tuple[str, ...] = getattr(self, "drop", ())
+        survival = settings.family == "cox"
+        if survival and target:
+            raise FedLassoError("--family cox takes --time and --event; leave out --target")
+        if survival and not (self.time and self.event):
+            raise FedLassoError(
+                "--family cox takes two columns: --time NAME, and --event NAME, which is 1 for an "
+                "event and 0 for a censored time"
+            )
+        if not survival and (self.time or self.event):
+            given = "--time" if self.time else "--event"
+            raise FedLassoError(f"{given} is for survival times; say --family cox, or leave it out")
+        if not survival and not target:
+            raise FedLassoError("say which column to predict: --target NAME")
+        outcome = Outcome(
+            (self.time if survival else target) or "",
+            family=settings.family,
+            event=self.event,
+            offset=self.offset,
+            weights=self.weights,
+        )
+        roles: dict[str, str] = {}
+        for role, name in outcome.roles.items():
+            if name in roles:
+                raise FedLassoError(
+                    f"column {name!r} is named as --{roles[name]} and as --{role}; name it once"
+                )
+            if name in drop:
+                raise FedLassoError(
+                    f"column {name!r} is named as --{role} and by --drop; choose one"
+                )
+            roles[name] = role
+        return outcome
+
+
+class FileSource(Source, frozen=True, tag="files"):
+    """Sites that are files on this machine.
+
+    Attributes
+    ----------
+    files : one per site, or one table with `site_column`
+    target : the response; empty for survival times
+    site_column : the column that names each row's site
+    drop : columns to leave out
+    missing : refuse missing values, or fill them with the mean over all sites
+    min_level : rows that a level of text needs at some site; rarer ones are pooled
+    na : texts and numbers that mean a missing value, beside the usual ones
+    stamps : size and time of every file when the fit was begun
+    """
+
+    files: tuple[str, ...]
+    target: str = ""
+    site_column: str | None = None
+    drop: tuple[str, ...] = ()
+    missing: Missing = "refuse"
+    min_level: int = MIN_LEVEL
+    na: tuple[str, ...] = ()
+    stamps: tuple[tuple[int, int], ...] = ()
+
+
+class NetworkSource(Source, frozen=True, tag="network"):
+    """Sites across a network.
+
+    Attributes
+    ----------
+    project : folder of the project
+    fit : identity of the fit, hexadecimal
+    target : the response; empty for survival times
+    columns : predictors; empty means every column that all sites show but the target
+    drop : columns to leave out of those
+    missing : refuse missing values, or fill them with the mean over all sites
+    na : texts that count as missing
+    min_level : rows that a level of text needs at some site; rarer ones are pooled
+    schema : what the sites have agreed that the columns hold, once the fit has begun
+    fingerprints : of each site's data, once the fit has begun
+    sites : who takes part; empty means everybody
+    audits : lines and head of each site's audit when it was last asked
+    timeout : seconds that a site may take for one answer
+    """
+
+    project: str
+    fit: str
+    target: str = ""
+    columns: tuple[str, ...] = ()
+    drop: tuple[str, ...] = ()
+    missing: Missing = "refuse"
+    na: tuple[str, ...] = ()
+    min_level: int = MIN_LEVEL
+    schema: Schema | None = None
+    fingerprints: dict[str, str] | None = None
+    sites: tuple[str, ...] = ()
+    audits: dict[str, tuple[int, str]] = {}
+    timeout: float = 300.0
+
+
+def open_sites(
+    source: FileSource,
+    settings: Settings | None = None,
+    memory: Path | None = None,
+    say: Callable[[str], None] = lambda text: None,
+) -> tuple[InProcess, Schema]:
+    """Read every file into sites, each record held once, and say how the columns were agreed on.
+
+    Parameters
+    ----------
+    source : the files
+    settings : what is going to be fitted to them; a linear model by default
+    memory : a folder in which sites keep what must outlive the process
+    say : called with one line per site
+    """
+    settings = settings or Settings()
+    outcome = source.outcome(settings)
+    if source.site_column is not None and len(source.files) > 1:
+        raise FedLassoError("--site-column tells the sites of one table apart; give one file")
+    _refuse_twins(source.files)
+    # File names without their endings where those differ, else whole paths.
+    names = [stem_of(Path(file)) for file in source.files]
+    if len(set(names)) < len(names):
+        names = list(source.files)
+    files = [
+        File(Path(path), source.site_column, name, source.na)
+        for path, name in zip(source.files, names, strict=True)
+    ]
+    for name in source.drop:
+        if not any(name in file.names for file in files):
+            raise FedLassoError(f"no file has a column {name!r} to drop")
+    left_out = [*source.drop, *filter(None, [source.site_column])]
+    schema = agree(files, outcome, left_out, source.min_level, say)
+    # A name that no column has is refused before the records are read.
+    schema.encode_names(settings.keep)
+    sites: list[Site] = []
+    parts: list[Encoded] = []
+    gaps: list[str] = []
+    for i, file in enumerate(files):
+        for part in encode_file(file, schema):
+            if part.missing and source.missing == "refuse":
+                gaps.append(part.gaps)
+            # With values missing elsewhere there will be no fit, only the whole list of them.
+            if not gaps:
+                place = hashlib.sha256(part.site.encode()).hexdigest()[:16]
+                kept = Memory(None if memory is None else memory / place)
+                sites.append(make_site(part, schema, settings, memory=kept))
+                parts.append(part)
+                say(f"read {part.site}: {len(part.y)} rows ({i + 1} of {len(files)} files)")
+    if gaps:
+        raise FedLassoError(f"missing values ({'; '.join(gaps)}); fill them, or say --missing mean")
+    _check_variation(parts, schema, say)
+    return InProcess(sites), schema
+
+
+def make_site(records: Encoded, schema: Schema, settings: Settings, **more: Any) -> Site:
+    """Return one site's records as a site that a fit with these settings can ask."""
+    return Site(
+        records.site,
+        records.X,
+        records.response.y,
+        weights=records.response.weights,
+        offset=records.response.offset,
+        columns=schema.encoded,
+        loss=settings.loss,
+        intercept=settings.intercept,
+        effects=settings.site_effects,
+        raw=True,
+        copy=False,
+        **more,
+    )
+
+
+def name_columns(names: Sequence[str], settings: Settings) -> tuple[str, ...]:
+    """Return the columns that sites have for a fit with these settings: an intercept may be one."""
+    loss = find_loss(settings.loss)
+    if adds_intercept(loss, settings.intercept, settings.site_effects):
+        return (*names, INTERCEPT)
+    return tuple(names)
+
+
+def _refuse_twins(files: Sequence[str]) -> None:
+    """Refuse one file under two spellings: its rows would count twice."""
+    known: dict[object, str] = {}
+    for file in files:
+        path = Path(file)
+        spellings: list[object] = [path.resolve()]
+        # Not every file system numbers its files.
+        if path.exists() and (stat := path.stat()).st_ino:
+            spellings.append((stat.st_dev, stat.st_ino))
+        for spelling in spellings:
+            if spelling in known:
+                raise FedLassoError(
+                    f"{known[spelling]} and {file} are the same file; name each file once"
+                )
+        known |= dict.fromkeys(spellings, file)
+
+
+def _check_variation(
+    parts: Sequence[Encoded], outcome: Outcome, say: Callable[[str], None]
+) -> None:
+    """Refuse an outcome, or predictors, that are the same in every row of every site."""
+    if outcome.family == "cox":
+        _check_events(parts, outcome, say)
+    else:
+        _check_target(parts, outcome, say)
+    columns = range(parts[0].X.shape[1])
+    ranges = (_range_of([part.X[:, k] for part in parts]) for k in columns)
+    if not any(low < high for low, high in ranges):
+        raise FedLassoError(
+            "every predictor is the same in every row of every site, so there is nothing to fit; "
+            "give columns that vary"
+        )
+
+
+def _check_target(parts: Sequence[Encoded], outcome: Outcome, say: Callable[[str], None]) -> None:
+    target = outcome.target
+    low, high = _range_of([part.y for part in parts])
+    if low == high:
+        raise FedLassoError(
+            f"the target {target!r} is {low:g} in every row of every site, so there is nothing to "
+            "fit; choose another target"
+        )
+    if outcome.family == "binomial":
+        for part in parts:
+            if (part.y == part.y[0]).all():
+                say(
+                    f"notice: site {part.site!r}: the target {target!r} is {part.y[0]:g} in every "
+                    "row"
+                )
+    elif outcome.family == "linear" and all(np.isin(part.y, (0, 1)).all() for part in parts):
+        say(f"warning: {words_of_binary(target)}")
+
+
+def _check_events(parts: Sequence[Encoded], outcome: Outcome, say: Callable[[str], None]) -> None:
+    without = [part.site for part in parts if np.signbit(part.y).all()]
+    if len(without) == len(parts):
+        raise FedLassoError(
+            f"the event column {outcome.event!r} is 0 in every row of every site, so there is "
+            "nothing to fit; is 1 an event there?"
+        )
+    for site in without:
+        say(
+            f"notice: site {site!r} has no event in {outcome.event!r}; it tells nothing about the "
+            "coefficients"
+        )
+
+
+def _range_of(numbers: Sequence[Array]) -> tuple[float, float]:
+    """Smallest and largest number at all sites; missing ones do not count."""
+    low = min(float(np.fmin.reduce(own)) for own in numbers)
+    high = max(float(np.fmax.reduce(own)) for own in numbers)
+    return low, high

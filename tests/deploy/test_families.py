@@ -1,0 +1,149 @@
+"""Classes, counts and survival times across doors: the same bytes, and a site's own rules."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from deploy.doors import Project, join_doors, make_doors
+from governance.authority import Authority
+from nets import FIT, KEY, SITES, same_files
+from tables.test_outcomes import OUTCOMES, draw_outcomes
+
+from fedlasso import FedLassoError
+from fedlasso.cli import main
+from fedlasso.deploy.nvflare.local import repeat_fit
+from fedlasso.deploy.run import begin_plan, run_plan
+from fedlasso.governance import Policy
+from fedlasso.models import FitPlan, NetworkSource, Settings, read_document, write_model
+
+ROLES: dict[str, dict[str, str]] = {
+    "binomial": {"target": "yes", "weights": "weight"},
+    "poisson": {"target": "count", "offset": "offset"},
+    "cox": {"time": "time", "event": "dead", "weights": "weight"},
+}
+
+
+def write_outcomes(folder: Path) -> dict[str, Path]:
+    tables = {}
+    for seed, site in enumerate(SITES):
+        tables[site] = folder / f"{site}.csv"
+        draw_outcomes(90 + 10 * seed, seed).to_csv(tables[site], index=False)
+    return tables
+
+
+@pytest.fixture(scope="module")
+def tables(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    return write_outcomes(tmp_path_factory.mktemp("outcomes"))
+
+
+def source_of(family: str, **more: Any) -> NetworkSource:
+    roles = ROLES[family] | more
+    drop = tuple(name for name in OUTCOMES if name not in roles.values())
+    given: dict[str, Any] = {"drop": drop} | roles
+    return NetworkSource("project", FIT, **given)
+
+
+def settings_of(family: Any, **more: Any) -> Settings:
+    return Settings(family=family, penalty=0.05, keep=("ward",), **more)
+
+
+@pytest.mark.parametrize("masked", [False, True], ids=["clear", "masked"])
+@pytest.mark.parametrize("family", ROLES)
+def test_a_fit_across_doors_has_the_bytes_of_the_same_fit_here(
+    family: Any, masked: bool, tables: dict[str, Path], tmp_path: Path
+) -> None:
+    project = Project(tables, authority=Authority(tmp_path / "ca") if masked else None)
+    out = tmp_path / "model"
+    effects = family == "poisson"
+    settings = settings_of(family, site_effects=effects)
+    begin_plan(out, FitPlan(settings, source_of(family)))
+    document = run_plan(out, project.connect).document
+    again = tmp_path / "again"
+    keys = dict.fromkeys(tables, KEY)
+    write_model(again, repeat_fit(read_document(out / "model.json"), tables, keys))
+    assert same_files(out, again)
+    assert {"ward=main", "ward=west"} <= {row.name for row in document.coefficients}
+    # Rows are not split at a given penalty, so plain files have the same coefficients.
+    options = [word for role, name in ROLES[family].items() for word in (f"--{role}", name)]
+    options += ["--family", family, "--keep", "ward", "--penalty", "0.05", "--no-compare"]
+    options += ["--site-effects"] if effects else []
+    options += ["--drop", ",".join(source_of(family).drop)]
+    files = [str(path) for path in tables.values()]
+    assert main(["fit", *files, *options, "--out", str(tmp_path / "files")]) == 0
+    told = (tmp_path / "files" / "coefficients.csv").read_bytes()
+    assert told == (out / "coefficients.csv").read_bytes()
+
+
+def refuse(tables: dict[str, Path], family: Any, policy: Policy, **more: Any) -> str:
+    """What opening a fit is refused with."""
+    network = join_doors(make_doors(tables, policy))
+    with pytest.raises(FedLassoError) as caught:
+        network.open(source_of(family, **more), settings_of(family))
+    return str(caught.value)
+
+
+def test_a_policy_hides_the_columns_of_an_outcome_as_any_other(tables: dict[str, Path]) -> None:
+    shown = ["age", "dose", "noise", "ward"]
+    for family, roles in ROLES.items():
+        for hidden in roles.values():
+            others = [name for name in roles.values() if name != hidden]
+            words = refuse(tables, family, Policy(columns=(*shown, *others)), drop=())
+            assert words == f"site 'a' has no column {hidden!r}"
+    # Somebody who knows the name anyway is told the same.
+    door = make_doors(tables, Policy(columns=(*shown, "yes")))["a"]
+    network = join_doors({"a": door, **make_doors({"b": tables["b"], "c": tables["c"]})})
+    network.introduce()
+    honest = network.introductions
+    network.introduce = lambda: None  # type: ignore[method-assign]
+    network.introductions = (honest[1], honest[1], honest[2])
+    with pytest.raises(FedLassoError, match="site 'a': there is no column 'weight' here"):
+        network.open(source_of("binomial", drop=()), settings_of("binomial"))
+
+
+CELLS: list[tuple[str, str, Any]] = [
+    ("binomial", "yes", lambda rows: np.arange(rows) < 3),
+    ("cox", "dead", lambda rows: np.arange(rows) < 3),
+    ("poisson", "offset", lambda rows: (np.arange(rows) < 2) * 9.0),
+    ("cox", "weight", lambda rows: 1.0 + (np.arange(rows) < 2)),
+]
+
+
+@pytest.mark.parametrize(("family", "column", "few"), CELLS, ids=[c[1] for c in CELLS])
+def test_few_events_classes_offsets_or_weights_are_not_told(
+    family: str, column: str, few: Any, tmp_path: Path
+) -> None:
+    tables = write_outcomes(tmp_path)
+    frame = pd.read_csv(tables["b"])
+    frame[column] = few(len(frame)).astype(float)
+    frame.to_csv(tables["b"], index=False)
+    words = refuse(tables, family, Policy())
+    assert words.startswith(f"site 'b': columns {column!r} differ from their commonest value in")
+
+
+def test_weights_that_single_out_few_rows_are_refused(tmp_path: Path) -> None:
+    tables = write_outcomes(tmp_path)
+    frame = pd.read_csv(tables["b"])
+    frame["weight"] = np.exp(-np.arange(len(frame), dtype=float))
+    frame.to_csv(tables["b"], index=False)
+    words = refuse(tables, "binomial", Policy())
+    assert words == (
+        "site 'b': weights in 'weight' are so uneven that sums here would be those of fewer than "
+        "20 rows; give others, or none"
+    )
+
+
+def test_a_bad_outcome_is_refused_at_the_site_without_a_value(tmp_path: Path) -> None:
+    tables = write_outcomes(tmp_path)
+    words = refuse(tables, "poisson", Policy(), target="ward", offset="offset")
+    assert words == "site 'a': the target 'ward' is not numeric"
+    words = refuse(tables, "binomial", Policy(), target="count")
+    assert "site 'a': the target 'count' is neither 0 nor 1 in" in words
+    for path in tables.values():
+        frame = pd.read_csv(path)
+        frame.assign(yes=1).to_csv(path, index=False)
+    project = Project(tables)
+    begin_plan(tmp_path / "model", FitPlan(settings_of("binomial"), source_of("binomial")))
+    with pytest.raises(FedLassoError, match="the response is the same in all rows of all sites"):
+        run_plan(tmp_path / "model", project.connect)

@@ -1,0 +1,185 @@
+"""Fits of classes, counts and survival times from files, and back to predictions."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.metrics import log_loss, mean_poisson_deviance, roc_auc_score
+from tables.test_outcomes import draw_outcomes, options_of
+
+from fedlasso import FederatedCoxLasso, FederatedLogisticLasso, FederatedPoissonLasso
+from fedlasso.cli import main
+from fedlasso.models import read_document
+from fedlasso.models.measures import find_concordance
+
+FAMILIES = ("binomial", "poisson", "cox")
+SHARED = ("--weights", "weight", "--offset", "offset", "--penalty", 0.05, "--keep", "ward")
+RATIOS = {"binomial": "odds ratio", "poisson": "rate ratio", "cox": "hazard ratio"}
+ESTIMATORS: dict[str, Any] = {
+    "binomial": FederatedLogisticLasso,
+    "poisson": FederatedPoissonLasso,
+    "cox": FederatedCoxLasso,
+}
+
+
+def run(*arguments: object) -> int:
+    return main([str(a) for a in arguments])
+
+
+def frames() -> list[pd.DataFrame]:
+    return [draw_outcomes(rows, seed) for seed, rows in enumerate((80, 60, 50))]
+
+
+@pytest.fixture(scope="module")
+def base(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A model of every family, with weights, an offset and columns that are kept."""
+    folder = tmp_path_factory.mktemp("families")
+    files = []
+    for j, frame in enumerate(frames()):
+        files.append(folder / f"s{j}.csv")
+        frame.to_csv(files[-1], index=False)
+    draw_outcomes(70, 9).to_csv(folder / "new.csv", index=False)
+    for family in FAMILIES:
+        what = options_of(family, weights="weight", offset="offset")
+        out = folder / family
+        assert run("fit", *files, *what, *SHARED[4:], "--no-compare", "--out", out) == 0
+    return folder
+
+
+def encode(frame: pd.DataFrame) -> pd.DataFrame:
+    X = frame[["age", "dose", "noise"]].copy()
+    for level in ("main", "west"):
+        X[f"ward={level}"] = (frame["ward"] == level).astype(float)
+    return X
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_files_give_the_model_and_the_predictions_of_arrays(base: Path, family: str) -> None:
+    whole = pd.concat(frames(), ignore_index=True)
+    y: Any = {"binomial": whole["yes"], "poisson": whole["count"], "cox": whole[["dead", "time"]]}
+    model = ESTIMATORS[family](penalty=0.05, keep=["ward=main", "ward=west"])
+    model.fit(
+        encode(whole),
+        y[family],
+        sites=np.repeat(["s0", "s1", "s2"], (80, 60, 50)),
+        sample_weight=whole["weight"],
+        offset=whole["offset"],
+    )
+    table = pd.read_csv(base / family / "coefficients.csv").set_index("name")
+    columns = encode(whole).columns
+    np.testing.assert_allclose(table.loc[columns, "coefficient"], np.ravel(model.coef_), atol=1e-12)
+    name = RATIOS[family].replace(" ", "_")
+    np.testing.assert_allclose(table.loc[columns, name], np.exp(np.ravel(model.coef_)))
+    scaled = np.exp(table.loc[columns, "standardised"])
+    np.testing.assert_allclose(table.loc[columns, f"{name}_per_sd"], scaled)
+    assert ("(intercept)" in table.index) == (family != "cox")
+    assert (table.loc[["ward=main", "ward=west"], "coefficient"] != 0).all()
+    told = base / f"{family}.csv"
+    assert run("predict", base / family, base / "new.csv", "--out", told) == 0
+    new = draw_outcomes(70, 9)
+    offset = new["offset"]
+    if family == "binomial":
+        expected = model.predict_proba(encode(new), offset=offset)[:, 1]
+    elif family == "poisson":
+        expected = model.predict(encode(new), offset=offset)
+    else:
+        expected = np.exp(model.predict(encode(new), offset=offset))
+    np.testing.assert_allclose(pd.read_csv(told)["prediction"], expected, rtol=1e-9)
+
+
+def test_predictions_are_judged_where_the_outcome_is_known(
+    base: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    new = draw_outcomes(70, 9)
+    said = {}
+    values = {}
+    for family in FAMILIES:
+        assert run("predict", base / family, base / "new.csv", "--out", base / "told.csv") == 0
+        said[family] = capsys.readouterr().out.splitlines()[-1].rpartition(": ")[2]
+        values[family] = pd.read_csv(base / "told.csv")["prediction"].to_numpy()
+    chance = values["binomial"]
+    deviance = 2 * log_loss(new["yes"], chance)
+    empty = 2 * log_loss(new["yes"], np.full(70, new["yes"].mean()))
+    assert said["binomial"] == (
+        f"70 rows, deviance {deviance:.4g} per row, deviance explained {1 - deviance / empty:.4g}, "
+        f"AUROC {roc_auc_score(new['yes'], chance):.4g}"
+    )
+    rates = mean_poisson_deviance(new["count"], values["poisson"])
+    assert said["poisson"].startswith(f"70 rows, deviance {rates:.4g} per row, deviance explained ")
+    times, dead = new["time"].to_numpy(), new["dead"].to_numpy()
+    concordance = find_concordance(times, dead, values["cox"])
+    assert said["cox"] == f"70 rows, concordance {concordance:.4g}"
+
+
+def test_concordance_is_that_of_all_pairs() -> None:
+    rng = np.random.default_rng(0)
+    times = rng.integers(1, 30, 80).astype(float)
+    dead = rng.uniform(size=80) < 0.6
+    risk = rng.integers(0, 9, 80).astype(float)
+    won = pairs = 0.0
+    for i in np.flatnonzero(dead):
+        for j in range(80):
+            if times[j] > times[i] or (times[j] == times[i] and not dead[j]):
+                pairs += 1
+                won += (risk[i] > risk[j]) + (risk[i] == risk[j]) / 2
+    assert find_concordance(times, dead, risk) == pytest.approx(won / pairs)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_a_model_tells_its_family_and_its_ratios(
+    base: Path, family: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run("inspect", base / family) == 0
+    told = capsys.readouterr().out
+    assert f"{RATIOS[family]} per SD" in told
+    assert "never penalised: ward=main, ward=west" in told
+    document = read_document(base / family / "model.json")
+    assert document.settings.keep == ("ward=main", "ward=west")
+    written = json.loads((base / family / "model.json").read_text())["schema"]
+    assert (written["family"], written["offset"], written["weights"]) == (
+        family, "offset", "weight",
+    )  # fmt: skip
+    assert written["event"] == ("dead" if family == "cox" else None)
+    card = (base / family / "card.html").read_text()
+    assert f"{RATIOS[family]} per SD" in card
+    assert f"A {family} Lasso with" in card
+    assert "ean squared error" not in card
+
+
+def test_the_offset_of_a_model_must_be_there_to_predict(
+    base: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    draw_outcomes(20).drop(columns="offset").to_csv(base / "without.csv", index=False)
+    assert run("predict", base / "poisson", base / "without.csv") == 2
+    error = capsys.readouterr().err
+    assert error.endswith("without.csv lacks the column 'offset', the offset of the model\n")
+    draw_outcomes(20).assign(offset=np.nan).to_csv(base / "without.csv", index=False)
+    assert run("predict", base / "poisson", base / "without.csv") == 2
+    assert "the offset column 'offset' is missing or infinite in 20 rows" in capsys.readouterr().err
+
+
+def test_an_interrupted_fit_recalls_its_outcome(base: Path) -> None:
+    plan = json.loads((base / "cox" / "plan.json").read_text())
+    source = plan["source"]
+    assert (source["time"], source["event"], source["weights"]) == ("time", "dead", "weight")
+    assert plan["settings"]["family"] == "cox"
+    (base / "cox" / "model.json").rename(base / "kept.json")
+    assert run("fit", "--resume", base / "cox") == 0
+    assert (base / "cox" / "model.json").read_bytes() == (base / "kept.json").read_bytes()
+
+
+def test_a_penalty_is_chosen_and_site_effects_are_told(
+    base: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    files = sorted(base.glob("s?.csv"))
+    what = [*options_of("binomial"), "--site-effects", "--l1-ratio", 0.8]
+    assert run("fit", *files, *what, "--out", tmp_path / "model") == 0
+    said = capsys.readouterr().out
+    assert "site effects: new rows have the mean of the sites' intercepts" in said
+    assert "error: deviance per row" in said
+    document = read_document(tmp_path / "model" / "model.json")
+    assert document.family == "elastic net"
+    assert document.curve is not None
