@@ -8,6 +8,7 @@ from sklearn.linear_model import ElasticNet, LogisticRegression
 
 from fedlasso import FedLassoError, InProcess, Site, Status
 from fedlasso.models import Settings, fit_model
+from fedlasso.models.warning import warn_of_fit
 from fedlasso.numerics import Array
 
 P = 6
@@ -187,3 +188,18 @@ def test_a_column_to_keep_that_does_not_exist_is_named() -> None:
         fit_model(federation("binomial"), Settings(family="binomial", penalty=1, keep=("x44",)))
     with pytest.raises(FedLassoError, match="the sites have the binomial loss"):
         fit_model(federation("binomial"), Settings(penalty=1.0))
+
+
+def test_a_kept_column_that_separates_the_classes_is_warned_of() -> None:
+    X, _, label = draw("binomial")
+    y = (X[:, 0] > 3).astype(np.float64)
+    sites = [
+        Site(f"s{k}", X[label == k], y[label == k], loss="binomial", intercept=True, raw=True)
+        for k in range(3)
+    ]
+    kept = fit_model(InProcess(sites), Settings(family="binomial", penalty=0.05, keep=("x0",)))
+    assert np.isfinite(kept.coefficients).all()
+    assert any("'x0'" in text or "x0, which" in text for text in warn_of_fit(kept, "y"))
+    paying = fit_model(InProcess(sites), Settings(family="binomial", penalty=0.05))
+    assert paying.status is Status.OPTIMAL
+    assert not any("infinite" in text for text in warn_of_fit(paying, "y"))

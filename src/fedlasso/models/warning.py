@@ -22,6 +22,9 @@ FEW_ROWS = 20
 ROWS_PER_COEFFICIENT = 10
 # Relative gap above which a fit at one penalty is not the pooled Lasso.
 LOOSE = 1e-6
+# A coefficient of a curved loss that is larger, per standard deviation, has no end but that of the
+# numbers.
+ENDLESS = 30.0
 ROUNDING = 1e-9
 
 
@@ -45,6 +48,12 @@ def warn_of_fit(model: Model, target: str) -> list[str]:
         )
     if _is_binary(model):
         warnings.append(words_of_binary(target))
+    endless = _name_endless(model)
+    if endless:
+        warnings.append(
+            f"{some_of(endless)}, which no penalty touches, tells the responses apart completely "
+            "or nearly so: without a penalty the best coefficient is infinite; do not keep it"
+        )
     if active and model.scaling.rows < ROWS_PER_COEFFICIENT * active:
         warnings.append(
             f"few rows: {model.scaling.rows} training rows for {active} "
@@ -65,6 +74,14 @@ def words_of_binary(target: str) -> str:
         f"the target {target!r} is 0 or 1: this is a linear model of those numbers, and its "
         "predictions are not probabilities; use --family binomial"
     )
+
+
+def _name_endless(model: Model) -> list[str]:
+    """Columns that pay nothing and whose coefficients have run away."""
+    if model.settings.family == "linear":
+        return []
+    sizes = dict(zip(model.columns, np.abs(model.standardised).tolist(), strict=True))
+    return [name for name in model.settings.keep if sizes.get(name, 0.0) > ENDLESS]
 
 
 def _is_binary(model: Model) -> bool:
