@@ -122,7 +122,7 @@ def elsewhere(tmp_path_factory: pytest.TempPathFactory) -> Place:
 def test_the_library_fits_without_any_optional_package(bare: Place) -> None:
     done = bare.run("-c", FIT)
     assert done.returncode == 0, done.stderr
-    assert done.stdout.startswith("[0 3] 8 ")
+    assert done.stdout.startswith("[0 3] 9 ")
 
 
 def test_every_command_is_listed_without_any_optional_package(bare: Place) -> None:
@@ -148,7 +148,7 @@ def test_a_missing_store_is_one_sentence_in_python_too(bare: Place) -> None:
 def test_the_library_fits_on_other_systems(elsewhere: Place) -> None:
     done = elsewhere.run("-c", FIT)
     assert done.returncode == 0, done.stderr
-    assert done.stdout.startswith("[0 3] 8 ")
+    assert done.stdout.startswith("[0 3] 9 ")
 
 
 def test_files_are_fitted_on_other_systems(elsewhere: Place) -> None:

@@ -94,7 +94,7 @@ def test_bad_usage_is_one_line_and_exit_code_two(
     said = capsys.readouterr().out
     assert "120 rows, 14 columns" in said
     assert "column 'note' is text; 1 levels that 10 rows or more have would be told" in said
-    assert "Would be refused:  AllMoments, MomentsOf" in said
+    assert "Would be refused:  AllMoments, BaselineAt, MomentsOf" in said
     (kit / "startup" / "client.crt").write_text("changed")
     assert run("site", "check", kit, data) == 2
     assert "the seal is broken" in capsys.readouterr().err
