@@ -5,8 +5,8 @@ from fedlasso.sites.baseline import BaselineAt, EffectAt
 from fedlasso.sites.draws import FEWER_FOLDS, Draw
 from fedlasso.sites.memory import Memory
 from fedlasso.sites.moments import FoldMoments, count_numbers
+from fedlasso.sites.parts import CurvatureAt, PartAt, places
 from fedlasso.sites.questions import (
-    CurvatureAt,
     DualAt,
     ErrorAt,
     ErrorSums,
@@ -18,14 +18,12 @@ from fedlasso.sites.questions import (
     LargestEigenvalue,
     LossAt,
     MeanEigenvalue,
-    PartAt,
     Penalised,
     ResponseSquares,
     Rows,
     ValidationErrors,
     WeightedEigenvalue,
     parts_of,
-    places,
 )
 from fedlasso.sites.rows import check_size, check_two_rows, deal, folds, folds_in, halves, holdout
 from fedlasso.sites.site import INTERCEPT, Site, View
