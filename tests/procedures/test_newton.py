@@ -6,11 +6,13 @@ import numpy as np
 import pytest
 from responses import draw_response
 from scipy.optimize import minimize
+from sklearn.datasets import load_breast_cancer
 
 from fedlasso import FedLassoError, InProcess, Ledger, Site, Status, fit
 from fedlasso.fitting import CurvedSession, Run, after_rounds, certify, fix_penalty
 from fedlasso.numerics import L1, Array, ElasticNet, PenaltyForm
 from fedlasso.procedures import Newton, find_procedure
+from fedlasso.sites import standardise
 
 LOSSES = ["quadratic", "binomial", "poisson", "cox", "cox with Breslow ties"]
 
@@ -192,3 +194,19 @@ def test_wishes_that_make_no_sense_are_refused() -> None:
     pool = draw("binomial", (60, 50, 40))
     with pytest.raises(FedLassoError, match="fits the quadratic loss only"):
         fit(InProcess(pool.sites()), find_procedure("Secant")(), penalty=0.1)
+
+
+def test_corrections_that_lead_astray_are_no_end() -> None:
+    """A path on tumours, with a kept column, on which corrected second derivatives once stalled."""
+    X, y = load_breast_cancer(return_X_y=True)
+    sites = [
+        Site(str(j), X[j::3], y[j::3].astype(float), loss="binomial", raw=True, intercept=True)
+        for j in range(3)
+    ]
+    view, _ = standardise(InProcess(sites), "fold 5 of 5 0")
+    weights = np.append(np.ones(30), 0.0)
+    weights[0] = 0.0
+    form = PenaltyForm(weights)
+    session = CurvedSession(view, 400, form)
+    for lam in 0.15 * 0.7366 ** np.arange(17):
+        assert session.fit(form.at(float(lam)), tol=1e-3).arrived(1e-3)

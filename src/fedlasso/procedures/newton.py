@@ -55,6 +55,8 @@ EXACT = 1e-14
 SETTLING = 8
 # Rounds without progress after which rounding is all that is left.
 IDLE = 4
+# How often second derivatives are asked for anew before that.
+STALLS = 3
 EPS = float(np.finfo(np.float64).eps)
 # Stands for what is not known yet: a state travels, and infinite numbers do not.
 UNKNOWN = float(np.finfo(np.float64).max)
@@ -67,7 +69,8 @@ class Progress(State):
     as of the last look; H on A, of which the first `curved` columns are known; the model to try,
     how far along the step it lies, and what the step promises; a lower bound on the objective; how
     close A is to be solved; how far it is from that now, and was when H was asked for so many tries
-    ago; whether corrections of H were found slow, and how often nothing got better.
+    ago; whether corrections of H were found slow, how often nothing got better, and how often H was
+    asked for anew because of that.
     """
 
     A: Array
@@ -86,6 +89,7 @@ class Progress(State):
     tries: int
     slow: int
     idle: int
+    stalls: int
     step: str
 
     @property
@@ -128,6 +132,7 @@ class Newton(Procedure[Progress]):
             tries=0,
             slow=0,
             idle=0,
+            stalls=0,
             step="try" if free.size else "look",
         )
 
@@ -136,7 +141,7 @@ class Newton(Procedure[Progress]):
 
         All slopes are known at b, as they are after a bound.
         """
-        known = replace(state, low=-UNKNOWN, idle=0, along=1.0, miss=UNKNOWN)
+        known = replace(state, low=-UNKNOWN, idle=0, stalls=0, along=1.0, miss=UNKNOWN)
         return self._join(problem, known)
 
     def request(self, problem: Problem, state: Progress) -> Request[Any]:
@@ -402,9 +407,14 @@ class Newton(Procedure[Progress]):
         state = replace(state, low=low)
         if self.done(problem, state):
             return state
-        # A bound that is hardly better than the last one shows that rounding is all that is left.
+        # A bound that is hardly better than the last one shows that rounding is all that is left,
+        # or that corrections have led the second derivatives astray.
         if state.idle >= IDLE or certificate.gap > before / 2:
-            return replace(state, step="end")
+            if not state.tries or state.stalls >= STALLS:
+                return replace(state, step="end")
+            aim = min(state.aim, CLOSE * self.tol)
+            again = replace(state, curved=0, slow=1, idle=0, along=1.0, aim=aim, step="curve")
+            return replace(again, stalls=state.stalls + 1)
         # The gradient was close and the gap is not yet: closer.
         aim = max(0.1 * min(state.aim, max(state.miss, EPS)), EPS)
         return self._step(problem, replace(state, aim=aim, idle=state.idle + 1))
