@@ -5,6 +5,7 @@ from fedlasso.numerics.certificate import (
     certify_loss,
     duality_gap,
     feasible_scale,
+    settle_slopes,
     stationarity,
 )
 from fedlasso.numerics.designs import Dense, Design
@@ -60,6 +61,7 @@ __all__ = [
     "make_sample",
     "one_thread",
     "penalty_grid",
+    "settle_slopes",
     "soft_threshold",
     "solve_reference",
     "stationarity",

@@ -28,7 +28,14 @@ from numpy.typing import NDArray
 
 from fedlasso.errors import FedLassoError
 from fedlasso.federation import Request
-from fedlasso.numerics import Array, Certificate, ElasticNet, certify_loss, feasible_scale
+from fedlasso.numerics import (
+    Array,
+    Certificate,
+    ElasticNet,
+    certify_loss,
+    feasible_scale,
+    settle_slopes,
+)
 from fedlasso.numerics.quasi_newton import correct_curvature, keep_convex, solve_step
 from fedlasso.numerics.surrogates import count_lower, square
 from fedlasso.procedures.procedure import Problem, Procedure, State
@@ -48,9 +55,9 @@ BLOCK = 1.0
 PATIENCE = 3
 # A step must lower the objective by this share of what its model promises.
 ENOUGH = 1e-4
-# Slopes of free coefficients are solved to this share of `tol`, or of the largest slope, in so many
-# rounds at most.
-SETTLED = 0.01
+# Free coefficients are solved until what is left of their slopes costs a bound no more than this
+# share of `tol`, or is rounding as a share of the largest slope, in so many rounds at most.
+SETTLED = 0.1
 EXACT = 1e-14
 SETTLING = 8
 # Rounds without progress after which rounding is all that is left.
@@ -340,30 +347,43 @@ class Newton(Procedure[Progress]):
         slopes = state.slopes[free]
         if self._is_settled(problem, state) or state.along < 2.0**-SETTLING:
             return replace(state, trial=state.b, along=1.0, step="look")
-        place = {int(k): i for i, k in enumerate(state.on)}
-        own = np.array([place[int(k)] for k in free])
+        own = self._places(problem, state)
         block = state.H[np.ix_(own, own)]
         trial = state.b.copy()
         trial[free] -= np.linalg.lstsq(block, slopes, rcond=None)[0]
         # Every round is counted by a halving, and does not shorten the step.
         return replace(state, trial=trial, along=state.along / 2, step="settle")
 
+    def _places(self, problem: Problem, state: Progress) -> NDArray[np.int64]:
+        """Where in A the columns that pay nothing stand."""
+        return np.flatnonzero(np.isin(state.A, self._free(problem)))
+
     def _is_settled(self, problem: Problem, state: Progress) -> bool:
         """Whether the slopes of coefficients that pay nothing are as good as zero."""
         left = state.slopes[self._free(problem).astype(np.int64)]
         largest = max(float(np.abs(state.slopes).max(initial=0.0)), problem.penalty.lam)
-        enough = max(EXACT * largest, SETTLED * self.tol * problem.penalty.lam)
-        return bool(np.abs(left).max(initial=0.0) <= enough)
+        if np.abs(left).max(initial=0.0) <= EXACT * largest:
+            return True
+        _, cost = settle_slopes(state.b, state.slopes, problem.penalty)
+        objective = self._objective(problem, state.loss, state.b)
+        return cost <= SETTLED * self.tol * abs(objective)
 
     def _settle(self, problem: Problem, state: Progress, total: Any) -> Progress:
         free = self._free(problem).astype(np.int64)
         found = total.gradient / problem.m
         if not np.abs(found).max() < np.abs(state.slopes[free]).max():
             return replace(state, trial=state.b, along=1.0, step="look")
+        own = self._places(problem, state)
+        block = np.ix_(own, own)
+        H = state.H.copy()
+        moved = (state.trial - state.b)[free]
+        H[block] = correct_curvature(H[block], moved, found - state.slopes[free])
+        H = keep_convex(H)
         slopes = state.slopes.copy()
         slopes[free] = found
+        loss = total.loss / problem.m
         return self._settle_on(
-            problem, replace(state, b=state.trial, loss=total.loss / problem.m, slopes=slopes)
+            problem, replace(state, b=state.trial, loss=loss, slopes=slopes, H=H)
         )
 
     def _look(self, problem: Problem, state: Progress, total: Any) -> Progress:
@@ -381,7 +401,7 @@ class Newton(Procedure[Progress]):
         scale = problem.penalty.lam or 1.0
         rounding = 64 * EPS * float(np.abs(state.slopes).max(initial=0.0))
         worst = float(excess.max(initial=-np.inf))
-        final = CLOSE * self.tol
+        final = min(CLOSE * self.tol, state.aim)
         if worst > max(rounding, final * scale):
             most = max(FEWEST, int(np.ceil(GROWTH * p)), state.A.size)
             steepest = np.argsort(-excess, kind="stable")[:most]
