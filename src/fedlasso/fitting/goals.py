@@ -19,8 +19,8 @@ from fedlasso.fitting.tuning import Curve, Rule, Validation, validate
 from fedlasso.numerics import L1, Array, Certificate
 from fedlasso.procedures import Problem
 
-Goal = Literal["prediction", "selection", "objective"]
-GOALS: tuple[Goal, ...] = ("prediction", "selection", "objective")
+Goal = Literal["prediction", "selection", "objective", "discoveries"]
+GOALS: tuple[Goal, ...] = ("prediction", "selection", "objective", "discoveries")
 # Certified relative gaps: of the Lasso fits on the way, and of refits on a support.
 TOL = 0.01
 REFIT_TOL = 0.005

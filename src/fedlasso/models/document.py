@@ -315,7 +315,7 @@ def tell_model(model: Model, schema: Schema, missing: Missing = "refuse") -> Mod
     if model.curve is not None:
         found = model.curve
         validation = found.validation
-        if fit.status is Status.OPTIMAL:
+        if fit.status is Status.OPTIMAL and not model.discovers:
             # The Lasso at a penalty that held-out rows chose; what falls short of it is not judged.
             at = found.chosen
             error = tell_error(model, validation.error[at], validation.se[at], CHOSE)
@@ -330,8 +330,8 @@ def tell_model(model: Model, schema: Schema, missing: Missing = "refuse") -> Mod
     return ModelDocument(
         schema=schema,
         missing=missing,
-        settings=replace(model.settings, goal=model.settings.aim),
-        procedure=fit.method,
+        settings=replace(model.settings, goal=model.settings.goal_in_force),
+        procedure=model.method,
         penalty=model.penalty,
         intercept=model.intercept,
         coefficients=tuple(

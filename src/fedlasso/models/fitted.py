@@ -19,6 +19,7 @@ from fedlasso.fitting.families import Folded
 from fedlasso.fitting.goals import TOL
 from fedlasso.fitting.plan import GRADIENTS, SCALING, Plan, make_plan, vectors_of
 from fedlasso.fitting.tuning import Curve
+from fedlasso.models.inferring import Inferring, Trust, count_vectors, find_worth, weigh
 from fedlasso.models.settings import Settings
 from fedlasso.numerics import L1, Array, PenaltyForm, find_loss
 from fedlasso.procedures import Newton, Secant, find_procedure
@@ -47,6 +48,8 @@ FINEST = 1e-8
 # A fit at one penalty asks for second moments up to so many vectors, and then for gradients.
 MOST_MOMENTS = 25
 POLISHING = 3
+# What a model of discoveries is called.
+DISCOVERED = "refitted Lasso"
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,6 +67,7 @@ class Model:
     plan : how uploads were to be spent, where anything was to be chosen
     why : what was fitted and why, in one line
     folded : second moments of the folds, where they were asked for: sums over sites
+    trust : how sure its columns are, where that was asked
     """
 
     settings: Settings
@@ -78,6 +82,17 @@ class Model:
     plan: str
     why: str
     folded: Folded | None = None
+    trust: Trust | None = None
+
+    @property
+    def method(self) -> str:
+        """What was fitted, or by which procedure."""
+        return DISCOVERED if self.discovers else self.fit.method
+
+    @property
+    def discovers(self) -> bool:
+        """Whether it has the columns that were found, and those alone."""
+        return self.trust is not None and self.trust.found is not None
 
     @property
     def status(self) -> Status:
@@ -126,7 +141,7 @@ def fit_model(
     """
     ledger = metered(federation)
     before = ledger.costs
-    model = _Making(ledger, settings, say).model()
+    model = _fit_and_infer(ledger, settings, say)
     coefficients, intercept = model.scaling.original(model.fit.coefficients)
     if settings.site_effects:
         # New rows belong to no site: they have the mean of the sites' intercepts.
@@ -134,6 +149,58 @@ def fit_model(
         intercept += told.effects / told.weight if told.weight else 0.0
     costs = ledger.costs - before
     return replace(model, coefficients=coefficients, intercept=intercept, costs=costs)
+
+
+def _fit_and_infer(ledger: Ledger, settings: Settings, say: Callable[[str], None]) -> Model:
+    """Fit, weigh sites where that is wanted or clearly needed, and infer where that is asked."""
+    needs = count_vectors(settings, len(ledger.columns))
+    own = settings
+    if settings.uploads is not None and needs:
+        if settings.uploads <= 2 * needs:
+            raise FedLassoError(
+                f"uploads is {settings.uploads}, and inference about {len(ledger.columns)} columns "
+                f"takes {2 * needs} or more with the Lasso that it starts from; give more"
+            )
+        own = replace(settings, uploads=settings.uploads - needs)
+    model = _Making(ledger, own, say).model()
+    seen = ledger
+    worth = None
+    notes: tuple[str, ...] = ()
+    always = settings.site_weights == "variance"
+    if always or (settings.infers and settings.site_weights is None and settings.plain):
+        view = Viewed(ledger, model.view)
+        try:
+            worth = find_worth(view, model.scaling, model.fit.coefficients, always=always)
+        except Stopped:
+            raise
+        except FedLassoError as error:
+            if always:
+                raise
+            notes = (f"the sites' noise was not compared: {error}",)
+        if worth is not None:
+            say("sites differ in noise: rows are weighed, and the Lasso is fitted again")
+            seen = weigh(ledger, worth)
+            model = _Making(seen, own, say).model()
+    if not settings.infers:
+        return replace(
+            model, settings=settings, trust=None if worth is None else Trust(worth=worth)
+        )
+    view = Viewed(seen, model.view)
+    inferring = Inferring(seen, view, model.scaling, settings, model.fit, seen.columns)
+
+    def fit_rest(view: Viewed, penalty: L1) -> Fit:
+        return fit_curved(view, penalty, CURVED_GRADIENTS, settings.tol)
+
+    trust = inferring.trust(worth, notes, fit_rest)
+    model = replace(model, settings=settings, trust=trust)
+    if trust.found is None:
+        return model
+    count = trust.found.columns.size
+    why = (
+        f"goal 'discoveries': {count} of the {trust.lasso} columns of the Lasso, found at a false "
+        f"discovery rate of {settings.fdr:g} by debiased estimates, and fitted to all rows"
+    )
+    return replace(model, fit=inferring.refit(trust.found, fit_rest), why=why, folded=None)
 
 
 @dataclass(eq=False)

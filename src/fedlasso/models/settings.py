@@ -42,6 +42,11 @@ class Settings:
     keep : columns that no penalty touches, as the sites call them
     l1_ratio : the Lasso's share of the penalty; the rest is an elastic net's, on squares
     site_effects : whether every site has an intercept of its own, which stays there
+    fdr : rate of false discoveries that the goal of discoveries allows
+    intervals : columns whose intervals are asked for, whatever the model makes of them
+    level : how often intervals are to cover
+    site_weights : rows count the same at all sites, or by the inverse of the variance of their
+        site's noise; by default the latter where inference is asked for and sites clearly differ
     """
 
     goal: Goal | None = None
@@ -61,8 +66,17 @@ class Settings:
     keep: tuple[str, ...] = ()
     l1_ratio: float = 1.0
     site_effects: bool = False
+    fdr: float = 0.1
+    intervals: tuple[str, ...] = ()
+    level: float = 0.95
+    site_weights: Literal["equal", "variance"] | None = None
 
     def __post_init__(self) -> None:
+        if self.goal in ("prediction", "selection") and self.intervals:
+            raise FedLassoError(
+                f"intervals start from the pooled Lasso; use the goal 'objective' or 'discoveries' "
+                f"instead of {self.goal!r}"
+            )
         if self.goal is not None and self.goal not in GOALS:
             raise FedLassoError(f"no goal is called {self.goal!r}; use one of {', '.join(GOALS)}")
         if self.goal in ("prediction", "selection") and self.penalty is not None:
@@ -102,12 +116,32 @@ class Settings:
             raise FedLassoError(
                 "survival times have a baseline hazard per site already; leave site effects out"
             )
+        for name in ("fdr", "level"):
+            share = getattr(self, name)
+            if not (isinstance(share, Real) and 0 < share < 1):
+                raise FedLassoError(f"{name} is {share!r}; give a share above 0 and below 1")
+        if self.site_weights not in (None, "equal", "variance"):
+            raise FedLassoError(f"site_weights is {self.site_weights!r}; use 'equal' or 'variance'")
+        if self.site_weights == "variance" and self.family != "linear":
+            raise FedLassoError(
+                f"the variance of a {self.family} response follows from the model; leave site "
+                "weights out"
+            )
+        if self.infers and self.procedure is not None:
+            raise FedLassoError(
+                "intervals and discoveries start from the pooled Lasso; leave the procedure out"
+            )
         if not isinstance(self.seed, int | np.integer) or self.seed < 0:
             raise FedLassoError(f"seed is {self.seed!r}; give a whole number, 0 or more")
         if self.uploads is None:
             return
         if not isinstance(self.uploads, int | np.integer) or self.uploads < 1:
             raise FedLassoError(f"uploads is {self.uploads!r}; give a whole number, 1 or more")
+
+    @property
+    def infers(self) -> bool:
+        """Whether it is asked how sure columns are."""
+        return self.goal == "discoveries" or bool(self.intervals)
 
     @property
     def loss(self) -> str:
@@ -131,9 +165,14 @@ class Settings:
 
         So does anything but least squares with one penalty for all columns.
         """
-        if self.penalty is None and self.procedure is None and self.plain:
+        if self.penalty is None and self.procedure is None and self.plain and not self.infers:
             return self.goal or "prediction"
         return "objective"
+
+    @property
+    def goal_in_force(self) -> Goal:
+        """The goal as it is told: what the model was made for."""
+        return "discoveries" if self.goal == "discoveries" else self.aim
 
     @property
     def model_name(self) -> str:

@@ -152,6 +152,28 @@ class Sample:
             return curved
         return np.asarray(curved - ones @ (curved.sum(axis=0, keepdims=True) / total))
 
+    @one_thread()
+    def scores_along(self, b: Array, directions: Array) -> tuple[Array, Array]:
+        """Return the slopes of m f at b along directions (columns), and how these vary by chance.
+
+        The variance is a sum over rows of squared slopes, which holds whatever the noise is like.
+        Where rows depend on each other it is the second derivative along each direction.
+        """
+        eta = self.predictor(b)
+        D = np.column_stack([self.design.product(d) for d in directions.T])
+        u = self._row_slopes(b)
+        if not self.loss.rows_apart:
+            return u @ D, np.asarray(np.einsum("ik,ik->k", D, self._curve(eta, D)))
+        if self.has_effect:
+            # The intercept follows wherever the rows go.
+            curvature = self.loss.row_curvature(eta, self.response)
+            total = float(curvature.sum())
+            D = D - (curvature @ D) / total if total > 0.0 else D
+        return u @ D, (u * u) @ (D * D)
+
+    def _row_slopes(self, b: Array) -> Array:
+        return self.loss.slopes(self.predictor(b), self.response)
+
     def dual(self, b: Array, scale: float) -> float:
         """Return the dual value of the slopes at b times `scale`, a sum over rows."""
         return self.loss.dual(self.predictor(b), self.response, scale)
@@ -236,6 +258,9 @@ class LeastSquares(Sample):
 
     def gradient(self, b: Array) -> Array:
         return -self.slope(self.residual(b))
+
+    def _row_slopes(self, b: Array) -> Array:
+        return -self.residual(b)
 
     def value(self, b: Array) -> float:
         r = self.residual(b)
