@@ -93,6 +93,15 @@ def test_a_path_is_the_fits_at_its_penalties(loss: str) -> None:
         assert bool((np.abs(paying) > 1e-8).any()) == (share < 1.0)
 
 
+def test_a_long_path_is_solved_no_further_than_was_asked_for() -> None:
+    """Every fit once took over how far the one before had been solved, and none of them less."""
+    pool = draw("quadratic", (60, 50, 40))
+    form = PenaltyForm(np.array([1.0, 1.0, 1.0, 1.0, 1.0, 2.0]))
+    session = CurvedSession(InProcess(pool.sites()), 300, form)
+    for k in range(40):
+        assert session.fit(form.at(session.largest_penalty * 0.7**k), tol=1e-3).arrived(1e-3)
+
+
 def test_what_newton_says_it_sends_is_what_it_sends() -> None:
     pool = draw("binomial", (60, 50, 40))
     ledger = Ledger(InProcess(pool.sites()))

@@ -150,7 +150,7 @@ class Newton(Procedure[Progress]):
 
         All slopes are known at b, as they are after a bound.
         """
-        known = replace(state, low=-UNKNOWN, idle=0, stalls=0, along=1.0, miss=UNKNOWN)
+        known = replace(state, low=-UNKNOWN, aim=SOLVED, idle=0, stalls=0, along=1.0, miss=UNKNOWN)
         return self._join(problem, known)
 
     def request(self, problem: Problem, state: Progress) -> Request[Any]:
