@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import fields
 from functools import partial
+from math import isnan
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +37,8 @@ def add_settings(parser: Any) -> None:
     option("--keep", type=names, metavar="COLUMNS", help=kept)
     ratio = "share of the penalty that is the Lasso's, the rest is a ridge's; default: 1"
     option("--l1-ratio", type=float, metavar="SHARE", help=ratio)
+    ranges = "least and largest coefficients, per unit of the column: as --bounds age=0:,dose=-1:2"
+    option("--bounds", type=names, metavar="RANGES", help=ranges)
     option("--site-effects", action="store_true", help="an intercept for every site")
     option("--goal", choices=GOALS, help="default: prediction")
     option("--procedure", metavar="NAME", help="run this procedure at the penalty")
@@ -55,7 +58,10 @@ def add_settings(parser: Any) -> None:
 def read_settings(options: argparse.Namespace) -> models.Settings:
     """Return those options as settings, whose names they have."""
     known = {field.name for field in fields(models.Settings)}
-    return models.Settings(**given_options(options, known))
+    given = given_options(options, known)
+    if "bounds" in given:
+        given["bounds"] = read_bounds(given["bounds"])
+    return models.Settings(**given)
 
 
 def add_source(parser: Any) -> None:
@@ -114,3 +120,28 @@ def read_penalty(text: str) -> float | None:
         return float(text)
     except ValueError:
         raise argparse.ArgumentTypeError(f"{text!r} is not a number nor auto") from None
+
+
+def read_bounds(ranges: Sequence[str]) -> dict[str, models.Range]:
+    """Return ranges of coefficients by columns, as age=0: or dose=-1:2."""
+    found: dict[str, models.Range] = {}
+    for text in ranges:
+        name, _, ends = text.rpartition("=")
+        lower, colon, upper = ends.partition(":")
+        if not (name and colon and _is_end(lower) and _is_end(upper)):
+            raise FedLassoError(
+                f"--bounds: {text!r} is no range; say COLUMN=LOWER:UPPER in numbers, as age=0: or "
+                "dose=-1:2"
+            )
+        if name in found:
+            raise FedLassoError(f"--bounds: {name!r} has two ranges; give one")
+        found[name] = (float(lower) if lower else None, float(upper) if upper else None)
+    return found
+
+
+def _is_end(text: str) -> bool:
+    """Whether this is a number, or nothing."""
+    try:
+        return not text or not isnan(float(text))
+    except ValueError:
+        return False

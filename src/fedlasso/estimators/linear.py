@@ -28,6 +28,9 @@ class FederatedLasso(RegressorMixin, WithIntercept):  # type: ignore[misc]
     l1_ratio : float
         The Lasso's share of the penalty; the rest is a ridge's, as in scikit-learn's
         ``ElasticNet``.
+    bounds : dict, optional
+        A lower and an upper bound of coefficients, per unit of the column, by its name or number:
+        ``{"age": (0, None), "dose": (-1, 2)}``. Zero must lie between them, and None is no bound.
     procedure : str, optional
         A name from ``fedlasso.REGISTRY``, run at the penalty instead of the goal's own procedure.
     epochs : int

@@ -25,7 +25,7 @@ class FederatedCoxLasso(FederatedEstimator):
 
     Parameters
     ----------
-    goal, penalty, keep, l1_ratio, procedure, epochs, validation, cv, uploads, rule, tol,
+    goal, penalty, keep, l1_ratio, bounds, procedure, epochs, validation, cv, uploads, rule, tol,
     standardize, seed : as of `FederatedLasso`
         The penalty is chosen by held-out deviance. Goals other than ``"objective"`` differ in how
         it is chosen only: for selection it is the sparsest model within one standard error.

@@ -7,7 +7,7 @@ from fedlasso.models.fitted import Model, fit_model
 from fedlasso.models.folder import FitPlan, ModelFolder, read_plan, write_model, write_plan
 from fedlasso.models.making import make_model
 from fedlasso.models.predicting import Predictions, predict_file
-from fedlasso.models.settings import Settings
+from fedlasso.models.settings import Range, Settings
 from fedlasso.models.sources import FileSource, NetworkSource, open_sites
 
 __all__ = [
@@ -18,6 +18,7 @@ __all__ = [
     "ModelFolder",
     "NetworkSource",
     "Predictions",
+    "Range",
     "Settings",
     "describe_model",
     "diagnose",

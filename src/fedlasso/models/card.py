@@ -165,6 +165,9 @@ def _coefficient_note(document: ModelDocument) -> str:
         note += ", the mean of the sites' own." if settings.site_effects else "."
     if settings.keep:
         note += f" Never penalised: {escape(', '.join(settings.keep))}."
+    if settings.bounds:
+        words = document.bounds_words
+        note += f" {escape(words[:1].upper() + words[1:])}."
     if settings.standardise:
         note += " Bars are for one standard deviation (SD) of the column."
     return note

@@ -262,6 +262,14 @@ class ModelDocument:
             return f"of the Lasso path that the relaxed Lasso comes from, {scale}"
         return f"the best of the Lasso path (the {self.family} has its own), {scale}"
 
+    @property
+    def bounds_words(self) -> str:
+        """How many columns have bounds, and which coefficients stand at one."""
+        bounds = self.settings.bounds
+        there = [row.name for row in self.coefficients if row.value in bounds.get(row.name, ())]
+        columns = f"{len(bounds)} column{'s' * (len(bounds) > 1)}"
+        return f"bounds on {columns}; at a bound other than zero: {', '.join(there) or 'none'}"
+
     def to_json(self) -> bytes:
         """Return the bytes of model.json; what is infinite or not a number is told as null.
 
@@ -432,6 +440,8 @@ def describe_model(document: ModelDocument) -> str:
         lines.append(f"classes: {one!r} is 1, {zero!r} is 0")
     if settings.keep:
         lines.append(f"never penalised: {', '.join(settings.keep)}")
+    if settings.bounds:
+        lines.append(document.bounds_words)
     if settings.site_effects:
         lines.append("site effects: new rows have the mean of the sites' intercepts")
     lines += _coefficient_lines(document)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from typing import Any
@@ -21,7 +21,7 @@ from fedlasso.fitting.plan import GRADIENTS, SCALING, Plan, make_plan, vectors_o
 from fedlasso.fitting.tuning import Curve
 from fedlasso.models.inferring import Inferring, Trust, count_vectors, find_worth, weigh
 from fedlasso.models.settings import Settings
-from fedlasso.numerics import L1, Array, PenaltyForm, find_loss
+from fedlasso.numerics import L1, Array, Bounds, PenaltyForm, find_loss
 from fedlasso.procedures import Newton, Secant, find_procedure
 from fedlasso.procedures.moment_secant import MomentSecant
 from fedlasso.sites import (
@@ -143,6 +143,10 @@ def fit_model(
     before = ledger.costs
     model = _fit_and_infer(ledger, settings, say)
     coefficients, intercept = model.scaling.original(model.fit.coefficients)
+    bounds = form_of(settings, ledger.columns).bounds
+    if bounds is not None:
+        # Scaling a bound there and back may round it.
+        coefficients = bounds.part(slice(len(coefficients))).clip(coefficients)
     if settings.site_effects:
         # New rows belong to no site: they have the mean of the sites' intercepts.
         told = Viewed(ledger, model.view).total(EffectAt(model.fit.coefficients))
@@ -373,16 +377,16 @@ class _Making:
         self.spent += scaling.vectors
         left = uploads - self.spent
         self._check_left(left, uploads)
+        paid = self.form.scaled(scaling.factors).at(penalty)
         if settings.procedure is not None:
             procedure = find_procedure(settings.procedure)(epochs=settings.epochs)
             rounds = max(1, left // procedure.paths)
             chooses = settings.rule or "min"
-            paid = self.form.at(penalty)
             result = fit(view, procedure, penalty=paid, rounds=rounds, rule=chooses, exact=False)
         elif settings.plain:
             result = fit_exactly(view, penalty, left, settings.tol)
         else:
-            result = fit_curved(view, self.form.at(penalty), left, settings.tol)
+            result = fit_curved(view, paid, left, settings.tol)
         why = f"{settings.words(where)}, by {result.method} in {result.rounds} rounds"
         return self._told(view, scaling, result, curve, plan, why)
 
@@ -418,14 +422,30 @@ class _Making:
 
 
 def form_of(settings: Settings, columns: Sequence[str]) -> PenaltyForm:
-    """Return the penalty that settings ask for, but for its strength, over the sites' columns."""
-    for name in settings.keep:
-        if name not in columns:
-            near = get_close_matches(name, columns, n=1)
-            hint = f"did you mean {near[0]!r}?" if near else "name a column of the sites"
-            raise FedLassoError(f"no column to keep is called {name!r}; {hint}")
+    """Return the penalty that settings ask for, but for its strength, over the sites' columns.
+
+    Bounds are those of coefficients on the original scale.
+    """
+    _check_names("keep", settings.keep, columns)
+    _check_names("bound", settings.bounds, columns)
     weights = np.array([float(name not in (*settings.keep, INTERCEPT)) for name in columns])
-    return PenaltyForm(None if weights.all() else weights, settings.l1_ratio)
+    bounds = None
+    if settings.bounds:
+        ends = [settings.bounds.get(name, (None, None)) for name in columns]
+        lower = np.array([-np.inf if low is None else low for low, _ in ends], np.float64)
+        upper = np.array([np.inf if high is None else high for _, high in ends], np.float64)
+        bounds = Bounds(lower, upper)
+    return PenaltyForm(None if weights.all() else weights, settings.l1_ratio, bounds)
+
+
+def _check_names(what: str, names: Iterable[str], columns: Sequence[str]) -> None:
+    """Refuse a name that no column has."""
+    known = [column for column in columns if column != INTERCEPT]
+    for name in names:
+        if name not in known:
+            near = get_close_matches(name, known, n=1)
+            hint = f"did you mean {near[0]!r}?" if near else "name a column of the sites"
+            raise FedLassoError(f"no column to {what} is called {name!r}; {hint}")
 
 
 def fit_exactly(view: Federation, penalty: float, uploads: int, tol: float) -> Fit:
