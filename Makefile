@@ -7,7 +7,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 # Hundreds of test processes import the package: Python keeps what it has compiled.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: setup test lint alone programs warm study torture torture-federation bench clean
+.PHONY: setup test lint alone programs warm docs study torture torture-federation bench clean
 
 setup: .venv/ready alone programs warm
 
@@ -48,6 +48,11 @@ WORKERS ?= $(shell $(PYTHON) -c 'import os; print((os.cpu_count() or 1) + 3)')
 ORDER ?=
 test: lint alone programs warm
 	$(BIN)/pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder $(ORDER)
+
+# The documentation as a site: open site/index.html. A broken link, or any warning, ends it.
+docs: .venv/ready
+	$(BIN)/python -m sphinx -W --keep-going -n -q -j 2 docs site
+	@echo "Open site/index.html"
 
 # The paper's study: 12 scenarios x 50 replicates; the short form is make study REPLICATES=2.
 study: .venv/ready

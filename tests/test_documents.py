@@ -12,7 +12,7 @@ from fedlasso import fit
 from fedlasso.numerics import LeastSquares, solve_reference
 
 ROOT = Path(__file__).parent.parent
-DOCUMENTS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
+DOCUMENTS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
 
 
 def python_blocks(document: Path) -> list[str]:
@@ -32,7 +32,10 @@ def test_the_readme_prints_what_it_shows(capsys: pytest.CaptureFixture[str]) -> 
             assert got == promised
 
 
-OTHERS = [*python_blocks(ROOT / "README.md")[1:], *python_blocks(ROOT / "docs" / "fit.md")]
+OTHERS = [
+    *python_blocks(ROOT / "README.md")[1:],
+    *(block for name in ("fit", "howto") for block in python_blocks(ROOT / "docs" / f"{name}.md")),
+]
 
 
 @pytest.mark.parametrize("block", OTHERS, ids=lambda b: b.splitlines()[-1][:40])
