@@ -25,7 +25,8 @@ def blocks(page: Path, *languages: str) -> Iterator[tuple[str, str]]:
     """The fenced blocks of a page in some languages, each with its language."""
     for language, text in re.findall(r"```(\w+)\n(.*?)```", page.read_text("utf-8"), re.DOTALL):
         if language in languages:
-            yield language, text
+            # A backslash at the end of a line joins it with the next one.
+            yield language, text.replace("\\\n", " ")
 
 
 def run_line(line: str) -> None:
