@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+import fedlasso
 from fedlasso.federation.messages import PROTOCOL
 from fedlasso.models import FitPlan, ModelDocument
 
@@ -60,6 +61,11 @@ def test_formulas_are_drawn_by_the_browser_itself(site: Path) -> None:
         # What the converter does not know stays a command in TeX.
         assert [formula for formula in formulas if "\\" in formula] == []
         assert "$" not in re.sub("<pre>.*?</pre>", "", page, flags=re.DOTALL)
+
+
+def test_the_citation_is_of_this_version() -> None:
+    text = (ROOT / "CITATION.cff").read_text(encoding="utf-8")
+    assert f"\nversion: {fedlasso.__version__}\n" in text
 
 
 def test_the_policy_on_versions_has_todays_numbers() -> None:
