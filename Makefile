@@ -51,7 +51,7 @@ test: lint alone programs warm
 
 # The documentation as a site: open site/index.html. A broken link, or any warning, ends it.
 docs: .venv/ready
-	$(BIN)/python -m sphinx -W --keep-going -n -q -j 2 docs site
+	$(BIN)/python -m sphinx -W --keep-going -n -q docs site
 	@echo "Open site/index.html"
 
 # The paper's study: 12 scenarios x 50 replicates; the short form is make study REPLICATES=2.
