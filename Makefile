@@ -82,4 +82,4 @@ bench: .venv/ready
 	$(BIN)/python benchmarks/families.py
 
 clean:
-	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf .venv site .mypy_cache .ruff_cache .pytest_cache .hypothesis

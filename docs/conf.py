@@ -21,7 +21,6 @@ html_title = "fedlasso"
 html_copy_source = False
 html_show_sphinx = False
 html_math_renderer = "mathml"
-suppress_warnings: list[str] = []
 
 
 def _draw_formula(writer: HTML5Translator, node: nodes.Element) -> None:
