@@ -17,6 +17,7 @@ from fedlasso.errors import FedLassoError
 from fedlasso.fitting import GoalFit, Status
 from fedlasso.models.assessment import Assessment
 from fedlasso.models.fitted import Model
+from fedlasso.models.page import bytes_of, number
 from fedlasso.models.settings import Settings
 from fedlasso.numerics import Array, Certificate
 from fedlasso.tables import Schema
@@ -270,6 +271,23 @@ class ModelDocument:
         columns = f"{len(bounds)} column{'s' * (len(bounds) > 1)}"
         return f"bounds on {columns}; at a bound other than zero: {', '.join(there) or 'none'}"
 
+    def coefficient_table(self, most: int) -> tuple[list[str], list[list[str]]]:
+        """Return heads and numbers of the largest coefficients, alike on terminal and card.
+
+        Coefficients per standard deviation (SD) of the column come first: by these they are
+        ordered, and drawn.
+        """
+        per = ["per SD", "per unit"] if self.settings.standardise else ["per unit"]
+        heads = [*per, *(f"{self.ratio} {unit}" for unit in per if self.ratio is not None)]
+        lines = []
+        for row in self.coefficients[:most]:
+            values = [row.standardised, row.value][-len(per) :]
+            if self.ratio is not None:
+                unit, deviation = row.ratios
+                values += [deviation, unit][-len(per) :]
+            lines.append([number(value, 4) for value in values])
+        return heads, lines
+
     def to_json(self) -> bytes:
         """Return the bytes of model.json; what is infinite or not a number is told as null.
 
@@ -414,10 +432,9 @@ def read_document(path: Path) -> ModelDocument:
 
 
 def _error_line(document: ModelDocument, error: ExpectedError) -> str:
-    spread = "" if error.se is None else f" (standard error {error.se:.2g})"
+    spread = "" if error.se is None else f" ± {number(error.se, 2)}"
     explained = "" if error.r2 is None else f", {document.explained_name} {error.r2:.3f}"
-    name = "mean squared" if document.ratio is None else document.error_name
-    return f"error: {name} {error.mse:.4g}{spread}{explained}, on {error.rows}"
+    return f"{document.error_name}: {number(error.mse, 4)}{spread}{explained}, on {error.rows}"
 
 
 def describe_model(document: ModelDocument) -> str:
@@ -426,6 +443,7 @@ def describe_model(document: ModelDocument) -> str:
     settings = document.settings
     # That uploads ended too early comes first.
     lines = [document.status_text] if document.status == Status.CUT.name else []
+    rounds = f"{document.rounds} round{'s' * (document.rounds != 1)}"
     lines += [
         f"{document.schema.target}: {len(rows)} of {document.columns} columns, "
         f"{document.rows.training} training rows at {len(document.sites)} sites",
@@ -433,7 +451,7 @@ def describe_model(document: ModelDocument) -> str:
         f"certificate: {document.certificate}",
         document.why,
         *([] if document.error is None else [_error_line(document, document.error)]),
-        f"sent: at most {document.most_sent / 1e6:.3g} MB per site, {document.rounds} rounds",
+        f"most sent by a site: {bytes_of(document.most_sent)}, in {rounds}",
     ]
     if document.schema.classes:
         zero, one = document.schema.classes
@@ -451,14 +469,15 @@ def describe_model(document: ModelDocument) -> str:
 
 
 def _coefficient_lines(document: ModelDocument) -> list[str]:
-    """The largest coefficients; where people expect it, exponentiated per unit and per SD."""
-    shown = document.coefficients[:_SHOWN]
-    width = max((len(row.name) for row in shown), default=0)
-    if document.ratio is None or not shown:
-        return [f"  {row.name:{width}}  {row.value:12.6g}" for row in shown]
-    ratio = document.ratio
-    lines = [f"  {'':{width}}  {'coefficient':>12}  {ratio:>12}  {ratio + ' per SD':>19}"]
-    for row in shown:
-        unit, deviation = row.ratios
-        lines.append(f"  {row.name:{width}}  {row.value:12.6g}  {unit:12.4g}  {deviation:19.4g}")
-    return lines
+    """The largest coefficients; where people expect it, exponentiated as well."""
+    heads, lines = document.coefficient_table(_SHOWN)
+    if not lines:
+        return []
+    names = ["", *(row.name for row in document.coefficients)]
+    rows = [heads, *lines]
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    first = max(map(len, names[: len(rows)]))
+    return [
+        "  ".join([f"  {name:{first}}", *map(str.rjust, row, widths)])
+        for name, row in zip(names, rows, strict=False)
+    ]

@@ -108,7 +108,10 @@ class Progress(State):
 
 @dataclass(frozen=True)
 class Newton(Procedure[Progress]):
-    """Working-set Newton steps with corrected second derivatives; ``epochs`` is not used."""
+    """Newton, the pooled optimum of every loss and elastic net; ``epochs`` is not used.
+
+    It takes Newton steps on a working set of columns, with corrected second derivatives.
+    """
 
     name = "Newton"
     losses = "any smooth"
