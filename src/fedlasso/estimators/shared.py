@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from fedlasso.errors import FedLassoError
 from fedlasso.federation import Federation, InProcess
-from fedlasso.models import Model, Settings, fit_model
+from fedlasso.models import Model, Settings, fit_model, tell_trust
 from fedlasso.numerics import Array, Family
 from fedlasso.sites import INTERCEPT, Site, check_two_rows
 from fedlasso.tables import Responses
@@ -35,6 +35,9 @@ class FederatedEstimator(BaseEstimator):  # type: ignore[misc]
     keep: Any = ()
     l1_ratio: float = 1.0
     bounds: Any = None
+    fdr: float = 0.1
+    intervals: Any = ()
+    level: float = 0.95
     procedure: str | None = None
     epochs: int = 1
     validation: float | str | None = None
@@ -70,6 +73,7 @@ class FederatedEstimator(BaseEstimator):  # type: ignore[misc]
         self.certificate_ = self.model_.fit.certificate
         self.ledger_ = self.model_.costs
         self.penalty_ = self.model_.penalty
+        self.trust_ = tell_trust(self.model_)
         self.n_iter_ = self.model_.fit.rounds
         return federation
 
@@ -153,6 +157,7 @@ class FederatedEstimator(BaseEstimator):  # type: ignore[misc]
         told = {name: value for name, value in told.items() if name in known}
         columns = tuple(name for name in columns if name != INTERCEPT)
         keep = _names_of("keep", self.keep, columns)
+        intervals = _names_of("intervals", self.intervals, columns)
         bounds = self.bounds or {}
         if not isinstance(bounds, Mapping):
             raise FedLassoError(
@@ -161,7 +166,8 @@ class FederatedEstimator(BaseEstimator):  # type: ignore[misc]
         # Without columns nothing is known of them yet.
         bounded = _names_of("bounds", bounds, columns)
         ranges = dict(zip(bounded, bounds.values(), strict=bool(columns)))
-        return Settings(**told | {"family": self.family, "keep": keep, "bounds": ranges})
+        named = {"keep": keep, "intervals": intervals, "bounds": ranges}
+        return Settings(**told | {"family": self.family} | named)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

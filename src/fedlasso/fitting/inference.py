@@ -68,8 +68,9 @@ class Estimates:
 
     @property
     def scores(self) -> Array:
-        """Estimates in standard errors."""
-        return self.values / self.errors
+        """Estimates in standard errors; zero where rows do not differ, and so tell nothing."""
+        known = self.errors > 0
+        return np.divide(self.values, self.errors, out=np.zeros(known.size), where=known)
 
     @cached_property
     def p_values(self) -> Array:
@@ -217,11 +218,17 @@ def estimate(
             f"{rows} rows and {active} active columns leave nothing to tell chance by; give more "
             "rows, or a larger penalty"
         )
+    if not columns.size:
+        return Estimates(columns, np.zeros(0), np.zeros(0), tests)
     directions = find_directions(H, columns, penalty.free(problem.p), rows, strength)
     total = federation.total(SlopesAlong(b, directions))
     values = b[columns] - total.slopes / rows
     # The fit has followed the noise of as many rows as it has columns.
-    errors = np.sqrt(total.squares * rows / (rows - active)) / rows
+    squares = total.squares * rows / (rows - active)
+    if problem.loss != "quadratic":
+        # Near a perfect fit few rows differ from it, and the model itself knows better.
+        squares = np.maximum(squares, total.curvatures)
+    errors = np.sqrt(squares) / rows
     found = Estimates(columns, values, errors, tests or len(columns))
     if not by_site or len(federation.sites) < 2:
         return found

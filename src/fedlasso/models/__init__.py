@@ -3,6 +3,7 @@
 from fedlasso.models.card import draw_card
 from fedlasso.models.diagnosis import diagnose, draw_diagnosis
 from fedlasso.models.document import ModelDocument, describe_model, read_document
+from fedlasso.models.estimates import ColumnEstimate, SiteEstimate, TrustDocument, tell_trust
 from fedlasso.models.fitted import Model, fit_model
 from fedlasso.models.folder import FitPlan, ModelFolder, read_plan, write_model, write_plan
 from fedlasso.models.making import make_model
@@ -11,6 +12,7 @@ from fedlasso.models.settings import Range, Settings
 from fedlasso.models.sources import FileSource, NetworkSource, open_sites
 
 __all__ = [
+    "ColumnEstimate",
     "FileSource",
     "FitPlan",
     "Model",
@@ -20,6 +22,8 @@ __all__ = [
     "Predictions",
     "Range",
     "Settings",
+    "SiteEstimate",
+    "TrustDocument",
     "describe_model",
     "diagnose",
     "draw_card",
@@ -30,6 +34,7 @@ __all__ = [
     "predict_file",
     "read_document",
     "read_plan",
+    "tell_trust",
     "write_model",
     "write_plan",
 ]

@@ -8,6 +8,7 @@ from html import escape
 
 from fedlasso.models import page
 from fedlasso.models.card_assessment import draw_assessment
+from fedlasso.models.card_trust import draw_trust
 from fedlasso.models.charts import QUIET, Line, bar_chart, line_chart
 from fedlasso.models.document import (
     NESTED,
@@ -34,6 +35,7 @@ def draw_card(document: ModelDocument) -> str:
         _certificate(document),
         _reasons(document),
         _coefficients(document),
+        draw_trust(document.trust, document.ratio),
         _curve(document),
         _path(document),
         draw_assessment(document.assessment, document.not_assessed),

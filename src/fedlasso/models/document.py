@@ -16,6 +16,7 @@ from fedlasso import __version__
 from fedlasso.errors import FedLassoError
 from fedlasso.fitting import GoalFit, Status
 from fedlasso.models.assessment import Assessment
+from fedlasso.models.estimates import ColumnEstimate, TrustDocument, tell_trust
 from fedlasso.models.fitted import Model
 from fedlasso.models.page import bytes_of, number
 from fedlasso.models.settings import Settings
@@ -199,6 +200,7 @@ class ModelDocument:
     curve: ErrorCurve | None
     path: CoefficientPath | None
     error: ExpectedError | None = None
+    trust: TrustDocument | None = None
     means: tuple[float, ...] | None = None
     revealed: Revealed | None = None
     site_errors: tuple[SiteError, ...] | None = None
@@ -385,6 +387,7 @@ def tell_model(model: Model, schema: Schema, missing: Missing = "refuse") -> Mod
         curve=curve,
         path=path,
         error=error,
+        trust=tell_trust(model),
         means=tuple(scaling.means[:p].tolist()) if missing == "mean" else None,
     )
 
@@ -451,6 +454,7 @@ def describe_model(document: ModelDocument) -> str:
         f"certificate: {document.certificate}",
         document.why,
         *([] if document.error is None else [_error_line(document, document.error)]),
+        *([] if document.trust is None else _trust_lines(document.trust)),
         f"most sent by a site: {bytes_of(document.most_sent)}, in {rounds}",
     ]
     if document.schema.classes:
@@ -466,6 +470,24 @@ def describe_model(document: ModelDocument) -> str:
     if len(rows) > _SHOWN:
         lines.append(f"  ... and {len(rows) - _SHOWN} more in coefficients.csv")
     return "\n".join(lines)
+
+
+def _trust_lines(trust: TrustDocument) -> list[str]:
+    """What was found, intervals that were asked for, and what rows are worth."""
+    lines = [trust.words] if trust.words else []
+    for label, rows in (("found", trust.found), ("interval", trust.named)):
+        lines += [_interval_line(label, trust.level, row) for row in rows[:_SHOWN]]
+    if trust.worth is not None:
+        worth = ", ".join(f"{site} {number(share, 2)}" for site, share in trust.worth.items())
+        lines.append(f"rows weigh by their site's noise: {worth}")
+    return [*lines, *trust.notes]
+
+
+def _interval_line(label: str, level: float, row: ColumnEstimate) -> str:
+    return (
+        f"{label}: {row.name} {number(row.value, 3)}, {level:.0%} interval {number(row.low, 3)} to "
+        f"{number(row.high, 3)}, adjusted p {number(row.adjusted, 2)}"
+    )
 
 
 def _coefficient_lines(document: ModelDocument) -> list[str]:

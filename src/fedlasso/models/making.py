@@ -85,7 +85,12 @@ def make_model(
     bounds = {
         own: ends for name, ends in settings.bounds.items() for own in schema.encode_names([name])
     }
-    settings = replace(settings, keep=schema.encode_names(settings.keep), bounds=bounds)
+    settings = replace(
+        settings,
+        keep=schema.encode_names(settings.keep),
+        intervals=schema.encode_names(settings.intervals),
+        bounds=bounds,
+    )
     model = fit_model(noted, settings, say)
     document = tell_model(model, schema, missing)
     revealed = Revealed(tuple(noted.revealed))

@@ -153,23 +153,25 @@ class Sample:
         return np.asarray(curved - ones @ (curved.sum(axis=0, keepdims=True) / total))
 
     @one_thread()
-    def scores_along(self, b: Array, directions: Array) -> tuple[Array, Array]:
-        """Return the slopes of m f at b along directions (columns), and how these vary by chance.
+    def scores_along(self, b: Array, directions: Array) -> tuple[Array, Array, Array]:
+        """Return slopes and second derivatives of m f at b along directions (columns), and squares.
 
-        The variance is a sum over rows of squared slopes, which holds whatever the noise is like.
-        Where rows depend on each other it is the second derivative along each direction.
+        The squares are sums over rows of squared slopes: how much slopes vary by chance, whatever
+        the noise is like. Where rows depend on each other they are the second derivatives, which
+        are as large where the model holds.
         """
-        eta = self.predictor(b)
         D = np.column_stack([self.design.product(d) for d in directions.T])
         u = self._row_slopes(b)
+        eta = self.predictor(b)
+        curvatures = np.asarray(np.einsum("ik,ik->k", D, self._curve(eta, D)))
         if not self.loss.rows_apart:
-            return u @ D, np.asarray(np.einsum("ik,ik->k", D, self._curve(eta, D)))
+            return u @ D, curvatures, curvatures
         if self.has_effect:
             # The intercept follows wherever the rows go.
-            curvature = self.loss.row_curvature(eta, self.response)
-            total = float(curvature.sum())
-            D = D - (curvature @ D) / total if total > 0.0 else D
-        return u @ D, (u * u) @ (D * D)
+            weights = self.loss.row_curvature(eta, self.response)
+            total = float(weights.sum())
+            D = D - (weights @ D) / total if total > 0.0 else D
+        return u @ D, curvatures, (u * u) @ (D * D)
 
     def _row_slopes(self, b: Array) -> Array:
         return self.loss.slopes(self.predictor(b), self.response)

@@ -18,10 +18,11 @@ LEAST = 0.1
 
 
 class AlongSums(Reply):
-    """Per direction: the sum of the rows' slopes, and of the squares of these."""
+    """Per direction: sums over rows of slopes, of second derivatives, and of squared slopes."""
 
-    positive = ("squares",)
+    positive = ("curvatures", "squares")
     slopes: Array
+    curvatures: Array
     squares: Array
 
 
@@ -37,18 +38,20 @@ class SlopesAlong(Request[AlongSums]):
 
     def expects(self, p: int) -> Shapes:
         each = (self.directions.shape[1],)
-        return {"slopes": each, "squares": each}
+        return {"slopes": each, "curvatures": each, "squares": each}
 
     def answer(self, site: View) -> AlongSums:
-        slopes, squares = site.training.scores_along(self.b, self.directions)
+        sums = site.training.scores_along(self.b, self.directions)
         count = self.directions.shape[1]
-        return AlongSums(slopes, squares, steps=count, operations=site.operations(count) // 2)
+        return AlongSums(*sums, steps=count, operations=site.operations(count) // 2)
 
     def bounds(self, magnitudes: Magnitudes) -> dict[str, Bound]:
         powers = self._powers(magnitudes)
         return {
-            "slopes": Bound(powers + magnitudes.reach, words=1, coarse=COARSE),
-            "squares": Bound(2 * (powers + max(magnitudes.reach, 0)), coarse=COARSE),
+            "slopes": Bound(powers + magnitudes.slopes, words=1, coarse=COARSE),
+            # As of `CurvatureAt`: slopes are at least as large as curvatures, or those are one.
+            "curvatures": Bound(2 * powers + max(magnitudes.slopes, 0), coarse=COARSE),
+            "squares": Bound(2 * (powers + magnitudes.slopes), coarse=COARSE),
         }
 
     def _powers(self, magnitudes: Magnitudes) -> NDArray[np.int64]:
@@ -85,7 +88,9 @@ class EstimatesAlong(Request[SiteEstimates]):
 
     def answer(self, site: View) -> SiteEstimates:
         f = site.training
-        slopes, squares = f.scores_along(self.b, self.directions)
+        slopes, curvatures, squares = f.scores_along(self.b, self.directions)
+        if site.loss != "quadratic":
+            squares = np.maximum(squares, curvatures)
         steps = np.zeros(len(slopes))
         variances = np.zeros(len(slopes))
         for i, k in enumerate(places(self.columns)):
