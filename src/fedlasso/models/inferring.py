@@ -33,7 +33,7 @@ CLEARLY = 3.0
 # Rows of the common variance that a site's own is taken together with: few rows say little.
 PRIOR = 10.0
 # What columns that were found still pay, as a share of the penalty: without any, nothing certifies.
-NEXT_TO_NOTHING = 1e-6
+NEXT_TO_NOTHING = 1e-4
 # Where second derivatives fall to this share without a penalty, a few columns explain all rows.
 FLAT = 0.25
 SEPARATED = (
@@ -182,8 +182,9 @@ class Inferring:
         discovered = None
         if self.settings.goal == "discoveries":
             estimates = start.look(found.columns, POWERFUL, self._tests)
-            discovered = replace(estimates, cut=found.cut)
-            discovered = self._by_site(start, discovered, POWERFUL, told)
+            # What is found must pass the bar from either fit.
+            passed = estimates.take(np.abs(estimates.scores) >= found.cut)
+            discovered = self._by_site(start, replace(passed, cut=found.cut), POWERFUL, told)
         asked = None
         if named.size:
             asked = self._by_site(start, start.look(named, CAREFUL), CAREFUL, told)
