@@ -6,13 +6,14 @@ the server finds one direction per column, and two numbers per direction and sit
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import stats
 from scipy.optimize import brentq
+from scipy.special import chdtrc, log_ndtr, ndtr, ndtri
 
 from fedlasso.errors import FedLassoError
 from fedlasso.federation import Federation
@@ -20,7 +21,7 @@ from fedlasso.numerics import Array, Penalty
 from fedlasso.numerics.debiasing import find_directions
 from fedlasso.numerics.surrogates import count_lower, square
 from fedlasso.procedures import Problem
-from fedlasso.sites import CurvatureAt, EstimatesAlong, SlopesAlong
+from fedlasso.sites import CurvatureAt, SiteSlopesAlong, SlopesAlong
 
 # How closely directions follow one column alone. Intervals of columns that somebody names are to
 # cover; discoveries are to be found, and their rate bears a little more bias.
@@ -29,6 +30,11 @@ POWERFUL = 1.25
 LEVEL = 0.95
 # Bytes of second derivatives that each site may send.
 MOST_BYTES = 64 << 20
+# Directions that one question looks along.
+SIDE_BY_SIDE = 200
+# Curvature along a direction, as a share of what a site's rows would have on average, without which
+# its own estimate is left out.
+LEAST = 0.1
 # Standard errors beyond which a coefficient that was found is looked for.
 FAR = 40.0
 
@@ -75,7 +81,7 @@ class Estimates:
     @cached_property
     def p_values(self) -> Array:
         """Two-sided p-values."""
-        return np.asarray(2 * stats.norm.sf(np.abs(self.scores)))
+        return np.asarray(2 * ndtr(-np.abs(self.scores)))
 
     def adjusted(self, how: str = "bh") -> Array:
         """p-values adjusted for all tests: for the false discovery rate, or by Holm's method.
@@ -101,7 +107,7 @@ class Estimates:
         """Return the discoveries alone, with the bar that they had to pass."""
         passed = self.adjusted() <= rate
         count = int(passed.sum())
-        cut = float(stats.norm.isf(rate * count / self.tests / 2)) if count else 0.0
+        cut = float(-ndtri(rate * count / self.tests / 2)) if count else 0.0
         return replace(self.take(passed), cut=cut)
 
     def take(self, some: NDArray[np.bool_]) -> Estimates:
@@ -123,7 +129,7 @@ class Estimates:
         Those of columns which are here because their score passed a bar allow for that.
         """
         if self.cut == 0.0:
-            reach = float(stats.norm.isf((1 - level) / 2))
+            reach = float(-ndtri((1 - level) / 2))
             sides = np.column_stack([self.scores - reach, self.scores + reach])
         else:
             sides = np.array([_after_a_bar(z, self.cut, level) for z in self.scores])
@@ -142,7 +148,7 @@ class Estimates:
         mean = (weights * values).sum(axis=0) / np.where(total > 0, total, 1.0)
         Q = (weights * (values - mean) ** 2).sum(axis=0)
         told = degrees > 0
-        p_value = np.where(told, stats.chi2.sf(Q, np.maximum(degrees, 1.0)), np.nan)
+        p_value = np.where(told, chdtrc(np.maximum(degrees, 1.0), Q), np.nan)
         excess = np.maximum(Q - degrees, 0.0) / np.maximum(Q, np.finfo(np.float64).tiny)
         return p_value, np.where(told, excess, np.nan)
 
@@ -157,9 +163,8 @@ def _after_a_bar(score: float, bar: float, level: float) -> tuple[float, float]:
 
     def share_below(mean: float) -> float:
         """How probable a score up to this one is among those beyond the bar, on either side."""
-        other = stats.norm.logcdf(-bar - mean)
-        whole = np.logaddexp(other, stats.norm.logsf(bar - mean))
-        beyond = stats.norm.logsf(size - mean)
+        whole = np.logaddexp(log_ndtr(-bar - mean), log_ndtr(mean - bar))
+        beyond = log_ndtr(mean - size)
         return float(-np.expm1(beyond - whole))
 
     tail = (1 - level) / 2
@@ -220,6 +225,28 @@ def estimate(
         )
     if not columns.size:
         return Estimates(columns, np.zeros(0), np.zeros(0), tests)
+    parts = -(-columns.size // SIDE_BY_SIDE)
+    found = [
+        _estimate(federation, problem, penalty, b, H, own, strength, tests or len(columns), by_site)
+        for own in np.array_split(columns, parts)
+    ]
+    return found[0] if len(found) == 1 else _join(found)
+
+
+def _estimate(
+    federation: Federation,
+    problem: Problem,
+    penalty: Penalty,
+    b: Array,
+    H: Array,
+    columns: NDArray[np.int64],
+    strength: float,
+    tests: int,
+    by_site: bool,
+) -> Estimates:
+    """Estimate as many coefficients as one question asks about."""
+    rows = problem.m
+    active = int(np.count_nonzero(b))
     directions = find_directions(H, columns, penalty.free(problem.p), rows, strength)
     total = federation.total(SlopesAlong(b, directions))
     values = b[columns] - total.slopes / rows
@@ -229,11 +256,32 @@ def estimate(
         # Near a perfect fit few rows differ from it, and the model itself knows better.
         squares = np.maximum(squares, total.curvatures)
     errors = np.sqrt(squares) / rows
-    found = Estimates(columns, values, errors, tests or len(columns))
+    found = Estimates(columns, values, errors, tests)
     if not by_site or len(federation.sites) < 2:
         return found
-    places = columns.astype(np.float64)
-    replies = federation.ask(EstimatesAlong(b, directions, places))
-    steps = np.array([reply.steps_to for reply in replies])
-    variances = np.array([reply.variances for reply in replies])
-    return replace(found, site_values=b[columns] + steps, site_variances=variances)
+    replies = federation.ask(SiteSlopesAlong(b, directions))
+    slopes = np.array([reply.slopes for reply in replies])
+    curvatures = np.array([reply.curvatures for reply in replies])
+    own = np.array([reply.squares for reply in replies])
+    if problem.loss != "quadratic":
+        own = np.maximum(own, curvatures)
+    # A site moves a coefficient by its slope over its share of the curvature of all rows.
+    share = curvatures * rows / total.curvatures
+    known = share > LEAST * np.array(problem.sizes)[:, None]
+    steps = np.divide(slopes, share, out=np.zeros_like(share), where=known)
+    variances = np.divide(own, share**2, out=np.zeros_like(share), where=known)
+    return replace(found, site_values=b[columns] - steps, site_variances=variances)
+
+
+def _join(parts: Sequence[Estimates]) -> Estimates:
+    """Estimates of several groups of columns as one."""
+    values = [part.site_values for part in parts if part.site_values is not None]
+    variances = [part.site_variances for part in parts if part.site_variances is not None]
+    return replace(
+        parts[0],
+        columns=np.concatenate([part.columns for part in parts]),
+        values=np.concatenate([part.values for part in parts]),
+        errors=np.concatenate([part.errors for part in parts]),
+        site_values=np.hstack(values) if values else None,
+        site_variances=np.hstack(variances) if variances else None,
+    )

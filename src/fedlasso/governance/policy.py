@@ -259,6 +259,8 @@ def _array_fits(value: Array, role: Role, request: Request[Any], p: int) -> bool
         return len(set(listed)) == len(listed) and set(listed) <= set(range(p))
     if role.kind in ("weights", "per candidate", "times") and not (value >= 0).all():
         return False
+    if role.kind == "directions" and not 1 <= value.shape[1] <= WIDEST:
+        return False
     rows = getattr(request, role.within).size if role.within else p
     return role.kind in ("per candidate", "times") or len(value) == rows
 

@@ -19,7 +19,14 @@ from fedlasso.fitting.families import Folded
 from fedlasso.fitting.goals import TOL
 from fedlasso.fitting.plan import GRADIENTS, SCALING, Plan, make_plan, vectors_of
 from fedlasso.fitting.tuning import Curve
-from fedlasso.models.inferring import Inferring, Trust, count_vectors, find_worth, weigh
+from fedlasso.models.inferring import (
+    Inferring,
+    Trust,
+    count_refitting,
+    count_vectors,
+    find_worth,
+    weigh,
+)
 from fedlasso.models.settings import Settings
 from fedlasso.numerics import L1, Array, Bounds, PenaltyForm, find_loss
 from fedlasso.procedures import Newton, Secant, find_procedure
@@ -98,6 +105,8 @@ class Model:
     def status(self) -> Status:
         """How the fit ended; that uploads ended too early comes first."""
         cut = self.curve is not None and self.curve.cut
+        if self.discovers and self.fit.status is Status.OPTIMAL:
+            return Status.CUT if cut else Status.CHOSEN
         return Status.CUT if cut else self.fit.status
 
     @property
@@ -155,23 +164,30 @@ def fit_model(
     return replace(model, coefficients=coefficients, intercept=intercept, costs=costs)
 
 
+def _for_the_lasso(settings: Settings, p: int) -> Settings:
+    """Settings of the fit that inference starts from, which may be made twice, within uploads."""
+    uploads = settings.uploads
+    needs = count_vectors(settings, p)
+    if uploads is None or not (needs or settings.weighs_sites):
+        return settings
+    if uploads <= 2 * needs:
+        raise FedLassoError(
+            f"uploads is {uploads}, and inference about {p} columns takes more than {2 * needs} "
+            "with the Lasso that it starts from; give more"
+        )
+    times = 2 if settings.weighs_sites else 1
+    return replace(settings, uploads=(uploads - needs) // times)
+
+
 def _fit_and_infer(ledger: Ledger, settings: Settings, say: Callable[[str], None]) -> Model:
     """Fit, weigh sites where that is wanted or clearly needed, and infer where that is asked."""
-    needs = count_vectors(settings, len(ledger.columns))
-    own = settings
-    if settings.uploads is not None and needs:
-        if settings.uploads <= 2 * needs:
-            raise FedLassoError(
-                f"uploads is {settings.uploads}, and inference about {len(ledger.columns)} columns "
-                f"takes {2 * needs} or more with the Lasso that it starts from; give more"
-            )
-        own = replace(settings, uploads=settings.uploads - needs)
+    own = _for_the_lasso(settings, len(ledger.columns))
     model = _Making(ledger, own, say).model()
     seen = ledger
     worth = None
     notes: tuple[str, ...] = ()
     always = settings.site_weights == "variance"
-    if always or (settings.infers and settings.site_weights is None and settings.plain):
+    if settings.weighs_sites:
         view = Viewed(ledger, model.view)
         try:
             worth = find_worth(view, model.scaling, model.fit.coefficients, always=always)
@@ -193,7 +209,7 @@ def _fit_and_infer(ledger: Ledger, settings: Settings, say: Callable[[str], None
     inferring = Inferring(seen, view, model.scaling, settings, model.fit, seen.columns)
 
     def fit_rest(view: Viewed, penalty: L1) -> Fit:
-        return fit_curved(view, penalty, CURVED_GRADIENTS, settings.tol)
+        return fit_curved(view, penalty, count_refitting(settings), settings.tol)
 
     trust = inferring.trust(worth, notes, fit_rest)
     model = replace(model, settings=settings, trust=trust)
@@ -204,7 +220,7 @@ def _fit_and_infer(ledger: Ledger, settings: Settings, say: Callable[[str], None
         f"goal 'discoveries': {count} of the {trust.lasso} columns of the Lasso, found at a false "
         f"discovery rate of {settings.fdr:g} by debiased estimates, and fitted to all rows"
     )
-    return replace(model, fit=inferring.refit(trust.found, fit_rest), why=why, folded=None)
+    return replace(model, fit=inferring.refit(trust.found, fit_rest), why=why)
 
 
 @dataclass(eq=False)

@@ -26,8 +26,11 @@ from fedlasso.numerics import L1, Array
 from fedlasso.procedures import Problem
 from fedlasso.sites import ErrorAt, Scaling, Viewed, Weighed
 
-# Vectors of p numbers beside second derivatives: slopes along directions, and a last fit.
-FURTHER = 20
+# Vectors of p numbers beside second derivatives: slopes along directions, and further fits, of
+# least squares and of other losses.
+SLOPES = 15
+REFITS = 10
+CURVED_REFITS = 80
 # Sites' noise differs when the logarithm of a variance is off by this many of its standard errors.
 CLEARLY = 3.0
 # Rows of the common variance that a site's own is taken together with: few rows say little.
@@ -67,7 +70,12 @@ def count_vectors(settings: Settings, p: int) -> int:
     if not settings.infers:
         return 0
     looks = 1 if settings.family == "linear" else 2
-    return looks * -(-count_curvature(p) // p) + FURTHER
+    return looks * (-(-count_curvature(p) // p) + SLOPES + count_refitting(settings))
+
+
+def count_refitting(settings: Settings) -> int:
+    """Return how many vectors of p numbers a further fit may take."""
+    return REFITS if settings.family == "linear" else CURVED_REFITS
 
 
 def find_worth(

@@ -115,7 +115,7 @@ def make_model(
 
 def _expect_error(model: Model, document: ModelDocument) -> ModelDocument:
     """The document with the error of the whole way of choosing, where the server can tell it."""
-    if model.folded is None:
+    if model.folded is None or model.discovers:
         return document
     folds = len(model.folded.folds)
     if folds < FEWEST_FOLDS or folds * len(model.columns) > LARGEST_NESTED:

@@ -3,7 +3,7 @@
 from fedlasso.sites.assessing import GroupsAt, PairsAt, RecalibrationAt, ScoreRanges, ScoresAt
 from fedlasso.sites.baseline import BaselineAt, EffectAt
 from fedlasso.sites.draws import FEWER_FOLDS, Draw
-from fedlasso.sites.inference import EstimatesAlong, SlopesAlong
+from fedlasso.sites.inference import SiteSlopesAlong, SlopesAlong
 from fedlasso.sites.memory import Memory
 from fedlasso.sites.moments import FoldMoments, count_numbers
 from fedlasso.sites.parts import CurvatureAt, PartAt, places
@@ -40,7 +40,6 @@ __all__ = [
     "EffectAt",
     "ErrorAt",
     "ErrorSums",
-    "EstimatesAlong",
     "FitAt",
     "FoldMoments",
     "GradientAt",
@@ -62,6 +61,7 @@ __all__ = [
     "ScoreRanges",
     "ScoresAt",
     "Site",
+    "SiteSlopesAlong",
     "SlopesAlong",
     "Standardise",
     "ValidationErrors",
