@@ -8,7 +8,7 @@ from scipy.optimize import minimize
 from statistics_of import benjamini_hochberg, holm
 
 from fedlasso import FedLassoError, InProcess, Site
-from fedlasso.fitting.inference import Estimates, ask_curvature, estimate
+from fedlasso.fitting.inference import Estimates, Start
 from fedlasso.fitting.tuning import fix_penalty
 from fedlasso.models.fitted import fit_model
 from fedlasso.models.settings import Settings
@@ -83,11 +83,10 @@ def test_with_few_columns_one_step_from_the_optimum_is_maximum_likelihood(loss: 
         return sum(site.rows * site.training.value(b) for site in sites) / problem.m
 
     best = np.asarray(minimize(cost, np.zeros(5), tol=1e-12).x, dtype=np.float64)
-    H = ask_curvature(federation, problem, best)
-    penalty = L1(1e-6)
-    found = estimate(federation, problem, penalty, best, H, np.arange(5), 1e-3, tests=5)
+    start = Start.at(federation, L1(1e-6), best)
+    found = start.look(np.arange(5), 1e-3)
     np.testing.assert_allclose(found.values, best, atol=1e-4)
-    model_based = np.sqrt(np.diagonal(np.linalg.inv(H)) / problem.m)
+    model_based = np.sqrt(np.diagonal(np.linalg.inv(start.H)) / problem.m)
     robust_or_model = found.errors / model_based
     assert (robust_or_model > 1 - 1e-4).all()
     assert (robust_or_model < 1.35).all()
@@ -96,10 +95,8 @@ def test_with_few_columns_one_step_from_the_optimum_is_maximum_likelihood(loss: 
 def test_least_squares_errors_are_those_of_the_sandwich() -> None:
     X, y, sites = pool_of("quadratic", 2)
     federation = InProcess(sites)
-    problem = fix_penalty(federation, 0.0)
     best = np.asarray(np.linalg.lstsq(X, y, rcond=None)[0], dtype=np.float64)
-    H = ask_curvature(federation, problem, best)
-    found = estimate(federation, problem, L1(1e-6), best, H, np.arange(5), 1e-3)
+    found = Start.at(federation, L1(1e-6), best).look(np.arange(5), 1e-3)
     inverse = np.linalg.inv(X.T @ X)
     meat = (X * (y - X @ best)[:, None] ** 2).T @ X
     sandwich = np.sqrt(np.diagonal(inverse @ meat @ inverse) * 400 / 395)
@@ -119,7 +116,7 @@ def test_rows_of_noisy_sites_weigh_less_and_estimates_are_weighted_least_squares
     root = np.sqrt(weights)
     A = np.column_stack([np.ones(300), X]) * root[:, None]
     expected = np.linalg.lstsq(A, y * root, rcond=None)[0]
-    H = ask_curvature(view, problem, np.zeros(4))
+    H = Start.at(view, L1(1.0), np.zeros(4)).H
     gradient = view.total(GradientAt(np.zeros(4))).gradient / problem.m
     step = np.asarray(np.linalg.solve(H, gradient), dtype=np.float64)
     b, intercept = scaling.original(-step)

@@ -20,7 +20,6 @@ from fedlasso.governance import Door, Policy
 from fedlasso.models import ModelDocument, NetworkSource, Settings, make_model
 from fedlasso.numerics import Array
 
-
 # Discoveries ask sites one by one where these differ, which masked sites do not answer.
 MODELS = [goal for goal in GOALS if goal != "discoveries"]
 

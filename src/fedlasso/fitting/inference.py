@@ -17,6 +17,7 @@ from scipy.special import chdtrc, log_ndtr, ndtr, ndtri
 
 from fedlasso.errors import FedLassoError
 from fedlasso.federation import Federation
+from fedlasso.fitting.tuning import fix_penalty
 from fedlasso.numerics import Array, Penalty
 from fedlasso.numerics.debiasing import find_directions
 from fedlasso.numerics.surrogates import count_lower, square
@@ -178,99 +179,106 @@ def count_curvature(p: int) -> int:
     return count_lower(p)
 
 
-def ask_curvature(federation: Federation, problem: Problem, b: Array) -> Array:
-    """Ask for the mean second derivatives of the loss at a model in all columns, p by p."""
-    numbers = count_curvature(problem.p)
-    if 8 * numbers > MOST_BYTES:
-        raise FedLassoError(
-            f"{problem.p} columns have {numbers} second derivatives, {8e-6 * numbers:.0f} MB per "
-            f"site, and {MOST_BYTES >> 20} MiB is the most; drop columns that cannot matter, or "
-            "use the goal 'selection'"
-        )
-    everything = np.arange(problem.p, dtype=np.float64)
-    total = federation.total(CurvatureAt(b, everything, 0))
-    return square(total.block, problem.p) / problem.m
+@dataclass(frozen=True, eq=False)
+class Start:
+    """A fit that estimates start from.
 
-
-def estimate(
-    federation: Federation,
-    problem: Problem,
-    penalty: Penalty,
-    b: Array,
-    H: Array,
-    columns: NDArray[np.int64],
-    strength: float,
-    *,
-    tests: int = 0,
-    by_site: bool = False,
-) -> Estimates:
-    """Estimate some coefficients without the Lasso's bias.
-
-    Parameters
+    Attributes
     ----------
-    federation, problem : the sites and the pooled problem
-    penalty, b : the Lasso's penalty, which tells what pays nothing, and its coefficients
-    H : second derivatives at b, see `ask_curvature`
-    columns : places of the columns
-    strength : how closely directions follow one column alone
-    tests : how many columns might have been found; those given, if none is said
-    by_site : ask for sites' own estimates too
+    federation, problem : the sites, and the pooled problem with the penalty of the fit
+    b : the coefficients
+    H : mean second derivatives of the loss there, p by p
     """
-    rows = problem.m
-    active = int(np.count_nonzero(b))
-    if rows - active < 2:
-        raise FedLassoError(
-            f"{rows} rows and {active} active columns leave nothing to tell chance by; give more "
-            "rows, or a larger penalty"
-        )
-    if not columns.size:
-        return Estimates(columns, np.zeros(0), np.zeros(0), tests)
-    parts = -(-columns.size // SIDE_BY_SIDE)
-    found = [
-        _estimate(federation, problem, penalty, b, H, own, strength, tests or len(columns), by_site)
-        for own in np.array_split(columns, parts)
-    ]
-    return found[0] if len(found) == 1 else _join(found)
 
+    federation: Federation
+    problem: Problem
+    b: Array
+    H: Array
 
-def _estimate(
-    federation: Federation,
-    problem: Problem,
-    penalty: Penalty,
-    b: Array,
-    H: Array,
-    columns: NDArray[np.int64],
-    strength: float,
-    tests: int,
-    by_site: bool,
-) -> Estimates:
-    """Estimate as many coefficients as one question asks about."""
-    rows = problem.m
-    active = int(np.count_nonzero(b))
-    directions = find_directions(H, columns, penalty.free(problem.p), rows, strength)
-    total = federation.total(SlopesAlong(b, directions))
-    values = b[columns] - total.slopes / rows
-    # The fit has followed the noise of as many rows as it has columns.
-    squares = total.squares * rows / (rows - active)
-    if problem.loss != "quadratic":
-        # Near a perfect fit few rows differ from it, and the model itself knows better.
-        squares = np.maximum(squares, total.curvatures)
-    errors = np.sqrt(squares) / rows
-    found = Estimates(columns, values, errors, tests)
-    if not by_site or len(federation.sites) < 2:
-        return found
-    replies = federation.ask(SiteSlopesAlong(b, directions))
-    slopes = np.array([reply.slopes for reply in replies])
-    curvatures = np.array([reply.curvatures for reply in replies])
-    own = np.array([reply.squares for reply in replies])
-    if problem.loss != "quadratic":
-        own = np.maximum(own, curvatures)
-    # A site moves a coefficient by its slope over its share of the curvature of all rows.
-    share = curvatures * rows / total.curvatures
-    known = share > LEAST * np.array(problem.sizes)[:, None]
-    steps = np.divide(slopes, share, out=np.zeros_like(share), where=known)
-    variances = np.divide(own, share**2, out=np.zeros_like(share), where=known)
-    return replace(found, site_values=b[columns] - steps, site_variances=variances)
+    @classmethod
+    def at(cls, federation: Federation, penalty: Penalty, b: Array) -> Start:
+        """Ask for the second derivatives at a fit."""
+        problem = fix_penalty(federation, penalty)
+        p = problem.p
+        numbers = count_curvature(p)
+        if 8 * numbers > MOST_BYTES:
+            raise FedLassoError(
+                f"{p} columns have {numbers} second derivatives, {8e-6 * numbers:.0f} MB per site, "
+                f"and {MOST_BYTES >> 20} MiB is the most; drop columns that cannot matter, or use "
+                "the goal 'selection'"
+            )
+        total = federation.total(CurvatureAt(b, np.arange(p, dtype=np.float64), 0))
+        return cls(federation, problem, b, square(total.block, p) / problem.m)
+
+    @property
+    def paying(self) -> NDArray[np.int64]:
+        """Columns of the fit that pay a penalty."""
+        pays = ~self.problem.penalty.free(self.problem.p)
+        return np.flatnonzero(pays & (self.b != 0))
+
+    def look(
+        self,
+        columns: NDArray[np.int64],
+        strength: float,
+        tests: int = 0,
+        *,
+        by_site: bool = False,
+    ) -> Estimates:
+        """Estimate some coefficients without the Lasso's bias.
+
+        Parameters
+        ----------
+        columns : places of the columns, increasing
+        strength : how closely directions follow one column alone
+        tests : how many columns might have been found; those given, if none is said
+        by_site : ask for sites' own estimates too
+        """
+        if self._left < 2:
+            raise FedLassoError(
+                f"{self.problem.m} rows and {self.problem.m - self._left} active columns leave "
+                "nothing to tell chance by; give more rows, or a larger penalty"
+            )
+        tests = tests or columns.size
+        parts = np.array_split(columns, max(-(-columns.size // SIDE_BY_SIDE), 1))
+        found = [self._look(own, strength, tests, by_site) for own in parts]
+        return found[0] if len(found) == 1 else _join(found)
+
+    @property
+    def _left(self) -> int:
+        """Rows beyond those whose noise the fit has followed, one for each of its columns."""
+        return self.problem.m - int(np.count_nonzero(self.b))
+
+    def _look(
+        self, columns: NDArray[np.int64], strength: float, tests: int, by_site: bool
+    ) -> Estimates:
+        """Estimate as many coefficients as one question asks about."""
+        if not columns.size:
+            return Estimates(columns, np.zeros(0), np.zeros(0), tests)
+        rows = self.problem.m
+        free = self.problem.penalty.free(self.problem.p)
+        directions = find_directions(self.H, columns, free, rows, strength)
+        total = self.federation.total(SlopesAlong(self.b, directions))
+        squares = self._squares(total.squares * rows / self._left, total.curvatures)
+        values = self.b[columns] - total.slopes / rows
+        found = Estimates(columns, values, np.sqrt(squares) / rows, tests)
+        if not by_site or len(self.federation.sites) < 2:
+            return found
+        replies = self.federation.ask(SiteSlopesAlong(self.b, directions))
+        slopes = np.array([reply.slopes for reply in replies])
+        curvatures = np.array([reply.curvatures for reply in replies])
+        own = self._squares(np.array([reply.squares for reply in replies]), curvatures)
+        # A site moves a coefficient by its slope over its share of the curvature of all rows.
+        share = curvatures * rows / total.curvatures
+        known = share > LEAST * np.array(self.problem.sizes)[:, None]
+        steps = np.divide(slopes, share, out=np.zeros_like(share), where=known)
+        variances = np.divide(own, share**2, out=np.zeros_like(share), where=known)
+        return replace(found, site_values=self.b[columns] - steps, site_variances=variances)
+
+    def _squares(self, squares: Array, curvatures: Array) -> Array:
+        """How much slopes vary; near a perfect fit few rows differ, and the model knows better."""
+        if self.problem.loss == "quadratic":
+            return squares
+        return np.maximum(squares, curvatures)
 
 
 def _join(parts: Sequence[Estimates]) -> Estimates:

@@ -12,18 +12,9 @@ from numpy.typing import NDArray
 from fedlasso.errors import FedLassoError, Stopped
 from fedlasso.federation import Federation, Ledger, metered
 from fedlasso.fitting import Fit, GoalFit
-from fedlasso.fitting.inference import (
-    CAREFUL,
-    POWERFUL,
-    Estimates,
-    ask_curvature,
-    count_curvature,
-    estimate,
-)
-from fedlasso.fitting.tuning import fix_penalty
+from fedlasso.fitting.inference import CAREFUL, POWERFUL, Estimates, Start, count_curvature
 from fedlasso.models.settings import Settings
 from fedlasso.numerics import L1, Array
-from fedlasso.procedures import Problem
 from fedlasso.sites import ErrorAt, Scaling, Viewed, Weighed
 
 # Vectors of p numbers beside second derivatives: slopes along directions, and further fits, of
@@ -100,49 +91,6 @@ def find_worth(
 
 
 @dataclass(frozen=True, eq=False)
-class Start:
-    """The fit that estimates start from, and the second derivatives there."""
-
-    view: Viewed
-    fit: Fit | GoalFit
-    problem: Problem
-    H: Array
-
-    @classmethod
-    def at(cls, view: Viewed, fit: Fit | GoalFit) -> Start:
-        """Ask for what belongs to a fit."""
-        problem = fix_penalty(view, fit.penalty)
-        return cls(view, fit, problem, ask_curvature(view, problem, fit.coefficients))
-
-    @property
-    def paying(self) -> NDArray[np.int64]:
-        """Columns of the fit that pay a penalty."""
-        pays = ~self.fit.penalty.free(self.problem.p)
-        return np.flatnonzero(pays & (self.fit.coefficients != 0))
-
-    def look(
-        self,
-        columns: NDArray[np.int64],
-        strength: float,
-        tests: int = 0,
-        *,
-        by_site: bool = False,
-    ) -> Estimates:
-        """Estimate some coefficients without bias."""
-        return estimate(
-            self.view,
-            self.problem,
-            self.fit.penalty,
-            self.fit.coefficients,
-            self.H,
-            columns,
-            strength,
-            tests=tests,
-            by_site=by_site,
-        )
-
-
-@dataclass(frozen=True, eq=False)
 class Inferring:
     """Inference for the Lasso that was fitted on a view.
 
@@ -175,14 +123,15 @@ class Inferring:
         """
         named = self._places()
         told = list(notes)
-        start = Start.at(self.view, self.fit)
+        start = Start.at(self.view, self.fit.penalty, self.fit.coefficients)
         found = start.look(start.paying, POWERFUL, self._tests).found(self.settings.fdr)
         if self.view.loss != "quadratic":
             penalty = start.problem.l1
             weights = np.ones(start.problem.p) if penalty.weights is None else penalty.weights
             places = np.isin(np.arange(weights.size), found.columns)
             weights = np.where(places, NEXT_TO_NOTHING, weights)
-            second = Start.at(self.view, fit(self.view, replace(penalty, weights=weights)))
+            refit = fit(self.view, replace(penalty, weights=weights))
+            second = Start.at(self.view, refit.penalty, refit.coefficients)
             if np.trace(second.H) > FLAT * np.trace(start.H):
                 start = second
             else:
