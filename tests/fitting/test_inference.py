@@ -184,7 +184,7 @@ def test_named_columns_get_intervals_whatever_the_model_makes_of_them() -> None:
 @pytest.mark.parametrize(
     ("settings", "words"),
     [
-        ({"intervals": ("x77",)}, "no column for an interval is called 'x77'"),
+        ({"intervals": ("x77",)}, "no column to give an interval to is called 'x77'"),
         ({"goal": "discoveries", "uploads": 20}, "give more"),
     ],
 )

@@ -13,6 +13,7 @@ from fedlasso.errors import FedLassoError, Stopped
 from fedlasso.federation import Costs, Federation, Ledger, Reply, Request
 from fedlasso.fitting import ChoosePenalty, Fit, Session, certify, fit, validate
 from fedlasso.fitting.curved_session import open_session
+from fedlasso.models.at_penalty import fit_pooled, form_of
 from fedlasso.models.document import (
     THIS_MODEL,
     CoefficientPath,
@@ -20,7 +21,7 @@ from fedlasso.models.document import (
     ComparedModel,
     SiteError,
 )
-from fedlasso.models.fitted import Model, fit_pooled, form_of
+from fedlasso.models.fitted import Model
 from fedlasso.models.warning import STABLE, SUBSAMPLES, name_alone
 from fedlasso.numerics import L1, Array, Certificate
 from fedlasso.procedures import Averaging

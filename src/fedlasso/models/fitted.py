@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from difflib import get_close_matches
 from typing import Any
-
-import numpy as np
 
 from fedlasso.errors import FedLassoError, Stopped
 from fedlasso.federation import Costs, Federation, Ledger, metered
@@ -19,6 +16,7 @@ from fedlasso.fitting.families import Folded
 from fedlasso.fitting.goals import TOL
 from fedlasso.fitting.plan import GRADIENTS, SCALING, Plan, make_plan, vectors_of
 from fedlasso.fitting.tuning import Curve
+from fedlasso.models.at_penalty import fit_curved, fit_exactly, form_of
 from fedlasso.models.inferring import (
     Inferring,
     Trust,
@@ -28,9 +26,8 @@ from fedlasso.models.inferring import (
     weigh,
 )
 from fedlasso.models.settings import Settings
-from fedlasso.numerics import L1, Array, Bounds, PenaltyForm, find_loss
-from fedlasso.procedures import Newton, Secant, find_procedure
-from fedlasso.procedures.moment_secant import MomentSecant
+from fedlasso.numerics import L1, Array, PenaltyForm, find_loss
+from fedlasso.procedures import find_procedure
 from fedlasso.sites import (
     FEWER_FOLDS,
     INTERCEPT,
@@ -50,11 +47,6 @@ FEWEST_ROWS = 4
 # Vectors and folds by default where second moments do not choose; rounds are cheaper than vectors.
 CURVED_GRADIENTS = 1500
 CURVED_FOLDS = 5
-MOST_ROUNDS = 2000
-FINEST = 1e-8
-# A fit at one penalty asks for second moments up to so many vectors, and then for gradients.
-MOST_MOMENTS = 25
-POLISHING = 3
 # What a model of discoveries is called.
 DISCOVERED = "refitted Lasso"
 
@@ -435,59 +427,3 @@ class _Making:
             plan=plan,
             why=why,
         )
-
-
-def form_of(settings: Settings, columns: Sequence[str]) -> PenaltyForm:
-    """Return the penalty that settings ask for, but for its strength, over the sites' columns.
-
-    Bounds are those of coefficients on the original scale.
-    """
-    _check_names("keep", settings.keep, columns)
-    _check_names("bound", settings.bounds, columns)
-    weights = np.array([float(name not in (*settings.keep, INTERCEPT)) for name in columns])
-    bounds = None
-    if settings.bounds:
-        ends = [settings.bounds.get(name, (None, None)) for name in columns]
-        lower = np.array([-np.inf if low is None else low for low, _ in ends], np.float64)
-        upper = np.array([np.inf if high is None else high for _, high in ends], np.float64)
-        bounds = Bounds(lower, upper)
-    return PenaltyForm(None if weights.all() else weights, settings.l1_ratio, bounds)
-
-
-def _check_names(what: str, names: Iterable[str], columns: Sequence[str]) -> None:
-    """Refuse a name that no column has."""
-    known = [column for column in columns if column != INTERCEPT]
-    for name in names:
-        if name not in known:
-            near = get_close_matches(name, known, n=1)
-            hint = f"did you mean {near[0]!r}?" if near else "name a column of the sites"
-            raise FedLassoError(f"no column to {what} is called {name!r}; {hint}")
-
-
-def fit_exactly(view: Federation, penalty: float, uploads: int, tol: float) -> Fit:
-    """Fit the Lasso of all sites' rows together, in few rounds where its columns are few.
-
-    Second moments of p columns are about p/2 vectors, and a gradient makes up for their rounding.
-    Where that is too much, or a site does not tell them, gradients do without.
-    """
-    vectors = vectors_of(len(view.columns), 1) + POLISHING
-    if vectors <= min(uploads, MOST_MOMENTS):
-        try:
-            return fit(view, MomentSecant(tol=tol), penalty=penalty, rounds=1 + POLISHING, tol=tol)
-        except Stopped:
-            raise
-        except FedLassoError:
-            pass
-    return fit_pooled(view, penalty, uploads, tol)
-
-
-def fit_curved(view: Federation, penalty: L1, uploads: int, tol: float) -> Fit:
-    """Fit any smooth loss of all sites' rows together, within so many uploads."""
-    # A certificate is no finer than sums of rounded numbers allow.
-    newton = Newton(tol=max(tol, FINEST))
-    return fit(view, newton, penalty=penalty, rounds=MOST_ROUNDS, uploads=uploads, tol=newton.tol)
-
-
-def fit_pooled(view: Federation, penalty: float, uploads: int = 100, tol: float = 1e-6) -> Fit:
-    """Fit the Lasso of all sites' rows together, to a relative gap."""
-    return fit(view, Secant(tol=tol), penalty=penalty, rounds=uploads, tol=tol)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from difflib import get_close_matches
 
 import numpy as np
 from numpy.typing import NDArray
@@ -175,19 +174,13 @@ class Inferring:
 
     def _places(self) -> NDArray[np.int64]:
         """Where the columns stand whose intervals are asked for."""
-        places = []
-        for name in self.settings.intervals:
-            if name not in self.columns:
-                near = get_close_matches(name, self.columns, n=1)
-                hint = f"did you mean {near[0]!r}?" if near else "name a column of the sites"
-                raise FedLassoError(f"no column for an interval is called {name!r}; {hint}")
-            place = self.columns.index(name)
+        places = [self.columns.index(name) for name in self.settings.intervals]
+        for place in places:
             if self.scaling.factors[place] == 0:
                 raise FedLassoError(
-                    f"column {name!r} is the same in every row of all sites, so it has no "
-                    "interval; leave it out of --interval"
+                    f"column {self.columns[place]!r} is the same in every row of all sites, so it "
+                    "has no interval; leave it out of --interval"
                 )
-            places.append(place)
         return np.unique(np.array(places, dtype=np.int64))
 
     def refit(self, found: Estimates, fit: Callable[[Viewed, L1], Fit]) -> Fit:
