@@ -1,0 +1,162 @@
+"""Which promises of discoveries and intervals the study of trust saw kept, and where not."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from fedlasso.study.columns import COLUMNS, say, title
+from fedlasso.study.summary import contrast
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+OURS = "discoveries"
+ONE = "one split"
+MANY = "20 splits"
+# A rate is kept when the mean exceeds it by no more than this many standard errors.
+STANDARD_ERRORS = 2.0
+# The share of the power of many splits that is to be reached, where those keep their rate.
+SHARE = 0.9
+# How often intervals of 95% are to cover.
+LEAST = 0.93
+MOST = 0.97
+SELECTION = ("fdp", "recall", "f1", "active", "uploads")
+COVERAGES = ("coverage_nonzero", "coverage_zero", "coverage_near", "coverage_found")
+WIDTHS = ("width_named", "width_found")
+PAIRED = ("fdp", "recall", "f1")
+
+
+def average(rows: pd.DataFrame) -> pd.DataFrame:
+    """One row per scenario, family, rate and method: ``METRIC`` and ``METRIC_se`` of each metric.
+
+    ``kept`` says whether the mean false discovery proportion is at most the rate and two standard
+    errors.
+    """
+    wanted = [name for name in (*SELECTION, *COVERAGES, *WIDTHS) if name in rows]
+    groups = rows.groupby(["scenario", "family", "rate", "method"], sort=False)[wanted]
+    table = groups.mean().join(groups.sem().add_suffix("_se")).reset_index()
+    bar = table["rate"] + STANDARD_ERRORS * table["fdp_se"].fillna(0.0)
+    return table.assign(kept=table["fdp"] <= bar)
+
+
+def pair(rows: pd.DataFrame) -> pd.DataFrame:
+    """Differences of our discoveries minus those of one split, in the form of `average`."""
+    long = contrast(rows, "method", ONE, OURS, PAIRED)
+    cell = ["scenario", "family", "rate"]
+    groups = long.set_index([*cell, "metric"])[["mean", "se"]]
+    table = long[cell].drop_duplicates().reset_index(drop=True)
+    for name in PAIRED:
+        own = groups.xs(name, level="metric")
+        table[name] = own["mean"].to_numpy()
+        table[f"{name}_se"] = own["se"].to_numpy()
+    return table
+
+
+def find_promises_kept(rows: pd.DataFrame) -> list[str]:
+    """Sentences per family and rate: false discoveries, power, and how often intervals cover."""
+    means = average(rows)
+    lines = []
+    for (family, rate), own in means.groupby(["family", "rate"], sort=False):
+        here = rows[(rows["family"] == family) & (rows["rate"] == rate)]
+        by_method = dict(list(own.groupby("method", sort=False)))
+        where = f"{say('family', family)}, {title('rate', rate)}: "
+        lines += [where + line for line in _tell_rates(by_method)]
+        if OURS in by_method:
+            lines += [where + line for line in _tell_power(here, by_method)]
+            lines += [where + line for line in _tell_coverage(by_method[OURS])]
+    return lines
+
+
+def _tell_rates(by_method: dict[str, pd.DataFrame]) -> Iterator[str]:
+    for method, own in by_method.items():
+        counted = _count(own, "fdp", own["kept"])
+        yield (
+            f"the mean false discovery proportion of {method} is at most q plus "
+            f"{STANDARD_ERRORS:g} standard errors in {counted}."
+        )
+
+
+def _tell_power(here: pd.DataFrame, by_method: dict[str, pd.DataFrame]) -> Iterator[str]:
+    if ONE in by_method:
+        differences = pair(here)
+        counted = _count(differences, "recall", differences["recall"] >= 0, "by ")
+        yield f"the mean power is at least that of {ONE} in {counted}."
+    if MANY in by_method:
+        ours = by_method[OURS].set_index("scenario")
+        many = by_method[MANY].set_index("scenario")
+        ours = ours.loc[many.index[many["kept"]]]
+        reached = ours["recall"] >= SHARE * many["recall"].loc[ours.index]
+        counted = _count(ours.reset_index(), "recall", reached.reset_index(drop=True))
+        yield (
+            f"the mean power is at least {SHARE:g} of that of {MANY}, where those keep their rate, "
+            f"in {counted}."
+        )
+
+
+def _tell_coverage(own: pd.DataFrame) -> Iterator[str]:
+    for name in COVERAGES:
+        told = own[own[name].notna()] if name in own else own[:0]
+        if len(told):
+            counted = _count(told, name, told[name].between(LEAST, MOST))
+            words = COLUMNS[name].label.partition(", ")[2]
+            yield (
+                f"95% intervals of columns that are {words} cover in {LEAST:.0%} to {MOST:.0%} of "
+                f"cases in {counted}."
+            )
+
+
+def _count(own: pd.DataFrame, metric: str, good: pd.Series[bool], before: str = "") -> str:
+    """How many scenarios are good, and the mean and standard error of those that are not."""
+    bad = own[~good.to_numpy()]
+    told = [
+        f"{say('scenario', scenario)} {before}{show(mean, se)}"
+        for scenario, mean, se in zip(
+            bad["scenario"], bad[metric], bad[f"{metric}_se"], strict=True
+        )
+    ]
+    text = f"{len(own) - len(bad)} of {len(own)} scenarios"
+    return f"{text}, not in {', '.join(told)}" if told else text
+
+
+def show(mean: float, se: float, sign: str = "") -> str:
+    """Mean and standard error to three digits; a dash where there is none."""
+    if np.isnan(mean):
+        return "–"
+    return f"{mean:{sign}.3f} ({'–' if np.isnan(se) else f'{se:.3f}'})"
+
+
+def tell_trust(rows: pd.DataFrame) -> list[str]:
+    """Lines: the promises, and means and paired differences by scenario, rate by rate."""
+    lines = find_promises_kept(rows)
+    means = average(rows)
+    methods = set(rows["method"])
+    differences = pair(rows) if {OURS, ONE} <= methods else None
+    for (family, rate), own in means.groupby(["family", "rate"], sort=False):
+        where = f"{say('family', family)}, {title('rate', rate)}"
+        lines += ["", f"{where}: means (standard errors)"]
+        lines += _tell_table(own.set_index(["scenario", "method"]), SELECTION)
+        ours = own[own["method"] == OURS].set_index("scenario")
+        if len(ours):
+            lines += ["", f"{where}: 95% intervals of {OURS}, widths per standard deviation"]
+            lines += _tell_table(ours, (*COVERAGES, *WIDTHS))
+        if differences is not None:
+            both = (differences["family"] == family) & (differences["rate"] == rate)
+            paired = differences[both]
+            if len(paired):
+                lines += ["", f"{where}: {OURS} minus {ONE}, paired (standard errors)"]
+                lines += _tell_table(paired.set_index("scenario"), PAIRED, "+")
+    return [*lines, ""]
+
+
+def _tell_table(own: pd.DataFrame, metrics: tuple[str, ...], sign: str = "") -> list[str]:
+    """Lines of a table: scenarios down, metrics across."""
+    text = own[[]].copy()
+    for name in metrics:
+        if name in own:
+            pairs = zip(own[name], own[f"{name}_se"], strict=True)
+            text[name] = [show(mean, se, sign) for mean, se in pairs]
+    told: str = text.to_string()
+    return told.splitlines()
