@@ -130,7 +130,7 @@ _TABLE: tuple[Column, ...] = (
         "Share of the 95% intervals that hold the true coefficient. It is to be near 0.95: less "
         "promises too much, and more is wider than need be."))
       for which, words in (("nonzero", "named and truly nonzero"), ("zero", "named and truly zero"),
-                           ("near", "named, zero beside a nonzero"), ("found", "found"))),
+                           ("near", "named and zero beside a nonzero"), ("found", "found"))),
     *(Column(f"width_{which}", f"Width of intervals, {words}", "metric", "lower", caption=(
         "Mean width of the 95% intervals, per standard deviation of a predictor. Only intervals "
         "that cover as often are to be compared."))

@@ -32,7 +32,7 @@ FOLDS = 5
 SPLITS = 20
 PIECES = 20
 # Columns of every kind that are named for an interval.
-EACH = 10
+EACH = 20
 # Scenarios beyond the twelve, where a promise might break.
 OWN = (
     Scenario("dense-truth", nonzeros=150),
@@ -192,9 +192,9 @@ class TrustTrial:
         view, _ = standardise(ledger, "", centre=True, scale=True)
         folded = gather(view, PIECES, centre=True, scale=True).folded
         mirrors = split_rows(folded, SPLITS if MANY in methods else 1)
-        for rate in rates:
-            each = np.array([find_above(own, rate) for own in mirrors])
-            for method in methods:
+        for method in methods:
+            for rate in rates:
+                each = np.array([find_above(own, rate) for own in mirrors])
                 selected = each[0] if method == ONE else combine_splits(each, rate)
                 record: Record = {"method": method, "rate": rate}
                 yield record | judge_selection(selected, self.truth) | self._costs(ledger.costs)

@@ -57,60 +57,55 @@ def pair(rows: pd.DataFrame) -> pd.DataFrame:
 
 def find_promises_kept(rows: pd.DataFrame) -> list[str]:
     """Sentences per family and rate: false discoveries, power, and how often intervals cover."""
-    means = average(rows)
     lines = []
-    for (family, rate), own in means.groupby(["family", "rate"], sort=False):
+    for (family, rate), own in average(rows).groupby(["family", "rate"], sort=False):
         here = rows[(rows["family"] == family) & (rows["rate"] == rate)]
-        by_method = dict(list(own.groupby("method", sort=False)))
-        where = f"{say('family', family)}, {title('rate', rate)}: "
-        lines += [where + line for line in _tell_rates(by_method)]
-        if OURS in by_method:
-            lines += [where + line for line in _tell_power(here, by_method)]
-            lines += [where + line for line in _tell_coverage(by_method[OURS])]
+        methods = dict(list(own.groupby("method", sort=False)))
+        if OURS in methods:
+            told = [_tell_rate(methods), *_tell_power(here, methods), _tell_coverage(methods[OURS])]
+            lines += [f"{say('family', family)}, {title('rate', rate)}: {line}." for line in told]
     return lines
 
 
-def _tell_rates(by_method: dict[str, pd.DataFrame]) -> Iterator[str]:
-    for method, own in by_method.items():
-        counted = _count(own, "fdp", own["kept"])
-        yield (
-            f"the mean false discovery proportion of {method} is at most q plus "
-            f"{STANDARD_ERRORS:g} standard errors in {counted}."
-        )
+def _tell_rate(methods: dict[str, pd.DataFrame]) -> str:
+    ours = methods[OURS]
+    told = (
+        f"the mean false discovery proportion is at most q plus {STANDARD_ERRORS:g} standard "
+        f"errors in {_count(ours, 'fdp', ours['kept'])}"
+    )
+    others = [f"{name} in {own['kept'].sum()}" for name, own in methods.items() if name != OURS]
+    return f"{told}; {', '.join(others)}" if others else told
 
 
-def _tell_power(here: pd.DataFrame, by_method: dict[str, pd.DataFrame]) -> Iterator[str]:
-    if ONE in by_method:
+def _tell_power(here: pd.DataFrame, methods: dict[str, pd.DataFrame]) -> Iterator[str]:
+    if ONE in methods:
         differences = pair(here)
         counted = _count(differences, "recall", differences["recall"] >= 0, "by ")
-        yield f"the mean power is at least that of {ONE} in {counted}."
-    if MANY in by_method:
-        ours = by_method[OURS].set_index("scenario")
-        many = by_method[MANY].set_index("scenario")
-        ours = ours.loc[many.index[many["kept"]]]
-        reached = ours["recall"] >= SHARE * many["recall"].loc[ours.index]
-        counted = _count(ours.reset_index(), "recall", reached.reset_index(drop=True))
+        yield f"power is at least that of {ONE} in {counted}"
+    if MANY in methods:
+        both = methods[OURS].merge(methods[MANY], on="scenario", suffixes=("", "_many"))
+        both = both[both["kept_many"]]
+        counted = _count(both, "recall", both["recall"] >= SHARE * both["recall_many"])
         yield (
-            f"the mean power is at least {SHARE:g} of that of {MANY}, where those keep their rate, "
-            f"in {counted}."
+            f"power is at least {SHARE:g} of that of {MANY}, where those keep their rate, in "
+            f"{counted}"
         )
 
 
-def _tell_coverage(own: pd.DataFrame) -> Iterator[str]:
+def _tell_coverage(own: pd.DataFrame) -> str:
+    parts = []
     for name in COVERAGES:
         told = own[own[name].notna()] if name in own else own[:0]
         if len(told):
-            counted = _count(told, name, told[name].between(LEAST, MOST))
             words = COLUMNS[name].label.partition(", ")[2]
-            yield (
-                f"95% intervals of columns that are {words} cover in {LEAST:.0%} to {MOST:.0%} of "
-                f"cases in {counted}."
-            )
+            counted = _count(told, name, told[name].between(LEAST, MOST))
+            parts.append(f"columns {words} in {counted}")
+    return f"95% intervals cover in {LEAST:.0%} to {MOST:.0%} of cases: {'; '.join(parts)}"
 
 
 def _count(own: pd.DataFrame, metric: str, good: pd.Series[bool], before: str = "") -> str:
     """How many scenarios are good, and the mean and standard error of those that are not."""
-    bad = own[~good.to_numpy()]
+    bad = own[~good]
     told = [
         f"{say('scenario', scenario)} {before}{show(mean, se)}"
         for scenario, mean, se in zip(
@@ -118,7 +113,7 @@ def _count(own: pd.DataFrame, metric: str, good: pd.Series[bool], before: str = 
         )
     ]
     text = f"{len(own) - len(bad)} of {len(own)} scenarios"
-    return f"{text}, not in {', '.join(told)}" if told else text
+    return f"{text} (not in {', '.join(told)})" if told else text
 
 
 def show(mean: float, se: float, sign: str = "") -> str:
