@@ -111,7 +111,7 @@ def discovery_figure(results: Results) -> Figure | None:
                 if name == "fdp":
                     axes.axvline(rate, color=INK, lw=0.8)
                 _draw(axes, own, name, results)
-                axes.set_title(f"{DISCOVERIES[name]}, {title('rate', rate)}", fontweight="bold")
+                axes.set_title(f"{DISCOVERIES[name]}, {title('rate', rate)}", fontsize=7.5)
         canvas.legend(
             *grid[0][0].get_legend_handles_labels(),
             loc="outside upper center",
@@ -142,7 +142,7 @@ def interval_figure(results: Results) -> Figure | None:
                 axes.axvline(0.95, color=INK, lw=0.8)
                 axes.axvspan(LEAST, MOST, color=FAINT, alpha=0.5, lw=0)
                 _draw(axes, own, name, results)
-                axes.set_title(INTERVALS[name], fontweight="bold")
+                axes.set_title(INTERVALS[name], fontsize=7.5)
     return Figure("intervals", "Coverage of 95% intervals", caption, canvas)
 
 
@@ -154,7 +154,7 @@ def _grid(results: Results, across: int) -> tuple[Canvas, Any]:
         len(families),
         across,
         figsize=(WIDTH, (1.2 + 0.22 * len(names)) * len(families)),
-        sharex="col",
+        sharex=True,
         sharey=True,
         squeeze=False,
     )

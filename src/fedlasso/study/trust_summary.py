@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from fedlasso.study.columns import COLUMNS, say, title
-from fedlasso.study.summary import contrast
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -43,16 +42,14 @@ def average(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def pair(rows: pd.DataFrame) -> pd.DataFrame:
-    """Differences of our discoveries minus those of one split, in the form of `average`."""
-    long = contrast(rows, "method", ONE, OURS, PAIRED)
+    """Differences of our discoveries minus those of one split, within replicate, as `average`."""
     cell = ["scenario", "family", "rate"]
-    groups = long.set_index([*cell, "metric"])[["mean", "se"]]
-    table = long[cell].drop_duplicates().reset_index(drop=True)
-    for name in PAIRED:
-        own = groups.xs(name, level="metric")
-        table[name] = own["mean"].to_numpy()
-        table[f"{name}_se"] = own["se"].to_numpy()
-    return table
+    ours, one = (
+        rows[rows["method"] == method].set_index([*cell, "replicate"])[list(PAIRED)]
+        for method in (OURS, ONE)
+    )
+    groups = (ours - one).dropna().groupby(level=cell, sort=False)
+    return groups.mean().join(groups.sem().add_suffix("_se")).reset_index()
 
 
 def find_promises_kept(rows: pd.DataFrame) -> list[str]:
