@@ -12,6 +12,7 @@ from fedlasso.report.families import family_table
 from fedlasso.report.real import data_table, judged_table
 from fedlasso.report.records import Results
 from fedlasso.report.tables import Table, differences, mean_se, means, shown
+from fedlasso.report.trust import discovery_table, interval_table, paired_discovery_table
 from fedlasso.study.columns import COLUMNS, known, say, titles
 
 BLOCKS = ("baseline", "different-distributions")
@@ -260,6 +261,9 @@ TABLES: list[Callable[[Results], Table | None]] = [
     main_table,
     judged_table,
     family_table,
+    discovery_table,
+    paired_discovery_table,
+    interval_table,
     scenario_table,
     data_table,
     reference_table,

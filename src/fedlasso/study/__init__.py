@@ -12,6 +12,7 @@ from fedlasso.study.real import RealStudy
 from fedlasso.study.runner import Progress, Study, run_study
 from fedlasso.study.scenario import SCENARIOS, Draw, Scenario, read_scenarios
 from fedlasso.study.summary import contrast, summarise
+from fedlasso.study.trust import TrustStudy
 
 if TYPE_CHECKING:
     from fedlasso.study.store import Store
@@ -26,6 +27,7 @@ STUDIES: dict[str, type[Study]] = {
     "site-effects": paper.SiteEffectsStudy,
     "real": RealStudy,
     "families": FamilyStudy,
+    "trust": TrustStudy,
 }
 
 __all__ = [
