@@ -13,7 +13,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import brentq
-from scipy.special import chdtrc, log_ndtr, ndtr, ndtri
+from scipy.special import chdtrc, log_ndtr, ndtr, ndtri, stdtrit
 
 from fedlasso.errors import FedLassoError
 from fedlasso.federation import Federation
@@ -29,6 +29,7 @@ from fedlasso.sites import CurvatureAt, SiteSlopesAlong, SlopesAlong
 CAREFUL = 0.5
 POWERFUL = 1.25
 LEVEL = 0.95
+TAIL = 0.995
 # Bytes of second derivatives that each site may send.
 MOST_BYTES = 64 << 20
 # Directions that one question looks along.
@@ -260,7 +261,10 @@ class Start:
         total = self.federation.total(SlopesAlong(self.b, directions))
         squares = self._squares(total.squares * rows / self._left, total.curvatures)
         values = self.b[columns] - total.slopes / rows
-        found = Estimates(columns, values, np.sqrt(squares) / rows, tests)
+        # Few rows leave the spread itself to chance: as far out as it matters, scores have the
+        # tails of Student's distribution.
+        wider = float(stdtrit(self._left, TAIL) / ndtri(TAIL))
+        found = Estimates(columns, values, wider * np.sqrt(squares) / rows, tests)
         if not by_site or len(self.federation.sites) < 2:
             return found
         replies = self.federation.ask(SiteSlopesAlong(self.b, directions))

@@ -198,7 +198,7 @@ def _fit_and_infer(ledger: Ledger, settings: Settings, say: Callable[[str], None
             model, settings=settings, trust=None if worth is None else Trust(worth=worth)
         )
     view = Viewed(seen, model.view)
-    inferring = Inferring(seen, view, model.scaling, settings, model.fit, seen.columns)
+    inferring = Inferring(seen, view, model.scaling, settings, model.fit, model.curve, seen.columns)
 
     def fit_rest(view: Viewed, penalty: L1) -> Fit:
         return fit_curved(view, penalty, count_refitting(settings), settings.tol)

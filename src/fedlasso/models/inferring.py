@@ -12,6 +12,7 @@ from fedlasso.errors import FedLassoError, Stopped
 from fedlasso.federation import Federation, Ledger, metered
 from fedlasso.fitting import Fit, GoalFit
 from fedlasso.fitting.inference import CAREFUL, POWERFUL, Estimates, Start, count_curvature
+from fedlasso.fitting.tuning import Curve
 from fedlasso.models.settings import Settings
 from fedlasso.numerics import L1, Array
 from fedlasso.sites import ErrorAt, Scaling, Viewed, Weighed
@@ -29,6 +30,12 @@ PRIOR = 10.0
 NEXT_TO_NOTHING = 1e-4
 # Where second derivatives fall to this share without a penalty, a few columns explain all rows.
 FLAT = 0.25
+# Held-out error without columns must exceed that of the Lasso by this share of its standard error.
+GAIN = 0.1
+NO_BETTER = (
+    "held-out rows are predicted no better with columns than without, so none is looked for; more "
+    "rows may change that"
+)
 SEPARATED = (
     "the columns that were found explain nearly all rows, so that their best coefficients are "
     "without bound: estimates start from the Lasso's own, and are rather too small"
@@ -98,6 +105,7 @@ class Inferring:
     ledger, view, scaling : the sites, and how their rows are seen
     settings : what is asked for
     fit : the Lasso
+    curve : held-out error along its penalties, where these were chosen
     columns : names of the columns, as the sites have them
     """
 
@@ -106,7 +114,17 @@ class Inferring:
     scaling: Scaling
     settings: Settings
     fit: Fit | GoalFit
+    curve: Curve | None
     columns: tuple[str, ...]
+
+    @property
+    def _predicts(self) -> bool:
+        """Whether the Lasso predicts held-out rows better than no columns do, if that is known."""
+        if self.curve is None:
+            return True
+        validation = self.curve.validation
+        gain = float(validation.error[0] - validation.error[self.curve.chosen])
+        return not gain <= GAIN * float(np.nan_to_num(validation.se[0]))
 
     def trust(
         self,
@@ -123,7 +141,11 @@ class Inferring:
         named = self._places()
         told = list(notes)
         start = Start.at(self.view, self.fit.penalty, self.fit.coefficients)
-        found = start.look(start.paying, POWERFUL, self._tests).found(self.settings.fdr)
+        looked_at = start.paying
+        if self.settings.goal == "discoveries" and not self._predicts:
+            looked_at = looked_at[:0]
+            told.append(NO_BETTER)
+        found = start.look(looked_at, POWERFUL, self._tests).found(self.settings.fdr)
         if self.view.loss != "quadratic":
             penalty = start.problem.l1
             weights = np.ones(start.problem.p) if penalty.weights is None else penalty.weights
