@@ -50,7 +50,7 @@ class GoalFit:
     Attributes
     ----------
     goal : what the model is for
-    problem : the pooled problem, at the chosen candidate's own penalty and weights
+    problem : the pooled problem of the training rows, at the chosen candidate's own penalty
     method : how the chosen candidate was fitted
     rounds : vectors of p numbers that every site has sent
     points : the candidates, fitted to all rows where their moments are known

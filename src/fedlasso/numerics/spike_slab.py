@@ -1,9 +1,10 @@
 """How likely each column is to have an effect, given second moments alone.
 
-Before anything is seen, all columns have an effect with the same chance, which is itself unknown.
-An effect is exactly zero, the spike, or drawn from a normal distribution of unknown spread, the
-slab (Mitchell and Beauchamp 1988, George and McCulloch 1993). Gibbs sampling draws the effects one
-by one given all others; how often an effect is not zero is the chance that the column has one.
+Before anything is seen, it is as likely as not that no column has an effect; else that k columns
+have one is as likely as 1/k, whichever they are. An effect is exactly zero, the spike, or drawn
+from a normal distribution of unknown spread, the slab (Mitchell and Beauchamp 1988, George and
+McCulloch 1993). Gibbs sampling draws the effects one by one given all others; how often an effect
+is not zero is the chance that the column has one.
 """
 
 from dataclasses import dataclass
@@ -19,9 +20,6 @@ DRAWS = 1500
 FORGOTTEN = 300
 # The share of the response's variance that one effect is thought to explain, as if one was known.
 TYPICAL = 0.02
-# Between what the share of columns with an effect is kept.
-RAREST = 1e-5
-COMMONEST = 0.9
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,7 +87,7 @@ def weigh_columns(normal: Normal, columns: int, start: Array, seed: int = 0) -> 
     b = start * sizes
     rest = score - gram @ b
     active = max(int(np.count_nonzero(b)), 1)
-    share = min(active / columns, 0.5)
+    odds = log_odds(columns)
     slab = float(b @ b) / active + TYPICAL * normal.variance
     noise = normal.variance
     chances = np.zeros(p)
@@ -100,7 +98,6 @@ def weigh_columns(normal: Normal, columns: int, start: Array, seed: int = 0) -> 
             chances[:] = 0.0
             means[:] = 0.0
             empty = 0
-        odds = np.log(share / (1.0 - share))
         luck = rng.random(p), rng.standard_normal(p)
         draw_effects(gram, b, rest, normal.rows / noise, slab, odds, *luck, chances, means)
         active = int(np.count_nonzero(b))
@@ -110,9 +107,15 @@ def weigh_columns(normal: Normal, columns: int, start: Array, seed: int = 0) -> 
         noise = (left + normal.variance) / (2 * rng.standard_gamma((normal.rows + 1) / 2))
         squares = float(b @ b) + TYPICAL * normal.variance
         slab = squares / (2 * rng.standard_gamma((active + 1) / 2))
-        share = float(np.clip(rng.beta(1 + active, 1 + columns - active), RAREST, COMMONEST))
     kept = DRAWS - FORGOTTEN
     return Posterior(chances / kept, means * shrink / kept, empty / kept)
+
+
+def log_odds(columns: int) -> Array:
+    """Return the logarithm of the odds of one more effect where 0, 1, 2, ... others have one."""
+    others = np.arange(1, columns)
+    first = 1.0 / (columns * (1.0 / np.arange(1, columns + 1)).sum())
+    return np.log(np.append(first, others / (columns - others)))
 
 
 @compiled
@@ -122,7 +125,7 @@ def draw_effects(
     rest: Array,
     precision: float,
     slab: float,
-    odds: float,
+    odds: Array,
     uniforms: Array,
     normals: Array,
     chances: Array,
@@ -131,18 +134,21 @@ def draw_effects(
     """Draw every effect given the others, and add its chance and its expected value up.
 
     `rest` is X'(y - Xb) / m, kept up to date; `precision` is the rows over the noise's variance,
-    and `odds` the logarithm of the odds that a column has an effect.
+    and `odds` are as `log_odds` has them.
     """
+    active = np.count_nonzero(b)
     for k in range(b.size):
         if gram[k, k] == 0.0:
             continue
         own = precision * gram[k, k] + 1.0 / slab
         centre = precision * (rest[k] + gram[k, k] * b[k]) / own
-        favour = odds + (own * centre * centre - np.log(slab * own)) / 2.0
+        others = active - 1 if b[k] != 0.0 else active
+        favour = odds[others] + (own * centre * centre - np.log(slab * own)) / 2.0
         chance = 1.0 / (1.0 + np.exp(-favour))
         chances[k] += chance
         means[k] += chance * centre
         new = centre + normals[k] / np.sqrt(own) if uniforms[k] < chance else 0.0
+        active = others + 1 if new != 0.0 else others
         change = new - b[k]
         if change != 0.0:
             b[k] = new
