@@ -49,14 +49,14 @@ def test_sites_where_a_model_fits_well_count_for_more() -> None:
     b = np.zeros(40)
     b[:5] = np.linspace(0.2, 1.0, 5)
     question = WeighedMoments(COLUMNS, b, 2.0)
-    moments = 0.0
+    moments = np.zeros((4, 4))
     weights = 0.0
     for site in sites:
         samples = [site.training, *held_out(site)]
         rows = sum(s.m for s in samples)
         squares = sum(float(((s.y - s.X @ b) ** 2).sum()) for s in samples)
         weight = 2.0 / ((squares + PRIOR * 2.0) / (rows + PRIOR))
-        moments = moments + weight * sum(map(products, samples))
+        moments += weight * sum(map(products, samples))
         weights += weight * rows
     total = InProcess(sites).total(question)
     assert_allclose(unpack(total.moments.sum(axis=0), 4), moments, rtol=1e-12)

@@ -115,7 +115,8 @@ def log_odds(columns: int) -> Array:
     """Return the logarithm of the odds of one more effect where 0, 1, 2, ... others have one."""
     others = np.arange(1, columns)
     first = 1.0 / (columns * (1.0 / np.arange(1, columns + 1)).sum())
-    return np.log(np.append(first, others / (columns - others)))
+    odds: Array = np.append(first, others / (columns - others))
+    return np.log(odds)
 
 
 @compiled
