@@ -92,7 +92,7 @@ def ask_moments(session: Session, b: Array, weigh: bool) -> Subset | None:
     """
     p = session.problem.p
     count = count_columns(session.uploads - session.spent, p)
-    if count < min(p, FEWEST_COLUMNS) or session.known.y_ms <= 0.0:
+    if count < min(p, FEWEST_COLUMNS) or session.largest_penalty == 0.0:
         return None
     steepness = np.abs(session.known.times(b) - session.known.c)
     order = np.lexsort((-steepness, -np.abs(b)))
