@@ -177,7 +177,8 @@ class Policy:
                     f"{rows} rows in a fold here, and the policy answers about "
                     f"{self.min_validation_rows} or more; {FEWER_FOLDS}"
                 )
-        for purpose in values_of(request, "purpose") if request.discloses.held_out else ():
+        purposes = values_of(request, "purpose") or view.held_out
+        for purpose in purposes if request.discloses.held_out else ():
             rows = view.validation(purpose).m
             if rows < self.min_validation_rows:
                 raise FedLassoError(

@@ -13,7 +13,7 @@ from fedlasso.fitting import Fit, GoalFit, Session, Status, fit, fit_for
 from fedlasso.fitting.by_folds import count_gradients, fit_by_folds, search_penalties
 from fedlasso.fitting.by_moments import Gathered, fit_by_moments, gather
 from fedlasso.fitting.families import Folded
-from fedlasso.fitting.goals import TOL
+from fedlasso.fitting.goals import ALL_ROWS, TOL
 from fedlasso.fitting.plan import GRADIENTS, SCALING, Plan, make_plan, vectors_of
 from fedlasso.fitting.tuning import Curve
 from fedlasso.models.at_penalty import fit_curved, fit_exactly, form_of
@@ -357,7 +357,7 @@ class _Making:
         problem = replace(session.problem, penalty=fit.penalty)
         rounds = fit.rounds + session.spent
         fit = replace(fit, points=tuple(points), problem=problem, rounds=rounds)
-        why = f"{fit.why}, fitted to all rows"
+        why = f"{fit.why.removesuffix(ALL_ROWS)}{ALL_ROWS}"
         return self._told(whole, whole_scaling, fit, fit.curve, plan, why)
 
     def _search(

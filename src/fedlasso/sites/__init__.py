@@ -28,6 +28,7 @@ from fedlasso.sites.questions import (
 )
 from fedlasso.sites.rows import check_size, check_two_rows, deal, folds, folds_in, halves, holdout
 from fedlasso.sites.site import INTERCEPT, Site, View
+from fedlasso.sites.subset import SubsetMoments, WeighedMoments, count_products
 from fedlasso.sites.views import Scaling, Standardise, Viewed, Weighed, standardise
 
 __all__ = [
@@ -64,14 +65,17 @@ __all__ = [
     "SiteSlopesAlong",
     "SlopesAlong",
     "Standardise",
+    "SubsetMoments",
     "ValidationErrors",
     "View",
     "Viewed",
     "Weighed",
+    "WeighedMoments",
     "WeightedEigenvalue",
     "check_size",
     "check_two_rows",
     "count_numbers",
+    "count_products",
     "deal",
     "folds",
     "folds_in",
