@@ -52,7 +52,7 @@ def test_a_replicate_has_every_method_and_rate(rows: pd.DataFrame) -> None:
 
 def test_one_fit_serves_both_rates_as_two_fits_would() -> None:
     more = 0
-    for number in range(3):
+    for number in range(8):
         trial = TrustTrial.draw(replace(FEW, snr=0.4), "linear", 5, number)
         small, large = trial.discover((0.1, 0.2))
         (alone,) = trial.discover((0.1,))

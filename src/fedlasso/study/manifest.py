@@ -24,7 +24,12 @@ _LIBRARIES = ("fedlasso", "numpy", "scipy", "numba", "scikit-learn", "pyarrow")
 # The rooms and files that compute a study's numbers, and what of the study's own room only keeps
 # and tells.
 ROOMS = ("numerics", "federation", "sites", "procedures", "fitting", "study")
-FILES = ("models/fitted.py", "models/inferring.py", "models/settings.py")
+FILES = (
+    "models/at_penalty.py",
+    "models/fitted.py",
+    "models/inferring.py",
+    "models/settings.py",
+)
 BESIDE = ("columns", "manifest", "runner", "store", "summary")
 
 
