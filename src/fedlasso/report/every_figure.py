@@ -17,6 +17,7 @@ from fedlasso.report.figures import FAINT, INK, PLAIN, WIDTH, Figure, label_ends
 from fedlasso.report.real import judged_figure
 from fedlasso.report.records import Results
 from fedlasso.report.tables import means
+from fedlasso.report.traces import follow_gaps
 from fedlasso.study import contrast
 from fedlasso.study.columns import COLUMNS, say, titles
 from fedlasso.theory import CorrelatedPair
@@ -92,10 +93,10 @@ def baseline_figure(results: Results) -> Figure | None:
     ]
     if not metrics or len(results.values("epochs")) < 2:
         return None
-    scenarios = results.values("scenario")
-    scenario = "baseline" if "baseline" in scenarios else scenarios[0]
+    scenario = results.first_scenario
     fixed = {a: v for a, v in results.primary.items() if a != "panel"}
     table = means(results, results.at(scenario=scenario, **fixed), metrics)
+    epochs = [e for e in results.values("epochs") if e]
     rows_by = [axis for axis in results.axes if axis == "panel" or axis in results.arms]
     arms = [dict(zip(rows_by, v, strict=True)) for v in product(*map(results.values, rows_by))]
     with look():
@@ -110,7 +111,8 @@ def baseline_figure(results: Results) -> Figure | None:
         for row, arm in enumerate(arms):
             rows = table[(table[rows_by] == pd.Series(arm)).all(axis=1)]
             for axes, metric in zip(grid[row], metrics, strict=True):
-                _lines(axes, rows, metric, results.values("epochs"))
+                _lines(axes, rows, metric, epochs)
+                _pooled_line(axes, results, scenario, metric, len(epochs))
                 if row == 0:
                     axes.set_title(COLUMNS[metric].heading, fontweight="bold")
                 if row == len(arms) - 1:
@@ -132,7 +134,16 @@ def _lines(axes: Axes, table: pd.DataFrame, metric: str, epochs: list[int]) -> N
     methods = list(dict.fromkeys(table["method"]))
     drawn = looks(methods)
     for i, method in enumerate(methods):
-        own = table[table["method"] == method]
+        own = table[(table["method"] == method) & table[metric].notna()]
+        if metric.endswith("gap"):
+            own = own.assign(**{metric: own[metric].clip(lower=FLOOR)})
+        if own.empty:
+            continue
+        if not own["epochs"].any():  # no epochs to tell apart: one level for all of them
+            level = own[metric].iloc[0]
+            ends = (-0.3, len(epochs) - 0.7)
+            axes.plot(ends, (level, level), color=drawn[method].colour, ls="--", label=method)
+            continue
         x = [epochs.index(e) + 0.09 * (i - (len(methods) - 1) / 2) for e in own["epochs"]]
         axes.errorbar(
             x,
@@ -147,6 +158,16 @@ def _lines(axes: Axes, table: pd.DataFrame, metric: str, epochs: list[int]) -> N
     axes.set_xticks(range(len(epochs)), [say("epochs", e) for e in epochs])
     axes.grid(axis="x", visible=False)
     axes.set_xlim(-0.3, len(epochs) - 0.7)
+    if metric.endswith("gap"):
+        axes.set_yscale("log")
+
+
+def _pooled_line(axes: Axes, results: Results, scenario: str, metric: str, count: int) -> None:
+    """What the pooled Lasso scores, which needs all records in one place."""
+    if metric not in results.reference or metric.endswith("gap"):
+        return
+    level = results.reference.loc[results.reference["scenario"] == scenario, metric].mean()
+    axes.plot((-0.3, count - 0.7), (level, level), color=INK, ls=":", lw=0.9, label="pooled Lasso")
 
 
 def contrast_figure(results: Results) -> Figure | None:
@@ -201,31 +222,24 @@ def contrast_figure(results: Results) -> Figure | None:
 
 
 def upload_figure(results: Results) -> Figure | None:
-    """Mean relative gap against mean uploads: one line per method, at its best epoch count."""
-    if not {"upload_bytes", "relative_gap"} <= set(results.outcome.columns):
+    """Median relative gap against uploads: one line per method, at its best epoch count."""
+    table = follow_gaps(results)
+    if table is None:
         return None
-    scenarios = results.values("scenario")
-    scenario = "baseline" if "baseline" in scenarios else scenarios[0]
-    fixed = {a: v for a, v in results.primary.items() if a != "budget"}
-    rows = results.at(scenario=scenario, **fixed)
-    if "rounds" in rows:
-        rows = rows[rows["rounds"] > 0]  # what a budget could not pay for was not fitted
-    table = means(results, rows, ["relative_gap", "upload_bytes"])
-    if len(results.values("epochs")) == 1:
-        table = table.drop(columns="epochs")  # nothing to choose, nothing to name
+    scenario = results.first_scenario
+    table = table[table["scenario"] == scenario].drop(columns="scenario")
     lines = [
-        _best(own).sort_values("upload_bytes")
+        _best(own).sort_values("uploads")
         for _, own in table.groupby(["method", *results.arms], sort=False)
     ]
     names = [_name(own, results.arms) for own in lines]
     with look():
         canvas = (_together if len(lines) <= TOGETHER else _apart)(lines, names)
-    at = titles(fixed)
     caption = (
-        f"Distance to the pooled optimum against what is uploaded, {say('scenario', scenario)} "
-        f"scenario{', ' + at if at else ''}; tuning included. Each method at the epoch count "
-        "(in brackets) with its smallest gap at its largest budget. A small gap says that the "
-        "pooled Lasso was reached, not that it selects or predicts well."
+        "Distance to the pooled optimum against what every site uploads, in vectors of p numbers; "
+        f"{say('scenario', scenario)} scenario, medians over replicates, every candidate charged. "
+        "Each method at the epoch count (in brackets) with its smallest gap at its last reading. "
+        "A small gap says that the pooled Lasso was reached, not that it selects or predicts well."
     )
     return Figure("uploads", "Objective gap against uploads", caption, canvas)
 
@@ -239,7 +253,7 @@ def _together(lines: list[pd.DataFrame], names: list[str]) -> Canvas:
         style = drawn[method]
         axes.plot(*_points(own), color=style.colour, marker=style.marker, label=name)
     _scales(axes, (1, 2, 5))
-    axes.set(xlabel="mean uploads, KiB", ylabel="mean relative gap")
+    axes.set(xlabel="uploads, vectors per site", ylabel="median relative gap")
     axes.margins(x=0.08, y=0.12)
     canvas.draw_without_rendering()
     label_ends(axes, gap=0.075)
@@ -261,13 +275,13 @@ def _apart(lines: list[pd.DataFrame], names: list[str]) -> Canvas:
     for axes in grid.flat[len(lines) :]:
         axes.set_axis_off()
     _scales(grid[0][0], (1,))
-    canvas.supxlabel("mean uploads, KiB", fontsize=8)
-    canvas.supylabel("mean relative gap", fontsize=8)
+    canvas.supxlabel("uploads, vectors per site", fontsize=8)
+    canvas.supylabel("median relative gap", fontsize=8)
     return canvas
 
 
 def _points(own: pd.DataFrame) -> tuple[pd.Series, pd.Series]:
-    return own["upload_bytes"] / 1024, own["relative_gap"].clip(lower=FLOOR)
+    return own["uploads"], own["gap"].clip(lower=FLOOR)
 
 
 def _scales(axes: Axes, steps: tuple[int, ...]) -> None:
@@ -278,10 +292,8 @@ def _scales(axes: Axes, steps: tuple[int, ...]) -> None:
 
 
 def _best(own: pd.DataFrame) -> pd.DataFrame:
-    if "epochs" not in own:
-        return own
-    last = own if "budget" not in own else own[own["budget"] == own["budget"].max()]
-    return own[own["epochs"] == last.loc[last["relative_gap"].idxmin(), "epochs"]]
+    last = own.loc[own.groupby("epochs")["uploads"].idxmax()]
+    return own[own["epochs"] == last.loc[last["gap"].idxmin(), "epochs"]]
 
 
 def _name(own: pd.DataFrame, arms: list[str]) -> str:

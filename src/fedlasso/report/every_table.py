@@ -90,7 +90,8 @@ def empty_table(results: Results) -> Table | None:
     """How often a method selected nothing."""
     if "active" not in results.outcome:
         return None
-    rows = results.outcome.assign(empty=(results.outcome["active"] == 0).astype(float))
+    rows = results.outcome[results.outcome["active"].notna()]
+    rows = rows.assign(empty=(rows["active"] == 0).astype(float))
     groups = rows.groupby(results.axes, sort=False, observed=True)["empty"]
     data = groups.agg(share="mean", empty="sum", n="count").reset_index()
     by = [axis for axis in results.axes if axis not in ("epochs", "scenario")]
@@ -129,16 +130,23 @@ def resource_table(results: Results) -> Table | None:
         rows["penalty_share"] = rows["seconds_penalty"] / rows["seconds_total"]
         metrics += ["seconds_total", "penalty_share"]
     data = means(results, rows, metrics)
+    timed = [
+        name for name in metrics if name in seconds or name in ("seconds_total", "penalty_share")
+    ]
+    medians = rows.groupby(results.axes, sort=False)[timed].median().add_suffix("_median")
+    data = data.merge(medians.reset_index(), on=results.axes, validate="one_to_one")
     primary = results.usual(data)
     text = shown(primary)
     for column in (COLUMNS[name] for name in known("cost", primary)):
         if column.short:
             unit, scale, form = _PRINTED[column.unit]
-            text[f"{column.short}{unit}"] = _numbers(primary[column.name] / scale, form)
+            values = primary[f"{column.name}_median" if column.name in timed else column.name]
+            text[f"{column.short}{unit}"] = _numbers(values / scale, form)
     if "penalty_share" in primary:
-        text["Search share"] = _numbers(primary["penalty_share"], ".0%")
+        text["Search share"] = _numbers(primary["penalty_share_median"], ".0%")
     note = (
-        "Means over replicates. Uploads count every path, scalar and validation exchange; steps "
+        "Means over replicates; seconds are medians, which one slow moment of the machine does not "
+        "move. Uploads count every path, scalar and validation exchange; steps "
         "are local sweeps or gradients at the busiest site; a dash is a phase the method does not "
         "have. Seconds are those of one machine (see provenance) and one worker's share of it. "
         "Search share: seconds of the penalty search over all seconds. "

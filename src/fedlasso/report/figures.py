@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from itertools import cycle
 from pathlib import Path
 from typing import Any
 
@@ -52,7 +51,7 @@ _LOOK: Any = {
 
 @dataclass(frozen=True)
 class Look:
-    """How a method is drawn: its colour, and its marker for Matplotlib and for Vega."""
+    """How a method is drawn: its colour, and its marker for Matplotlib and for the page."""
 
     colour: str
     marker: str
@@ -65,22 +64,29 @@ _PAPER = {
     "P": Look("#228833", "^", "triangle-up"),
     "DA": Look("#aa3377", "D", "diamond"),
 }
-_MORE = (
-    Look("#997700", "v", "triangle-down"),
-    Look("#3399bb", "P", "cross"),
-    Look("#dd7700", "X", "cross"),
-    Look("#777777", "<", "triangle-left"),
-    Look("#6655cc", ">", "triangle-right"),
-    Look("#00857a", "p", "square"),
-    Look("#a05030", "h", "circle"),
+# Seven colours and eight shapes: the pairs repeat after 56 methods.
+_COLOURS = ("#997700", "#2b8cae", "#dd7700", "#777777", "#7766dd", "#00857a", "#b0603c")
+_SHAPES = (
+    ("v", "triangle-down"),
+    ("P", "cross"),
+    ("<", "triangle-left"),
+    (">", "triangle-right"),
+    ("*", "star"),
+    ("X", "saltire"),
+    ("p", "pentagon"),
+    ("d", "narrow"),
 )
 PLAIN = _PAPER["CD"]
 
 
 def looks(methods: Iterable[str]) -> dict[str, Look]:
     """The look of every method: the paper's four always have theirs, others in order."""
-    more = cycle(_MORE)
-    return {m: _PAPER[m] if m in _PAPER else next(more) for m in dict.fromkeys(methods)}
+    others = (method for method in dict.fromkeys(methods) if method not in _PAPER)
+    more = {
+        method: Look(_COLOURS[i % len(_COLOURS)], *_SHAPES[(i % 7 + i // 7) % 8])
+        for i, method in enumerate(others)
+    }
+    return {m: _PAPER[m] if m in _PAPER else more[m] for m in dict.fromkeys(methods)}
 
 
 @dataclass(frozen=True, eq=False)

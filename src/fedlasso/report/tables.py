@@ -73,22 +73,30 @@ class Table:
 
 
 def mean_se(mean: pd.Series, se: pd.Series, sign: bool = False) -> list[str]:
-    """``mean (SE)`` with the same decimals down a column; an unknown SE (n = 1) is a dash.
+    """``mean (SE)``, as a rule with the same decimals down a column; an unknown SE is a dash.
 
-    Decimals give a typical standard error two significant digits.
+    Decimals give a typical standard error two significant digits. A cell whose own standard error
+    is smaller has more of them, so that none is rounded to one digit or none.
     """
-    known_se = se[(se > 0) & np.isfinite(se)]
-    digits = 3
-    if not known_se.empty:
-        digits = int(np.clip(1 - np.floor(np.log10(known_se.median())), 0, 8))
+    typical = _decimals(float(se[(se > 0) & np.isfinite(se)].median()))
+    return [_pair(m, s, max(typical, _decimals(s)), sign) for m, s in zip(mean, se, strict=True)]
+
+
+def _decimals(se: float) -> int:
+    """Decimals that give a standard error two significant digits; three where there is none."""
+    if not np.isfinite(se) or se <= 0:
+        return 3
+    return int(np.clip(1 - np.floor(np.log10(se)), 0, 8))
+
+
+def _pair(mean: float, se: float, digits: int, sign: bool) -> str:
+    if np.isnan(mean):
+        return "—"
+    if np.isnan(se):
+        digits = 3
     # z: rounding below zero is no minus zero
-    form = f"{'+' if sign else ''}z.{digits}f"
-    return [
-        "—"
-        if np.isnan(m)
-        else f"{m:{form}} ({'—' if np.isnan(s) else f'{s:.{digits}f}'})".replace("-", "−")
-        for m, s in zip(mean, se, strict=True)
-    ]
+    text = f"{mean:{'+' if sign else ''}z.{digits}f}"
+    return f"{text} ({'—' if np.isnan(se) else f'{se:.{digits}f}'})".replace("-", "−")
 
 
 def means(results: Results, rows: pd.DataFrame, metrics: Sequence[str]) -> pd.DataFrame:

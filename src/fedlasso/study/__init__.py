@@ -12,12 +12,14 @@ from fedlasso.study.real import RealStudy
 from fedlasso.study.runner import Progress, Study, run_study
 from fedlasso.study.scenario import SCENARIOS, Draw, Scenario, read_scenarios
 from fedlasso.study.summary import contrast, summarise
+from fedlasso.study.whole import WholeStudy
 
 if TYPE_CHECKING:
     from fedlasso.study.store import Store
 
 STUDIES: dict[str, type[Study]] = {
     "paper": PaperStudy,
+    "whole": WholeStudy,
     "earlier": EarlierStudy,
     "literature": LiteratureStudy,
     "tuned": paper.TunedStudy,

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 Kind = Literal["axis", "metric", "cost", "note", "raw"]
-RECORDS = ("outcome", "candidate", "reference", "penalty")
+RECORDS = ("outcome", "candidate", "reference", "penalty", "trace")
 
 
 @dataclass(frozen=True)
