@@ -86,7 +86,7 @@ def _decimals(se: float) -> int:
     """Decimals that give a standard error two significant digits; three where there is none."""
     if not np.isfinite(se) or se <= 0:
         return 3
-    return int(np.clip(1 - np.floor(np.log10(se)), 0, 8))
+    return int(max(1 - np.floor(np.log10(se)), 0))
 
 
 def _pair(mean: float, se: float, digits: int, sign: bool) -> str:
@@ -94,9 +94,10 @@ def _pair(mean: float, se: float, digits: int, sign: bool) -> str:
         return "—"
     if np.isnan(se):
         digits = 3
-    # z: rounding below zero is no minus zero
-    text = f"{mean:{'+' if sign else ''}z.{digits}f}"
-    return f"{text} ({'—' if np.isnan(se) else f'{se:.{digits}f}'})".replace("-", "−")
+    # z: rounding below zero is no minus zero. Zeros that nobody would count are a power of ten.
+    form = f"z.{digits}f" if digits <= 7 else ".1e"
+    text = f"{mean:{'+' if sign else ''}{form}}"
+    return f"{text} ({'—' if np.isnan(se) else f'{se:{form}}'})".replace("-", "−")
 
 
 def means(results: Results, rows: pd.DataFrame, metrics: Sequence[str]) -> pd.DataFrame:

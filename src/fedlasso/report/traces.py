@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 import pandas as pd
 
 from fedlasso.report.records import Results
 
 
+@lru_cache(maxsize=1)
 def follow_gaps(results: Results) -> pd.DataFrame | None:
     """One row per scenario, method, epoch count and number of uploads; nothing without a gap.
 
@@ -20,14 +23,10 @@ def follow_gaps(results: Results) -> pd.DataFrame | None:
     by = [
         name for name in ("scenario", "method", "epochs", *results.arms, "uploads") if name in rows
     ]
-    groups = rows.groupby(by, sort=False)["relative_gap"]
-    table = groups.agg(
-        gap="median",
-        low=lambda gaps: gaps.quantile(0.25),
-        high=lambda gaps: gaps.quantile(0.75),
-        n="count",
-    )
-    return table[table["n"] > 0].reset_index()
+    groups = rows.dropna(subset=["relative_gap"]).groupby(by, sort=False)["relative_gap"]
+    shares = {"gap": 0.5, "low": 0.25, "high": 0.75}
+    table = pd.DataFrame({name: groups.quantile(share) for name, share in shares.items()})
+    return table.assign(n=groups.size()).reset_index()
 
 
 def _traced(results: Results) -> pd.DataFrame:
@@ -46,4 +45,4 @@ def _at_budgets(results: Results) -> pd.DataFrame | None:
     # Replicates of a cell may differ in a scalar or two.
     by = [axis for axis in results.axes if axis in rows]
     mean = uploads.groupby([rows[axis] for axis in by]).transform("mean")
-    return rows.assign(uploads=mean.round(2))
+    return rows.assign(uploads=mean.round(2), epochs=rows.get("epochs", 0))

@@ -1,6 +1,11 @@
 """Monte Carlo studies: scenarios, replicates, a store of records, and a runner."""
 
+from __future__ import annotations
+
+from pathlib import Path
 from typing import TYPE_CHECKING
+
+import msgspec
 
 from fedlasso.errors import FedLassoError
 from fedlasso.study import paper
@@ -15,6 +20,8 @@ from fedlasso.study.summary import contrast, summarise
 from fedlasso.study.whole import WholeStudy
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from fedlasso.study.store import Store
 
 STUDIES: dict[str, type[Study]] = {
@@ -41,9 +48,25 @@ __all__ = [
     "Study",
     "contrast",
     "read_scenarios",
+    "rerun",
     "run_study",
     "summarise",
 ]
+
+
+def rerun(folder: str | Path, scenario: str, number: int) -> pd.DataFrame:
+    """Compute one replicate of a results folder again: the same numbers, seconds apart."""
+    import pandas as pd
+
+    from fedlasso.study.store import Store
+
+    manifest = Store(Path(folder)).manifest()
+    if manifest.name not in STUDIES or scenario not in manifest.scenarios:
+        known = f"study {manifest.name!r} with scenarios {', '.join(manifest.scenarios)}"
+        raise FedLassoError(f"{folder} holds the {known}; {scenario!r} cannot be computed again")
+    settings = {key: value for key, value in manifest.study.items() if key != "name"}
+    study = msgspec.convert(settings, STUDIES[manifest.name])
+    return pd.DataFrame(study.replicate(manifest.scenarios[scenario], number))
 
 
 def __getattr__(name: str) -> object:

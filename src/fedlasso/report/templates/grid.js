@@ -10,10 +10,16 @@ function gridColumns() {
   ];
 }
 
+// A number that stands for "none" is no number.
+function numberOf(cell, name) {
+  const value = axis(name).values[code(cell, name)];
+  return word(cell, name) === String(value) ? value : NaN;
+}
+
 function gridRow(cell, columns) {
   const row = {};
   for (const [label, , name] of columns)
-    if (name) row[label] = axis(name).number ? axis(name).values[code(cell, name)] : word(cell, name);
+    if (name) row[label] = axis(name).number ? numberOf(cell, name) : word(cell, name);
   for (const metric of METRICS) {
     const { n, mean, se } = summarise(valuesOf(cell, metric.name));
     Object.assign(row, { n, [metric.label]: mean, [`${metric.label} SE`]: se });
@@ -48,6 +54,7 @@ function showGrid() {
     `${rows.length} of ${grid.rows.length} cells match; ${Math.min(limit, rows.length)} shown.`;
   fillTable("grid-table", "Means and Monte Carlo standard errors of every cell", gridColumns(), rows,
     { sort: { by: grid.by, up: grid.up, press }, limit });
+  keepTable("grid", "Means of every cell", { columns: gridColumns().map(([name]) => name), rows });
 }
 
 function startGrid() {
