@@ -7,7 +7,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 # Hundreds of test processes import the package: Python keeps what it has compiled.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: setup test lint alone programs warm study torture torture-federation bench clean
+.PHONY: setup test lint alone programs warm docs study torture torture-federation bench clean
 
 setup: .venv/ready alone programs warm
 
@@ -49,6 +49,11 @@ ORDER ?=
 test: lint alone programs warm
 	$(BIN)/pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder $(ORDER)
 
+# The documentation as a site: open site/index.html. A broken link, or any warning, ends it.
+docs: .venv/ready
+	$(BIN)/python -m sphinx -W --keep-going -n -q docs site
+	@echo "Open site/index.html"
+
 # The paper's study with Secant and the goals on the same draws: 12 scenarios x 50 replicates.
 # The short form is make study REPLICATES=2.
 study: .venv/ready
@@ -78,4 +83,4 @@ bench: .venv/ready
 	$(BIN)/python benchmarks/families.py
 
 clean:
-	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf .venv site .mypy_cache .ruff_cache .pytest_cache .hypothesis

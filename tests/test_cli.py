@@ -5,6 +5,7 @@ import ast
 import json
 import subprocess
 import sys
+from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
 
@@ -12,7 +13,10 @@ import pandas as pd
 import pytest
 from study.small import TOML
 
-from fedlasso.cli import COMMANDS, main
+from fedlasso.cli import COMMANDS, main, make_parser
+from fedlasso.fitting import GOALS, RULES
+from fedlasso.procedures import REGISTRY
+from fedlasso.study import STUDIES
 
 
 def run(*arguments: object) -> int:
@@ -78,6 +82,52 @@ def test_every_command_has_help_with_an_example(
         run("study", action, "--help")
     assert stopped.value.code == 0
     assert f"Example: fedlasso study {action}" in capsys.readouterr().out
+
+
+def walk_parsers(parser: argparse.ArgumentParser) -> Iterator[argparse.ArgumentParser]:
+    """The parser of a command, and those of its actions."""
+    yield parser
+    for action in parser._actions:
+        if isinstance(action, argparse._SubParsersAction):
+            for own in action.choices.values():
+                yield from walk_parsers(own)
+
+
+@pytest.mark.parametrize("command", [name for listed in COMMANDS.values() for name in listed])
+def test_every_command_and_every_option_says_what_it_is_for(command: str) -> None:
+    (group,) = make_parser([command])._subparsers._group_actions  # type: ignore[union-attr]
+    assert isinstance(group, argparse._SubParsersAction)
+    for parser in walk_parsers(group.choices[command]):
+        assert parser.description, parser.prog
+        for action in parser._actions:
+            if not isinstance(action, argparse._SubParsersAction):
+                assert action.help, f"{parser.prog} {action.option_strings or action.dest}"
+
+
+def read_help(capsys: pytest.CaptureFixture[str], *command: str) -> str:
+    """The help of a command, as one line."""
+    with pytest.raises(SystemExit):
+        run(*command, "--help")
+    return " ".join(capsys.readouterr().out.split())
+
+
+def test_help_says_what_each_study_is_for(capsys: pytest.CaptureFixture[str]) -> None:
+    told = read_help(capsys, "study", "run").partition("studies:")[2]
+    for name, kind in STUDIES.items():
+        purpose = (kind.__doc__ or "").partition("\n")[0]
+        assert purpose.endswith((".", "?")), f"{name}: {purpose}"
+        assert f" {name} {purpose}" in told
+
+
+@pytest.mark.parametrize("command", [["fit"], ["federation", "fit"]])
+def test_help_says_what_each_goal_and_each_rule_is_for(
+    command: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    told = read_help(capsys, *command)
+    for name, purpose in (GOALS | RULES).items():
+        assert f"{name}: {purpose}" in told.replace(" (default)", "")
+    procedures = told.replace("- ", "-")
+    assert all(procedure in procedures for procedure in REGISTRY)
 
 
 @pytest.mark.parametrize("command", ["fit", "predict", "inspect", "diagnose"])

@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 from draws import draw_federation, draw_sites
 
-from fedlasso import fit
+from fedlasso import REGISTRY, fit
 from fedlasso.numerics import LeastSquares, solve_reference
 
 ROOT = Path(__file__).parent.parent
-DOCUMENTS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
+DOCUMENTS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
 
 
 def python_blocks(document: Path) -> list[str]:
@@ -32,7 +32,10 @@ def test_the_readme_prints_what_it_shows(capsys: pytest.CaptureFixture[str]) -> 
             assert got == promised
 
 
-OTHERS = [*python_blocks(ROOT / "README.md")[1:], *python_blocks(ROOT / "docs" / "fit.md")]
+OTHERS = [
+    *python_blocks(ROOT / "README.md")[1:],
+    *(block for name in ("fit", "howto") for block in python_blocks(ROOT / "docs" / f"{name}.md")),
+]
 
 
 @pytest.mark.parametrize("block", OTHERS, ids=lambda b: b.splitlines()[-1][:40])
@@ -51,6 +54,11 @@ def test_the_procedure_in_contributing_is_a_procedure() -> None:
     y = np.concatenate([s.training.y for s in draw_sites()])
     reference = solve_reference(LeastSquares(X, y), 0.1)
     np.testing.assert_allclose(result.coefficients, reference.coefficients, atol=1e-6)
+
+
+def test_the_page_on_procedures_has_them_all() -> None:
+    page = (ROOT / "docs" / "procedures.md").read_text(encoding="utf-8")
+    assert [name for name in REGISTRY if f"`{name}`" not in page] == []
 
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda d: d.name)

@@ -202,6 +202,15 @@ def test_what_is_kept_holds_no_record() -> None:
         ({"keep": "x0"}, "keep is 'x0'; give a list of columns, by names or numbers"),
         ({"keep": [30]}, "keep: there is no column 30; X has 30"),
         ({"keep": ["x33"]}, "no column to keep is called 'x33'; did you mean 'x3'?"),
+        ({"bounds": "x0"}, "bounds is 'x0'; give a range per column, as {'age': (0, None)}"),
+        ({"bounds": {30: (0, None)}}, "bounds: there is no column 30; X has 30"),
+        ({"bounds": {"x33": (0, 1)}}, "no column to bound is called 'x33'; did you mean 'x3'?"),
+        ({"bounds": {"x0": (1, 2)}}, "the bounds of 'x0' leave out zero"),
+        ({"bounds": {"x0": (None, -1)}}, "the bounds of 'x0' leave out zero"),
+        ({"bounds": {"x0": 0.0}}, "the bounds of 'x0' are 0.0; give two numbers"),
+        ({"bounds": {"x0": ("low", None)}}, "the bounds of 'x0' are ('low', None); give two"),
+        ({"bounds": {"x0": (np.nan, 1)}}, "the bounds of 'x0' are (nan, 1); give two numbers"),
+        ({"bounds": {"x0": (0, 1)}, "procedure": "DA"}, "use Newton or FISTA for bounds"),
     ],
 )
 def test_bad_settings_are_one_clear_line(settings: dict[str, Any], message: str) -> None:

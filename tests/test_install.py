@@ -11,7 +11,7 @@ from study.small import TOML
 ROOT = Path(__file__).parent.parent
 BLOCKS = {
     f"{document}:{number}": block
-    for document in ("README.md", "docs/fit.md")
+    for document in ("README.md", "docs/index.md", "docs/fit.md")
     for number, block in enumerate(
         re.findall(r"```python\n(.*?)```", (ROOT / document).read_text(), re.DOTALL), start=1
     )

@@ -46,14 +46,36 @@ def describe(name: str) -> str:
         )
     text = inspect.getdoc(thing) or ""
     head, *sections = re.split(r"\n(?=[A-Z]\w+\n-+\n)", text)
-    told = [f"### {name}\n", f"```text\n{name}{signature(thing)}\n```\n", f"{head.strip()}\n"]
+    told = [
+        f"### {name}\n",
+        f"```text\n{name}{signature(thing)}\n```\n",
+        f"{head.strip().replace('``', '`')}\n",
+    ]
     for section in sections:
         title, _, body = section.partition("\n")
         body = body.partition("\n")[2].strip("\n")
-        told.append(
-            f"**{title}**\n\n```{'python' if title == 'Examples' else 'text'}\n{body}\n```\n"
-        )
+        shown = f"```python\n{body}\n```" if title == "Examples" else list_terms(body)
+        told.append(f"**{title}**\n\n{shown}\n")
     return "\n".join(told)
+
+
+def list_terms(body: str) -> str:
+    """Return what is `name : text`, with more text indented below, as a list.
+
+    Where the text below is a sentence of its own, the text beside the name is a type.
+    """
+    lines: list[str] = []
+    for line in body.replace("``", "`").splitlines():
+        name, colon, text = line.partition(" : ")
+        more = line.strip()
+        if colon and not line.startswith(" "):
+            lines.append(f"- `{name}`: {text}")
+        elif line.startswith(" ") and more[:1].isupper() and lines[-1].startswith("- "):
+            name, _, text = lines[-1].partition(": ")
+            lines[-1:] = [f"{name} ({text}):", f"  {more}"]
+        else:
+            lines.append(f"  {more}" if line.startswith(" ") else line)
+    return "\n".join(lines)
 
 
 def signature(thing: object) -> str:
@@ -70,7 +92,7 @@ def signature(thing: object) -> str:
 
 def summary(thing: object) -> str:
     """Return the first line of a docstring."""
-    return (inspect.getdoc(thing) or "").partition("\n")[0]
+    return (inspect.getdoc(thing) or "").partition("\n")[0].replace("``", "`")
 
 
 if __name__ == "__main__":

@@ -12,7 +12,7 @@ from fedlasso.fitting import GOALS, Goal
 from fedlasso.fitting.plan import FOLDS, MOMENT_BYTES, MORE_FOLDS, SCALING, make_plan, vectors_of
 from fedlasso.sites import count_numbers
 
-goals = st.sampled_from(GOALS)
+goals = st.sampled_from(list(GOALS))
 columns = st.integers(1, 3000)
 row_counts = st.integers(4, 10**6)
 CANDIDATES = (MORE_FOLDS, *FOLDS)

@@ -27,6 +27,7 @@ from fedlasso.models import (
 from fedlasso.models.charts import Line, bar_chart, line_chart
 from fedlasso.models.document import CHOSE, ComparedModel, SiteError
 from fedlasso.models.page import number
+from fedlasso.numerics import Family
 from fedlasso.tables import Schema
 from fedlasso.tables.columns import Column
 
@@ -107,7 +108,7 @@ def test_a_longer_bar_is_a_larger_number() -> None:
     assert widths == pytest.approx([100 / 6, 200 / 6, 400 / 6], abs=0.01)
 
 
-def draw_sites(kind: str) -> InProcess:
+def draw_sites(kind: str, loss: str = "quadratic") -> InProcess:
     rng = np.random.default_rng(0)
     sites = []
     for j in range(3):
@@ -117,7 +118,7 @@ def draw_sites(kind: str) -> InProcess:
             y = np.full(30, 2.5)
         if kind == "0/1":
             y = (y > 0).astype(np.float64)
-        sites.append(Site(f"s{j}", X, y, columns=COLUMNS, raw=True))
+        sites.append(Site(f"s{j}", X, y, columns=COLUMNS, raw=True, loss=loss))
     return InProcess(sites)
 
 
@@ -251,6 +252,81 @@ def test_the_comparison_says_what_its_rows_have_seen(plain: ModelDocument) -> No
     assert "This model was fitted to the training rows only" in mine
 
 
+def cells_of(card: str, title: str) -> list[list[str]]:
+    """The cells of the table under a heading, head included."""
+    section = card.split(f"<h2>{title}</h2>")[1].split("<h2>")[0]
+    lines = [re.findall("<t[hd].*?</t[hd]>", line) for line in re.findall("<tr.*?</tr>", section)]
+    return [[re.sub("<[^>]*>", "", cell) for cell in line] for line in lines]
+
+
+@pytest.mark.parametrize("standardise", [True, False])
+def test_bars_are_as_long_as_the_numbers_under_their_own_head(standardise: bool) -> None:
+    document = make_model(
+        draw_sites("plain"), Settings(penalty=0.01, standardise=standardise), SCHEMA
+    )
+    assert len(document.coefficients) > 2
+    card = draw_card(document)
+    head, *lines = cells_of(card, "Coefficients")
+    scales = ["per SD", "per unit"] if standardise else ["per unit"]
+    # The second column holds the bars.
+    assert head == ["", scales[0], *scales]
+    shown = [float(line[2]) for line in lines]
+    widths = [float(width) for width in re.findall(r'<rect class="c[01]".*?width="(.*?)"', card)]
+    longest = max(map(abs, shown))
+    expected = [abs(value) / longest * max(widths[: len(shown)]) for value in shown]
+    np.testing.assert_allclose(widths[: len(shown)], expected, atol=0.05)
+    assert shown == sorted(shown, key=abs, reverse=True)
+    values = [float(line[-1]) for line in lines]
+    np.testing.assert_allclose(values, [row.value for row in document.coefficients], rtol=1e-3)
+
+
+@pytest.mark.parametrize("family", ["linear", "binomial"])
+def test_terminal_and_card_tell_the_same_coefficients(family: Family) -> None:
+    settings = Settings(penalty=0.01, family=family)
+    document = make_model(draw_sites("0/1", settings.loss), settings, SCHEMA)
+    head, *lines = cells_of(draw_card(document), "Coefficients")
+    told = describe_model(document).splitlines()[-len(lines) - 1 :]
+    assert re.split(" {2,}", told[0].strip()) == head[2:]
+    assert [line.split() for line in told[1:]] == [[line[0], *line[2:]] for line in lines]
+
+
+def test_terminal_and_card_tell_the_same_error_and_traffic(plain: ModelDocument) -> None:
+    card = draw_card(plain)
+    lines = describe_model(plain).splitlines()
+    (error,) = (line for line in lines if line.startswith("mean squared error: "))
+    told = error.removeprefix("mean squared error: ").partition(",")[0]
+    assert f"<div>Mean squared error<b>{told}</b></div>" in card
+    (sent,) = (line for line in lines if line.startswith("most sent by a site: "))
+    told = sent.removeprefix("most sent by a site: ").partition(",")[0]
+    assert f"<div>Most sent by a site<b>{told}</b></div>" in card
+
+
+def test_the_certificate_says_whose_objective_it_bounds(plain: ModelDocument) -> None:
+    relaxed = draw_card(replace(plain, procedure="relaxed Lasso"))
+    section = relaxed.split("<h2>Certificate")[1].split("<h2>")[0]
+    assert "The objective is that of the relaxed Lasso" in section
+
+
+def test_shares_that_come_from_rounding_are_told_as_such(plain: ModelDocument) -> None:
+    pooled = ComparedModel("pooled Lasso on the training rows", 3, 2.0, 0.1, 1e-10, 100)
+    averaging = replace(pooled, name="averaging", above=0.00209)
+    exact = replace(plain.certificate, gap=1e-16 * plain.certificate.objective)
+    card = draw_card(replace(plain, comparison=(pooled, averaging), certificate=exact))
+    assert "at most 1e-10% above the best possible objective" in card
+    title = "Compared with averaging and with each site alone"
+    assert [line[3] for line in cells_of(card, title)[1:]] == ["below 0.001%", "0.209%"]
+    assert "its column tells the distance itself, where a certificate tells a bound" in card
+
+
+def test_settings_are_told_in_words(plain: ModelDocument) -> None:
+    settings = dict(cells_of(draw_card(plain), "Settings")[1:])
+    assert settings["intercept"] == "yes"
+    assert settings["l1 ratio"] == "1.0"
+    assert settings["seed"] == "0"
+    # What has no effect on this model is not told.
+    assert not {"keep", "ties", "epochs"} & set(settings)
+
+
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
     with open_browser() as browser:
@@ -286,4 +362,32 @@ def test_nothing_is_cut_on_any_screen(
             box => box.scrollWidth > box.clientWidth).length"""
     )
     assert scrolled == 0
+    page.close()
+
+
+@needs("browser")
+def test_ratios_have_room_on_a_telephone(browser: Browser, tmp_path: Path) -> None:
+    settings = Settings(penalty=0.01, family="binomial")
+    document = make_model(draw_sites("0/1", settings.loss), settings, SCHEMA)
+    write_model(tmp_path, document)
+    page = browser.new_page(viewport={"width": 320, "height": 900})
+    page.goto((tmp_path / "card.html").as_uri())
+    assert page.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0
+    assert page.locator(".bars [data-head='odds ratio per SD']").first.is_visible()
+    page.close()
+
+
+@needs("browser")
+def test_paper_has_the_colours_of_daylight(
+    browser: Browser, compared: ModelDocument, tmp_path: Path
+) -> None:
+    write_model(tmp_path, compared)
+    page = browser.new_page(color_scheme="dark")
+    page.goto((tmp_path / "card.html").as_uri())
+    ask = "getComputedStyle(document.body).color"
+    on_screen = page.evaluate(ask)
+    page.emulate_media(media="print", color_scheme="dark")
+    on_paper = page.evaluate(ask)
+    page.emulate_media(media="screen", color_scheme="light")
+    assert on_screen != on_paper == page.evaluate(ask)
     page.close()

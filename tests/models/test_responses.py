@@ -179,7 +179,7 @@ def test_a_penalty_is_chosen_and_site_effects_are_told(
     assert run("fit", *files, *what, "--out", tmp_path / "model") == 0
     said = capsys.readouterr().out
     assert "site effects: new rows have the mean of the sites' intercepts" in said
-    assert "error: deviance per row" in said
+    assert "deviance per row: " in said
     document = read_document(tmp_path / "model" / "model.json")
     assert document.family == "elastic net"
     assert document.curve is not None

@@ -1,112 +1,15 @@
 """Newton against an independent solver on the pooled records, for every loss and penalty."""
 
-from dataclasses import dataclass
-
 import numpy as np
 import pytest
-from responses import draw_response
-from scipy.optimize import minimize
+from pools import LOSSES, draw, solve
 from sklearn.datasets import load_breast_cancer
 
 from fedlasso import FedLassoError, InProcess, Ledger, Site, Status, fit
 from fedlasso.fitting import CurvedSession, Run, after_rounds, certify, fix_penalty
-from fedlasso.numerics import L1, Array, ElasticNet, PenaltyForm
+from fedlasso.numerics import L1, ElasticNet, PenaltyForm
 from fedlasso.procedures import Newton, find_procedure
 from fedlasso.sites import standardise
-
-LOSSES = ["quadratic", "binomial", "poisson", "cox", "cox with Breslow ties"]
-
-
-@dataclass
-class Pool:
-    """Pooled records, and which site each row belongs to."""
-
-    loss: str
-    X: Array
-    y: Array
-    w: Array
-    o: Array
-    site: np.ndarray
-
-    def sites(self) -> list[Site]:
-        found = []
-        for k in np.unique(self.site):
-            own = self.site == k
-            found.append(
-                Site(
-                    f"s{k:02d}",
-                    self.X[own],
-                    self.y[own],
-                    loss=self.loss,
-                    weights=self.w[own],
-                    offset=self.o[own],
-                )
-            )
-        return found
-
-    def mean_loss(self, b: Array) -> float:
-        """The mean loss, written out row by row and risk set by risk set."""
-        eta = self.X @ b + self.o
-        if self.loss == "quadratic":
-            return float(self.w @ (self.y - eta) ** 2) / 2 / len(eta)
-        if self.loss == "binomial":
-            wrong = np.where(self.y == 1, -eta, eta)
-            return float(self.w @ np.logaddexp(0, wrong)) / len(eta)
-        if self.loss == "poisson":
-            free = np.where(self.y > 0, self.y * np.log(np.maximum(self.y, 1)), 0.0)
-            return float(self.w @ (np.exp(eta) - self.y * eta - self.y + free)) / len(eta)
-        total = 0.0
-        for k in np.unique(self.site):
-            own = self.site == k
-            total += cox(eta[own], self.y[own], self.w[own], "Breslow" in self.loss)
-        return total / len(eta)
-
-
-def cox(eta: Array, y: Array, w: Array, breslow: bool) -> float:
-    times = np.abs(y)
-    dead = ~np.signbit(y)
-    total = -float((w * eta)[dead].sum())
-    for time in np.unique(times[dead]):
-        at_risk = float((w * np.exp(eta))[times >= time].sum())
-        dying = dead & (times == time)
-        own = float((w * np.exp(eta))[dying].sum())
-        count = int(dying.sum())
-        for turn in range(count):
-            left = at_risk if breslow else at_risk - turn / count * own
-            total += float(w[dying].mean()) * np.log(left)
-    return total
-
-
-def draw(loss: str, sizes: tuple[int, ...], p: int = 6, seed: int = 0) -> Pool:
-    rng = np.random.default_rng(seed)
-    m = sum(sizes)
-    X = rng.standard_normal((m, p)) @ np.linalg.cholesky(0.4 + 0.6 * np.eye(p)).T
-    truth = np.zeros(p)
-    truth[:3] = (0.8, -0.6, 0.4)
-    y = draw_response(loss, X @ truth, rng)
-    site = np.repeat(np.arange(len(sizes)), sizes)
-    return Pool(loss, X, y, rng.uniform(0.5, 1.5, m), 0.3 * rng.standard_normal(m), site)
-
-
-def solve(pool: Pool, penalty: L1) -> Array:
-    """Split every coefficient into its two signs, and let a quasi-Newton method with bounds do."""
-    p = pool.X.shape[1]
-    pays = penalty.each(p)
-    ridges = penalty.ridges(p) if isinstance(penalty, ElasticNet) else np.zeros(p)
-
-    def cost(v: Array) -> float:
-        b = v[:p] - v[p:]
-        return pool.mean_loss(b) + float(pays @ (v[:p] + v[p:])) + float(ridges @ b**2) / 2
-
-    best = minimize(
-        cost,
-        np.full(2 * p, 0.01),
-        method="SLSQP",
-        bounds=[(0, None)] * (2 * p),
-        options={"ftol": 1e-16, "maxiter": 2000},
-    )
-    return np.asarray(best.x[:p] - best.x[p:])
-
 
 PENALTIES: dict[str, L1] = {
     "lasso": L1(0.05),
@@ -139,8 +42,7 @@ def test_a_certificate_is_never_below_the_true_gap(loss: str) -> None:
     for seed in range(12):
         pool = draw(loss, (30, 20), seed=seed)
         federation = InProcess(pool.sites())
-        slopes = sum(s.rows * s.training.gradient(np.zeros(6)) for s in pool.sites()) / 50
-        lam = float(np.abs(slopes).max()) * [1e-3, 0.1, 0.5, 1.2][seed % 4]
+        lam = pool.largest_penalty * [1e-3, 0.1, 0.5, 1.2][seed % 4]
         kept = np.array([1.0, 0.0, 1.0, 2.0, 1.0, 0.5])
         for penalty in (L1(lam), ElasticNet(0.5 * lam, None, 0.5 * lam), L1(lam, kept)):
             problem = fix_penalty(federation, penalty)
@@ -189,6 +91,15 @@ def test_a_path_is_the_fits_at_its_penalties(loss: str) -> None:
         paying = np.delete(point.coefficients, 2)
         # The largest penalty is known as well as the model without columns is solved.
         assert bool((np.abs(paying) > 1e-8).any()) == (share < 1.0)
+
+
+def test_a_long_path_is_solved_no_further_than_was_asked_for() -> None:
+    """Every fit once took over how far the one before had been solved, and none of them less."""
+    pool = draw("quadratic", (60, 50, 40))
+    form = PenaltyForm(np.array([1.0, 1.0, 1.0, 1.0, 1.0, 2.0]))
+    session = CurvedSession(InProcess(pool.sites()), 300, form)
+    for k in range(40):
+        assert session.fit(form.at(session.largest_penalty * 0.7**k), tol=1e-3).arrived(1e-3)
 
 
 def test_what_newton_says_it_sends_is_what_it_sends() -> None:

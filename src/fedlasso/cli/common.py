@@ -27,6 +27,12 @@ EXTRAS = {
 }
 
 
+def add_group(commands: Any, name: str, does: str) -> Any:
+    """A command that is a group of actions; return the list that they are added to."""
+    group = commands.add_parser(name, help=does, description=f"{does[:1].upper()}{does[1:]}.")
+    return group.add_subparsers(dest="action", required=True, metavar="ACTION")
+
+
 def add_action(actions: Any, run: Any, example: str = "", extra: str = "") -> Any:
     """A command called as its function ``NAME_command``, whose docstring is its help."""
     name = run.__name__.removesuffix("_command").replace("_", "-")

@@ -11,7 +11,15 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from fedlasso.cli.common import INTERRUPTED, add_action, names, say, say_constant, stop_on_term
+from fedlasso.cli.common import (
+    INTERRUPTED,
+    add_action,
+    add_group,
+    names,
+    say,
+    say_constant,
+    stop_on_term,
+)
 from fedlasso.cli.options import (
     add_outcome,
     add_reading,
@@ -27,8 +35,7 @@ from fedlasso.models import FitPlan, NetworkSource
 
 def add(commands: Any) -> None:
     """Add the command group."""
-    group = commands.add_parser("federation", help="fit across real sites over a network")
-    actions = group.add_subparsers(dest="action", required=True, metavar="ACTION")
+    actions = add_group(commands, "federation", "fit across real sites over a network")
     add_one = partial(add_action, actions, extra="nvflare")
     init = add_one(init_command, "trial/ --server fed.example.org:8443 --site north --site south")
     sign = add_one(sign_command, "trial/ north.csr south.csr")
@@ -41,15 +48,22 @@ def add(commands: Any) -> None:
     resume = add_one(resume_command, "model/")
     demo = add_one(demo_command)
     for parser in (init, sign, add_site, revoke, renew, server, status, fit):
-        parser.add_argument("project", type=Path, metavar="PROJECT")
+        parser.add_argument("project", type=Path, metavar="PROJECT", help="its folder")
     init.add_argument("--server", required=True, metavar="HOST:PORT", help="where it will listen")
     for parser in (init, add_site):
-        parser.add_argument("--site", action="append", default=[], metavar="NAME", dest="sites")
+        parser.add_argument(
+            "--site",
+            action="append",
+            default=[],
+            metavar="NAME",
+            dest="sites",
+            help="a site that will take part; once per site",
+        )
     what = "the sites' requests, NAME.csr"
     sign.add_argument("requests", type=Path, nargs="+", metavar="FILE", help=what)
     other = "let this key take the place of another one, which is revoked"
     sign.add_argument("--replace", action="store_true", help=other)
-    revoke.add_argument("site", metavar="NAME")
+    revoke.add_argument("site", metavar="NAME", help="the site")
     status.add_argument("--quick", action="store_true", help="only who is connected")
     fit.add_argument("--target", default="", metavar="COLUMN", help="what to predict")
     add_outcome(fit)
@@ -60,8 +74,10 @@ def add(commands: Any) -> None:
     fit.add_argument("--compare", action="store_true", help=more)
     fit.add_argument("--sites", type=names, default=(), help="who takes part; default: all")
     fit.add_argument("--timeout", type=float, default=300.0, help="seconds for one answer")
-    fit.add_argument("--out", type=Path, required=True, metavar="MODEL")
-    resume.add_argument("out", type=Path, metavar="MODEL")
+    folder = "a new folder for the model"
+    fit.add_argument("--out", type=Path, required=True, metavar="MODEL", help=folder)
+    begun = "the folder of the fit that was interrupted"
+    resume.add_argument("out", type=Path, metavar="MODEL", help=begun)
     when = "when a site or the server goes away: stop (resumable), retry, or wait a day"
     ways = ["stop", "retry", "wait"]
     start = "seconds for sites to be there"

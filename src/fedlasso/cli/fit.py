@@ -17,6 +17,7 @@ from fedlasso.cli.common import (
     stop_on_term,
 )
 from fedlasso.cli.options import (
+    PENALTY,
     add_outcome,
     add_settings,
     add_source,
@@ -30,6 +31,8 @@ from fedlasso.federation import Journal, Ledger
 from fedlasso.files import find_cannot_write, write_atomically
 from fedlasso.models.predicting import ENDINGS as PREDICTION_ENDINGS
 from fedlasso.tables import KINDS
+
+MODEL = "the folder that a fit wrote"
 
 
 def add(commands: Any) -> None:
@@ -47,7 +50,7 @@ def add(commands: Any) -> None:
     fit.add_argument("--resume", type=Path, metavar="MODEL", help=alone)
 
     predict = add_action(commands, predict_command, "model new.csv --out predictions.csv")
-    predict.add_argument("model", type=Path, metavar="MODEL")
+    predict.add_argument("model", type=Path, metavar="MODEL", help=MODEL)
     predict.add_argument("file", type=Path, metavar="FILE", help=f"new rows: {KINDS}")
     beside = "a column of the file to copy beside the predictions"
     predict.add_argument("--id", metavar="COLUMN", help=beside)
@@ -55,14 +58,15 @@ def add(commands: Any) -> None:
     predict.add_argument("--out", type=Path, help=out)
 
     inspect = add_action(commands, inspect_command, "model")
-    inspect.add_argument("model", type=Path, metavar="MODEL")
+    inspect.add_argument("model", type=Path, metavar="MODEL", help=MODEL)
 
     example = "north.csv south.csv --target y --out diagnosis.html"
     diagnosis = add_action(commands, diagnose_command, example)
     add_source(diagnosis)
     option = options_of(diagnosis)
-    option("--penalty", type=read_penalty, help="a number, or auto (default)")
-    option("--uploads", type=int, help="vectors per site; default: as planned")
+    option("--penalty", type=read_penalty, help=PENALTY)
+    most = "the most that each site may send to choose a penalty, in vectors of p numbers"
+    option("--uploads", type=int, help=f"{most}; default: as planned")
     option("--seed", type=int, help="seed of the held-out rows; default: 0")
     page = Path("diagnosis.html")
     diagnosis.add_argument("--out", type=Path, default=page, help=f"default: {page}")

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import fields
 from functools import partial
+from math import isnan
 from pathlib import Path
 from typing import Any
 
@@ -14,12 +15,22 @@ from fedlasso.cli.common import names
 from fedlasso.errors import FedLassoError
 from fedlasso.fitting import GOALS, RULES
 from fedlasso.numerics import FAMILIES
+from fedlasso.procedures import REGISTRY
 from fedlasso.tables import KINDS, MIN_LEVEL, check_file
+
+PENALTY = "how strongly coefficients are held down: a number, or auto to choose it (default)"
 
 
 def options_of(parser: Any) -> Callable[..., Any]:
     """Add options that are absent unless they are given, so that it is known which were."""
     return partial(parser.add_argument, default=argparse.SUPPRESS)
+
+
+def tell_choices(choices: Mapping[Any, str]) -> str:
+    """Return what each choice of an option is for; the first one is the default."""
+    (default, first), *others = choices.items()
+    told = [f"{name}: {purpose}" for name, purpose in others]
+    return "; ".join([f"{default} (default): {first}", *told])
 
 
 def add_settings(parser: Any) -> None:
@@ -36,26 +47,51 @@ def add_settings(parser: Any) -> None:
     option("--keep", type=names, metavar="COLUMNS", help=kept)
     ratio = "share of the penalty that is the Lasso's, the rest is a ridge's; default: 1"
     option("--l1-ratio", type=float, metavar="SHARE", help=ratio)
+    ranges = "least and largest coefficients, per unit of the column: as --bounds age=0:,dose=-1:2"
+    option("--bounds", type=names, metavar="RANGES", help=ranges)
     option("--site-effects", action="store_true", help="an intercept for every site")
-    option("--goal", choices=GOALS, help="default: prediction")
-    option("--procedure", metavar="NAME", help="run this procedure at the penalty")
+    rate = "share of false discoveries to be expected, with --goal discoveries; default: 0.1"
+    option("--fdr", type=float, metavar="RATE", help=rate)
+    named = "columns whose coefficients get intervals, in the model or not: as --interval age,dose"
+    option("--interval", type=names, dest="intervals", metavar="COLUMNS", help=named)
+    option("--level", type=float, help="how often intervals are to cover; default: 0.95")
+    weights = (
+        "what rows count by: equal, all the same; variance, the inverse of the variance of their "
+        "site's noise; default: variance where intervals or discoveries are asked for and the "
+        "sites' noise clearly differs"
+    )
+    option("--site-weights", choices=["equal", "variance"], help=weights)
+    option("--goal", choices=list(GOALS), help=f"what the model is for. {tell_choices(GOALS)}")
+    run = f"run this procedure at the penalty, whatever the goal: {', '.join(REGISTRY)}"
+    option("--procedure", metavar="NAME", help=run)
     option("--epochs", type=int, help="its local epochs per round; default: 1")
-    option("--penalty", type=read_penalty, help="a number, or auto (default)")
+    option("--penalty", type=read_penalty, help=PENALTY)
     held_out = options_of(parser.add_mutually_exclusive_group())
-    held_out("--cv", type=int, help="folds that choose; 10 where affordable")
-    held_out("--validation", type=float, help="share held out to choose, instead")
-    option("--rule", choices=RULES, help="how the penalty is chosen")
-    most = "vectors of p numbers that a site may send; default: as planned, and told"
+    folds = "number of folds that choose the penalty; default: 10 where they can be paid for"
+    held_out("--cv", type=int, help=folds)
+    share = "share of every site's rows held out to choose the penalty, instead of folds"
+    held_out("--validation", type=float, help=share)
+    rule = f"how the penalty is chosen. {tell_choices(RULES)} (the default for selection)"
+    option("--rule", choices=list(RULES), help=rule)
+    most = (
+        "the most that each site may send, in vectors of as many numbers as there are columns; "
+        "default: as planned, and told"
+    )
     option("--uploads", type=int, help=most)
-    option("--no-intercept", action="store_false", dest="intercept")
-    option("--no-standardise", action="store_false", dest="standardise")
+    without = "leave out the intercept: all columns zero predict zero"
+    option("--no-intercept", action="store_false", dest="intercept", help=without)
+    as_is = "penalise columns on their own scales, not per standard deviation"
+    option("--no-standardise", action="store_false", dest="standardise", help=as_is)
     option("--seed", type=int, help="seed of every split; default: 0")
 
 
 def read_settings(options: argparse.Namespace) -> models.Settings:
     """Return those options as settings, whose names they have."""
     known = {field.name for field in fields(models.Settings)}
-    return models.Settings(**given_options(options, known))
+    given = given_options(options, known)
+    if "bounds" in given:
+        given["bounds"] = read_bounds(given["bounds"])
+    return models.Settings(**given)
 
 
 def add_source(parser: Any) -> None:
@@ -114,3 +150,28 @@ def read_penalty(text: str) -> float | None:
         return float(text)
     except ValueError:
         raise argparse.ArgumentTypeError(f"{text!r} is not a number nor auto") from None
+
+
+def read_bounds(ranges: Sequence[str]) -> dict[str, models.Range]:
+    """Return ranges of coefficients by columns, as age=0: or dose=-1:2."""
+    found: dict[str, models.Range] = {}
+    for text in ranges:
+        name, _, ends = text.rpartition("=")
+        lower, colon, upper = ends.partition(":")
+        if not (name and colon and _is_end(lower) and _is_end(upper)):
+            raise FedLassoError(
+                f"--bounds: {text!r} is no range; say COLUMN=LOWER:UPPER in numbers, as age=0: or "
+                "dose=-1:2"
+            )
+        if name in found:
+            raise FedLassoError(f"--bounds: {name!r} has two ranges; give one")
+        found[name] = (float(lower) if lower else None, float(upper) if upper else None)
+    return found
+
+
+def _is_end(text: str) -> bool:
+    """Whether this is a number, or nothing."""
+    try:
+        return not text or not isnan(float(text))
+    except ValueError:
+        return False

@@ -7,13 +7,13 @@ from pathlib import Path
 from typing import Any
 
 from fedlasso.cli.common import add_action
-from fedlasso.cli.study import print_frame
+from fedlasso.cli.study import RESULTS, print_frame
 
 
 def add(commands: Any) -> None:
     """Add the commands."""
     report = add_action(commands, report_command, "results/two", "report")
-    report.add_argument("folder", type=Path, metavar="DIR")
+    report.add_argument("folder", type=Path, metavar="DIR", help=RESULTS)
     report.add_argument("--out", type=Path, help="where to write; default: DIR/report")
     more = "another study for the supplement, e.g. the earlier experiment"
     report.add_argument("--also", type=Path, action="append", default=[], metavar="DIR", help=more)
@@ -21,7 +21,7 @@ def add(commands: Any) -> None:
     compare = add_action(
         commands, compare_command, "results/paper --published table2.csv", "report"
     )
-    compare.add_argument("folder", type=Path, metavar="DIR")
+    compare.add_argument("folder", type=Path, metavar="DIR", help=RESULTS)
     columns = (
         "columns scenario, method, epochs, metric, mean, se; optional budget, panel, rule; "
         "default: the paper's main table"

@@ -8,14 +8,13 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from fedlasso.cli.common import add_action, stop_on_term
+from fedlasso.cli.common import add_action, add_group, stop_on_term
 from fedlasso.errors import FedLassoError
 
 
 def add(commands: Any) -> None:
     """Add the command group."""
-    site = commands.add_parser("site", help="take part in a federation with your own records")
-    actions = site.add_subparsers(dest="action", required=True, metavar="ACTION")
+    actions = add_group(commands, "site", "take part in a federation with your own records")
     add_one = partial(add_action, actions, extra="nvflare")
     request = add_one(request_command, "north/")
     accept = add_one(accept_command, "north/ north.crt")

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import argparse
+import inspect
 import math
 import sys
+import textwrap
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -14,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fedlasso import study as studies
-from fedlasso.cli.common import INTERRUPTED, add_action, names, say, stop_on_term
+from fedlasso.cli.common import INTERRUPTED, add_action, add_group, names, say, stop_on_term
 from fedlasso.errors import FedLassoError
 from fedlasso.study import SCENARIOS, STUDIES, Progress, Scenario, read_scenarios, run_study
 from fedlasso.study.columns import RECORDS, axes, known
@@ -24,14 +26,17 @@ from fedlasso.study.summary import contrast, diagnose, summarise
 if TYPE_CHECKING:
     import pandas as pd
 
+RESULTS = "the results folder of a study"
+
 
 def add(commands: Any) -> None:
     """Add the command group."""
-    study = commands.add_parser("study", help="run and read Monte Carlo studies")
-    actions = study.add_subparsers(dest="action", required=True, metavar="ACTION")
+    actions = add_group(commands, "study", "run and read Monte Carlo studies")
     add_one = partial(add_action, actions, extra="study")
     run = add_one(run_command, "--scenarios baseline,ten-sites --replicates 10 --out results/two")
-    run.add_argument("--study", default="paper", help=f"one of {', '.join(STUDIES)}")
+    run.formatter_class = argparse.RawDescriptionHelpFormatter
+    run.epilog = f"{_list_studies()}\n\n{run.epilog}"
+    run.add_argument("--study", default="paper", help="one of the list below; default: paper")
     run.add_argument("--scenarios", type=names, help="names, comma-separated; default: all")
     run.add_argument("--scenario-file", type=Path, help="TOML file with scenarios of your own")
     run.add_argument("--replicates", type=int, default=50, help="replicates per scenario")
@@ -52,15 +57,33 @@ def add(commands: Any) -> None:
     summary = add_one(summary_command, "results/two --scenario baseline --budget 30")
     export = add_one(export_command, "results/two outcomes.csv")
     for parser in (status, summary, export):
-        parser.add_argument("folder", type=Path, metavar="DIR")
+        parser.add_argument("folder", type=Path, metavar="DIR", help=RESULTS)
     summary.add_argument("--scenario", help="one scenario only")
     summary.add_argument("--budget", type=int, help="default: the largest")
     for name in ("panel", "rule"):
         axis = axes()[name]
-        summary.add_argument(f"--{name}", default=axis.usual, choices=list(axis.words))
-    export.add_argument("file", type=Path, metavar="FILE.csv|FILE.parquet")
+        told = ", ".join(f"{value}: {words}" for value, words in axis.words.items())
+        summary.add_argument(
+            f"--{name}",
+            default=axis.usual,
+            choices=list(axis.words),
+            help=f"{told}; default: {axis.usual}",
+        )
+    into = "the table to write"
+    export.add_argument("file", type=Path, metavar="FILE.csv|FILE.parquet", help=into)
     records = f"one of {', '.join(RECORDS)}; default: outcome"
     export.add_argument("--record", default="outcome", help=records)
+
+
+def _list_studies() -> str:
+    """Return what each study is for, in the first line of its docstring."""
+    lines = ["studies:"]
+    width = max(map(len, STUDIES))
+    for name, kind in STUDIES.items():
+        purpose = (inspect.getdoc(kind) or "").partition("\n")[0]
+        after = " " * (width + 4)
+        lines.append(textwrap.fill(f"  {name:{width}}  {purpose}", 79, subsequent_indent=after))
+    return "\n".join(lines)
 
 
 def _numbers(text: str) -> tuple[int, ...]:

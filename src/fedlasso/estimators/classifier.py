@@ -23,9 +23,10 @@ class FederatedLogisticLasso(ClassifierMixin, WithIntercept):  # type: ignore[mi
 
     Parameters
     ----------
-    goal, penalty, keep, l1_ratio, procedure, epochs, validation, cv, uploads, rule, tol,
+    goal, penalty, keep, l1_ratio, bounds, fdr, intervals, level, procedure, epochs, validation, cv,
+    uploads, rule, tol,
     standardize, fit_intercept, site_effects, seed : as of `FederatedLasso`
-        The penalty is chosen by held-out deviance. Goals other than ``"objective"`` differ in how
+        The penalty is chosen by held-out deviance. Selection and prediction differ in how
         it is chosen only: for selection it is the sparsest model within one standard error.
 
     Attributes

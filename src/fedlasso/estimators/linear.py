@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar
 
 from sklearn.base import RegressorMixin
@@ -17,9 +17,10 @@ class FederatedLasso(RegressorMixin, WithIntercept):  # type: ignore[misc]
 
     Parameters
     ----------
-    goal : {"prediction", "selection", "objective"}, optional
+    goal : {"prediction", "selection", "objective", "discoveries"}, optional
         What the model is for: prediction by default. With a penalty or a procedure it is the pooled
-        Lasso, whatever the goal.
+        Lasso, whatever the goal. Discoveries are columns of which at most a share `fdr` is false,
+        on average.
     penalty : float, optional
         On the standardised scale, as scikit-learn's ``alpha``; chosen by cross-validation by
         default.
@@ -28,6 +29,19 @@ class FederatedLasso(RegressorMixin, WithIntercept):  # type: ignore[misc]
     l1_ratio : float
         The Lasso's share of the penalty; the rest is a ridge's, as in scikit-learn's
         ``ElasticNet``.
+    bounds : dict, optional
+        A lower and an upper bound of coefficients, per unit of the column, by its name or number:
+        ``{"age": (0, None), "dose": (-1, 2)}``. Zero must lie between them, and None is no bound.
+    fdr : float
+        The rate of false discoveries that the goal of discoveries allows.
+    intervals : list of str or int
+        Columns whose coefficients get intervals, whether the model uses them or not; they are in
+        ``trust_.named``.
+    level : float
+        How often intervals are to cover.
+    site_weights : {"equal", "variance"}, optional
+        Rows count the same at all sites, or by the inverse of the variance of their site's noise;
+        by default the latter where inference is asked for and sites clearly differ.
     procedure : str, optional
         A name from ``fedlasso.REGISTRY``, run at the penalty instead of the goal's own procedure.
     epochs : int
@@ -58,6 +72,7 @@ class FederatedLasso(RegressorMixin, WithIntercept):  # type: ignore[misc]
     ledger_ : what passed between server and sites
     penalty_ : the penalty: given, or chosen on the path
     model_ : the whole fit
+    trust_ : discoveries and intervals, where they were asked for
 
     Examples
     --------
@@ -72,6 +87,9 @@ class FederatedLasso(RegressorMixin, WithIntercept):  # type: ignore[misc]
     """
 
     family: ClassVar[Family] = "linear"
+
+    _: KW_ONLY
+    site_weights: str | None = None
 
     def fit(
         self,

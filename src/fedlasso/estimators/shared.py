@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import KW_ONLY, dataclass, fields, replace
 from functools import partial
 from numbers import Integral, Real
@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from fedlasso.errors import FedLassoError
 from fedlasso.federation import Federation, InProcess
-from fedlasso.models import Model, Settings, fit_model
+from fedlasso.models import Model, Settings, fit_model, tell_trust
 from fedlasso.numerics import Array, Family
 from fedlasso.sites import INTERCEPT, Site, check_two_rows
 from fedlasso.tables import Responses
@@ -34,6 +34,10 @@ class FederatedEstimator(BaseEstimator):  # type: ignore[misc]
     penalty: float | None = None
     keep: Any = ()
     l1_ratio: float = 1.0
+    bounds: Any = None
+    fdr: float = 0.1
+    intervals: Any = ()
+    level: float = 0.95
     procedure: str | None = None
     epochs: int = 1
     validation: float | str | None = None
@@ -69,6 +73,7 @@ class FederatedEstimator(BaseEstimator):  # type: ignore[misc]
         self.certificate_ = self.model_.fit.certificate
         self.ledger_ = self.model_.costs
         self.penalty_ = self.model_.penalty
+        self.trust_ = tell_trust(self.model_)
         self.n_iter_ = self.model_.fit.rounds
         return federation
 
@@ -150,8 +155,19 @@ class FederatedEstimator(BaseEstimator):  # type: ignore[misc]
         known = {own.name for own in fields(Settings)}
         told = {_RENAMED.get(name, name): value for name, value in given.items()}
         told = {name: value for name, value in told.items() if name in known}
-        keep = _names_of(self.keep, tuple(columns))
-        return Settings(**told | {"family": self.family, "keep": keep})
+        columns = tuple(name for name in columns if name != INTERCEPT)
+        keep = _names_of("keep", self.keep, columns)
+        intervals = _names_of("intervals", self.intervals, columns)
+        bounds = self.bounds or {}
+        if not isinstance(bounds, Mapping):
+            raise FedLassoError(
+                f"bounds is {bounds!r}; give a range per column, as {{'age': (0, None)}}"
+            )
+        # Without columns nothing is known of them yet.
+        bounded = _names_of("bounds", bounds, columns)
+        ranges = dict(zip(bounded, bounds.values(), strict=bool(columns)))
+        named = {"keep": keep, "intervals": intervals, "bounds": ranges}
+        return Settings(**told | {"family": self.family} | named)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -168,16 +184,16 @@ class WithIntercept(FederatedEstimator):
     site_effects: bool = False
 
 
-def _names_of(keep: Any, columns: tuple[str, ...]) -> tuple[str, ...]:
+def _names_of(what: str, given: Any, columns: tuple[str, ...]) -> tuple[str, ...]:
     """Return columns by their names, where some are given by their numbers."""
-    if isinstance(keep, str):
-        raise FedLassoError(f"keep is {keep!r}; give a list of columns, by names or numbers")
+    if isinstance(given, str):
+        raise FedLassoError(f"{what} is {given!r}; give a list of columns, by names or numbers")
     named = []
-    for column in keep if columns else ():
+    for column in given if columns else ():
         if isinstance(column, Integral):
             place = int(column)
             if not 0 <= place < len(columns):
-                raise FedLassoError(f"keep: there is no column {place}; X has {len(columns)}")
+                raise FedLassoError(f"{what}: there is no column {place}; X has {len(columns)}")
             named.append(columns[place])
         else:
             named.append(str(column))

@@ -25,9 +25,10 @@ class FederatedCoxLasso(FederatedEstimator):
 
     Parameters
     ----------
-    goal, penalty, keep, l1_ratio, procedure, epochs, validation, cv, uploads, rule, tol,
+    goal, penalty, keep, l1_ratio, bounds, fdr, intervals, level, procedure, epochs, validation, cv,
+    uploads, rule, tol,
     standardize, seed : as of `FederatedLasso`
-        The penalty is chosen by held-out deviance. Goals other than ``"objective"`` differ in how
+        The penalty is chosen by held-out deviance. Selection and prediction differ in how
         it is chosen only: for selection it is the sparsest model within one standard error.
     ties : {"efron", "breslow"}
         How events at the same time are treated.

@@ -20,6 +20,8 @@ class Federation(ABC):
     sites : names of the sites, sorted
     columns : names of the columns, the same at every site
     loss : name of the loss, the same at every site
+    worth : what a row of each site is worth in views, as `Weighed` says it; empty where all are
+        worth the same
 
     Examples
     --------
@@ -36,6 +38,7 @@ class Federation(ABC):
     sites: tuple[str, ...]
     columns: tuple[str, ...]
     loss: str
+    worth: tuple[str, ...] = ()
 
     @abstractmethod
     def replies(self, request: Request[R]) -> tuple[R, ...]:
@@ -66,6 +69,7 @@ class Around(Federation):
         self.sites = inner.sites
         self.columns = inner.columns
         self.loss = inner.loss
+        self.worth = inner.worth
 
 
 class Member(Protocol):

@@ -121,7 +121,6 @@ class Splits:
         **scaling: bool,
     ) -> None:
         ledger = metered(federation)
-        self.form = form
         least = count_gradients(len(splits))
         if uploads < least:
             raise FedLassoError(
@@ -131,8 +130,11 @@ class Splits:
         standardised = [standardise(ledger, split, **scaling) for split in splits]
         self._scaling = sum(found.vectors for _, found in standardised)
         self._each = (uploads - self._scaling) // len(splits)
+        # Bounds are those of coefficients on the original scale.
+        self.forms = [form.scaled(found.factors) for _, found in standardised]
         self.sessions: list[Session | CurvedSession] = [
-            open_session(view, self._each, form) for view, _ in standardised
+            open_session(view, self._each, own)
+            for (view, _), own in zip(standardised, self.forms, strict=True)
         ]
         self.cut = False
 
@@ -191,10 +193,11 @@ class Splits:
         smallest = ratio * lam
         starts: list[Array | None] = [None] * len(self.sessions)
         while True:
-            trios = zip(self.sessions, weights, starts, strict=True)
             fits = []
-            for session, own, b in trios:
-                penalty = self.form.at(lam) if own is None else L1(lam, own)
+            for session, form, own, b in zip(
+                self.sessions, self.forms, weights, starts, strict=True
+            ):
+                penalty = form.at(lam) if own is None else L1(lam, own)
                 fits.append(session.fit(penalty, b, session.path_tol, reserve))
             if not self._arrived(fits, self.sessions[0].path_tol):
                 self.cut = True

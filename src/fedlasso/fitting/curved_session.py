@@ -61,7 +61,7 @@ class CurvedSession:
         p = len(self.ledger.columns)
         weights = np.ones(p) if form.weights is None else form.weights
         # All that pays is kept at zero: what is left is the model without any column.
-        empty = L1(0.0, np.where(weights > 0, np.inf, 0.0))
+        empty = L1(0.0, np.where(weights > 0, np.inf, 0.0), bounds=form.bounds)
         self.problem = fix_penalty(self.ledger, empty)
         newton = Newton(tol=self.path_tol)
         run = Run(self.ledger, newton, self.problem)

@@ -19,8 +19,14 @@ from fedlasso.fitting.tuning import Curve, Rule, Validation, validate
 from fedlasso.numerics import L1, Array, Certificate
 from fedlasso.procedures import Problem
 
-Goal = Literal["prediction", "selection", "objective"]
-GOALS: tuple[Goal, ...] = ("prediction", "selection", "objective")
+Goal = Literal["prediction", "selection", "objective", "discoveries"]
+# What each goal is for, in the words of the command line.
+GOALS: dict[Goal, str] = {
+    "prediction": "predict new rows well, by the Lasso or a relative that predicts better",
+    "selection": "few columns, and about the same ones on other rows",
+    "objective": "the pooled Lasso itself, at the penalty that predicts held-out rows best",
+    "discoveries": "columns with a promise: at most a share --fdr of them is false on average",
+}
 # Certified relative gaps: of the Lasso fits on the way, and of refits on a support.
 TOL = 0.01
 REFIT_TOL = 0.005

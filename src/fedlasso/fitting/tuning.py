@@ -15,7 +15,11 @@ from fedlasso.sites import HeldOutErrors, HeldOutSums, Rows, ValidationErrors, V
 
 Rule = Literal["min", "1se"]
 Panel = Literal["upload", "joint", "work"]
-RULES: tuple[Rule, ...] = ("min", "1se")
+# What each rule takes, in the words of the command line.
+RULES: dict[Rule, str] = {
+    "min": "the smallest held-out error",
+    "1se": "the sparsest model whose error is within one standard error of the smallest",
+}
 PANELS: tuple[Panel, ...] = ("upload", "joint")
 ACTIVE = 1e-4
 

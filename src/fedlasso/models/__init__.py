@@ -3,14 +3,16 @@
 from fedlasso.models.card import draw_card
 from fedlasso.models.diagnosis import diagnose, draw_diagnosis
 from fedlasso.models.document import ModelDocument, describe_model, read_document
+from fedlasso.models.estimates import ColumnEstimate, SiteEstimate, TrustDocument, tell_trust
 from fedlasso.models.fitted import Model, fit_model
 from fedlasso.models.folder import FitPlan, ModelFolder, read_plan, write_model, write_plan
 from fedlasso.models.making import make_model
 from fedlasso.models.predicting import Predictions, predict_file
-from fedlasso.models.settings import Settings
+from fedlasso.models.settings import Range, Settings
 from fedlasso.models.sources import FileSource, NetworkSource, open_sites
 
 __all__ = [
+    "ColumnEstimate",
     "FileSource",
     "FitPlan",
     "Model",
@@ -18,7 +20,10 @@ __all__ = [
     "ModelFolder",
     "NetworkSource",
     "Predictions",
+    "Range",
     "Settings",
+    "SiteEstimate",
+    "TrustDocument",
     "describe_model",
     "diagnose",
     "draw_card",
@@ -29,6 +34,7 @@ __all__ = [
     "predict_file",
     "read_document",
     "read_plan",
+    "tell_trust",
     "write_model",
     "write_plan",
 ]

@@ -120,7 +120,8 @@ def assess(ledger: Ledger, model: Model) -> Assessment:
         splits = (settings.held_out,)
         rule = settings.rule_in_force
         lam = search_penalties(ledger, splits, UPLOADS, rule, form, **settings.scaling).lam
-    view, _ = standardise(ledger, settings.held_out, **settings.scaling)
+    view, scaling = standardise(ledger, settings.held_out, **settings.scaling)
+    form = form.scaled(scaling.factors)
     session = open_session(view, UPLOADS, form)
     empty = session.fit(form.at(session.largest_penalty * 2), tol=TOL).coefficients
     b = session.fit(form.at(lam), tol=TOL).coefficients

@@ -8,6 +8,7 @@ from html import escape
 
 from fedlasso.models import page
 from fedlasso.models.card_assessment import draw_assessment
+from fedlasso.models.card_trust import draw_trust
 from fedlasso.models.charts import QUIET, Line, bar_chart, line_chart
 from fedlasso.models.document import (
     NESTED,
@@ -20,8 +21,8 @@ from fedlasso.models.document import (
 )
 
 _SHOWN = 30
-# Smaller shares of an objective come from rounding.
-ROUNDING = 1e-12
+# Smaller shares of an objective are of no interest to people who compare models.
+_LITTLE = 1e-5
 _X_TITLE = "penalty (smaller to the right)"
 _KINDS = {"scaling": "means and scales", "training": "gradients or models"}
 
@@ -34,6 +35,7 @@ def draw_card(document: ModelDocument) -> str:
         _certificate(document),
         _reasons(document),
         _coefficients(document),
+        draw_trust(document.trust, document.ratio),
         _curve(document),
         _path(document),
         draw_assessment(document.assessment, document.not_assessed),
@@ -73,7 +75,7 @@ def _lead(document: ModelDocument) -> str:
 
 def _reasons(document: ModelDocument) -> str:
     """Why this model, how uploads were planned, and where the error comes from."""
-    reasons = [f"{document.why}."]
+    reasons = [f"{document.why[:1].upper()}{document.why[1:]}."]
     if document.plan:
         reasons.append(f"The plan was {document.plan}.")
     reasons.append(f"The penalty is {document.penalty:.4g}, {document.penalty_words}.")
@@ -109,14 +111,15 @@ def _spread(error: ExpectedError | ComparedModel) -> str:
 def _certificate(document: ModelDocument) -> str:
     certificate = document.certificate
     bound = (
-        "The bound is a duality gap computed from sums over the sites; it holds whatever the "
-        "records are, for the penalties and the columns of the chosen model."
+        f"The objective is that of the {escape(document.name)}, with the penalties and the columns "
+        "that were chosen for it. The bound is a duality gap, computed from sums over the sites; "
+        "it holds whatever the records are."
     )
     # How a fit ended is part of the warnings where uploads ended too early.
     known = math.isfinite(certificate.relative_gap)
     how = document.status_text if known and document.status not in ("CHOSEN", "CUT") else ""
     return (
-        "<h2>How far from the pooled answer</h2>"
+        "<h2>Certificate: how far from the pooled answer</h2>"
         f'<p class="lead">This model is <b>{certificate}</b>.</p>'
         f'<p class="soft">{bound if known else ""} {escape(how)}</p>'
     )
@@ -132,18 +135,12 @@ def _coefficients(document: ModelDocument) -> str:
         )
     note = _coefficient_note(document)
     scaled = document.settings.standardise
-    head = ["", "", *(["per SD"] if scaled else []), "per unit"]
-    if document.ratio is not None:
-        head += [*([f"{document.ratio} per SD"] if scaled else []), f"{document.ratio} per unit"]
-    bars: list[tuple[str, float, *tuple[str, ...]]] = []
-    for row in rows[:_SHOWN]:
-        texts = [f"{row.standardised:.4g}"] if scaled else []
-        texts.append(f"{row.value:.4g}")
-        if document.ratio is not None:
-            unit, deviation = row.ratios
-            texts += [*([f"{deviation:.4g}"] if scaled else []), f"{unit:.4g}"]
-        bars.append((row.name, row.standardised if scaled else row.value, *texts))
-    chart = bar_chart(bars, head)
+    heads, lines = document.coefficient_table(_SHOWN)
+    bars: list[tuple[str, float, *tuple[str, ...]]] = [
+        (row.name, row.standardised if scaled else row.value, *texts)
+        for row, texts in zip(rows, lines, strict=False)
+    ]
+    chart = bar_chart(bars, ["", heads[0], *heads])
     if len(rows) > _SHOWN:
         note += f" The {len(rows) - _SHOWN} smaller ones are in coefficients.csv."
     return page.section("Coefficients", note, chart)
@@ -165,8 +162,11 @@ def _coefficient_note(document: ModelDocument) -> str:
         note += ", the mean of the sites' own." if settings.site_effects else "."
     if settings.keep:
         note += f" Never penalised: {escape(', '.join(settings.keep))}."
+    if settings.bounds:
+        words = document.bounds_words
+        note += f" {escape(words[:1].upper() + words[1:])}."
     if settings.standardise:
-        note += " Bars are for one standard deviation (SD) of the column."
+        note += " Bars, and their order, are per standard deviation (SD) of the column."
     return note
 
 
@@ -262,8 +262,8 @@ def _comparison(document: ModelDocument) -> str:
 
 
 def _percent(share: float) -> str:
-    """A share for people: what is next to nothing is rounding."""
-    return f"{100 * share:.3g}%" if share > ROUNDING else "0%"
+    """A share for people, without the digits that come from rounding."""
+    return f"{100 * share:.3g}%" if share >= _LITTLE else f"below {100 * _LITTLE:.3g}%"
 
 
 def _what_is_compared(document: ModelDocument) -> str:
@@ -271,13 +271,13 @@ def _what_is_compared(document: ModelDocument) -> str:
     words = (
         "All were trained on the same rows and are judged on the same held-out rows of all sites "
         "(± one standard error), which none of them was fitted to. Each site alone chose its own "
-        "penalty on other held-out rows, where it could. "
+        "penalty on other held-out rows, where it could. The objective is that of the Lasso on the "
+        "training rows; its column tells the distance itself, where a certificate tells a bound. "
     )
     if document.comparison and document.comparison[0].name == THIS_MODEL:
         return words + (
             "This model was fitted to the training rows only, and rows that judge here may have "
-            "chosen it. What it sent includes standardising and tuning. The objective is the "
-            "pooled Lasso's; a model of another family is not its minimum."
+            "chosen it. What it sent includes standardising and tuning."
         )
     words += (
         "This model was fitted to all rows, so no row can judge it here: the pooled Lasso on the "
@@ -340,6 +340,22 @@ def _settings(document: ModelDocument) -> str:
     settings = asdict(document.settings) | {"procedure": document.procedure}
     if document.settings.cv is not None:
         settings["validation"] = None
+    if document.settings.procedure is None:
+        settings["epochs"] = None
+    if document.settings.family != "cox":
+        settings["ties"] = None
+    settings["keep"] = ", ".join(document.settings.keep) or None
     settings |= {"missing values": document.missing, "fedlasso": document.fedlasso}
-    rows = [[name, str(value)] for name, value in settings.items() if value is not None]
+    rows = [
+        [name.replace("_", " "), _setting(value)]
+        for name, value in settings.items()
+        if value is not None
+    ]
     return f"<h2>Settings</h2>{page.table(['setting', 'value'], rows)}"
+
+
+def _setting(value: object) -> str:
+    """A setting for people."""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return str(value)

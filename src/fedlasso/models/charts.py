@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from html import escape
 from itertools import chain, repeat
 
-from fedlasso.models.page import breakable, number
+from fedlasso.models.page import WIDE, breakable, number, tell_heads
 
 WIDTH = 380
 HEIGHT = 250
@@ -132,6 +132,8 @@ def bar_chart(
     span = max(0.0, top / largest, *shares) - low or 1.0
     zero = -low / span * 100
     lines = [f"<tr>{''.join(f'<th>{escape(cell)}</th>' for cell in head)}</tr>"] if head else []
+    wide = len(head) > WIDE
+    heads = tell_heads(head) if wide else [""] * len(bars[0])
     for (name, _, *texts), share in zip(bars, shares, strict=True):
         width = abs(share) / span * 100
         start = zero if share >= 0 else max(zero - width, 0.0)
@@ -140,9 +142,11 @@ def bar_chart(
             f'<rect class="{"c0" if share >= 0 else "c1"}" x="{start:.2f}" y="1" '
             f'width="{width:.2f}" height="8"/>{_stroke((zero, zero), (0, 10), "zero")}</svg>'
         )
-        cells = "".join(f"<td>{escape(text)}</td>" for text in texts)
-        lines.append(f'<tr><td>{breakable(name)}</td><td class="bar">{svg}</td>{cells}</tr>')
-    return f'<table class="bars">{"".join(lines)}</table>'
+        named = zip(heads[2:], texts, strict=True)
+        cells = "".join(f"<td{own}>{escape(text)}</td>" for own, text in named)
+        bar = f'<td class="bar"{heads[1]}>{svg}</td>'
+        lines.append(f"<tr><td>{breakable(name)}</td>{bar}{cells}</tr>")
+    return f'<table class="bars{" wide" * wide}">{"".join(lines)}</table>'
 
 
 def _draw_line(line: Line, places: Sequence[tuple[float, float, float, float]]) -> str:

@@ -16,7 +16,9 @@ from fedlasso import __version__
 from fedlasso.errors import FedLassoError
 from fedlasso.fitting import GoalFit, Status
 from fedlasso.models.assessment import Assessment
+from fedlasso.models.estimates import ColumnEstimate, TrustDocument, tell_trust
 from fedlasso.models.fitted import Model
+from fedlasso.models.page import bytes_of, number
 from fedlasso.models.settings import Settings
 from fedlasso.numerics import Array, Certificate
 from fedlasso.tables import Schema
@@ -198,6 +200,7 @@ class ModelDocument:
     curve: ErrorCurve | None
     path: CoefficientPath | None
     error: ExpectedError | None = None
+    trust: TrustDocument | None = None
     means: tuple[float, ...] | None = None
     revealed: Revealed | None = None
     site_errors: tuple[SiteError, ...] | None = None
@@ -262,6 +265,31 @@ class ModelDocument:
             return f"of the Lasso path that the relaxed Lasso comes from, {scale}"
         return f"the best of the Lasso path (the {self.family} has its own), {scale}"
 
+    @property
+    def bounds_words(self) -> str:
+        """How many columns have bounds, and which coefficients stand at one."""
+        bounds = self.settings.bounds
+        there = [row.name for row in self.coefficients if row.value in bounds.get(row.name, ())]
+        columns = f"{len(bounds)} column{'s' * (len(bounds) > 1)}"
+        return f"bounds on {columns}; at a bound other than zero: {', '.join(there) or 'none'}"
+
+    def coefficient_table(self, most: int) -> tuple[list[str], list[list[str]]]:
+        """Return heads and numbers of the largest coefficients, alike on terminal and card.
+
+        Coefficients per standard deviation (SD) of the column come first: by these they are
+        ordered, and drawn.
+        """
+        per = ["per SD", "per unit"] if self.settings.standardise else ["per unit"]
+        heads = [*per, *(f"{self.ratio} {unit}" for unit in per if self.ratio is not None)]
+        lines = []
+        for row in self.coefficients[:most]:
+            values = [row.standardised, row.value][-len(per) :]
+            if self.ratio is not None:
+                unit, deviation = row.ratios
+                values += [deviation, unit][-len(per) :]
+            lines.append([number(value, 4) for value in values])
+        return heads, lines
+
     def to_json(self) -> bytes:
         """Return the bytes of model.json; what is infinite or not a number is told as null.
 
@@ -315,7 +343,7 @@ def tell_model(model: Model, schema: Schema, missing: Missing = "refuse") -> Mod
     if model.curve is not None:
         found = model.curve
         validation = found.validation
-        if fit.status is Status.OPTIMAL:
+        if fit.status is Status.OPTIMAL and not model.discovers:
             # The Lasso at a penalty that held-out rows chose; what falls short of it is not judged.
             at = found.chosen
             error = tell_error(model, validation.error[at], validation.se[at], CHOSE)
@@ -330,8 +358,8 @@ def tell_model(model: Model, schema: Schema, missing: Missing = "refuse") -> Mod
     return ModelDocument(
         schema=schema,
         missing=missing,
-        settings=replace(model.settings, goal=model.settings.aim),
-        procedure=fit.method,
+        settings=replace(model.settings, goal=model.settings.goal_in_force),
+        procedure=model.method,
         penalty=model.penalty,
         intercept=model.intercept,
         coefficients=tuple(
@@ -359,6 +387,7 @@ def tell_model(model: Model, schema: Schema, missing: Missing = "refuse") -> Mod
         curve=curve,
         path=path,
         error=error,
+        trust=tell_trust(model),
         means=tuple(scaling.means[:p].tolist()) if missing == "mean" else None,
     )
 
@@ -406,10 +435,9 @@ def read_document(path: Path) -> ModelDocument:
 
 
 def _error_line(document: ModelDocument, error: ExpectedError) -> str:
-    spread = "" if error.se is None else f" (standard error {error.se:.2g})"
+    spread = "" if error.se is None else f" ± {number(error.se, 2)}"
     explained = "" if error.r2 is None else f", {document.explained_name} {error.r2:.3f}"
-    name = "mean squared" if document.ratio is None else document.error_name
-    return f"error: {name} {error.mse:.4g}{spread}{explained}, on {error.rows}"
+    return f"{document.error_name}: {number(error.mse, 4)}{spread}{explained}, on {error.rows}"
 
 
 def describe_model(document: ModelDocument) -> str:
@@ -418,6 +446,7 @@ def describe_model(document: ModelDocument) -> str:
     settings = document.settings
     # That uploads ended too early comes first.
     lines = [document.status_text] if document.status == Status.CUT.name else []
+    rounds = f"{document.rounds} round{'s' * (document.rounds != 1)}"
     lines += [
         f"{document.schema.target}: {len(rows)} of {document.columns} columns, "
         f"{document.rows.training} training rows at {len(document.sites)} sites",
@@ -425,13 +454,16 @@ def describe_model(document: ModelDocument) -> str:
         f"certificate: {document.certificate}",
         document.why,
         *([] if document.error is None else [_error_line(document, document.error)]),
-        f"sent: at most {document.most_sent / 1e6:.3g} MB per site, {document.rounds} rounds",
+        *([] if document.trust is None else _trust_lines(document.trust)),
+        f"most sent by a site: {bytes_of(document.most_sent)}, in {rounds}",
     ]
     if document.schema.classes:
         zero, one = document.schema.classes
         lines.append(f"classes: {one!r} is 1, {zero!r} is 0")
     if settings.keep:
         lines.append(f"never penalised: {', '.join(settings.keep)}")
+    if settings.bounds:
+        lines.append(document.bounds_words)
     if settings.site_effects:
         lines.append("site effects: new rows have the mean of the sites' intercepts")
     lines += _coefficient_lines(document)
@@ -440,15 +472,34 @@ def describe_model(document: ModelDocument) -> str:
     return "\n".join(lines)
 
 
+def _trust_lines(trust: TrustDocument) -> list[str]:
+    """What was found, intervals that were asked for, and what rows are worth."""
+    lines = [trust.words] if trust.words else []
+    for label, rows in (("found", trust.found), ("interval", trust.named)):
+        lines += [_interval_line(label, trust.level, row) for row in rows[:_SHOWN]]
+    if trust.worth is not None:
+        worth = ", ".join(f"{site} {number(share, 2)}" for site, share in trust.worth.items())
+        lines.append(f"rows weigh by their site's noise: {worth}")
+    return [*lines, *trust.notes]
+
+
+def _interval_line(label: str, level: float, row: ColumnEstimate) -> str:
+    return (
+        f"{label}: {row.name} {number(row.value, 3)}, {level:.0%} interval {number(row.low, 3)} to "
+        f"{number(row.high, 3)}, adjusted p {number(row.adjusted, 2)}"
+    )
+
+
 def _coefficient_lines(document: ModelDocument) -> list[str]:
-    """The largest coefficients; where people expect it, exponentiated per unit and per SD."""
-    shown = document.coefficients[:_SHOWN]
-    width = max((len(row.name) for row in shown), default=0)
-    if document.ratio is None or not shown:
-        return [f"  {row.name:{width}}  {row.value:12.6g}" for row in shown]
-    ratio = document.ratio
-    lines = [f"  {'':{width}}  {'coefficient':>12}  {ratio:>12}  {ratio + ' per SD':>19}"]
-    for row in shown:
-        unit, deviation = row.ratios
-        lines.append(f"  {row.name:{width}}  {row.value:12.6g}  {unit:12.4g}  {deviation:19.4g}")
-    return lines
+    """The largest coefficients; where people expect it, exponentiated as well."""
+    heads, lines = document.coefficient_table(_SHOWN)
+    if not lines:
+        return []
+    names = ["", *(row.name for row in document.coefficients)]
+    rows = [heads, *lines]
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    first = max(map(len, names[: len(rows)]))
+    return [
+        "  ".join([f"  {name:{first}}", *map(str.rjust, row, widths)])
+        for name, row in zip(names, rows, strict=False)
+    ]

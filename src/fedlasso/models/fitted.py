@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from typing import Any
@@ -19,8 +19,9 @@ from fedlasso.fitting.families import Folded
 from fedlasso.fitting.goals import TOL
 from fedlasso.fitting.plan import GRADIENTS, SCALING, Plan, make_plan, vectors_of
 from fedlasso.fitting.tuning import Curve
+from fedlasso.models.inferring import Inferring, Trust, count_vectors, find_worth, weigh
 from fedlasso.models.settings import Settings
-from fedlasso.numerics import L1, Array, PenaltyForm, find_loss
+from fedlasso.numerics import L1, Array, Bounds, PenaltyForm, find_loss
 from fedlasso.procedures import Newton, Secant, find_procedure
 from fedlasso.procedures.moment_secant import MomentSecant
 from fedlasso.sites import (
@@ -47,6 +48,8 @@ FINEST = 1e-8
 # A fit at one penalty asks for second moments up to so many vectors, and then for gradients.
 MOST_MOMENTS = 25
 POLISHING = 3
+# What a model of discoveries is called.
+DISCOVERED = "refitted Lasso"
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,6 +67,7 @@ class Model:
     plan : how uploads were to be spent, where anything was to be chosen
     why : what was fitted and why, in one line
     folded : second moments of the folds, where they were asked for: sums over sites
+    trust : how sure its columns are, where that was asked
     """
 
     settings: Settings
@@ -78,6 +82,17 @@ class Model:
     plan: str
     why: str
     folded: Folded | None = None
+    trust: Trust | None = None
+
+    @property
+    def method(self) -> str:
+        """What was fitted, or by which procedure."""
+        return DISCOVERED if self.discovers else self.fit.method
+
+    @property
+    def discovers(self) -> bool:
+        """Whether it has the columns that were found, and those alone."""
+        return self.trust is not None and self.trust.found is not None
 
     @property
     def status(self) -> Status:
@@ -126,14 +141,70 @@ def fit_model(
     """
     ledger = metered(federation)
     before = ledger.costs
-    model = _Making(ledger, settings, say).model()
+    model = _fit_and_infer(ledger, settings, say)
     coefficients, intercept = model.scaling.original(model.fit.coefficients)
+    bounds = form_of(settings, ledger.columns).bounds
+    if bounds is not None:
+        # Scaling a bound there and back may round it.
+        coefficients = bounds.part(slice(len(coefficients))).clip(coefficients)
     if settings.site_effects:
         # New rows belong to no site: they have the mean of the sites' intercepts.
         told = Viewed(ledger, model.view).total(EffectAt(model.fit.coefficients))
         intercept += told.effects / told.weight if told.weight else 0.0
     costs = ledger.costs - before
     return replace(model, coefficients=coefficients, intercept=intercept, costs=costs)
+
+
+def _fit_and_infer(ledger: Ledger, settings: Settings, say: Callable[[str], None]) -> Model:
+    """Fit, weigh sites where that is wanted or clearly needed, and infer where that is asked."""
+    needs = count_vectors(settings, len(ledger.columns))
+    own = settings
+    if settings.uploads is not None and needs:
+        if settings.uploads <= 2 * needs:
+            raise FedLassoError(
+                f"uploads is {settings.uploads}, and inference about {len(ledger.columns)} columns "
+                f"takes {2 * needs} or more with the Lasso that it starts from; give more"
+            )
+        own = replace(settings, uploads=settings.uploads - needs)
+    model = _Making(ledger, own, say).model()
+    seen = ledger
+    worth = None
+    notes: tuple[str, ...] = ()
+    always = settings.site_weights == "variance"
+    if always or (settings.infers and settings.site_weights is None and settings.plain):
+        view = Viewed(ledger, model.view)
+        try:
+            worth = find_worth(view, model.scaling, model.fit.coefficients, always=always)
+        except Stopped:
+            raise
+        except FedLassoError as error:
+            if always:
+                raise
+            notes = (f"the sites' noise was not compared: {error}",)
+        if worth is not None:
+            say("sites differ in noise: rows are weighed, and the Lasso is fitted again")
+            seen = weigh(ledger, worth)
+            model = _Making(seen, own, say).model()
+    if not settings.infers:
+        return replace(
+            model, settings=settings, trust=None if worth is None else Trust(worth=worth)
+        )
+    view = Viewed(seen, model.view)
+    inferring = Inferring(seen, view, model.scaling, settings, model.fit, seen.columns)
+
+    def fit_rest(view: Viewed, penalty: L1) -> Fit:
+        return fit_curved(view, penalty, CURVED_GRADIENTS, settings.tol)
+
+    trust = inferring.trust(worth, notes, fit_rest)
+    model = replace(model, settings=settings, trust=trust)
+    if trust.found is None:
+        return model
+    count = trust.found.columns.size
+    why = (
+        f"goal 'discoveries': {count} of the {trust.lasso} columns of the Lasso, found at a false "
+        f"discovery rate of {settings.fdr:g} by debiased estimates, and fitted to all rows"
+    )
+    return replace(model, fit=inferring.refit(trust.found, fit_rest), why=why, folded=None)
 
 
 @dataclass(eq=False)
@@ -306,16 +377,16 @@ class _Making:
         self.spent += scaling.vectors
         left = uploads - self.spent
         self._check_left(left, uploads)
+        paid = self.form.scaled(scaling.factors).at(penalty)
         if settings.procedure is not None:
             procedure = find_procedure(settings.procedure)(epochs=settings.epochs)
             rounds = max(1, left // procedure.paths)
             chooses = settings.rule or "min"
-            paid = self.form.at(penalty)
             result = fit(view, procedure, penalty=paid, rounds=rounds, rule=chooses, exact=False)
         elif settings.plain:
             result = fit_exactly(view, penalty, left, settings.tol)
         else:
-            result = fit_curved(view, self.form.at(penalty), left, settings.tol)
+            result = fit_curved(view, paid, left, settings.tol)
         why = f"{settings.words(where)}, by {result.method} in {result.rounds} rounds"
         return self._told(view, scaling, result, curve, plan, why)
 
@@ -351,14 +422,30 @@ class _Making:
 
 
 def form_of(settings: Settings, columns: Sequence[str]) -> PenaltyForm:
-    """Return the penalty that settings ask for, but for its strength, over the sites' columns."""
-    for name in settings.keep:
-        if name not in columns:
-            near = get_close_matches(name, columns, n=1)
-            hint = f"did you mean {near[0]!r}?" if near else "name a column of the sites"
-            raise FedLassoError(f"no column to keep is called {name!r}; {hint}")
+    """Return the penalty that settings ask for, but for its strength, over the sites' columns.
+
+    Bounds are those of coefficients on the original scale.
+    """
+    _check_names("keep", settings.keep, columns)
+    _check_names("bound", settings.bounds, columns)
     weights = np.array([float(name not in (*settings.keep, INTERCEPT)) for name in columns])
-    return PenaltyForm(None if weights.all() else weights, settings.l1_ratio)
+    bounds = None
+    if settings.bounds:
+        ends = [settings.bounds.get(name, (None, None)) for name in columns]
+        lower = np.array([-np.inf if low is None else low for low, _ in ends], np.float64)
+        upper = np.array([np.inf if high is None else high for _, high in ends], np.float64)
+        bounds = Bounds(lower, upper)
+    return PenaltyForm(None if weights.all() else weights, settings.l1_ratio, bounds)
+
+
+def _check_names(what: str, names: Iterable[str], columns: Sequence[str]) -> None:
+    """Refuse a name that no column has."""
+    known = [column for column in columns if column != INTERCEPT]
+    for name in names:
+        if name not in known:
+            near = get_close_matches(name, known, n=1)
+            hint = f"did you mean {near[0]!r}?" if near else "name a column of the sites"
+            raise FedLassoError(f"no column to {what} is called {name!r}; {hint}")
 
 
 def fit_exactly(view: Federation, penalty: float, uploads: int, tol: float) -> Fit:

@@ -82,7 +82,15 @@ def make_model(
     say : called when a stage is over
     """
     noted = _Noted(federation)
-    settings = replace(settings, keep=schema.encode_names(settings.keep))
+    bounds = {
+        own: ends for name, ends in settings.bounds.items() for own in schema.encode_names([name])
+    }
+    settings = replace(
+        settings,
+        keep=schema.encode_names(settings.keep),
+        intervals=schema.encode_names(settings.intervals),
+        bounds=bounds,
+    )
     model = fit_model(noted, settings, say)
     document = tell_model(model, schema, missing)
     revealed = Revealed(tuple(noted.revealed))
@@ -136,8 +144,8 @@ class _Examination:
             refused = self._attempt(self._assess, tolerant=True)
             self.document = replace(self.document, not_assessed=refused)
             why: str | None = (
-                "only linear models with one penalty for all columns are compared with averaging "
-                "and with sites alone"
+                "only linear models with one penalty for all columns, and without bounds, are "
+                "compared with averaging and with sites alone"
             )
         elif model.penalty == 0:
             why = "the penalty is zero"

@@ -12,9 +12,9 @@ from html import escape
 STYLE = """
 :root{--ink:#1c2430;--soft:#5d6b7c;--line:#dfe4ea;--back:#fff;--panel:#f6f8fa;--warn:#fff4dd;
 --c0:#1769aa;--c1:#c4472b;--c2:#2e7d4f;--c3:#8a4fa3;--c4:#b07d12;--c5:#0f7f86;--c6:#a8386b;--c7:#5b6470}
-@media(prefers-color-scheme:dark){:root{--ink:#e6eaf0;--soft:#9aa7b6;--line:#333d49;--back:#14181d;
---panel:#1c2229;--warn:#3a3018;--c0:#63b0ec;--c1:#f08a70;--c2:#72c795;--c3:#c79add;--c4:#e0b354;
---c5:#58c4cb;--c6:#e58ab4;--c7:#a3adb9}}
+@media screen and (prefers-color-scheme:dark){:root{--ink:#e6eaf0;--soft:#9aa7b6;
+--line:#333d49;--back:#14181d;--panel:#1c2229;--warn:#3a3018;--c0:#63b0ec;--c1:#f08a70;
+--c2:#72c795;--c3:#c79add;--c4:#e0b354;--c5:#58c4cb;--c6:#e58ab4;--c7:#a3adb9}}
 *{box-sizing:border-box}body{margin:0;background:var(--back);color:var(--ink);
 font:16px/1.5 system-ui,-apple-system,"Segoe UI",Roboto,sans-serif}
 main{max-width:860px;margin:0 auto;padding:24px 20px 60px}h1{font-size:1.7rem;line-height:1.2;
@@ -53,7 +53,11 @@ th:first-child,td:first-child{min-width:6.5em}svg text{font-size:13px}
 .wide td{display:flex;justify-content:space-between;gap:12px;border:0;padding:1px 4px;
 white-space:normal}
 .wide td::before{content:attr(data-head);color:var(--soft);text-align:left}
-.wide td:first-child{display:block;font-weight:650}}
+.wide td:first-child{display:block;font-weight:650}.bars.wide td.bar{width:auto}
+.wide svg.bar{max-width:60%}}
+@media print{main{max-width:none;padding:0}.chart,.facts,.warn,tr,li{break-inside:avoid}
+h2,h2+p{break-after:avoid}.legend li::before,rect,.facts div,.warn{print-color-adjust:exact;
+-webkit-print-color-adjust:exact}}
 """ + "".join(
     f".c{i}{{stroke:var(--c{i});fill:var(--c{i})}}.c{i} polyline{{fill:none}}"
     f"rect.c{i}{{stroke:none}}.legend .t{i}::before{{background:var(--c{i})}}"
@@ -92,7 +96,7 @@ def table(head: Sequence[str], rows: Sequence[Sequence[str]], own: int | None = 
     """
     wide = len(head) > WIDE
     lines = [f"<tr>{''.join(f'<th>{escape(cell)}</th>' for cell in head)}</tr>"]
-    heads = ["", *(f' data-head="{escape(name)}"' if wide else "" for name in head[1:])]
+    heads = tell_heads(head) if wide else [""] * len(head)
     for i, row in enumerate(rows):
         kind = ' class="own"' if i == own else ""
         cells = zip(heads, row, strict=True)
@@ -100,6 +104,11 @@ def table(head: Sequence[str], rows: Sequence[Sequence[str]], own: int | None = 
         lines.append(f"<tr{kind}>{inner}</tr>")
     kind = ' class="wide"' if wide else ""
     return f'<div class="scroll"><table{kind}>{"".join(lines)}</table></div>'
+
+
+def tell_heads(head: Sequence[str]) -> list[str]:
+    """Attributes by which the cells of a row bear their own heads; the first needs none."""
+    return ["", *(f' data-head="{escape(name)}"' for name in head[1:])]
 
 
 def breakable(text: str) -> str:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from numbers import Real
 from typing import Literal
 
@@ -14,6 +15,8 @@ from fedlasso.numerics import FAMILIES, Family
 from fedlasso.procedures import find_procedure
 from fedlasso.sites import folds, holdout
 
+# A lower and an upper bound of a coefficient; None is no bound.
+Range = tuple[float | None, float | None]
 # Share of the rows that judge where somebody must hold rows out and no share is given.
 HOLDOUT = 0.2
 
@@ -41,7 +44,14 @@ class Settings:
     ties : how survival times that are the same are treated
     keep : columns that no penalty touches, as the sites call them
     l1_ratio : the Lasso's share of the penalty; the rest is an elastic net's, on squares
+    bounds : a lower and an upper bound of coefficients, per unit of the columns as the sites have
+        them
     site_effects : whether every site has an intercept of its own, which stays there
+    fdr : rate of false discoveries that the goal of discoveries allows
+    intervals : columns whose intervals are asked for, whatever the model makes of them
+    level : how often intervals are to cover
+    site_weights : rows count the same at all sites, or by the inverse of the variance of their
+        site's noise; by default the latter where inference is asked for and sites clearly differ
     """
 
     goal: Goal | None = None
@@ -61,8 +71,18 @@ class Settings:
     keep: tuple[str, ...] = ()
     l1_ratio: float = 1.0
     site_effects: bool = False
+    bounds: dict[str, Range] = field(default_factory=dict)
+    fdr: float = 0.1
+    intervals: tuple[str, ...] = ()
+    level: float = 0.95
+    site_weights: Literal["equal", "variance"] | None = None
 
     def __post_init__(self) -> None:
+        if self.goal in ("prediction", "selection") and self.intervals:
+            raise FedLassoError(
+                f"intervals start from the pooled Lasso; use the goal 'objective' or 'discoveries' "
+                f"instead of {self.goal!r}"
+            )
         if self.goal is not None and self.goal not in GOALS:
             raise FedLassoError(f"no goal is called {self.goal!r}; use one of {', '.join(GOALS)}")
         if self.goal in ("prediction", "selection") and self.penalty is not None:
@@ -90,6 +110,7 @@ class Settings:
             raise FedLassoError(
                 f"l1_ratio is {self.l1_ratio!r}; give a share above 0, and 1 for the Lasso"
             )
+        check_bounds(self.bounds)
         if self.ties not in ("efron", "breslow"):
             raise FedLassoError(f"ties is {self.ties!r}; use 'efron' or 'breslow'")
         if self.ties != "efron" and self.family != "cox":
@@ -102,12 +123,37 @@ class Settings:
             raise FedLassoError(
                 "survival times have a baseline hazard per site already; leave site effects out"
             )
+        for name in ("fdr", "level"):
+            share = getattr(self, name)
+            if not (isinstance(share, Real) and 0 < share < 1):
+                raise FedLassoError(f"{name} is {share!r}; give a share above 0 and below 1")
+        if self.site_weights not in (None, "equal", "variance"):
+            raise FedLassoError(f"site_weights is {self.site_weights!r}; use 'equal' or 'variance'")
+        if self.site_weights == "variance" and self.family != "linear":
+            raise FedLassoError(
+                f"the variance of a {self.family} response follows from the model; leave site "
+                "weights out"
+            )
+        if self.infers and self.bounds:
+            raise FedLassoError(
+                "an estimate at a bound has no interval; leave out the bounds, or the intervals "
+                "and discoveries"
+            )
+        if self.infers and self.procedure is not None:
+            raise FedLassoError(
+                "intervals and discoveries start from the pooled Lasso; leave the procedure out"
+            )
         if not isinstance(self.seed, int | np.integer) or self.seed < 0:
             raise FedLassoError(f"seed is {self.seed!r}; give a whole number, 0 or more")
         if self.uploads is None:
             return
         if not isinstance(self.uploads, int | np.integer) or self.uploads < 1:
             raise FedLassoError(f"uploads is {self.uploads!r}; give a whole number, 1 or more")
+
+    @property
+    def infers(self) -> bool:
+        """Whether it is asked how sure columns are."""
+        return self.goal == "discoveries" or bool(self.intervals)
 
     @property
     def loss(self) -> str:
@@ -118,22 +164,27 @@ class Settings:
 
     @property
     def plain(self) -> bool:
-        """Whether it is least squares with one penalty for all columns.
+        """Whether it is least squares with one penalty for all columns, and without bounds.
 
         Only then second moments, adaptive and relaxed fits can be had.
         """
-        special = self.keep or self.site_effects or self.l1_ratio < 1
+        special = self.keep or self.site_effects or self.l1_ratio < 1 or self.bounds
         return self.family == "linear" and not special
 
     @property
     def aim(self) -> Goal:
         """The goal in force: a penalty or a procedure makes a Lasso, whatever the goal.
 
-        So does anything but least squares with one penalty for all columns.
+        So does anything but least squares with one penalty for all columns, and without bounds.
         """
-        if self.penalty is None and self.procedure is None and self.plain:
+        if self.penalty is None and self.procedure is None and self.plain and not self.infers:
             return self.goal or "prediction"
         return "objective"
+
+    @property
+    def goal_in_force(self) -> Goal:
+        """The goal as it is told: what the model was made for."""
+        return "discoveries" if self.goal == "discoveries" else self.aim
 
     @property
     def model_name(self) -> str:
@@ -187,3 +238,24 @@ class Settings:
     def _chooses(self) -> bool:
         """Whether the procedure has candidates, among which held-out rows choose."""
         return self.procedure is not None and len(find_procedure(self.procedure).settings) > 1
+
+
+def check_bounds(bounds: Mapping[str, Range]) -> None:
+    """Refuse bounds that are no pairs of numbers, or leave zero out."""
+    for name, ends in bounds.items():
+        if not (isinstance(ends, tuple | list) and len(ends) == 2 and all(map(_is_end, ends))):
+            raise FedLassoError(
+                f"the bounds of {name!r} are {ends!r}; give two numbers, the lower one first, and "
+                "None where there is no bound"
+            )
+        lower, upper = ends
+        if (lower is not None and lower > 0) or (upper is not None and upper < 0):
+            raise FedLassoError(
+                f"the bounds of {name!r} leave out zero, where every coefficient starts; give a "
+                "lower bound of at most 0 and an upper bound of at least 0"
+            )
+
+
+def _is_end(end: object) -> bool:
+    """Whether this is a number, or nothing."""
+    return end is None or (isinstance(end, Real) and not np.isnan(float(end)))

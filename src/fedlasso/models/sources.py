@@ -169,7 +169,7 @@ def open_sites(
     left_out = [*source.drop, *filter(None, [source.site_column])]
     schema = agree(files, outcome, left_out, source.min_level, say)
     # A name that no column has is refused before the records are read.
-    schema.encode_names(settings.keep)
+    schema.encode_names((*settings.keep, *settings.bounds))
     sites: list[Site] = []
     parts: list[Encoded] = []
     gaps: list[str] = []

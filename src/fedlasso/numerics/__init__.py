@@ -1,5 +1,6 @@
 """Pure numerics: losses, penalties, designs, exact local updates and paths. No federation here."""
 
+from fedlasso.numerics.bounds import Bounds
 from fedlasso.numerics.certificate import (
     Certificate,
     certify_loss,
@@ -33,6 +34,7 @@ __all__ = [
     "LOSSES",
     "PENALTIES",
     "Array",
+    "Bounds",
     "Certificate",
     "Dense",
     "Design",

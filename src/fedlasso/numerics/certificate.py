@@ -4,12 +4,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from fedlasso.numerics.bounds import Bounds
 from fedlasso.numerics.machine import Array
 from fedlasso.numerics.penalties import L1, ElasticNet, Penalty
 
 # A bound holds against all models whose coefficients that pay nothing are off by up to so many
 # times their size and one: with columns that separate the classes the best ones are infinite.
 REACH = 1e4
+# Smaller shares of an objective come from rounding, so no smaller bound is told in words.
+ROUNDING = 1e-12
 
 
 @dataclass(frozen=True)
@@ -43,7 +46,8 @@ class Certificate:
                 "at an unknown distance from the best possible objective: no bound is known "
                 "without a penalty"
             )
-        return f"at most {100 * self.relative_gap:.2g}% above the best possible objective"
+        share = max(self.relative_gap, ROUNDING)
+        return f"at most {100 * share:.2g}% above the best possible objective"
 
 
 def duality_gap(
@@ -67,9 +71,15 @@ def duality_gap(
     -----
     The dual value of s r is (||y||^2 - ||y - s r||^2) / (2m), and s r is feasible up to the
     penalty's `dual_limit`. The s used is the best one in that interval. An elastic net is a Lasso
-    with p more records, sqrt(m ridge) times the unit vectors, whose responses are zero.
+    with p more records, sqrt(m ridge) times the unit vectors, whose responses are zero. With
+    bounds s is the `feasible_scale`, as for any loss.
     """
     primal = residual_ss / (2 * m) + penalty.value(b)
+    if _bounds_of(penalty) is not None:
+        s = feasible_scale(b, gradient, penalty)
+        dual = s * (2 * residual_y - s * residual_ss) / (2 * m)
+        found = certify_loss(residual_ss / (2 * m), dual, b, gradient, penalty)
+        return min(found.gap, primal)
     if isinstance(penalty, ElasticNet):
         ridges = penalty.ridges(b.size)
         residual_ss += m * float(ridges @ (b * b))
@@ -77,7 +87,7 @@ def duality_gap(
         penalty = L1(penalty.lam, penalty.weights)
     gradient, slack = settle_slopes(b, gradient, penalty)
     s = residual_y / residual_ss if residual_ss > 0 else 0.0
-    limit = penalty.dual_limit(gradient)
+    limit = penalty.dual_limit(gradient if s >= 0 else -gradient)
     if abs(s) > limit:
         s = float(np.copysign(limit, s))
     # ||y||^2 - ||y - s r||^2 without forming y - s r
@@ -92,18 +102,39 @@ def settle_slopes(b: Array, gradient: Array, penalty: Penalty) -> tuple[Array, f
 
     Those coefficients have no dual slack: their slopes must be zero. What is left of them at a
     model in which they are solved for can lower the objective by no more than itself times how far
-    they may be off, the second number. Without any penalty nothing is claimed.
+    they may be off, the second number. Toward a bound they can go no further than that. Without
+    any penalty nothing is claimed.
     """
     if penalty.lam == 0.0:
         return gradient, 0.0
     free = penalty.free(b.size)
     left = np.abs(gradient[free])
-    return np.where(free, 0.0, gradient), REACH * float(left @ (1 + np.abs(b[free])))
+    settled = np.where(free, 0.0, gradient)
+    bounds = _bounds_of(penalty)
+    if bounds is None:
+        return settled, REACH * float(left @ (1 + np.abs(b[free])))
+    end = np.abs(bounds.toward(-gradient)[free])
+    reach = np.where(np.isfinite(end), end, REACH * (1 + np.abs(b[free])))
+    return settled, float(left @ reach)
 
 
 def feasible_scale(b: Array, gradient: Array, penalty: Penalty) -> float:
-    """Return how far the slopes at b must be scaled down to be feasible for any smooth loss."""
-    return min(1.0, penalty.dual_limit(settle_slopes(b, gradient, penalty)[0]))
+    """Return how far the slopes at b must be scaled down to be feasible for any smooth loss.
+
+    A slope that pushes a coefficient beyond what it pays costs as much as its bound is far. So only
+    coefficients that stand at the bound, or pay nothing, may have such slopes.
+    """
+    settled, _ = settle_slopes(b, gradient, penalty)
+    limit = penalty.dual_limit(settled)
+    if isinstance(penalty, L1) and penalty.bounds is not None:
+        pull = penalty.bounds.allowed(b, -settled)
+        paying = np.where(penalty.each(b.size) > 0, pull, 0.0)
+        limit = min(limit, penalty.without_bounds().dual_limit(-paying))
+    return min(1.0, limit)
+
+
+def _bounds_of(penalty: Penalty) -> Bounds | None:
+    return penalty.bounds if isinstance(penalty, L1) else None
 
 
 def certify_loss(
@@ -120,7 +151,7 @@ def certify_loss(
     objective = loss + penalty.value(b)
     settled, slack = settle_slopes(b, gradient, penalty)
     scale = feasible_scale(b, gradient, penalty)
-    low = dual - penalty.conjugate(scale * settled) - slack
+    low = dual - penalty.conjugate(-scale * settled) - slack
     return Certificate(objective, max(objective - low, 0.0))
 
 

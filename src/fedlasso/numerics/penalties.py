@@ -6,13 +6,14 @@ path changes `lam` alone.
 
 import hashlib
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fedlasso.errors import FedLassoError
+from fedlasso.numerics.bounds import Bounds
 from fedlasso.numerics.machine import Array
 
 
@@ -65,10 +66,10 @@ class Penalty(ABC):
 
     @abstractmethod
     def dual_limit(self, gradient: Array) -> float:
-        """Return the largest s for which s * gradient is a subgradient of the penalty at zero.
+        """Return the largest s for which the conjugate of -s * gradient is finite.
 
-        Dual points are gradients scaled down to it; a coefficient that pays nothing allows none but
-        a zero gradient.
+        The gradient is the loss's. Dual points are gradients scaled down to that; a coefficient
+        that pays nothing and has no bound allows none but a zero gradient.
         """
 
     def conjugate(self, z: Array) -> float:
@@ -88,7 +89,9 @@ class Penalty(ABC):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class L1(Penalty):
-    """The Lasso's penalty, lam * sum_k weights_k |b_k|.
+    """The Lasso's penalty, lam * sum_k weights_k |b_k|, on coefficients that may have bounds.
+
+    Outside of its bounds a coefficient costs infinitely much.
 
     Examples
     --------
@@ -99,6 +102,11 @@ class L1(Penalty):
     """
 
     name: ClassVar[str] = "l1"
+    bounds: Bounds | None = field(default=None, kw_only=True)
+
+    def __repr__(self) -> str:
+        told = super().__repr__()
+        return told if self.bounds is None else f"{told[:-1]}, {self.bounds!r})"
 
     def each(self, p: int) -> Array:
         """Return what every one of p coefficients pays."""
@@ -109,24 +117,45 @@ class L1(Penalty):
         return np.where(finite, paid, np.inf)
 
     def value(self, b: Array) -> float:
+        if self.bounds is not None and not self.bounds.hold(b):
+            return np.inf
         if self.weights is None:
             return self.lam * float(np.abs(b).sum())
         on = b != 0
         return float(self.each(b.size)[on] @ np.abs(b[on]))
 
     def prox(self, v: Array, step: float | Array) -> Array:
+        return self._within(self._shrink(v, step))
+
+    def _shrink(self, v: Array, step: float | Array) -> Array:
         if self.weights is None:
             return soft_threshold(v, step * self.lam)
         paid = self.each(len(v))
         return soft_threshold(v, np.multiply.outer(paid, step) if v.ndim == 2 else paid * step)
 
+    def _within(self, b: Array) -> Array:
+        return b if self.bounds is None else self.bounds.clip(b)
+
     def dual_limit(self, gradient: Array) -> float:
+        if self.bounds is not None:
+            # Before a bound nothing grows without end.
+            ends = np.isfinite(self.bounds.toward(-gradient))
+            gradient = np.where(ends, 0.0, gradient)
         steep = np.abs(gradient)
         if self.weights is None:
             largest = float(steep.max(initial=0.0))
             return self.lam / largest if largest > 0 else np.inf
         on = steep > 0
         return float((self.each(gradient.size)[on] / steep[on]).min(initial=np.inf))
+
+    def conjugate(self, z: Array) -> float:
+        if self.bounds is None:
+            return 0.0
+        return self.bounds.conjugate(z, self.each(z.size), np.zeros(z.size))
+
+    def without_bounds(self) -> Self:
+        """Return the same penalty on coefficients that have no bounds."""
+        return replace(self, bounds=None)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -157,8 +186,8 @@ class ElasticNet(L1):
 
     def prox(self, v: Array, step: float | Array) -> Array:
         ridges = self.ridges(len(v))
-        shrunk = super().prox(v, step)
-        return np.asarray(shrunk / (1 + np.multiply.outer(ridges, step)))
+        shrunk = self._shrink(v, step)
+        return self._within(np.asarray(shrunk / (1 + np.multiply.outer(ridges, step))))
 
     def dual_limit(self, gradient: Array) -> float:
         # Squares outgrow every slope, so only coefficients without them limit dual points.
@@ -166,6 +195,8 @@ class ElasticNet(L1):
 
     def conjugate(self, z: Array) -> float:
         ridges = self.ridges(z.size)
+        if self.bounds is not None:
+            return self.bounds.conjugate(z, self.each(z.size), ridges)
         on = ridges > 0
         beyond = np.maximum(np.abs(z[on]) - self.each(z.size)[on], 0.0)
         return float((beyond**2 / (2 * ridges[on])).sum())
@@ -179,6 +210,7 @@ class PenaltyForm:
     ----------
     weights : what each coefficient pays in units of the strength
     l1_ratio : the Lasso's share of it; the rest goes on half the squares
+    bounds : ranges that coefficients may not leave, if any
 
     Examples
     --------
@@ -189,21 +221,35 @@ class PenaltyForm:
 
     weights: Array | None = None
     l1_ratio: float = 1.0
+    bounds: Bounds | None = None
 
     @property
     def plain(self) -> bool:
-        """Whether it is the Lasso's, the same for all coefficients."""
-        return self.weights is None and self.l1_ratio == 1.0
+        """Whether it is the Lasso's, the same for all coefficients and without bounds."""
+        return self.weights is None and self.l1_ratio == 1.0 and self.bounds is None
+
+    def scaled(self, factors: Array) -> Self:
+        """Return the form for coefficients that times `factors` are the ones that have bounds."""
+        if self.bounds is None:
+            return self
+        return replace(self, bounds=self.bounds.scaled(factors))
 
     def at(self, strength: float) -> L1:
         """Return the penalty of one strength."""
         lam = self.l1_ratio * strength
         if self.l1_ratio == 1.0:
-            return L1(lam, self.weights)
-        return ElasticNet(lam, self.weights, strength - lam)
+            return L1(lam, self.weights, bounds=self.bounds)
+        return ElasticNet(lam, self.weights, strength - lam, bounds=self.bounds)
 
     def largest(self, slopes: Array) -> float:
-        """Return the smallest strength that keeps all coefficients which pay at zero."""
+        """Return the smallest strength that keeps all coefficients which pay at zero.
+
+        Where bounds alone do that, it is the one without bounds: no strength is of any use.
+        """
+        if self.bounds is not None:
+            unbounded = replace(self, bounds=None)
+            pull = self.bounds.allowed(np.zeros(slopes.size), -slopes)
+            return unbounded.largest(pull) or unbounded.largest(slopes)
         steep = np.abs(slopes)
         if self.weights is not None:
             paying = (self.weights > 0) & np.isfinite(self.weights)

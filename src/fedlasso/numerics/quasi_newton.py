@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from fedlasso.numerics.bounds import Bounds, minimize_within
 from fedlasso.numerics.machine import Array, one_thread
 from fedlasso.numerics.secant_lasso import Model, solve_model
 
@@ -42,16 +43,21 @@ def keep_convex(H: Array) -> Array:
 
 
 @one_thread()
-def solve_step(H: Array, slopes: Array, pays: Array, b: Array) -> tuple[Array, float]:
+def solve_step(
+    H: Array, slopes: Array, pays: Array, b: Array, bounds: Bounds | None = None
+) -> tuple[Array, float]:
     """Return the minimum of a quadratic model and a weighted Lasso penalty, and what it promises.
 
-    The model is slopes'(x - b) + (x - b)'H(x - b)/2 + sum_k pays_k |x_k|; the second number is how
-    much lower it is than at b.
+    The model is slopes'(x - b) + (x - b)'H(x - b)/2 + sum_k pays_k |x_k|, within bounds if there
+    are any; the second number is how much lower it is than at b.
     """
     e, P = np.linalg.eigh(H)
     root = np.ascontiguousarray(P * np.sqrt(np.maximum(e, 0.0)))
     model = Model(root, np.ones(len(e)), 0.0, np.maximum(np.diagonal(H), 0.0).copy())
-    x = solve_model(model, model.times(b) - slopes, pays, b)
+    if bounds is None:
+        x = solve_model(model, model.times(b) - slopes, pays, b)
+    else:
+        x = minimize_within(root @ root.T, slopes, pays, b, bounds)
     d = x - b
     fall = slopes @ d + d @ model.times(d) / 2 + pays @ (np.abs(x) - np.abs(b))
     return x, max(-float(fall), 0.0)

@@ -50,7 +50,7 @@ class LocalSweeps(Request[Coefficients]):
 
 @dataclass(frozen=True)
 class Averaging(Averaged):
-    """Coordinate-descent averaging with ``epochs`` local sweeps per round."""
+    """CD, averaging: each site sweeps over its columns ``epochs`` times, and the mean counts."""
 
     name = "CD"
     losses = "any smooth"
@@ -64,7 +64,10 @@ class Averaging(Averaged):
 
 @dataclass(frozen=True)
 class ThresholdedAverage(Averaging):
-    """ST: the candidates share CD's path and differ in the threshold at its end."""
+    """ST, averaging whose small coefficients become zero in the end; validation says how small.
+
+    The candidates share CD's path and differ in the threshold at its end.
+    """
 
     name = "ST"
     path_of = "CD"
@@ -80,7 +83,10 @@ class ThresholdedAverage(Averaging):
 
 @dataclass(frozen=True)
 class ThresholdedRounds(Averaging):
-    """P: each threshold is a path of its own, since it changes every later local update."""
+    """P, averaging whose small coefficients become zero after every round.
+
+    Each threshold is a path of its own, since it changes every later local update.
+    """
 
     name = "P"
     settings: tuple[float, ...] = ThresholdedAverage.settings

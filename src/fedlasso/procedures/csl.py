@@ -96,7 +96,7 @@ def safe_share(b: Array, trial: Array, before: Array, after: Array, lam: float) 
 
 @dataclass(frozen=True)
 class CSL(Procedure[Surrogate]):
-    """Surrogate likelihood at the first site; ``epochs`` is not used."""
+    """CSL: the first site fits its own rows, corrected by everybody's gradient; no ``epochs``."""
 
     name = "CSL"
     losses = "any smooth"
@@ -141,7 +141,7 @@ class CSL(Procedure[Surrogate]):
 
 @dataclass(frozen=True)
 class DANE(CSL):
-    """Averaged surrogate fits of all sites; ``epochs`` is not used."""
+    """DANE: every site fits so, and the mean is the model; ``epochs`` is not used."""
 
     name = "DANE"
     solvers = None

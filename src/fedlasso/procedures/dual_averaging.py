@@ -68,7 +68,10 @@ class DualSteps(Penalised[Coefficients]):
 
 @dataclass(frozen=True)
 class DualAveraging(AtRates):
-    """Adapted FedDualAvg with ``epochs`` local steps per round and five client rates."""
+    """DA, dual averaging: sites add up gradients over ``epochs`` steps; their sums are averaged.
+
+    It is FedDualAvg, adapted, with five client rates.
+    """
 
     name = "DA"
 
@@ -147,7 +150,10 @@ class Composite(State):
 
 @dataclass(frozen=True)
 class FastFedDA(Procedure[Composite]):
-    """Fast-FedDA: both sums travel, so a round uploads 2p numbers for each rate."""
+    """Fast-FedDA, dual averaging with memory: sums of gradients and of models are averaged.
+
+    So a round uploads 2p numbers for each rate.
+    """
 
     name = "Fast-FedDA"
     losses = "any smooth"
@@ -192,7 +198,10 @@ class FastFedDA(Procedure[Composite]):
 
 @dataclass(frozen=True)
 class CFedDA(FastFedDA):
-    """C-FedDA: a round uploads p numbers for each rate."""
+    """C-FedDA, dual averaging with memory at the server: sums of gradients are averaged.
+
+    So a round uploads p numbers for each rate.
+    """
 
     name = "C-FedDA"
     shared = False

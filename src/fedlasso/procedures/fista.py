@@ -63,6 +63,7 @@ class FISTA(Procedure[Accelerated]):
     name = "FISTA"
     losses = "any smooth"
     penalties = "any"
+    takes_bounds = True
     first_question = WeightedEigenvalue
 
     def start(self, problem: Problem, prepared: Any) -> Accelerated:

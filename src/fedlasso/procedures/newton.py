@@ -35,6 +35,7 @@ from fedlasso.numerics import (
     certify_loss,
     feasible_scale,
     settle_slopes,
+    soft_threshold,
 )
 from fedlasso.numerics.quasi_newton import correct_curvature, keep_convex, solve_step
 from fedlasso.numerics.surrogates import count_lower, square
@@ -107,11 +108,15 @@ class Progress(State):
 
 @dataclass(frozen=True)
 class Newton(Procedure[Progress]):
-    """Working-set Newton steps with corrected second derivatives; ``epochs`` is not used."""
+    """Newton, the pooled optimum of every loss and elastic net; ``epochs`` is not used.
+
+    It takes Newton steps on a working set of columns, with corrected second derivatives.
+    """
 
     name = "Newton"
     losses = "any smooth"
     penalties = "elastic"
+    takes_bounds = True
     tol: float = 1e-8
 
     def __post_init__(self) -> None:
@@ -148,7 +153,7 @@ class Newton(Procedure[Progress]):
 
         All slopes are known at b, as they are after a bound.
         """
-        known = replace(state, low=-UNKNOWN, idle=0, stalls=0, along=1.0, miss=UNKNOWN)
+        known = replace(state, low=-UNKNOWN, aim=SOLVED, idle=0, stalls=0, along=1.0, miss=UNKNOWN)
         return self._join(problem, known)
 
     def request(self, problem: Problem, state: Progress) -> Request[Any]:
@@ -316,7 +321,9 @@ class Newton(Procedure[Progress]):
         """How far A is from being solved: the worst slope, as a share of the penalty."""
         slopes, _, pays = self._smooth(problem, state)
         b = state.b[state.on]
-        wrong = np.where(b == 0, np.maximum(np.abs(slopes) - pays, 0), slopes + pays * np.sign(b))
+        wrong = np.where(b == 0, soft_threshold(slopes, pays), slopes + pays * np.sign(b))
+        if (bounds := problem.l1.bounds) is not None:
+            wrong = bounds.part(state.on).allowed(b, -wrong)
         scale = problem.penalty.lam or float(np.abs(state.slopes).max(initial=0.0)) or 1.0
         return float(np.abs(wrong).max(initial=0.0)) / scale
 
@@ -326,7 +333,9 @@ class Newton(Procedure[Progress]):
             return self._check(problem, state)
         slopes, H, pays = self._smooth(problem, state)
         on = state.on
-        x, promise = solve_step(H, slopes, pays, state.b[on])
+        bounds = problem.l1.bounds
+        own = None if bounds is None else bounds.part(on)
+        x, promise = solve_step(H, slopes, pays, state.b[on], own)
         trial = state.b.copy()
         trial[on] = x
         if np.array_equal(trial, state.b):
@@ -350,7 +359,12 @@ class Newton(Procedure[Progress]):
         own = self._places(problem, state)
         block = state.H[np.ix_(own, own)]
         trial = state.b.copy()
-        trial[free] -= np.linalg.lstsq(block, slopes, rcond=None)[0]
+        bounds = problem.l1.bounds
+        if bounds is None:
+            trial[free] -= np.linalg.lstsq(block, slopes, rcond=None)[0]
+        else:
+            within = bounds.part(free)
+            trial[free], _ = solve_step(block, slopes, np.zeros(free.size), trial[free], within)
         # Every round is counted by a halving, and does not shorten the step.
         return replace(state, trial=trial, along=state.along / 2, step="settle")
 
@@ -360,18 +374,28 @@ class Newton(Procedure[Progress]):
 
     def _is_settled(self, problem: Problem, state: Progress) -> bool:
         """Whether the slopes of coefficients that pay nothing are as good as zero."""
-        left = state.slopes[self._free(problem).astype(np.int64)]
+        slopes = self._open(problem, state.b, state.slopes)
+        left = slopes[self._free(problem).astype(np.int64)]
         largest = max(float(np.abs(state.slopes).max(initial=0.0)), problem.penalty.lam)
         if np.abs(left).max(initial=0.0) <= EXACT * largest:
             return True
-        _, cost = settle_slopes(state.b, state.slopes, problem.penalty)
+        _, cost = settle_slopes(state.b, slopes, problem.l1.without_bounds())
         objective = self._objective(problem, state.loss, state.b)
         return cost <= SETTLED * self.tol * abs(objective)
+
+    def _open(self, problem: Problem, b: Array, slopes: Array) -> Array:
+        """Slopes at b without those that lead a coefficient beyond the bound it stands at."""
+        bounds = problem.l1.bounds
+        return slopes if bounds is None else -bounds.allowed(b, -slopes)
 
     def _settle(self, problem: Problem, state: Progress, total: Any) -> Progress:
         free = self._free(problem).astype(np.int64)
         found = total.gradient / problem.m
-        if not np.abs(found).max() < np.abs(state.slopes[free]).max():
+        slopes = state.slopes.copy()
+        slopes[free] = found
+        left = self._open(problem, state.trial, slopes)[free]
+        before = self._open(problem, state.b, state.slopes)[free]
+        if not np.abs(left).max() < np.abs(before).max():
             return replace(state, trial=state.b, along=1.0, step="look")
         own = self._places(problem, state)
         block = np.ix_(own, own)
@@ -379,8 +403,6 @@ class Newton(Procedure[Progress]):
         moved = (state.trial - state.b)[free]
         H[block] = correct_curvature(H[block], moved, found - state.slopes[free])
         H = keep_convex(H)
-        slopes = state.slopes.copy()
-        slopes[free] = found
         loss = total.loss / problem.m
         return self._settle_on(
             problem, replace(state, b=state.trial, loss=loss, slopes=slopes, H=H)
@@ -395,7 +417,7 @@ class Newton(Procedure[Progress]):
         """Let the steepest columns outside join A; without any, ask for a bound."""
         p = problem.p
         pays = problem.l1.each(p)
-        excess = np.abs(state.slopes) - pays
+        excess = np.abs(self._open(problem, state.b, state.slopes)) - pays
         excess[state.on] = -np.inf
         excess[~np.isfinite(pays)] = -np.inf
         scale = problem.penalty.lam or 1.0

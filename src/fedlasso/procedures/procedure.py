@@ -89,6 +89,7 @@ class Procedure(ABC, Generic[S]):
     losses : which losses it can fit
     penalties : which penalties: any with a proximal step, an elastic net's, a weighted Lasso's, or
         the Lasso's alone
+    takes_bounds : whether coefficients may have bounds
     first_question : what to ask once, before the first round, if anything
     path_of : the procedure whose path this one reads, if not its own
     epochs : local steps per round, where the procedure takes any
@@ -105,6 +106,7 @@ class Procedure(ABC, Generic[S]):
     name: ClassVar[str]
     losses: ClassVar[Literal["quadratic", "any smooth"]] = "quadratic"
     penalties: ClassVar[Literal["l1", "weighted l1", "elastic", "any"]] = "l1"
+    takes_bounds: ClassVar[bool] = False
     first_question: ClassVar[type[Request[Any]] | None] = None
     path_of: ClassVar[str] = ""
     epochs: int = 1
@@ -138,6 +140,10 @@ class Procedure(ABC, Generic[S]):
             raise FedLassoError(
                 f"{self.name} takes one penalty for all coefficients; use Secant or FISTA for "
                 "weights"
+            )
+        if not self.takes_bounds and isinstance(penalty, L1) and penalty.bounds is not None:
+            raise FedLassoError(
+                f"{self.name} takes no bounds on coefficients; use Newton or FISTA for bounds"
             )
 
     @property

@@ -91,7 +91,7 @@ class UntilCertified(Procedure[K]):
 
 @dataclass(frozen=True)
 class Secant(UntilCertified[Knowledge]):
-    """Secant on whole vectors: a round is one gradient."""
+    """Secant, the pooled Lasso in a handful of uploads: a round is one pooled gradient."""
 
     name = "Secant"
     penalties = "weighted l1"

@@ -100,7 +100,7 @@ class Restricted(Knowledge):
 
 @dataclass(frozen=True)
 class WorkingSetSecant(UntilCertified[Restricted]):
-    """Secant on a working set of columns."""
+    """SecantWS, which is Secant on the columns in play: about half the uploads where few are."""
 
     name = "SecantWS"
 

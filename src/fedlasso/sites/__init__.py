@@ -3,6 +3,7 @@
 from fedlasso.sites.assessing import GroupsAt, PairsAt, RecalibrationAt, ScoreRanges, ScoresAt
 from fedlasso.sites.baseline import BaselineAt, EffectAt
 from fedlasso.sites.draws import FEWER_FOLDS, Draw
+from fedlasso.sites.inference import EstimatesAlong, SlopesAlong
 from fedlasso.sites.memory import Memory
 from fedlasso.sites.moments import FoldMoments, count_numbers
 from fedlasso.sites.parts import CurvatureAt, PartAt, places
@@ -27,7 +28,7 @@ from fedlasso.sites.questions import (
 )
 from fedlasso.sites.rows import check_size, check_two_rows, deal, folds, folds_in, halves, holdout
 from fedlasso.sites.site import INTERCEPT, Site, View
-from fedlasso.sites.views import Scaling, Standardise, Viewed, standardise
+from fedlasso.sites.views import Scaling, Standardise, Viewed, Weighed, standardise
 
 __all__ = [
     "FEWER_FOLDS",
@@ -39,6 +40,7 @@ __all__ = [
     "EffectAt",
     "ErrorAt",
     "ErrorSums",
+    "EstimatesAlong",
     "FitAt",
     "FoldMoments",
     "GradientAt",
@@ -60,10 +62,12 @@ __all__ = [
     "ScoreRanges",
     "ScoresAt",
     "Site",
+    "SlopesAlong",
     "Standardise",
     "ValidationErrors",
     "View",
     "Viewed",
+    "Weighed",
     "WeightedEigenvalue",
     "check_size",
     "check_two_rows",

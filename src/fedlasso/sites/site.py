@@ -233,10 +233,11 @@ class Site(View):
         means = defined.means
         factors = defined.factors
         parts = self.draw.divide(defined.split, self.table.n) if defined.split else {}
+        share = defined.share * defined.worth_of(self.name)
 
         def part(table: Table, rows: Any, response: Response, effect: bool | Sample) -> Sample:
             design = Standardised(table, rows, means, factors)
-            taken = response.take(rows, defined.share, defined.y_mean)
+            taken = response.take(rows, share, defined.y_mean)
             return make_sample(design, taken, law, effect)
 
         training = part(self.table, parts.get("training"), self.response, self.effects)

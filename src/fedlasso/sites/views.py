@@ -11,6 +11,7 @@ from __future__ import annotations
 import hashlib
 import math
 import string
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -91,9 +92,10 @@ class ColumnSums(Request[Totals]):
     split: Split = ""
     letters: str = ""
     missing: int = 0
+    worth: tuple[str, ...] = ()
 
     def answer(self, site: Site) -> Totals:
-        weights = site.weights(self.split)
+        weights = read_worth(self.worth, site.name) * site.weights(self.split)
         missing = site.table.missing(weights)
         if missing.any() and not self.missing:
             raise FedLassoError("values are missing here, and the question does not count them")
@@ -141,9 +143,10 @@ class CentredSquares(Request[Spread]):
     split: Split = ""
     y_mean: Signed = 0.0
     letters: str = ""
+    worth: tuple[str, ...] = ()
 
     def answer(self, site: Site) -> Spread:
-        weights = site.weights(self.split)
+        weights = read_worth(self.worth, site.name) * site.weights(self.split)
         squares = site.table.squares(self.means, weights)
         deviations = site.told - self.y_mean
         y_squares = float((weights * deviations * deviations).sum())
@@ -171,7 +174,8 @@ class Sizes(Reply):
 class Standardise(Request[Sizes]):
     """Keep a view: (x - means) * factors and y - y_mean, on the rows of a split.
 
-    Rows count as their weights times `share`, so that they weigh one on average over all sites.
+    Rows count as their weights times `share`, so that they weigh one on average over all sites, and
+    times what a row of their site is worth, where `worth` says so.
     `powers` are those of the view's `Magnitudes`, of (1, x, y), and `terms` those of its columns
     before they are centred, as decimal numbers.
     """
@@ -187,6 +191,11 @@ class Standardise(Request[Sizes]):
     powers: tuple[str, ...] = ()
     terms: tuple[str, ...] = ()
     share: float = 1.0
+    worth: tuple[str, ...] = ()
+
+    def worth_of(self, site: str) -> float:
+        """What a row of a site is worth in the view."""
+        return read_worth(self.worth, site)
 
     @property
     def magnitudes(self) -> Magnitudes:
@@ -215,6 +224,64 @@ def read_powers(powers: tuple[str, ...], terms: tuple[str, ...]) -> Magnitudes:
     except (ValueError, OverflowError):
         raise FedLassoError("a view must say how large its numbers are; update fedlasso") from None
     return Magnitudes(rows, np.array(columns, np.int64), response, response, before)
+
+
+def tell_worth(worth: Mapping[str, float]) -> tuple[str, ...]:
+    """Return what a row of each site is worth, as the questions about a view say it.
+
+    The largest is one: rows never weigh more than their sites say.
+    """
+    most = max(worth.values())
+    return tuple(f"{float(each / most).hex()} {site}" for site, each in sorted(worth.items()))
+
+
+def read_worth(worth: tuple[str, ...], site: str) -> float:
+    """Return what a row of a site is worth: one, where nothing is said."""
+    if not worth:
+        return 1.0
+    for told in worth:
+        number, _, name = told.partition(" ")
+        if name == site:
+            try:
+                value = float.fromhex(number)
+            except (ValueError, OverflowError):
+                break
+            if 0.0 < value <= 1.0:
+                return value
+    raise FedLassoError(
+        f"site {site!r}: a view must say what a row here is worth, above zero and at most one"
+    )
+
+
+class Weighed(Around):
+    """A federation in which rows of some sites are worth less than those of others.
+
+    Every view that is made through it weighs rows so: means, scales, losses and certificates are
+    those of weighted rows.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fedlasso import InProcess, Site
+    >>> from fedlasso.sites import Weighed, standardise
+    >>> X = np.array([[1.0], [3.0]])
+    >>> sites = InProcess([Site("a", X, [1.0, 2.0]), Site("b", 3 * X, [1.0, 4.0])])
+    >>> _, scaling = standardise(Weighed(sites, {"a": 1.0, "b": 0.5}))
+    >>> scaling.means.round(3)
+    array([3.333])
+    """
+
+    def __init__(self, federation: Federation, worth: Mapping[str, float]) -> None:
+        super().__init__(federation)
+        self.worth = tell_worth(worth)
+
+    def replies(self, request: Request[R]) -> tuple[R, ...]:
+        """Pass a question on."""
+        return self.inner.replies(request)
+
+    def total(self, request: Request[R]) -> R:
+        """Let the federation add up as it does."""
+        return self.inner.total(request)
 
 
 class Viewed(Around):
@@ -291,7 +358,8 @@ def standardise(
     p = len(federation.columns)
     sizes = Magnitudes.unknown(p, power_above(sum(o.rows for o in orders)))
     missing = max(o.missing for o in orders)
-    totals = total_in_words(federation, ColumnSums(split, letters, missing), sizes)
+    worth = federation.worth
+    totals = total_in_words(federation, ColumnSums(split, letters, missing, worth), sizes)
     m = totals.rows
     if m == 0:
         raise FedLassoError("no training rows are left; hold out less, or give more rows")
@@ -307,7 +375,8 @@ def standardise(
         present -= totals.missing
     means = totals.sums / np.where(present > 0, present, 1.0)
     y_mean = totals.y_sum / totals.weight if loss.centres else 0.0
-    spread = total_in_words(federation, CentredSquares(means, split, y_mean, letters), sizes)
+    asked = CentredSquares(means, split, y_mean, letters, worth)
+    spread = total_in_words(federation, asked, sizes)
     squares = share * spread.squares
     y_squares = share * spread.y_squares
     # A column varies when its standard deviation is above this share of its mean.
@@ -335,7 +404,7 @@ def standardise(
     sizes = Magnitudes(rows_power, powers_above(norms), y_power, 0, powers_above(terms))
     powers = tuple(map(str, sizes.products))
     terms_told = tuple(map(str, sizes.terms))
-    request = Standardise(means, factors, y_mean, split, powers, terms_told, share)
+    request = Standardise(means, factors, y_mean, split, powers, terms_told, share, worth)
     replies = federation.ask(request)
     rows = tuple(s.rows for s in replies)
     held_out = (sum(s.penalty for s in replies), sum(s.candidate for s in replies))

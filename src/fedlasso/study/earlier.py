@@ -42,7 +42,7 @@ class OwnAveraging(Averaging):
 
 @dataclass(frozen=True)
 class EarlierStudy:
-    """Seven methods on three designs."""
+    """The experiment before the paper: every site keeps its own penalty; seven methods."""
 
     name: ClassVar[str] = "earlier"
     scenarios: ClassVar[Mapping[str, Scenario]] = {

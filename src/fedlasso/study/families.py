@@ -114,7 +114,7 @@ def choose_by_path(federation: InProcess) -> float:
 
 @dataclass(frozen=True)
 class FamilyStudy:
-    """Newton, FISTA, the paper's four and voting on responses that are not measurements.
+    """Yes or no, counts and survival times: uploads to the pooled optimum, and what is found.
 
     The twelve scenarios with binomial, Poisson and Cox responses, as `responses` draws them. The
     penalty is chosen by the deviance of pooled optima on the first validation sample, and every

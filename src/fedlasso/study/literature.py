@@ -23,7 +23,7 @@ TARGET = 1e-8
 
 @dataclass(frozen=True)
 class LiteratureStudy(PaperStudy):
-    """Every procedure in the registry, read at 5, 10, 20, 30 and 100 uploads.
+    """How close every procedure comes to the pooled Lasso within 5, 10, 20, 30 and 100 uploads.
 
     An upload is p numbers from every site, on average over the sites. Procedures with local epochs
     take five. ``uploads_needed`` says when some candidate of a procedure first came within a

@@ -40,7 +40,10 @@ class Checkpoint(NamedTuple):
 
 @dataclass(frozen=True)
 class PaperStudy:
-    """Every method at every epoch count, read at every budget, panel and rule."""
+    """The paper's comparison: CD, ST, P and DA at every epoch count, budget, limit and rule.
+
+    Every method runs at every epoch count, and is read at every budget, panel and rule.
+    """
 
     name: ClassVar[str] = "paper"
     panels: ClassVar[tuple[Panel, ...]] = PANELS
@@ -163,7 +166,10 @@ def _read(trial: Trial, procedure: Procedure[Any], at: Checkpoint) -> list[Recor
 
 @dataclass(frozen=True)
 class EpochStudy(PaperStudy):
-    """Many epoch counts at the same executed work: R = floor(5B/(qE)) whatever that uploads."""
+    """Few rounds with many local epochs, or many with few: eight counts at the same work.
+
+    A method runs R = floor(5B/(qE)) rounds at E epochs, whatever that uploads.
+    """
 
     name: ClassVar[str] = "epochs"
     panels: ClassVar[tuple[Panel, ...]] = ("work",)
@@ -173,7 +179,9 @@ class EpochStudy(PaperStudy):
 
 @dataclass(frozen=True)
 class JointTuningStudy(PaperStudy):
-    """Penalty and solver parameter chosen together on the second validation sample.
+    """Is it worth while to choose penalty and threshold or rate together, in the same uploads?
+
+    Both are chosen on the second validation sample.
 
     Candidates are every setting of a procedure at every multiple of the inherited penalty; all
     paths share the upload budget, so five penalties leave each path a fifth of its rounds.
@@ -230,7 +238,7 @@ class JointTuningStudy(PaperStudy):
 
 @dataclass(frozen=True)
 class SiteEffectsStudy(PaperStudy):
-    """Coefficients that differ across sites: a common truth plus sparse deviations at each site.
+    """What happens where coefficients differ across sites: sparse deviations from a common truth.
 
     Support measures are about the common truth; the test sample keeps every site's own truth.
     """
@@ -244,7 +252,10 @@ class SiteEffectsStudy(PaperStudy):
 
 @dataclass(frozen=True)
 class TunedStudy(PaperStudy):
-    """``goal:prediction``, ``goal:selection``, ``goal:objective`` beside CD, ST, P and DA."""
+    """Fits by goal (prediction, selection, objective) beside CD, ST, P and DA.
+
+    Their methods are ``goal:prediction``, ``goal:selection`` and ``goal:objective``.
+    """
 
     name: ClassVar[str] = "tuned"
     panels: ClassVar[tuple[Panel, ...]] = ("upload",)

@@ -40,6 +40,9 @@ class Store:
 
     folder: Path
 
+    def __init__(self, folder: Path | str) -> None:
+        object.__setattr__(self, "folder", Path(folder))
+
     @property
     def manifest_file(self) -> Path:
         """Where the manifest is."""

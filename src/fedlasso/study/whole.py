@@ -18,7 +18,7 @@ _OF_THE_OBJECTIVE = ("objective", "gap", "relative_gap", "stationarity")
 
 @dataclass(frozen=True)
 class WholeStudy(PaperStudy):
-    """The paper's study, with Secant, SecantWS and fits by goal on the same data sets.
+    """The whole story: the paper's four, Secant, SecantWS and fits by goal on the same data sets.
 
     Secant and SecantWS have no epochs and one candidate; a goal chooses by itself. So their rows
     stand under both rules, and under the joint limits where their local steps keep to these. Fits

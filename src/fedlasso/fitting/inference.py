@@ -1,0 +1,239 @@
+"""How sure single coefficients are: intervals, p-values, and columns with a false discovery rate.
+
+Everything comes from sums over all sites: second derivatives of the loss at the Lasso, from which
+the server finds one direction per column, and two numbers per direction and site.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import stats
+from scipy.optimize import brentq
+
+from fedlasso.errors import FedLassoError
+from fedlasso.federation import Federation
+from fedlasso.numerics import Array, Penalty
+from fedlasso.numerics.debiasing import find_directions
+from fedlasso.numerics.surrogates import count_lower, square
+from fedlasso.procedures import Problem
+from fedlasso.sites import CurvatureAt, EstimatesAlong, SlopesAlong
+
+# How closely directions follow one column alone. Intervals of columns that somebody names are to
+# cover; discoveries are to be found, and their rate bears a little more bias.
+CAREFUL = 0.5
+POWERFUL = 1.25
+LEVEL = 0.95
+# Bytes of second derivatives that each site may send.
+MOST_BYTES = 64 << 20
+# Standard errors beyond which a coefficient that was found is looked for.
+FAR = 40.0
+
+
+@dataclass(frozen=True, eq=False)
+class Estimates:
+    """Estimates of single coefficients without the Lasso's bias, on the scale of the fit.
+
+    Attributes
+    ----------
+    columns : places of the columns, increasing
+    values, errors : arrays of estimates and of their standard errors
+    tests : how many columns might have been found
+    site_values, site_variances : arrays (sites, columns) of sites' own estimates, where they were
+        asked for; a variance of zero means that a site cannot tell
+    cut : standard errors that every one of these columns had to pass to be here; zero without
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fedlasso.fitting.inference import Estimates
+    >>> found = Estimates(np.array([0, 3]), np.array([1.0, 0.1]), np.array([0.2, 0.2]), tests=10)
+    >>> found.intervals().round(2)
+    array([[ 0.61,  1.39],
+           [-0.29,  0.49]])
+    >>> found.discoveries(0.1)
+    array([0])
+    """
+
+    columns: NDArray[np.int64]
+    values: Array
+    errors: Array
+    tests: int
+    site_values: Array | None = None
+    site_variances: Array | None = None
+    cut: float = 0.0
+
+    @property
+    def scores(self) -> Array:
+        """Estimates in standard errors; zero where rows do not differ, and so tell nothing."""
+        known = self.errors > 0
+        return np.divide(self.values, self.errors, out=np.zeros(known.size), where=known)
+
+    @cached_property
+    def p_values(self) -> Array:
+        """Two-sided p-values."""
+        return np.asarray(2 * stats.norm.sf(np.abs(self.scores)))
+
+    def adjusted(self, how: str = "bh") -> Array:
+        """p-values adjusted for all tests: for the false discovery rate, or by Holm's method.
+
+        Columns that might have been found and are not here count with a p-value of one.
+        """
+        order = np.argsort(self.p_values, kind="stable")
+        ranked = self.p_values[order]
+        ranks = np.arange(1, len(ranked) + 1)
+        if how == "holm":
+            raised = np.maximum.accumulate(ranked * (self.tests - ranks + 1))
+        else:
+            raised = np.minimum.accumulate((ranked * self.tests / ranks)[::-1])[::-1]
+        out = np.empty(len(ranked))
+        out[order] = np.minimum(raised, 1.0)
+        return out
+
+    def discoveries(self, rate: float) -> NDArray[np.int64]:
+        """Columns that Benjamini and Hochberg's method finds at a false discovery rate."""
+        return self.columns[self.adjusted() <= rate]
+
+    def found(self, rate: float) -> Estimates:
+        """Return the discoveries alone, with the bar that they had to pass."""
+        passed = self.adjusted() <= rate
+        count = int(passed.sum())
+        cut = float(stats.norm.isf(rate * count / self.tests / 2)) if count else 0.0
+        return replace(self.take(passed), cut=cut)
+
+    def take(self, some: NDArray[np.bool_]) -> Estimates:
+        """Return the estimates of some of the columns."""
+        values = self.site_values
+        variances = self.site_variances
+        return replace(
+            self,
+            columns=self.columns[some],
+            values=self.values[some],
+            errors=self.errors[some],
+            site_values=None if values is None else values[:, some],
+            site_variances=None if variances is None else variances[:, some],
+        )
+
+    def intervals(self, level: float = LEVEL) -> Array:
+        """Intervals that cover at a level, an array (columns, 2).
+
+        Those of columns which are here because their score passed a bar allow for that.
+        """
+        if self.cut == 0.0:
+            reach = float(stats.norm.isf((1 - level) / 2))
+            sides = np.column_stack([self.scores - reach, self.scores + reach])
+        else:
+            sides = np.array([_after_a_bar(z, self.cut, level) for z in self.scores])
+        return np.asarray(sides.reshape(-1, 2) * self.errors[:, None])
+
+    def heterogeneity(self) -> tuple[Array, Array]:
+        """Cochran's Q test of whether sites differ: its p-value and I^2, per column."""
+        values = self.site_values
+        variances = self.site_variances
+        if values is None or variances is None:
+            nothing = np.full(len(self.columns), np.nan)
+            return nothing, nothing
+        weights = np.divide(1.0, variances, out=np.zeros_like(variances), where=variances > 0)
+        degrees = (weights > 0).sum(axis=0) - 1.0
+        total = weights.sum(axis=0)
+        mean = (weights * values).sum(axis=0) / np.where(total > 0, total, 1.0)
+        Q = (weights * (values - mean) ** 2).sum(axis=0)
+        told = degrees > 0
+        p_value = np.where(told, stats.chi2.sf(Q, np.maximum(degrees, 1.0)), np.nan)
+        excess = np.maximum(Q - degrees, 0.0) / np.maximum(Q, np.finfo(np.float64).tiny)
+        return p_value, np.where(told, excess, np.nan)
+
+
+def _after_a_bar(score: float, bar: float, level: float) -> tuple[float, float]:
+    """The interval of a mean whose normal score was seen because it is beyond a bar.
+
+    It inverts the distribution of the score given that (Weinstein, Fithian and Benjamini 2013).
+    """
+    size = abs(score)
+    bar = min(bar, size)
+
+    def share_below(mean: float) -> float:
+        """How probable a score up to this one is among those beyond the bar, on either side."""
+        other = stats.norm.logcdf(-bar - mean)
+        whole = np.logaddexp(other, stats.norm.logsf(bar - mean))
+        beyond = stats.norm.logsf(size - mean)
+        return float(-np.expm1(beyond - whole))
+
+    tail = (1 - level) / 2
+    low = brentq(lambda mean: share_below(mean) - (1 - tail), size - FAR, size + 10)
+    high = brentq(lambda mean: share_below(mean) - tail, size - FAR, size + 10)
+    return (low, high) if score > 0 else (-high, -low)
+
+
+def count_curvature(p: int) -> int:
+    """Return how many numbers the second derivatives of p columns are."""
+    return count_lower(p)
+
+
+def ask_curvature(federation: Federation, problem: Problem, b: Array) -> Array:
+    """Ask for the mean second derivatives of the loss at a model in all columns, p by p."""
+    numbers = count_curvature(problem.p)
+    if 8 * numbers > MOST_BYTES:
+        raise FedLassoError(
+            f"{problem.p} columns have {numbers} second derivatives, {8e-6 * numbers:.0f} MB per "
+            f"site, and {MOST_BYTES >> 20} MiB is the most; drop columns that cannot matter, or "
+            "use the goal 'selection'"
+        )
+    everything = np.arange(problem.p, dtype=np.float64)
+    total = federation.total(CurvatureAt(b, everything, 0))
+    return square(total.block, problem.p) / problem.m
+
+
+def estimate(
+    federation: Federation,
+    problem: Problem,
+    penalty: Penalty,
+    b: Array,
+    H: Array,
+    columns: NDArray[np.int64],
+    strength: float,
+    *,
+    tests: int = 0,
+    by_site: bool = False,
+) -> Estimates:
+    """Estimate some coefficients without the Lasso's bias.
+
+    Parameters
+    ----------
+    federation, problem : the sites and the pooled problem
+    penalty, b : the Lasso's penalty, which tells what pays nothing, and its coefficients
+    H : second derivatives at b, see `ask_curvature`
+    columns : places of the columns
+    strength : how closely directions follow one column alone
+    tests : how many columns might have been found; those given, if none is said
+    by_site : ask for sites' own estimates too
+    """
+    rows = problem.m
+    active = int(np.count_nonzero(b))
+    if rows - active < 2:
+        raise FedLassoError(
+            f"{rows} rows and {active} active columns leave nothing to tell chance by; give more "
+            "rows, or a larger penalty"
+        )
+    if not columns.size:
+        return Estimates(columns, np.zeros(0), np.zeros(0), tests)
+    directions = find_directions(H, columns, penalty.free(problem.p), rows, strength)
+    total = federation.total(SlopesAlong(b, directions))
+    values = b[columns] - total.slopes / rows
+    # The fit has followed the noise of as many rows as it has columns.
+    squares = total.squares * rows / (rows - active)
+    if problem.loss != "quadratic":
+        # Near a perfect fit few rows differ from it, and the model itself knows better.
+        squares = np.maximum(squares, total.curvatures)
+    errors = np.sqrt(squares) / rows
+    found = Estimates(columns, values, errors, tests or len(columns))
+    if not by_site or len(federation.sites) < 2:
+        return found
+    places = columns.astype(np.float64)
+    replies = federation.ask(EstimatesAlong(b, directions, places))
+    steps = np.array([reply.steps_to for reply in replies])
+    variances = np.array([reply.variances for reply in replies])
+    return replace(found, site_values=b[columns] + steps, site_variances=variances)

@@ -1,0 +1,127 @@
+"""The card's part on how sure columns are: discoveries and intervals as a forest plot."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from html import escape
+
+import numpy as np
+
+from fedlasso.models import page
+from fedlasso.models.estimates import ColumnEstimate, TrustDocument
+from fedlasso.models.page import number
+
+_SHOWN = 30
+# Sites whose own estimates are drawn below a column's.
+MOST_SITES = 12
+WIDTH = 200
+PROMISE = (
+    "The promise is about the average over many studies like this one, not about each list. It "
+    "rests on rows that are independent of each other, on a model that holds, and on true effects "
+    "that are few beside the rows. Where columns are nearly collinear with one another, or very "
+    "many effects are weak, it may be broken; then columns that stand for one another are found "
+    "together or not at all."
+)
+DEBIASED = (
+    "Estimates are of each column with all others held fixed, without the Lasso's shrinkage, so "
+    "they differ from the model's own coefficients."
+)
+
+
+def draw_trust(trust: TrustDocument | None, ratio: str | None) -> str:
+    """Return what is known of how sure columns are."""
+    if trust is None:
+        return ""
+    parts = []
+    if trust.rate is not None:
+        passed = "Intervals allow for the bar that columns passed to be listed."
+        note = (
+            f"<b>{escape(trust.words)}</b> Looked for among the {trust.looked_at} columns of the "
+            f"Lasso, of {trust.tests} that might have been found. {PROMISE} {DEBIASED} {passed}"
+        )
+        parts.append(page.section("Discoveries", note, _forest(trust.found, trust.level, ratio)))
+    if trust.named:
+        adjusted = "p-values are adjusted by Holm's method for the columns listed here."
+        note = f"Of the columns that were asked for. {DEBIASED} {adjusted}"
+        parts.append(page.section("Intervals", note, _forest(trust.named, trust.level, ratio)))
+    if trust.worth is not None:
+        rows = [[site, number(worth, 3)] for site, worth in trust.worth.items()]
+        note = (
+            "Sites differ in noise, so a row counts by the inverse of the variance of its site's "
+            "noise, in the model, its certificate and its intervals."
+        )
+        table = page.table(["site", "what a row is worth"], rows)
+        parts.append(page.section("Weights of the sites", note, table))
+    if trust.notes:
+        parts.append(page.bullets(trust.notes))
+    return "".join(parts)
+
+
+def _forest(rows: Sequence[ColumnEstimate], level: float, ratio: str | None) -> str:
+    """A table with every column's interval drawn on one scale, sites' own below it."""
+    if not rows:
+        return ""
+    shown = rows[:_SHOWN]
+    told = [row for row in shown if row.error > 0]
+    reach = max((max(abs(row.low), abs(row.high)) / row.error for row in told), default=1.0)
+    head = ["", "in standard errors", "estimate", f"{level:.0%} interval", "adjusted p"]
+    if ratio is not None:
+        head.append(ratio)
+    by_site = any(row.sites for row in shown)
+    if by_site:
+        head.append("sites differ: p, I²")
+    heads = page.tell_heads(head)
+    lines = [f"<tr>{''.join(f'<th>{escape(cell)}</th>' for cell in head)}</tr>"]
+    for row in shown:
+        texts = [
+            number(row.value, 3),
+            f"{number(row.low, 3)} to {number(row.high, 3)}",
+            number(row.adjusted, 2),
+        ]
+        if ratio is not None:
+            ratios = [number(float(np.exp(v)), 3) for v in (row.value, row.low, row.high)]
+            texts.append(f"{ratios[0]} ({ratios[1]} to {ratios[2]})")
+        if by_site:
+            texts.append(_unlike(row))
+        drawn = _draw(row, reach)
+        cells = [f"<td>{page.breakable(row.name)}</td>", f'<td class="bar">{drawn}</td>']
+        cells += [f"<td{name}>{text}</td>" for name, text in zip(heads[2:], texts, strict=True)]
+        lines.append(f"<tr>{''.join(cells)}</tr>")
+    more = len(rows) - len(shown)
+    rest = f'<p class="soft">{more} more are in model.json.</p>' if more else ""
+    return f'<div class="scroll"><table class="bars wide">{"".join(lines)}</table></div>{rest}'
+
+
+def _unlike(row: ColumnEstimate) -> str:
+    """The test of whether sites differ, where they tell their own estimates."""
+    if row.unlike is None or row.share_unlike is None:
+        return "–"
+    return f"{number(row.unlike, 2)}, {row.share_unlike:.0%}"
+
+
+def _draw(row: ColumnEstimate, reach: float) -> str:
+    """An interval in units of its standard error, with sites' own below it."""
+
+    def at(value: float) -> float:
+        share = value / (row.error * reach) if row.error > 0 else 0.0
+        return WIDTH / 2 * (1 + max(-1.0, min(1.0, share)))
+
+    sites = row.sites[:MOST_SITES]
+    height = 12 + 6 * len(sites)
+    parts = [
+        f'<line class="zero" x1="{WIDTH / 2}" x2="{WIDTH / 2}" y1="0" y2="{height}"/>',
+        f'<g class="c0"><line x1="{at(row.low):.1f}" x2="{at(row.high):.1f}" y1="6" y2="6" '
+        f'stroke-width="2"/><circle cx="{at(row.value):.1f}" cy="6" r="4"/></g>',
+    ]
+    for i, site in enumerate(sites):
+        y = 15 + 6 * i
+        title = f"<title>{escape(site.site)}: {number(site.value, 3)}</title>"
+        parts.append(
+            f'<g class="c7">{title}<line x1="{at(site.low):.1f}" x2="{at(site.high):.1f}" '
+            f'y1="{y}" y2="{y}"/><circle cx="{at(site.value):.1f}" cy="{y}" r="2"/></g>'
+        )
+    label = f"{row.name}: {number(row.value, 3)}, {number(row.low, 3)} to {number(row.high, 3)}"
+    return (
+        f'<svg viewBox="0 0 {WIDTH} {height}" role="img" aria-label="{escape(label)}">'
+        f"{''.join(parts)}</svg>"
+    )

@@ -1,0 +1,164 @@
+"""How sure columns are, as a model's document tells it: in names, units and words."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from fedlasso.fitting.inference import Estimates
+from fedlasso.models.fitted import Model
+from fedlasso.numerics import Array
+
+
+@dataclass(frozen=True)
+class SiteEstimate:
+    """What the rows of one site alone say about a coefficient, with its interval."""
+
+    site: str
+    value: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
+class ColumnEstimate:
+    """A coefficient without the Lasso's bias, per unit of its column.
+
+    Attributes
+    ----------
+    value, error, low, high : the estimate, its standard error and its interval
+    p_value, adjusted : of the coefficient being zero, alone and among all that were looked at
+    unlike, share_unlike : Cochran's test that sites differ, and I^2; missing where sites do not
+        tell
+    sites : sites' own estimates, where they tell them
+    """
+
+    name: str
+    value: float
+    error: float
+    low: float
+    high: float
+    p_value: float
+    adjusted: float
+    unlike: float | None = None
+    share_unlike: float | None = None
+    sites: tuple[SiteEstimate, ...] = ()
+
+
+@dataclass(frozen=True)
+class TrustDocument:
+    """How sure the columns of a model are.
+
+    Attributes
+    ----------
+    level : how often intervals are to cover
+    rate : of false discoveries, where some were looked for
+    looked_at : columns of the Lasso, among which they were looked for
+    tests : columns that might have been found
+    found, named : discoveries, and columns whose intervals were asked for
+    worth : what a row of each site is worth, where that differs
+    notes : what could not be done, and why
+    """
+
+    level: float
+    rate: float | None = None
+    looked_at: int = 0
+    tests: int = 0
+    found: tuple[ColumnEstimate, ...] = ()
+    named: tuple[ColumnEstimate, ...] = ()
+    worth: dict[str, float] | None = None
+    notes: tuple[str, ...] = ()
+
+    @property
+    def words(self) -> str:
+        """What was found, in one sentence."""
+        if self.rate is None:
+            return ""
+        count = len(self.found)
+        if not count:
+            return (
+                f"No column could be found at a false discovery rate of {self.rate:g}: the rows do "
+                "not tell any of them from chance."
+            )
+        return (
+            f"{count} column{'s' * (count > 1)} found; on average at most {self.rate:.0%} of such "
+            "a list are false."
+        )
+
+
+def tell_trust(model: Model) -> TrustDocument | None:
+    """Return how sure the columns of a model are, where that is known."""
+    trust = model.trust
+    if trust is None:
+        return None
+    level = model.settings.level
+    found = trust.found
+    named = trust.named
+    return TrustDocument(
+        level=level,
+        rate=None if found is None else model.settings.fdr,
+        looked_at=trust.lasso,
+        tests=0 if found is None else found.tests,
+        found=() if found is None else _tell(model, found, "bh"),
+        named=() if named is None else _tell(model, named, "holm"),
+        worth=trust.worth,
+        notes=trust.notes,
+    )
+
+
+def _tell(model: Model, estimates: Estimates, how: str) -> tuple[ColumnEstimate, ...]:
+    """Estimates by name and per unit, the surest first."""
+    level = model.settings.level
+    factors = model.scaling.factors[estimates.columns]
+    intervals = estimates.intervals(level) * factors[:, None]
+    unlike, share = estimates.heterogeneity()
+    adjusted = estimates.adjusted(how)
+    own = _tell_sites(model, estimates, factors)
+    rows = []
+    for i in np.argsort(estimates.p_values, kind="stable"):
+        k = int(estimates.columns[i])
+        rows.append(
+            ColumnEstimate(
+                name=model.columns[k],
+                value=float(estimates.values[i] * factors[i]),
+                error=float(estimates.errors[i] * factors[i]),
+                low=float(intervals[i, 0]),
+                high=float(intervals[i, 1]),
+                p_value=float(estimates.p_values[i]),
+                adjusted=float(adjusted[i]),
+                unlike=_number(unlike[i]),
+                share_unlike=_number(share[i]),
+                sites=own[i],
+            )
+        )
+    return tuple(rows)
+
+
+def _tell_sites(
+    model: Model, estimates: Estimates, factors: Array
+) -> list[tuple[SiteEstimate, ...]]:
+    """Sites' own estimates and intervals, per column; what a site cannot tell is left out."""
+    values = estimates.site_values
+    variances = estimates.site_variances
+    if values is None or variances is None:
+        return [()] * estimates.columns.size
+    told = []
+    for i in range(estimates.columns.size):
+        rows = []
+        for name, value, variance in zip(
+            model.costs.sites, values[:, i], variances[:, i], strict=True
+        ):
+            if variance > 0:
+                one = Estimates(
+                    estimates.columns[[i]], np.array([value]), np.array([np.sqrt(variance)]), 1
+                )
+                low, high = one.intervals(model.settings.level)[0] * factors[i]
+                rows.append(SiteEstimate(name, float(value * factors[i]), float(low), float(high)))
+        told.append(tuple(rows))
+    return told
+
+
+def _number(value: Any) -> float | None:
+    return None if np.isnan(value) else float(value)

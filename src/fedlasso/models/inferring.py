@@ -1,0 +1,246 @@
+"""After the Lasso: how sure its columns are, and what a row of each site is worth."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from difflib import get_close_matches
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fedlasso.errors import FedLassoError, Stopped
+from fedlasso.federation import Federation, Ledger, metered
+from fedlasso.fitting import Fit, GoalFit
+from fedlasso.fitting.inference import (
+    CAREFUL,
+    POWERFUL,
+    Estimates,
+    ask_curvature,
+    count_curvature,
+    estimate,
+)
+from fedlasso.fitting.tuning import fix_penalty
+from fedlasso.models.settings import Settings
+from fedlasso.numerics import L1, Array
+from fedlasso.procedures import Problem
+from fedlasso.sites import ErrorAt, Scaling, Viewed, Weighed
+
+# Vectors of p numbers beside second derivatives: slopes along directions, and a last fit.
+FURTHER = 20
+# Sites' noise differs when the logarithm of a variance is off by this many of its standard errors.
+CLEARLY = 3.0
+# Rows of the common variance that a site's own is taken together with: few rows say little.
+PRIOR = 10.0
+# What columns that were found still pay, as a share of the penalty: without any, nothing certifies.
+NEXT_TO_NOTHING = 1e-6
+# Where second derivatives fall to this share without a penalty, a few columns explain all rows.
+FLAT = 0.25
+SEPARATED = (
+    "the columns that were found explain nearly all rows, so that their best coefficients are "
+    "without bound: estimates start from the Lasso's own, and are rather too small"
+)
+
+
+@dataclass(frozen=True, eq=False)
+class Trust:
+    """How sure the columns of a model are.
+
+    Attributes
+    ----------
+    found : the discoveries, where the goal was to make some
+    named : columns whose intervals were asked for
+    lasso : how many columns the Lasso has, among which discoveries were looked for
+    worth : what a row of each site is worth, where that was chosen
+    notes : what could not be done, and why
+    """
+
+    found: Estimates | None = None
+    named: Estimates | None = None
+    lasso: int = 0
+    worth: dict[str, float] | None = None
+    notes: tuple[str, ...] = ()
+
+
+def count_vectors(settings: Settings, p: int) -> int:
+    """Return how many vectors of p numbers inference takes."""
+    if not settings.infers:
+        return 0
+    looks = 1 if settings.family == "linear" else 2
+    return looks * -(-count_curvature(p) // p) + FURTHER
+
+
+def find_worth(
+    view: Federation, scaling: Scaling, b: Array, *, always: bool
+) -> dict[str, float] | None:
+    """Return the inverse of each site's noise variance, or nothing where they hardly differ.
+
+    The Lasso's residuals tell it, one number per site. Variances of few rows are taken together
+    with the common one.
+    """
+    sizes = np.array(scaling.sizes, dtype=np.float64)
+    errors = np.array([reply.value for reply in view.ask(ErrorAt(b))])
+    free = 1 - np.count_nonzero(b) / sizes.sum()
+    if len(sizes) < 2 or free <= 0 or not errors.sum() > 0:
+        return None
+    common = errors.sum() / (free * sizes.sum())
+    variances = (errors + PRIOR * common) / (free * sizes + PRIOR)
+    differ = np.abs(np.log(variances / common)) > CLEARLY * np.sqrt(2 / (sizes + PRIOR))
+    if not (always or differ.any()):
+        return None
+    return dict(zip(view.sites, (variances.min() / variances).tolist(), strict=True))
+
+
+@dataclass(frozen=True, eq=False)
+class Start:
+    """The fit that estimates start from, and the second derivatives there."""
+
+    view: Viewed
+    fit: Fit | GoalFit
+    problem: Problem
+    H: Array
+
+    @classmethod
+    def at(cls, view: Viewed, fit: Fit | GoalFit) -> Start:
+        """Ask for what belongs to a fit."""
+        problem = fix_penalty(view, fit.penalty)
+        return cls(view, fit, problem, ask_curvature(view, problem, fit.coefficients))
+
+    @property
+    def paying(self) -> NDArray[np.int64]:
+        """Columns of the fit that pay a penalty."""
+        pays = ~self.fit.penalty.free(self.problem.p)
+        return np.flatnonzero(pays & (self.fit.coefficients != 0))
+
+    def look(
+        self,
+        columns: NDArray[np.int64],
+        strength: float,
+        tests: int = 0,
+        *,
+        by_site: bool = False,
+    ) -> Estimates:
+        """Estimate some coefficients without bias."""
+        return estimate(
+            self.view,
+            self.problem,
+            self.fit.penalty,
+            self.fit.coefficients,
+            self.H,
+            columns,
+            strength,
+            tests=tests,
+            by_site=by_site,
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Inferring:
+    """Inference for the Lasso that was fitted on a view.
+
+    Attributes
+    ----------
+    ledger, view, scaling : the sites, and how their rows are seen
+    settings : what is asked for
+    fit : the Lasso
+    columns : names of the columns, as the sites have them
+    """
+
+    ledger: Ledger
+    view: Viewed
+    scaling: Scaling
+    settings: Settings
+    fit: Fit | GoalFit
+    columns: tuple[str, ...]
+
+    def trust(
+        self,
+        worth: dict[str, float] | None,
+        notes: tuple[str, ...],
+        fit: Callable[[Viewed, L1], Fit],
+    ) -> Trust:
+        """Estimate the columns of the Lasso, and those that are named.
+
+        What the Lasso shrinks changes the second derivatives of a curved loss, so one step does not
+        undo it. There the columns that are found are fitted without a penalty, beside the Lasso of
+        the others, and estimates start from that fit.
+        """
+        named = self._places()
+        told = list(notes)
+        start = Start.at(self.view, self.fit)
+        found = start.look(start.paying, POWERFUL, self._tests).found(self.settings.fdr)
+        if self.view.loss != "quadratic":
+            penalty = start.problem.l1
+            weights = np.ones(start.problem.p) if penalty.weights is None else penalty.weights
+            places = np.isin(np.arange(weights.size), found.columns)
+            weights = np.where(places, NEXT_TO_NOTHING, weights)
+            second = Start.at(self.view, fit(self.view, replace(penalty, weights=weights)))
+            if np.trace(second.H) > FLAT * np.trace(start.H):
+                start = second
+            else:
+                told.append(SEPARATED)
+        discovered = None
+        if self.settings.goal == "discoveries":
+            estimates = start.look(found.columns, POWERFUL, self._tests)
+            discovered = replace(estimates, cut=found.cut)
+            discovered = self._by_site(start, discovered, POWERFUL, told)
+        asked = None
+        if named.size:
+            asked = self._by_site(start, start.look(named, CAREFUL), CAREFUL, told)
+        lasso = int(np.count_nonzero(self.fit.coefficients[self._pays]))
+        return Trust(discovered, asked, lasso, worth, tuple(dict.fromkeys(told)))
+
+    @property
+    def _pays(self) -> NDArray[np.bool_]:
+        """Which columns pay a penalty."""
+        return ~self.fit.penalty.free(len(self.columns))
+
+    @property
+    def _tests(self) -> int:
+        """How many columns can be found: those that pay a penalty and vary."""
+        return int((self._pays & (self.scaling.factors != 0)).sum())
+
+    def _by_site(
+        self, start: Start, estimates: Estimates, strength: float, notes: list[str]
+    ) -> Estimates:
+        """The same with every site's own estimates, where the sites tell them."""
+        if not estimates.columns.size or len(self.view.sites) < 2:
+            return estimates
+        try:
+            own = start.look(estimates.columns, strength, estimates.tests, by_site=True)
+        except Stopped:
+            raise
+        except FedLassoError as error:
+            notes.append(f"sites' own estimates are not shown: {error}")
+            return estimates
+        return replace(estimates, site_values=own.site_values, site_variances=own.site_variances)
+
+    def _places(self) -> NDArray[np.int64]:
+        """Where the columns stand whose intervals are asked for."""
+        places = []
+        for name in self.settings.intervals:
+            if name not in self.columns:
+                near = get_close_matches(name, self.columns, n=1)
+                hint = f"did you mean {near[0]!r}?" if near else "name a column of the sites"
+                raise FedLassoError(f"no column for an interval is called {name!r}; {hint}")
+            place = self.columns.index(name)
+            if self.scaling.factors[place] == 0:
+                raise FedLassoError(
+                    f"column {name!r} is the same in every row of all sites, so it has no "
+                    "interval; leave it out of --interval"
+                )
+            places.append(place)
+        return np.unique(np.array(places, dtype=np.int64))
+
+    def refit(self, found: Estimates, fit: Callable[[Viewed, L1], Fit]) -> Fit:
+        """Fit the discoveries and the columns that are never penalised, and nothing else."""
+        p = len(self.columns)
+        weights = np.where(self.fit.penalty.free(p), 0.0, np.inf)
+        weights[found.columns] = 1.0
+        lam = NEXT_TO_NOTHING * self.fit.penalty.lam
+        return fit(self.view, L1(lam, weights))
+
+
+def weigh(ledger: Ledger, worth: dict[str, float]) -> Ledger:
+    """Return the sites with rows that are worth what their noise leaves of them."""
+    return metered(Weighed(ledger, worth))

@@ -1,0 +1,74 @@
+"""The tutorials can be followed: their commands and their Python run, and say what is shown.
+
+Blocks marked `sh` and `python` are run in order, in one empty folder; a block marked `text` that
+follows is what they print. Blocks marked `bash` take long or need other machines: these, and those
+of all other pages, are only read by the command line's own parser.
+"""
+
+import re
+import shlex
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from fedlasso.cli import main, make_parser
+
+ROOT = Path(__file__).parent.parent
+TUTORIALS = [ROOT / "docs" / "index.md", *sorted((ROOT / "docs" / "tutorials").glob("*.md"))]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+
+
+def blocks(page: Path, *languages: str) -> Iterator[tuple[str, str]]:
+    """The fenced blocks of a page in some languages, each with its language."""
+    for language, text in re.findall(r"```(\w+)\n(.*?)```", page.read_text("utf-8"), re.DOTALL):
+        if language in languages:
+            # A backslash at the end of a line joins it with the next one.
+            yield language, text.replace("\\\n", " ")
+
+
+def run_line(line: str) -> None:
+    """Run a line as a shell would."""
+    program, *arguments = shlex.split(line, comments=True)
+    if program == "fedlasso":
+        assert main(arguments) == 0, line
+    else:
+        assert program == "python", line
+        subprocess.run([sys.executable, *arguments], check=True)
+
+
+def words(text: str) -> list[str]:
+    """What is said, without the digits: these may differ between processors."""
+    return re.sub(r"\d[\d.,]*(e[-+]?\d+)?", "#", text).split()
+
+
+@pytest.mark.parametrize("page", TUTORIALS, ids=lambda page: page.stem)
+def test_a_tutorial_can_be_followed(
+    page: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    names: dict[str, object] = {}
+    said = ""
+    for language, text in blocks(page, "sh", "python", "text"):
+        if language == "text":
+            assert words(said) == words(text)
+        elif language == "python":
+            exec(compile(text, page.name, "exec"), names)
+        else:
+            for line in text.splitlines():
+                run_line(line)
+        said = capsys.readouterr().out
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_commands_on_a_page_are_commands(page: Path) -> None:
+    for _, text in blocks(page, "sh", "bash"):
+        for line in text.splitlines():
+            program, *arguments = shlex.split(line, comments=True) or [""]
+            if program == "fedlasso":
+                make_parser(arguments).parse_args(arguments)
