@@ -5,7 +5,6 @@ import pandas as pd
 import pytest
 from study.small import SMALL
 
-from fedlasso.fitting import GOALS
 from fedlasso.study import STUDIES, PaperStudy, Scenario
 from fedlasso.study.literature import LiteratureStudy
 from fedlasso.study.paper import EpochStudy, JointTuningStudy, SiteEffectsStudy, TunedStudy
@@ -138,7 +137,11 @@ def test_the_whole_story_is_on_the_papers_draws() -> None:
     columns = ["method", "epochs", "budget", "panel", "rule", "f1", "relative_gap", "upload_bytes"]
     assert four[columns].values.tolist() == paper[columns].values.tolist()
     others = rows[~rows["method"].isin(study.methods)]
-    assert set(others["method"]) == {"Secant", "SecantWS", *(f"goal:{goal}" for goal in GOALS)}
+    assert set(others["method"]) == {
+        "Secant",
+        "SecantWS",
+        *(f"goal:{goal}" for goal in study.goals),
+    }
     # A bill within the budget, and rows under the joint limits only where the steps keep to them.
     assert (others["training_upload_bytes"] <= others["budget"] * 8 * K * P).all()
     joint = others[others["panel"] == "joint"]

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from fedlasso.federation import Costs
-from fedlasso.fitting import GOALS, RULES, Goal, Run, within_uploads
+from fedlasso.fitting import RULES, Goal, Run, within_uploads
 from fedlasso.procedures import find_procedure
 from fedlasso.study.outcomes import Record, Trial
-from fedlasso.study.paper import PaperStudy, goal_row, trace
+from fedlasso.study.paper import COMPARED, PaperStudy, goal_row, trace
 
 # What is about the objective of the penalty that the paper's procedures share.
 _OF_THE_OBJECTIVE = ("objective", "gap", "relative_gap", "stationarity")
@@ -29,7 +29,7 @@ class WholeStudy(PaperStudy):
     name: ClassVar[str] = "whole"
     traced: ClassVar[tuple[int, ...]] = (1, 2, 3, 5, 10, 15, 20, 30, 50, 70, 100)
     further: tuple[str, ...] = ("Secant", "SecantWS")
-    goals: tuple[Goal, ...] = GOALS
+    goals: tuple[Goal, ...] = COMPARED
 
     def __post_init__(self) -> None:
         super().__post_init__()
