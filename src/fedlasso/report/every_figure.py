@@ -25,6 +25,7 @@ from fedlasso.theory import CorrelatedPair
 PAIR = CorrelatedPair(r=0.8, a=2, d=1)
 EPOCHS = tuple(range(1, 11))
 FLOOR = 1e-14  # a gap near rounding is drawn here
+FEW = 6  # lines that can be named at their ends in a narrow panel
 TOGETHER = 8  # more lines than this cannot be told apart in one panel
 
 
@@ -118,9 +119,14 @@ def baseline_figure(results: Results) -> Figure | None:
                 if row == len(arms) - 1:
                     axes.set_xlabel("local epochs E")
             grid[row][0].set_ylabel(titles(arm).replace(", ", ",\n"), fontweight="bold")
-        canvas.draw_without_rendering()
-        for axes in grid.flat:
-            label_ends(axes, gap=0.105)
+        handles, names = grid[0][0].get_legend_handles_labels()
+        if len(names) > FEW:  # too many to be named at the ends of their lines
+            place = "outside upper center"
+            canvas.legend(handles, names, loc=place, ncols=len(names) // 2 + 1, frameon=False)
+        else:
+            canvas.draw_without_rendering()
+            for axes in grid.flat:
+                label_ends(axes, gap=0.105)
     caption = (
         f"{say('scenario', scenario)} scenario, {titles(fixed)}. "
         f"Means over {int(table['n'].min())} replicates with "
@@ -133,7 +139,8 @@ def baseline_figure(results: Results) -> Figure | None:
 def _lines(axes: Axes, table: pd.DataFrame, metric: str, epochs: list[int]) -> None:
     methods = list(dict.fromkeys(table["method"]))
     drawn = looks(methods)
-    for i, method in enumerate(methods):
+    moving = [m for m in methods if table.loc[table["method"] == m, "epochs"].any()]
+    for method in methods:
         own = table[(table["method"] == method) & table[metric].notna()]
         if metric.endswith("gap"):
             own = own.assign(**{metric: own[metric].clip(lower=FLOOR)})
@@ -144,7 +151,8 @@ def _lines(axes: Axes, table: pd.DataFrame, metric: str, epochs: list[int]) -> N
             ends = (-0.3, len(epochs) - 0.7)
             axes.plot(ends, (level, level), color=drawn[method].colour, ls="--", label=method)
             continue
-        x = [epochs.index(e) + 0.09 * (i - (len(methods) - 1) / 2) for e in own["epochs"]]
+        aside = 0.09 * (moving.index(method) - (len(moving) - 1) / 2)
+        x = [epochs.index(e) + aside for e in own["epochs"]]
         axes.errorbar(
             x,
             own[metric],

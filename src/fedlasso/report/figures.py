@@ -123,25 +123,30 @@ def label_ends(axes: Axes, gap: float) -> None:
     ends = []
     for drawn, text in zip(*axes.get_legend_handles_labels(), strict=True):
         line: Any = drawn[0] if isinstance(drawn, ErrorbarContainer) else drawn
-        x, y = (float(values[-1]) for values in line.get_data())
-        height = axes.transAxes.inverted().transform(axes.transData.transform((x, y)))[1]
-        ends.append((y, text, line.get_color(), x, height))
+        end = tuple(float(values[-1]) for values in line.get_data())
+        across, height = axes.transAxes.inverted().transform(axes.transData.transform(end))
+        ends.append((height, text, line.get_color(), across))
     ends.sort()
-    places = spread([height for *_, height in ends], gap)
-    for (y, text, colour, x, _), place in zip(ends, places, strict=True):
-        axes.annotate(
+    places = spread([height for height, *_ in ends], gap)
+    for (height, text, colour, across), place in zip(ends, places, strict=True):
+        axes.plot(
+            (across + 0.02, 1.025),
+            (height, place),
+            color=colour,
+            lw=0.5,
+            transform=axes.transAxes,
+            clip_on=False,
+            marker="",
+        )
+        axes.text(
+            1.035,
+            place,
             text,
-            xy=(x, y),
-            xycoords="data",
-            xytext=(1.03, place),
-            textcoords="axes fraction",
             color=colour,
             fontsize=7.5,
             fontweight="bold",
             va="center",
-            annotation_clip=False,
-            # Shrinking an arrow takes longer than drawing the rest of a figure.
-            arrowprops={"arrowstyle": "-", "color": colour, "lw": 0.5, "shrinkA": 0, "shrinkB": 0},
+            transform=axes.transAxes,
         )
 
 

@@ -232,13 +232,18 @@ def page_data(results: Results) -> dict[str, Any]:
     vectors: dict[bytes, int] = {}
     codes = {axis: {v: i for i, v in enumerate(results.values(axis))} for axis in results.axes}
     cells = []
-    for key, cell in rows.groupby(results.axes, sort=False):
+    numbers = rows[columns].to_numpy(dtype="<f8")
+    replicate = rows["replicate"].to_numpy()
+    for key, places in rows.groupby(results.axes, sort=False).indices.items():
         where = dict(zip(results.axes, key, strict=True))
         wanted = replicates[where["scenario"]]
+        cell = numbers[places]
         if len(cell) != len(wanted):  # a cell that lacks replicates has missing values, not others
-            cell = cell.set_index("replicate").reindex(wanted)
+            found = dict(zip(replicate[places].tolist(), cell, strict=True))
+            missing = np.full(len(columns), np.nan)
+            cell = np.array([found.get(number, missing) for number in wanted])
         pointers = []
-        for values in cell[columns].to_numpy(dtype="<f8").T:
+        for values in cell.T:
             vector = values[:1] if (values == values[0]).all() else values
             pointers.append(vectors.setdefault(vector.tobytes(), len(vectors)))
         cells.append([codes[a][v] for a, v in where.items()] + pointers)

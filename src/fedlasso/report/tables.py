@@ -14,7 +14,7 @@ import pandas as pd
 from fedlasso.report.figures import looks
 from fedlasso.report.filling import fill
 from fedlasso.report.records import Results
-from fedlasso.study import contrast, summarise
+from fedlasso.study import summarise
 from fedlasso.study.columns import COLUMNS, axes, known, say, title
 
 
@@ -108,14 +108,24 @@ def means(results: Results, rows: pd.DataFrame, metrics: Sequence[str]) -> pd.Da
 
 def differences(results: Results, along: str, metrics: Sequence[str]) -> pd.DataFrame:
     """Paired differences of every pair of values of one axis, later minus earlier."""
-    rows = results.outcome[[*results.axes, "replicate", *metrics]]
+    values = results.values(along)
+    if len(values) < 2:
+        return pd.DataFrame()
+    keys = [axis for axis in results.axes if axis != along]
+    rows = results.outcome.set_index([*keys, "replicate", along])[list(metrics)]
+    # One column per value of the axis: a pair is a difference of two columns.
+    beside = rows.unstack(along)
     tables = []
-    for first, second in combinations(results.values(along), 2):
-        table = contrast(rows, along, first, second, metrics)
-        if not table.empty:
-            wide = _wide(results, table, metrics)
-            wide.insert(0, "contrast", f"{title(along, second)} minus {title(along, first)}")
-            tables.append(wide)
+    for first, second in combinations(values, 2):
+        pairs = {m: beside[m, second] - beside[m, first] for m in metrics}
+        found = pd.DataFrame(pairs).dropna(how="all").groupby(level=keys, sort=False)
+        if not found.ngroups:
+            continue
+        table = found.mean().join(found.sem().add_suffix("_se"))
+        table.insert(0, "n", found.count().max(axis=1))
+        table = _in_order(results, table.reset_index())
+        table.insert(0, "contrast", f"{title(along, second)} minus {title(along, first)}")
+        tables.append(table)
     return pd.concat(tables, ignore_index=True) if tables else pd.DataFrame()
 
 
@@ -133,13 +143,18 @@ def shown(table: pd.DataFrame, metrics: Sequence[str] = (), sign: bool = False) 
 
 def _wide(results: Results, long: pd.DataFrame, metrics: Sequence[str]) -> pd.DataFrame:
     """One row per cell, in the order of the results."""
-    by = [axis for axis in results.order if axis in long]
     # Every metric lists the same cells in the same order, so columns can be put side by side.
     parts = dict(list(long.groupby("metric", sort=False)))
-    table = parts[metrics[0]][[*known("axis", by), "n"]].reset_index(drop=True)
+    table = parts[metrics[0]][[*known("axis", long), "n"]].reset_index(drop=True)
     for name in metrics:
         table[name] = parts[name]["mean"].to_numpy()
         table[f"{name}_se"] = parts[name]["se"].to_numpy()
+    return _in_order(results, table)
+
+
+def _in_order(results: Results, table: pd.DataFrame) -> pd.DataFrame:
+    """Cells as the results order them."""
+    by = [axis for axis in results.order if axis in table]
     position = {axis: {v: i for i, v in enumerate(results.values(axis))} for axis in by}
     return table.sort_values(
         by, key=lambda column: column.map(position[str(column.name)]), ignore_index=True
