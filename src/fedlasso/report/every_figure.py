@@ -121,8 +121,13 @@ def baseline_figure(results: Results) -> Figure | None:
             grid[row][0].set_ylabel(titles(arm).replace(", ", ",\n"), fontweight="bold")
         handles, names = grid[0][0].get_legend_handles_labels()
         if len(names) > FEW:  # too many to be named at the ends of their lines
-            place = "outside upper center"
-            canvas.legend(handles, names, loc=place, ncols=len(names) // 2 + 1, frameon=False)
+            canvas.legend(
+                handles,
+                names,
+                loc="outside upper center",
+                ncols=len(names) // 2 + 1,
+                frameon=False,
+            )
         else:
             canvas.draw_without_rendering()
             for axes in grid.flat:

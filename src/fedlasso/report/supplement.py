@@ -7,7 +7,10 @@
 from __future__ import annotations
 
 import html
+import os
 import re
+import shutil
+import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -15,6 +18,7 @@ from latex2mathml.converter import convert
 
 from fedlasso.report.figures import Figure
 from fedlasso.report.filling import fill, read_template
+from fedlasso.report.findings import find
 from fedlasso.report.records import Results
 from fedlasso.report.tables import Table
 
@@ -23,6 +27,7 @@ def write_supplement(
     results: Results, tables: Sequence[Table], figures: Sequence[Figure], folder: Path
 ) -> None:
     """``index.html`` and ``supplement.tex``; both point to ``../tables`` and ``../figures``."""
+    findings = find(results)
     failures = [
         f"failed: {scenario} {number}: {text.strip().splitlines()[-1]}"
         for (scenario, number), text in results.failures.items()
@@ -33,6 +38,7 @@ def write_supplement(
         tables=tables,
         figures=figures,
         failures=failures,
+        findings=findings,
         proof=proof_html(),
     )
     (folder / "index.html").write_text(page, encoding="utf-8")
@@ -42,9 +48,39 @@ def write_supplement(
         tables=tables,
         figures=figures,
         provenance=_provenance(results) + failures,
+        findings=findings,
         proof=proof_latex(),
     )
     (folder / "supplement.tex").write_text(source, encoding="utf-8")
+    drawn = folder.parent / "figures"
+    if all((drawn / f"{figure.name}.pdf").exists() for figure in figures):
+        compile_tex(folder)
+
+
+def compile_tex(folder: Path) -> Path | None:
+    """Compile the supplement where a TeX is found; nothing where it is not, or cannot."""
+    engine = next(filter(None, map(shutil.which, ("pdflatex", "tectonic"))), None)
+    if engine is None:
+        return None
+    command = [engine, "supplement.tex"]
+    turns = 1
+    if Path(engine).name == "pdflatex":
+        command[1:1] = ["-interaction=batchmode", "-halt-on-error"]
+        turns = 3  # the contents and the widths of long tables settle
+    # The same records give the same bytes.
+    dated = os.environ | {"SOURCE_DATE_EPOCH": "0", "FORCE_SOURCE_DATE": "1"}
+    for _ in range(turns):
+        try:
+            done = subprocess.run(
+                command, cwd=folder, env=dated, capture_output=True, timeout=120, check=False
+            )
+        except (OSError, subprocess.TimeoutExpired):
+            return None
+        if done.returncode:
+            return None  # the log beside the source says why
+    for kind in ("aux", "log", "out", "toc"):
+        (folder / f"supplement.{kind}").unlink(missing_ok=True)
+    return folder / "supplement.pdf"
 
 
 def _provenance(results: Results) -> list[str]:

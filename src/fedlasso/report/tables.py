@@ -27,6 +27,7 @@ class Table:
     data : every row, plain numbers; written as CSV
     shown : what is printed, as text; ``Method`` columns get the method's colour
     block : column of ``shown`` whose values head blocks of rows instead of filling a column
+    prose : what the reader of the supplement is told before the table
     """
 
     name: str
@@ -35,6 +36,7 @@ class Table:
     data: pd.DataFrame
     shown: pd.DataFrame
     block: str | None = None
+    prose: str = ""
 
     def write(self, folder: Path) -> None:
         """``NAME.csv``, ``NAME.md`` and ``NAME.tex``."""
@@ -123,10 +125,19 @@ def differences(results: Results, along: str, metrics: Sequence[str]) -> pd.Data
             continue
         table = found.mean().join(found.sem().add_suffix("_se"))
         table.insert(0, "n", found.count().max(axis=1))
-        table = _in_order(results, table.reset_index())
+        table = in_order(results, table.reset_index())
         table.insert(0, "contrast", f"{title(along, second)} minus {title(along, first)}")
         tables.append(table)
     return pd.concat(tables, ignore_index=True) if tables else pd.DataFrame()
+
+
+def collapse(table: pd.DataFrame, axis: str, count: int) -> pd.DataFrame:
+    """Rows that are equal for every value of an axis become one row, whose value is "either"."""
+    keys = [name for name in table.columns if name != axis]
+    groups = table.groupby(keys, sort=False, dropna=False)[axis]
+    same = groups.transform("size") == count
+    repeated = same & table.duplicated(keys)
+    return table.assign(**{axis: table[axis].where(~same, "either")})[~repeated]
 
 
 def shown(table: pd.DataFrame, metrics: Sequence[str] = (), sign: bool = False) -> pd.DataFrame:
@@ -149,13 +160,18 @@ def _wide(results: Results, long: pd.DataFrame, metrics: Sequence[str]) -> pd.Da
     for name in metrics:
         table[name] = parts[name]["mean"].to_numpy()
         table[f"{name}_se"] = parts[name]["se"].to_numpy()
-    return _in_order(results, table)
+    return in_order(results, table)
 
 
-def _in_order(results: Results, table: pd.DataFrame) -> pd.DataFrame:
-    """Cells as the results order them."""
-    by = [axis for axis in results.order if axis in table]
+def in_order(
+    results: Results, table: pd.DataFrame, by: Sequence[str] | None = None
+) -> pd.DataFrame:
+    """Cells sorted by these axes, as their values come in the results; by default by all axes."""
+    by = [axis for axis in results.order if axis in table] if by is None else list(by)
     position = {axis: {v: i for i, v in enumerate(results.values(axis))} for axis in by}
     return table.sort_values(
-        by, key=lambda column: column.map(position[str(column.name)]), ignore_index=True
+        by,
+        key=lambda column: column.map(position[str(column.name)]),
+        ignore_index=True,
+        kind="stable",
     )
