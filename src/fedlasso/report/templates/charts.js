@@ -228,7 +228,7 @@ function drawContrast(rows, pair, metric) {
   // With several scenarios every dot says in words which of the other choices it is.
   const rests = [...new Set(known.map((r) => r.rest))];
   legend("contrast-chart", pair.name === "method" ? [] : methods);
-  const step = several ? Math.max(26, 11 * whats.length) : 26;
+  const step = several ? Math.max(26, 14 * whats.length) : 26;
   const height = 60 + step * groups.length;
   const narrow = widthOf("contrast-chart") < 560;
   const inside = several && rests.length > 1;
@@ -239,7 +239,7 @@ function drawContrast(rows, pair, metric) {
     marks: (X, Y, box) => {
       const parts = [rule(X(0), box.top, X(0), box.bottom, { colour: "var(--ink)", width: 1.2 }).replace("mark rule", "zero")];
       for (const r of known) {
-        const y = Y(several ? r.scenario : r.what) + (several ? (whats.indexOf(r.what) - (whats.length - 1) / 2) * Math.min(11, (step - 4) / whats.length) : 0);
+        const y = Y(several ? r.scenario : r.what) + (several ? (whats.indexOf(r.what) - (whats.length - 1) / 2) * Math.min(13, (step - 4) / whats.length) : 0);
         if (!Number.isNaN(r.se)) parts.push(rule(X(r.low), y, X(r.high), y, { method: r.method, width: 2 }));
         parts.push(point(X(r.mean), y, r.method, { tip: `${r.scenario}\n${pair.label}\n${tipOf(r.what || r.scenario, metric, r)}`, size: several ? 0.8 : 1.1 }));
         if (inside && r.rest) parts.push(text(narrow ? box.right : box.right + 4, y + 3.5, r.rest, { size: 10, anchor: narrow ? "end" : "start", colour: "var(--soft)", method: r.method }));
