@@ -199,13 +199,17 @@ def test_what_to_use_is_what_does_best_in_the_nearest_scenario(
     for aim, metric, sign in (("prediction", "test_mse", 1), ("selection", "f1", -1)):
         page.select_option("#use-aim", aim)
         rows = results.at(scenario="other", budget=30, panel="upload")
-        means = rows.groupby(["method", "epochs", "rule"])[metric].mean() * sign
-        method, epochs, _ = means.idxmin()
+        cells = rows.groupby(["method", "epochs", "rule"])
+        means = cells[metric].mean() * sign
+        # Of what differs by a thousandth at most, the fewest uploads.
+        equal = means[(means - means.min()).abs() <= 1e-3 * abs(means.min())]
+        best = cells["upload_bytes"].mean()[equal.index].idxmin()
+        method, epochs, _ = best
         answer = page.inner_text("#use-answer")
         assert f"{method}, E = {epochs}" in answer
         command = page.inner_text("#use-command")
         assert f"--procedure {method} --epochs {epochs}" in command
-        own = rows.set_index(["method", "epochs", "rule"]).loc[means.idxmin()]["f1"]
+        own = rows.set_index(["method", "epochs", "rule"]).loc[best]["f1"]
         assert f"{float(f'{own.mean():.3g}'):g}" in answer
         answers.add(answer)
     assert len(answers) == 2

@@ -36,7 +36,8 @@ const CELLS = new Map(DATA.cells.map((cell) => [cell.slice(0, AXES.length).join(
 // `where` maps axis names to codes; axes that it lacks are no condition.
 function findCells(where) {
   return DATA.cells.filter((cell) =>
-    AXES.every((name, i) => where[name] === undefined || cell[i] === where[name]));
+    AXES.every((name, i) => where[name] === undefined || cell[i] === where[name]),
+  );
 }
 
 function replicatesOf(cell) {
@@ -93,15 +94,21 @@ function pairs() {
     const { values, titles } = axis(name);
     for (let i = 0; i < values.length; i++)
       for (let j = i + 1; j < values.length; j++)
-        found.push({ name, first: i, second: j, value: [name, values[i], values[j]].join("~"), label: `${titles[j]} minus ${titles[i]}` });
+        found.push({
+          name,
+          first: i,
+          second: j,
+          value: [name, values[i], values[j]].join("~"),
+          label: `${titles[j]} minus ${titles[i]}`,
+        });
   }
   // The paper's contrast, fewest to most epochs, comes first; a method without epochs has 0 of them.
   const epochs = axis("epochs")?.values ?? [];
   const fewest = epochs.findIndex((e) => e > 0);
-  return found
-    .filter((p) => p.name !== "epochs" || p.first >= fewest)
-    .sort((a, b) => paper(b) - paper(a));
-  function paper(p) { return Number(p.name === "epochs" && p.first === fewest && p.second === epochs.length - 1); }
+  return found.filter((p) => p.name !== "epochs" || p.first >= fewest).sort((a, b) => paper(b) - paper(a));
+  function paper(p) {
+    return Number(p.name === "epochs" && p.first === fewest && p.second === epochs.length - 1);
+  }
 }
 
 // Paired differences of `column`, one summary a remaining cell. A method without epochs is compared

@@ -14,7 +14,11 @@ function chosenValues() {
 // One row per cell with the value of every axis, so that the file says what it holds.
 function csvRows(cells, metric) {
   const columns = [...AXES, "metric", "mean", "se", "low", "high", "n"];
-  const rows = cells.map((cell) => ({ ...Object.fromEntries(AXES.map((a) => [a, axis(a).values[code(cell, a)]])), metric: metric.name, ...summarise(valuesOf(cell, metric.name)) }));
+  const rows = cells.map((cell) => ({
+    ...Object.fromEntries(AXES.map((a) => [a, axis(a).values[code(cell, a)]])),
+    metric: metric.name,
+    ...summarise(valuesOf(cell, metric.name)),
+  }));
   return { columns, rows };
 }
 
@@ -23,12 +27,19 @@ function toCsv({ columns, rows }) {
     if (v === undefined || v === null || Number.isNaN(v)) return "";
     return /[",\n]/.test(v) ? `"${String(v).replaceAll('"', '""')}"` : String(v);
   };
-  return [columns, ...rows.map((row) => columns.map((n) => row[n]))].map((r) => r.map(quote).join(",")).join("\n") + "\n";
+  return (
+    [columns, ...rows.map((row) => columns.map((n) => row[n]))]
+      .map((r) => r.map(quote).join(","))
+      .join("\n") + "\n"
+  );
 }
 
 function fileName(name, kind) {
   const where = CONTROLS.map((a) => axis(a).values[code0(a)]);
-  return [DATA.study, name, METRICS[0] && state.metric, ...where].join("-").replaceAll(/[^\w.-]+/g, "_") + `.${kind}`;
+  return (
+    [DATA.study, name, METRICS[0] && state.metric, ...where].join("-").replaceAll(/[^\w.-]+/g, "_") +
+    `.${kind}`
+  );
 }
 
 function save(name, kind, content, type) {
@@ -44,10 +55,17 @@ function picture(name) {
   const words = document.getElementById(`${name}-chart-title`).textContent;
   const lines = words.match(new RegExp(`.{1,${Math.max(30, Math.floor(width / 7.2))}}(\\s|$)`, "g")) ?? [];
   const top = 14 + 18 * lines.length;
-  const body = [tag("rect", { width, height: height + top + 24, fill: "#ffffff" }),
+  const body = [
+    tag("rect", { width, height: height + top + 24, fill: "#ffffff" }),
     ...lines.map((t, i) => text(10, 18 + 18 * i, t, { size: 13.5, weight: 600 })),
     tag("g", { transform: `translate(0,${top})` }, drawn.innerHTML),
-    text(10, height + top + 14, `fedlasso, ${DATA.study} study, seed ${DATA.cite.seed}, code ${DATA.cite.code}; ${describe()}`, { size: 10, colour: "var(--soft)" })];
+    text(
+      10,
+      height + top + 14,
+      `fedlasso, ${DATA.study} study, seed ${DATA.cite.seed}, code ${DATA.cite.code}; ${describe()}`,
+      { size: 10, colour: "var(--soft)" },
+    ),
+  ];
   const light = { back: "#ffffff", card: "#f6f7f9", ink: "#1d2127", soft: "#555d68", line: "#d5dae1" };
   return svg(width, height + top + 24, words, body.join("")).replace(/var\(--(\w+)\)/g, (_, v) => light[v]);
 }
@@ -64,8 +82,10 @@ async function savePng(name) {
 
 function bibtex(name) {
   const { seed, code: hash, version, started } = DATA.cite;
-  return `@misc{fedlasso-${DATA.study}-${name}-${hash},\n  title = {fedlasso: the ${DATA.study} study, ${document.getElementById(`${name}-chart-title`).textContent.replaceAll(/[{}]/g, "")}},\n`
-    + `  year = {${started.slice(0, 4)}},\n  note = {fedlasso ${version}, study seed ${seed}, code ${hash}, first run ${started}; ${describe()}}\n}\n`;
+  return (
+    `@misc{fedlasso-${DATA.study}-${name}-${hash},\n  title = {fedlasso: the ${DATA.study} study, ${document.getElementById(`${name}-chart-title`).textContent.replaceAll(/[{}]/g, "")}},\n` +
+    `  year = {${started.slice(0, 4)}},\n  note = {fedlasso ${version}, study seed ${seed}, code ${hash}, first run ${started}; ${describe()}}\n}\n`
+  );
 }
 
 async function copy(words, press) {
@@ -76,7 +96,9 @@ async function copy(words, press) {
   } catch {
     prompt("Copy this:", words);
   }
-  setTimeout(() => { press.textContent = before; }, 1500);
+  setTimeout(() => {
+    press.textContent = before;
+  }, 1500);
 }
 
 const TAKE = {
@@ -91,6 +113,7 @@ function startMenus() {
   document.addEventListener("click", (event) => {
     const press = event.target.closest("[data-take]");
     if (press) TAKE[press.dataset.take](press.dataset.of, press);
-    for (const menu of document.querySelectorAll(".menu[open]")) if (!menu.contains(event.target) || press) menu.open = false;
+    for (const menu of document.querySelectorAll(".menu[open]"))
+      if (!menu.contains(event.target) || press) menu.open = false;
   });
 }

@@ -3,9 +3,13 @@
 const state = {};
 const usual = {};
 const PAIRS = pairs();
-const COSTS = [...new Set(COLUMNS.map((c) => c.bill).filter(Boolean))]
-  .map((label) => ({ label, parts: COLUMNS.filter((c) => c.bill === label) }));
-const SCENARIO_TIPS = Object.fromEntries(axis("scenario").values.map((name, i) => [axis("scenario").words[i], DATA.scenarios[name]?.words]));
+const COSTS = [...new Set(COLUMNS.map((c) => c.bill).filter(Boolean))].map((label) => ({
+  label,
+  parts: COLUMNS.filter((c) => c.bill === label),
+}));
+const SCENARIO_TIPS = Object.fromEntries(
+  axis("scenario").values.map((name, i) => [axis("scenario").words[i], DATA.scenarios[name]?.words]),
+);
 
 function element(name, attributes = {}, ...children) {
   const made = document.createElement(name);
@@ -17,8 +21,13 @@ function element(name, attributes = {}, ...children) {
 function addSelect(form, name, label, options, first, tip) {
   const select = element("select", { id: name, name });
   for (const { value, label: words } of options) select.append(element("option", { value }, words));
-  document.getElementById(form).append(element("label", { for: name, ...(tip ? { title: tip } : {}) }, label, select));
-  select.addEventListener("change", () => { state[name] = select.value; show(); });
+  document
+    .getElementById(form)
+    .append(element("label", { for: name, ...(tip ? { title: tip } : {}) }, label, select));
+  select.addEventListener("change", () => {
+    state[name] = select.value;
+    show();
+  });
   usual[name] = String(first ?? options[0]?.value ?? "");
   state[name] = usual[name];
 }
@@ -29,24 +38,70 @@ function optionsOf(name) {
 
 function addControls() {
   for (const name of CONTROLS)
-    addSelect("controls", name, axis(name).label, optionsOf(name), DATA.primary[name] ?? DATA.first[name] ?? axis(name).values[0], DATA.axis_words[name]);
-  addSelect("controls", "metric", "Outcome", METRICS.map((m) => ({ value: m.name, label: m.label })));
+    addSelect(
+      "controls",
+      name,
+      axis(name).label,
+      optionsOf(name),
+      DATA.primary[name] ?? DATA.first[name] ?? axis(name).values[0],
+      DATA.axis_words[name],
+    );
+  addSelect(
+    "controls",
+    "metric",
+    "Outcome",
+    METRICS.map((m) => ({ value: m.name, label: m.label })),
+    ["f1", "test_mse", "test_deviance"].find((name) => name in COLUMN),
+  );
   const reset = element("button", { type: "button", id: "reset" }, "Reset");
-  reset.addEventListener("click", () => { Object.assign(state, usual); only.clear(); show(); });
+  reset.addEventListener("click", () => {
+    Object.assign(state, usual);
+    only.clear();
+    show();
+  });
   document.getElementById("controls").append(reset);
-  addSelect("uploads-controls", "epochs_shown", "Lines", [{ value: "best", label: "each method at its best E" }, { value: "all", label: "every E" }]);
+  addSelect("uploads-controls", "epochs_shown", "Lines", [
+    { value: "best", label: "each method at its best E" },
+    { value: "all", label: "every E" },
+  ]);
   addSelect("contrast-controls", "pair", "Difference", PAIRS);
-  addSelect("contrast-controls", "scope", "In", [{ value: "one", label: "the chosen scenario" }, { value: "all", label: "all scenarios" }]);
-  addSelect("ledger-controls", "cost", "Cost", COSTS.map((c) => ({ value: c.label, label: c.label })));
-  for (const name of SIDE) addSelect("rows-controls", `row-${name}`, axis(name).label, optionsOf(name), axis(name).values[code(DATA.cells[0], name)], DATA.axis_words[name]);
-  addSelect("rows-controls", "replicate", "Replicate to rerun", DATA.replicates[0].map((n) => ({ value: n, label: String(n) })));
-  for (const form of document.querySelectorAll("form")) form.addEventListener("submit", (e) => e.preventDefault());
+  addSelect("contrast-controls", "scope", "In", [
+    { value: "one", label: "the chosen scenario" },
+    { value: "all", label: "all scenarios" },
+  ]);
+  addSelect(
+    "ledger-controls",
+    "cost",
+    "Cost",
+    COSTS.map((c) => ({ value: c.label, label: c.label })),
+  );
+  for (const name of SIDE)
+    addSelect(
+      "rows-controls",
+      `row-${name}`,
+      axis(name).label,
+      optionsOf(name),
+      axis(name).values[code(DATA.cells[0], name)],
+      DATA.axis_words[name],
+    );
+  addSelect(
+    "rows-controls",
+    "replicate",
+    "Replicate to rerun",
+    DATA.replicates[0].map((n) => ({ value: n, label: String(n) })),
+  );
+  for (const form of document.querySelectorAll("form"))
+    form.addEventListener("submit", (e) => e.preventDefault());
 }
 
 // The address carries what differs from the usual view, by name, so that a view can be sent.
 function address(at) {
   const told = Object.entries(state).filter(([name, value]) => value !== usual[name]);
-  return new URLSearchParams([...(at ? [["at", at]] : []), ...told, ...(only.size ? [["only", [...only].join()]] : [])]).toString();
+  return new URLSearchParams([
+    ...(at ? [["at", at]] : []),
+    ...told,
+    ...(only.size ? [["only", [...only].join()]] : []),
+  ]).toString();
 }
 
 function readAddress() {
@@ -73,7 +128,10 @@ function follow() {
 
 // The code of what is chosen on an axis that the page controls.
 function code0(name) {
-  return Math.max(0, axis(name).values.findIndex((v) => String(v) === state[name]));
+  return Math.max(
+    0,
+    axis(name).values.findIndex((v) => String(v) === state[name]),
+  );
 }
 
 function chosen() {
@@ -85,7 +143,9 @@ function describe() {
 }
 
 function groupName(cell) {
-  return SIDE.filter((a) => !(a === "epochs" && word(cell, a) === "none")).map((a) => title(cell, a)).join(", ");
+  return SIDE.filter((a) => !(a === "epochs" && word(cell, a) === "none"))
+    .map((a) => title(cell, a))
+    .join(", ");
 }
 
 // Which choices change what a chart says; a finding is its title while these are the finding's own.
@@ -97,109 +157,12 @@ const MATTERS = {
 };
 
 function entitle(name, words) {
-  const fits = ({ chart, view }) => chart === name && MATTERS[name].every((key) => state[key] === String(view[key] ?? usual[key]));
+  const fits = ({ chart, view }) =>
+    chart === name && MATTERS[name].every((key) => state[key] === String(view[key] ?? usual[key]));
   const finding = DATA.findings.find(fits);
   const place = document.getElementById(`${name}-chart-title`);
   place.textContent = finding?.text ?? words;
   place.classList.toggle("found", Boolean(finding));
-}
-
-function fillTable(id, caption, columns, rows, { button, sort, limit = Infinity, mark } = {}) {
-  const head = columns.map(([name, words]) => {
-    const sorted = sort?.by === name;
-    const inside = sort ? `<button type="button" data-sort="${escape(name)}">${escape(name)}${sorted ? (sort.up ? " ▲" : " ▼") : ""}</button>` : escape(name);
-    return `<th scope="col" class="${words ? "text" : ""}"${sorted ? ` aria-sort="${sort.up ? "ascending" : "descending"}"` : ""}>${inside}</th>`;
-  });
-  if (button) head.push('<th scope="col">Rows</th>');
-  const body = rows.slice(0, limit).map((row) => {
-    const cells = columns.map(([name, words]) => {
-      const colour = name === "Method" && DATA.methods[row[name]]?.colour;
-      return `<td class="${words ? "text" : ""}">${colour ? `<i class="dot" style="background:${colour}"></i>` : ""}${escape(format(row[name]))}</td>`;
-    });
-    if (button) cells.push(`<td><button type="button" data-key="${row.key}" aria-label="Rows of ${escape(row.label)}">show</button></td>`);
-    return `<tr${mark?.(row) ? ' class="marked"' : ""}>${cells.join("")}</tr>`;
-  });
-  const table = document.getElementById(id);
-  table.innerHTML = `<caption>${escape(caption)}</caption><thead><tr>${head.join("")}</tr></thead><tbody>${body.join("")}</tbody>`;
-  if (sort) for (const press of table.querySelectorAll("[data-sort]")) press.addEventListener("click", () => sort.press(press.dataset.sort));
-}
-
-function showMeans(cells, metric) {
-  const rows = cells.map((cell) => ({
-    key: keyOf(cell), label: groupName(cell),
-    ...Object.fromEntries(SIDE.flatMap((a) => [[a, word(cell, a)], [axis(a).heading, word(cell, a)]])),
-    ...summarise(valuesOf(cell, metric.name)),
-  }));
-  const better = metric.better ? ` ${metric.better === "higher" ? "Higher" : "Lower"} is better.` : "";
-  document.getElementById("metric-caption").textContent = `${metric.label}. ${metric.caption}${better}`;
-  const unpaid = rows.filter((r) => r.n === 0).map((r) => r.label);
-  document.getElementById("unpaid").textContent = unpaid.length
-    ? `Not drawn, since nothing is recorded: ${unpaid.join("; ")}. Either the budget does not pay for a first round, or the outcome does not apply.` : "";
-  fillTable("means-table", `${metric.label}: ${describe()}`,
-    [...SIDE.map((a) => [axis(a).heading, !axis(a).number]), ["Mean"], ["SE"], ["Low"], ["High"], ["n"]],
-    rows.map((r) => ({ ...r, Mean: r.mean, SE: r.se, Low: r.low, High: r.high })), { button: true });
-  keepTable("means", `Mean ${metric.label}`, csvRows(cells, metric));
-  drawMeans(rows, metric);
-  entitle("means", `Mean ${metric.label}: ${describe()}`);
-}
-
-function showContrast(metric) {
-  const pair = PAIRS.find((p) => p.value === state.pair);
-  if (!pair) return;
-  const where = chosen();
-  delete where[pair.name];
-  if (state.scope === "all") delete where.scenario;
-  const rest = SIDE.filter((a) => a !== pair.name);
-  const named = (cell, names) => names.filter((a) => !(a === "epochs" && word(cell, a) === "none")).map((a) => title(cell, a)).join(", ");
-  const found = differences(pair, where, metric.name);
-  const rows = found.map(({ cell, ...numbers }) => ({
-    scenario: word(cell, "scenario"), method: pair.name === "method" ? axis("method").values[pair.second] : word(cell, "method"),
-    what: named(cell, rest), rest: named(cell, rest.filter((a) => a !== "method")), ...numbers,
-  }));
-  fillTable("contrast-table", `${metric.label}: ${pair.label}`, [["Scenario", true], ["Of", true], ["Mean"], ["SE"], ["Low"], ["High"], ["n"]],
-    rows.map((r) => ({ Scenario: r.scenario, Of: r.what, Mean: r.mean, SE: r.se, Low: r.low, High: r.high, n: r.n })));
-  keepTable("contrast", pair.label, { columns: ["difference", ...AXES.filter((a) => a !== pair.name), "metric", "mean", "se", "low", "high", "n"],
-    rows: found.map(({ cell, ...numbers }) => ({ difference: pair.label, ...Object.fromEntries(AXES.map((a) => [a, axis(a).values[code(cell, a)]])), metric: metric.name, ...numbers })) });
-  drawContrast(rows, pair, metric);
-  entitle("contrast", `${metric.label}: ${pair.label}${state.scope === "all" ? ", all scenarios" : `; ${describe()}`}`);
-}
-
-function showSpread(cells, metric) {
-  const rows = cells.flatMap((cell) => valuesOf(cell, metric.name).map((value, i) => ({
-    key: keyOf(cell), group: groupName(cell), method: word(cell, "method"), replicate: replicatesOf(cell)[i], value,
-  })));
-  keepTable("spread", `${metric.label} of every replicate`, { columns: [...CONTROLS, "what", "replicate", metric.name], rows: rows.map((r) => ({ ...chosenValues(), what: r.group, replicate: r.replicate, [metric.name]: r.value })) });
-  drawSpread(rows, metric);
-  entitle("spread", `${metric.label} of every replicate: ${describe()}`);
-}
-
-// Seconds are medians, which one slow moment of the machine does not move; counts are means.
-function showLedger(cells) {
-  const cost = COSTS.find((c) => c.label === state.cost);
-  if (!cost) return;
-  const middle = (cell, { unit }, name) => unit === "s" ? median(valuesOf(cell, name)) : summarise(valuesOf(cell, name)).mean;
-  const rows = cells.flatMap((cell) => cost.parts.map((part) => ({
-    group: groupName(cell), method: word(cell, "method"), part: part.part,
-    value: middle(cell, part, part.name) - (part.less && part.less in COLUMN ? middle(cell, part, part.less) : 0),
-  }))).filter((row) => !Number.isNaN(row.value));
-  fillTable("ledger-table", `${cost.label}: ${describe()}`, [["Of", true], ["Part", true], ["Typical"]], rows.map((r) => ({ Of: r.group, Part: r.part, Typical: r.value })));
-  keepTable("ledger", cost.label, { columns: [...CONTROLS, "what", "cost", "part", "value"], rows: rows.map((r) => ({ ...chosenValues(), what: r.group, cost: cost.label, part: r.part, value: r.value })) });
-  drawLedger(rows, cost);
-  entitle("ledger", `${cost.label}: ${describe()}`);
-}
-
-function showRows() {
-  const side = Object.fromEntries(SIDE.map((a) => [a, axis(a).values.findIndex((v) => String(v) === state[`row-${a}`])]));
-  const [cell] = findCells({ ...chosen(), ...side });
-  const columns = [["replicate"], ...COLUMNS.map((c) => [c.name])];
-  const values = cell && COLUMNS.map((c) => valuesOf(cell, c.name));
-  const rows = cell ? replicatesOf(cell).map((replicate, i) =>
-    ({ replicate, ...Object.fromEntries(COLUMNS.map((c, j) => [c.name, values[j][i]])) })) : [];
-  fillTable("rows-table", cell ? `${groupName(cell)}; ${describe()}` : "No finished replicate for this choice", columns, rows, { mark: (row) => String(row.replicate) === state.replicate });
-  const names = columns.map(([name]) => name);
-  keepTable("rows", "Rows", { columns: [...AXES, ...names], rows: cell ? rows.map((row) => ({ ...Object.fromEntries(AXES.map((a) => [a, axis(a).values[code(cell, a)]])), ...row })) : [] });
-  document.getElementById("rerun").textContent =
-    `python -c 'from fedlasso.study import rerun; print(rerun("${DATA.folder}", "${axis("scenario").values[code0("scenario")]}", ${state.replicate}))'`;
 }
 
 function showRowsOf(key, replicate) {
@@ -222,18 +185,31 @@ function show() {
   const told = address();
   history.replaceState(null, "", told ? `#${told}` : location.pathname + location.search);
   drawOverview(metric);
-  entitle("overview", `Mean ${metric.label} in every scenario${CONTROLS.length > 1 ? `: ${CONTROLS.filter((a) => a !== "scenario").map((a) => axis(a).titles[code0(a)]).join(", ")}` : ""}`);
+  entitle(
+    "overview",
+    `Mean ${metric.label} in every scenario${
+      CONTROLS.length > 1
+        ? `: ${CONTROLS.filter((a) => a !== "scenario")
+            .map((a) => axis(a).titles[code0(a)])
+            .join(", ")}`
+        : ""
+    }`,
+  );
   drawTradeoff();
   entitle("tradeoff", `F1 against test error: ${describe()}`);
   drawUploads();
-  entitle("uploads", `Gap to the pooled optimum against uploads: ${axis("scenario").words[code0("scenario")]}`);
+  entitle(
+    "uploads",
+    `Gap to the pooled optimum against uploads: ${axis("scenario").words[code0("scenario")]}`,
+  );
   showMeans(cells, metric);
   showContrast(metric);
   showSpread(cells, metric);
   showLedger(cells);
   showRows();
   isolate();
-  document.getElementById("status").textContent = `Showing ${metric.label}; ${describe()}; ${cells.length} cells.`;
+  document.getElementById("status").textContent =
+    `Showing ${metric.label}; ${describe()}; ${cells.length} cells.`;
 }
 
 function showAll() {
@@ -257,13 +233,23 @@ function dress(theme) {
 // What the reader chose last time, as far as the browser remembers; else what the system says.
 function startTheme() {
   const dark = matchMedia("(prefers-color-scheme: dark)");
-  const remembered = () => { try { return localStorage.getItem("fedlasso-theme"); } catch { return null; } };
+  const remembered = () => {
+    try {
+      return localStorage.getItem("fedlasso-theme");
+    } catch {
+      return null;
+    }
+  };
   const now = () => remembered() ?? (dark.matches ? "dark" : "light");
   dress(now());
   dark.addEventListener("change", () => dress(now()));
   document.getElementById("theme").addEventListener("click", () => {
     const theme = document.documentElement.dataset.theme === "dark" ? "light" : "dark";
-    try { localStorage.setItem("fedlasso-theme", theme); } catch { /* a browser that keeps nothing */ }
+    try {
+      localStorage.setItem("fedlasso-theme", theme);
+    } catch {
+      /* a browser that keeps nothing */
+    }
     dress(theme);
   });
 }
@@ -278,16 +264,25 @@ function startPresses() {
       return show();
     }
     const scenario = event.target.closest("[data-scenario]")?.dataset.scenario;
-    if (scenario) { state.scenario = scenario; show(); }
+    if (scenario) {
+      state.scenario = scenario;
+      show();
+    }
   });
   for (const press of document.querySelectorAll("[data-copy]"))
-    press.addEventListener("click", () => copy(document.getElementById(press.dataset.copy).textContent, press));
+    press.addEventListener("click", () =>
+      copy(document.getElementById(press.dataset.copy).textContent, press),
+    );
 }
 
 // The bar that stays in view must not cover what a link leads to.
 function watchBar() {
   const bar = document.getElementById("controls");
-  const tell = () => document.documentElement.style.setProperty("--bar", `${getComputedStyle(bar).position === "sticky" ? bar.offsetHeight + 8 : 8}px`);
+  const tell = () =>
+    document.documentElement.style.setProperty(
+      "--bar",
+      `${getComputedStyle(bar).position === "sticky" ? bar.offsetHeight + 8 : 8}px`,
+    );
   new ResizeObserver(tell).observe(bar);
   tell();
 }
