@@ -282,7 +282,7 @@ def page_data(results: Results) -> dict[str, Any]:
         "replicates": list(replicates.values()),
         "cells": cells,
         "spans": list(zip(accumulate(lengths, initial=0), lengths, strict=False)),
-        "doubles": _base64(zlib.compress(b"".join(vectors), 9)),
+        "doubles": _base64(zlib.compress(b"".join(vectors), 6)),
     }
 
 

@@ -117,18 +117,22 @@ def differences(results: Results, along: str, metrics: Sequence[str]) -> pd.Data
     rows = results.outcome.set_index([*keys, "replicate", along])[list(metrics)]
     # One column per value of the axis: a pair is a difference of two columns.
     beside = rows.unstack(along)
-    tables = []
-    for first, second in combinations(values, 2):
-        pairs = {m: beside[m, second] - beside[m, first] for m in metrics}
-        found = pd.DataFrame(pairs).dropna(how="all").groupby(level=keys, sort=False)
-        if not found.ngroups:
-            continue
-        table = found.mean().join(found.sem().add_suffix("_se"))
-        table.insert(0, "n", found.count().max(axis=1))
-        table = in_order(results, table.reset_index())
-        table.insert(0, "contrast", f"{title(along, second)} minus {title(along, first)}")
-        tables.append(table)
-    return pd.concat(tables, ignore_index=True) if tables else pd.DataFrame()
+    pairs = {
+        f"{title(along, second)} minus {title(along, first)}": pd.DataFrame(
+            {m: beside[m, second] - beside[m, first] for m in metrics}
+        ).dropna(how="all")
+        for first, second in combinations(values, 2)
+    }
+    long = pd.concat(pairs, names=["contrast"])
+    groups = long.groupby(level=["contrast", *keys], sort=False)
+    table = groups.mean().join(groups.sem().add_suffix("_se"))
+    if table.empty:
+        return table
+    table.insert(0, "n", groups.count().max(axis=1))
+    # Contrasts stay in the order of the values that they compare.
+    order = {contrast: place for place, contrast in enumerate(pairs)}
+    table = in_order(results, table.reset_index())
+    return table.sort_values("contrast", key=lambda names: names.map(order), kind="stable")
 
 
 def collapse(table: pd.DataFrame, axis: str, count: int) -> pd.DataFrame:
