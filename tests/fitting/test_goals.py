@@ -7,10 +7,14 @@ import pytest
 from draws import draw_federation, draw_sites
 
 from fedlasso import FedLassoError, InProcess, Site, Status, certify, fit_for
-from fedlasso.fitting import Goal, Run, after_rounds
-from fedlasso.fitting.goals import SMALLEST_RATIO
+from fedlasso.errors import Stopped
+from fedlasso.federation import Around, Request
+from fedlasso.federation.messages import R
+from fedlasso.fitting import Goal, Run, after_rounds, fix_penalty
+from fedlasso.fitting.goals import ALL_ROWS, SMALLEST_RATIO
 from fedlasso.numerics import Array
 from fedlasso.procedures import Secant
+from fedlasso.sites.rows import PURPOSES
 
 K, P = 3, 40
 by_goal = pytest.mark.parametrize("goal", ["prediction", "selection"])
@@ -20,8 +24,8 @@ by_goal = pytest.mark.parametrize("goal", ["prediction", "selection"])
 @pytest.mark.parametrize("uploads", [1, 2, 5, 12, 30, 100])
 def test_no_goal_spends_more_than_it_may(goal: Goal, uploads: int) -> None:
     result = fit_for(draw_federation(), goal, uploads=uploads)
-    training = result.costs.total("training").upload
-    assert training == 8 * K * P * result.rounds
+    sent = result.costs.total("training").upload + result.costs.total("moments").upload
+    assert 0 <= 8 * K * P * result.rounds - sent < 8 * K * P
     assert result.rounds <= uploads
     assert "certificate" not in result.costs.kinds
     assert np.isfinite(result.coefficients).all()
@@ -46,28 +50,106 @@ def test_the_choice_is_one_of_the_candidates(goal: Goal) -> None:
     assert result.certificate.relative_gap <= 0.01
 
 
+def all_rows(site: Site) -> tuple[Array, Array]:
+    """Training and validation rows together."""
+    samples = [site.training, *(site.validation(purpose) for purpose in PURPOSES)]
+    return np.vstack([s.X for s in samples]), np.concatenate([s.y for s in samples])
+
+
 @by_goal
-def test_the_penalty_it_tells_is_that_of_the_model(goal: Goal) -> None:
-    """The certificate that the sites give at the penalty told is the one told."""
-    federation = draw_federation((100, 80, 60))
-    result = fit_for(federation, goal)
+@pytest.mark.parametrize("uploads", [24, 100])
+def test_the_penalty_it_tells_is_that_of_the_model(goal: Goal, uploads: int) -> None:
+    """The certificate that the sites give at the penalty told is the one told.
+
+    With enough uploads the model is one of all rows, those that chose the penalty included.
+    """
+    sites = draw_sites((100, 80, 60))
+    result = fit_for(InProcess(sites), goal, uploads=uploads, exact=False)
+    if uploads == 100:
+        sites = [Site(site.name, *all_rows(site)) for site in sites]
+        assert result.why.endswith(ALL_ROWS)
     assert result.problem.penalty is result.penalty
-    asked = certify(federation, result.problem, result.coefficients)
+    federation = InProcess(sites)
+    asked = certify(federation, fix_penalty(federation, result.penalty), result.coefficients)
     assert result.certificate.objective == pytest.approx(asked.objective, rel=1e-9)
     assert result.certificate.gap == pytest.approx(asked.gap, abs=1e-9 * asked.objective)
+
+
+def test_selection_is_least_squares_on_all_rows() -> None:
+    sites = draw_sites((100, 80, 60))
+    b = fit_for(InProcess(sites), "selection", exact=False).coefficients
+    rows = [all_rows(site) for site in sites]
+    X = np.vstack([part for part, _ in rows])[:, b != 0]
+    y = np.concatenate([part for _, part in rows])
+    np.testing.assert_allclose(b[b != 0], np.linalg.lstsq(X, y)[0], atol=1e-3)
+
+
+def test_noisy_sites_count_for_less() -> None:
+    """A large site with much noise hides what small ones show, unless it counts for less."""
+    found = []
+    for seed in range(3):
+        rng = np.random.default_rng(seed)
+        truth = np.zeros(P)
+        truth[:6] = 0.4
+        sites = []
+        for name, m, noise in (("a", 400, 8.0), ("b", 60, 0.5), ("c", 60, 0.5)):
+            X = rng.standard_normal((3, m, P))
+            y = X @ truth + noise * rng.standard_normal((3, m))
+            held_out = {"penalty": (X[1], y[1]), "candidate": (X[2], y[2])}
+            sites.append(Site(name, X[0], y[0], validation=held_out))
+        fits = [fit_for(InProcess(sites), "selection", exact=exact) for exact in (False, True)]
+        found.append([np.count_nonzero(fit.coefficients[:6]) for fit in fits])
+        assert np.count_nonzero(fits[1].coefficients[6:]) <= 2
+    equal, weighed = np.sum(found, axis=0)
+    assert equal <= 12
+    assert weighed == 18
+
+
+class Silent(Around):
+    """Sites that do not tell second moments of some columns."""
+
+    def __init__(self, federation: InProcess, refusal: type[FedLassoError]) -> None:
+        super().__init__(federation)
+        self.refusal = refusal
+
+    def replies(self, request: Request[R]) -> tuple[R, ...]:
+        if request.kind == "moments":
+            raise self.refusal("not told here")
+        return self.inner.replies(request)
+
+
+@by_goal
+def test_sites_that_tell_no_moments_are_fitted_by_gradients(goal: Goal) -> None:
+    result = fit_for(Silent(draw_federation(), FedLassoError), goal)
+    assert "moments" not in result.costs.kinds
+    assert "adaptive Lasso" in result.method
+    with pytest.raises(Stopped):
+        fit_for(Silent(draw_federation(), Stopped), goal)
+
+
+def test_the_largest_budget_asks_for_no_more_moments_than_there_are() -> None:
+    result = fit_for(draw_federation(), "selection", uploads=1000)
+    assert result.costs.total("moments").upload == 8 * K * (P + 1) * (P + 2) + 3 * 8 * K
+
+
+@by_goal
+def test_a_rule_for_sparse_models_lets_validation_rows_choose(goal: Goal) -> None:
+    result = fit_for(draw_federation((100, 80, 60)), goal, rule="1se")
+    assert "one standard error's sparsest" in result.why
+    assert result.chosen == result.validation.select("1se")
 
 
 def test_selection_finds_a_clear_support() -> None:
     result = fit_for(draw_federation((200, 150, 150)), "selection")
     assert set(np.flatnonzero(result.coefficients)) >= set(range(5))
     assert np.count_nonzero(result.coefficients) <= 8
-    assert result.method == "refitted adaptive Lasso"
+    assert result.method == "least squares on the likeliest columns"
 
 
 @by_goal
 def test_no_candidate_predicts_the_held_out_rows_better_than_the_choice(goal: Goal) -> None:
     sites = draw_sites((100, 80, 60))
-    result = fit_for(InProcess(sites), goal)
+    result = fit_for(InProcess(sites), goal, uploads=24)
     held_out = [s.validation("candidate") for s in sites]
     X = np.vstack([h.X for h in held_out])
     y = np.concatenate([h.y for h in held_out])
@@ -120,7 +202,7 @@ def test_a_path_that_uploads_ended_says_so(goal: Goal) -> None:
 
 def test_a_fit_by_goal_can_be_carried_on_by_the_procedure() -> None:
     federation = draw_federation()
-    result = fit_for(federation, "prediction")
+    result = fit_for(federation, "prediction", uploads=24)
     run = Run(federation, Secant(), result.problem)
     state = run.until(after_rounds(200))
     last = Secant().certificate(result.problem, state)
@@ -135,15 +217,30 @@ def test_order_of_sites_changes_no_bit() -> None:
     assert forward.coefficients.tobytes() == backward.coefficients.tobytes()
 
 
-def test_pure_noise_may_give_the_empty_model() -> None:
-    rng = np.random.default_rng(0)
+def test_pure_noise_gives_the_empty_model() -> None:
+    empty = 0
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        samples = [(rng.standard_normal((n, P)), rng.standard_normal(n)) for n in (120, 40, 40)]
+        held_out = dict(zip(PURPOSES, samples[1:], strict=True))
+        result = fit_for(InProcess([Site("a", *samples[0], validation=held_out)]), "selection")
+        empty += not result.coefficients.any()
+    assert empty >= 18
 
-    def sample(n: int) -> tuple[Array, Array]:
-        return rng.standard_normal((n, 8)), rng.standard_normal(n)
 
-    held_out = {"penalty": sample(50), "candidate": sample(50)}
-    result = fit_for(InProcess([Site("a", *sample(60), validation=held_out)]), "selection")
+@by_goal
+def test_a_response_of_zeros_gives_the_empty_model(goal: Goal) -> None:
+    X = np.random.default_rng(0).standard_normal((30, 4))
+    held_out = dict.fromkeys(PURPOSES, (X, np.zeros(30)))
+    result = fit_for(InProcess([Site("a", X, np.zeros(30), validation=held_out)]), goal)
+    assert not result.coefficients.any()
+
+
+@by_goal
+def test_sites_of_two_rows_are_fitted(goal: Goal) -> None:
+    result = fit_for(draw_federation((2,) * 10), goal)
     assert np.isfinite(result.coefficients).all()
+    assert np.isfinite(result.validation.error).all()
 
 
 def test_what_no_goal_is() -> None:

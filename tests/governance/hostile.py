@@ -52,7 +52,7 @@ def _fill(cls: Any, p: int, candidates: int, given: dict[str, Any]) -> Request[A
     by_role = {
         "per candidate": np.linspace(0.1, 2.0, candidates), "columns": np.array([0.0, 3.0]),
         "weights": np.linspace(0.0, 2.0, p), "purpose": "candidate", "steps": 2,
-        "times": np.array([0.0, 1.5]),
+        "times": np.array([0.0, 1.5]), "directions": table,
     }  # fmt: skip
     by_kind = {"float": 0.5, "int": 1, "text": "", "texts": (), "note": 0}
     # A first round remembers nothing, a fit has a name, columns are new or known and not both.

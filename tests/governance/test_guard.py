@@ -19,7 +19,16 @@ from fedlasso.procedures.dual_averaging import DualSteps
 from fedlasso.procedures.one_shot import AllMoments
 from fedlasso.procedures.working_set_gram import GradientOutside, MomentsOf
 from fedlasso.procedures.working_set_secant import ProductsAt
-from fedlasso.sites import FitAt, GradientAt, HeldOutErrors, Memory, Rows, ValidationErrors
+from fedlasso.sites import (
+    FitAt,
+    GradientAt,
+    HeldOutErrors,
+    Memory,
+    Rows,
+    SubsetMoments,
+    ValidationErrors,
+    WeighedMoments,
+)
 from fedlasso.sites.views import CentredSquares, ColumnSums, Standardise
 
 P = 40
@@ -49,6 +58,12 @@ def entries(folder: Path) -> list[Entry]:
             replace(SAFE, min_validation_rows=13),
             "12 validation rows here",
         ),
+        (
+            SubsetMoments(np.arange(2.0)),
+            replace(SAFE, min_validation_rows=13),
+            "12 validation rows here",
+        ),
+        (WeighedMoments(np.arange(2.0), np.ones(P), 1.0), SAFE, "does not answer WeighedMoments"),
         (FitAt(np.ones(P)), replace(SAFE, max_active_per_row=1.0), "40 active coefficients"),
         (GradientAt(np.ones(P + 1)), SAFE, "b does not fit the 40 columns"),
         (

@@ -159,7 +159,7 @@ def disclosure_table() -> str:
         "model": "`max_active_per_row`",
         "steps": "`max_steps`",
         "split": "`max_splits`, `min_validation_rows`",
-        "purpose": "`min_validation_rows`, `max_candidates`",
+        "held out": "`min_validation_rows`, `max_candidates`",
     }
     lines = [
         "| question | what a reply reveals | answered by default | why a total will not do | "
@@ -168,8 +168,9 @@ def disclosure_table() -> str:
     ]
     for name, question in asked.items():
         kinds = {role.kind for role in roles(question).values()}
-        guards = ", ".join(rule for kind, rule in rules.items() if kind in kinds)
         said = question.discloses
+        told = kinds | ({"held out"} if said.held_out else set())
+        guards = ", ".join(rule for kind, rule in rules.items() if kind in told)
         answered = "yes" if said.allowed else "**no**"
         lines.append(f"| `{name}` | {said.reveals} | {answered} | {said.single} | {guards} |")
     single = [f"`{name}`" for name, question in asked.items() if question.discloses.single]

@@ -1,5 +1,6 @@
 """Scenarios draw what the paper's table says."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -105,6 +106,7 @@ def test_own_scenarios_come_from_a_file(tmp_path: Path) -> None:
         ("[a]\nsizes = []", "scenario 'a': every site needs at least one row"),
         ("[a]\ncorrelations = [0.1, 0.2]", "correlations has 2 values"),
         ("[a]\nsnr = 0", "snr > 0"),
+        ("[a]\ntails = 2", "more than 2 degrees of freedom"),
         ("[a]\nnonzeros = 700", "nonzeros must be between 0 and p"),
         ("a = 3", "'a' stands outside a"),
         ("][", "is not a TOML file"),
@@ -127,3 +129,12 @@ def test_columns_are_an_autoregression_of_order_one(rho: float) -> None:
     shocks = np.random.default_rng(0).standard_normal((7, 5))
     filtered = lfilter([1.0], [1.0, -rho], shocks, axis=0)
     np.testing.assert_allclose(autoregress(shocks, rho), filtered, rtol=1e-12, atol=1e-14)
+
+
+def test_heavy_tailed_predictors_have_the_same_covariance_and_far_values() -> None:
+    light = Scenario("tails", sizes=(40_000,), p=3, nonzeros=1, validation=1, test=1)
+    heavy = replace(light, tails=5.0)
+    (X, _), (Z, _) = (each.draw(each.generator(1, 0)).training[0] for each in (light, heavy))
+    lags = np.abs(np.subtract.outer(range(3), range(3)))
+    np.testing.assert_allclose(np.cov(Z.T), 0.5**lags, atol=0.05)
+    assert np.abs(X).max() < 6 < 8 < np.abs(Z).max()

@@ -27,7 +27,7 @@ from fedlasso.numerics import Array
 PROTOCOL = "1"
 Word = NDArray[np.uint64]
 FieldKind = Literal["array", "optional array", "words", "float", "int", "text", "texts", "note"]
-ArrayKind = Literal["points", "model", "weights", "per candidate", "times", "columns"]
+ArrayKind = Literal["points", "model", "directions", "weights", "per candidate", "times", "columns"]
 Kind = Literal[ArrayKind, "steps", "signed", "split", "purpose"]
 _KINDS: dict[object, FieldKind] = {
     Array: "array",
@@ -54,7 +54,8 @@ class Role:
     Attributes
     ----------
     kind : points are vectors over the columns; a model is points that a site judges as a model;
-        weights are what each coefficient pays; the others are one number per candidate, times, a
+        directions are vectors over the columns along which a model is looked at; weights are what
+        each coefficient pays; the others are one number per candidate, times, a
         list of columns, how many steps, a number of either sign, the name of a split of the rows,
         and what held-out rows are for
     dims : one vector, or several side by side
@@ -75,6 +76,7 @@ Weights = Annotated[Array | None, Role("weights", (1,))]
 PerCandidate = Annotated[Array, Role("per candidate", (1,))]
 Times = Annotated[Array, Role("times", (1,))]
 Columns = Annotated[Array, Role("columns", (1,))]
+Directions = Annotated[Array, Role("directions", (2,))]
 Steps = Annotated[int, Role("steps")]
 Signed = Annotated[float, Role("signed")]
 Split = Annotated[str, Role("split")]

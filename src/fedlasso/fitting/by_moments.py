@@ -136,6 +136,4 @@ def fit_choice(whole: Normal, choice: Choice) -> PathPoint:
         lam = max(share * lam, REFIT * whole.weighted(weights).largest_penalty)
         b = solve_at(steady, L1(lam, weights))
     penalty = family.penalty(lam, weights)
-    (certificate,) = whole.certificates(b[:, None], [penalty])
-    residual = max(whole.variance - 2 * float(b @ whole.score) + float(b @ whole.gram @ b), 0.0)
-    return PathPoint(penalty, b, whole.rows * residual, certificate)
+    return PathPoint.by_moments(whole, b, penalty)

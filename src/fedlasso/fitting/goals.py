@@ -1,7 +1,8 @@
 """Fits by goal: say what the model is for and what may be sent, not how to get there.
 
-Both validation samples are used as the paper uses them: the first chooses penalties, the second
-chooses among the candidates that are left.
+The first validation samples choose the penalty of a Lasso path. Second moments of the columns that
+the path and its gradients point to, over all rows, then tell how likely each is to have an effect.
+Where uploads do not suffice for that, the second validation samples choose among fits on the way.
 """
 
 from collections.abc import Callable, Iterable
@@ -13,6 +14,7 @@ import numpy as np
 
 from fedlasso.errors import FedLassoError
 from fedlasso.federation import Costs, Federation, metered
+from fedlasso.fitting.by_chances import Candidate, ask_moments, predict_best, select_columns
 from fedlasso.fitting.by_procedure import Status
 from fedlasso.fitting.session import PathPoint, Session
 from fedlasso.fitting.tuning import Curve, Rule, Validation, validate
@@ -33,6 +35,12 @@ REFIT_TOL = 0.005
 # The adaptive path by goal: power of the weights, penalties, and the last as a share of the first.
 # Squared weights give sparser paths: better F1 in most scenarios, but no better prediction.
 ADAPTIVE = {"prediction": (1.0, 14, 0.01), "selection": (2.0, 20, 0.003)}
+# What the columns and coefficients are taken for, where chances of effects are known.
+EXPECTED_BEST = {
+    "prediction": "the smallest expected error",
+    "selection": "the largest expected F1",
+}
+ALL_ROWS = ", fitted to all rows"
 # A path ends when this many fits in a row have not lowered the validation error. Sparse fits of a
 # weak signal are noisy, so paths that start with a few large coefficients are given longer.
 PATIENCE = 4
@@ -48,12 +56,13 @@ class GoalFit:
     Attributes
     ----------
     goal : what the model is for
-    problem : the pooled problem, at the chosen candidate's own penalty and weights
-    method : the family of the chosen candidate: Lasso, adaptive Lasso or a refit of one
-    rounds : gradients that were asked for
-    points : the candidates
+    problem : the pooled problem of the training rows, at the chosen candidate's own penalty
+    method : how the chosen candidate was fitted
+    rounds : vectors of p numbers that every site has sent
+    points : the candidates, fitted to all rows where their moments are known
     chosen : index of the chosen candidate
-    validation : pooled errors of the candidates on the second validation samples
+    validation : pooled errors on the second validation samples of the same candidates, fitted to
+        the training rows alone
     curve : held-out error along the Lasso path
     costs : what passed between server and sites
     why : what was chosen and why, in one line
@@ -68,7 +77,7 @@ class GoalFit:
     >>> held_out = {"penalty": (X[100:125], y[100:125]), "candidate": (X[125:], y[125:])}
     >>> site = Site("a", X[:100], y[:100], validation=held_out)
     >>> fit_for(InProcess([site]), "selection").method
-    'refitted adaptive Lasso'
+    'least squares on the likeliest columns'
     """
 
     goal: str
@@ -114,11 +123,15 @@ def fit_for(
 ) -> GoalFit:
     """Fit a model for prediction or for selection, within `uploads` vectors from every site.
 
-    Prediction: a Lasso path, an adaptive path weighted by its best fit, and least-squares refits of
-    the adaptive supports; the first validation samples choose within each, the second among them.
+    A Lasso path comes first. Then the sites tell second moments of the columns that may matter, as
+    many as uploads allow, over training and validation rows, and from these follows how likely each
+    column is to have an effect (`numerics.spike_slab`). Selection takes the columns with the
+    largest expected F1, by least squares; prediction takes the expected effects. Either is fitted
+    to all rows; its validation error is that of the same fit to the training rows.
 
-    Selection: the refits alone, as candidates for `rule`. A refit has no shrinkage, so a predictor
-    too many costs validation error at once and the smallest error is also a sparse choice.
+    With few uploads, with rule ``"1se"``, or where a site does not tell moments, an adaptive path
+    follows and least-squares refits of its supports. For prediction the second validation samples
+    choose among the best of each family, for selection among the refits.
 
     Parameters
     ----------
@@ -127,8 +140,8 @@ def fit_for(
         ``fit(federation, "Secant", penalty=...)``
     uploads : how many vectors of p numbers each site may send; never more are sent
     rule : how the candidate is chosen on the second validation samples
-    exact : take standard errors from fourth powers of errors, as the paper does; sites with a
-        policy do not tell them
+    exact : take standard errors from fourth powers of errors, as the paper does, and weigh sites
+        by how well a model fits there; sites with a policy do neither
 
     Examples
     --------
@@ -155,6 +168,52 @@ def fit_for(
     lasso += _go_on(session, judge, lasso, grid, half)
     # What stopped the path: its own error, or the end of the uploads?
     cut = session.cut
+    # The path starts with the empty model, certified by the first gradient: it is never empty.
+    best = _best(lasso)
+    subset = ask_moments(session, best.coefficients, weigh=exact) if rule == "min" else None
+    if subset is None:
+        candidates = _walk_on(session, judge, lasso, goal, uploads)
+    elif goal == "selection":
+        candidates = select_columns(subset, best.coefficients)
+    else:
+        candidates = predict_best(subset, best)
+    models = np.column_stack([candidate.trained.coefficients for candidate in candidates])
+    validation = validate(ledger, models, exact=exact)
+    chosen = validation.select(rule)
+    choice = candidates[chosen]
+    how = {"min": "the smallest validation error", "1se": "one standard error's sparsest"}[rule]
+    how += f" of {len(candidates)} candidates"
+    if subset is not None and len(candidates) == 1:
+        how = EXPECTED_BEST[goal]
+    why = (
+        f"goal {goal!r}: {choice.name} with {choice.final.active} active coefficients, {how}, "
+        f"after {session.spent} of {uploads} uploads"
+    )
+    if choice.final is not choice.trained:
+        why += ALL_ROWS
+    return GoalFit(
+        goal=goal,
+        problem=replace(session.problem, penalty=choice.final.penalty),
+        method=choice.name,
+        rounds=session.spent,
+        points=tuple(candidate.final for candidate in candidates),
+        chosen=chosen,
+        validation=validation,
+        curve=_curve(lasso, cut),
+        costs=ledger.costs - before,
+        why=why,
+        status=Status.CUT if cut else Status.CHOSEN,
+    )
+
+
+def _walk_on(
+    session: Session,
+    judge: Callable[..., list[tuple[PathPoint, float]]],
+    lasso: list[tuple[PathPoint, float]],
+    goal: Goal,
+    uploads: int,
+) -> list[Candidate]:
+    """Walk an adaptive path and refit its supports, where moments are out of reach."""
     adaptive: list[tuple[PathPoint, float]] = []
     filled = [(point, error) for point, error in lasso if point.active]
     if filled:
@@ -165,35 +224,12 @@ def fit_for(
         adaptive = judge(walk, PATIENCE_SPARSE)
     supports = _refits(session, [point for point, _ in adaptive])
     refits = judge(supports, PATIENCE_SPARSE)
-    # The path starts with the empty model, certified by the first gradient: it is never empty.
     families = {"Lasso": lasso, "adaptive Lasso": adaptive, "refitted adaptive Lasso": refits}
     if goal == "selection" and refits:
-        candidates = [("refitted adaptive Lasso", point) for point, _ in refits]
+        found = [("refitted adaptive Lasso", point) for point, _ in refits]
     else:
-        candidates = [(name, _best(family)) for name, family in families.items() if family]
-    points = tuple(point for _, point in candidates)
-    models = np.column_stack([point.coefficients for point in points])
-    validation = validate(ledger, models, exact=exact)
-    chosen = validation.select(rule)
-    method, best = candidates[chosen]
-    error = {"min": "the smallest validation error", "1se": "one standard error's sparsest"}[rule]
-    why = (
-        f"goal {goal!r}: {method} with {best.active} active coefficients, "
-        f"{error} of {len(points)} candidates, after {session.spent} of {uploads} uploads"
-    )
-    return GoalFit(
-        goal=goal,
-        problem=replace(session.problem, penalty=best.penalty),
-        method=method,
-        rounds=session.spent,
-        points=points,
-        chosen=chosen,
-        validation=validation,
-        curve=_curve(lasso, cut),
-        costs=ledger.costs - before,
-        why=why,
-        status=Status.CUT if cut else Status.CHOSEN,
-    )
+        found = [(name, _best(family)) for name, family in families.items() if family]
+    return [Candidate(name, point, point) for name, point in found]
 
 
 def _go_on(

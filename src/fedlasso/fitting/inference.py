@@ -6,29 +6,37 @@ the server finds one direction per column, and two numbers per direction and sit
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import stats
 from scipy.optimize import brentq
+from scipy.special import chdtrc, log_ndtr, ndtr, ndtri, stdtrit
 
 from fedlasso.errors import FedLassoError
 from fedlasso.federation import Federation
+from fedlasso.fitting.tuning import fix_penalty
 from fedlasso.numerics import Array, Penalty
 from fedlasso.numerics.debiasing import find_directions
 from fedlasso.numerics.surrogates import count_lower, square
 from fedlasso.procedures import Problem
-from fedlasso.sites import CurvatureAt, EstimatesAlong, SlopesAlong
+from fedlasso.sites import CurvatureAt, SiteSlopesAlong, SlopesAlong
 
 # How closely directions follow one column alone. Intervals of columns that somebody names are to
 # cover; discoveries are to be found, and their rate bears a little more bias.
 CAREFUL = 0.5
 POWERFUL = 1.25
 LEVEL = 0.95
+TAIL = 0.995
 # Bytes of second derivatives that each site may send.
 MOST_BYTES = 64 << 20
+# Directions that one question looks along.
+SIDE_BY_SIDE = 200
+# Curvature along a direction, as a share of what a site's rows would have on average, without which
+# its own estimate is left out.
+LEAST = 0.1
 # Standard errors beyond which a coefficient that was found is looked for.
 FAR = 40.0
 
@@ -75,7 +83,7 @@ class Estimates:
     @cached_property
     def p_values(self) -> Array:
         """Two-sided p-values."""
-        return np.asarray(2 * stats.norm.sf(np.abs(self.scores)))
+        return np.asarray(2 * ndtr(-np.abs(self.scores)))
 
     def adjusted(self, how: str = "bh") -> Array:
         """p-values adjusted for all tests: for the false discovery rate, or by Holm's method.
@@ -101,7 +109,7 @@ class Estimates:
         """Return the discoveries alone, with the bar that they had to pass."""
         passed = self.adjusted() <= rate
         count = int(passed.sum())
-        cut = float(stats.norm.isf(rate * count / self.tests / 2)) if count else 0.0
+        cut = float(-ndtri(rate * count / self.tests / 2)) if count else 0.0
         return replace(self.take(passed), cut=cut)
 
     def take(self, some: NDArray[np.bool_]) -> Estimates:
@@ -123,7 +131,7 @@ class Estimates:
         Those of columns which are here because their score passed a bar allow for that.
         """
         if self.cut == 0.0:
-            reach = float(stats.norm.isf((1 - level) / 2))
+            reach = float(-ndtri((1 - level) / 2))
             sides = np.column_stack([self.scores - reach, self.scores + reach])
         else:
             sides = np.array([_after_a_bar(z, self.cut, level) for z in self.scores])
@@ -142,7 +150,7 @@ class Estimates:
         mean = (weights * values).sum(axis=0) / np.where(total > 0, total, 1.0)
         Q = (weights * (values - mean) ** 2).sum(axis=0)
         told = degrees > 0
-        p_value = np.where(told, stats.chi2.sf(Q, np.maximum(degrees, 1.0)), np.nan)
+        p_value = np.where(told, chdtrc(np.maximum(degrees, 1.0), Q), np.nan)
         excess = np.maximum(Q - degrees, 0.0) / np.maximum(Q, np.finfo(np.float64).tiny)
         return p_value, np.where(told, excess, np.nan)
 
@@ -157,9 +165,8 @@ def _after_a_bar(score: float, bar: float, level: float) -> tuple[float, float]:
 
     def share_below(mean: float) -> float:
         """How probable a score up to this one is among those beyond the bar, on either side."""
-        other = stats.norm.logcdf(-bar - mean)
-        whole = np.logaddexp(other, stats.norm.logsf(bar - mean))
-        beyond = stats.norm.logsf(size - mean)
+        whole = np.logaddexp(log_ndtr(-bar - mean), log_ndtr(mean - bar))
+        beyond = log_ndtr(mean - size)
         return float(-np.expm1(beyond - whole))
 
     tail = (1 - level) / 2
@@ -173,67 +180,120 @@ def count_curvature(p: int) -> int:
     return count_lower(p)
 
 
-def ask_curvature(federation: Federation, problem: Problem, b: Array) -> Array:
-    """Ask for the mean second derivatives of the loss at a model in all columns, p by p."""
-    numbers = count_curvature(problem.p)
-    if 8 * numbers > MOST_BYTES:
-        raise FedLassoError(
-            f"{problem.p} columns have {numbers} second derivatives, {8e-6 * numbers:.0f} MB per "
-            f"site, and {MOST_BYTES >> 20} MiB is the most; drop columns that cannot matter, or "
-            "use the goal 'selection'"
-        )
-    everything = np.arange(problem.p, dtype=np.float64)
-    total = federation.total(CurvatureAt(b, everything, 0))
-    return square(total.block, problem.p) / problem.m
+@dataclass(frozen=True, eq=False)
+class Start:
+    """A fit that estimates start from.
 
-
-def estimate(
-    federation: Federation,
-    problem: Problem,
-    penalty: Penalty,
-    b: Array,
-    H: Array,
-    columns: NDArray[np.int64],
-    strength: float,
-    *,
-    tests: int = 0,
-    by_site: bool = False,
-) -> Estimates:
-    """Estimate some coefficients without the Lasso's bias.
-
-    Parameters
+    Attributes
     ----------
-    federation, problem : the sites and the pooled problem
-    penalty, b : the Lasso's penalty, which tells what pays nothing, and its coefficients
-    H : second derivatives at b, see `ask_curvature`
-    columns : places of the columns
-    strength : how closely directions follow one column alone
-    tests : how many columns might have been found; those given, if none is said
-    by_site : ask for sites' own estimates too
+    federation, problem : the sites, and the pooled problem with the penalty of the fit
+    b : the coefficients
+    H : mean second derivatives of the loss there, p by p
     """
-    rows = problem.m
-    active = int(np.count_nonzero(b))
-    if rows - active < 2:
-        raise FedLassoError(
-            f"{rows} rows and {active} active columns leave nothing to tell chance by; give more "
-            "rows, or a larger penalty"
-        )
-    if not columns.size:
-        return Estimates(columns, np.zeros(0), np.zeros(0), tests)
-    directions = find_directions(H, columns, penalty.free(problem.p), rows, strength)
-    total = federation.total(SlopesAlong(b, directions))
-    values = b[columns] - total.slopes / rows
-    # The fit has followed the noise of as many rows as it has columns.
-    squares = total.squares * rows / (rows - active)
-    if problem.loss != "quadratic":
-        # Near a perfect fit few rows differ from it, and the model itself knows better.
-        squares = np.maximum(squares, total.curvatures)
-    errors = np.sqrt(squares) / rows
-    found = Estimates(columns, values, errors, tests or len(columns))
-    if not by_site or len(federation.sites) < 2:
-        return found
-    places = columns.astype(np.float64)
-    replies = federation.ask(EstimatesAlong(b, directions, places))
-    steps = np.array([reply.steps_to for reply in replies])
-    variances = np.array([reply.variances for reply in replies])
-    return replace(found, site_values=b[columns] + steps, site_variances=variances)
+
+    federation: Federation
+    problem: Problem
+    b: Array
+    H: Array
+
+    @classmethod
+    def at(cls, federation: Federation, penalty: Penalty, b: Array) -> Start:
+        """Ask for the second derivatives at a fit."""
+        problem = fix_penalty(federation, penalty)
+        p = problem.p
+        numbers = count_curvature(p)
+        if 8 * numbers > MOST_BYTES:
+            raise FedLassoError(
+                f"{p} columns have {numbers} second derivatives, {8e-6 * numbers:.0f} MB per site, "
+                f"and {MOST_BYTES >> 20} MiB is the most; drop columns that cannot matter, or use "
+                "the goal 'selection'"
+            )
+        total = federation.total(CurvatureAt(b, np.arange(p, dtype=np.float64), 0))
+        return cls(federation, problem, b, square(total.block, p) / problem.m)
+
+    @property
+    def paying(self) -> NDArray[np.int64]:
+        """Columns of the fit that pay a penalty."""
+        pays = ~self.problem.penalty.free(self.problem.p)
+        return np.flatnonzero(pays & (self.b != 0))
+
+    def look(
+        self,
+        columns: NDArray[np.int64],
+        strength: float,
+        tests: int = 0,
+        *,
+        by_site: bool = False,
+    ) -> Estimates:
+        """Estimate some coefficients without the Lasso's bias.
+
+        Parameters
+        ----------
+        columns : places of the columns, increasing
+        strength : how closely directions follow one column alone
+        tests : how many columns might have been found; those given, if none is said
+        by_site : ask for sites' own estimates too
+        """
+        if self._left < 2:
+            raise FedLassoError(
+                f"{self.problem.m} rows and {self.problem.m - self._left} active columns leave "
+                "nothing to tell chance by; give more rows, or a larger penalty"
+            )
+        tests = tests or columns.size
+        parts = np.array_split(columns, max(-(-columns.size // SIDE_BY_SIDE), 1))
+        found = [self._look(own, strength, tests, by_site) for own in parts]
+        return found[0] if len(found) == 1 else _join(found)
+
+    @property
+    def _left(self) -> int:
+        """Rows beyond those whose noise the fit has followed, one for each of its columns."""
+        return self.problem.m - int(np.count_nonzero(self.b))
+
+    def _look(
+        self, columns: NDArray[np.int64], strength: float, tests: int, by_site: bool
+    ) -> Estimates:
+        """Estimate as many coefficients as one question asks about."""
+        if not columns.size:
+            return Estimates(columns, np.zeros(0), np.zeros(0), tests)
+        rows = self.problem.m
+        free = self.problem.penalty.free(self.problem.p)
+        directions = find_directions(self.H, columns, free, rows, strength)
+        total = self.federation.total(SlopesAlong(self.b, directions))
+        squares = self._squares(total.squares * rows / self._left, total.curvatures)
+        values = self.b[columns] - total.slopes / rows
+        # Few rows leave the spread itself to chance: as far out as it matters, scores have the
+        # tails of Student's distribution.
+        wider = float(stdtrit(self._left, TAIL) / ndtri(TAIL))
+        found = Estimates(columns, values, wider * np.sqrt(squares) / rows, tests)
+        if not by_site or len(self.federation.sites) < 2:
+            return found
+        replies = self.federation.ask(SiteSlopesAlong(self.b, directions))
+        slopes = np.array([reply.slopes for reply in replies])
+        curvatures = np.array([reply.curvatures for reply in replies])
+        own = self._squares(np.array([reply.squares for reply in replies]), curvatures)
+        # A site moves a coefficient by its slope over its share of the curvature of all rows.
+        share = curvatures * rows / total.curvatures
+        known = share > LEAST * np.array(self.problem.sizes)[:, None]
+        steps = np.divide(slopes, share, out=np.zeros_like(share), where=known)
+        variances = np.divide(own, share**2, out=np.zeros_like(share), where=known)
+        return replace(found, site_values=self.b[columns] - steps, site_variances=variances)
+
+    def _squares(self, squares: Array, curvatures: Array) -> Array:
+        """How much slopes vary; near a perfect fit few rows differ, and the model knows better."""
+        if self.problem.loss == "quadratic":
+            return squares
+        return np.maximum(squares, curvatures)
+
+
+def _join(parts: Sequence[Estimates]) -> Estimates:
+    """Estimates of several groups of columns as one."""
+    values = [part.site_values for part in parts if part.site_values is not None]
+    variances = [part.site_variances for part in parts if part.site_variances is not None]
+    return replace(
+        parts[0],
+        columns=np.concatenate([part.columns for part in parts]),
+        values=np.concatenate([part.values for part in parts]),
+        errors=np.concatenate([part.errors for part in parts]),
+        site_values=np.hstack(values) if values else None,
+        site_variances=np.hstack(variances) if variances else None,
+    )

@@ -4,6 +4,8 @@ What a gradient says about the pooled curvature does not depend on the penalty, 
 in one `Session` starts from all that the fits before it have learned.
 """
 
+from __future__ import annotations
+
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
@@ -14,7 +16,12 @@ from fedlasso.federation import Federation, metered
 from fedlasso.fitting.rounds import Run, after_rounds
 from fedlasso.fitting.tuning import ACTIVE, fix_penalty
 from fedlasso.numerics import L1, Array, Certificate, Secants
+from fedlasso.numerics.moments import Normal
 from fedlasso.procedures import Secant
+
+# What a refit by least squares still pays, as a share of the largest useful penalty: without any
+# there is no duality gap to certify by.
+RELAXED = 1e-4
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,6 +50,13 @@ class PathPoint:
     residual_ss: float
     certificate: Certificate
     finest: float = 0.0
+
+    @classmethod
+    def by_moments(cls, normal: Normal, b: Array, penalty: L1) -> PathPoint:
+        """Certify a model by second moments."""
+        (certificate,) = normal.certificates(b[:, None], [penalty])
+        residual = normal.variance - 2 * float(b @ normal.score) + float(b @ normal.gram @ b)
+        return cls(penalty, b, normal.rows * max(residual, 0.0), certificate)
 
     def arrived(self, tol: float) -> bool:
         """Whether it is certified to a relative gap, or as far as rounding allows."""
@@ -173,11 +187,12 @@ class Session:
         weights[on] = np.abs(b[on]) ** -power
         return weights
 
-    def relax(self, b: Array, phi: float = 1e-4, tol: float = 1e-4, reserve: int = 0) -> PathPoint:
+    def relax(
+        self, b: Array, phi: float = RELAXED, tol: float = 1e-4, reserve: int = 0
+    ) -> PathPoint:
         """Refit on the support of b with next to no penalty: least squares, certified.
 
-        The penalty left is a share `phi` of the largest useful one; without any there is no
-        duality gap to certify by.
+        The penalty left is a share `phi` of the largest useful one.
         """
         weights = np.where(np.abs(b) > ACTIVE, 1.0, np.inf)
         return self.fit(L1(phi * self.largest_penalty, weights), b, tol, reserve)

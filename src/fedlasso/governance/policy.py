@@ -177,7 +177,8 @@ class Policy:
                     f"{rows} rows in a fold here, and the policy answers about "
                     f"{self.min_validation_rows} or more; {FEWER_FOLDS}"
                 )
-        for purpose in values_of(request, "purpose") if request.discloses.held_out else ():
+        purposes = values_of(request, "purpose") or view.held_out
+        for purpose in purposes if request.discloses.held_out else ():
             rows = view.validation(purpose).m
             if rows < self.min_validation_rows:
                 raise FedLassoError(
@@ -258,6 +259,8 @@ def _array_fits(value: Array, role: Role, request: Request[Any], p: int) -> bool
         listed = value.tolist()
         return len(set(listed)) == len(listed) and set(listed) <= set(range(p))
     if role.kind in ("weights", "per candidate", "times") and not (value >= 0).all():
+        return False
+    if role.kind == "directions" and not 1 <= value.shape[1] <= WIDEST:
         return False
     rows = getattr(request, role.within).size if role.within else p
     return role.kind in ("per candidate", "times") or len(value) == rows

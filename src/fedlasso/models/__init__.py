@@ -1,8 +1,9 @@
 """A fitted model as a document: made, told, compared, written and read."""
 
 from fedlasso.models.card import draw_card
+from fedlasso.models.describing import describe_model
 from fedlasso.models.diagnosis import diagnose, draw_diagnosis
-from fedlasso.models.document import ModelDocument, describe_model, read_document
+from fedlasso.models.document import ModelDocument, read_document
 from fedlasso.models.estimates import ColumnEstimate, SiteEstimate, TrustDocument, tell_trust
 from fedlasso.models.fitted import Model, fit_model
 from fedlasso.models.folder import FitPlan, ModelFolder, read_plan, write_model, write_plan

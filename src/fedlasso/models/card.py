@@ -136,11 +136,16 @@ def _coefficients(document: ModelDocument) -> str:
     note = _coefficient_note(document)
     scaled = document.settings.standardise
     heads, lines = document.coefficient_table(_SHOWN)
+    head = ["", heads[0], *heads]
+    shares = {row.name: f"{row.share:.0%}" for row in document.stability or ()}
+    if shares:
+        head.append("halves that select it")
+        lines = [[*texts, shares[row.name]] for row, texts in zip(rows, lines, strict=False)]
     bars: list[tuple[str, float, *tuple[str, ...]]] = [
         (row.name, row.standardised if scaled else row.value, *texts)
         for row, texts in zip(rows, lines, strict=False)
     ]
-    chart = bar_chart(bars, ["", heads[0], *heads])
+    chart = bar_chart(bars, head)
     if len(rows) > _SHOWN:
         note += f" The {len(rows) - _SHOWN} smaller ones are in coefficients.csv."
     return page.section("Coefficients", note, chart)

@@ -66,7 +66,7 @@ def _forest(rows: Sequence[ColumnEstimate], level: float, ratio: str | None) -> 
     reach = max((max(abs(row.low), abs(row.high)) / row.error for row in told), default=1.0)
     head = ["", "in standard errors", "estimate", f"{level:.0%} interval", "adjusted p"]
     if ratio is not None:
-        head.append(ratio)
+        head.append(f"{ratio} per SD")
     by_site = any(row.sites for row in shown)
     if by_site:
         head.append("sites differ: p, I²")
@@ -79,7 +79,8 @@ def _forest(rows: Sequence[ColumnEstimate], level: float, ratio: str | None) -> 
             number(row.adjusted, 2),
         ]
         if ratio is not None:
-            ratios = [number(float(np.exp(v)), 3) for v in (row.value, row.low, row.high)]
+            ends = np.exp(row.scale * np.array([row.value, row.low, row.high]))
+            ratios = [number(float(end), 3) for end in ends]
             texts.append(f"{ratios[0]} ({ratios[1]} to {ratios[2]})")
         if by_site:
             texts.append(_unlike(row))

@@ -12,6 +12,8 @@ import numpy as np
 from fedlasso.errors import FedLassoError, Stopped
 from fedlasso.federation import Costs, Federation, Ledger, Reply, Request
 from fedlasso.fitting import ChoosePenalty, Fit, Session, certify, fit, validate
+from fedlasso.fitting.curved_session import open_session
+from fedlasso.models.at_penalty import fit_pooled, form_of
 from fedlasso.models.document import (
     THIS_MODEL,
     CoefficientPath,
@@ -19,7 +21,7 @@ from fedlasso.models.document import (
     ComparedModel,
     SiteError,
 )
-from fedlasso.models.fitted import Model, fit_pooled
+from fedlasso.models.fitted import Model
 from fedlasso.models.warning import STABLE, SUBSAMPLES, name_alone
 from fedlasso.numerics import L1, Array, Certificate
 from fedlasso.procedures import Averaging
@@ -31,6 +33,9 @@ ROUNDS = 30
 # The path to a penalty that was given.
 PATH_PENALTIES = 15
 PATH_UPLOADS = 60
+# Vectors of p numbers for the fit to one half of the rows, of least squares and of other losses.
+UPLOADS = 40
+CURVED_UPLOADS = 400
 R = TypeVar("R", bound=Reply)
 
 
@@ -130,10 +135,15 @@ def _answer(view: Federation, request: Request[R]) -> R | None:
 
 def measure_stability(ledger: Ledger, model: Model) -> tuple[ColumnStability, ...]:
     """Return how often random halves of all rows select each column (Meinshausen, Buhlmann)."""
-    counts = np.zeros(len(model.columns))
+    p = len(model.columns)
+    counts = np.zeros(p)
+    form = form_of(model.settings, ledger.columns)
     for split in halves(SUBSAMPLES, model.settings.seed):
-        view, _ = standardise(ledger, split, **model.settings.scaling)
-        counts += Session(view, uploads=40).fit(L1(model.penalty), tol=1e-3).coefficients != 0
+        view, scaling = standardise(ledger, split, **model.settings.scaling)
+        own = form.scaled(scaling.factors)
+        uploads = UPLOADS if form.plain and view.loss == "quadratic" else CURVED_UPLOADS
+        point = open_session(view, uploads, own).fit(own.at(model.penalty), tol=1e-3)
+        counts += point.coefficients[:p] != 0
     chosen = model.standardised != 0
     shown = np.flatnonzero(chosen | (counts >= STABLE * SUBSAMPLES))
     return tuple(

@@ -14,9 +14,10 @@ from fedlasso.errors import FedLassoError
 from fedlasso.federation import Federation
 from fedlasso.fitting import ACTIVE, Fit, Run, certify, when_still
 from fedlasso.fitting.plan import GRADIENTS
+from fedlasso.models.at_penalty import fit_pooled
 from fedlasso.models.charts import Line, bar_chart, line_chart
 from fedlasso.models.comparing import share_above
-from fedlasso.models.fitted import fit_model, fit_pooled
+from fedlasso.models.fitted import fit_model
 from fedlasso.models.page import bullets, section, table, whole
 from fedlasso.models.settings import Settings
 from fedlasso.models.warning import some_of

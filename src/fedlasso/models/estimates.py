@@ -28,6 +28,7 @@ class ColumnEstimate:
 
     Attributes
     ----------
+    scale : standard deviation of the column
     value, error, low, high : the estimate, its standard error and its interval
     p_value, adjusted : of the coefficient being zero, alone and among all that were looked at
     unlike, share_unlike : Cochran's test that sites differ, and I^2; missing where sites do not
@@ -36,6 +37,7 @@ class ColumnEstimate:
     """
 
     name: str
+    scale: float
     value: float
     error: float
     low: float
@@ -122,6 +124,7 @@ def _tell(model: Model, estimates: Estimates, how: str) -> tuple[ColumnEstimate,
         rows.append(
             ColumnEstimate(
                 name=model.columns[k],
+                scale=float(1 / factors[i]),
                 value=float(estimates.values[i] * factors[i]),
                 error=float(estimates.errors[i] * factors[i]),
                 low=float(intervals[i, 0]),

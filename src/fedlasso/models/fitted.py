@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from difflib import get_close_matches
 from typing import Any
-
-import numpy as np
 
 from fedlasso.errors import FedLassoError, Stopped
 from fedlasso.federation import Costs, Federation, Ledger, metered
@@ -16,14 +13,21 @@ from fedlasso.fitting import Fit, GoalFit, Session, Status, fit, fit_for
 from fedlasso.fitting.by_folds import count_gradients, fit_by_folds, search_penalties
 from fedlasso.fitting.by_moments import Gathered, fit_by_moments, gather
 from fedlasso.fitting.families import Folded
-from fedlasso.fitting.goals import TOL
+from fedlasso.fitting.goals import ALL_ROWS, TOL
 from fedlasso.fitting.plan import GRADIENTS, SCALING, Plan, make_plan, vectors_of
 from fedlasso.fitting.tuning import Curve
-from fedlasso.models.inferring import Inferring, Trust, count_vectors, find_worth, weigh
+from fedlasso.models.at_penalty import fit_curved, fit_exactly, form_of
+from fedlasso.models.inferring import (
+    Inferring,
+    Trust,
+    count_refitting,
+    count_vectors,
+    find_worth,
+    weigh,
+)
 from fedlasso.models.settings import Settings
-from fedlasso.numerics import L1, Array, Bounds, PenaltyForm, find_loss
-from fedlasso.procedures import Newton, Secant, find_procedure
-from fedlasso.procedures.moment_secant import MomentSecant
+from fedlasso.numerics import L1, Array, PenaltyForm, find_loss
+from fedlasso.procedures import find_procedure
 from fedlasso.sites import (
     FEWER_FOLDS,
     INTERCEPT,
@@ -43,11 +47,6 @@ FEWEST_ROWS = 4
 # Vectors and folds by default where second moments do not choose; rounds are cheaper than vectors.
 CURVED_GRADIENTS = 1500
 CURVED_FOLDS = 5
-MOST_ROUNDS = 2000
-FINEST = 1e-8
-# A fit at one penalty asks for second moments up to so many vectors, and then for gradients.
-MOST_MOMENTS = 25
-POLISHING = 3
 # What a model of discoveries is called.
 DISCOVERED = "refitted Lasso"
 
@@ -98,6 +97,8 @@ class Model:
     def status(self) -> Status:
         """How the fit ended; that uploads ended too early comes first."""
         cut = self.curve is not None and self.curve.cut
+        if self.discovers and self.fit.status is Status.OPTIMAL:
+            return Status.CUT if cut else Status.CHOSEN
         return Status.CUT if cut else self.fit.status
 
     @property
@@ -155,23 +156,30 @@ def fit_model(
     return replace(model, coefficients=coefficients, intercept=intercept, costs=costs)
 
 
+def _for_the_lasso(settings: Settings, p: int) -> Settings:
+    """Settings of the fit that inference starts from, which may be made twice, within uploads."""
+    uploads = settings.uploads
+    needs = count_vectors(settings, p)
+    if uploads is None or not (needs or settings.weighs_sites):
+        return settings
+    if uploads <= 2 * needs:
+        raise FedLassoError(
+            f"uploads is {uploads}, and inference about {p} columns takes more than {2 * needs} "
+            "with the Lasso that it starts from; give more"
+        )
+    times = 2 if settings.weighs_sites else 1
+    return replace(settings, uploads=(uploads - needs) // times)
+
+
 def _fit_and_infer(ledger: Ledger, settings: Settings, say: Callable[[str], None]) -> Model:
     """Fit, weigh sites where that is wanted or clearly needed, and infer where that is asked."""
-    needs = count_vectors(settings, len(ledger.columns))
-    own = settings
-    if settings.uploads is not None and needs:
-        if settings.uploads <= 2 * needs:
-            raise FedLassoError(
-                f"uploads is {settings.uploads}, and inference about {len(ledger.columns)} columns "
-                f"takes {2 * needs} or more with the Lasso that it starts from; give more"
-            )
-        own = replace(settings, uploads=settings.uploads - needs)
+    own = _for_the_lasso(settings, len(ledger.columns))
     model = _Making(ledger, own, say).model()
     seen = ledger
     worth = None
     notes: tuple[str, ...] = ()
     always = settings.site_weights == "variance"
-    if always or (settings.infers and settings.site_weights is None and settings.plain):
+    if settings.weighs_sites:
         view = Viewed(ledger, model.view)
         try:
             worth = find_worth(view, model.scaling, model.fit.coefficients, always=always)
@@ -190,10 +198,10 @@ def _fit_and_infer(ledger: Ledger, settings: Settings, say: Callable[[str], None
             model, settings=settings, trust=None if worth is None else Trust(worth=worth)
         )
     view = Viewed(seen, model.view)
-    inferring = Inferring(seen, view, model.scaling, settings, model.fit, seen.columns)
+    inferring = Inferring(seen, view, model.scaling, settings, model.fit, model.curve, seen.columns)
 
     def fit_rest(view: Viewed, penalty: L1) -> Fit:
-        return fit_curved(view, penalty, CURVED_GRADIENTS, settings.tol)
+        return fit_curved(view, penalty, count_refitting(settings), settings.tol)
 
     trust = inferring.trust(worth, notes, fit_rest)
     model = replace(model, settings=settings, trust=trust)
@@ -204,7 +212,7 @@ def _fit_and_infer(ledger: Ledger, settings: Settings, say: Callable[[str], None
         f"goal 'discoveries': {count} of the {trust.lasso} columns of the Lasso, found at a false "
         f"discovery rate of {settings.fdr:g} by debiased estimates, and fitted to all rows"
     )
-    return replace(model, fit=inferring.refit(trust.found, fit_rest), why=why, folded=None)
+    return replace(model, fit=inferring.refit(trust.found, fit_rest), why=why)
 
 
 @dataclass(eq=False)
@@ -349,7 +357,7 @@ class _Making:
         problem = replace(session.problem, penalty=fit.penalty)
         rounds = fit.rounds + session.spent
         fit = replace(fit, points=tuple(points), problem=problem, rounds=rounds)
-        why = f"{fit.why}, fitted to all rows"
+        why = f"{fit.why.removesuffix(ALL_ROWS)}{ALL_ROWS}"
         return self._told(whole, whole_scaling, fit, fit.curve, plan, why)
 
     def _search(
@@ -419,59 +427,3 @@ class _Making:
             plan=plan,
             why=why,
         )
-
-
-def form_of(settings: Settings, columns: Sequence[str]) -> PenaltyForm:
-    """Return the penalty that settings ask for, but for its strength, over the sites' columns.
-
-    Bounds are those of coefficients on the original scale.
-    """
-    _check_names("keep", settings.keep, columns)
-    _check_names("bound", settings.bounds, columns)
-    weights = np.array([float(name not in (*settings.keep, INTERCEPT)) for name in columns])
-    bounds = None
-    if settings.bounds:
-        ends = [settings.bounds.get(name, (None, None)) for name in columns]
-        lower = np.array([-np.inf if low is None else low for low, _ in ends], np.float64)
-        upper = np.array([np.inf if high is None else high for _, high in ends], np.float64)
-        bounds = Bounds(lower, upper)
-    return PenaltyForm(None if weights.all() else weights, settings.l1_ratio, bounds)
-
-
-def _check_names(what: str, names: Iterable[str], columns: Sequence[str]) -> None:
-    """Refuse a name that no column has."""
-    known = [column for column in columns if column != INTERCEPT]
-    for name in names:
-        if name not in known:
-            near = get_close_matches(name, known, n=1)
-            hint = f"did you mean {near[0]!r}?" if near else "name a column of the sites"
-            raise FedLassoError(f"no column to {what} is called {name!r}; {hint}")
-
-
-def fit_exactly(view: Federation, penalty: float, uploads: int, tol: float) -> Fit:
-    """Fit the Lasso of all sites' rows together, in few rounds where its columns are few.
-
-    Second moments of p columns are about p/2 vectors, and a gradient makes up for their rounding.
-    Where that is too much, or a site does not tell them, gradients do without.
-    """
-    vectors = vectors_of(len(view.columns), 1) + POLISHING
-    if vectors <= min(uploads, MOST_MOMENTS):
-        try:
-            return fit(view, MomentSecant(tol=tol), penalty=penalty, rounds=1 + POLISHING, tol=tol)
-        except Stopped:
-            raise
-        except FedLassoError:
-            pass
-    return fit_pooled(view, penalty, uploads, tol)
-
-
-def fit_curved(view: Federation, penalty: L1, uploads: int, tol: float) -> Fit:
-    """Fit any smooth loss of all sites' rows together, within so many uploads."""
-    # A certificate is no finer than sums of rounded numbers allow.
-    newton = Newton(tol=max(tol, FINEST))
-    return fit(view, newton, penalty=penalty, rounds=MOST_ROUNDS, uploads=uploads, tol=newton.tol)
-
-
-def fit_pooled(view: Federation, penalty: float, uploads: int = 100, tol: float = 1e-6) -> Fit:
-    """Fit the Lasso of all sites' rows together, to a relative gap."""
-    return fit(view, Secant(tol=tol), penalty=penalty, rounds=uploads, tol=tol)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from difflib import get_close_matches
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,30 +11,31 @@ from numpy.typing import NDArray
 from fedlasso.errors import FedLassoError, Stopped
 from fedlasso.federation import Federation, Ledger, metered
 from fedlasso.fitting import Fit, GoalFit
-from fedlasso.fitting.inference import (
-    CAREFUL,
-    POWERFUL,
-    Estimates,
-    ask_curvature,
-    count_curvature,
-    estimate,
-)
-from fedlasso.fitting.tuning import fix_penalty
+from fedlasso.fitting.inference import CAREFUL, POWERFUL, Estimates, Start, count_curvature
+from fedlasso.fitting.tuning import Curve
 from fedlasso.models.settings import Settings
 from fedlasso.numerics import L1, Array
-from fedlasso.procedures import Problem
 from fedlasso.sites import ErrorAt, Scaling, Viewed, Weighed
 
-# Vectors of p numbers beside second derivatives: slopes along directions, and a last fit.
-FURTHER = 20
+# Vectors of p numbers beside second derivatives: slopes along directions, and further fits, of
+# least squares and of other losses.
+SLOPES = 15
+REFITS = 10
+CURVED_REFITS = 80
 # Sites' noise differs when the logarithm of a variance is off by this many of its standard errors.
 CLEARLY = 3.0
 # Rows of the common variance that a site's own is taken together with: few rows say little.
 PRIOR = 10.0
 # What columns that were found still pay, as a share of the penalty: without any, nothing certifies.
-NEXT_TO_NOTHING = 1e-6
+NEXT_TO_NOTHING = 1e-4
 # Where second derivatives fall to this share without a penalty, a few columns explain all rows.
 FLAT = 0.25
+# Held-out error without columns must exceed that of the Lasso by this share of its standard error.
+GAIN = 0.1
+NO_BETTER = (
+    "held-out rows are predicted no better with columns than without, so none is looked for; more "
+    "rows may change that"
+)
 SEPARATED = (
     "the columns that were found explain nearly all rows, so that their best coefficients are "
     "without bound: estimates start from the Lasso's own, and are rather too small"
@@ -67,7 +67,12 @@ def count_vectors(settings: Settings, p: int) -> int:
     if not settings.infers:
         return 0
     looks = 1 if settings.family == "linear" else 2
-    return looks * -(-count_curvature(p) // p) + FURTHER
+    return looks * (-(-count_curvature(p) // p) + SLOPES + count_refitting(settings))
+
+
+def count_refitting(settings: Settings) -> int:
+    """Return how many vectors of p numbers a further fit may take."""
+    return REFITS if settings.family == "linear" else CURVED_REFITS
 
 
 def find_worth(
@@ -92,49 +97,6 @@ def find_worth(
 
 
 @dataclass(frozen=True, eq=False)
-class Start:
-    """The fit that estimates start from, and the second derivatives there."""
-
-    view: Viewed
-    fit: Fit | GoalFit
-    problem: Problem
-    H: Array
-
-    @classmethod
-    def at(cls, view: Viewed, fit: Fit | GoalFit) -> Start:
-        """Ask for what belongs to a fit."""
-        problem = fix_penalty(view, fit.penalty)
-        return cls(view, fit, problem, ask_curvature(view, problem, fit.coefficients))
-
-    @property
-    def paying(self) -> NDArray[np.int64]:
-        """Columns of the fit that pay a penalty."""
-        pays = ~self.fit.penalty.free(self.problem.p)
-        return np.flatnonzero(pays & (self.fit.coefficients != 0))
-
-    def look(
-        self,
-        columns: NDArray[np.int64],
-        strength: float,
-        tests: int = 0,
-        *,
-        by_site: bool = False,
-    ) -> Estimates:
-        """Estimate some coefficients without bias."""
-        return estimate(
-            self.view,
-            self.problem,
-            self.fit.penalty,
-            self.fit.coefficients,
-            self.H,
-            columns,
-            strength,
-            tests=tests,
-            by_site=by_site,
-        )
-
-
-@dataclass(frozen=True, eq=False)
 class Inferring:
     """Inference for the Lasso that was fitted on a view.
 
@@ -143,6 +105,7 @@ class Inferring:
     ledger, view, scaling : the sites, and how their rows are seen
     settings : what is asked for
     fit : the Lasso
+    curve : held-out error along its penalties, where these were chosen
     columns : names of the columns, as the sites have them
     """
 
@@ -151,7 +114,17 @@ class Inferring:
     scaling: Scaling
     settings: Settings
     fit: Fit | GoalFit
+    curve: Curve | None
     columns: tuple[str, ...]
+
+    @property
+    def _predicts(self) -> bool:
+        """Whether the Lasso predicts held-out rows better than no columns do, if that is known."""
+        if self.curve is None:
+            return True
+        validation = self.curve.validation
+        gain = float(validation.error[0] - validation.error[self.curve.chosen])
+        return not gain <= GAIN * float(np.nan_to_num(validation.se[0]))
 
     def trust(
         self,
@@ -167,14 +140,19 @@ class Inferring:
         """
         named = self._places()
         told = list(notes)
-        start = Start.at(self.view, self.fit)
-        found = start.look(start.paying, POWERFUL, self._tests).found(self.settings.fdr)
+        start = Start.at(self.view, self.fit.penalty, self.fit.coefficients)
+        looked_at = start.paying
+        if self.settings.goal == "discoveries" and not self._predicts:
+            looked_at = looked_at[:0]
+            told.append(NO_BETTER)
+        found = start.look(looked_at, POWERFUL, self._tests).found(self.settings.fdr)
         if self.view.loss != "quadratic":
             penalty = start.problem.l1
             weights = np.ones(start.problem.p) if penalty.weights is None else penalty.weights
             places = np.isin(np.arange(weights.size), found.columns)
             weights = np.where(places, NEXT_TO_NOTHING, weights)
-            second = Start.at(self.view, fit(self.view, replace(penalty, weights=weights)))
+            refit = fit(self.view, replace(penalty, weights=weights))
+            second = Start.at(self.view, refit.penalty, refit.coefficients)
             if np.trace(second.H) > FLAT * np.trace(start.H):
                 start = second
             else:
@@ -182,8 +160,9 @@ class Inferring:
         discovered = None
         if self.settings.goal == "discoveries":
             estimates = start.look(found.columns, POWERFUL, self._tests)
-            discovered = replace(estimates, cut=found.cut)
-            discovered = self._by_site(start, discovered, POWERFUL, told)
+            # What is found must pass the bar from either fit.
+            passed = estimates.take(np.abs(estimates.scores) >= found.cut)
+            discovered = self._by_site(start, replace(passed, cut=found.cut), POWERFUL, told)
         asked = None
         if named.size:
             asked = self._by_site(start, start.look(named, CAREFUL), CAREFUL, told)
@@ -217,19 +196,13 @@ class Inferring:
 
     def _places(self) -> NDArray[np.int64]:
         """Where the columns stand whose intervals are asked for."""
-        places = []
-        for name in self.settings.intervals:
-            if name not in self.columns:
-                near = get_close_matches(name, self.columns, n=1)
-                hint = f"did you mean {near[0]!r}?" if near else "name a column of the sites"
-                raise FedLassoError(f"no column for an interval is called {name!r}; {hint}")
-            place = self.columns.index(name)
+        places = [self.columns.index(name) for name in self.settings.intervals]
+        for place in places:
             if self.scaling.factors[place] == 0:
                 raise FedLassoError(
-                    f"column {name!r} is the same in every row of all sites, so it has no "
-                    "interval; leave it out of --interval"
+                    f"column {self.columns[place]!r} is the same in every row of all sites, so it "
+                    "has no interval; leave it out of --interval"
                 )
-            places.append(place)
         return np.unique(np.array(places, dtype=np.int64))
 
     def refit(self, found: Estimates, fit: Callable[[Viewed, L1], Fit]) -> Fit:

@@ -29,6 +29,7 @@ from fedlasso.models.document import (
     tell_model,
 )
 from fedlasso.models.fitted import Model, fit_model
+from fedlasso.models.inferring import weigh
 from fedlasso.models.settings import Settings
 from fedlasso.models.warning import (
     warn_of_comparison,
@@ -101,6 +102,8 @@ def make_model(
         noted = _Noted(federation)
         ledger = metered(noted)
         before = ledger.costs
+        if model.trust is not None and model.trust.worth is not None:
+            ledger = weigh(ledger, model.trust.worth)
         document = _Examination(ledger, model, document, tolerant).run()
         costs = ledger.costs - before
         sent = {site: costs.total(None, site).upload for site in costs.sites}
@@ -112,7 +115,7 @@ def make_model(
 
 def _expect_error(model: Model, document: ModelDocument) -> ModelDocument:
     """The document with the error of the whole way of choosing, where the server can tell it."""
-    if model.folded is None:
+    if model.folded is None or model.discovers:
         return document
     folds = len(model.folded.folds)
     if folds < FEWEST_FOLDS or folds * len(model.columns) > LARGEST_NESTED:
@@ -143,6 +146,8 @@ class _Examination:
             # Where rows are too few to judge by, the model stands all the same.
             refused = self._attempt(self._assess, tolerant=True)
             self.document = replace(self.document, not_assessed=refused)
+            if model.penalty > 0 and model.scaling.rows * len(model.columns) <= LARGEST:
+                self._attempt(self._measure_stability, tolerant=True)
             why: str | None = (
                 "only linear models with one penalty for all columns, and without bounds, are "
                 "compared with averaging and with sites alone"
@@ -185,7 +190,11 @@ class _Examination:
 
     def _compare(self) -> None:
         comparison, alone = compare_models(self.ledger, self.model)
-        stability = measure_stability(self.ledger, self.model)
-        self.document = replace(self.document, comparison=comparison, stability=stability)
+        self.document = replace(self.document, comparison=comparison)
         self._warn(warn_of_comparison(self.model, comparison, alone))
+        self._measure_stability()
+
+    def _measure_stability(self) -> None:
+        stability = measure_stability(self.ledger, self.model)
+        self.document = replace(self.document, stability=stability)
         self._warn(warn_of_selection(stability))

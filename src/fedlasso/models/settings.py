@@ -156,6 +156,13 @@ class Settings:
         return self.goal == "discoveries" or bool(self.intervals)
 
     @property
+    def weighs_sites(self) -> bool:
+        """Whether rows may have to be weighed by the noise of their site."""
+        if self.site_weights is not None:
+            return self.site_weights == "variance"
+        return self.infers and self.plain
+
+    @property
     def loss(self) -> str:
         """Name of the loss of the family."""
         if self.family == "cox" and self.ties == "breslow":

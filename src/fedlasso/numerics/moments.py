@@ -147,6 +147,22 @@ class Normal:
     factors: Array
     rank: int
 
+    @classmethod
+    def of_products(cls, products: Array, rows: int) -> Normal:
+        """Return the equations of columns as they are, by sums of all products of (x, y)."""
+        second = products / rows
+        squares = np.diagonal(second)[:-1]
+        p = len(squares)
+        return cls(
+            gram=second[:-1, :-1],
+            score=second[:-1, -1],
+            variance=float(second[-1, -1]),
+            rows=rows,
+            means=np.zeros(p + 1),
+            factors=(squares > 0).astype(np.float64),
+            rank=min(rows, int((squares > 0).sum())),
+        )
+
     @property
     def p(self) -> int:
         """Number of columns."""

@@ -19,6 +19,7 @@ from fedlasso.report.real import judged_figure
 from fedlasso.report.records import Results
 from fedlasso.report.tables import means
 from fedlasso.report.traces import follow_gaps
+from fedlasso.report.trust import discovery_figure, interval_figure
 from fedlasso.study import contrast
 from fedlasso.study.columns import COLUMNS, say, titles
 from fedlasso.theory import CorrelatedPair
@@ -326,6 +327,8 @@ def _name(own: pd.DataFrame, arms: list[str], several: bool) -> str:
 FIGURES: list[Callable[[Results], Figure | None]] = [
     judged_figure,
     family_figure,
+    discovery_figure,
+    interval_figure,
     theory_figure,
     baseline_figure,
     contrast_figure,

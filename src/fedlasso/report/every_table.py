@@ -20,6 +20,7 @@ from fedlasso.report.tables import (
     means,
     shown,
 )
+from fedlasso.report.trust import discovery_table, interval_table, paired_discovery_table
 from fedlasso.study.columns import COLUMNS, known, say, titles
 
 BLOCKS = ("baseline", "different-distributions")
@@ -369,6 +370,9 @@ TABLES: list[Callable[[Results], Table | None]] = [
     main_table,
     judged_table,
     family_table,
+    discovery_table,
+    paired_discovery_table,
+    interval_table,
     scenario_table,
     data_table,
     reference_table,

@@ -3,7 +3,7 @@
 from fedlasso.sites.assessing import GroupsAt, PairsAt, RecalibrationAt, ScoreRanges, ScoresAt
 from fedlasso.sites.baseline import BaselineAt, EffectAt
 from fedlasso.sites.draws import FEWER_FOLDS, Draw
-from fedlasso.sites.inference import EstimatesAlong, SlopesAlong
+from fedlasso.sites.inference import SiteSlopesAlong, SlopesAlong
 from fedlasso.sites.memory import Memory
 from fedlasso.sites.moments import FoldMoments, count_numbers
 from fedlasso.sites.parts import CurvatureAt, PartAt, places
@@ -28,6 +28,7 @@ from fedlasso.sites.questions import (
 )
 from fedlasso.sites.rows import check_size, check_two_rows, deal, folds, folds_in, halves, holdout
 from fedlasso.sites.site import INTERCEPT, Site, View
+from fedlasso.sites.subset import SubsetMoments, WeighedMoments, count_products
 from fedlasso.sites.views import Scaling, Standardise, Viewed, Weighed, standardise
 
 __all__ = [
@@ -40,7 +41,6 @@ __all__ = [
     "EffectAt",
     "ErrorAt",
     "ErrorSums",
-    "EstimatesAlong",
     "FitAt",
     "FoldMoments",
     "GradientAt",
@@ -62,16 +62,20 @@ __all__ = [
     "ScoreRanges",
     "ScoresAt",
     "Site",
+    "SiteSlopesAlong",
     "SlopesAlong",
     "Standardise",
+    "SubsetMoments",
     "ValidationErrors",
     "View",
     "Viewed",
     "Weighed",
+    "WeighedMoments",
     "WeightedEigenvalue",
     "check_size",
     "check_two_rows",
     "count_numbers",
+    "count_products",
     "deal",
     "folds",
     "folds_in",

@@ -7,14 +7,9 @@ from numpy.typing import NDArray
 
 from fedlasso.federation import Disclosure, Reply, Request
 from fedlasso.federation.magnitudes import COARSE, Bound, Magnitudes, powers_above
-from fedlasso.federation.messages import Columns, Model, Points, Shapes
+from fedlasso.federation.messages import Directions, Model, Shapes
 from fedlasso.numerics import Array
-from fedlasso.sites.parts import places
 from fedlasso.sites.site import View
-
-# Curvature per row, along a direction that has one at all sites together, without which a site's
-# own estimate is left out.
-LEAST = 0.1
 
 
 class AlongSums(Reply):
@@ -34,7 +29,7 @@ class SlopesAlong(Request[AlongSums]):
         "slopes of a model along some directions, and how much rows differ in them: sums over rows"
     )
     b: Model
-    directions: Points
+    directions: Directions
 
     def expects(self, p: int) -> Shapes:
         each = (self.directions.shape[1],)
@@ -60,45 +55,12 @@ class SlopesAlong(Request[AlongSums]):
         return powers_above(norms @ np.abs(self.directions))
 
 
-class SiteEstimates(Reply):
-    """Per direction: how far the site's own rows would move a coefficient, and the variance."""
-
-    positive = ("variances",)
-    steps_to: Array
-    variances: Array
-
-
-class EstimatesAlong(Request[SiteEstimates]):
-    """How far would the site's rows alone move some coefficients, each along its direction?
-
-    A site whose rows say next to nothing about one says zero, with a variance of zero.
-    """
+class SiteSlopesAlong(SlopesAlong):
+    """The same, of every site by itself: where do sites disagree?"""
 
     kind = "intervals"
     discloses = Disclosure(
-        "how far each site's rows alone would move some coefficients, with variances",
+        "slopes of a model along some directions at each site, and how much its rows differ in "
+        "them: sums over rows",
         single="the card shows where sites disagree",
     )
-    b: Model
-    directions: Points
-    columns: Columns
-
-    def expects(self, p: int) -> Shapes:
-        return {"steps_to": self.columns.shape, "variances": self.columns.shape}
-
-    def answer(self, site: View) -> SiteEstimates:
-        f = site.training
-        slopes, curvatures, squares = f.scores_along(self.b, self.directions)
-        if site.loss != "quadratic":
-            squares = np.maximum(squares, curvatures)
-        steps = np.zeros(len(slopes))
-        variances = np.zeros(len(slopes))
-        for i, k in enumerate(places(self.columns)):
-            unit = np.zeros(f.p)
-            unit[k] = 1.0
-            curvature = f.m * float(f.curvature_product(self.b, unit) @ self.directions[:, i])
-            # The direction is scaled so that all rows together have a curvature of one per row.
-            if curvature > LEAST * f.m and squares[i] > 0:
-                steps[i] = -slopes[i] / curvature
-                variances[i] = squares[i] / curvature**2
-        return SiteEstimates(steps, variances, steps=2 * len(slopes))

@@ -17,6 +17,7 @@ from fedlasso.study.real import RealStudy
 from fedlasso.study.runner import Progress, Study, run_study
 from fedlasso.study.scenario import SCENARIOS, Draw, Scenario, read_scenarios
 from fedlasso.study.summary import contrast, summarise
+from fedlasso.study.trust import TrustStudy
 from fedlasso.study.whole import WholeStudy
 
 if TYPE_CHECKING:
@@ -35,6 +36,7 @@ STUDIES: dict[str, type[Study]] = {
     "site-effects": paper.SiteEffectsStudy,
     "real": RealStudy,
     "families": FamilyStudy,
+    "trust": TrustStudy,
 }
 
 __all__ = [

@@ -87,6 +87,11 @@ _SCENARIOS = {
     "more-predictors": "More predictors",
     "unequal-sizes": "Unequal site sizes",
     "different-distributions": "Different site distributions",
+    "dense-truth": "Dense truth",
+    "near-collinear": "Nearly collinear predictors",
+    "twenty-sites": "Twenty small sites",
+    "unequal-noise": "Unequal noise",
+    "heavy-tails": "Heavy-tailed predictors",
 }
 _PANELS = {"upload": "upload-only limit", "joint": "joint limits", "work": "equal work"}
 _RULES = {"min": "minimum validation error", "1se": "one standard error"}
@@ -97,7 +102,7 @@ _SPLITS = {
     "sorted": "sorted by the response",
     "pooled": "all in one place",
 }
-_FAMILIES = {"binomial": "Binomial", "poisson": "Poisson", "cox": "Cox"}
+_FAMILIES = {"linear": "Linear", "binomial": "Binomial", "poisson": "Poisson", "cox": "Cox"}
 _UPLOADS = "Uploads (bytes)"
 _WORK = "Leading operations"
 
@@ -110,6 +115,7 @@ _TABLE: tuple[Column, ...] = (
     Axis("budget", "Budget", short="B", number=True, usual=100),
     Axis("panel", "Panel", usual="joint", words=_PANELS),
     Axis("split", "Rows to sites", control=False, words=_SPLITS),
+    Axis("rate", "False discovery rate asked for", short="q", number=True),
     Axis("rule", "Selection rule", short="Rule", usual="min", words=_RULES),
     Column("f1", "F1", "metric", "higher", scale="share", caption=(
         "Agreement of the selected with the truly nonzero predictors (1 is perfect, an empty model "
@@ -119,6 +125,18 @@ _TABLE: tuple[Column, ...] = (
     Column("recall", "Recall", "metric", "higher", scale="share", caption=(
         "Share of the truly nonzero predictors that were selected. "
         "Selecting everything scores 1.")),
+    Column("fdp", "False discovery proportion", "metric", "lower", short="False share", caption=(
+        "Share of the columns found that are truly zero; 0 if none is found. Its mean over "
+        "replicates is the false discovery rate, which is to be at most the one asked for.")),
+    *(Column(f"coverage_{which}", f"Coverage, {words}", "metric", caption=(
+        "Share of the 95% intervals that hold the true coefficient. It is to be near 0.95: less "
+        "promises too much, and more is wider than need be."))
+      for which, words in (("nonzero", "named and truly nonzero"), ("zero", "named and truly zero"),
+                           ("near", "named and zero beside a nonzero"), ("found", "found"))),
+    *(Column(f"width_{which}", f"Width of intervals, {words}", "metric", "lower", caption=(
+        "Mean width of the 95% intervals, per standard deviation of a predictor. Only intervals "
+        "that cover as often are to be compared."))
+      for which, words in (("named", "named"), ("found", "found"))),
     Column("active", "Active coefficients", "metric", short="Active", caption=(
         "How many coefficients exceed 1e-4 in size; on real data, how many columns a model uses. "
         "Fewer is sparser, not necessarily better.")),

@@ -24,7 +24,7 @@ _LIBRARIES = ("fedlasso", "numpy", "scipy", "numba", "scikit-learn", "pyarrow")
 # The rooms and files that compute a study's numbers, and what of the study's own room only keeps
 # and tells.
 ROOMS = ("numerics", "federation", "sites", "procedures", "fitting", "study")
-FILES = ("models/fitted.py", "models/settings.py")
+FILES = ("models/fitted.py", "models/inferring.py", "models/settings.py")
 BESIDE = ("columns", "manifest", "runner", "store", "summary")
 
 

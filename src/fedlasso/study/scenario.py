@@ -65,6 +65,8 @@ class Scenario:
     snr : population signal variance over noise variance
     noise : multipliers of the noise standard deviation
     deviations : how many coefficients each site adds to the common ones, of its own
+    tails : degrees of freedom, above two, of Student's t distribution that predictors are made
+        from; zero for the normal distribution
     validation, test : rows of each validation sample and of the test sample, over all sites
     """
 
@@ -78,6 +80,7 @@ class Scenario:
     snr: float = 1.0
     noise: tuple[float, ...] = (1.0,)
     deviations: int = 0
+    tails: float = 0.0
     validation: int = 200
     test: int = 2000
 
@@ -95,6 +98,11 @@ class Scenario:
                 raise FedLassoError(f"scenario {self.name!r}: {label} must be between 0 and p")
         if not all(-1 < rho < 1 for rho in self.correlations) or self.snr <= 0:
             raise FedLassoError(f"scenario {self.name!r}: need |correlations| < 1 and snr > 0")
+        if self.tails != 0 and not self.tails > 2:
+            raise FedLassoError(
+                f"scenario {self.name!r}: tails is {self.tails:g}; give more than 2 degrees of "
+                "freedom, since predictors need a variance, or 0 for normal ones"
+            )
 
     def generator(self, seed: int, replicate: int) -> np.random.Generator:
         """Randomness that depends on study seed, scenario name and replicate number only."""
@@ -126,13 +134,20 @@ class Scenario:
             for values in (self.correlations, self.scales, self.noise)
         )
         # Columns in rows: an autoregression of order one has exactly the covariance rho^|k-l|.
-        shocks = rng.standard_normal((self.p, n))
+        shocks = self._shocks(n, rng)
         shocks[1:] *= np.sqrt(1 - rho**2)
         X = autoregress(shocks, rho).T
         X *= scale
         sd = scale * np.sqrt(signal_variance(truth, rho) / self.snr) * multiplier
         y = LeastSquares(X, np.zeros(n)).residual(-truth) + sd * rng.standard_normal(n)
         return X, y
+
+    def _shocks(self, n: int, rng: np.random.Generator) -> Array:
+        """Independent numbers of variance one, an array (p, n)."""
+        if self.tails == 0:
+            return rng.standard_normal((self.p, n))
+        variance = self.tails / (self.tails - 2)
+        return np.asarray(rng.standard_t(self.tails, (self.p, n)) / np.sqrt(variance))
 
 
 def signal_variance(b: Array, rho: float) -> float:

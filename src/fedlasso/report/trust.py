@@ -1,0 +1,189 @@
+"""Tables and figures of the study of trust; nothing for the records of other studies."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pandas as pd
+from matplotlib import pyplot as plt
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure as Canvas
+from matplotlib.ticker import MaxNLocator
+
+from fedlasso.report.figures import FAINT, INK, WIDTH, Figure, look, looks
+from fedlasso.report.records import Results
+from fedlasso.report.tables import Table, mean_se, shown
+from fedlasso.study.columns import say, title
+from fedlasso.study.trust_summary import COVERAGES, LEAST, MOST, ONE, OURS, WIDTHS, average, pair
+
+# What is printed and drawn of discoveries: recall is what tests call power.
+DISCOVERIES = {"fdp": "False share", "recall": "Power", "f1": "F1", "uploads": "Uploads"}
+INTERVALS = {
+    "coverage_nonzero": "Nonzero",
+    "coverage_zero": "Zero",
+    "coverage_near": "Zero beside nonzero",
+    "coverage_found": "Found",
+    "width_named": "Width, named",
+    "width_found": "Width, found",
+}
+
+
+def discovery_table(results: Results) -> Table | None:
+    """False discoveries, power and uploads, by scenario, family, rate and method."""
+    data = _averaged(results)
+    if data is None:
+        return None
+    data = data.drop(columns=[name for name in data if str(name).startswith(("coverage", "width"))])
+    note = (
+        "Mean (Monte Carlo standard error). The false share is to be at most q on average; power "
+        "is the share of the truly nonzero columns that are found. Uploads are vectors of p "
+        "numbers per site."
+    )
+    text = _text(data, DISCOVERIES)
+    return Table("discoveries", "False discoveries and power", note, data, text, "Scenario")
+
+
+def paired_discovery_table(results: Results) -> Table | None:
+    """Our discoveries minus those of one data split, within replicate."""
+    if _averaged(results) is None or not {OURS, ONE} <= set(results.values("method")):
+        return None
+    data = pair(results.outcome)
+    note = (
+        f"Goal 'discoveries' minus {ONE}. Differences are taken within replicate, then averaged: "
+        "mean (standard error)."
+    )
+    text = _text(data, {name: DISCOVERIES[name] for name in ("fdp", "recall", "f1")}, sign=True)
+    return Table("paired-discoveries", f"Discoveries against {ONE}", note, data, text)
+
+
+def interval_table(results: Results) -> Table | None:
+    """How often 95% intervals cover, and how wide they are."""
+    data = _covered(results)
+    if data is None:
+        return None
+    note = (
+        "Share of the 95% intervals that hold the true coefficient, for columns that were named "
+        "beforehand and for columns that were found, and mean widths per standard deviation of a "
+        "predictor: mean (Monte Carlo standard error). A dash: nothing was found."
+    )
+    text = _text(data.drop(columns="method"), INTERVALS)
+    return Table("intervals", "Coverage and width of 95% intervals", note, data, text)
+
+
+def _averaged(results: Results) -> pd.DataFrame | None:
+    return average(results.outcome) if "rate" in results.axes else None
+
+
+def _covered(results: Results) -> pd.DataFrame | None:
+    data = _averaged(results)
+    if data is None or OURS not in results.values("method"):
+        return None
+    names = [n for name in (*COVERAGES, *WIDTHS) if name in data for n in (name, f"{name}_se")]
+    cell = ["scenario", "family", "rate", "method"]
+    return data.loc[data["method"] == OURS, [*cell, *names]].reset_index(drop=True)
+
+
+def _text(data: pd.DataFrame, printed: dict[str, str], sign: bool = False) -> pd.DataFrame:
+    text = shown(data)
+    for name, heading in printed.items():
+        if name in data:
+            text[heading] = mean_se(data[name], data[f"{name}_se"], sign)
+    return text
+
+
+def discovery_figure(results: Results) -> Figure | None:
+    """False discoveries and power in every scenario, panels by rate, a row per family."""
+    data = _averaged(results)
+    if data is None:
+        return None
+    panels = [(name, rate) for name in ("fdp", "recall") for rate in results.values("rate")]
+    caption = (
+        "Share of false columns among those found, and power, the share of the truly nonzero "
+        "columns that are found: means over replicates, with 1.96 Monte Carlo standard errors "
+        "either side. Upright lines are at the rate q that was asked for, which the mean share of "
+        "false columns is not to exceed."
+    )
+    with look():
+        canvas, grid = _grid(results, len(panels))
+        for row, family in zip(grid, results.values("family"), strict=True):
+            for axes, (name, rate) in zip(row, panels, strict=True):
+                own = data[(data["family"] == family) & (data["rate"] == rate)]
+                if name == "fdp":
+                    axes.axvline(rate, color=INK, lw=0.8)
+                _draw(axes, own, name, results)
+                axes.set_title(f"{DISCOVERIES[name]}, {title('rate', rate)}", fontsize=7.5)
+        canvas.legend(
+            *grid[0][0].get_legend_handles_labels(),
+            loc="outside upper center",
+            ncols=len(results.values("method")),
+            frameon=False,
+        )
+    return Figure("discoveries", "False discoveries and power", caption, canvas)
+
+
+def interval_figure(results: Results) -> Figure | None:
+    """How often 95% intervals cover in every scenario, panels by kind, a row per family."""
+    data = _covered(results)
+    if data is None:
+        return None
+    names = [name for name in COVERAGES if name in data]
+    rate = results.values("rate")[0]
+    caption = (
+        "Share of the 95% intervals that hold the true coefficient, by kind of column: means over "
+        "replicates, with 1.96 Monte Carlo standard errors either side. The line is at "
+        f"95%, and {LEAST:.0%} to {MOST:.0%} is shaded. Columns found are those at "
+        f"{title('rate', rate)}."
+    )
+    with look():
+        canvas, grid = _grid(results, len(names))
+        for row, family in zip(grid, results.values("family"), strict=True):
+            own = data[(data["family"] == family) & (data["rate"] == rate)]
+            for axes, name in zip(row, names, strict=True):
+                axes.axvline(0.95, color=INK, lw=0.8)
+                axes.axvspan(LEAST, MOST, color=FAINT, alpha=0.5, lw=0)
+                _draw(axes, own, name, results)
+                axes.set_title(INTERVALS[name], fontsize=7.5)
+    return Figure("intervals", "Coverage of 95% intervals", caption, canvas)
+
+
+def _grid(results: Results, across: int) -> tuple[Canvas, Any]:
+    """Panels side by side with scenarios down, a row per family."""
+    names = results.values("scenario")
+    families = results.values("family")
+    canvas, grid = plt.subplots(
+        len(families),
+        across,
+        figsize=(WIDTH, (1.2 + 0.22 * len(names)) * len(families)),
+        sharex=True,
+        sharey=True,
+        squeeze=False,
+    )
+    for row, family in zip(grid, families, strict=True):
+        row[0].set_yticks(range(len(names)), [say("scenario", name) for name in names])
+        row[0].set_ylim(len(names) - 0.4, -0.6)
+        if len(families) > 1:
+            row[0].set_ylabel(say("family", family), fontweight="bold")
+    return canvas, grid
+
+
+def _draw(axes: Axes, own: pd.DataFrame, name: str, results: Results) -> None:
+    """One metric of every method, a line per scenario."""
+    names = results.values("scenario")
+    methods = results.values("method")
+    drawn = looks(methods)
+    for i, method in enumerate(methods):
+        here = own[own["method"] == method]
+        shift = 0.22 * (i - (len(methods) - 1) / 2)
+        axes.errorbar(
+            here[name],
+            [names.index(scenario) + shift for scenario in here["scenario"]],
+            xerr=1.96 * here[f"{name}_se"].fillna(0.0),
+            fmt=drawn[method].marker,
+            color=drawn[method].colour,
+            label=method,
+            elinewidth=0.9,
+            markersize=3,
+        )
+    axes.grid(axis="y", visible=True)
+    axes.tick_params(axis="y", length=0)
+    axes.xaxis.set_major_locator(MaxNLocator(3))

@@ -1,0 +1,131 @@
+"""Second moments of a few columns, over the rows that train and over those that are held out.
+
+What chose the columns and the penalty is done by then, so held-out rows need not be wasted: with
+their sums the last fit is one to all rows.
+"""
+
+import numpy as np
+
+from fedlasso.errors import FedLassoError
+from fedlasso.federation import Columns, Disclosure, Model, Reply, Request, Shapes
+from fedlasso.federation.magnitudes import Bound, Magnitudes
+from fedlasso.numerics import Array, LeastSquares, one_thread
+from fedlasso.numerics.moments import are_products, pack
+from fedlasso.numerics.surrogates import count_lower
+from fedlasso.sites.parts import places
+from fedlasso.sites.questions import FURTHER
+from fedlasso.sites.rows import PURPOSES
+from fedlasso.sites.site import View
+
+# As many rows with all sites' residual variance are added to a site's own, so that a few rows that
+# happen to fit well do not count for much.
+PRIOR = 20
+# Rows of one site count at most two to this power times as much as they would on average.
+HEAVIEST = 6
+
+
+class SubsetSums(Reply):
+    """Sums of all products of (x, y) over training and held-out rows, and what the rows weigh."""
+
+    row_counts = ("rows", "held_out")
+    positive = ("weight",)
+    rows: int
+    held_out: int
+    weight: float
+    moments: Array
+
+    def find_contradiction(self) -> str:
+        return "" if are_products(self.moments) else "moments that no records have"
+
+
+class SubsetMoments(Request[SubsetSums]):
+    """What are the second moments of some columns and the response?"""
+
+    kind = "moments"
+    discloses = Disclosure(
+        "second moments of chosen columns and the response: sums over the training rows, and over "
+        "the held-out rows",
+        held_out=True,
+    )
+    columns: Columns
+
+    def weigh(self, samples: list[LeastSquares]) -> float:
+        """Return how much each row of the site counts."""
+        return 1.0
+
+    def expects(self, p: int) -> Shapes:
+        return {"moments": (2, count_products(self.columns.size))}
+
+    @one_thread()
+    def answer(self, site: View) -> SubsetSums:
+        wanted = places(self.columns)
+        held_out = [_as_least_squares(site, purpose) for purpose in PURPOSES]
+        samples = [site.least_squares, *held_out]
+        weight = self.weigh(samples)
+        products = []
+        for sample in samples:
+            V = np.vstack([sample.design.pick(wanted), sample.y])
+            products.append(weight * pack(V @ V.T))
+        held = sum(sample.m for sample in held_out)
+        return SubsetSums(
+            site.rows,
+            held,
+            weight * (site.rows + held),
+            np.vstack([products[0], np.sum(products[1:], axis=0)]),
+            steps=wanted.size,
+            operations=2 * (site.rows + held) * wanted.size**2,
+        )
+
+    def bounds(self, magnitudes: Magnitudes) -> dict[str, Bound]:
+        return self.bound_by(magnitudes, 0)
+
+    def bound_by(self, magnitudes: Magnitudes, heavy: int) -> dict[str, Bound]:
+        """Bound sums over rows that count at most two to the power `heavy` each."""
+        powers = np.append(magnitudes.columns[places(self.columns)], magnitudes.response)
+        # Rows that did not train may lie further away.
+        told = pack(powers[:, None] + powers) + 2 * FURTHER + heavy
+        rows = Bound(2 * magnitudes.rows + FURTHER + heavy)
+        return {
+            "rows": rows,
+            "held_out": rows,
+            "weight": rows,
+            "moments": Bound(told[None, :], words=1),
+        }
+
+
+class WeighedMoments(SubsetMoments):
+    """The same, where rows of a site at which a model fits well count for more.
+
+    They count as all sites' residual `variance` over the site's own.
+    """
+
+    discloses = Disclosure(
+        "the same, each site's weighted by how well a model fits there: several models tell the "
+        "sites' sums apart",
+        allowed=False,
+        held_out=True,
+    )
+    b: Model
+    variance: float
+
+    def weigh(self, samples: list[LeastSquares]) -> float:
+        rows = PRIOR + sum(sample.m for sample in samples)
+        squares = PRIOR * self.variance + sum(float(s.errors(self.b).sum()) for s in samples)
+        if squares <= 0.0:
+            return 1.0
+        return float(min(rows * self.variance / squares, 2.0**HEAVIEST))
+
+    def bounds(self, magnitudes: Magnitudes) -> dict[str, Bound]:
+        return self.bound_by(magnitudes, HEAVIEST)
+
+
+def _as_least_squares(site: View, purpose: str) -> LeastSquares:
+    sample = site.validation(purpose)
+    if not isinstance(sample, LeastSquares):
+        raise FedLassoError("held-out rows cannot be added to rows about their site's own mean")
+    return sample
+
+
+def count_products(columns: int) -> int:
+    """Return how many second moments so many columns and the response have."""
+    return count_lower(columns + 1)

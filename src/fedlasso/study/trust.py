@@ -1,0 +1,252 @@
+"""Can discoveries and intervals be trusted: how often they are false, and how often they cover."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fedlasso.errors import FedLassoError
+from fedlasso.federation import Costs, InProcess, Ledger
+from fedlasso.fitting.by_moments import gather
+from fedlasso.fitting.inference import Estimates
+from fedlasso.fitting.splitting import combine_splits, find_above, split_rows
+from fedlasso.models.fitted import Model, fit_model
+from fedlasso.models.settings import Settings
+from fedlasso.numerics import FAMILIES, Array, Family, one_thread
+from fedlasso.sites import Site, standardise
+from fedlasso.study.outcomes import Record, support_record
+from fedlasso.study.responses import UNITS, draw_family
+from fedlasso.study.scenario import SCENARIOS, Draw, Scenario
+from fedlasso.study.trust_summary import MANY, ONE, OURS, find_promises_kept, tell_trust
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+# Folds that choose the Lasso's penalty.
+FOLDS = 5
+# Splits that are combined, and folds that the halves are made of.
+SPLITS = 20
+PIECES = 20
+# Columns of every kind that are named for an interval.
+EACH = 20
+# Scenarios beyond the twelve, where a promise might break.
+OWN = (
+    Scenario("dense-truth", nonzeros=150),
+    Scenario("near-collinear", correlations=(0.95,)),
+    Scenario("twenty-sites", sizes=(40,) * 20),
+    Scenario(
+        "unequal-noise",
+        sizes=(600, 150, 50),
+        correlations=(0.8, 0.2, -0.5),
+        noise=(3.0, 1.0, 0.5),
+    ),
+    Scenario("heavy-tails", tails=3.0),
+)
+
+
+@dataclass(frozen=True)
+class TrustStudy:
+    """False discoveries, power, and how often 95% intervals cover, for the goal 'discoveries'.
+
+    The twelve scenarios, and five of its own where promises might break. Sites have the rows of the
+    training and of both validation samples. Every family is fitted by the goal of discoveries at
+    both rates, with intervals for named columns: some truly nonzero, some truly zero, and some zero
+    beside a nonzero one. For least squares, discoveries by one data split and by twenty of them
+    stand beside. Uploads are vectors of p numbers per site.
+    """
+
+    name: ClassVar[str] = "trust"
+    summary_is_whole: ClassVar[bool] = True
+    seed: int = 1
+    families: tuple[Family, ...] = ("linear",)
+    methods: tuple[str, ...] = (OURS, ONE, MANY)
+    rates: tuple[float, ...] = (0.1, 0.2)
+
+    def __post_init__(self) -> None:
+        known = {"families": ("linear", *UNITS), "methods": (OURS, ONE, MANY)}
+        for label, names in known.items():
+            for given in getattr(self, label):
+                if given not in names:
+                    raise FedLassoError(
+                        f"study 'trust' has no {given!r} among its {label}; known: "
+                        f"{', '.join(names)}"
+                    )
+        if not self.rates or not all(0 < rate < 1 for rate in self.rates):
+            raise FedLassoError(f"rates is {self.rates}; give shares above 0 and below 1")
+
+    @property
+    def scenarios(self) -> dict[str, Scenario]:
+        """The twelve, and those of this study."""
+        return SCENARIOS | {scenario.name: scenario for scenario in OWN}
+
+    @one_thread()
+    def replicate(self, scenario: Scenario, number: int) -> list[Record]:
+        """All records of one replicate: a pure function of (study, scenario, number)."""
+        if scenario.deviations:
+            raise FedLassoError(
+                f"scenario {scenario.name!r} has deviations, and intervals are judged by one truth "
+                "of all sites; leave them out"
+            )
+        records = []
+        for family in self.families:
+            trial = TrustTrial.draw(scenario, family, self.seed, number)
+            where: Record = {
+                "record": "outcome",
+                "scenario": scenario.name,
+                "replicate": number,
+                "family": family,
+            }
+            records += [where | record for record in self._rows(trial)]
+        return records
+
+    def _rows(self, trial: TrustTrial) -> Iterator[Record]:
+        if OURS in self.methods:
+            yield from trial.discover(self.rates)
+        splitting = tuple(method for method in self.methods if method != OURS)
+        if trial.family == "linear" and splitting:
+            yield from trial.split(splitting, self.rates)
+
+    @staticmethod
+    def findings(rows: pd.DataFrame) -> list[str]:
+        """What was found, in sentences."""
+        return find_promises_kept(rows)
+
+    @staticmethod
+    def conclude(rows: pd.DataFrame) -> list[str]:
+        """Which promises were kept, and means and paired differences, scenario by scenario."""
+        return tell_trust(rows)
+
+
+@dataclass(frozen=True, eq=False)
+class TrustTrial:
+    """One replicate of one family: the truth, and sites with all rows."""
+
+    family: Family
+    truth: Array
+    sites: list[Site]
+
+    @classmethod
+    def draw(cls, scenario: Scenario, family: Family, seed: int, number: int) -> TrustTrial:
+        """Draw the data."""
+        if family == "linear":
+            drawn = scenario.draw(scenario.generator(seed, number))
+        else:
+            drawn = draw_family(scenario, family, seed, number)
+        return cls(family, drawn.truth, join_samples(drawn, FAMILIES[family]))
+
+    def discover(self, rates: tuple[float, ...]) -> Iterator[Record]:
+        """The goal of discoveries at every rate.
+
+        Least squares is fitted once: what is found at a smaller rate is among what is found at a
+        larger one, with the same estimates. Where the loss is curved, estimates start from a fit of
+        what was found, so every rate has a fit of its own.
+        """
+        models: dict[float, Model] = {}
+        for rate in rates:
+            at = max(rates) if self.family == "linear" else rate
+            if at not in models:
+                models[at] = self._fit(at)
+            record: Record = {"method": OURS, "rate": rate}
+            yield record | self._measure(models[at], rate) | self._costs(models[at].costs)
+
+    def _fit(self, rate: float) -> Model:
+        columns = self.sites[0].columns
+        places = np.concatenate(list(name_columns(self.truth).values()))
+        settings = Settings(
+            family=self.family,
+            goal="discoveries",
+            fdr=rate,
+            cv=FOLDS,
+            intervals=tuple(columns[k] for k in np.sort(places)),
+        )
+        return fit_model(InProcess(self.sites), settings)
+
+    def _measure(self, model: Model, rate: float) -> Record:
+        """What was found, and how intervals do."""
+        trust = model.trust
+        if trust is None or trust.found is None or trust.named is None:
+            raise FedLassoError("a fit of discoveries tells none; this is a mistake of the study")
+        found = trust.found if rate == model.settings.fdr else trust.found.found(rate)
+        selected = np.zeros(self.truth.size, dtype=bool)
+        selected[found.columns] = True
+        # Estimates are per standard deviation of a column.
+        truth = self.truth / model.scaling.factors[: self.truth.size]
+        covered = cover(trust.named, truth)
+        record = judge_selection(selected, self.truth)
+        for kind, places in name_columns(self.truth).items():
+            own = np.isin(trust.named.columns, places)
+            record[f"coverage_{kind}"] = float(covered[own].mean()) if own.any() else None
+        record["width_named"] = measure_width(trust.named)
+        if found.columns.size:
+            record["coverage_found"] = float(cover(found, truth).mean())
+            record["width_found"] = measure_width(found)
+        return record
+
+    def split(self, methods: tuple[str, ...], rates: tuple[float, ...]) -> Iterator[Record]:
+        """Discoveries by one data split, and by several that are combined; the one is the first."""
+        ledger = Ledger(InProcess(self.sites))
+        view, _ = standardise(ledger, "", centre=True, scale=True)
+        folded = gather(view, PIECES, centre=True, scale=True).folded
+        mirrors = split_rows(folded, SPLITS if MANY in methods else 1)
+        for method in methods:
+            for rate in rates:
+                each = np.array([find_above(own, rate) for own in mirrors])
+                selected = each[0] if method == ONE else combine_splits(each, rate)
+                record: Record = {"method": method, "rate": rate}
+                yield record | judge_selection(selected, self.truth) | self._costs(ledger.costs)
+
+    def _costs(self, costs: Costs) -> Record:
+        total = costs.total()
+        vector = 8 * self.truth.size * len(self.sites)
+        return {
+            "uploads": total.upload / vector,
+            "upload_bytes": total.upload,
+            "download_bytes": total.download,
+        }
+
+
+def join_samples(draw: Draw, loss: str) -> list[Site]:
+    """Return sites with the rows of the training and of both validation samples."""
+    kinds = (draw.training, draw.penalty_validation, draw.candidate_validation)
+    width = len(str(len(draw.training)))
+    sites = []
+    for j, samples in enumerate(zip(*kinds, strict=True), 1):
+        X = np.vstack([X for X, _ in samples])
+        y = np.concatenate([y for _, y in samples])
+        sites.append(Site(f"site{j:0{width}d}", X, y, raw=True, loss=loss, intercept=True))
+    return sites
+
+
+def name_columns(truth: Array) -> dict[str, NDArray[np.int64]]:
+    """Return the columns that are named for an interval, by kind, a few of each."""
+    nonzero = truth != 0
+    beside = np.zeros_like(nonzero)
+    beside[1:] |= nonzero[:-1]
+    beside[:-1] |= nonzero[1:]
+    kinds = {"nonzero": nonzero, "zero": ~nonzero & ~beside, "near": ~nonzero & beside}
+    return {kind: np.flatnonzero(which)[:EACH] for kind, which in kinds.items()}
+
+
+def judge_selection(selected: NDArray[np.bool_], truth: Array) -> Record:
+    """Return the share of false columns, and how many of the true ones are there."""
+    agreement = support_record(selected.astype(np.float64), truth)
+    false = int((selected & (truth == 0)).sum())
+    shares: Record = {"fdp": false / max(int(selected.sum()), 1)}
+    return shares | {name: agreement[name] for name in ("recall", "f1", "active")}
+
+
+def cover(estimates: Estimates, truth: Array) -> NDArray[np.bool_]:
+    """Return which intervals hold the true coefficients."""
+    low, high = estimates.intervals().T
+    true = truth[estimates.columns]
+    return np.asarray((low <= true) & (true <= high))
+
+
+def measure_width(estimates: Estimates) -> float:
+    """Return the mean width of the intervals."""
+    low, high = estimates.intervals().T
+    return float((high - low).mean())

@@ -1,0 +1,154 @@
+"""Which promises of discoveries and intervals the study of trust saw kept, and where not."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from fedlasso.study.columns import COLUMNS, say, title
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+OURS = "discoveries"
+ONE = "one split"
+MANY = "20 splits"
+# A rate is kept when the mean exceeds it by no more than this many standard errors.
+STANDARD_ERRORS = 2.0
+# The share of the power of many splits that is to be reached, where those keep their rate.
+SHARE = 0.9
+# How often intervals of 95% are to cover.
+LEAST = 0.93
+MOST = 0.97
+SELECTION = ("fdp", "recall", "f1", "active", "uploads")
+COVERAGES = ("coverage_nonzero", "coverage_zero", "coverage_near", "coverage_found")
+WIDTHS = ("width_named", "width_found")
+PAIRED = ("fdp", "recall", "f1")
+
+
+def average(rows: pd.DataFrame) -> pd.DataFrame:
+    """One row per scenario, family, rate and method: ``METRIC`` and ``METRIC_se`` of each metric.
+
+    ``kept`` says whether the mean false discovery proportion is at most the rate and two standard
+    errors.
+    """
+    wanted = [name for name in (*SELECTION, *COVERAGES, *WIDTHS) if name in rows]
+    groups = rows.groupby(["scenario", "family", "rate", "method"], sort=False)[wanted]
+    table = groups.mean().join(groups.sem().add_suffix("_se")).reset_index()
+    bar = table["rate"] + STANDARD_ERRORS * table["fdp_se"].fillna(0.0)
+    return table.assign(kept=table["fdp"] <= bar)
+
+
+def pair(rows: pd.DataFrame) -> pd.DataFrame:
+    """Differences of our discoveries minus those of one split, within replicate, as `average`."""
+    cell = ["scenario", "family", "rate"]
+    ours, one = (
+        rows[rows["method"] == method].set_index([*cell, "replicate"])[list(PAIRED)]
+        for method in (OURS, ONE)
+    )
+    groups = (ours - one).dropna().groupby(level=cell, sort=False)
+    return groups.mean().join(groups.sem().add_suffix("_se")).reset_index()
+
+
+def find_promises_kept(rows: pd.DataFrame) -> list[str]:
+    """Sentences per family and rate: false discoveries, power, and how often intervals cover."""
+    lines = []
+    for (family, rate), own in average(rows).groupby(["family", "rate"], sort=False):
+        here = rows[(rows["family"] == family) & (rows["rate"] == rate)]
+        methods = dict(list(own.groupby("method", sort=False)))
+        if OURS in methods:
+            told = [_tell_rate(methods), *_tell_power(here, methods), _tell_coverage(methods[OURS])]
+            lines += [f"{say('family', family)}, {title('rate', rate)}: {line}." for line in told]
+    return lines
+
+
+def _tell_rate(methods: dict[str, pd.DataFrame]) -> str:
+    ours = methods[OURS]
+    told = (
+        f"the mean false discovery proportion is at most q plus {STANDARD_ERRORS:g} standard "
+        f"errors in {_count(ours, 'fdp', ours['kept'])}"
+    )
+    others = [f"{name} in {own['kept'].sum()}" for name, own in methods.items() if name != OURS]
+    return f"{told}; {', '.join(others)}" if others else told
+
+
+def _tell_power(here: pd.DataFrame, methods: dict[str, pd.DataFrame]) -> Iterator[str]:
+    if ONE in methods:
+        differences = pair(here)
+        counted = _count(differences, "recall", differences["recall"] >= 0, "by ")
+        yield f"power is at least that of {ONE} in {counted}"
+    if MANY in methods:
+        both = methods[OURS].merge(methods[MANY], on="scenario", suffixes=("", "_many"))
+        both = both[both["kept_many"]]
+        counted = _count(both, "recall", both["recall"] >= SHARE * both["recall_many"])
+        yield (
+            f"power is at least {SHARE:g} of that of {MANY}, where those keep their rate, in "
+            f"{counted}"
+        )
+
+
+def _tell_coverage(own: pd.DataFrame) -> str:
+    parts = []
+    for name in COVERAGES:
+        told = own[own[name].notna()] if name in own else own[:0]
+        if len(told):
+            words = COLUMNS[name].label.partition(", ")[2]
+            counted = _count(told, name, told[name].between(LEAST, MOST))
+            parts.append(f"columns {words} in {counted}")
+    return f"95% intervals cover in {LEAST:.0%} to {MOST:.0%} of cases: {'; '.join(parts)}"
+
+
+def _count(own: pd.DataFrame, metric: str, good: pd.Series[bool], before: str = "") -> str:
+    """How many scenarios are good, and the mean and standard error of those that are not."""
+    bad = own[~good]
+    told = [
+        f"{say('scenario', scenario)} {before}{show(mean, se)}"
+        for scenario, mean, se in zip(
+            bad["scenario"], bad[metric], bad[f"{metric}_se"], strict=True
+        )
+    ]
+    text = f"{len(own) - len(bad)} of {len(own)} scenarios"
+    return f"{text} (not in {', '.join(told)})" if told else text
+
+
+def show(mean: float, se: float, sign: str = "") -> str:
+    """Mean and standard error to three digits; a dash where there is none."""
+    if np.isnan(mean):
+        return "–"
+    return f"{mean:{sign}.3f} ({'–' if np.isnan(se) else f'{se:.3f}'})"
+
+
+def tell_trust(rows: pd.DataFrame) -> list[str]:
+    """Lines: the promises, and means and paired differences by scenario, rate by rate."""
+    lines = find_promises_kept(rows)
+    means = average(rows)
+    methods = set(rows["method"])
+    differences = pair(rows) if {OURS, ONE} <= methods else None
+    for (family, rate), own in means.groupby(["family", "rate"], sort=False):
+        where = f"{say('family', family)}, {title('rate', rate)}"
+        lines += ["", f"{where}: means (standard errors)"]
+        lines += _tell_table(own.set_index(["scenario", "method"]), SELECTION)
+        ours = own[own["method"] == OURS].set_index("scenario")
+        if len(ours):
+            lines += ["", f"{where}: 95% intervals of {OURS}, widths per standard deviation"]
+            lines += _tell_table(ours, (*COVERAGES, *WIDTHS))
+        if differences is not None:
+            both = (differences["family"] == family) & (differences["rate"] == rate)
+            paired = differences[both]
+            if len(paired):
+                lines += ["", f"{where}: {OURS} minus {ONE}, paired (standard errors)"]
+                lines += _tell_table(paired.set_index("scenario"), PAIRED, "+")
+    return [*lines, ""]
+
+
+def _tell_table(own: pd.DataFrame, metrics: tuple[str, ...], sign: str = "") -> list[str]:
+    """Lines of a table: scenarios down, metrics across."""
+    text = own[[]].copy()
+    for name in metrics:
+        if name in own:
+            pairs = zip(own[name], own[f"{name}_se"], strict=True)
+            text[name] = [show(mean, se, sign) for mean, se in pairs]
+    told: str = text.to_string()
+    return told.splitlines()

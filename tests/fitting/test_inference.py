@@ -1,0 +1,216 @@
+"""Estimates, intervals and discoveries against independent answers, and over many draws."""
+
+import numpy as np
+import pytest
+from responses import draw_response
+from scipy import stats
+from scipy.optimize import minimize
+from statistics_of import benjamini_hochberg, holm
+
+from fedlasso import FedLassoError, InProcess, Site
+from fedlasso.fitting.inference import Estimates, Start
+from fedlasso.fitting.tuning import fix_penalty
+from fedlasso.models.fitted import fit_model
+from fedlasso.models.settings import Settings
+from fedlasso.numerics import L1, Array
+from fedlasso.sites import GradientAt, Weighed, standardise
+
+
+def make(scores: list[float], tests: int = 0, cut: float = 0.0) -> Estimates:
+    values = np.array(scores)
+    columns = np.arange(values.size)
+    return Estimates(columns, values, np.ones(values.size), tests or values.size, cut=cut)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_adjusted_p_values_are_the_textbook_ones(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    found = make(list(3 * rng.standard_normal(15)), tests=40)
+    everything = np.append(found.p_values, np.ones(25))
+    np.testing.assert_allclose(found.adjusted("bh"), benjamini_hochberg(everything)[:15])
+    np.testing.assert_allclose(found.adjusted("holm"), holm(everything)[:15])
+    chosen = set(np.flatnonzero(benjamini_hochberg(everything) <= 0.2).tolist())
+    assert set(found.discoveries(0.2).tolist()) == chosen
+
+
+def test_intervals_after_a_bar_cover_what_passed_it() -> None:
+    """The score passes a bar of 2.5 or is not seen; means are small, at the bar and large."""
+    rng = np.random.default_rng(3)
+    for mean in (0.0, 1.0, 2.5, 6.0):
+        scores = mean + rng.standard_normal(40_000)
+        seen = scores[np.abs(scores) > 2.5][:400]
+        bounds = make(seen.tolist(), cut=2.5).intervals()
+        covered = ((bounds[:, 0] <= mean) & (mean <= bounds[:, 1])).mean()
+        # Four standard errors of 400 draws, a bound that one seed in 15,000 breaks.
+        assert abs(covered - 0.95) < 4 * np.sqrt(0.95 * 0.05 / 400)
+        plain = make(seen.tolist()).intervals()
+        if mean == 0.0:
+            assert ((plain[:, 0] <= 0) & (plain[:, 1] >= 0)).mean() == 0.0
+
+
+def test_far_above_the_bar_it_does_not_matter() -> None:
+    far = make([30.0, -30.0], cut=2.0).intervals()
+    np.testing.assert_allclose(far, make([30.0, -30.0]).intervals(), atol=1e-6)
+
+
+def test_sites_that_differ_are_told() -> None:
+    values = np.array([[1.0, 0.0], [1.1, 2.0], [0.9, 4.0]])
+    found = Estimates(np.array([0, 1]), np.ones(2), np.ones(2), 2, values, np.full((3, 2), 0.25))
+    p_value, share = found.heterogeneity()
+    Q = (values[:, 1] - 2.0) @ (values[:, 1] - 2.0) / 0.25
+    assert p_value[1] == pytest.approx(stats.chi2.sf(Q, 2))
+    assert share[1] == pytest.approx((Q - 2) / Q)
+    assert share[0] == 0.0
+    assert p_value[0] > 0.9
+
+
+def pool_of(loss: str, seed: int, p: int = 5, m: int = 400) -> tuple[Array, Array, list[Site]]:
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((m, p))
+    y = draw_response(loss, 0.4 * X[:, 0] - 0.3 * X[:, 1], rng)
+    sites = [Site(str(k), X[k::3], y[k::3], loss=loss) for k in range(3)]
+    return X, y, sites
+
+
+@pytest.mark.parametrize("loss", ["binomial", "poisson", "cox"])
+def test_with_few_columns_one_step_from_the_optimum_is_maximum_likelihood(loss: str) -> None:
+    """At the unpenalised fit nothing moves, and the error is that of the information matrix."""
+    _, _, sites = pool_of(loss, 1)
+    federation = InProcess(sites)
+    problem = fix_penalty(federation, 0.0)
+
+    def cost(b: Array) -> float:
+        return sum(site.rows * site.training.value(b) for site in sites) / problem.m
+
+    best = np.asarray(minimize(cost, np.zeros(5), tol=1e-12).x, dtype=np.float64)
+    start = Start.at(federation, L1(1e-6), best)
+    found = start.look(np.arange(5), 1e-3)
+    np.testing.assert_allclose(found.values, best, atol=1e-4)
+    model_based = np.sqrt(np.diagonal(np.linalg.inv(start.H)) / problem.m)
+    robust_or_model = found.errors / model_based
+    assert (robust_or_model > 1 - 1e-4).all()
+    assert (robust_or_model < 1.35).all()
+
+
+def test_least_squares_errors_are_those_of_the_sandwich() -> None:
+    X, y, sites = pool_of("quadratic", 2)
+    federation = InProcess(sites)
+    best = np.asarray(np.linalg.lstsq(X, y, rcond=None)[0], dtype=np.float64)
+    found = Start.at(federation, L1(1e-6), best).look(np.arange(5), 1e-3)
+    inverse = np.linalg.inv(X.T @ X)
+    meat = (X * (y - X @ best)[:, None] ** 2).T @ X
+    sandwich = np.sqrt(np.diagonal(inverse @ meat @ inverse) * 400 / 395)
+    # Wider by the tails of Student's distribution.
+    wider = stats.t.ppf(0.995, 395) / stats.norm.ppf(0.995)
+    np.testing.assert_allclose(found.errors, wider * sandwich, rtol=1e-3)
+
+
+def test_rows_of_noisy_sites_weigh_less_and_estimates_are_weighted_least_squares() -> None:
+    rng = np.random.default_rng(5)
+    X = rng.standard_normal((300, 4))
+    noise = np.repeat([1.0, 4.0, 0.5], 100)
+    y = X @ [1.0, 0.0, -1.0, 0.0] + noise * rng.standard_normal(300)
+    sites = [Site(str(k), X[100 * k : 100 * k + 100], y[100 * k : 100 * k + 100]) for k in range(3)]
+    worth = {"0": 1.0, "1": 1 / 16, "2": 4.0}
+    view, scaling = standardise(Weighed(InProcess(sites), worth), "", scale=False)
+    problem = fix_penalty(view, 0.0)
+    weights = np.repeat([1.0, 1 / 16, 4.0], 100)
+    root = np.sqrt(weights)
+    A = np.column_stack([np.ones(300), X]) * root[:, None]
+    expected = np.linalg.lstsq(A, y * root, rcond=None)[0]
+    H = Start.at(view, L1(1.0), np.zeros(4)).H
+    gradient = view.total(GradientAt(np.zeros(4))).gradient / problem.m
+    step = np.asarray(np.linalg.solve(H, gradient), dtype=np.float64)
+    b, intercept = scaling.original(-step)
+    np.testing.assert_allclose(b, expected[1:], atol=1e-9)
+    assert intercept == pytest.approx(expected[0])
+
+
+def draw_sites(rng: np.random.Generator, effects: Array, m: int = 300, K: int = 3) -> list[Site]:
+    X = rng.standard_normal((m, effects.size))
+    X[:, 1:] += 0.5 * X[:, :-1]
+    y = X @ effects + rng.standard_normal(m)
+    return [Site(str(k), X[k::K], y[k::K], raw=True) for k in range(K)]
+
+
+def test_few_of_the_discoveries_are_false_and_most_effects_are_found() -> None:
+    """Twelve draws of 30 columns, four with an effect; the bounds are far from what is seen."""
+    effects = np.zeros(30)
+    effects[[3, 10, 17, 24]] = [0.5, -0.5, 0.6, -0.6]
+    shares = []
+    powers = []
+    for seed in range(12):
+        sites = draw_sites(np.random.default_rng(seed), effects)
+        model = fit_model(InProcess(sites), Settings(goal="discoveries", fdr=0.2, cv=5))
+        assert model.trust is not None
+        assert model.trust.found is not None
+        found = np.isin(np.arange(30), model.trust.found.columns)
+        true = effects != 0
+        shares.append((found & ~true).sum() / max(found.sum(), 1))
+        powers.append((found & true).sum() / 4)
+        # The model has what was found, and nothing else.
+        np.testing.assert_array_equal(model.coefficients != 0, found)
+    # The seen means are near 0.15 and 1; a mean of twelve has a standard error below 0.06.
+    assert np.mean(shares) < 0.2 + 4 * 0.06
+    assert np.mean(powers) > 0.8
+
+
+def test_of_noise_alone_nothing_is_found_as_a_rule() -> None:
+    empty = 0
+    for seed in range(20):
+        sites = draw_sites(np.random.default_rng(100 + seed), np.zeros(20), m=150)
+        model = fit_model(InProcess(sites), Settings(goal="discoveries", cv=5))
+        assert model.trust is not None
+        assert model.trust.found is not None
+        empty += not model.trust.found.columns.size
+        if model.curve is not None and model.curve.chosen == 0:
+            assert any("no better" in note for note in model.trust.notes)
+    # Nine in ten are promised: fewer than 13 of 20 has a probability below 0.003 at that rate.
+    assert empty >= 13
+
+
+def test_named_columns_get_intervals_whatever_the_model_makes_of_them() -> None:
+    effects = np.zeros(10)
+    effects[2] = 1.0
+    sites = draw_sites(np.random.default_rng(0), effects)
+    settings = Settings(goal="objective", intervals=("x2", "x7"), penalty=0.3)
+    model = fit_model(InProcess(sites), settings)
+    assert model.trust is not None
+    named = model.trust.named
+    assert named is not None
+    np.testing.assert_array_equal(named.columns, [2, 7])
+    assert model.coefficients[7] == 0.0
+    bounds = named.intervals() * model.scaling.factors[[2, 7], None]
+    assert bounds[0, 0] > 0.7
+    assert bounds[1, 0] < 0 < bounds[1, 1]
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({"intervals": ("x77",)}, "no column to give an interval to is called 'x77'"),
+        ({"goal": "discoveries", "uploads": 20}, "give more"),
+    ],
+)
+def test_what_cannot_be_done_is_said(settings: dict[str, object], words: str) -> None:
+    sites = draw_sites(np.random.default_rng(0), np.zeros(10))
+    with pytest.raises(FedLassoError, match=words):
+        fit_model(InProcess(sites), Settings(**settings))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({"fdr": 0.0}, "fdr is 0.0"),
+        ({"level": 1.5}, "level is 1.5"),
+        ({"site_weights": "rows"}, "use 'equal' or 'variance'"),
+        ({"site_weights": "variance", "family": "binomial"}, "leave site weights out"),
+        ({"goal": "discoveries", "procedure": "CD"}, "leave the procedure out"),
+        ({"goal": "selection", "intervals": ("x1",)}, "instead of 'selection'"),
+    ],
+)
+def test_wishes_that_contradict_are_refused_before_any_site_is_asked(
+    settings: dict[str, object], words: str
+) -> None:
+    with pytest.raises(FedLassoError, match=words):
+        Settings(**settings)  # type: ignore[arg-type]

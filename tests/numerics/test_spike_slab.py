@@ -1,0 +1,102 @@
+"""Chances of columns to have an effect: by Bayes' rule, by brute force, and on clear cases."""
+
+from itertools import product
+from math import comb
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+from scipy.stats import multivariate_normal
+
+from fedlasso.numerics import Array
+from fedlasso.numerics.moments import Normal
+from fedlasso.numerics.spike_slab import Posterior, draw_effects, log_odds, weigh_columns
+
+
+def draw(m: int, truth: Array, seed: int = 0) -> tuple[Array, Array]:
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((m, truth.size))
+    return X, X @ truth + rng.standard_normal(m)
+
+
+def normal_of(X: Array, y: Array) -> Normal:
+    V = np.column_stack([X, y])
+    return Normal.of_products(V.T @ V, len(y))
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_draws_follow_the_posterior_that_enumeration_finds(seed: int) -> None:
+    """With given variances the chances of all supports of three columns are Bayes' rule alone.
+
+    Two more columns that are not looked at have no effect.
+    """
+    m, noise, slab, p = 12, 1.3, 0.7, 5
+    X, y = draw(m, np.array([0.6, 0.0, -0.4]), seed)
+    X[:, 1] += X[:, 0]
+    weights = {}
+    harmonic = sum(1 / k for k in range(1, p + 1))
+    for support in product([False, True], repeat=3):
+        taken = np.array(support)
+        covariance = noise * np.eye(m) + slab * X[:, taken] @ X[:, taken].T
+        count = int(taken.sum())
+        prior = 1.0 if count == 0 else 1 / (count * harmonic * comb(p, count))
+        weights[support] = prior * multivariate_normal.pdf(y, np.zeros(m), covariance)
+    total = sum(weights.values())
+    exact = [sum(w for s, w in weights.items() if s[k]) / total for k in range(3)]
+    gram = X.T @ X / m
+    b = np.zeros(3)
+    rest = X.T @ y / m
+    chances = np.zeros(3)
+    means = np.zeros(3)
+    rng = np.random.default_rng(seed)
+    draws = 20_000
+    for _ in range(draws):
+        luck = rng.random(3), rng.standard_normal(3)
+        draw_effects(gram, b, rest, m / noise, slab, log_odds(p), *luck, chances, means)
+    np.testing.assert_allclose(chances / draws, exact, atol=0.02)
+    np.testing.assert_allclose(rest, X.T @ (y - X @ b) / m, atol=1e-9)
+
+
+@given(st.lists(st.floats(0, 1), min_size=1, max_size=8), st.floats(0, 1))
+def test_no_other_columns_have_a_larger_expected_f1(chances: list[float], empty: float) -> None:
+    each = np.array(chances)
+    support = Posterior(each, each, empty).support
+
+    def expected(taken: NDArray[np.bool_]) -> float:
+        return float(2 * each[taken].sum() / (taken.sum() + each.sum())) if taken.any() else empty
+
+    every = [np.array(taken) for taken in product([False, True], repeat=each.size)]
+    assert expected(support) == pytest.approx(max(map(expected, every)), abs=1e-12)
+
+
+def test_clear_effects_are_found_whatever_the_units_of_a_column() -> None:
+    truth = np.zeros(30)
+    truth[[3, 17]] = 1.0, -1.0
+    X, y = draw(150, truth)
+    found = weigh_columns(normal_of(X, y), 30, np.zeros(30))
+    assert found.support.nonzero()[0].tolist() == [3, 17]
+    assert found.empty == 0.0
+    np.testing.assert_allclose(found.mean[[3, 17]], truth[[3, 17]], atol=0.3)
+    units = np.geomspace(1e-6, 1e6, 30)
+    other = weigh_columns(normal_of(X * units, y), 30, np.zeros(30))
+    np.testing.assert_allclose(other.chances, found.chances, atol=1e-6)
+    np.testing.assert_allclose(other.mean * units, found.mean, atol=1e-6)
+
+
+def test_a_column_of_zeros_and_a_response_of_zeros_have_no_effect() -> None:
+    X, y = draw(50, np.array([1.0, 0.0, 0.0]))
+    X[:, 1] = 0.0
+    found = weigh_columns(normal_of(X, y), 3, np.zeros(3))
+    assert found.chances[1] == found.mean[1] == 0.0
+    assert found.support[0]
+    nothing = weigh_columns(normal_of(X, 0 * y), 3, np.zeros(3))
+    assert nothing.empty == 1.0
+    assert not nothing.support.any()
+
+
+def test_more_columns_elsewhere_make_an_effect_less_likely() -> None:
+    X, y = draw(60, np.array([0.35, 0.0, 0.0]))
+    few, many = (weigh_columns(normal_of(X, y), p, np.zeros(3)).chances[0] for p in (3, 3000))
+    assert many < few

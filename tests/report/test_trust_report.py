@@ -1,0 +1,36 @@
+"""The page of the study of trust."""
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from fedlasso.report.write import write_report
+from fedlasso.study import Scenario, Store, run_study
+from fedlasso.study.trust import TrustStudy
+
+FEW = Scenario("few", sizes=(60, 60), p=30, nonzeros=4, validation=40, test=10)
+
+
+@pytest.mark.usefixtures("svg_only")
+def test_discoveries_and_intervals_have_tables_and_figures(tmp_path: Path) -> None:
+    store = Store(tmp_path / "results")
+    run_study(TrustStudy(seed=5), [FEW], 2, store, workers=1)
+    out = tmp_path / "report"
+    results = write_report(store.folder, out)
+    assert results.axes == ["scenario", "family", "method", "rate"]
+    page = (out / "index.html").read_text()
+    assert "Linear, q = 0.1: the mean false discovery proportion is at most q plus 2" in page
+    table = pd.read_csv(out / "tables" / "discoveries.csv").set_index(["method", "rate"])
+    rows = results.at(method="one split", rate=0.2)
+    assert table.loc[("one split", 0.2), "fdp"] == pytest.approx(rows["fdp"].mean())
+    ours = results.at(method="discoveries", rate=0.2)
+    difference = ours["recall"].to_numpy() - rows["recall"].to_numpy()
+    paired = pd.read_csv(out / "tables" / "paired-discoveries.csv").set_index("rate")
+    assert paired.loc[0.2, "recall"] == pytest.approx(difference.mean())
+    assert paired.loc[0.2, "recall_se"] == pytest.approx(difference.std(ddof=1) / np.sqrt(2))
+    intervals = pd.read_csv(out / "tables" / "intervals.csv").set_index("rate")
+    assert intervals.loc[0.2, "coverage_zero"] == pytest.approx(ours["coverage_zero"].mean())
+    for name, words in (("discoveries", "20 splits"), ("intervals", "Zero beside nonzero")):
+        assert words in (out / "figures" / f"{name}.svg").read_text()

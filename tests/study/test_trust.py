@@ -1,0 +1,203 @@
+"""The study of trust: its draws, what it measures, and what it says."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from fedlasso import InProcess
+from fedlasso.cli import main
+from fedlasso.errors import FedLassoError
+from fedlasso.models.fitted import fit_model
+from fedlasso.models.settings import Settings
+from fedlasso.study import SCENARIOS, Scenario, Store
+from fedlasso.study.trust import EACH, TrustStudy, TrustTrial, judge_selection, name_columns
+from fedlasso.study.trust_summary import (
+    MANY,
+    ONE,
+    OURS,
+    average,
+    find_promises_kept,
+    pair,
+    tell_trust,
+)
+
+FEW = Scenario("few", sizes=(60, 60), p=30, nonzeros=4, snr=3.0, validation=40, test=10)
+
+
+@pytest.fixture(scope="module")
+def rows() -> pd.DataFrame:
+    """Two replicates of a small scenario."""
+    study = TrustStudy(seed=5)
+    return pd.DataFrame([*study.replicate(FEW, 0), *study.replicate(FEW, 1)])
+
+
+def test_a_replicate_has_every_method_and_rate(rows: pd.DataFrame) -> None:
+    cells = ["replicate", "method", "rate"]
+    assert len(rows) == 2 * 3 * 2
+    assert not rows.duplicated(cells).any()
+    ours = rows[rows["method"] == OURS]
+    assert (
+        ours[["coverage_nonzero", "coverage_zero", "coverage_near", "width_named"]]
+        .notna()
+        .all(axis=None)
+    )
+    assert rows.loc[rows["method"] != OURS, "coverage_zero"].isna().all()
+    again = pd.DataFrame(TrustStudy(seed=5).replicate(FEW, 1))
+    expected = rows[rows["replicate"] == 1].reset_index(drop=True)
+    pd.testing.assert_frame_equal(expected, again[expected.columns])
+
+
+def test_one_fit_serves_both_rates_as_two_fits_would() -> None:
+    more = 0
+    for number in range(3):
+        trial = TrustTrial.draw(replace(FEW, snr=0.4), "linear", 5, number)
+        small, large = trial.discover((0.1, 0.2))
+        (alone,) = trial.discover((0.1,))
+        assert alone.pop("method") == small.pop("method")
+        for name in ("uploads", "upload_bytes", "download_bytes"):
+            del alone[name]
+        assert {name: small[name] for name in alone} == pytest.approx(alone, rel=1e-9)
+        more += small["active"] != large["active"]
+    assert more, "no draw tells the two rates apart"
+
+
+def test_what_is_measured_is_what_a_fit_by_hand_finds() -> None:
+    draw = FEW.draw(FEW.generator(5, 0))
+    trial = TrustTrial.draw(FEW, "linear", 5, 0)
+    assert sum(site.rows for site in trial.sites) == 200
+    named = name_columns(draw.truth)
+    columns = tuple(f"x{k}" for k in sorted(np.concatenate(list(named.values()))))
+    settings = Settings(goal="discoveries", fdr=0.2, cv=5, intervals=columns)
+    model = fit_model(InProcess(trial.sites), settings)
+    assert model.trust is not None
+    assert model.trust.found is not None
+    assert model.trust.named is not None
+    (record,) = trial.discover((0.2,))
+    found = set(model.trust.found.columns)
+    true = set(np.flatnonzero(draw.truth))
+    assert record["active"] == len(found)
+    assert record["recall"] == len(found & true) / 4
+    assert record["fdp"] == len(found - true) / max(len(found), 1)
+    factors = model.scaling.factors
+    hits = []
+    for place, (low, high) in zip(
+        model.trust.named.columns, model.trust.named.intervals(), strict=True
+    ):
+        if place in named["nonzero"]:
+            hits.append(low * factors[place] <= draw.truth[place] <= high * factors[place])
+    assert record["coverage_nonzero"] == np.mean(hits)
+    sent = model.costs.total().upload / (8 * 30 * 2)
+    assert record["uploads"] == pytest.approx(sent)
+
+
+def test_columns_are_named_by_what_stands_beside_them() -> None:
+    truth = np.zeros(200)
+    truth[[3, 4, 10, 199]] = 1.0
+    named = name_columns(truth)
+    assert named["nonzero"].tolist() == [3, 4, 10, 199]
+    assert named["near"].tolist() == [2, 5, 9, 11, 198]
+    assert named["zero"].tolist()[:5] == [0, 1, 6, 7, 8]
+    assert len(named["zero"]) == EACH
+
+
+def test_a_selection_is_judged_by_the_truth() -> None:
+    truth = np.array([1.0, -1.0, 0.0, 0.0])
+    record = judge_selection(np.array([True, False, True, False]), truth)
+    assert record == {"fdp": 0.5, "recall": 0.5, "f1": 0.5, "active": 2}
+    assert judge_selection(np.zeros(4, dtype=bool), truth)["fdp"] == 0.0
+
+
+def test_curved_losses_are_fitted_at_every_rate_and_not_split() -> None:
+    study = TrustStudy(seed=5, families=("binomial",))
+    rows = pd.DataFrame(study.replicate(replace(FEW, sizes=(150, 150)), 0))
+    assert rows[["family", "method"]].drop_duplicates().to_numpy().tolist() == [["binomial", OURS]]
+    assert rows["rate"].tolist() == [0.1, 0.2]
+    assert rows["coverage_nonzero"].notna().all()
+
+
+def test_it_has_the_twelve_scenarios_and_its_own() -> None:
+    own = TrustStudy().scenarios
+    assert list(own)[:12] == list(SCENARIOS)
+    assert {"dense-truth", "near-collinear", "twenty-sites", "unequal-noise"} < set(own)
+    assert own["heavy-tails"].tails == 3.0
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"families": ("gamma",)}, "no 'gamma' among its families"),
+        ({"methods": ("knockoffs",)}, "no 'knockoffs' among its methods"),
+        ({"rates": (0.1, 1.0)}, "rates is"),
+    ],
+)
+def test_wishes_that_make_no_sense_are_refused(settings: dict[str, object], message: str) -> None:
+    with pytest.raises(FedLassoError, match=message):
+        TrustStudy(**settings)  # type: ignore[arg-type]
+
+
+def test_sites_with_truths_of_their_own_are_refused() -> None:
+    with pytest.raises(FedLassoError, match="has deviations"):
+        TrustStudy().replicate(replace(FEW, deviations=2), 0)
+
+
+def records() -> pd.DataFrame:
+    """Two scenarios of two replicates, where promises are kept in one and broken in the other."""
+    shares = {
+        # Mean share of false columns and power by method, in the first and the second scenario.
+        OURS: ((0.08, 0.8), (0.30, 0.4)),
+        ONE: ((0.10, 0.7), (0.10, 0.5)),
+        MANY: ((0.05, 0.9), (0.05, 0.5)),
+    }
+    return pd.DataFrame(
+        {
+            "scenario": scenario, "family": "linear", "rate": 0.1, "method": method,
+            "replicate": number, "fdp": fdp + 0.01 * number, "recall": power + 0.02 * number,
+            "f1": 0.5, "active": 10, "uploads": 7.0,
+            "coverage_zero": 0.95 - 0.1 * place if method == OURS else None,
+        }
+        for method, cells in shares.items()
+        for place, (scenario, (fdp, power)) in enumerate(
+            zip(("baseline", "weak-signal"), cells, strict=True)
+        )
+        for number in range(2)
+    )  # fmt: skip
+
+
+def test_promises_are_counted_and_those_broken_are_told() -> None:
+    table = average(records()).set_index(["method", "scenario"])
+    assert table.loc[(OURS, "baseline"), "fdp"] == pytest.approx(0.085)
+    assert table.loc[(OURS, "baseline"), "fdp_se"] == pytest.approx(0.005)
+    assert table["kept"].tolist() == [True, False, True, True, True, True]
+    differences = pair(records()).set_index("scenario")
+    assert differences["recall"].tolist() == pytest.approx([0.1, -0.1])
+    assert differences["recall_se"].tolist() == pytest.approx([0.0, 0.0])
+    assert find_promises_kept(records()) == [
+        "Linear, q = 0.1: the mean false discovery proportion is at most q plus 2 standard errors "
+        "in 1 of 2 scenarios (not in Weak signal 0.305 (0.005)); one split in 2, 20 splits in 2.",
+        "Linear, q = 0.1: power is at least that of one split in 1 of 2 scenarios (not in Weak "
+        "signal by -0.100 (0.000)).",
+        "Linear, q = 0.1: power is at least 0.9 of that of 20 splits, where those keep their rate, "
+        "in 0 of 2 scenarios (not in Baseline 0.810 (0.010), Weak signal 0.410 (0.010)).",
+        "Linear, q = 0.1: 95% intervals cover in 93% to 97% of cases: columns named and truly zero "
+        "in 1 of 2 scenarios (not in Weak signal 0.850 (0.000)).",
+    ]
+    told = "\n".join(tell_trust(records()))
+    assert "0.085 (0.005)" in told
+    assert "-0.100 (0.000)" in told
+
+
+def test_the_command_runs_and_concludes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "few.toml"
+    file.write_text("[few]\nsizes = [60, 60]\np = 30\nnonzeros = 4\nvalidation = 40\ntest = 10\n")
+    out = str(tmp_path / "out")
+    run = ["study", "run", "--study", "trust", "--scenario-file", str(file), "--out", out]
+    assert main([*run, "--replicates", "2", "--workers", "1"]) == 0
+    assert set(Store(Path(out)).table()["method"]) == {OURS, ONE, MANY}
+    capsys.readouterr()
+    assert main(["study", "summary", out]) == 0
+    told = capsys.readouterr().out
+    assert "Linear, q = 0.1: the mean false discovery proportion is at most q plus 2" in told
+    assert "Linear, q = 0.2: discoveries minus one split, paired" in told
