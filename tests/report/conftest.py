@@ -1,9 +1,12 @@
 """A small study, run once for all workers of a test run, and its report."""
 
 import contextlib
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from browsing import open_browser
+from playwright.sync_api import Browser, ConsoleMessage, Page, Request
 from study.small import OTHER
 from waiting import wait_until
 
@@ -62,3 +65,36 @@ def results(folder: Path) -> Results:
 def report(built: Path) -> Path:
     """Where the report is."""
     return built / "report"
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    with open_browser() as browser:
+        yield browser
+
+
+@pytest.fixture
+def page(browser: Browser, results: Results, report: Path) -> Iterator[Page]:
+    """The page, loaded; at the end, nothing was logged and nothing was fetched."""
+    context = browser.new_context(offline=True, viewport={"width": 1280, "height": 900})
+    context.set_default_timeout(10_000)
+    page = context.new_page()
+    complaints: list[str] = []
+    fetched: list[str] = []
+
+    def hear(message: ConsoleMessage) -> None:
+        complaints.append(f"{message.type}: {message.text}")
+
+    def watch(request: Request) -> None:
+        fetched.append(request.url)
+
+    page.on("console", hear)
+    page.on("pageerror", lambda error: complaints.append(str(error)))
+    page.on("request", watch)
+    page.goto((report / "index.html").as_uri())
+    page.wait_for_selector("#grid-table tbody tr")
+    yield page
+    assert complaints == []
+    own = ((report / "index.html").as_uri(), "data:", "blob:")
+    assert [url for url in fetched if not url.startswith(own)] == []
+    context.close()

@@ -16,6 +16,7 @@ from fedlasso.report.every_figure import (
     contrast_figure,
     theory_figure,
 )
+from fedlasso.report.every_table import TABLES, empty_table, grid_table
 from fedlasso.report.records import Results
 
 AXES = ("scenario", "method", "epochs", "budget", "panel", "rule")
@@ -149,3 +150,40 @@ def test_points_of_the_theory_figure_by_running_the_iteration() -> None:
             b = sum(local) / 2
         best = np.linalg.solve(sum(H) / 2, sum(z) / 2 - PAIR.lam)
         assert shown == pytest.approx(objective(b) - objective(best), abs=1e-12)
+
+
+def test_cells_that_are_the_same_are_printed_once(results: Results) -> None:
+    grid = grid_table(results)
+    assert len(grid.data) == 192
+    assert len(grid.shown) < 192
+    cd = grid.shown[(grid.shown["Method"] == "CD") & (grid.shown["E"] == "1")]
+    assert set(cd["Rule"]) == set(cd["Panel"]) == {"either"}
+    # Printed rows stand for all cells: an "either" for as many as there are values.
+    weight = grid.shown[["Panel", "Rule"]].eq("either").sum(axis=1)
+    assert (2**weight).sum() == 192
+
+
+def test_zero_thresholds_are_counted_by_scenario(
+    raw: list[dict[str, Any]], results: Results
+) -> None:
+    table = empty_table(results)
+    assert table is not None
+    for method in ("ST", "P"):
+        chosen = [
+            row["candidate"]
+            for row in raw
+            if (row["scenario"], row["method"], row["budget"], row["panel"], row["rule"])
+            == ("other", method, 100, "joint", "min")
+        ]
+        (line,) = table.shown.query(f"Scenario == 'other' and Method == '{method}'").to_dict(
+            "records"
+        )
+        assert line["Zero threshold"] == f"{sum(c == 0 for c in chosen)} of {len(chosen)}"
+    (line,) = table.shown.query("Scenario == 'other' and Method == 'DA'").to_dict("records")
+    assert line["Zero threshold"] == "—"
+
+
+def test_every_table_of_the_supplement_is_introduced(results: Results) -> None:
+    for make in TABLES:
+        table = make(results)
+        assert table is None or len(table.prose) > 80, table.name

@@ -4,7 +4,7 @@ from typing import Any
 
 import sympy as sp
 
-from fedlasso.report.pages import proof_html, proof_latex, read_proof
+from fedlasso.report.supplement import proof_html, proof_latex, read_proof
 
 a, d, lam, u, E = sp.symbols("a d lam u E", positive=True)
 r = sp.symbols("r", positive=True)  # below 1 where it matters

@@ -157,6 +157,18 @@ def test_the_supplement_compiles(results: Results, report: Path, tmp_path: Path)
     assert (tmp_path / "report" / "supplement" / "supplement.pdf").stat().st_size > 10_000
 
 
+@needs("TeX")
+@pytest.mark.skipif(shutil.which("pdflatex") is None, reason="needs a TeX on the path")
+def test_a_report_brings_the_supplement_as_pdf(results: Results, report: Path) -> None:
+    folder = report / "supplement"
+    assert (folder / "supplement.pdf").read_bytes().startswith(b"%PDF")
+    assert sorted(path.name for path in folder.iterdir()) == [
+        "index.html",
+        "supplement.pdf",
+        "supplement.tex",
+    ]
+
+
 @pytest.mark.usefixtures("svg_only")
 @pytest.mark.parametrize("name", ["literature", "tuned"])
 def test_studies_whose_methods_do_not_share_every_axis_are_reported(

@@ -8,6 +8,7 @@ from study.small import SMALL
 from fedlasso.study import STUDIES, PaperStudy, Scenario
 from fedlasso.study.literature import LiteratureStudy
 from fedlasso.study.paper import EpochStudy, JointTuningStudy, SiteEffectsStudy, TunedStudy
+from fedlasso.study.whole import WholeStudy
 
 K, P = 3, 30
 
@@ -125,3 +126,40 @@ def test_site_effects_leave_the_common_truth_and_the_other_draws_alone() -> None
     assert list(SiteEffectsStudy.scenarios) == [f"deviating-{n}" for n in (0, 5, 15, 30)]
     rows = outcomes(SiteEffectsStudy(seed=3, epochs=(1,)), with_effects)
     assert len(rows) == 4 * 2 * 2
+
+
+def test_the_whole_story_is_on_the_papers_draws() -> None:
+    study = WholeStudy(seed=3, epochs=(1, 5))
+    records = pd.DataFrame(study.replicate(SMALL, 0))
+    rows = records[records["record"] == "outcome"]
+    four = rows[rows["method"].isin(study.methods)]
+    paper = outcomes(PaperStudy(seed=3, epochs=(1, 5)))
+    columns = ["method", "epochs", "budget", "panel", "rule", "f1", "relative_gap", "upload_bytes"]
+    assert four[columns].values.tolist() == paper[columns].values.tolist()
+    others = rows[~rows["method"].isin(study.methods)]
+    assert set(others["method"]) == {
+        "Secant",
+        "SecantWS",
+        *(f"goal:{goal}" for goal in study.goals),
+    }
+    # A bill within the budget, and rows under the joint limits only where the steps keep to them.
+    assert (others["training_upload_bytes"] <= others["budget"] * 8 * K * P).all()
+    joint = others[others["panel"] == "joint"]
+    assert (joint["local_steps"] <= 5 * joint["budget"]).all()
+    assert not others.duplicated(["method", "budget", "panel", "rule"]).any()
+    own = rows["method"].isin(["goal:prediction", "goal:selection"])
+    assert rows.loc[own, "relative_gap"].isna().all()
+    assert rows.loc[~own, "relative_gap"].notna().all()
+
+
+def test_traces_meet_the_outcomes_where_both_are_read() -> None:
+    study = WholeStudy(seed=3, epochs=(5,), goals=())
+    records = pd.DataFrame(study.replicate(SMALL, 0))
+    traces = records[records["record"] == "trace"].set_index(["method", "uploads"])["relative_gap"]
+    rows = records[(records["record"] == "outcome") & (records["panel"] == "upload")]
+    for method in ("CD", "Secant", "SecantWS"):  # one candidate each
+        for budget in study.budgets:
+            own = rows[(rows["method"] == method) & (rows["budget"] == budget)]
+            assert set(own["relative_gap"]) == {traces[method, budget]}
+    assert traces["Secant"].is_monotonic_decreasing
+    assert traces["DA"].index.min() == 5  # five candidates: no round is paid for before

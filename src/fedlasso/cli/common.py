@@ -22,7 +22,7 @@ _STUDY = ("pandas", "pyarrow", "rich")
 # What the commands import of each extra.
 EXTRAS = {
     "study": _STUDY,
-    "report": (*_STUDY, "jinja2", "latex2mathml", "matplotlib", "vl_convert"),
+    "report": (*_STUDY, "jinja2", "latex2mathml", "matplotlib"),
     "nvflare": (*_STUDY, "nvflare", "psutil"),
 }
 

@@ -22,8 +22,11 @@ def add(commands: Any) -> None:
         commands, compare_command, "results/paper --published table2.csv", "report"
     )
     compare.add_argument("folder", type=Path, metavar="DIR", help=RESULTS)
-    columns = "columns scenario, method, epochs, metric, mean, se; optional budget, panel, rule"
-    compare.add_argument("--published", type=Path, required=True, metavar="FILE.csv", help=columns)
+    columns = (
+        "columns scenario, method, epochs, metric, mean, se; optional budget, panel, rule; "
+        "default: the paper's main table"
+    )
+    compare.add_argument("--published", type=Path, metavar="FILE.csv", help=columns)
 
 
 def report_command(options: argparse.Namespace) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from importlib.resources import files
 from pathlib import Path
 from statistics import NormalDist
 
@@ -10,8 +11,8 @@ import numpy as np
 import pandas as pd
 
 from fedlasso.errors import FedLassoError
-from fedlasso.report.records import read_results
-from fedlasso.study import summarise
+from fedlasso.report.records import Results, read_results
+from fedlasso.study import SCENARIOS, summarise
 from fedlasso.study.columns import axes
 
 
@@ -27,21 +28,28 @@ class Comparison:
     verdict: str
 
 
-def compare(folder: Path, published: Path) -> Comparison:
-    """Compare a results folder with a CSV file of published means."""
+def compare(folder: Path, published: Path | None = None) -> Comparison:
+    """Compare a results folder with a CSV file of published means; by default the paper's own."""
     results = read_results(folder)
-    table = _read_published(published)
+    table = read_main() if published is None else _read_published(published)
+    return hold_against(results, table, str(published or "the paper's main table"))
+
+
+def hold_against(results: Results, table: pd.DataFrame, source: str) -> Comparison:
+    """Put our mean beside every published one, with the difference in standard errors."""
     metrics = list(dict.fromkeys(table["metric"]))
     numbers = results.outcome.select_dtypes("number")
     for metric in metrics:
         if metric not in numbers:
             raise FedLassoError(
-                f"{published}: these records have no metric {metric!r}; "
+                f"{source}: these records have no metric {metric!r}; "
                 f"known: {', '.join(results.metrics)}"
             )
     if absent := [axis for axis in results.axes if axis not in table]:
-        raise FedLassoError(f"{published} lacks the columns {', '.join(absent)}")
+        raise FedLassoError(f"{source} lacks the columns {', '.join(absent)}")
     rows = results.outcome[[*results.axes, *metrics]]
+    for axis in results.axes:
+        rows = rows[rows[axis].isin(set(table[axis]))]
     ours = summarise(rows, metrics).rename(columns={"mean": "our_mean", "se": "our_se"})
     by = [*results.axes, "metric"]
     shown = ours[[*by, "our_mean", "our_se", "n"]]
@@ -52,6 +60,41 @@ def compare(folder: Path, published: Path) -> Comparison:
     exact = np.where(difference == 0, 0.0, np.copysign(np.inf, difference))
     cells["z"] = np.where(spread == 0, exact, difference / spread.where(spread > 0))
     return Comparison(cells, *_judge(cells["z"]))
+
+
+def agree_with_paper(results: Results) -> Comparison | None:
+    """The paper's main table beside these records; nothing if they are not of its scenarios."""
+    table = read_main()
+    same = [
+        name
+        for name, scenario in results.manifest.scenarios.items()
+        if scenario == SCENARIOS.get(name) and name in results.values("scenario")
+    ]
+    table = table[table["scenario"].isin(same)]
+    needed = {"scenario", "method", "epochs", "budget", "panel", "rule"}
+    if table.empty or set(results.axes) != needed or 100 not in results.values("budget"):
+        return None
+    return hold_against(results, table, "the paper's main table")
+
+
+def read_main() -> pd.DataFrame:
+    """The paper's main table, one row per published mean."""
+    with (files("fedlasso.report") / "published" / "main.csv").open(encoding="utf-8") as file:
+        wide = pd.read_csv(file).rename(columns={"E": "epochs"})
+    wide["scenario"] = wide["scenario"].replace("different", "different-distributions")
+    parts = [
+        wide[["scenario", "method", "epochs"]].assign(
+            metric=metric, mean=wide[name], se=wide[f"{name}_se"]
+        )
+        for name, metric in (("f1", "f1"), ("mse", "test_mse"), ("gap", "gap"))
+    ]
+    return _usual_axes(pd.concat(parts, ignore_index=True))
+
+
+def read_citation() -> str:
+    """Where the main table was published."""
+    text = files("fedlasso.report") / "published" / "CITATION.txt"
+    return text.read_text(encoding="utf-8").strip()
 
 
 def _read_published(file: Path) -> pd.DataFrame:
@@ -72,6 +115,10 @@ def _read_published(file: Path) -> pd.DataFrame:
             raise FedLassoError(f"{file}: column {name!r} must hold numbers only")
     if (table["se"] < 0).any():
         raise FedLassoError(f"{file}: a standard error is negative")
+    return _usual_axes(table)
+
+
+def _usual_axes(table: pd.DataFrame) -> pd.DataFrame:
     for name, axis in axes().items():
         if axis.usual is not None:
             table[name] = table[name].fillna(axis.usual) if name in table else axis.usual

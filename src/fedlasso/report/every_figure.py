@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 from matplotlib import pyplot as plt
 from matplotlib.axes import Axes
+from matplotlib.collections import LineCollection
 from matplotlib.figure import Figure as Canvas
 from matplotlib.ticker import LogLocator, MaxNLocator, NullFormatter
 
@@ -17,6 +18,7 @@ from fedlasso.report.figures import FAINT, INK, PLAIN, WIDTH, Figure, label_ends
 from fedlasso.report.real import judged_figure
 from fedlasso.report.records import Results
 from fedlasso.report.tables import means
+from fedlasso.report.traces import follow_gaps
 from fedlasso.report.trust import discovery_figure, interval_figure
 from fedlasso.study import contrast
 from fedlasso.study.columns import COLUMNS, say, titles
@@ -25,6 +27,7 @@ from fedlasso.theory import CorrelatedPair
 PAIR = CorrelatedPair(r=0.8, a=2, d=1)
 EPOCHS = tuple(range(1, 11))
 FLOOR = 1e-14  # a gap near rounding is drawn here
+FEW = 6  # lines that can be named at their ends in a narrow panel
 TOGETHER = 8  # more lines than this cannot be told apart in one panel
 
 
@@ -93,10 +96,10 @@ def baseline_figure(results: Results) -> Figure | None:
     ]
     if not metrics or len(results.values("epochs")) < 2:
         return None
-    scenarios = results.values("scenario")
-    scenario = "baseline" if "baseline" in scenarios else scenarios[0]
+    scenario = results.first_scenario
     fixed = {a: v for a, v in results.primary.items() if a != "panel"}
     table = means(results, results.at(scenario=scenario, **fixed), metrics)
+    epochs = [e for e in results.values("epochs") if e]
     rows_by = [axis for axis in results.axes if axis == "panel" or axis in results.arms]
     arms = [dict(zip(rows_by, v, strict=True)) for v in product(*map(results.values, rows_by))]
     with look():
@@ -111,15 +114,26 @@ def baseline_figure(results: Results) -> Figure | None:
         for row, arm in enumerate(arms):
             rows = table[(table[rows_by] == pd.Series(arm)).all(axis=1)]
             for axes, metric in zip(grid[row], metrics, strict=True):
-                _lines(axes, rows, metric, results.values("epochs"))
+                _lines(axes, rows, metric, epochs)
+                _pooled_line(axes, results, scenario, metric, len(epochs))
                 if row == 0:
                     axes.set_title(COLUMNS[metric].heading, fontweight="bold")
                 if row == len(arms) - 1:
                     axes.set_xlabel("local epochs E")
             grid[row][0].set_ylabel(titles(arm).replace(", ", ",\n"), fontweight="bold")
-        canvas.draw_without_rendering()
-        for axes in grid.flat:
-            label_ends(axes, gap=0.105)
+        handles, names = grid[0][0].get_legend_handles_labels()
+        if len(names) > FEW:  # too many to be named at the ends of their lines
+            canvas.legend(
+                handles,
+                names,
+                loc="outside upper center",
+                ncols=len(names) // 2 + 1,
+                frameon=False,
+            )
+        else:
+            canvas.draw_without_rendering()
+            for axes in grid.flat:
+                label_ends(axes, gap=0.105)
     caption = (
         f"{say('scenario', scenario)} scenario, {titles(fixed)}. "
         f"Means over {int(table['n'].min())} replicates with "
@@ -132,9 +146,20 @@ def baseline_figure(results: Results) -> Figure | None:
 def _lines(axes: Axes, table: pd.DataFrame, metric: str, epochs: list[int]) -> None:
     methods = list(dict.fromkeys(table["method"]))
     drawn = looks(methods)
-    for i, method in enumerate(methods):
-        own = table[table["method"] == method]
-        x = [epochs.index(e) + 0.09 * (i - (len(methods) - 1) / 2) for e in own["epochs"]]
+    moving = [m for m in methods if table.loc[table["method"] == m, "epochs"].any()]
+    for method in methods:
+        own = table[(table["method"] == method) & table[metric].notna()]
+        if metric.endswith("gap"):
+            own = own.assign(**{metric: own[metric].clip(lower=FLOOR)})
+        if own.empty:
+            continue
+        if not own["epochs"].any():  # no epochs to tell apart: one level for all of them
+            level = own[metric].iloc[0]
+            ends = (-0.3, len(epochs) - 0.7)
+            axes.plot(ends, (level, level), color=drawn[method].colour, ls="--", label=method)
+            continue
+        aside = 0.09 * (moving.index(method) - (len(moving) - 1) / 2)
+        x = [epochs.index(e) + aside for e in own["epochs"]]
         axes.errorbar(
             x,
             own[metric],
@@ -148,6 +173,16 @@ def _lines(axes: Axes, table: pd.DataFrame, metric: str, epochs: list[int]) -> N
     axes.set_xticks(range(len(epochs)), [say("epochs", e) for e in epochs])
     axes.grid(axis="x", visible=False)
     axes.set_xlim(-0.3, len(epochs) - 0.7)
+    if metric.endswith("gap"):
+        axes.set_yscale("log")
+
+
+def _pooled_line(axes: Axes, results: Results, scenario: str, metric: str, count: int) -> None:
+    """What the pooled Lasso scores, which needs all records in one place."""
+    if metric not in results.reference or metric.endswith("gap"):
+        return
+    level = results.reference.loc[results.reference["scenario"] == scenario, metric].mean()
+    axes.plot((-0.3, count - 0.7), (level, level), color=INK, ls=":", lw=0.9, label="pooled Lasso")
 
 
 def contrast_figure(results: Results) -> Figure | None:
@@ -202,31 +237,26 @@ def contrast_figure(results: Results) -> Figure | None:
 
 
 def upload_figure(results: Results) -> Figure | None:
-    """Mean relative gap against mean uploads: one line per method, at its best epoch count."""
-    if not {"upload_bytes", "relative_gap"} <= set(results.outcome.columns):
+    """Median relative gap against uploads: one line per method, at its best epoch count."""
+    table = follow_gaps(results)
+    if table is None:
         return None
-    scenarios = results.values("scenario")
-    scenario = "baseline" if "baseline" in scenarios else scenarios[0]
-    fixed = {a: v for a, v in results.primary.items() if a != "budget"}
-    rows = results.at(scenario=scenario, **fixed)
-    if "rounds" in rows:
-        rows = rows[rows["rounds"] > 0]  # what a budget could not pay for was not fitted
-    table = means(results, rows, ["relative_gap", "upload_bytes"])
-    if len(results.values("epochs")) == 1:
-        table = table.drop(columns="epochs")  # nothing to choose, nothing to name
+    scenario = results.first_scenario
+    table = table[table["scenario"] == scenario].drop(columns="scenario")
+    several = table.loc[table["epochs"] > 0, "epochs"].nunique() > 1
     lines = [
-        _best(own).sort_values("upload_bytes")
+        _best(own).sort_values("uploads")
         for _, own in table.groupby(["method", *results.arms], sort=False)
     ]
-    names = [_name(own, results.arms) for own in lines]
+    names = [_name(own, results.arms, several) for own in lines]
     with look():
         canvas = (_together if len(lines) <= TOGETHER else _apart)(lines, names)
-    at = titles(fixed)
     caption = (
-        f"Distance to the pooled optimum against what is uploaded, {say('scenario', scenario)} "
-        f"scenario{', ' + at if at else ''}; tuning included. Each method at the epoch count "
-        "(in brackets) with its smallest gap at its largest budget. A small gap says that the "
-        "pooled Lasso was reached, not that it selects or predicts well."
+        "Distance to the pooled optimum against what every site uploads, in vectors of p numbers; "
+        f"{say('scenario', scenario)} scenario, medians over replicates, every candidate charged. "
+        "Each method at the epoch count (in brackets where there are several) with its smallest "
+        "gap at its last reading. "
+        "A small gap says that the pooled Lasso was reached, not that it selects or predicts well."
     )
     return Figure("uploads", "Objective gap against uploads", caption, canvas)
 
@@ -240,7 +270,7 @@ def _together(lines: list[pd.DataFrame], names: list[str]) -> Canvas:
         style = drawn[method]
         axes.plot(*_points(own), color=style.colour, marker=style.marker, label=name)
     _scales(axes, (1, 2, 5))
-    axes.set(xlabel="mean uploads, KiB", ylabel="mean relative gap")
+    axes.set(xlabel="uploads, vectors per site", ylabel="median relative gap")
     axes.margins(x=0.08, y=0.12)
     canvas.draw_without_rendering()
     label_ends(axes, gap=0.075)
@@ -255,20 +285,23 @@ def _apart(lines: list[pd.DataFrame], names: list[str]) -> Canvas:
         down, across, figsize=(WIDTH, 1.25 * down + 0.4), sharex=True, sharey=True, squeeze=False
     )
     for axes, name, own in zip(grid.flat, names, lines, strict=False):
-        for other in lines:
-            axes.plot(*_points(other), color=FAINT, lw=0.8, zorder=1)
+        # One collection is drawn far faster than as many lines.
+        others = [np.column_stack(_points(other)) for other in lines]
+        axes.add_collection(LineCollection(others, colors=FAINT, linewidths=0.8, zorder=1))
         axes.plot(*_points(own), color=PLAIN.colour, marker=PLAIN.marker, markersize=3, zorder=2)
         axes.set_title(name, fontsize=7.5, fontweight="bold")
     for axes in grid.flat[len(lines) :]:
         axes.set_axis_off()
     _scales(grid[0][0], (1,))
-    canvas.supxlabel("mean uploads, KiB", fontsize=8)
-    canvas.supylabel("mean relative gap", fontsize=8)
+    for axes in grid.flat:
+        axes.minorticks_off()
+    canvas.supxlabel("uploads, vectors per site", fontsize=8)
+    canvas.supylabel("median relative gap", fontsize=8)
     return canvas
 
 
 def _points(own: pd.DataFrame) -> tuple[pd.Series, pd.Series]:
-    return own["upload_bytes"] / 1024, own["relative_gap"].clip(lower=FLOOR)
+    return own["uploads"], own["gap"].clip(lower=FLOOR)
 
 
 def _scales(axes: Axes, steps: tuple[int, ...]) -> None:
@@ -279,17 +312,14 @@ def _scales(axes: Axes, steps: tuple[int, ...]) -> None:
 
 
 def _best(own: pd.DataFrame) -> pd.DataFrame:
-    if "epochs" not in own:
-        return own
-    last = own if "budget" not in own else own[own["budget"] == own["budget"].max()]
-    return own[own["epochs"] == last.loc[last["relative_gap"].idxmin(), "epochs"]]
+    last = own.loc[own.groupby("epochs")["uploads"].idxmax()]
+    return own[own["epochs"] == last.loc[last["gap"].idxmin(), "epochs"]]
 
 
-def _name(own: pd.DataFrame, arms: list[str]) -> str:
+def _name(own: pd.DataFrame, arms: list[str], several: bool) -> str:
     first = own.iloc[0]
     name = ", ".join([first["method"], *(say(arm, first[arm]) for arm in arms)])
-    epochs = first.get("epochs", 0)
-    return f"{name} (E = {epochs})" if epochs else name
+    return f"{name} (E = {first['epochs']})" if several and first["epochs"] else name
 
 
 # What a report draws, in the supplement's order; append to add one from outside. Each gives

@@ -11,11 +11,23 @@ import pandas as pd
 from fedlasso.report.families import family_table
 from fedlasso.report.real import data_table, judged_table
 from fedlasso.report.records import Results
-from fedlasso.report.tables import Table, differences, mean_se, means, shown
+from fedlasso.report.tables import (
+    Table,
+    collapse,
+    differences,
+    in_order,
+    mean_se,
+    means,
+    shown,
+)
 from fedlasso.report.trust import discovery_table, interval_table, paired_discovery_table
 from fedlasso.study.columns import COLUMNS, known, say, titles
 
 BLOCKS = ("baseline", "different-distributions")
+# Rules in the words of a narrow table.
+SHORT_RULES = {"minimum validation error": "minimum", "one standard error": "one SE"}
+# Methods whose candidates are thresholds.
+THRESHOLDED = ("ST", "P", "averaging + ST", "averaging + P")
 PAIRED = {"method": "methods", "epochs": "epoch counts", "tuning": "tunings", "rule": "rules"}
 # How a cost is printed, by its unit: words, scale and format.
 _PRINTED = {"bytes": (" KiB", 1024, ",.0f"), "s": (" s", 1, ".3f"), "": ("", 1, ",.0f")}
@@ -34,25 +46,46 @@ def main_table(results: Results) -> Table | None:
     note = f"Mean (Monte Carlo standard error) over {_replicates(data)}; {_where(results)}."
     if absent := [say("scenario", s) for s in BLOCKS if s not in have]:
         note += f" Not in these records: {', '.join(absent)}."
-    return Table("main", "Main comparison", note, data, text, "Scenario")
+    prose = (
+        "The main comparison: what every method reaches at the largest budget. F1 is about the "
+        "columns that were selected, the test error about prediction and the gap about the common "
+        "objective; a method can be good at one of them and poor at another."
+    )
+    return Table("main", "Main comparison", note, data, text, "Scenario", prose)
 
 
 def grid_table(results: Results) -> Table:
-    """Every cell."""
+    """Every cell; what is the same under either limit or either rule is printed once."""
     metrics = results.metrics
     data = means(results, results.outcome, metrics)
     printed = [
         m for m in ("f1", "active", "test_mse", "test_deviance", "relative_gap") if m in metrics
     ]
-    text = shown(data, printed)
-    above = ["scenario", *results.primary]
-    text["Scenario"] = [titles(cell) for cell in data[above].to_dict("records")]
-    text = text.drop(columns=[COLUMNS[axis].heading for axis in results.primary])
+    seen = [*known("axis", data), *(name for m in printed for name in (m, f"{m}_se"))]
+    rows = data[seen]
+    for axis in ("rule", "panel"):
+        if len(results.values(axis)) > 1:
+            rows = collapse(rows, axis, len(results.values(axis)))
+    above = ["scenario", *(axis for axis in ("budget",) if axis in results.axes)]
+    rows = in_order(results, rows, [*above, *(a for a in ("method", "epochs") if a in rows)])
+    text = shown(rows, printed).rename(
+        columns={COLUMNS[m].label: COLUMNS[m].heading for m in printed}
+    )
+    if "Rule" in text:
+        text["Rule"] = text["Rule"].replace(SHORT_RULES)
+    text["Scenario"] = [titles(cell) for cell in rows[above].to_dict("records")]
+    alone = [axis for axis in results.primary if axis in above or len(results.values(axis)) == 1]
+    text = text.drop(columns=[COLUMNS[axis].heading for axis in alone])
     note = (
         f"Mean (Monte Carlo standard error) over {_replicates(data)}. "
-        f"The CSV file holds all {len(metrics)} outcomes."
+        f"The CSV file holds all {len(metrics)} outcomes, every cell on a row of its own."
     )
-    return Table("grid", "Full grid", note, data, text, "Scenario")
+    prose = (
+        f"Every cell of the study: {len(data):,} of them, printed as {len(rows):,} rows. Where a "
+        "method does the same under both resource limits (as at E = 1), or under both rules (as "
+        "CD, which has one candidate), the two cells are one row that says either."
+    )
+    return Table("grid", "Full grid", note, data, text, "Scenario", prose)
 
 
 def difference_table(results: Results, along: str) -> Table | None:
@@ -70,7 +103,12 @@ def difference_table(results: Results, along: str) -> Table | None:
         "the CSV file holds every budget, panel and rule."
     )
     words = f"Paired comparison of {PAIRED[along]}"
-    return Table(f"paired-{along}", words, note, data, text, "Contrast")
+    prose = (
+        "Methods, epoch counts and rules share their data sets, so their differences are known "
+        "better than the overlap of two intervals suggests. A mean of two standard errors or more "
+        "is one that this number of replicates can tell from zero."
+    )
+    return Table(f"paired-{along}", words, note, data, text, "Contrast", prose)
 
 
 def cutoff_table(results: Results) -> Table | None:
@@ -84,28 +122,51 @@ def cutoff_table(results: Results) -> Table | None:
         "F1 of the same selected fits when a coefficient counts as active above each cutoff; "
         f"nothing is tuned again. Printed: {_where(results)}; the CSV file holds every cell."
     )
-    return Table("cutoffs", "Sensitivity to the activity cutoff", note, data, text, "Scenario")
+    prose = (
+        "Averaging leaves many coefficients that are tiny but not zero. So F1 depends on what "
+        "counts as active; the order of the methods should not."
+    )
+    title = "Sensitivity to the activity cutoff"
+    return Table("cutoffs", title, note, data, text, "Scenario", prose)
 
 
 def empty_table(results: Results) -> Table | None:
-    """How often a method selected nothing."""
+    """How often a method selected nothing, and how often validation chose no threshold."""
     if "active" not in results.outcome:
         return None
-    rows = results.outcome.assign(empty=(results.outcome["active"] == 0).astype(float))
-    groups = rows.groupby(results.axes, sort=False, observed=True)["empty"]
-    data = groups.agg(share="mean", empty="sum", n="count").reset_index()
-    by = [axis for axis in results.axes if axis not in ("epochs", "scenario")]
-    found = data[data["empty"] > 0]
-    counts = rows.groupby(by, sort=False)["empty"].agg(["sum", "count", "mean"]).reset_index()
+    rows = results.outcome[results.outcome["active"].notna()]
+    rows = rows.assign(empty=(rows["active"] == 0).astype(float))
+    measures = {"empty": "empty"}
+    if "candidate" in rows and rows["method"].isin(THRESHOLDED).any():
+        chosen = rows["candidate"].where(rows["method"].isin(THRESHOLDED))
+        rows = rows.assign(zero=(chosen == 0).astype(float).where(chosen.notna()))
+        measures["zero"] = "zero"
+    groups = rows.groupby(results.axes, sort=False, observed=True)
+    data = groups["empty"].agg(share="mean", empty="sum", n="count").reset_index()
+    if "zero" in measures:
+        data = data.merge(groups["zero"].agg(zero_threshold="sum").reset_index())
+    by = ["scenario", "method", *results.arms]
+    usual = results.usual(rows)
+    counts = usual.groupby(by, sort=False)[list(measures)].agg(["sum", "count"]).reset_index()
+    counts.columns = ["_".join(name for name in pair if name) for pair in counts.columns]
     text = shown(counts[by])
-    text["Empty models"] = _of(counts["sum"], counts["count"])
-    text["Share"] = _numbers(counts["mean"], ".1%")
+    text["Empty models"] = _of(counts["empty_sum"], counts["empty_count"])
+    if "zero" in measures:
+        none = counts["zero_count"] == 0
+        text["Zero threshold"] = _of(counts["zero_sum"].mask(none), counts["zero_count"])
+    found = data[data["empty"] > 0]
     note = (
-        "Fits without any active coefficient (precision, recall and F1 are then 0), over all "
-        f"scenarios and epoch counts; they occur in {len(found)} of {len(data)} cells. "
-        "The CSV file holds every cell."
+        "Fits without any active coefficient (precision, recall and F1 are then 0), and fits of ST "
+        "and P whose chosen threshold is 0, which leaves CD as it is; all epoch counts together. "
+        f"Printed: {_where(results)}; the CSV file holds every cell."
     )
-    return Table("empty", "Empty models", note, data, text)
+    prose = (
+        f"A method selected nothing at all in {len(found)} of {len(data)} cells at least once. "
+        "A chosen threshold of zero says that validation saw no use in thresholding: ST and P are "
+        "then CD itself, dense as that is."
+    )
+    title = "Empty models and zero thresholds" if "zero" in measures else "Empty models"
+    return Table("empty", title, note, data, text, "Scenario", prose)
 
 
 def _replicates(data: pd.DataFrame) -> str:
@@ -130,22 +191,52 @@ def resource_table(results: Results) -> Table | None:
         rows["penalty_share"] = rows["seconds_penalty"] / rows["seconds_total"]
         metrics += ["seconds_total", "penalty_share"]
     data = means(results, rows, metrics)
+    timed = [
+        name for name in metrics if name in seconds or name in ("seconds_total", "penalty_share")
+    ]
+    medians = rows.groupby(results.axes, sort=False)[timed].median().add_suffix("_median")
+    data = data.merge(medians.reset_index(), on=results.axes, validate="one_to_one")
     primary = results.usual(data)
     text = shown(primary)
     for column in (COLUMNS[name] for name in known("cost", primary)):
         if column.short:
             unit, scale, form = _PRINTED[column.unit]
-            text[f"{column.short}{unit}"] = _numbers(primary[column.name] / scale, form)
+            values = primary[f"{column.name}_median" if column.name in timed else column.name]
+            text[f"{column.short}{unit}"] = _numbers(values / scale, form)
     if "penalty_share" in primary:
-        text["Search share"] = _numbers(primary["penalty_share"], ".0%")
+        text["Search share"] = _numbers(primary["penalty_share_median"], ".0%")
     note = (
-        "Means over replicates. Uploads count every path, scalar and validation exchange; steps "
+        "Means over replicates; seconds are medians, which one slow moment of the machine does not "
+        "move. Uploads count every path, scalar and validation exchange; steps "
         "are local sweeps or gradients at the busiest site; a dash is a phase the method does not "
         "have. Seconds are those of one machine (see provenance) and one worker's share of it. "
         "Search share: seconds of the penalty search over all seconds. "
         f"Printed: {_where(results)}; the CSV file holds every cell."
     )
-    return Table("resources", "Resource accounting", note, data, text, "Scenario")
+    return Table(
+        "resources", "Resource accounting", note, data, text, "Scenario", _tell_search(primary)
+    )
+
+
+def _tell_search(primary: pd.DataFrame) -> str:
+    """What the penalty search is, and how much of the work it is."""
+    prose = (
+        "Before any method starts, every site searches a penalty of its own: it follows its exact "
+        "Lasso path by homotopy from the largest useful penalty down to a thousandth of it and "
+        "reads 30 penalties on the way. A step of that search is a knot of the path, where one "
+        "column enters or leaves, and is charged as a sweep is, 4 m_j p operations at site j. All "
+        "methods share the result, and each is charged for it in full; the training allowance of "
+        "the joint limits does not include it."
+    )
+    if {"penalty_operations", "operations"} <= set(primary.columns):
+        ratio = (primary["penalty_operations"] / primary["operations"]).dropna()
+        ratio = ratio[ratio > 0]
+        if len(ratio):
+            prose += (
+                f" In the printed cells the search takes between {ratio.min():.2g} and "
+                f"{ratio.max():.3g} times the operations of the training that follows it."
+            )
+    return prose
 
 
 def diagnostic_table(results: Results) -> Table | None:
@@ -178,7 +269,13 @@ def diagnostic_table(results: Results) -> Table | None:
         "penalty path when all its fits have a relative duality gap of at most 1e-10. A fallback "
         "is a path fit that needed a second solver."
     )
-    return Table("diagnostics", "Numerical diagnostics", note, data, text)
+    met = f"{int(data['references_met'].sum()):,} of {int(data['references'].sum()):,}"
+    paths = f"{int(data['paths_met'].sum()):,} of {int(data['paths'].sum()):,}"
+    prose = (
+        f"{met} pooled references and {paths} local penalty paths met their tolerance, so gaps "
+        "are measured from the optimum and penalties come from exact paths."
+    )
+    return Table("diagnostics", "Numerical diagnostics", note, data, text, prose=prose)
 
 
 def _of(part: pd.Series, whole: pd.Series) -> list[str]:
@@ -210,7 +307,11 @@ def scenario_table(results: Results) -> Table | None:
     note = "Per-site values are separated by slashes; one value serves every site."
     if same:
         note += " In every scenario: " + ", ".join(f"{c} {text[c].iloc[0]}" for c in same) + "."
-    return Table("scenarios", "Scenarios", note, data, text.drop(columns=same))
+    prose = (
+        "The design. Every scenario changes one thing of the first, but for those that say "
+        "more; validation and test rows are split over the sites as the training rows are."
+    )
+    return Table("scenarios", "Design", note, data, text.drop(columns=same), prose=prose)
 
 
 def reference_table(results: Results) -> Table | None:
@@ -228,7 +329,11 @@ def reference_table(results: Results) -> Table | None:
         "The pooled Lasso at the penalty that all methods share: mean (Monte Carlo standard "
         "error). It needs all records in one place, and is a reference, not a competitor."
     )
-    return Table("reference", "Pooled reference", note, data, text)
+    prose = (
+        "What a gap of zero would give. Where a method selects better than this, it does so by "
+        "stopping short of the optimum or by another penalty, not by optimising better."
+    )
+    return Table("reference", "Pooled reference", note, data, text, prose=prose)
 
 
 def candidate_table(results: Results) -> Table | None:
@@ -252,7 +357,11 @@ def candidate_table(results: Results) -> Table | None:
         "threshold over the penalty (ST, P) or the rate times the largest eigenvalue (DA). "
         f"Printed: {titles({a: v for a, v in results.primary.items() if a in chosen})}."
     )
-    return Table("candidates", "Chosen candidates", note, chosen, text)
+    prose = (
+        "What validation chose. A candidate at the end of its range that is chosen often says that "
+        "the range, not the method, may be the limit."
+    )
+    return Table("candidates", "Chosen candidates", note, chosen, text, prose=prose)
 
 
 # What a report prints, in the supplement's order; append to add one from outside. Each gives

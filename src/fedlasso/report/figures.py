@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from itertools import cycle
 from pathlib import Path
 from typing import Any
 
@@ -52,7 +51,7 @@ _LOOK: Any = {
 
 @dataclass(frozen=True)
 class Look:
-    """How a method is drawn: its colour, and its marker for Matplotlib and for Vega."""
+    """How a method is drawn: its colour, and its marker for Matplotlib and for the page."""
 
     colour: str
     marker: str
@@ -65,22 +64,29 @@ _PAPER = {
     "P": Look("#228833", "^", "triangle-up"),
     "DA": Look("#aa3377", "D", "diamond"),
 }
-_MORE = (
-    Look("#997700", "v", "triangle-down"),
-    Look("#3399bb", "P", "cross"),
-    Look("#dd7700", "X", "cross"),
-    Look("#777777", "<", "triangle-left"),
-    Look("#6655cc", ">", "triangle-right"),
-    Look("#00857a", "p", "square"),
-    Look("#a05030", "h", "circle"),
+# Seven colours and eight shapes: the pairs repeat after 56 methods.
+_COLOURS = ("#997700", "#2b8cae", "#dd7700", "#777777", "#7766dd", "#00857a", "#b0603c")
+_SHAPES = (
+    ("v", "triangle-down"),
+    ("P", "cross"),
+    ("<", "triangle-left"),
+    (">", "triangle-right"),
+    ("*", "star"),
+    ("X", "saltire"),
+    ("p", "pentagon"),
+    ("d", "narrow"),
 )
 PLAIN = _PAPER["CD"]
 
 
 def looks(methods: Iterable[str]) -> dict[str, Look]:
     """The look of every method: the paper's four always have theirs, others in order."""
-    more = cycle(_MORE)
-    return {m: _PAPER[m] if m in _PAPER else next(more) for m in dict.fromkeys(methods)}
+    others = (method for method in dict.fromkeys(methods) if method not in _PAPER)
+    more = {
+        method: Look(_COLOURS[i % len(_COLOURS)], *_SHAPES[(i % 7 + i // 7) % 8])
+        for i, method in enumerate(others)
+    }
+    return {m: _PAPER[m] if m in _PAPER else more[m] for m in dict.fromkeys(methods)}
 
 
 @dataclass(frozen=True, eq=False)
@@ -117,24 +123,30 @@ def label_ends(axes: Axes, gap: float) -> None:
     ends = []
     for drawn, text in zip(*axes.get_legend_handles_labels(), strict=True):
         line: Any = drawn[0] if isinstance(drawn, ErrorbarContainer) else drawn
-        x, y = (float(values[-1]) for values in line.get_data())
-        height = axes.transAxes.inverted().transform(axes.transData.transform((x, y)))[1]
-        ends.append((y, text, line.get_color(), x, height))
+        end = tuple(float(values[-1]) for values in line.get_data())
+        across, height = axes.transAxes.inverted().transform(axes.transData.transform(end))
+        ends.append((height, text, line.get_color(), across))
     ends.sort()
-    places = spread([height for *_, height in ends], gap)
-    for (y, text, colour, x, _), place in zip(ends, places, strict=True):
-        axes.annotate(
+    places = spread([height for height, *_ in ends], gap)
+    for (height, text, colour, across), place in zip(ends, places, strict=True):
+        axes.plot(
+            (across + 0.02, 1.025),
+            (height, place),
+            color=colour,
+            lw=0.5,
+            transform=axes.transAxes,
+            clip_on=False,
+            marker="",
+        )
+        axes.text(
+            1.035,
+            place,
             text,
-            xy=(x, y),
-            xycoords="data",
-            xytext=(1.03, place),
-            textcoords="axes fraction",
             color=colour,
             fontsize=7.5,
             fontweight="bold",
             va="center",
-            annotation_clip=False,
-            arrowprops={"arrowstyle": "-", "color": colour, "lw": 0.5, "shrinkA": 1, "shrinkB": 3},
+            transform=axes.transAxes,
         )
 
 

@@ -1,68 +1,223 @@
-"""The page to explore (``index.html``) and the supplement, as HTML and as LaTeX source.
+"""The page to explore: ``index.html``.
 
-The page is one file that carries its charting library, its script and the recorded rows: every
+The page is one file that carries its script, which draws every chart, and the recorded rows: every
 double exactly, stored once, deflated. A cell is one value of every axis. For each quantity it
 points to a vector over the scenario's replicates. Equal vectors (joint and upload-only at E = 1,
 both rules of CD) are stored once, and a quantity that is the same in every replicate (bytes, steps)
 is a vector of length one.
-
-``templates/proof.txt`` has a heading per step, ``$...$`` in a line and ``$$...$$`` on its own line.
-``tests/report/test_proof.py`` checks the algebra of every step with exact symbols.
 """
 
 from __future__ import annotations
 
 import base64
-import html
 import json
-import re
 import zlib
 from collections.abc import Sequence
 from dataclasses import asdict
-from functools import cache
 from itertools import accumulate
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlencode
 
-import vl_convert
-from latex2mathml.converter import convert
+import numpy as np
+import pandas as pd
 
+from fedlasso.report.compare import Comparison, agree_with_paper, read_citation
 from fedlasso.report.figures import Figure, looks
-from fedlasso.report.filling import fill, read_template
+from fedlasso.report.filling import fill
+from fedlasso.report.findings import Finding, find
 from fedlasso.report.records import Results
-from fedlasso.report.tables import Table
-from fedlasso.study import STUDIES
+from fedlasso.report.tables import Table, mean_se
+from fedlasso.report.traces import follow_gaps
+from fedlasso.report.words import AXES as AXIS_WORDS
+from fedlasso.report.words import tell_words
+from fedlasso.study import Scenario
 from fedlasso.study.columns import COLUMNS, known, say, title
 
+SCRIPTS = (
+    "data.js",
+    "draw.js",
+    "menu.js",
+    "charts.js",
+    "overview.js",
+    "agreement.js",
+    "sections.js",
+    "theory.js",
+    "use.js",
+    "grid.js",
+    "page.js",
+)
 
-def write_page(results: Results, main: Table, figures: Sequence[Figure], out: Path) -> None:
+
+def write_page(
+    results: Results, main: Table, figures: Sequence[Figure], folder: Path, out: Path
+) -> None:
     """Write the page, with the figures that have been written as SVG files."""
     pictures = {f.name: (out / "figures" / f"{f.name}.svg").read_bytes() for f in figures}
+    findings = find(results)
+    agreement = agree_with_paper(results)
+    carried = page_data(results) | {
+        "findings": [asdict(finding) for finding in findings],
+        "agreement": _agreement_data(agreement),
+        "folder": str(folder),
+    }
     # The data cannot end the script element they stand in.
-    data = json.dumps(page_data(results), separators=(",", ":"), allow_nan=False)
+    data = json.dumps(carried, separators=(",", ":"), allow_nan=False)
     text = fill(
         "page.html",
         results=results,
         table=main,
         figures=figures,
-        findings=_findings(results),
+        findings=[_linked(finding) for finding in findings],
+        badges=_badges(results),
+        agreement=_agreement_table(agreement, findings),
+        citation=read_citation(),
+        words=tell_words(results),
+        axis_words=AXIS_WORDS,
+        headings={axis: COLUMNS[axis].label for axis in results.axes},
+        scenarios=_scenarios(results),
+        advice=_can_advise(results),
+        scripts=SCRIPTS,
         pictures={name: _base64(picture) for name, picture in pictures.items()},
         data=data.replace("<", "\\u003c"),
-        vega=_vega(),
     )
     (out / "index.html").write_text(text, encoding="utf-8")
 
 
-def _findings(results: Results) -> list[str]:
-    """What the study concludes in sentences, if it does."""
-    find = getattr(STUDIES.get(results.manifest.name), "findings", None)
-    return find(results.outcome) if find else []
+def _linked(finding: Finding) -> dict[str, str]:
+    """A finding with the part of the address that shows it."""
+    address = urlencode({"at": finding.chart, **finding.view})
+    return {"name": finding.name, "text": finding.text, "chart": finding.chart, "address": address}
 
 
-@cache
-def _vega() -> str:
-    bundle: str = vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;")
-    return bundle.replace("</script", "<\\/script")
+def _badges(results: Results) -> list[dict[str, Any]]:
+    """How many references and local penalty paths met their tolerance."""
+    kinds = {
+        "pooled references at stationarity ≤ 1e-9": results.reference,
+        "local penalty paths at a gap ≤ 1e-10": results.penalty,
+    }
+    badges = []
+    for words, rows in kinds.items():
+        if "met" in rows:
+            met = int(rows["met"].sum())
+            text = f"{met:,} of {len(rows):,} {words}"
+            badges.append({"text": text, "good": met == len(rows)})
+    return badges
+
+
+def _scenarios(results: Results) -> dict[str, dict[str, Any]]:
+    """Settings of every scenario, as numbers and as a sentence."""
+    if results.on_real_data:
+        return {}
+    return {
+        name: {
+            "title": say("scenario", name),
+            "sites": len(each.sizes),
+            "p": each.p,
+            "sizes": "/".join(map(str, each.sizes)) if len(set(each.sizes)) > 1 else each.sizes[0],
+            "snr": each.snr,
+            "words": _tell_scenario(each),
+        }
+        for name, each in results.manifest.scenarios.items()
+    }
+
+
+def _tell_scenario(each: Scenario) -> str:
+    sizes = "/".join(map(str, each.sizes))
+    if len(set(each.sizes)) == 1:
+        sizes = f"{each.sizes[0]} each"
+    told = [
+        f"{len(each.sizes)} sites, {sizes} training rows",
+        f"{each.p} predictors, {each.nonzeros} of them with an effect",
+        f"correlation {_per_site(each.correlations)}",
+        f"signal-to-noise ratio {each.snr:g}",
+    ]
+    if set(each.scales) != {1.0}:
+        told.append(f"predictor scales {_per_site(each.scales)}")
+    if set(each.noise) != {1.0}:
+        told.append(f"noise times {_per_site(each.noise)}")
+    if each.deviations:
+        told.append(f"{each.deviations} coefficients of its own at every site")
+    return "; ".join(told)
+
+
+def _per_site(values: Sequence[float]) -> str:
+    return "/".join(f"{value:g}" for value in values)
+
+
+def _can_advise(results: Results) -> bool:
+    """Whether the records can say what to use: simulated least squares at a budget."""
+    return (
+        not results.on_real_data
+        and "family" not in results.axes
+        and "f1" in results.metrics
+        and "budget" in results.axes
+    )
+
+
+def _agreement_data(comparison: Comparison | None) -> dict[str, Any] | None:
+    """Published and reproduced cells for the chart; what is not a number is null."""
+    if comparison is None:
+        return None
+    cells = comparison.cells.assign(
+        scenario_words=[say("scenario", name) for name in comparison.cells["scenario"]]
+    )
+    known = cells.astype(object).where(cells.notna() & ~cells.isin([np.inf, -np.inf]), None)
+    return {"cells": known.to_dict("records"), "verdict": comparison.verdict}
+
+
+def _agreement_table(
+    comparison: Comparison | None, findings: Sequence[Finding]
+) -> dict[str, Any] | None:
+    """Published and reproduced cells for the table: a line per scenario, method and epochs."""
+    if comparison is None:
+        return None
+    claims = [finding.text for finding in findings if finding.chart == "agreement"]
+    cells = comparison.cells
+    lines = []
+    for (scenario, method, epochs), own in cells.groupby(
+        ["scenario", "method", "epochs"], sort=False
+    ):
+        texts = [
+            {
+                "published": f"{cell['mean']:g} ({cell['se']:g})",
+                "ours": mean_se(pd.Series([cell["our_mean"]]), pd.Series([cell["our_se"]]))[0],
+                "z": "—" if pd.isna(cell["z"]) else f"{cell['z']:+.2f}".replace("-", "−"),
+                "far": abs(cell["z"]) > 1.96,
+            }
+            for cell in own.to_dict("records")
+        ]
+        lines.append(
+            {
+                "scenario": say("scenario", scenario),
+                "method": method,
+                "epochs": epochs,
+                "cells": texts,
+            }
+        )
+    return {
+        "verdict": comparison.verdict,
+        "agrees": comparison.agrees,
+        "claim": claims[0] if claims else "",
+        "metrics": [COLUMNS[metric].label for metric in dict.fromkeys(cells["metric"])],
+        "rows": lines,
+    }
+
+
+def _pooled(results: Results) -> dict[str, dict[str, list[float]]]:
+    """Mean and standard error of what the pooled Lasso scores, by scenario and metric."""
+    metrics = [m for m in results.metrics if m in results.reference and COLUMNS[m].scale != "log"]
+    if not metrics or "family" in results.axes:
+        return {}
+    groups = results.reference.groupby("scenario", sort=False)[metrics]
+    means = groups.mean()
+    errors = groups.sem().fillna(0.0)
+    return {
+        scenario: {
+            m: [float(means.loc[scenario, m]), float(errors.loc[scenario, m])] for m in metrics
+        }
+        for scenario in means.index
+    }
 
 
 def _base64(data: bytes) -> str:
@@ -80,13 +235,18 @@ def page_data(results: Results) -> dict[str, Any]:
     vectors: dict[bytes, int] = {}
     codes = {axis: {v: i for i, v in enumerate(results.values(axis))} for axis in results.axes}
     cells = []
-    for key, cell in rows.groupby(results.axes, sort=False):
+    numbers = rows[columns].to_numpy(dtype="<f8")
+    replicate = rows["replicate"].to_numpy()
+    for key, places in rows.groupby(results.axes, sort=False).indices.items():
         where = dict(zip(results.axes, key, strict=True))
         wanted = replicates[where["scenario"]]
+        cell = numbers[places]
         if len(cell) != len(wanted):  # a cell that lacks replicates has missing values, not others
-            cell = cell.set_index("replicate").reindex(wanted)
+            found = dict(zip(replicate[places].tolist(), cell, strict=True))
+            missing = np.full(len(columns), np.nan)
+            cell = np.array([found.get(number, missing) for number in wanted])
         pointers = []
-        for values in cell[columns].to_numpy(dtype="<f8").T:
+        for values in cell.T:
             vector = values[:1] if (values == values[0]).all() else values
             pointers.append(vectors.setdefault(vector.tobytes(), len(vectors)))
         cells.append([codes[a][v] for a, v in where.items()] + pointers)
@@ -95,6 +255,18 @@ def page_data(results: Results) -> dict[str, Any]:
     lengths = [len(vector) // 8 for vector in vectors]
     return {
         "study": results.manifest.name,
+        "first": {"scenario": results.first_scenario},
+        "words": tell_words(results),
+        "axis_words": AXIS_WORDS,
+        "scenarios": _scenarios(results),
+        "pooled": _pooled(results),
+        "gaps": _gap_rows(results),
+        "cite": {
+            "seed": results.manifest.study["seed"],
+            "code": results.manifest.code.get("hash", ""),
+            "version": results.manifest.code.get("fedlasso", ""),
+            "started": results.manifest.runs[0].started,
+        },
         "axes": [
             {
                 **_column(axis),
@@ -110,84 +282,15 @@ def page_data(results: Results) -> dict[str, Any]:
         "replicates": list(replicates.values()),
         "cells": cells,
         "spans": list(zip(accumulate(lengths, initial=0), lengths, strict=False)),
-        "doubles": _base64(zlib.compress(b"".join(vectors), 9)),
+        "doubles": _base64(zlib.compress(b"".join(vectors), 6)),
     }
+
+
+def _gap_rows(results: Results) -> list[dict[str, Any]]:
+    table = follow_gaps(results)
+    return [] if table is None else table.to_dict("records")
 
 
 def _column(name: str) -> dict[str, Any]:
     """The entry of a column in the table of columns, with its heading."""
     return asdict(COLUMNS[name]) | {"heading": COLUMNS[name].heading}
-
-
-def write_supplement(
-    results: Results, tables: Sequence[Table], figures: Sequence[Figure], folder: Path
-) -> None:
-    """``index.html`` and ``supplement.tex``; both point to ``../tables`` and ``../figures``."""
-    failures = [
-        f"failed: {scenario} {number}: {text.strip().splitlines()[-1]}"
-        for (scenario, number), text in results.failures.items()
-    ]
-    page = fill(
-        "supplement.html",
-        results=results,
-        tables=tables,
-        figures=figures,
-        failures=failures,
-        proof=proof_html(),
-    )
-    (folder / "index.html").write_text(page, encoding="utf-8")
-    source = fill(
-        "supplement.tex",
-        results=results,
-        tables=tables,
-        figures=figures,
-        provenance=_provenance(results) + failures,
-        proof=proof_latex(),
-    )
-    (folder / "supplement.tex").write_text(source, encoding="utf-8")
-
-
-def _provenance(results: Results) -> list[str]:
-    """What was run, flat enough for a list."""
-    manifest = results.manifest
-    lines = []
-    for key, value in [*manifest.study.items(), *manifest.code.items()]:
-        text = ", ".join(map(str, value)) if isinstance(value, list) else value
-        lines.append(f"{key}: {text}")
-    for run in manifest.runs:
-        lines.append(
-            f"run started {run.started}, engine {run.engine}, {run.workers} workers, "
-            f"{run.machine.processor}, {run.machine.system}"
-        )
-        if run.another_processor:
-            lines.append(f"on another kind of processor: {run.another_processor}")
-    return lines
-
-
-def read_proof() -> list[tuple[str, str]]:
-    """The claim, and then the steps that prove it: what each says, and why."""
-    _, *pieces = re.split(r"^# (.+)$", read_template("proof.txt"), flags=re.MULTILINE)
-    return list(zip(pieces[::2], pieces[1::2], strict=True))
-
-
-def proof_latex() -> str:
-    """The proof as LaTeX."""
-    steps = "".join(rf"\paragraph{{{heading}.}}{text}" + "\n" for heading, text in read_proof())
-    displayed = re.sub(r"\$\$(.+?)\$\$", r"\\[\1\\]", steps, flags=re.DOTALL)
-    return displayed + r"\hfill$\square$" + "\n"
-
-
-def proof_html() -> str:
-    """The proof as HTML with MathML, which browsers draw without any script."""
-    out = []
-    for heading, text in read_proof():
-        out.append(f"<h3>{html.escape(heading, quote=False)}</h3><p>")
-        for piece in re.split(r"(\$\$.+?\$\$|\$.+?\$)", text.strip(), flags=re.DOTALL):
-            if piece.startswith("$$"):
-                out.append("</p>" + convert(piece[2:-2], display="block") + "<p>")
-            elif piece.startswith("$"):
-                out.append(convert(piece[1:-1]))
-            else:
-                out.append(html.escape(piece, quote=False))
-        out.append("</p>")
-    return "".join(out)

@@ -25,6 +25,7 @@ class Results:
     candidate: pd.DataFrame
     reference: pd.DataFrame
     penalty: pd.DataFrame
+    trace: pd.DataFrame
     progress: pd.DataFrame
     failures: dict[tuple[str, int], str]
 
@@ -53,6 +54,12 @@ class Results:
         """Values of an axis in the order of the records (numbers: in their own order)."""
         found = list(dict.fromkeys(self.outcome[axis].tolist())) if axis in self.axes else []
         return sorted(found) if axes()[axis].number else found
+
+    @property
+    def first_scenario(self) -> str:
+        """The scenario that is shown where only one is."""
+        scenarios: list[str] = self.values("scenario")
+        return "baseline" if "baseline" in scenarios else scenarios[0]
 
     @cached_property
     def primary(self) -> dict[str, Any]:
@@ -105,7 +112,7 @@ def read_results(folder: Path) -> Results:
     store = Store(folder)
     manifest = store.manifest()
     tables = store.tables(RECORDS)
-    tables["outcome"] = _whole_axes(tables["outcome"])
+    tables["outcome"] = _fitted_only(_whole_axes(tables["outcome"]))
     if tables["outcome"].empty:
         raise FedLassoError(
             f"{folder} has no finished replicate yet; see `fedlasso study status {folder}`"
@@ -129,6 +136,18 @@ def _select(table: pd.DataFrame, where: Mapping[str, Any]) -> pd.DataFrame:
         if axis in table:
             table = table[table[axis] == value]
     return table
+
+
+def _fitted_only(rows: pd.DataFrame) -> pd.DataFrame:
+    """Rows where a fit without a single round has no outcome: its budget did not pay for one.
+
+    The record holds the empty model that such a procedure begins with, which is not what it fits.
+    """
+    if "rounds" not in rows:
+        return rows
+    metrics = known("metric", rows)
+    unpaid = rows["rounds"] == 0
+    return rows.assign(**rows[metrics].astype(float).mask(unpaid)) if unpaid.any() else rows
 
 
 def _whole_axes(rows: pd.DataFrame) -> pd.DataFrame:

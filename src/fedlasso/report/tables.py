@@ -14,7 +14,7 @@ import pandas as pd
 from fedlasso.report.figures import looks
 from fedlasso.report.filling import fill
 from fedlasso.report.records import Results
-from fedlasso.study import contrast, summarise
+from fedlasso.study import summarise
 from fedlasso.study.columns import COLUMNS, axes, known, say, title
 
 
@@ -27,6 +27,7 @@ class Table:
     data : every row, plain numbers; written as CSV
     shown : what is printed, as text; ``Method`` columns get the method's colour
     block : column of ``shown`` whose values head blocks of rows instead of filling a column
+    prose : what the reader of the supplement is told before the table
     """
 
     name: str
@@ -35,6 +36,7 @@ class Table:
     data: pd.DataFrame
     shown: pd.DataFrame
     block: str | None = None
+    prose: str = ""
 
     def write(self, folder: Path) -> None:
         """``NAME.csv``, ``NAME.md`` and ``NAME.tex``."""
@@ -73,22 +75,31 @@ class Table:
 
 
 def mean_se(mean: pd.Series, se: pd.Series, sign: bool = False) -> list[str]:
-    """``mean (SE)`` with the same decimals down a column; an unknown SE (n = 1) is a dash.
+    """``mean (SE)``, as a rule with the same decimals down a column; an unknown SE is a dash.
 
-    Decimals give a typical standard error two significant digits.
+    Decimals give a typical standard error two significant digits. A cell whose own standard error
+    is smaller has more of them, so that none is rounded to one digit or none.
     """
-    known_se = se[(se > 0) & np.isfinite(se)]
-    digits = 3
-    if not known_se.empty:
-        digits = int(np.clip(1 - np.floor(np.log10(known_se.median())), 0, 8))
-    # z: rounding below zero is no minus zero
-    form = f"{'+' if sign else ''}z.{digits}f"
-    return [
-        "—"
-        if np.isnan(m)
-        else f"{m:{form}} ({'—' if np.isnan(s) else f'{s:.{digits}f}'})".replace("-", "−")
-        for m, s in zip(mean, se, strict=True)
-    ]
+    typical = _decimals(float(se[(se > 0) & np.isfinite(se)].median()))
+    return [_pair(m, s, max(typical, _decimals(s)), sign) for m, s in zip(mean, se, strict=True)]
+
+
+def _decimals(se: float) -> int:
+    """Decimals that give a standard error two significant digits; three where there is none."""
+    if not np.isfinite(se) or se <= 0:
+        return 3
+    return int(max(1 - np.floor(np.log10(se)), 0))
+
+
+def _pair(mean: float, se: float, digits: int, sign: bool) -> str:
+    if np.isnan(mean):
+        return "—"
+    if np.isnan(se):
+        digits = 3
+    # z: rounding below zero is no minus zero. Zeros that nobody would count are a power of ten.
+    form = f"z.{digits}f" if digits <= 7 else ".1e"
+    text = f"{mean:{'+' if sign else ''}{form}}"
+    return f"{text} ({'—' if np.isnan(se) else f'{se:{form}}'})".replace("-", "−")
 
 
 def means(results: Results, rows: pd.DataFrame, metrics: Sequence[str]) -> pd.DataFrame:
@@ -99,15 +110,38 @@ def means(results: Results, rows: pd.DataFrame, metrics: Sequence[str]) -> pd.Da
 
 def differences(results: Results, along: str, metrics: Sequence[str]) -> pd.DataFrame:
     """Paired differences of every pair of values of one axis, later minus earlier."""
-    rows = results.outcome[[*results.axes, "replicate", *metrics]]
-    tables = []
-    for first, second in combinations(results.values(along), 2):
-        table = contrast(rows, along, first, second, metrics)
-        if not table.empty:
-            wide = _wide(results, table, metrics)
-            wide.insert(0, "contrast", f"{title(along, second)} minus {title(along, first)}")
-            tables.append(wide)
-    return pd.concat(tables, ignore_index=True) if tables else pd.DataFrame()
+    values = results.values(along)
+    if len(values) < 2:
+        return pd.DataFrame()
+    keys = [axis for axis in results.axes if axis != along]
+    rows = results.outcome.set_index([*keys, "replicate", along])[list(metrics)]
+    # One column per value of the axis: a pair is a difference of two columns.
+    beside = rows.unstack(along)
+    pairs = {
+        f"{title(along, second)} minus {title(along, first)}": pd.DataFrame(
+            {m: beside[m, second] - beside[m, first] for m in metrics}
+        ).dropna(how="all")
+        for first, second in combinations(values, 2)
+    }
+    long = pd.concat(pairs, names=["contrast"])
+    groups = long.groupby(level=["contrast", *keys], sort=False)
+    table = groups.mean().join(groups.sem().add_suffix("_se"))
+    if table.empty:
+        return table
+    table.insert(0, "n", groups.count().max(axis=1))
+    # Contrasts stay in the order of the values that they compare.
+    order = {contrast: place for place, contrast in enumerate(pairs)}
+    table = in_order(results, table.reset_index())
+    return table.sort_values("contrast", key=lambda names: names.map(order), kind="stable")
+
+
+def collapse(table: pd.DataFrame, axis: str, count: int) -> pd.DataFrame:
+    """Rows that are equal for every value of an axis become one row, whose value is "either"."""
+    keys = [name for name in table.columns if name != axis]
+    groups = table.groupby(keys, sort=False, dropna=False)[axis]
+    same = groups.transform("size") == count
+    repeated = same & table.duplicated(keys)
+    return table.assign(**{axis: table[axis].where(~same, "either")})[~repeated]
 
 
 def shown(table: pd.DataFrame, metrics: Sequence[str] = (), sign: bool = False) -> pd.DataFrame:
@@ -124,14 +158,24 @@ def shown(table: pd.DataFrame, metrics: Sequence[str] = (), sign: bool = False) 
 
 def _wide(results: Results, long: pd.DataFrame, metrics: Sequence[str]) -> pd.DataFrame:
     """One row per cell, in the order of the results."""
-    by = [axis for axis in results.order if axis in long]
     # Every metric lists the same cells in the same order, so columns can be put side by side.
     parts = dict(list(long.groupby("metric", sort=False)))
-    table = parts[metrics[0]][[*known("axis", by), "n"]].reset_index(drop=True)
+    table = parts[metrics[0]][[*known("axis", long), "n"]].reset_index(drop=True)
     for name in metrics:
         table[name] = parts[name]["mean"].to_numpy()
         table[f"{name}_se"] = parts[name]["se"].to_numpy()
+    return in_order(results, table)
+
+
+def in_order(
+    results: Results, table: pd.DataFrame, by: Sequence[str] | None = None
+) -> pd.DataFrame:
+    """Cells sorted by these axes, as their values come in the results; by default by all axes."""
+    by = [axis for axis in results.order if axis in table] if by is None else list(by)
     position = {axis: {v: i for i, v in enumerate(results.values(axis))} for axis in by}
     return table.sort_values(
-        by, key=lambda column: column.map(position[str(column.name)]), ignore_index=True
+        by,
+        key=lambda column: column.map(position[str(column.name)]),
+        ignore_index=True,
+        kind="stable",
     )

@@ -9,8 +9,9 @@ from pathlib import Path
 from fedlasso.errors import FedLassoError
 from fedlasso.report.every_figure import FIGURES
 from fedlasso.report.every_table import TABLES, grid_table, resource_table
-from fedlasso.report.pages import write_page, write_supplement
+from fedlasso.report.pages import write_page
 from fedlasso.report.records import Results, read_results
+from fedlasso.report.supplement import write_supplement
 from fedlasso.report.tables import Table
 
 
@@ -35,7 +36,7 @@ def write_report(folder: Path, out: Path, also: Sequence[Path] = ()) -> Results:
         for figure in figures:
             figure.write(out / "figures")
         write_supplement(results, tables, figures, out / "supplement")
-        write_page(results, tables[0], figures, out)
+        write_page(results, tables[0], figures, folder, out)
     except OSError as error:
         raise FedLassoError(f"cannot write the report to {out}: {error.strerror}") from error
     return results

@@ -1,6 +1,11 @@
 """Monte Carlo studies: scenarios, replicates, a store of records, and a runner."""
 
+from __future__ import annotations
+
+from pathlib import Path
 from typing import TYPE_CHECKING
+
+import msgspec
 
 from fedlasso.errors import FedLassoError
 from fedlasso.study import paper
@@ -13,12 +18,16 @@ from fedlasso.study.runner import Progress, Study, run_study
 from fedlasso.study.scenario import SCENARIOS, Draw, Scenario, read_scenarios
 from fedlasso.study.summary import contrast, summarise
 from fedlasso.study.trust import TrustStudy
+from fedlasso.study.whole import WholeStudy
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from fedlasso.study.store import Store
 
 STUDIES: dict[str, type[Study]] = {
     "paper": PaperStudy,
+    "whole": WholeStudy,
     "earlier": EarlierStudy,
     "literature": LiteratureStudy,
     "tuned": paper.TunedStudy,
@@ -41,9 +50,25 @@ __all__ = [
     "Study",
     "contrast",
     "read_scenarios",
+    "rerun",
     "run_study",
     "summarise",
 ]
+
+
+def rerun(folder: str | Path, scenario: str, number: int) -> pd.DataFrame:
+    """Compute one replicate of a results folder again: the same numbers, seconds apart."""
+    import pandas as pd
+
+    from fedlasso.study.store import Store
+
+    manifest = Store(Path(folder)).manifest()
+    if manifest.name not in STUDIES or scenario not in manifest.scenarios:
+        known = f"study {manifest.name!r} with scenarios {', '.join(manifest.scenarios)}"
+        raise FedLassoError(f"{folder} holds the {known}; {scenario!r} cannot be computed again")
+    settings = {key: value for key, value in manifest.study.items() if key != "name"}
+    study = msgspec.convert(settings, STUDIES[manifest.name])
+    return pd.DataFrame(study.replicate(manifest.scenarios[scenario], number))
 
 
 def __getattr__(name: str) -> object:

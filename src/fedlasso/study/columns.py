@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 Kind = Literal["axis", "metric", "cost", "note", "raw"]
-RECORDS = ("outcome", "candidate", "reference", "penalty")
+RECORDS = ("outcome", "candidate", "reference", "penalty", "trace")
 
 
 @dataclass(frozen=True)
@@ -27,6 +27,7 @@ class Column:
     unit : of its values
     short : heading of a narrow table
     caption : what it can and cannot show
+    scale : how it is drawn: a share from 0 to 1, on a logarithmic axis, or plainly
     """
 
     name: str
@@ -36,6 +37,7 @@ class Column:
     unit: str = ""
     short: str = ""
     caption: str = ""
+    scale: Literal["share", "log", ""] = ""
 
     @property
     def heading(self) -> str:
@@ -115,12 +117,12 @@ _TABLE: tuple[Column, ...] = (
     Axis("split", "Rows to sites", control=False, words=_SPLITS),
     Axis("rate", "False discovery rate asked for", short="q", number=True),
     Axis("rule", "Selection rule", short="Rule", usual="min", words=_RULES),
-    Column("f1", "F1", "metric", "higher", caption=(
+    Column("f1", "F1", "metric", "higher", scale="share", caption=(
         "Agreement of the selected with the truly nonzero predictors (1 is perfect, an empty model "
         "scores 0). It says nothing about prediction or about the size of the coefficients.")),
-    Column("precision", "Precision", "metric", "higher", caption=(
+    Column("precision", "Precision", "metric", "higher", scale="share", caption=(
         "Share of the selected predictors that are truly nonzero. A tiny model can score well.")),
-    Column("recall", "Recall", "metric", "higher", caption=(
+    Column("recall", "Recall", "metric", "higher", scale="share", caption=(
         "Share of the truly nonzero predictors that were selected. "
         "Selecting everything scores 1.")),
     Column("fdp", "False discovery proportion", "metric", "lower", short="False share", caption=(
@@ -148,18 +150,18 @@ _TABLE: tuple[Column, ...] = (
         "units of their own: compare methods within one.")),
     Column("coef_error", "Coefficient error", "metric", "lower", short="Coef. error", caption=(
         "Euclidean distance to the true coefficients, shrinkage by the penalty included.")),
-    Column("gap", "Objective gap", "metric", "lower", caption=(
+    Column("gap", "Objective gap", "metric", "lower", scale="log", caption=(
         "How far the common objective is above its pooled minimum at the same penalty. Zero means "
         "the pooled Lasso was reached; it does not mean that the pooled Lasso is right.")),
-    Column("relative_gap", "Relative gap", "metric", "lower", caption=(
+    Column("relative_gap", "Relative gap", "metric", "lower", scale="log", caption=(
         "The objective gap divided by the pooled minimum (for least squares, or by 1 if that is "
         "larger). Optimisation error only: a smaller gap need not select or predict better.")),
-    Column("stationarity", "Stationarity", "metric", "lower", caption=(
+    Column("stationarity", "Stationarity", "metric", "lower", scale="log", caption=(
         "Largest violation of the pooled optimality conditions; "
         "zero exactly at the pooled Lasso.")),
-    Column("f1_1e6", "F1, cutoff 1e-6", "metric", "higher", caption=(
+    Column("f1_1e6", "F1, cutoff 1e-6", "metric", "higher", scale="share", caption=(
         "F1 of the same fits if any |b| > 1e-6 counts as active.")),
-    Column("f1_1e2", "F1, cutoff 1e-2", "metric", "higher", caption=(
+    Column("f1_1e2", "F1, cutoff 1e-2", "metric", "higher", scale="share", caption=(
         "F1 of the same fits if only |b| > 1e-2 counts as active.")),
     *(Column(f"{name}_{cutoff}", f"{label}, cutoff 1e-{cutoff[2]}")
       for cutoff in ("1e6", "1e2")

@@ -11,14 +11,27 @@ import numpy as np
 from fedlasso import fitting
 from fedlasso.errors import FedLassoError
 from fedlasso.federation import Costs
-from fedlasso.fitting import GOALS, PANELS, RULES, Panel, Prepared, Run, after_rounds, rounds_within
-from fedlasso.numerics import one_thread
+from fedlasso.fitting import (
+    PANELS,
+    RULES,
+    Goal,
+    Panel,
+    Prepared,
+    Run,
+    after_rounds,
+    rounds_within,
+)
+from fedlasso.numerics import Array, one_thread
 from fedlasso.procedures import Procedure, State, find_procedure
 from fedlasso.study.outcomes import Record, Trial
 from fedlasso.study.scenario import Scenario
 
 if TYPE_CHECKING:
     import pandas as pd
+
+
+# Goals whose models are compared by F1 and test error.
+COMPARED: tuple[Goal, ...] = ("prediction", "selection", "objective")
 
 
 class Checkpoint(NamedTuple):
@@ -37,6 +50,8 @@ class PaperStudy:
 
     name: ClassVar[str] = "paper"
     panels: ClassVar[tuple[Panel, ...]] = PANELS
+    # Uploads after which the gap alone is recorded, to follow it from round to round.
+    traced: ClassVar[tuple[int, ...]] = ()
     seed: int = 1
     methods: tuple[str, ...] = ("CD", "ST", "P", "DA")
     epochs: tuple[int, ...] = (1, 5, 20)
@@ -69,6 +84,7 @@ class PaperStudy:
                         prepared[path] = fitting.prepare(trial.ledger, trainer)
                     trained[path] = self._train(trial, trainer, prepared[path])
                 yield from self._cells(trial, procedure, trained[path])
+                yield from self._traces(trial, procedure, trained[path])
 
     def _rounds(self, procedure: Procedure[Any]) -> dict[tuple[int, Panel], int]:
         return {
@@ -82,6 +98,7 @@ class PaperStudy:
     ) -> Mapping[int, Checkpoint]:
         """One path, read at every round that some budget and panel asks for."""
         rounds = set(self._rounds(procedure).values())
+        rounds |= {uploads // procedure.paths for uploads in self.traced}
         run = Run(trial.ledger, procedure, trial.problem, prepared=prepared)
         checkpoints = {0: Checkpoint(run.state, run.costs)}
         for state in run.rounds(after_rounds(max(rounds))):
@@ -105,6 +122,23 @@ class PaperStudy:
                 "rounds": rounds,
             }
             yield from (cell | record for record in done[rounds])
+
+    def _traces(
+        self, trial: Trial, procedure: Procedure[Any], trained: Mapping[int, Checkpoint]
+    ) -> Iterator[Record]:
+        """Gaps along a path, where at least one round was paid for."""
+        for uploads in self.traced:
+            rounds = uploads // procedure.paths
+            if rounds:
+                models = procedure.models(trial.problem, trained[rounds].state)
+                yield trace(trial, models, uploads, procedure.name, procedure.epochs)
+
+
+def trace(trial: Trial, models: Array, uploads: int, method: str, epochs: int | None) -> Record:
+    """The smallest gap among the candidates after so many uploads, all of them charged."""
+    gap = min(trial.gaps(np.ascontiguousarray(b))["relative_gap"] for b in models.T)
+    told: Record = {"record": "trace", "method": method, "epochs": epochs, "uploads": uploads}
+    return trial.where | told | {"relative_gap": gap}
 
 
 def _read(trial: Trial, procedure: Procedure[Any], at: Checkpoint) -> list[Record]:
@@ -234,26 +268,8 @@ class TunedStudy(PaperStudy):
         """The paper's four, then the goals."""
         yield from super().rows(trial)
         for budget in self.budgets:
-            for goal in GOALS:
-                result: fitting.Fit | fitting.GoalFit
-                if goal == "objective":
-                    # Only the objective is that of the inherited penalty, and pays for its search.
-                    penalty = trial.problem.penalty
-                    result = fitting.fit(trial.ledger, "Secant", penalty=penalty, rounds=budget)
-                    costs = trial.setup + result.costs
-                else:
-                    result = fitting.fit_for(trial.ledger, goal, uploads=budget, exact=True)
-                    costs = result.costs
-                yield trial.outcome(
-                    result.coefficients,
-                    costs,
-                    method=f"goal:{goal}",
-                    budget=budget,
-                    panel="upload",
-                    rule="min",
-                    rounds=result.rounds,
-                    candidate=result.setting,
-                )
+            for goal in COMPARED:
+                yield goal_row(trial, goal, budget) | {"panel": "upload", "rule": "min"}
 
     @staticmethod
     def conclude(rows: pd.DataFrame) -> list[str]:
@@ -262,6 +278,27 @@ class TunedStudy(PaperStudy):
             *_compare(rows, "goal:prediction", "test_mse", -1),
             *_compare(rows, "goal:selection", "f1", 1),
         ]
+
+
+def goal_row(trial: Trial, goal: Goal, budget: int) -> Record:
+    """The outcome of one fit by goal within so many uploads, without panel and rule."""
+    result: fitting.Fit | fitting.GoalFit
+    if goal == "objective":
+        # Only the objective is that of the inherited penalty, and pays for its search.
+        penalty = trial.problem.penalty
+        result = fitting.fit(trial.ledger, "Secant", penalty=penalty, rounds=budget)
+        costs = trial.setup + result.costs
+    else:
+        result = fitting.fit_for(trial.ledger, goal, uploads=budget, exact=True)
+        costs = result.costs
+    return trial.outcome(
+        result.coefficients,
+        costs,
+        method=f"goal:{goal}",
+        budget=budget,
+        rounds=result.rounds,
+        candidate=result.setting,
+    )
 
 
 def _compare(rows: pd.DataFrame, goal: str, metric: str, sign: int) -> list[str]:

@@ -1,130 +1,299 @@
-// Vega-Lite specifications of the four charts. Colours come from DATA.methods, and only from there.
+// The charts of one chosen scenario: means, paired differences, distribution and cost.
 
-function ink() {
-  const style = getComputedStyle(document.documentElement);
-  return Object.fromEntries(
-    ["back", "ink", "soft", "line"].map((name) => [name, style.getPropertyValue(`--${name}`).trim()]));
+function emphasise(metric) {
+  return metric.scale === "log" ? "log" : "linear";
 }
 
-function config() {
-  const { ink: dark, soft, line } = ink();
-  return {
-    background: null, font: "system-ui, sans-serif",
-    axis: { labelColor: dark, titleColor: dark, gridColor: line, domainColor: soft, tickColor: soft,
-      labelFontSize: 12, titleFontSize: 12, labelLimit: 220, tickCount: 6 },
-    legend: { labelColor: dark, titleColor: dark, labelFontSize: 12, orient: "top", columns: innerWidth < 700 ? 2 : 0 },
-    header: { labelColor: dark, labelFontSize: 12, labelFontWeight: "bold" },
-    view: { stroke: null },
+function tipOf(name, metric, { mean, se, low, high, n }) {
+  const interval = Number.isNaN(se)
+    ? ""
+    : `\n95% of the mean: ${withUnit(low, metric.unit)} to ${withUnit(high, metric.unit)}`;
+  return `${name}\n${metric.label} ${withUnit(mean, metric.unit)} (SE ${brief(se)})${interval}\n${n} replicates`;
+}
+
+// A dashed line at what the pooled Lasso scores, where it scores at all.
+function pooledLine(scenario, metric, Y, box) {
+  const level = DATA.pooled[scenario]?.[metric.name];
+  if (level === undefined || metric.scale === "log") return [];
+  const y = Y(level[0]);
+  return [
+    tag(
+      "g",
+      { class: "pooled" },
+      rule(box.left, y, box.right, y, {
+        colour: "var(--ink)",
+        width: 1.2,
+        dash: "5 4",
+        tip: `pooled Lasso: ${brief(level[0])} (SE ${brief(level[1])})`,
+      }),
+      text(box.right - 2, y - 4, "pooled Lasso", { anchor: "end", size: 11, colour: "var(--soft)" }),
+    ),
+  ];
+}
+
+function drawMeans(rows, metric) {
+  const known = rows.filter((r) => !Number.isNaN(r.mean));
+  if (!known.length) return nothing("means-chart");
+  const methods = METHOD_NAMES.filter((m) => known.some((r) => r.method === m));
+  const columns = known.some(
+    (r) => r.epochs !== undefined && r.epochs !== "none" && r.epochs !== known[0].epochs,
+  );
+  const field = columns ? "epochs" : SIDE.includes("split") ? "split" : "method";
+  const values =
+    columns || field === "split"
+      ? axis(field).words.filter((w) => known.some((r) => r[field] === w))
+      : methods;
+  const scenario = axis("scenario").values[code0("scenario")];
+  const pooled = DATA.pooled[scenario]?.[metric.name]?.[0];
+  const many = field === "method" && values.length > 6;
+  const bottom = many ? 92 : 40;
+  const y = {
+    kind: emphasise(metric),
+    label: metric.label,
+    domain: extent(
+      known.flatMap((r) => [r.low, r.high, r.mean]).concat(metric.scale === "log" ? [] : (pooled ?? [])),
+      metric,
+    ),
   };
-}
-
-const METHOD_NAMES = Object.keys(DATA.methods);
-const METHOD_COLOUR = {
-  field: "method", type: "nominal", title: "Method",
-  scale: { domain: METHOD_NAMES, range: METHOD_NAMES.map((m) => DATA.methods[m].colour) },
-};
-const METHOD_SHAPE = {
-  field: "method", type: "nominal", title: "Method",
-  scale: { domain: METHOD_NAMES, range: METHOD_NAMES.map((m) => DATA.methods[m].shape) },
-};
-// Parts of a cost are no methods, so they are greys, dark to light, with an outline.
-const PART_GREYS = ["#4a525c", "#8d97a3", "#c3cad2", "#eef0f3"];
-const drawn = {};
-
-async function draw(id, spec, description, choose) {
-  const element = document.getElementById(id);
-  const whole = {
-    $schema: "https://vega.github.io/schema/vega-lite/v6.json", description, config: config(),
-    width: "container", autosize: { type: "fit-x", contains: "padding" }, ...spec,
+  const x = {
+    kind: "band",
+    values,
+    label: field === "epochs" ? `${axis("epochs").label} E` : field === "split" ? axis("split").label : "",
+    say: many ? () => "" : (v) => v,
   };
-  const result = await vegaEmbed(element, whole, { actions: false, renderer: "svg", tooltip: true });
-  drawn[id]?.finalize();
-  drawn[id] = result;
-  if (choose) result.view.addEventListener("click", (_, item) => item?.datum?.key && choose(item.datum.key));
+  legend("means-chart", methods);
+  put(
+    "means-chart",
+    300 + bottom - 40,
+    `Mean ${metric.label} by method; ${describe()}`,
+    panel({
+      width: widthOf("means-chart"),
+      height: 300 + bottom - 40,
+      x,
+      y,
+      bottom,
+      marks: (X, Y, box) => {
+        const offset = (m) =>
+          field === "method"
+            ? 0
+            : (methods.indexOf(m) - (methods.length - 1) / 2) * Math.min(26, (0.8 * X.step) / methods.length);
+        const at = (r) => X(r[field]) + offset(r.method);
+        const parts = pooledLine(scenario, metric, Y, box);
+        if (field === "epochs")
+          for (const method of methods) {
+            const own = known.filter((r) => r.method === method && r.epochs !== "none");
+            if (own.length > 1)
+              parts.push(
+                line(
+                  own.map((r) => [at(r), Y(r.mean)]),
+                  method,
+                  { width: 1, opacity: 0.6 },
+                ),
+              );
+          }
+        for (const r of known) {
+          const tip = tipOf(r.label, metric, r);
+          // A share cannot leave its axis, though its interval may.
+          const ends = metric.scale === "share" ? [Math.max(0, r.low), Math.min(1, r.high)] : [r.low, r.high];
+          if (!Number.isNaN(r.se))
+            parts.push(rule(at(r), Y(ends[0]), at(r), Y(ends[1]), { method: r.method, width: 2 }));
+          parts.push(point(at(r), Y(r.mean), r.method, { tip, key: r.key, size: 1.15 }));
+        }
+        if (many)
+          for (const v of values)
+            parts.push(text(X(v) + 4, box.bottom + 14, v, { anchor: "end", rotate: -40, size: 11 }));
+        return parts;
+      },
+    }),
+  );
 }
 
-function emptyNote(rows) {
-  return rows.length ? {} : { title: { text: "No finished replicate for this choice", color: ink().ink } };
+function drawContrast(rows, pair, metric) {
+  const known = rows.filter((r) => !Number.isNaN(r.mean));
+  if (!known.length) return nothing("contrast-chart", "Nothing to compare: no data set has both");
+  const several = new Set(known.map((r) => r.scenario)).size > 1;
+  const groups = [...new Set(known.map((r) => (several ? r.scenario : r.what)))];
+  const whats = [...new Set(known.map((r) => r.what))];
+  const methods = METHOD_NAMES.filter((m) => known.some((r) => r.method === m));
+  // With several scenarios every dot says in words which of the other choices it is.
+  const rests = [...new Set(known.map((r) => r.rest))];
+  legend("contrast-chart", pair.name === "method" ? [] : methods);
+  const step = several ? Math.max(26, 14 * whats.length) : 26;
+  const height = 60 + step * groups.length;
+  const narrow = widthOf("contrast-chart") < 560;
+  const inside = several && rests.length > 1;
+  put(
+    "contrast-chart",
+    height,
+    `${metric.label}: ${pair.label}`,
+    panel({
+      width: widthOf("contrast-chart"),
+      height,
+      top: 8,
+      bottom: 44,
+      right: inside && !narrow ? 66 : 16,
+      y: { kind: "band", values: groups, tips: SCENARIO_TIPS },
+      x: {
+        kind: metric.scale === "log" ? "symlog" : "linear",
+        label: `${metric.label}: ${pair.label}`,
+        domain: extent(known.flatMap((r) => [r.low, r.high, r.mean, 0]).filter(Number.isFinite)),
+      },
+      marks: (X, Y, box) => {
+        const parts = [
+          rule(X(0), box.top, X(0), box.bottom, { colour: "var(--ink)", width: 1.2 }).replace(
+            "mark rule",
+            "zero",
+          ),
+        ];
+        for (const r of known) {
+          const y =
+            Y(several ? r.scenario : r.what) +
+            (several
+              ? (whats.indexOf(r.what) - (whats.length - 1) / 2) * Math.min(13, (step - 4) / whats.length)
+              : 0);
+          if (!Number.isNaN(r.se))
+            parts.push(rule(X(r.low), y, X(r.high), y, { method: r.method, width: 2 }));
+          parts.push(
+            point(X(r.mean), y, r.method, {
+              tip: `${r.scenario}\n${pair.label}\n${tipOf(r.what || r.scenario, metric, r)}`,
+              size: several ? 0.8 : 1.1,
+            }),
+          );
+          if (inside && r.rest)
+            parts.push(
+              text(narrow ? box.right : box.right + 4, y + 3.5, r.rest, {
+                size: 10,
+                anchor: narrow ? "end" : "start",
+                colour: "var(--soft)",
+                method: r.method,
+              }),
+            );
+        }
+        return parts;
+      },
+    }),
+  );
 }
 
-function meansSpec(rows, metric) {
-  const byEpochs = new Set(rows.map((r) => r.epochs)).size > 1;
-  const many = new Set(rows.map((r) => r.method)).size > 8;
-  const x = byEpochs
-    ? { field: "epochs", type: "ordinal", title: `${axis("epochs").label} ${axis("epochs").heading}`, sort: axis("epochs").words, axis: { labelAngle: 0 } }
-    : { field: "method", type: "nominal", title: null, sort: METHOD_NAMES, axis: { labelAngle: many ? -40 : 0 } };
-  // Methods that are named along the axis need no legend.
-  const named = (channel) => byEpochs ? channel : { ...channel, legend: null };
-  const y = (field, title) => ({ field, type: "quantitative", title, scale: { zero: false } });
-  const tooltip = [...SIDE, "mean", "se", "low", "high", "n"].map((field) => ({ field }));
-  const offset = byEpochs ? { xOffset: { field: "method", type: "nominal", sort: METHOD_NAMES } } : {};
-  return {
-    ...emptyNote(rows), height: 280, data: { values: rows },
-    encoding: { x, ...offset, color: named(METHOD_COLOUR), tooltip },
-    layer: [
-      { mark: { type: "rule", strokeWidth: 2 }, encoding: { y: y("low", metric.label), y2: { field: "high" } } },
-      { mark: { type: "point", filled: true, size: 110, opacity: 1, cursor: "pointer" },
-        encoding: { y: y("mean", metric.label), shape: named(METHOD_SHAPE) } },
-      ...(innerWidth < 700 || many || !byEpochs ? [] : [{
-        mark: { type: "text", dx: 9, align: "left", fontSize: 11, fontWeight: "bold" },
-        encoding: { y: y("mean", metric.label), text: { field: "method" }, color: { value: ink().ink } } }]),
-    ],
-  };
+function drawSpread(rows, metric) {
+  const known = rows.filter((r) => !Number.isNaN(r.value));
+  if (!known.length) return nothing("spread-chart");
+  const groups = [...new Set(known.map((r) => r.group))];
+  const height = 50 + 26 * groups.length;
+  legend(
+    "spread-chart",
+    METHOD_NAMES.filter((m) => known.some((r) => r.method === m)),
+  );
+  put(
+    "spread-chart",
+    height,
+    `${metric.label} of every replicate; ${describe()}`,
+    panel({
+      width: widthOf("spread-chart"),
+      height,
+      top: 6,
+      bottom: 42,
+      y: { kind: "band", values: groups },
+      x: {
+        kind: emphasise(metric),
+        label: metric.label,
+        domain: extent(
+          known.map((r) => r.value),
+          metric,
+        ),
+      },
+      marks: (X, Y) => {
+        const parts = known.map((r) =>
+          tag("circle", {
+            class: "mark dot",
+            cx: X(r.value),
+            cy: Y(r.group) + (((r.replicate * 7) % 11) - 5),
+            r: 3.1,
+            fill: look(r.method).colour,
+            "fill-opacity": 0.55,
+            stroke: look(r.method).colour,
+            "stroke-width": 0.7,
+            "data-method": r.method,
+            "data-key": r.key,
+            "data-replicate": r.replicate,
+            "data-tip": `${r.group}\nreplicate ${r.replicate}: ${brief(r.value)}\nchoose it to see its row and how to rerun it`,
+          }),
+        );
+        for (const group of groups) {
+          const own = known.filter((r) => r.group === group);
+          const middle = median(own.map((r) => r.value));
+          parts.push(
+            rule(X(middle), Y(group) - 10, X(middle), Y(group) + 10, {
+              method: own[0].method,
+              width: 3,
+              tip: `${group}\nmedian ${brief(middle)}`,
+            }),
+          );
+        }
+        return parts;
+      },
+    }),
+  );
 }
 
-function contrastSpec(rows, pair, metric) {
-  const labels = [...new Set(rows.map((r) => r.what))];
-  const scenarios = [...new Set(rows.map((r) => r.scenario))];
-  const several = scenarios.length > 1;
-  const y = several
-    ? { y: { field: "scenario", type: "nominal", sort: scenarios, title: null, axis: { grid: true } },
-        yOffset: { field: "what", type: "nominal", sort: labels } }
-    : { y: { field: "what", type: "nominal", sort: labels, title: null, axis: { grid: true } } };
-  const colour = pair.name === "method"
-    ? { value: DATA.methods[axis("method").values[pair.second]].colour } : METHOD_COLOUR;
-  const x = { type: "quantitative", title: `${metric.label}: ${pair.label}` };
-  const tooltip = ["scenario", "what", "mean", "se", "low", "high", "n"].map((field) => ({ field }));
-  return {
-    ...emptyNote(rows), data: { values: rows },
-    height: several ? scenarios.length * Math.max(60, 9 * labels.length) : 26 * Math.max(1, labels.length),
-    encoding: { ...y, tooltip, color: colour },
-    layer: [
-      { mark: { type: "rule", color: ink().ink }, encoding: { x: { datum: 0, ...x }, y: null, yOffset: null, color: null, tooltip: null } },
-      { mark: { type: "rule", strokeWidth: 2 }, encoding: { x: { field: "low", ...x }, x2: { field: "high" } } },
-      { mark: { type: "point", filled: true, size: several ? 35 : 90, opacity: 1 }, encoding: { x: { field: "mean", ...x } } },
-    ],
-  };
-}
+// Parts of a cost are no methods, so they are greys with an outline.
+const PART_GREYS = ["#5b6470", "#8d97a3", "#b9c1ca", "#e4e8ec"];
 
-function spreadSpec(rows, metric) {
+function drawLedger(rows, cost) {
+  if (!rows.length) return nothing("ledger-chart");
   const groups = [...new Set(rows.map((r) => r.group))];
-  const x = { type: "quantitative", title: metric.label, scale: { zero: false } };
-  return {
-    ...emptyNote(rows), height: 26 * Math.max(1, groups.length), data: { values: rows },
-    encoding: { y: { field: "group", type: "nominal", sort: groups, title: null, axis: { grid: true } }, color: METHOD_COLOUR },
-    layer: [
-      { mark: { type: "circle", size: 30, opacity: 0.55, cursor: "pointer" },
-        encoding: { x: { field: "value", ...x }, tooltip: ["group", "replicate", "value"].map((field) => ({ field })) } },
-      { mark: { type: "tick", thickness: 3, size: 20 }, encoding: { x: { field: "value", aggregate: "median", ...x } } },
-    ],
-  };
-}
-
-function ledgerSpec(rows, title) {
-  const groups = [...new Set(rows.map((r) => r.group))];
-  const parts = [...new Set([...rows].sort((a, b) => a.place - b.place).map((r) => r.part))];
-  const several = parts.length > 1;
-  return {
-    ...emptyNote(rows), height: 24 * Math.max(1, groups.length), data: { values: rows },
-    mark: { type: "bar", stroke: ink().soft, strokeWidth: 0.5 },
-    encoding: {
-      y: { field: "group", type: "nominal", sort: groups, title: null },
-      x: { field: "value", type: "quantitative", title },
-      color: several
-        ? { field: "part", type: "nominal", title: null, scale: { domain: parts, range: PART_GREYS } }
-        : { ...METHOD_COLOUR, legend: null },
-      order: { field: "place", type: "quantitative" },
-      tooltip: ["group", "part", "value"].map((field) => ({ field })),
-    },
-  };
+  const parts = [...new Set(rows.map((r) => r.part))];
+  const totals = groups.map((g) => rows.filter((r) => r.group === g).reduce((sum, r) => sum + r.value, 0));
+  const unit = cost.parts[0].unit;
+  const height = 50 + 24 * groups.length;
+  const key = document.getElementById("ledger-chart-legend");
+  key.replaceChildren(
+    ...(parts.length > 1
+      ? parts.map((part, i) => {
+          const swatch = element("i", { class: "swatch", style: `background:${PART_GREYS[i]}` });
+          return element("span", {}, swatch, part);
+        })
+      : []),
+  );
+  put(
+    "ledger-chart",
+    height,
+    `${cost.label}; ${describe()}`,
+    panel({
+      width: widthOf("ledger-chart"),
+      height,
+      top: 6,
+      bottom: 42,
+      y: { kind: "band", values: groups },
+      x: {
+        label: cost.label,
+        domain: [0, 1.04 * Math.max(...totals) || 1],
+        unit,
+        say: (v) => withUnit(v, unit),
+      },
+      marks: (X, Y) =>
+        groups.flatMap((group) => {
+          let from = 0;
+          return rows
+            .filter((r) => r.group === group)
+            .map((r) => {
+              const start = from;
+              from += r.value;
+              const fill = parts.length > 1 ? PART_GREYS[parts.indexOf(r.part)] : look(r.method).colour;
+              return tag("rect", {
+                class: "mark bar",
+                x: X(start),
+                y: Y(group) - 8,
+                width: Math.max(0, X(from) - X(start)),
+                height: 16,
+                fill,
+                stroke: "var(--soft)",
+                "stroke-width": 0.8,
+                "data-method": r.method,
+                "data-tip": `${group}\n${r.part}: ${withUnit(r.value, unit)}`,
+              });
+            });
+        }),
+    }),
+  );
 }

@@ -8,7 +8,9 @@ const COLUMN = Object.fromEntries(COLUMNS.map((c, j) => [c.name, AXES.length + j
 let doubles;
 
 async function readDoubles() {
-  const bytes = Uint8Array.from(atob(DATA.doubles), (c) => c.charCodeAt(0));
+  const text = atob(DATA.doubles);
+  const bytes = new Uint8Array(text.length);
+  for (let i = 0; i < text.length; i++) bytes[i] = text.charCodeAt(i);
   const inflated = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate"));
   doubles = new Float64Array(await new Response(inflated).arrayBuffer());
 }
@@ -17,8 +19,15 @@ async function readDoubles() {
 const CONTROLS = DATA.axes.filter((a) => a.control).map((a) => a.name);
 const SIDE = DATA.axes.filter((a) => !a.control).map((a) => a.name);
 
+const METHOD_NAMES = Object.keys(DATA.methods);
+const AXIS = Object.fromEntries(DATA.axes.map((a) => [a.name, a]));
+
 function axis(name) {
-  return DATA.axes.find((a) => a.name === name);
+  return AXIS[name];
+}
+
+function keyOf(cell) {
+  return cell.slice(0, AXES.length).join();
 }
 
 // Cells by their axis codes, e.g. "0,2,1,1,0,0".
@@ -27,7 +36,8 @@ const CELLS = new Map(DATA.cells.map((cell) => [cell.slice(0, AXES.length).join(
 // `where` maps axis names to codes; axes that it lacks are no condition.
 function findCells(where) {
   return DATA.cells.filter((cell) =>
-    AXES.every((name, i) => where[name] === undefined || cell[i] === where[name]));
+    AXES.every((name, i) => where[name] === undefined || cell[i] === where[name]),
+  );
 }
 
 function replicatesOf(cell) {
@@ -53,6 +63,20 @@ function word(cell, name) {
   return axis(name).words[code(cell, name)];
 }
 
+function median(values) {
+  const sorted = values.filter((v) => !Number.isNaN(v)).sort((a, b) => a - b);
+  if (!sorted.length) return NaN;
+  const half = sorted.length >> 1;
+  return sorted.length % 2 ? sorted[half] : (sorted[half - 1] + sorted[half]) / 2;
+}
+
+function quantile(values, share) {
+  const sorted = values.filter((v) => !Number.isNaN(v)).sort((a, b) => a - b);
+  const place = (sorted.length - 1) * share;
+  const [low, high] = [sorted[Math.floor(place)], sorted[Math.ceil(place)]];
+  return low + (high - low) * (place - Math.floor(place));
+}
+
 function summarise(values) {
   const known = values.filter((v) => !Number.isNaN(v));
   const n = known.length;
@@ -70,25 +94,35 @@ function pairs() {
     const { values, titles } = axis(name);
     for (let i = 0; i < values.length; i++)
       for (let j = i + 1; j < values.length; j++)
-        found.push({ name, first: i, second: j,
-          label: `${titles[j]} minus ${titles[i]}` });
+        found.push({
+          name,
+          first: i,
+          second: j,
+          value: [name, values[i], values[j]].join("~"),
+          label: `${titles[j]} minus ${titles[i]}`,
+        });
   }
   // The paper's contrast, fewest to most epochs, comes first; a method without epochs has 0 of them.
   const epochs = axis("epochs")?.values ?? [];
   const fewest = epochs.findIndex((e) => e > 0);
-  return found
-    .filter((p) => p.name !== "epochs" || p.first >= fewest)
-    .sort((a, b) => paper(b) - paper(a));
-  function paper(p) { return Number(p.name === "epochs" && p.first === fewest && p.second === epochs.length - 1); }
+  return found.filter((p) => p.name !== "epochs" || p.first >= fewest).sort((a, b) => paper(b) - paper(a));
+  function paper(p) {
+    return Number(p.name === "epochs" && p.first === fewest && p.second === epochs.length - 1);
+  }
 }
 
-// Paired differences of `column`, one summary a remaining cell.
+// Paired differences of `column`, one summary a remaining cell. A method without epochs is compared
+// with every epoch count of the other.
 function differences(pair, where, column) {
   const at = AXES.indexOf(pair.name);
   return findCells({ ...where, [pair.name]: pair.first }).flatMap((cell) => {
     const key = cell.slice(0, AXES.length);
     key[at] = pair.second;
-    const other = CELLS.get(key.join());
+    let other = CELLS.get(key.join());
+    if (!other && pair.name === "method" && AXES.includes("epochs")) {
+      key[AXES.indexOf("epochs")] = axis("epochs").values.indexOf(0);
+      other = CELLS.get(key.join());
+    }
     if (!other) return [];
     const a = valuesOf(cell, column);
     const b = valuesOf(other, column);

@@ -6,25 +6,39 @@ const FEW = 100;
 function gridColumns() {
   return [
     ...DATA.axes.map((a) => [a.heading, !a.number, a.name]),
-    ["n"], ...METRICS.flatMap((m) => [[m.label], [`${m.label} SE`]]),
+    ["n"],
+    ...METRICS.flatMap((m) => [[m.label], [`${m.label} SE`]]),
   ];
+}
+
+// A number that stands for "none" is no number.
+function numberOf(cell, name) {
+  const value = axis(name).values[code(cell, name)];
+  return word(cell, name) === String(value) ? value : NaN;
 }
 
 function gridRow(cell, columns) {
   const row = {};
   for (const [label, , name] of columns)
-    if (name) row[label] = axis(name).number ? axis(name).values[code(cell, name)] : word(cell, name);
+    if (name) row[label] = axis(name).number ? numberOf(cell, name) : word(cell, name);
   for (const metric of METRICS) {
     const { n, mean, se } = summarise(valuesOf(cell, metric.name));
     Object.assign(row, { n, [metric.label]: mean, [`${metric.label} SE`]: se });
   }
-  row.text = AXES.map((a) => `${title(cell, a)} ${axis(a).values[code(cell, a)]}`).join(" ").toLowerCase();
+  row.text = AXES.map((a) => `${title(cell, a)} ${axis(a).values[code(cell, a)]}`)
+    .join(" ")
+    .toLowerCase();
   return row;
 }
 
 function showGrid() {
   // "E = 5" is one word, so that the 5 is not found elsewhere.
-  const asked = document.getElementById("filter").value.toLowerCase().replaceAll(/\s*=\s*/g, "=").split(/\s+/).filter(Boolean);
+  const asked = document
+    .getElementById("filter")
+    .value.toLowerCase()
+    .replaceAll(/\s*=\s*/g, "=")
+    .split(/\s+/)
+    .filter(Boolean);
   // Words are found by how they begin; numbers and methods only whole ("P" is not "Panel").
   const whole = (word) => /\d$/.test(word) || METHOD_NAMES.some((m) => m.toLowerCase() === word);
   const holds = (text, word) =>
@@ -46,8 +60,11 @@ function showGrid() {
   };
   document.getElementById("grid-count").textContent =
     `${rows.length} of ${grid.rows.length} cells match; ${Math.min(limit, rows.length)} shown.`;
-  fillTable("grid-table", "Means and Monte Carlo standard errors of every cell", gridColumns(), rows,
-    { sort: { by: grid.by, up: grid.up, press }, limit });
+  fillTable("grid-table", "Means and Monte Carlo standard errors of every cell", gridColumns(), rows, {
+    sort: { by: grid.by, up: grid.up, press },
+    limit,
+  });
+  keepTable("grid", "Means of every cell", { columns: gridColumns().map(([name]) => name), rows });
 }
 
 function startGrid() {

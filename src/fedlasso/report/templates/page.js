@@ -1,199 +1,228 @@
-// Controls, tables and downloads: what is chosen is in `state`, and `show` draws all of it.
+// Controls, tables and addresses: what is chosen is in `state`, by name, and `show` draws all of it.
 
 const state = {};
+const usual = {};
 const PAIRS = pairs();
-const COSTS = [...new Set(COLUMNS.map((c) => c.bill).filter(Boolean))]
-  .map((label) => ({ label, parts: COLUMNS.filter((c) => c.bill === label) }));
+const COSTS = [...new Set(COLUMNS.map((c) => c.bill).filter(Boolean))].map((label) => ({
+  label,
+  parts: COLUMNS.filter((c) => c.bill === label),
+}));
+const SCENARIO_TIPS = Object.fromEntries(
+  axis("scenario").values.map((name, i) => [axis("scenario").words[i], DATA.scenarios[name]?.words]),
+);
 
-function element(tag, attributes = {}, ...children) {
-  const made = document.createElement(tag);
-  for (const [name, value] of Object.entries(attributes)) made.setAttribute(name, value);
+function element(name, attributes = {}, ...children) {
+  const made = document.createElement(name);
+  for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, value);
   made.append(...children);
   return made;
 }
 
-function addSelect(form, name, label, options) {
+function addSelect(form, name, label, options, first, tip) {
   const select = element("select", { id: name, name });
-  options.forEach((text, i) => select.append(element("option", { value: i }, text)));
-  document.getElementById(form).append(element("label", { for: name }, label, select));
-  select.addEventListener("change", () => { state[name] = Number(select.value); show(); });
-  state[name] ??= 0;
+  for (const { value, label: words } of options) select.append(element("option", { value }, words));
+  document
+    .getElementById(form)
+    .append(element("label", { for: name, ...(tip ? { title: tip } : {}) }, label, select));
+  select.addEventListener("change", () => {
+    state[name] = select.value;
+    show();
+  });
+  usual[name] = String(first ?? options[0]?.value ?? "");
+  state[name] = usual[name];
+}
+
+function optionsOf(name) {
+  return axis(name).values.map((value, i) => ({ value, label: axis(name).titles[i] }));
 }
 
 function addControls() {
-  for (const name of CONTROLS) {
-    state[name] = Math.max(0, axis(name).values.indexOf(DATA.primary[name] ?? axis(name).values[0]));
-    addSelect("controls", name, axis(name).label, axis(name).titles);
-  }
-  addSelect("controls", "metric", "Outcome", METRICS.map((m) => m.label));
-  addSelect("contrast-controls", "pair", "Difference", PAIRS.map((p) => p.label));
-  addSelect("contrast-controls", "scope", "In", ["the chosen scenario", "all scenarios"]);
-  addSelect("ledger-controls", "cost", "Cost", COSTS.map((c) => c.label));
-  for (const name of SIDE) addSelect("rows-controls", `row-${name}`, axis(name).label, axis(name).titles);
-  for (const form of document.querySelectorAll("form")) form.addEventListener("submit", (e) => e.preventDefault());
+  for (const name of CONTROLS)
+    addSelect(
+      "controls",
+      name,
+      axis(name).label,
+      optionsOf(name),
+      DATA.primary[name] ?? DATA.first[name] ?? axis(name).values[0],
+      DATA.axis_words[name],
+    );
+  addSelect(
+    "controls",
+    "metric",
+    "Outcome",
+    METRICS.map((m) => ({ value: m.name, label: m.label })),
+    ["f1", "test_mse", "test_deviance"].find((name) => name in COLUMN),
+  );
+  const reset = element("button", { type: "button", id: "reset" }, "Reset");
+  reset.addEventListener("click", () => {
+    Object.assign(state, usual);
+    only.clear();
+    show();
+  });
+  document.getElementById("controls").append(reset);
+  addSelect("uploads-controls", "epochs_shown", "Lines", [
+    { value: "best", label: "each method at its best E" },
+    { value: "all", label: "every E" },
+  ]);
+  addSelect("contrast-controls", "pair", "Difference", PAIRS);
+  addSelect("contrast-controls", "scope", "In", [
+    { value: "one", label: "the chosen scenario" },
+    { value: "all", label: "all scenarios" },
+  ]);
+  addSelect(
+    "ledger-controls",
+    "cost",
+    "Cost",
+    COSTS.map((c) => ({ value: c.label, label: c.label })),
+  );
+  for (const name of SIDE)
+    addSelect(
+      "rows-controls",
+      `row-${name}`,
+      axis(name).label,
+      optionsOf(name),
+      axis(name).values[code(DATA.cells[0], name)],
+      DATA.axis_words[name],
+    );
+  addSelect(
+    "rows-controls",
+    "replicate",
+    "Replicate to rerun",
+    DATA.replicates[0].map((n) => ({ value: n, label: String(n) })),
+  );
+  for (const form of document.querySelectorAll("form"))
+    form.addEventListener("submit", (e) => e.preventDefault());
 }
 
-// The address carries the choices, so that a view can be sent to somebody.
+// The address carries what differs from the usual view, by name, so that a view can be sent.
+function address(at) {
+  const told = Object.entries(state).filter(([name, value]) => value !== usual[name]);
+  return new URLSearchParams([
+    ...(at ? [["at", at]] : []),
+    ...told,
+    ...(only.size ? [["only", [...only].join()]] : []),
+  ]).toString();
+}
+
 function readAddress() {
-  for (const [name, value] of new URLSearchParams(location.hash.slice(1)))
-    if (name in state && document.getElementById(name)?.options[Number(value)]) state[name] = Number(value);
+  const told = new URLSearchParams(location.hash.slice(1));
+  Object.assign(state, usual);
+  only.clear();
+  for (const [name, value] of told) {
+    const select = document.getElementById(name);
+    if (name in state && [...select.options].some((o) => o.value === value)) state[name] = value;
+  }
+  for (const name of told.get("only")?.split(",") ?? []) if (name in DATA.methods) only.add(name);
+  return told.get("at");
+}
+
+function follow() {
+  const at = readAddress();
+  show();
+  const place = at && document.getElementById(at);
+  if (place) {
+    place.scrollIntoView();
+    place.querySelector("h2")?.focus({ preventScroll: true });
+  }
+}
+
+// The code of what is chosen on an axis that the page controls.
+function code0(name) {
+  return Math.max(
+    0,
+    axis(name).values.findIndex((v) => String(v) === state[name]),
+  );
 }
 
 function chosen() {
-  return Object.fromEntries(CONTROLS.map((a) => [a, state[a]]));
+  return Object.fromEntries(CONTROLS.map((a) => [a, code0(a)]));
 }
 
 function describe() {
-  return CONTROLS.map((a) => axis(a).titles[state[a]]).join(", ");
+  return CONTROLS.map((a) => axis(a).titles[code0(a)]).join(", ");
 }
 
 function groupName(cell) {
-  return SIDE.map((a) => title(cell, a)).join(", ");
+  return SIDE.filter((a) => !(a === "epochs" && word(cell, a) === "none"))
+    .map((a) => title(cell, a))
+    .join(", ");
 }
 
-// Tables remember their exact values for the download; `columns` are [name, is text].
-const tables = {};
+// Which choices change what a chart says; a finding is its title while these are the finding's own.
+const MATTERS = {
+  overview: [...CONTROLS.filter((a) => a !== "scenario"), "metric"],
+  tradeoff: CONTROLS.filter((a) => a !== "rule"),
+  uploads: ["scenario"],
+  contrast: [...CONTROLS.filter((a) => a !== "scenario"), "metric", "pair", "scope"],
+};
 
-function fillTable(id, caption, columns, rows, { button, sort, limit = Infinity } = {}) {
-  const table = document.getElementById(id);
-  tables[id] = { columns, rows };
-  const head = element("tr");
-  for (const [name, text] of columns) {
-    const cell = element("th", { scope: "col", class: text ? "text" : "" });
-    if (sort) {
-      const mark = sort.by === name ? (sort.up ? " ▲" : " ▼") : "";
-      const press = element("button", { type: "button" }, name + mark);
-      press.addEventListener("click", () => sort.press(name));
-      if (mark) cell.setAttribute("aria-sort", sort.up ? "ascending" : "descending");
-      cell.append(press);
-    } else cell.append(name);
-    head.append(cell);
-  }
-  if (button) head.append(element("th", { scope: "col" }, "Rows"));
-  const body = element("tbody");
-  for (const row of rows.slice(0, limit)) {
-    const line = element("tr");
-    for (const [name, text] of columns) {
-      const cell = element("td", { class: text ? "text" : "" });
-      const colour = name === "Method" && DATA.methods[row[name]]?.colour;
-      if (colour) cell.append(element("i", { class: "dot", style: `background:${colour}` }));
-      cell.append(format(row[name]));
-      line.append(cell);
-    }
-    if (button) {
-      const press = element("button", { type: "button", "aria-label": `Rows of ${row.label}` }, "show");
-      press.addEventListener("click", () => showRowsOf(row.key));
-      line.append(element("td", {}, press));
-    }
-    body.append(line);
-  }
-  table.replaceChildren(element("caption", {}, caption), element("thead", {}, head), body);
+function entitle(name, words) {
+  const fits = ({ chart, view }) =>
+    chart === name && MATTERS[name].every((key) => state[key] === String(view[key] ?? usual[key]));
+  const finding = DATA.findings.find(fits);
+  const place = document.getElementById(`${name}-chart-title`);
+  place.textContent = finding?.text ?? words;
+  place.classList.toggle("found", Boolean(finding));
 }
 
-function toCsv({ columns, rows }) {
-  const quote = (v) => {
-    if (v === undefined || v === null || Number.isNaN(v)) return "";
-    return /[",\n]/.test(v) ? `"${String(v).replaceAll('"', '""')}"` : String(v);
-  };
-  const names = columns.map(([name]) => name);
-  return [names, ...rows.map((row) => names.map((n) => row[n]))].map((r) => r.map(quote).join(",")).join("\n") + "\n";
-}
-
-function download(id) {
-  const address = URL.createObjectURL(new Blob([toCsv(tables[id])], { type: "text/csv" }));
-  element("a", { href: address, download: `${id.replace("-table", "")}.csv` }).click();
-  setTimeout(() => URL.revokeObjectURL(address), 1000);
-}
-
-function showMeans(cells, metric) {
-  const rows = cells.map((cell) => ({
-    key: cell.slice(0, AXES.length).join(), label: groupName(cell),
-    ...Object.fromEntries(SIDE.flatMap((a) => [[a, word(cell, a)], [axis(a).heading, word(cell, a)]])),
-    ...summarise(valuesOf(cell, metric.name)),
-  }));
-  const better = metric.better ? ` ${metric.better === "higher" ? "Higher" : "Lower"} is better.` : "";
-  document.getElementById("metric-caption").textContent = `${metric.label}. ${metric.caption}${better}`;
-  fillTable("means-table", `${metric.label}: ${describe()}`,
-    [...SIDE.map((a) => [axis(a).heading, !axis(a).number]), ["Mean"], ["SE"], ["Low"], ["High"], ["n"]],
-    rows.map((r) => ({ ...r, Mean: r.mean, SE: r.se, Low: r.low, High: r.high })),
-    { button: true });
-  return draw("means-chart", meansSpec(rows, metric), `Mean ${metric.label} by method and epochs; ${describe()}`, showRowsOf);
-}
-
-function showContrast(metric) {
-  const pair = PAIRS[state.pair];
-  if (!pair) return Promise.resolve();
-  const where = chosen();
-  delete where[pair.name];
-  if (state.scope === 1) delete where.scenario;
-  const rest = SIDE.filter((a) => a !== pair.name);
-  const rows = differences(pair, where, metric.name).map(({ cell, ...numbers }) => ({
-    scenario: word(cell, "scenario"), method: word(cell, "method"),
-    what: rest.map((a) => title(cell, a)).join(", "), ...numbers,
-  }));
-  fillTable("contrast-table", `${metric.label}: ${pair.label}`,
-    [["Scenario", true], ["Of", true], ["Mean"], ["SE"], ["Low"], ["High"], ["n"]],
-    rows.map((r) => ({ Scenario: r.scenario, Of: r.what, Mean: r.mean, SE: r.se, Low: r.low, High: r.high, n: r.n })));
-  return draw("contrast-chart", contrastSpec(rows, pair, metric), `Paired differences of ${metric.label}: ${pair.label}`);
-}
-
-function showSpread(cells, metric) {
-  const rows = cells.flatMap((cell) => valuesOf(cell, metric.name).map((value, i) => ({
-    key: cell.slice(0, AXES.length).join(), group: groupName(cell), method: word(cell, "method"),
-    replicate: replicatesOf(cell)[i], value,
-  })));
-  return draw("spread-chart", spreadSpec(rows, metric), `${metric.label} of every replicate; ${describe()}`, showRowsOf);
-}
-
-function showLedger(cells) {
-  const cost = COSTS[state.cost];
-  if (!cost) return Promise.resolve();
-  const mean = (cell, name) => summarise(valuesOf(cell, name)).mean;
-  const rows = cells.flatMap((cell) => cost.parts.map(({ name, part, less }, place) => ({
-    group: groupName(cell), method: word(cell, "method"), part, place,
-    value: mean(cell, name) - (less && less in COLUMN ? mean(cell, less) : 0),
-  }))).filter((row) => !Number.isNaN(row.value));
-  fillTable("ledger-table", `${cost.label}: ${describe()}`, [["Of", true], ["Part", true], ["Mean"]],
-    rows.map((r) => ({ Of: r.group, Part: r.part, Mean: r.value })));
-  return draw("ledger-chart", ledgerSpec(rows, cost.label), `${cost.label}; ${describe()}`);
-}
-
-function showRows() {
-  const side = Object.fromEntries(SIDE.map((a) => [a, state[`row-${a}`]]));
-  const [cell] = findCells({ ...chosen(), ...side });
-  const columns = [["replicate"], ...COLUMNS.map((c) => [c.name])];
-  const values = cell && COLUMNS.map((c) => valuesOf(cell, c.name));
-  const rows = cell ? replicatesOf(cell).map((replicate, i) =>
-    ({ replicate, ...Object.fromEntries(COLUMNS.map((c, j) => [c.name, values[j][i]])) })) : [];
-  fillTable("rows-table", cell ? `${groupName(cell)}; ${describe()}` : "No finished replicate for this choice", columns, rows);
-}
-
-function showRowsOf(key) {
+function showRowsOf(key, replicate) {
   const codes = key.split(",").map(Number);
-  for (const name of SIDE) state[`row-${name}`] = codes[AXES.indexOf(name)];
+  for (const name of AXES) {
+    const value = String(axis(name).values[codes[AXES.indexOf(name)]]);
+    if (SIDE.includes(name)) state[`row-${name}`] = value;
+    else state[name] = value;
+  }
+  if (replicate !== undefined) state.replicate = replicate;
   show();
   document.getElementById("rows").scrollIntoView();
   document.getElementById("row-method").focus({ preventScroll: true });
 }
 
-// One drawing at a time: a choice made while the last one is drawn waits for it.
-let drawing = Promise.resolve();
-
 function show() {
-  document.body.setAttribute("aria-busy", "true");
-  drawing = drawing.then(showNow);
-  return drawing;
+  const metric = METRICS.find((m) => m.name === state.metric);
+  const cells = findCells(chosen());
+  for (const select of document.querySelectorAll("select[name]")) select.value = state[select.name];
+  const told = address();
+  history.replaceState(null, "", told ? `#${told}` : location.pathname + location.search);
+  drawOverview(metric);
+  entitle(
+    "overview",
+    `Mean ${metric.label} in every scenario${
+      CONTROLS.length > 1
+        ? `: ${CONTROLS.filter((a) => a !== "scenario")
+            .map((a) => axis(a).titles[code0(a)])
+            .join(", ")}`
+        : ""
+    }`,
+  );
+  drawTradeoff();
+  entitle("tradeoff", `F1 against test error: ${describe()}`);
+  drawUploads();
+  entitle(
+    "uploads",
+    `Gap to the pooled optimum against uploads: ${axis("scenario").words[code0("scenario")]}`,
+  );
+  showMeans(cells, metric);
+  showContrast(metric);
+  showSpread(cells, metric);
+  showLedger(cells);
+  showRows();
+  isolate();
+  document.getElementById("status").textContent =
+    `Showing ${metric.label}; ${describe()}; ${cells.length} cells.`;
 }
 
-async function showNow() {
-  const metric = METRICS[state.metric];
-  const cells = findCells(chosen());
-  for (const select of document.querySelectorAll("select")) select.value = state[select.name];
-  history.replaceState(null, "", `#${new URLSearchParams(state)}`);
-  showRows();
-  await Promise.all([showMeans(cells, metric), showContrast(metric), showSpread(cells, metric), showLedger(cells)]);
-  document.getElementById("status").textContent = `Showing ${metric.label}; ${describe()}; ${cells.length} cells.`;
-  document.body.removeAttribute("aria-busy");
+function showAll() {
+  show();
+  drawAgreement();
+  drawTheory();
+  isolate();
+}
+
+function drawForPaper(width) {
+  paper = width;
+  for (const words of document.querySelectorAll("#explain details")) words.open = width > 0;
+  showAll();
 }
 
 function dress(theme) {
@@ -201,22 +230,91 @@ function dress(theme) {
   document.getElementById("theme").textContent = theme === "dark" ? "Light colours" : "Dark colours";
 }
 
-async function start() {
+// What the reader chose last time, as far as the browser remembers; else what the system says.
+function startTheme() {
   const dark = matchMedia("(prefers-color-scheme: dark)");
-  dress(dark.matches ? "dark" : "light");
-  dark.addEventListener("change", () => { dress(dark.matches ? "dark" : "light"); show(); });
+  const remembered = () => {
+    try {
+      return localStorage.getItem("fedlasso-theme");
+    } catch {
+      return null;
+    }
+  };
+  const now = () => remembered() ?? (dark.matches ? "dark" : "light");
+  dress(now());
+  dark.addEventListener("change", () => dress(now()));
   document.getElementById("theme").addEventListener("click", () => {
-    dress(document.documentElement.dataset.theme === "dark" ? "light" : "dark");
-    show();
+    const theme = document.documentElement.dataset.theme === "dark" ? "light" : "dark";
+    try {
+      localStorage.setItem("fedlasso-theme", theme);
+    } catch {
+      /* a browser that keeps nothing */
+    }
+    dress(theme);
   });
-  for (const press of document.querySelectorAll("[data-csv]"))
-    press.addEventListener("click", () => download(press.dataset.csv));
-  addControls();
-  readAddress();
-  await readDoubles();
-  await show();
-  startGrid();
 }
 
+function startPresses() {
+  document.addEventListener("click", (event) => {
+    const held = event.target.closest("[data-key]");
+    if (held) return showRowsOf(held.dataset.key, held.dataset.replicate);
+    const name = event.target.closest("[data-only]")?.dataset.only;
+    if (name) {
+      if (!only.delete(name)) only.add(name);
+      return show();
+    }
+    const scenario = event.target.closest("[data-scenario]")?.dataset.scenario;
+    if (scenario) {
+      state.scenario = scenario;
+      show();
+    }
+  });
+  for (const press of document.querySelectorAll("[data-copy]"))
+    press.addEventListener("click", () =>
+      copy(document.getElementById(press.dataset.copy).textContent, press),
+    );
+}
+
+// The bar that stays in view must not cover what a link leads to.
+function watchBar() {
+  const bar = document.getElementById("controls");
+  const tell = () =>
+    document.documentElement.style.setProperty(
+      "--bar",
+      `${getComputedStyle(bar).position === "sticky" ? bar.offsetHeight + 8 : 8}px`,
+    );
+  new ResizeObserver(tell).observe(bar);
+  tell();
+}
+
+async function start() {
+  startTips();
+  startMenus();
+  startPresses();
+  addControls();
+  watchBar();
+  await readDoubles();
+  follow();
+  addEventListener("hashchange", follow);
+  let width = innerWidth;
+  let waiting;
+  addEventListener("resize", () => {
+    if (innerWidth === width) return;
+    width = innerWidth;
+    clearTimeout(waiting);
+    waiting = setTimeout(showAll, 120);
+  });
+  addEventListener("beforeprint", () => drawForPaper(690));
+  addEventListener("afterprint", () => drawForPaper(0));
+  setTimeout(() => {
+    drawAgreement();
+    startTheory();
+    startUse();
+    startGrid();
+    document.body.dataset.ready = "yes";
+  });
+}
+
+startTheme();
 // Let the browser paint the page before the charts are drawn.
 requestAnimationFrame(() => setTimeout(start));

@@ -1,0 +1,129 @@
+"""The supplement as HTML, as LaTeX source and, where a TeX is found, as PDF.
+
+``templates/proof.txt`` has a heading per step, ``$...$`` in a line and ``$$...$$`` on its own line.
+``tests/report/test_proof.py`` checks the algebra of every step with exact symbols.
+"""
+
+from __future__ import annotations
+
+import html
+import os
+import re
+import shutil
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+
+from latex2mathml.converter import convert
+
+from fedlasso.report.figures import Figure
+from fedlasso.report.filling import fill, read_template
+from fedlasso.report.findings import find
+from fedlasso.report.records import Results
+from fedlasso.report.tables import Table
+
+
+def write_supplement(
+    results: Results, tables: Sequence[Table], figures: Sequence[Figure], folder: Path
+) -> None:
+    """``index.html`` and ``supplement.tex``; both point to ``../tables`` and ``../figures``."""
+    findings = find(results)
+    failures = [
+        f"failed: {scenario} {number}: {text.strip().splitlines()[-1]}"
+        for (scenario, number), text in results.failures.items()
+    ]
+    page = fill(
+        "supplement.html",
+        results=results,
+        tables=tables,
+        figures=figures,
+        failures=failures,
+        findings=findings,
+        proof=proof_html(),
+    )
+    (folder / "index.html").write_text(page, encoding="utf-8")
+    source = fill(
+        "supplement.tex",
+        results=results,
+        tables=tables,
+        figures=figures,
+        provenance=_provenance(results) + failures,
+        findings=findings,
+        proof=proof_latex(),
+    )
+    (folder / "supplement.tex").write_text(source, encoding="utf-8")
+    drawn = folder.parent / "figures"
+    if all((drawn / f"{figure.name}.pdf").exists() for figure in figures):
+        compile_tex(folder)
+
+
+def compile_tex(folder: Path) -> Path | None:
+    """Compile the supplement where a TeX is found; nothing where it is not, or cannot."""
+    engine = next(filter(None, map(shutil.which, ("pdflatex", "tectonic"))), None)
+    if engine is None:
+        return None
+    command = [engine, "supplement.tex"]
+    turns = 1
+    if Path(engine).name == "pdflatex":
+        command[1:1] = ["-interaction=batchmode", "-halt-on-error"]
+        turns = 3  # the contents and the widths of long tables settle
+    # The same records give the same bytes.
+    dated = os.environ | {"SOURCE_DATE_EPOCH": "0", "FORCE_SOURCE_DATE": "1"}
+    for _ in range(turns):
+        try:
+            done = subprocess.run(
+                command, cwd=folder, env=dated, capture_output=True, timeout=120, check=False
+            )
+        except (OSError, subprocess.TimeoutExpired):
+            return None
+        if done.returncode:
+            return None  # the log beside the source says why
+    for kind in ("aux", "log", "out", "toc"):
+        (folder / f"supplement.{kind}").unlink(missing_ok=True)
+    return folder / "supplement.pdf"
+
+
+def _provenance(results: Results) -> list[str]:
+    """What was run, flat enough for a list."""
+    manifest = results.manifest
+    lines = []
+    for key, value in [*manifest.study.items(), *manifest.code.items()]:
+        text = ", ".join(map(str, value)) if isinstance(value, list) else value
+        lines.append(f"{key}: {text}")
+    for run in manifest.runs:
+        lines.append(
+            f"run started {run.started}, engine {run.engine}, {run.workers} workers, "
+            f"{run.machine.processor}, {run.machine.system}"
+        )
+        if run.another_processor:
+            lines.append(f"on another kind of processor: {run.another_processor}")
+    return lines
+
+
+def read_proof() -> list[tuple[str, str]]:
+    """The claim, and then the steps that prove it: what each says, and why."""
+    _, *pieces = re.split(r"^# (.+)$", read_template("proof.txt"), flags=re.MULTILINE)
+    return list(zip(pieces[::2], pieces[1::2], strict=True))
+
+
+def proof_latex() -> str:
+    """The proof as LaTeX."""
+    steps = "".join(rf"\paragraph{{{heading}.}}{text}" + "\n" for heading, text in read_proof())
+    displayed = re.sub(r"\$\$(.+?)\$\$", r"\\[\1\\]", steps, flags=re.DOTALL)
+    return displayed + r"\hfill$\square$" + "\n"
+
+
+def proof_html() -> str:
+    """The proof as HTML with MathML, which browsers draw without any script."""
+    out = []
+    for heading, text in read_proof():
+        out.append(f"<h3>{html.escape(heading, quote=False)}</h3><p>")
+        for piece in re.split(r"(\$\$.+?\$\$|\$.+?\$)", text.strip(), flags=re.DOTALL):
+            if piece.startswith("$$"):
+                out.append("</p>" + convert(piece[2:-2], display="block") + "<p>")
+            elif piece.startswith("$"):
+                out.append(convert(piece[1:-1]))
+            else:
+                out.append(html.escape(piece, quote=False))
+        out.append("</p>")
+    return "".join(out)

@@ -1,0 +1,48 @@
+"""How the gap to the pooled optimum falls with what is uploaded."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+import pandas as pd
+
+from fedlasso.report.records import Results
+
+
+@lru_cache(maxsize=1)
+def follow_gaps(results: Results) -> pd.DataFrame | None:
+    """One row per scenario, method, epoch count and number of uploads; nothing without a gap.
+
+    ``uploads`` counts vectors of p numbers from every site, ``gap`` is the median relative gap over
+    replicates, ``low`` and ``high`` are its quartiles. Traces are read where a study records them,
+    else the outcomes at its budgets.
+    """
+    rows = _traced(results) if len(results.trace) else _at_budgets(results)
+    if rows is None:
+        return None
+    by = [
+        name for name in ("scenario", "method", "epochs", *results.arms, "uploads") if name in rows
+    ]
+    groups = rows.dropna(subset=["relative_gap"]).groupby(by, sort=False)["relative_gap"]
+    shares = {"gap": 0.5, "low": 0.25, "high": 0.75}
+    table = pd.DataFrame({name: groups.quantile(share) for name, share in shares.items()})
+    return table.assign(n=groups.size()).reset_index()
+
+
+def _traced(results: Results) -> pd.DataFrame:
+    epochs = results.trace["epochs"].fillna(0).astype(int)
+    return results.trace.assign(epochs=epochs)
+
+
+def _at_budgets(results: Results) -> pd.DataFrame | None:
+    if not {"upload_bytes", "relative_gap", "budget"} <= set(results.outcome.columns):
+        return None
+    rows = results.at(**{a: v for a, v in results.primary.items() if a != "budget"})
+    vector = {
+        name: 8 * each.p * len(each.sizes) for name, each in results.manifest.scenarios.items()
+    }
+    uploads = rows["upload_bytes"] / rows["scenario"].map(vector)
+    # Replicates of a cell may differ in a scalar or two.
+    by = [axis for axis in results.axes if axis in rows]
+    mean = uploads.groupby([rows[axis] for axis in by]).transform("mean")
+    return rows.assign(uploads=mean.round(2), epochs=rows.get("epochs", 0))

@@ -1,0 +1,79 @@
+"""The whole story on the same draws: the paper's four, Secant, SecantWS and fits by goal."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import ClassVar
+
+from fedlasso.federation import Costs
+from fedlasso.fitting import RULES, Goal, Run, within_uploads
+from fedlasso.procedures import find_procedure
+from fedlasso.study.outcomes import Record, Trial
+from fedlasso.study.paper import COMPARED, PaperStudy, goal_row, trace
+
+# What is about the objective of the penalty that the paper's procedures share.
+_OF_THE_OBJECTIVE = ("objective", "gap", "relative_gap", "stationarity")
+
+
+@dataclass(frozen=True)
+class WholeStudy(PaperStudy):
+    """The whole story: the paper's four, Secant, SecantWS and fits by goal on the same data sets.
+
+    Secant and SecantWS have no epochs and one candidate; a goal chooses by itself. So their rows
+    stand under both rules, and under the joint limits where their local steps keep to these. Fits
+    for prediction and selection have penalties of their own, so they have no gap to the optimum at
+    the common one. A trace follows the gap of every procedure over its uploads.
+    """
+
+    name: ClassVar[str] = "whole"
+    traced: ClassVar[tuple[int, ...]] = (1, 2, 3, 5, 10, 15, 20, 30, 50, 70, 100)
+    further: tuple[str, ...] = ("Secant", "SecantWS")
+    goals: tuple[Goal, ...] = COMPARED
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for method in self.further:
+            find_procedure(method)
+
+    def rows(self, trial: Trial) -> Iterator[Record]:
+        """The paper's rows, then those of the procedures without epochs, then the goals'."""
+        yield from super().rows(trial)
+        for method in self.further:
+            yield from self._follow(trial, method)
+        for budget in self.budgets:
+            for goal in self.goals:
+                row = goal_row(trial, goal, budget)
+                if goal != "objective":
+                    row |= dict.fromkeys(_OF_THE_OBJECTIVE)
+                yield from self._in_panels(row, budget)
+
+    def _follow(self, trial: Trial, method: str) -> Iterator[Record]:
+        """One procedure, read after every number of uploads and never beyond it."""
+        run = Run(trial.ledger, find_procedure(method)(), trial.problem)
+        reading = Costs()
+        for uploads in sorted({*self.traced, *self.budgets}):
+            run.until(within_uploads(uploads))
+            if uploads in self.traced:
+                yield trace(trial, run.models, uploads, method, None)
+            if uploads in self.budgets:
+                # What reading at smaller budgets cost is not part of this one's bill.
+                training = run.costs - reading
+                _, asking = trial.validate(run.models)
+                reading += asking
+                row = trial.outcome(
+                    run.models[:, 0],
+                    trial.setup + training + asking,
+                    method=method,
+                    budget=uploads,
+                    rounds=run.state.round,
+                )
+                yield from self._in_panels(row, uploads)
+
+    def _in_panels(self, row: Record, budget: int) -> Iterator[Record]:
+        """The row under every rule, in every panel whose limits the fit keeps to."""
+        steps = row["local_steps"]
+        for panel in self.panels:
+            if panel == "upload" or (isinstance(steps, int) and steps <= 5 * budget):
+                for rule in RULES:
+                    yield row | {"panel": panel, "rule": rule}
