@@ -20,8 +20,8 @@ from fedlasso.study.real import SHARES, RealStudy, available_methods, draw_rows
 from fedlasso.study.runner import run_replicate
 from fedlasso.study.verdict import compare_with_judges, find_verdict, jaccard
 
-GOALS = ("prediction", "selection", "objective")
-WITHOUT_R = (*GOALS, "LassoCV")
+COMPARED = ("prediction", "selection", "objective")
+WITHOUT_R = (*COMPARED, "LassoCV")
 
 
 @pytest.fixture
@@ -104,7 +104,7 @@ def test_a_replicate_is_what_the_estimator_gives_on_the_test_rows(data: str) -> 
     scenario = study.scenarios["plain"]
     assert (sum(scenario.sizes) + scenario.test, scenario.p) == (ROWS, COLUMNS)
     records = pd.DataFrame(study.replicate(scenario, 1))
-    assert len(records) == len(SHARES) * len(GOALS) + 1
+    assert len(records) == len(SHARES) * len(COMPARED) + 1
     assert not records.duplicated(["method", "split"]).any()
     X, y = read_set(data, "plain")
     rows = draw_rows(X, y, scenario.generator(study.seed, 1))
@@ -168,7 +168,7 @@ def test_rows_reach_r_as_they_are_and_its_fits_come_back() -> None:
         assert fit.coefficients == pytest.approx(plain.coef_)
         assert fit.intercept == pytest.approx(plain.intercept_)
         assert (fit.lam, fit.seconds) == (0.25, 1.5)
-    assert available_methods() == (*GOALS, *JUDGES)
+    assert available_methods() == (*COMPARED, *JUDGES)
     with pytest.raises(FedLassoError, match=r"cv\.glmnet failed: folds are not numbered"):
         fit_glmnet(X, y, np.zeros(30, dtype=int))
 
@@ -262,7 +262,7 @@ def test_the_command_runs_extends_and_concludes(
     assert main([*run, "2"]) == 0
     rows = Store(Path(out)).table()
     assert set(rows["scenario"]) == {"plain", "nearly"}
-    assert len(rows) == 2 * 2 * (len(GOALS) * len(SHARES) + 1)
+    assert len(rows) == 2 * 2 * (len(COMPARED) * len(SHARES) + 1)
     capsys.readouterr()
     assert main(["study", "summary", out]) == 0
     *lines, last = capsys.readouterr().out.splitlines()

@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 
 from fedlasso.errors import FedLassoError
 from fedlasso.federation import InProcess
-from fedlasso.fitting import GOALS
 from fedlasso.models.fitted import fit_model
 from fedlasso.models.settings import Settings
 from fedlasso.numerics import Array, one_thread
@@ -20,6 +19,7 @@ from fedlasso.sites import Site
 from fedlasso.study.datasets import EXPORT, ORIGINS, find_sets, read_set
 from fedlasso.study.judges import FOLDS, GLMNET, JUDGES, glmnet_runs, judge
 from fedlasso.study.outcomes import Record
+from fedlasso.study.paper import COMPARED
 from fedlasso.study.scenario import Scenario, split
 from fedlasso.study.verdict import find_verdict, tell_table
 
@@ -40,7 +40,7 @@ USED = 1e-8
 
 def available_methods() -> tuple[str, ...]:
     """The goals, and the judges that can be asked here."""
-    return tuple(m for m in (*GOALS, *JUDGES) if m not in GLMNET or glmnet_runs())
+    return tuple(m for m in (*COMPARED, *JUDGES) if m not in GLMNET or glmnet_runs())
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,7 +105,7 @@ class RealStudy:
     data: str = ""
 
     def __post_init__(self) -> None:
-        known = (*GOALS, *JUDGES)
+        known = (*COMPARED, *JUDGES)
         for method in self.methods:
             if method not in known:
                 raise FedLassoError(
@@ -162,7 +162,7 @@ class RealStudy:
 
     def _ours(self, rows: Rows) -> Iterator[Record]:
         for way in SHARES:
-            for goal in (goal for goal in GOALS if goal in self.methods):
+            for goal in (goal for goal in COMPARED if goal in self.methods):
                 federation = rows.federation(way)
                 start = time.perf_counter()
                 model = fit_model(federation, Settings(goal=goal))
