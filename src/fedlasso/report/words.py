@@ -26,7 +26,7 @@ METHODS = {
     "penalty, by Secant.",
     "discoveries": "What `fedlasso fit --goal discoveries` does: columns of which at most a given "
     "share is false on average.",
-    "one split": "The rows are split once: one half proposes columns and the other half tests them.",
+    "one split": "The rows are split once: one half proposes columns, the other half tests them.",
     "20 splits": "The rows are split twenty times, and the tests of all splits are put together.",
 }
 AXES = {

@@ -125,7 +125,8 @@ _TABLE: tuple[Column, ...] = (
     Column("recall", "Recall", "metric", "higher", scale="share", caption=(
         "Share of the truly nonzero predictors that were selected. "
         "Selecting everything scores 1.")),
-    Column("fdp", "False discovery proportion", "metric", "lower", short="False share", scale="share", caption=(
+    Column("fdp", "False discovery proportion", "metric", "lower", short="False share",
+           scale="share", caption=(
         "Share of the columns found that are truly zero; 0 if none is found. Its mean over "
         "replicates is the false discovery rate, which is to be at most the one asked for.")),
     *(Column(f"coverage_{which}", f"Coverage, {words}", "metric", scale="share", caption=(
