@@ -1,6 +1,7 @@
 """Every study is drawn whole: a mark for each cell that has a number, and none without a word."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +14,10 @@ from study.tiny_data import write_data
 from fedlasso.report import Results, write_report
 from fedlasso.study import STUDIES, Scenario, Store, run_study
 from fedlasso.study.real import RealStudy
+from fedlasso.study.trust import TrustStudy
 
 pytestmark = [needs("browser"), pytest.mark.usefixtures("svg_only")]
+FEW = Scenario("few", sizes=(60, 60), p=30, nonzeros=4, validation=40, test=10)
 SETTINGS: dict[str, dict[str, Any]] = {
     "paper": {"epochs": (1, 5)},
     "whole": {"epochs": (1, 5)},
@@ -32,15 +35,17 @@ def make(name: str, folder: Path) -> tuple[Any, list[Scenario]]:
     if name == "real":
         study = RealStudy(methods=("prediction", "LassoCV"), data=str(write_data(folder / "data")))
         return study, [study.scenarios[name] for name in ("plain", "nearly")]
+    if name == "trust":
+        return TrustStudy(seed=5), [FEW, replace(FEW, name="other", nonzeros=2)]
     kind: Callable[..., Any] = STUDIES[name]
     return kind(**SETTINGS[name]), [SMALL, OTHER]
 
 
 def test_no_study_is_left_out() -> None:
-    assert {*SETTINGS, "real"} == set(STUDIES)
+    assert {*SETTINGS, "real", "trust"} == set(STUDIES)
 
 
-@pytest.mark.parametrize("name", [*SETTINGS, "real"])
+@pytest.mark.parametrize("name", [*SETTINGS, "real", "trust"])
 def test_marks_are_the_cells(name: str, browser: Browser, tmp_path: Path) -> None:
     study, scenarios = make(name, tmp_path)
     run_study(study, scenarios, 2, Store(tmp_path / "results"), workers=1)
@@ -50,9 +55,8 @@ def test_marks_are_the_cells(name: str, browser: Browser, tmp_path: Path) -> Non
     page.on("pageerror", lambda error: errors.append(str(error)))
     page.goto((tmp_path / "report" / "index.html").as_uri())
     page.wait_for_selector("body[data-ready]")
-    for metric in [
-        m for m in ("f1", "test_mse", "test_deviance", "relative_gap") if m in results.metrics
-    ]:
+    wanted = ("f1", "test_mse", "test_deviance", "relative_gap", "fdp", "coverage_zero")
+    for metric in [name for name in wanted if name in results.metrics]:
         page.select_option("#metric", metric)
         for choice in choices(results):
             for axis, value in choice.items():

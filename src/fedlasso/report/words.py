@@ -24,6 +24,10 @@ METHODS = {
     "within the budget, chosen by validation error.",
     "goal:objective": "What `fedlasso fit --goal objective` does: the pooled Lasso at the common "
     "penalty, by Secant.",
+    "discoveries": "What `fedlasso fit --goal discoveries` does: columns of which at most a given "
+    "share is false on average.",
+    "one split": "The rows are split once: one half proposes columns, the other half tests them.",
+    "20 splits": "The rows are split twenty times, and the tests of all splits are put together.",
 }
 AXES = {
     "scenario": "How the data were drawn; every method fits the same data sets of it.",
@@ -38,6 +42,7 @@ AXES = {
     "tuning": "Whether the common penalty is inherited from the sites or chosen with the rest.",
     "family": "What kind of response is modelled.",
     "split": "How the rows of a data set were dealt out to the sites.",
+    "rate": "The share of false columns, on average, that was asked for.",
     "method": "The procedure that fits one model across the sites.",
 }
 OTHERS = {

@@ -125,10 +125,11 @@ _TABLE: tuple[Column, ...] = (
     Column("recall", "Recall", "metric", "higher", scale="share", caption=(
         "Share of the truly nonzero predictors that were selected. "
         "Selecting everything scores 1.")),
-    Column("fdp", "False discovery proportion", "metric", "lower", short="False share", caption=(
+    Column("fdp", "False discovery proportion", "metric", "lower", short="False share",
+           scale="share", caption=(
         "Share of the columns found that are truly zero; 0 if none is found. Its mean over "
         "replicates is the false discovery rate, which is to be at most the one asked for.")),
-    *(Column(f"coverage_{which}", f"Coverage, {words}", "metric", caption=(
+    *(Column(f"coverage_{which}", f"Coverage, {words}", "metric", scale="share", caption=(
         "Share of the 95% intervals that hold the true coefficient. It is to be near 0.95: less "
         "promises too much, and more is wider than need be."))
       for which, words in (("nonzero", "named and truly nonzero"), ("zero", "named and truly zero"),

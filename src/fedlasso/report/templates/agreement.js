@@ -27,7 +27,7 @@ function drawAgreement() {
       panel({
         width,
         height,
-        top: 26,
+        top: 30,
         title: label,
         x: { kind, domain, label: "published" },
         y: { kind, domain, label: "ours" },

@@ -250,7 +250,7 @@ function panel({ width, height, x, y, marks, left, right = 16, top = 10, bottom 
   if (x.label)
     grid.push(text((left + width - right) / 2, height - bottom + 33, x.label, { anchor: "middle" }));
   if (y.label) grid.push(text(13, (top + height - bottom) / 2, y.label, { anchor: "middle", rotate: -90 }));
-  if (title) grid.push(text(Math.min(left, 30), top - 6, title, { weight: 600, size: 12.5 }));
+  if (title) grid.push(text(Math.min(left, 30), top - 11, title, { weight: 600, size: 12.5 }));
   return grid.join("") + marks(X, Y, { left, right: width - right, top, bottom: height - bottom }).join("");
 }
 

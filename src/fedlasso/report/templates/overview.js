@@ -31,7 +31,7 @@ function drawOverview(metric) {
   const whole = widthOf("overview-chart");
   const across = Math.max(1, Math.min(scenarios.length, Math.floor(whole / 230)));
   const width = whole / across;
-  const height = 178;
+  const height = 182;
   // Panels go along the epochs, or along the ways of dealing rows out; with neither, along the methods.
   const along = STEP ? axis(STEP).words.filter((w) => w !== "none" && rows.some((r) => r.step === w)) : [];
   const values = along.length > 1 ? along : [];
@@ -46,7 +46,7 @@ function drawOverview(metric) {
       height,
       left: 48,
       right: 14,
-      top: 26,
+      top: 30,
       bottom: 26,
       title: axis("scenario").words[i],
       x: {

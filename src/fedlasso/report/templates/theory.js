@@ -61,7 +61,7 @@ function drawTheory() {
   const iterates = panel({
     width,
     height,
-    top: 26,
+    top: 30,
     title: "Where the iterates go",
     x: {
       label: "first coefficient",
@@ -146,7 +146,7 @@ function drawTheory() {
   const curve = panel({
     width,
     height,
-    top: 26,
+    top: 30,
     title: "How far it ends above the minimum",
     x: { kind: "band", values: epochs, label: "local epochs E" },
     y: { label: "objective gap", domain: [0, 1.1 * Math.max(...gaps)] },

@@ -55,6 +55,7 @@ function advise() {
     (metric.scale === "log" && r.mean <= 1e-8);
   const sent = (r) => ("upload_bytes" in COLUMN ? summarise(valuesOf(r.cell, "upload_bytes")).mean : 0);
   const tied = ranked.filter(equal);
+  const named = new Set(tied.map((r) => groupName(r.cell)));
   const best = tied.reduce((a, b) => (sent(b) < sent(a) ? b : a));
   const method = axis("method").values[code(best.cell, "method")];
   const other = ranked.find((r) => word(r.cell, "method") !== method && !tied.includes(r));
@@ -80,7 +81,7 @@ function advise() {
     "Use ",
     element("strong", {}, groupName(best.cell)),
     rule && !method.startsWith("goal:") && !method.startsWith("Secant") ? ` (${rule})` : "",
-    `: ${tied.length > 1 ? `of ${tied.length} equally good cells the one that uploads least, with the` : "the"} best ${metric.label} of the ${ranked.length} cells recorded for “${axis("scenario").words[where.scenario]}” at ${budget} uploads.`,
+    `: ${named.size > 1 ? `of ${named.size} equally good cells the one that uploads least, with the` : "the"} best ${metric.label} of the ${ranked.length} cells recorded for “${axis("scenario").words[where.scenario]}” at ${budget} uploads.`,
   );
   const table = element(
     "table",
