@@ -350,6 +350,12 @@ def _settings(document: ModelDocument) -> str:
     if document.settings.family != "cox":
         settings["ties"] = None
     settings["keep"] = ", ".join(document.settings.keep) or None
+    settings["intervals"] = ", ".join(document.settings.intervals) or None
+    settings["bounds"] = ", ".join(document.settings.bounds) or None
+    if document.settings.goal != "discoveries":
+        settings["fdr"] = None
+    if not document.settings.infers:
+        settings["level"] = None
     settings |= {"missing values": document.missing, "fedlasso": document.fedlasso}
     rows = [
         [name.replace("_", " "), _setting(value)]
