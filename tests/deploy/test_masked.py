@@ -29,7 +29,7 @@ from fedlasso.models import (
     make_model,
     write_model,
 )
-from fedlasso.sites import ErrorAt, GradientAt, Viewed, standardise
+from fedlasso.sites import ErrorAt, GradientAt, Viewed, Weighed, standardise
 
 SETTINGS = {
     "goal": Settings(),
@@ -219,6 +219,28 @@ def test_sites_that_are_asked_different_things_do_not_cancel(
     # With masks that do not depend on the question, the attack gives site a's own product.
     monkeypatch.setattr(masks, "_stream", unbound)
     assert isolate(doors, tables) < 1e-9
+
+
+def weigh_down_the_others(doors: dict[str, Door], tables: dict[str, Path]) -> float:
+    """Let rows of all sites but a be worth next to nothing; how far is the total from a's own?"""
+    network, _ = joined(doors)
+    worth = {site: 1.0 if site == "a" else 1e-12 for site in network.sites}
+    view, _ = standardise(Weighed(network, worth))
+    b = np.linspace(-1, 1, len(COLUMNS))
+    guess = view.total(GradientAt(b)).gradient
+    own = in_process_view(tables, view).replies(GradientAt(b))[0].gradient
+    return float(np.abs(guess - own).max() / np.abs(own).max())
+
+
+def test_no_site_is_taken_out_of_a_total_by_what_rows_are_worth(
+    tables: dict[str, Path], authority: Authority, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    doors = make_doors(tables, Policy(), authority)
+    with pytest.raises(FedLassoError, match="worth the same at all sites"):
+        weigh_down_the_others(doors, tables)
+    # Without the rule, the total is site a's own.
+    monkeypatch.setattr(GuardedSite, "_check_worth", lambda self, request: None)
+    assert weigh_down_the_others(doors, tables) < 1e-6
 
 
 @pytest.mark.parametrize(

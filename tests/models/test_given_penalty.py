@@ -8,7 +8,8 @@ from spectra import distance, draw_spectra, solve_exactly
 from fedlasso import FedLassoError, InProcess, Site
 from fedlasso.federation import Around, Federation, Request
 from fedlasso.federation.messages import R
-from fedlasso.models.fitted import Model, fit_model
+from fedlasso.models.fitted import fit_model
+from fedlasso.models.model import Model
 from fedlasso.models.settings import Settings
 from fedlasso.numerics import Array, LeastSquares
 from fedlasso.sites import FoldMoments

@@ -13,8 +13,8 @@ from fedlasso import FedLassoError, InProcess, Ledger, Site, Status
 from fedlasso.federation import Around, Costs, Reply, Request
 from fedlasso.fitting import GOALS, Goal
 from fedlasso.models import Settings, fit_model
-from fedlasso.models.fitted import Model
 from fedlasso.models.inferring import count_vectors
+from fedlasso.models.model import Model
 from fedlasso.numerics import Array, LeastSquares, solve_reference
 from fedlasso.sites import FEWER_FOLDS, FoldMoments
 from fedlasso.sites.rows import folds_in

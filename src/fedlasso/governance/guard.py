@@ -94,6 +94,7 @@ class GuardedSite:
             asked = hashlib.sha256(plainly).hexdigest()
             entry = describe_question(replace(entry, asked=asked), request)
             self._check_alone(request)
+            self._check_worth(request)
             # What the site remembers of rounds before is part of what is asked.
             bound = plainly + self._history(request)
             reply, clear, charges = self._weigh(request, asked)
@@ -142,6 +143,17 @@ class GuardedSite:
             raise FedLassoError(
                 f"the policy here answers {name} only as part of a sum; list it under `single` in "
                 "policy.toml to answer it alone"
+            )
+
+    def _check_worth(self, request: Request[Any]) -> None:
+        """Refuse rows that are worth more at some sites where sums are masked.
+
+        With the others worth next to nothing, or in two different ways, a total tells one site's.
+        """
+        if self.masks is not None and getattr(request, "worth", None):
+            raise FedLassoError(
+                "sums are masked here, so rows are worth the same at all sites; say "
+                "--site-weights equal"
             )
 
     def _mask(self, request: Request[Any], question: bytes, reply: Reply, clear: bytes) -> bytes:

@@ -5,9 +5,10 @@ from fedlasso.models.describing import describe_model
 from fedlasso.models.diagnosis import diagnose, draw_diagnosis
 from fedlasso.models.document import ModelDocument, read_document
 from fedlasso.models.estimates import ColumnEstimate, SiteEstimate, TrustDocument, tell_trust
-from fedlasso.models.fitted import Model, fit_model
+from fedlasso.models.fitted import fit_model
 from fedlasso.models.folder import FitPlan, ModelFolder, read_plan, write_model, write_plan
 from fedlasso.models.making import make_model
+from fedlasso.models.model import Model
 from fedlasso.models.predicting import Predictions, predict_file
 from fedlasso.models.settings import Range, Settings
 from fedlasso.models.sources import FileSource, NetworkSource, open_sites

@@ -13,7 +13,7 @@ from fedlasso.federation import Federation, Ledger, Reply, Request
 from fedlasso.fitting import open_session
 from fedlasso.fitting.by_folds import search_penalties
 from fedlasso.models.at_penalty import form_of
-from fedlasso.models.fitted import Model
+from fedlasso.models.model import Model
 from fedlasso.numerics import Array
 from fedlasso.sites import HeldOutErrors, standardise
 from fedlasso.sites.assessing import (

@@ -21,7 +21,7 @@ from fedlasso.models.document import (
     ComparedModel,
     SiteError,
 )
-from fedlasso.models.fitted import Model
+from fedlasso.models.model import Model
 from fedlasso.models.warning import STABLE, SUBSAMPLES, name_alone
 from fedlasso.numerics import L1, Array, Certificate
 from fedlasso.procedures import Averaging

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from fedlasso.fitting.inference import Estimates
-from fedlasso.models.fitted import Model
+from fedlasso.models.model import Model
 from fedlasso.numerics import Array
 
 

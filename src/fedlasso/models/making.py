@@ -20,17 +20,12 @@ from fedlasso.models.comparing import (
     measure_stability,
     walk_to_penalty,
 )
-from fedlasso.models.document import (
-    NESTED,
-    Missing,
-    ModelDocument,
-    Revealed,
-    tell_error,
-    tell_model,
-)
-from fedlasso.models.fitted import Model, fit_model
+from fedlasso.models.document import NESTED, Missing, ModelDocument, Revealed
+from fedlasso.models.fitted import fit_model
 from fedlasso.models.inferring import weigh
+from fedlasso.models.model import Model
 from fedlasso.models.settings import Settings
+from fedlasso.models.telling import tell_error, tell_model
 from fedlasso.models.warning import (
     warn_of_comparison,
     warn_of_fit,

@@ -8,7 +8,7 @@ import numpy as np
 
 from fedlasso.fitting import Status
 from fedlasso.models.document import ColumnStability, ComparedModel, SiteError, pool_error
-from fedlasso.models.fitted import Model
+from fedlasso.models.model import Model
 from fedlasso.models.page import number
 from fedlasso.numerics import Array
 

@@ -3,6 +3,7 @@
 from fedlasso.sites.assessing import GroupsAt, PairsAt, RecalibrationAt, ScoreRanges, ScoresAt
 from fedlasso.sites.baseline import BaselineAt, EffectAt
 from fedlasso.sites.draws import FEWER_FOLDS, Draw
+from fedlasso.sites.held_out import ErrorSums, HeldOutErrors, HeldOutSums, ValidationErrors
 from fedlasso.sites.inference import SiteSlopesAlong, SlopesAlong
 from fedlasso.sites.memory import Memory
 from fedlasso.sites.moments import FoldMoments, count_numbers
@@ -10,26 +11,23 @@ from fedlasso.sites.parts import CurvatureAt, PartAt, places
 from fedlasso.sites.questions import (
     DualAt,
     ErrorAt,
-    ErrorSums,
     FitAt,
     GradientAt,
     GradientSum,
-    HeldOutErrors,
-    HeldOutSums,
     LargestEigenvalue,
     LossAt,
     MeanEigenvalue,
     Penalised,
     ResponseSquares,
     Rows,
-    ValidationErrors,
     WeightedEigenvalue,
     parts_of,
 )
 from fedlasso.sites.rows import check_size, check_two_rows, deal, folds, folds_in, halves, holdout
 from fedlasso.sites.site import INTERCEPT, Site, View
 from fedlasso.sites.subset import SubsetMoments, WeighedMoments, count_products
-from fedlasso.sites.views import Scaling, Standardise, Viewed, Weighed, standardise
+from fedlasso.sites.views import Scaling, Standardise, Viewed, standardise
+from fedlasso.sites.worth import Weighed
 
 __all__ = [
     "FEWER_FOLDS",

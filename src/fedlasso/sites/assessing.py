@@ -8,7 +8,7 @@ from fedlasso.federation import Disclosure, Reply, Request
 from fedlasso.federation.magnitudes import COARSE, Bound, Magnitudes, power_above
 from fedlasso.federation.messages import Model, Purpose, Shapes, Signed, Steps
 from fedlasso.numerics import Array, Response
-from fedlasso.sites.questions import FURTHER
+from fedlasso.sites.held_out import FURTHER
 from fedlasso.sites.site import View
 
 EACH = "the card tells how well the model predicts at each site"

@@ -51,7 +51,8 @@ class SlopesAlong(Request[AlongSums]):
 
     def _powers(self, magnitudes: Magnitudes) -> NDArray[np.int64]:
         """Powers that bound the norms of the rows' steps along every direction."""
-        norms = np.ldexp(1.0, magnitudes.columns)
+        # Rows are rounded as columns are before they are centred.
+        norms = np.ldexp(1.0, magnitudes.terms)
         return powers_above(norms @ np.abs(self.directions))
 
 

@@ -12,8 +12,8 @@ from fedlasso.federation.magnitudes import Bound, Magnitudes
 from fedlasso.numerics import Array, LeastSquares, one_thread
 from fedlasso.numerics.moments import are_products, pack
 from fedlasso.numerics.surrogates import count_lower
+from fedlasso.sites.held_out import FURTHER
 from fedlasso.sites.parts import places
-from fedlasso.sites.questions import FURTHER
 from fedlasso.sites.rows import PURPOSES
 from fedlasso.sites.site import View
 

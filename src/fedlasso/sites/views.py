@@ -11,7 +11,6 @@ from __future__ import annotations
 import hashlib
 import math
 import string
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -25,6 +24,7 @@ from fedlasso.federation.words import reaching, total_in_words
 from fedlasso.numerics import Array, find_loss
 from fedlasso.sites.rows import PURPOSES
 from fedlasso.sites.site import INTERCEPT, Site
+from fedlasso.sites.worth import read_worth
 
 # Powers of two from one letter to the next: sizes are told to a factor of about a million.
 STEP = 20
@@ -224,64 +224,6 @@ def read_powers(powers: tuple[str, ...], terms: tuple[str, ...]) -> Magnitudes:
     except (ValueError, OverflowError):
         raise FedLassoError("a view must say how large its numbers are; update fedlasso") from None
     return Magnitudes(rows, np.array(columns, np.int64), response, response, before)
-
-
-def tell_worth(worth: Mapping[str, float]) -> tuple[str, ...]:
-    """Return what a row of each site is worth, as the questions about a view say it.
-
-    The largest is one: rows never weigh more than their sites say.
-    """
-    most = max(worth.values())
-    return tuple(f"{float(each / most).hex()} {site}" for site, each in sorted(worth.items()))
-
-
-def read_worth(worth: tuple[str, ...], site: str) -> float:
-    """Return what a row of a site is worth: one, where nothing is said."""
-    if not worth:
-        return 1.0
-    for told in worth:
-        number, _, name = told.partition(" ")
-        if name == site:
-            try:
-                value = float.fromhex(number)
-            except (ValueError, OverflowError):
-                break
-            if 0.0 < value <= 1.0:
-                return value
-    raise FedLassoError(
-        f"site {site!r}: a view must say what a row here is worth, above zero and at most one"
-    )
-
-
-class Weighed(Around):
-    """A federation in which rows of some sites are worth less than those of others.
-
-    Every view that is made through it weighs rows so: means, scales, losses and certificates are
-    those of weighted rows.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from fedlasso import InProcess, Site
-    >>> from fedlasso.sites import Weighed, standardise
-    >>> X = np.array([[1.0], [3.0]])
-    >>> sites = InProcess([Site("a", X, [1.0, 2.0]), Site("b", 3 * X, [1.0, 4.0])])
-    >>> _, scaling = standardise(Weighed(sites, {"a": 1.0, "b": 0.5}))
-    >>> scaling.means.round(3)
-    array([3.333])
-    """
-
-    def __init__(self, federation: Federation, worth: Mapping[str, float]) -> None:
-        super().__init__(federation)
-        self.worth = tell_worth(worth)
-
-    def replies(self, request: Request[R]) -> tuple[R, ...]:
-        """Pass a question on."""
-        return self.inner.replies(request)
-
-    def total(self, request: Request[R]) -> R:
-        """Let the federation add up as it does."""
-        return self.inner.total(request)
 
 
 class Viewed(Around):

@@ -28,6 +28,8 @@ FILES = (
     "models/at_penalty.py",
     "models/fitted.py",
     "models/inferring.py",
+    "models/model.py",
+    "models/planned.py",
     "models/settings.py",
 )
 BESIDE = ("columns", "manifest", "runner", "store", "summary")

@@ -14,7 +14,8 @@ from fedlasso.federation import Costs, InProcess, Ledger
 from fedlasso.fitting.by_moments import gather
 from fedlasso.fitting.inference import Estimates
 from fedlasso.fitting.splitting import combine_splits, find_above, split_rows
-from fedlasso.models.fitted import Model, fit_model
+from fedlasso.models.fitted import fit_model
+from fedlasso.models.model import Model
 from fedlasso.models.settings import Settings
 from fedlasso.numerics import FAMILIES, Array, Family, one_thread
 from fedlasso.sites import Site, standardise

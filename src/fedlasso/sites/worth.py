@@ -1,0 +1,67 @@
+"""Sites whose rows are worth more or less than those of other sites, as their noise leaves them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from fedlasso.errors import FedLassoError
+from fedlasso.federation import Around, Federation, Request
+from fedlasso.federation.messages import R
+
+
+def tell_worth(worth: Mapping[str, float]) -> tuple[str, ...]:
+    """Return what a row of each site is worth, as the questions about a view say it.
+
+    The largest is one: rows never weigh more than their sites say.
+    """
+    most = max(worth.values())
+    return tuple(f"{float(each / most).hex()} {site}" for site, each in sorted(worth.items()))
+
+
+def read_worth(worth: tuple[str, ...], site: str) -> float:
+    """Return what a row of a site is worth: one, where nothing is said."""
+    if not worth:
+        return 1.0
+    for told in worth:
+        number, _, name = told.partition(" ")
+        if name == site:
+            try:
+                value = float.fromhex(number)
+            except (ValueError, OverflowError):
+                break
+            if 0.0 < value <= 1.0:
+                return value
+    raise FedLassoError(
+        f"site {site!r}: a view must say what a row here is worth, above zero and at most one"
+    )
+
+
+class Weighed(Around):
+    """A federation in which rows of some sites are worth less than those of others.
+
+    Every view that is made through it weighs rows so: means, scales, losses and certificates are
+    those of weighted rows.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fedlasso import InProcess, Site
+    >>> from fedlasso.sites import Weighed, standardise
+    >>> X = np.array([[1.0], [3.0]])
+    >>> sites = InProcess([Site("a", X, [1.0, 2.0]), Site("b", 3 * X, [1.0, 4.0])])
+    >>> _, scaling = standardise(Weighed(sites, {"a": 1.0, "b": 0.5}))
+    >>> scaling.means.round(3)
+    array([3.333])
+    """
+
+    def __init__(self, federation: Federation, worth: Mapping[str, float]) -> None:
+        super().__init__(federation)
+        self.worth = tell_worth(worth)
+
+    def replies(self, request: Request[R]) -> tuple[R, ...]:
+        """Pass a question on."""
+        return self.inner.replies(request)
+
+    def total(self, request: Request[R]) -> R:
+        """Let the federation add up as it does."""
+        return self.inner.total(request)
