@@ -87,22 +87,37 @@ def test_with_few_columns_one_step_from_the_optimum_is_maximum_likelihood(loss: 
     found = start.look(np.arange(5), 1e-3)
     np.testing.assert_allclose(found.values, best, atol=1e-4)
     model_based = np.sqrt(np.diagonal(np.linalg.inv(start.H)) / problem.m)
-    robust_or_model = found.errors / model_based
-    assert (robust_or_model > 1 - 1e-4).all()
-    assert (robust_or_model < 1.35).all()
+    wider = stats.t.ppf(0.995, problem.m - 5) / stats.norm.ppf(0.995)
+    expected = wider * np.sqrt(start.dispersion) * model_based
+    np.testing.assert_allclose(found.errors, expected, rtol=1e-3)
+    if loss == "poisson":
+        # Counts that a Poisson model draws vary by their mean, about.
+        assert 1.0 <= start.dispersion < 1.5
+    else:
+        assert start.dispersion == 1.0
 
 
-def test_least_squares_errors_are_those_of_the_sandwich() -> None:
+def test_least_squares_errors_are_the_textbook_ones() -> None:
     X, y, sites = pool_of("quadratic", 2)
     federation = InProcess(sites)
     best = np.asarray(np.linalg.lstsq(X, y, rcond=None)[0], dtype=np.float64)
     found = Start.at(federation, L1(1e-6), best).look(np.arange(5), 1e-3)
-    inverse = np.linalg.inv(X.T @ X)
-    meat = (X * (y - X @ best)[:, None] ** 2).T @ X
-    sandwich = np.sqrt(np.diagonal(inverse @ meat @ inverse) * 400 / 395)
+    residual = y - X @ best
+    variance = residual @ residual / 395
+    errors = np.sqrt(variance * np.diagonal(np.linalg.inv(X.T @ X)))
     # Wider by the tails of Student's distribution.
     wider = stats.t.ppf(0.995, 395) / stats.norm.ppf(0.995)
-    np.testing.assert_allclose(found.errors, wider * sandwich, rtol=1e-3)
+    np.testing.assert_allclose(found.errors, wider * errors, rtol=1e-3)
+
+
+def test_counts_that_vary_too_much_have_wider_intervals() -> None:
+    rng = np.random.default_rng(8)
+    X = rng.standard_normal((400, 3))
+    y = 6.0 * rng.poisson(1.0, 400)
+    federation = InProcess([Site("a", X, y, loss="poisson", intercept=True)])
+    start = Start.at(federation, L1(0.1), np.array([0.0, 0.0, 0.0, np.log(y.mean())]))
+    # Six times a Poisson count has six times the variance that a Poisson count of its mean has.
+    assert 4.0 < start.dispersion < 9.0
 
 
 def test_rows_of_noisy_sites_weigh_less_and_estimates_are_weighted_least_squares() -> None:

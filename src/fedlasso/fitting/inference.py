@@ -1,7 +1,8 @@
 """How sure single coefficients are: intervals, p-values, and columns with a false discovery rate.
 
 Everything comes from sums over all sites: second derivatives of the loss at the Lasso, from which
-the server finds one direction per column, and two numbers per direction and site.
+the server finds one direction per column, and two numbers per direction and site. Standard errors
+are those of the model, with the variance that its residuals have.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from fedlasso.numerics import Array, Penalty
 from fedlasso.numerics.debiasing import find_directions
 from fedlasso.numerics.surrogates import count_lower, square
 from fedlasso.procedures import Problem
-from fedlasso.sites import CurvatureAt, SiteSlopesAlong, SlopesAlong
+from fedlasso.sites import CurvatureAt, PartAt, SiteSlopesAlong, SlopesAlong
 
 # How closely directions follow one column alone. Intervals of columns that somebody names are to
 # cover; discoveries are to be found, and their rate bears a little more bias.
@@ -189,12 +190,14 @@ class Start:
     federation, problem : the sites, and the pooled problem with the penalty of the fit
     b : the coefficients
     H : mean second derivatives of the loss there, p by p
+    loss : the loss there, over all rows
     """
 
     federation: Federation
     problem: Problem
     b: Array
     H: Array
+    loss: float
 
     @classmethod
     def at(cls, federation: Federation, penalty: Penalty, b: Array) -> Start:
@@ -209,7 +212,9 @@ class Start:
                 "the goal 'selection'"
             )
         total = federation.total(CurvatureAt(b, np.arange(p, dtype=np.float64), 0))
-        return cls(federation, problem, b, square(total.block, p) / problem.m)
+        # One slope, because the loss comes with some.
+        loss = federation.total(PartAt(b, np.zeros(1))).loss
+        return cls(federation, problem, b, square(total.block, p) / problem.m, loss)
 
     @property
     def paying(self) -> NDArray[np.int64]:
@@ -245,6 +250,17 @@ class Start:
         return found[0] if len(found) == 1 else _join(found)
 
     @property
+    def dispersion(self) -> float:
+        """How much responses vary, as a share of what the loss takes for granted.
+
+        Of least squares it is the variance of the noise. Counts may vary more than their mean, and
+        are never taken to vary less; yes or no and survival times vary as the model says.
+        """
+        if self.problem.loss == "quadratic":
+            return 2 * self.loss / self._left
+        return max(2 * self.loss / self._left, 1.0) if self.problem.loss == "poisson" else 1.0
+
+    @property
     def _left(self) -> int:
         """Rows beyond those whose noise the fit has followed, one for each of its columns."""
         return self.problem.m - int(np.count_nonzero(self.b))
@@ -259,30 +275,26 @@ class Start:
         free = self.problem.penalty.free(self.problem.p)
         directions = find_directions(self.H, columns, free, rows, strength)
         total = self.federation.total(SlopesAlong(self.b, directions))
-        squares = self._squares(total.squares * rows / self._left, total.curvatures)
         values = self.b[columns] - total.slopes / rows
         # Few rows leave the spread itself to chance: as far out as it matters, scores have the
         # tails of Student's distribution.
         wider = float(stdtrit(self._left, TAIL) / ndtri(TAIL))
-        found = Estimates(columns, values, wider * np.sqrt(squares) / rows, tests)
+        found = Estimates(
+            columns, values, wider * np.sqrt(self.dispersion * total.curvatures) / rows, tests
+        )
         if not by_site or len(self.federation.sites) < 2:
             return found
         replies = self.federation.ask(SiteSlopesAlong(self.b, directions))
         slopes = np.array([reply.slopes for reply in replies])
         curvatures = np.array([reply.curvatures for reply in replies])
-        own = self._squares(np.array([reply.squares for reply in replies]), curvatures)
         # A site moves a coefficient by its slope over its share of the curvature of all rows.
         share = curvatures * rows / total.curvatures
         known = share > LEAST * np.array(self.problem.sizes)[:, None]
         steps = np.divide(slopes, share, out=np.zeros_like(share), where=known)
-        variances = np.divide(own, share**2, out=np.zeros_like(share), where=known)
+        variances = np.divide(
+            self.dispersion * curvatures, share**2, out=np.zeros_like(share), where=known
+        )
         return replace(found, site_values=self.b[columns] - steps, site_variances=variances)
-
-    def _squares(self, squares: Array, curvatures: Array) -> Array:
-        """How much slopes vary; near a perfect fit few rows differ, and the model knows better."""
-        if self.problem.loss == "quadratic":
-            return squares
-        return np.maximum(squares, curvatures)
 
 
 def _join(parts: Sequence[Estimates]) -> Estimates:

@@ -17,10 +17,10 @@ MOST_SITES = 12
 WIDTH = 200
 PROMISE = (
     "The promise is about the average over many studies like this one, not about each list. It "
-    "rests on rows that are independent of each other, on a model that holds, and on true effects "
-    "that are few beside the rows. Where columns are nearly collinear with one another, or very "
-    "many effects are weak, it may be broken; then columns that stand for one another are found "
-    "together or not at all."
+    "rests on rows that are independent of each other and alike in noise, on a model that holds, "
+    "and on true effects that are few beside the rows. Where columns are nearly collinear with one "
+    "another, or very many effects are weak, it may be broken; then columns that stand for one "
+    "another are found together or not at all."
 )
 DEBIASED = (
     "Estimates are of each column with all others held fixed, without the Lasso's shrinkage, so "

@@ -153,28 +153,12 @@ class Sample:
         return np.asarray(curved - ones @ (curved.sum(axis=0, keepdims=True) / total))
 
     @one_thread()
-    def scores_along(self, b: Array, directions: Array) -> tuple[Array, Array, Array]:
-        """Return slopes and second derivatives of m f at b along directions (columns), and squares.
-
-        The squares are sums over rows of squared slopes: how much slopes vary by chance, whatever
-        the noise is like. Where rows depend on each other they are the second derivatives, which
-        are as large where the model holds.
-        """
+    def slopes_along(self, b: Array, directions: Array) -> tuple[Array, Array]:
+        """Return slopes and second derivatives of m f at b along directions (columns)."""
         D = np.column_stack([self.design.product(d) for d in directions.T])
-        u = self._row_slopes(b)
-        eta = self.predictor(b)
-        curvatures = np.asarray(np.einsum("ik,ik->k", D, self._curve(eta, D)))
-        if not self.loss.rows_apart:
-            return u @ D, curvatures, curvatures
-        if self.has_effect:
-            # The intercept follows wherever the rows go.
-            weights = self.loss.row_curvature(eta, self.response)
-            total = float(weights.sum())
-            D = D - (weights @ D) / total if total > 0.0 else D
-        return u @ D, curvatures, (u * u) @ (D * D)
-
-    def _row_slopes(self, b: Array) -> Array:
-        return self.loss.slopes(self.predictor(b), self.response)
+        slopes = self.m * (self.gradient(b) @ directions)
+        curvatures = np.einsum("ik,ik->k", D, self._curve(self.predictor(b), D))
+        return slopes, np.asarray(curvatures)
 
     def dual(self, b: Array, scale: float) -> float:
         """Return the dual value of the slopes at b times `scale`, a sum over rows."""
@@ -260,9 +244,6 @@ class LeastSquares(Sample):
 
     def gradient(self, b: Array) -> Array:
         return -self.slope(self.residual(b))
-
-    def _row_slopes(self, b: Array) -> Array:
-        return -self.residual(b)
 
     def value(self, b: Array) -> float:
         r = self.residual(b)

@@ -1,4 +1,9 @@
-"""Questions about how sure single coefficients are: slopes along directions, and their spread."""
+"""Questions about how sure single coefficients are: slopes along directions, and curvatures.
+
+Squares of the rows' slopes would tell how these vary whatever the noise is like. But sums of fourth
+powers, of columns times residuals, are as many equations about single records as there are
+directions, so they are not told.
+"""
 
 from __future__ import annotations
 
@@ -13,30 +18,29 @@ from fedlasso.sites.site import View
 
 
 class AlongSums(Reply):
-    """Per direction: sums over rows of slopes, of second derivatives, and of squared slopes."""
+    """Per direction: sums over rows of slopes and of second derivatives."""
 
-    positive = ("curvatures", "squares")
+    positive = ("curvatures",)
     slopes: Array
     curvatures: Array
-    squares: Array
 
 
 class SlopesAlong(Request[AlongSums]):
-    """How steep is the loss at b along some directions (columns), and how much do rows differ?"""
+    """How steep and how curved is the loss at b along some directions (columns)?"""
 
     kind = "intervals"
     discloses = Disclosure(
-        "slopes of a model along some directions, and how much rows differ in them: sums over rows"
+        "slopes and second derivatives of a model along some directions: sums over rows"
     )
     b: Model
     directions: Directions
 
     def expects(self, p: int) -> Shapes:
         each = (self.directions.shape[1],)
-        return {"slopes": each, "curvatures": each, "squares": each}
+        return {"slopes": each, "curvatures": each}
 
     def answer(self, site: View) -> AlongSums:
-        sums = site.training.scores_along(self.b, self.directions)
+        sums = site.training.slopes_along(self.b, self.directions)
         count = self.directions.shape[1]
         return AlongSums(*sums, steps=count, operations=site.operations(count) // 2)
 
@@ -46,7 +50,6 @@ class SlopesAlong(Request[AlongSums]):
             "slopes": Bound(powers + magnitudes.slopes, words=1, coarse=COARSE),
             # As of `CurvatureAt`: slopes are at least as large as curvatures, or those are one.
             "curvatures": Bound(2 * powers + max(magnitudes.slopes, 0), coarse=COARSE),
-            "squares": Bound(2 * (powers + magnitudes.slopes), coarse=COARSE),
         }
 
     def _powers(self, magnitudes: Magnitudes) -> NDArray[np.int64]:
@@ -61,7 +64,7 @@ class SiteSlopesAlong(SlopesAlong):
 
     kind = "intervals"
     discloses = Disclosure(
-        "slopes of a model along some directions at each site, and how much its rows differ in "
-        "them: sums over rows",
+        "slopes and second derivatives of a model along some directions at each site: sums over "
+        "rows",
         single="the card shows where sites disagree",
     )

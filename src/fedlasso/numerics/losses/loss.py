@@ -24,7 +24,6 @@ class Loss(ABC):
     smoothness : the largest second derivative in eta; infinite where there is none
     centres : whether an intercept is the same as centring columns and response
     intercept : whether an intercept changes anything at all
-    rows_apart : whether what a row costs does not depend on other rows
     wants : what responses must be, in words
 
     Examples
@@ -39,7 +38,6 @@ class Loss(ABC):
     smoothness: ClassVar[float]
     centres: ClassVar[bool] = False
     intercept: ClassVar[bool] = True
-    rows_apart: ClassVar[bool] = False
     wants: ClassVar[str] = "finite numbers"
 
     @abstractmethod
@@ -104,8 +102,6 @@ class RowLoss(Loss):
     >>> find_loss("quadratic").value(np.array([1.0, 3.0]), np.array([1.0, 1.0]))
     array([0., 2.])
     """
-
-    rows_apart: ClassVar[bool] = True
 
     @abstractmethod
     def value(self, eta: Array, y: Array) -> Array:
