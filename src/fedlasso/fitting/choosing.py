@@ -31,11 +31,13 @@ from fedlasso.numerics.moments import Moments, Normal, residuals
 SPARE = 2.5
 # Nearly dependent columns go on changing where the fit to the rows does not. A path is at its end,
 # as paths of glmnet are, where one penalty more adds less than this share to the variance that is
-# explained, or almost all of that is, but not before so many penalties. Smaller penalties predict
-# only when they are surely better.
+# explained, or almost all of that is, but not before so many penalties. Beyond it only a large gain
+# counts, an error of at most this share: rows that are a little unlike those seen are predicted
+# badly there, and no fold tells.
 GAIN = 1e-5
 ALMOST_ALL = 0.999
 FIRST = 5
+BEYOND = 0.25
 # Pairs of halves that the folds are cut into, at random.
 PAIRS = 25
 # Share of the fits to halves that must use a column for it to be selected.
@@ -124,7 +126,9 @@ def choose(folded: Folded, goal: Goal, rule: Rule) -> Chosen:
         end = find_end(folded.normal(folded.whole), lasso.penalties) if predicts else smallest
         plain = Choice.on_path(lasso, 0, int(np.argmin(lasso.error[0, : end + 1])))
         best = [Choice.on_path(family, *family.best) for family in judged]
-        candidates = [plain, *(each for each in (further, *best) if _surely_better(each, plain))]
+        most = plain.error * (BEYOND if smallest > end else 1.0)
+        better = [each for each in (further, *best) if _surely_better(each, plain)]
+        candidates = [plain, *(each for each in better if each.error <= most)]
     place = min(range(len(candidates)), key=lambda i: candidates[i].error)
     return Chosen(lasso, tuple(candidates), place)
 
