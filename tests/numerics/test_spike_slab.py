@@ -8,11 +8,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
-from scipy.stats import multivariate_normal
+from scipy.integrate import quad
+from scipy.stats import multivariate_normal, norm
 
 from fedlasso.numerics import Array
 from fedlasso.numerics.moments import Normal
-from fedlasso.numerics.spike_slab import Posterior, draw_effects, log_odds, weigh_columns
+from fedlasso.numerics.spike_slab import (
+    USED,
+    Posterior,
+    draw_clear,
+    draw_effects,
+    find_likely,
+    log_odds,
+    weigh_columns,
+)
 
 
 def draw(m: int, truth: Array, seed: int = 0) -> tuple[Array, Array]:
@@ -26,16 +35,20 @@ def normal_of(X: Array, y: Array) -> Normal:
     return Normal.of_products(V.T @ V, len(y))
 
 
+@pytest.mark.parametrize("clear", [False, True])
 @pytest.mark.parametrize("seed", range(3))
-def test_draws_follow_the_posterior_that_enumeration_finds(seed: int) -> None:
+def test_draws_follow_the_posterior_that_enumeration_finds(seed: int, clear: bool) -> None:
     """With given variances the chances of all supports of three columns are Bayes' rule alone.
 
-    Two more columns that are not looked at have no effect.
+    Two more columns that are not looked at have no effect. Effects that stay clear of zero have the
+    density of normal ones times their squares over the slab, whose mean draws tell.
     """
     m, noise, slab, p = 12, 1.3, 0.7, 5
     X, y = draw(m, np.array([0.6, 0.0, -0.4]), seed)
     X[:, 1] += X[:, 0]
     weights = {}
+    sizes = {}
+    chance = np.random.default_rng([seed, 1])
     harmonic = sum(1 / k for k in range(1, p + 1))
     for support in product([False, True], repeat=3):
         taken = np.array(support)
@@ -43,32 +56,92 @@ def test_draws_follow_the_posterior_that_enumeration_finds(seed: int) -> None:
         count = int(taken.sum())
         prior = 1.0 if count == 0 else 1 / (count * harmonic * comb(p, count))
         weights[support] = prior * multivariate_normal.pdf(y, np.zeros(m), covariance)
+        spread = np.linalg.inv(X[:, taken].T @ X[:, taken] / noise + np.eye(count) / slab)
+        luck = chance.standard_normal((200_000, count)) @ np.linalg.cholesky(spread).T
+        effects = np.zeros((200_000, 3))
+        effects[:, taken] = spread @ X[:, taken].T @ y / noise + luck
+        factor = np.prod(effects[:, taken] ** 2 / slab, axis=1) if clear else np.ones(200_000)
+        weights[support] *= factor.mean()
+        sizes[support] = np.array([(factor @ effects**power) for power in (1, 2)]) / factor.sum()
     total = sum(weights.values())
     exact = [sum(w for s, w in weights.items() if s[k]) / total for k in range(3)]
+    mean, square = sum(w * sizes[s] for s, w in weights.items()) / total
     gram = X.T @ X / m
     b = np.zeros(3)
     rest = X.T @ y / m
-    chances = np.zeros(3)
-    means = np.zeros(3)
+    told = np.zeros((3, 3))
+    sure = np.zeros(3, dtype=bool)
     rng = np.random.default_rng(seed)
     draws = 20_000
     for _ in range(draws):
-        luck = rng.random(3), rng.standard_normal(3)
-        draw_effects(gram, b, rest, m / noise, slab, log_odds(p), *luck, chances, means)
-    np.testing.assert_allclose(chances / draws, exact, atol=0.02)
+        lucks = rng.random(3), rng.standard_normal(3)
+        draw_effects(gram, b, rest, m / noise, slab, log_odds(p), clear, sure, *lucks, told)
+    np.testing.assert_allclose(told[0] / draws, exact, atol=0.02)
+    np.testing.assert_allclose(told[1] / draws, mean, atol=0.02)
+    np.testing.assert_allclose(told[2] / draws, square, atol=0.04)
     np.testing.assert_allclose(rest, X.T @ (y - X @ b) / m, atol=1e-9)
 
 
 @given(st.lists(st.floats(0, 1), min_size=1, max_size=8), st.floats(0, 1))
 def test_no_other_columns_have_a_larger_expected_f1(chances: list[float], empty: float) -> None:
     each = np.array(chances)
-    support = Posterior(each, each, empty).support
+    support = Posterior(each, each, each, empty).support
 
     def expected(taken: NDArray[np.bool_]) -> float:
         return float(2 * each[taken].sum() / (taken.sum() + each.sum())) if taken.any() else empty
 
     every = [np.array(taken) for taken in product([False, True], repeat=each.size)]
     assert expected(support) == pytest.approx(max(map(expected, every)), abs=1e-12)
+
+
+@pytest.mark.parametrize("centre", [-3.0, -0.4, 0.0, 1.0, 9.0])
+def test_draws_clear_of_zero_have_the_share_below_them_that_integration_finds(
+    centre: float,
+) -> None:
+    def density(z: float) -> float:
+        return float((centre + z) ** 2 * norm.pdf(z))
+
+    for luck in (-2.5, -0.3, 0.0, 1.7):
+        z = draw_clear(centre, luck)
+        below = quad(density, -12, z, epsabs=1e-11, limit=200)[0] / (centre**2 + 1)
+        assert below == pytest.approx(norm.cdf(luck), abs=1e-8)
+
+
+@given(st.lists(st.floats(0, 1), min_size=1, max_size=8), st.floats(0.01, 0.99))
+def test_no_larger_list_of_likely_columns_has_so_few_false_ones(
+    chances: list[float], rate: float
+) -> None:
+    each = np.array(chances)
+    likely = find_likely(each, rate)
+
+    def false(taken: NDArray[np.bool_]) -> float:
+        return float((1 - each)[taken].mean()) if taken.any() else 0.0
+
+    assert false(likely) <= USED * rate
+    for taken in product([False, True], repeat=each.size):
+        other = np.array(taken)
+        if other.sum() > likely.sum():
+            assert false(other) > USED * rate - 1e-12
+
+
+def test_columns_that_surely_have_an_effect_keep_theirs() -> None:
+    X, y = draw(60, np.array([1.0, 0.0, 0.0]))
+    sure = np.array([False, True, False])
+    plain = weigh_columns(normal_of(X, y), 3, np.zeros(3), clear=True)
+    found = weigh_columns(normal_of(X, y), 3, np.zeros(3), clear=True, sure=sure)
+    assert plain.chances[1] < 0.9
+    assert found.chances[1] == 1.0
+    assert found.chances[0] > 0.9
+
+
+def test_effects_near_zero_are_less_likely_where_they_stay_clear_of_it() -> None:
+    X, y = draw(200, np.array([1.0, -1.0, 1.0, 0.15, 0.0]))
+    plain, clear = (
+        weigh_columns(normal_of(X, y), 5, np.zeros(5), clear=clear).chances
+        for clear in (False, True)
+    )
+    assert clear[3] < plain[3]
+    assert clear[0] > 0.99
 
 
 def test_clear_effects_are_found_whatever_the_units_of_a_column() -> None:

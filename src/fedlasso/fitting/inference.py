@@ -1,8 +1,9 @@
 """How sure single coefficients are: intervals, p-values, and columns with a false discovery rate.
 
-Everything comes from sums over all sites: second derivatives of the loss at the Lasso, from which
-the server finds one direction per column, and two numbers per direction and site. Standard errors
-are those of the model, with the variance that its residuals have.
+Everything comes from sums over all sites: second derivatives and the gradient of the loss at the
+Lasso, which tell how likely each column is to have an effect; and, for columns that are asked
+about, one direction per column and two numbers per direction and site. Standard errors are those of
+the model, with the variance that its residuals have.
 """
 
 from __future__ import annotations
@@ -13,22 +14,24 @@ from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import brentq
-from scipy.special import chdtrc, log_ndtr, ndtr, ndtri, stdtrit
+from scipy.special import chdtrc, ndtr, ndtri, stdtrit
 
 from fedlasso.errors import FedLassoError
 from fedlasso.federation import Federation
 from fedlasso.fitting.tuning import fix_penalty
-from fedlasso.numerics import Array, Penalty
-from fedlasso.numerics.debiasing import find_directions
+from fedlasso.numerics import Array, Penalty, one_thread
+from fedlasso.numerics.debiasing import find_directions, take_out
+from fedlasso.numerics.moments import Normal
+from fedlasso.numerics.spike_slab import Posterior, find_likely, weigh_columns
 from fedlasso.numerics.surrogates import count_lower, square
 from fedlasso.procedures import Problem
 from fedlasso.sites import CurvatureAt, PartAt, SiteSlopesAlong, SlopesAlong
 
-# How closely directions follow one column alone. Intervals of columns that somebody names are to
-# cover; discoveries are to be found, and their rate bears a little more bias.
-CAREFUL = 0.5
-POWERFUL = 1.25
+# How closely directions follow one column alone.
+STRENGTH = 0.5
+# Runs of draws that tell how likely columns are: one alone may stay with some of the columns that
+# stand for one another.
+RUNS = 3
 LEVEL = 0.95
 TAIL = 0.995
 # Bytes of second derivatives that each site may send.
@@ -38,8 +41,49 @@ SIDE_BY_SIDE = 200
 # Curvature along a direction, as a share of what a site's rows would have on average, without which
 # its own estimate is left out.
 LEAST = 0.1
-# Standard errors beyond which a coefficient that was found is looked for.
-FAR = 40.0
+
+
+@dataclass(frozen=True, eq=False)
+class Effects:
+    """What columns are thought to do, given all rows: nothing, or an effect of some size.
+
+    Attributes
+    ----------
+    chances : how likely each column is to have an effect
+    means, spreads : means and standard deviations of the effects, where there are some
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fedlasso.fitting.inference import Effects
+    >>> two = Effects(np.array([0.999, 0.9]), np.array([1.0, 1.0]), np.array([0.2, 0.2]))
+    >>> two.intervals(0.95).round(2)
+    array([[0.6 , 1.39],
+           [0.  , 1.38]])
+    """
+
+    chances: Array
+    means: Array
+    spreads: Array
+
+    def intervals(self, level: float) -> Array:
+        """Intervals that hold the effects with a probability, an array (columns, 2)."""
+        tail = (1 - level) / 2
+        return np.column_stack([self._quantiles(tail), self._quantiles(1 - tail)])
+
+    def take(self, some: NDArray[np.bool_]) -> Effects:
+        """Return some of the columns."""
+        return Effects(self.chances[some], self.means[some], self.spreads[some])
+
+    def _quantiles(self, share: float) -> Array:
+        """Numbers below which effects are with a probability; zero itself has some."""
+        known = np.maximum(self.spreads, np.finfo(np.float64).tiny)
+        negative = self.chances * ndtr(-self.means / known)
+        # Where zero does not count, the share is one of the effects alone.
+        beyond = np.where(share < negative, share, share - (1 - self.chances))
+        of_effects = np.clip(beyond / np.maximum(self.chances, 0.5), 0.0, 1.0)
+        at_zero = (share >= negative) & (share <= negative + 1 - self.chances)
+        return np.where(at_zero, 0.0, self.means + known * ndtri(of_effects))
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,10 +94,10 @@ class Estimates:
     ----------
     columns : places of the columns, increasing
     values, errors : arrays of estimates and of their standard errors
-    tests : how many columns might have been found
+    tests : how many columns might have been looked at
     site_values, site_variances : arrays (sites, columns) of sites' own estimates, where they were
         asked for; a variance of zero means that a site cannot tell
-    cut : standard errors that every one of these columns had to pass to be here; zero without
+    effects : what the columns are thought to do, where they were found by that
 
     Examples
     --------
@@ -63,8 +107,8 @@ class Estimates:
     >>> found.intervals().round(2)
     array([[ 0.61,  1.39],
            [-0.29,  0.49]])
-    >>> found.discoveries(0.1)
-    array([0])
+    >>> found.adjusted("holm").round(3)
+    array([0., 1.])
     """
 
     columns: NDArray[np.int64]
@@ -73,7 +117,7 @@ class Estimates:
     tests: int
     site_values: Array | None = None
     site_variances: Array | None = None
-    cut: float = 0.0
+    effects: Effects | None = None
 
     @property
     def scores(self) -> Array:
@@ -102,16 +146,11 @@ class Estimates:
         out[order] = np.minimum(raised, 1.0)
         return out
 
-    def discoveries(self, rate: float) -> NDArray[np.int64]:
-        """Columns that Benjamini and Hochberg's method finds at a false discovery rate."""
-        return self.columns[self.adjusted() <= rate]
-
     def found(self, rate: float) -> Estimates:
-        """Return the discoveries alone, with the bar that they had to pass."""
-        passed = self.adjusted() <= rate
-        count = int(passed.sum())
-        cut = float(-ndtri(rate * count / self.tests / 2)) if count else 0.0
-        return replace(self.take(passed), cut=cut)
+        """Return those that are likely enough for a false discovery rate."""
+        if self.effects is None:
+            raise FedLassoError("these columns were not found by how likely they are")
+        return self.take(find_likely(self.effects.chances, rate))
 
     def take(self, some: NDArray[np.bool_]) -> Estimates:
         """Return the estimates of some of the columns."""
@@ -124,19 +163,16 @@ class Estimates:
             errors=self.errors[some],
             site_values=None if values is None else values[:, some],
             site_variances=None if variances is None else variances[:, some],
+            effects=None if self.effects is None else self.effects.take(some),
         )
 
     def intervals(self, level: float = LEVEL) -> Array:
-        """Intervals that cover at a level, an array (columns, 2).
-
-        Those of columns which are here because their score passed a bar allow for that.
-        """
-        if self.cut == 0.0:
-            reach = float(-ndtri((1 - level) / 2))
-            sides = np.column_stack([self.scores - reach, self.scores + reach])
-        else:
-            sides = np.array([_after_a_bar(z, self.cut, level) for z in self.scores])
-        return np.asarray(sides.reshape(-1, 2) * self.errors[:, None])
+        """Intervals that cover at a level, an array (columns, 2)."""
+        if self.effects is not None:
+            return self.effects.intervals(level)
+        reach = float(-ndtri((1 - level) / 2))
+        sides = np.column_stack([self.scores - reach, self.scores + reach])
+        return np.asarray(sides * self.errors[:, None])
 
     def heterogeneity(self) -> tuple[Array, Array]:
         """Cochran's Q test of whether sites differ: its p-value and I^2, per column."""
@@ -156,26 +192,6 @@ class Estimates:
         return p_value, np.where(told, excess, np.nan)
 
 
-def _after_a_bar(score: float, bar: float, level: float) -> tuple[float, float]:
-    """The interval of a mean whose normal score was seen because it is beyond a bar.
-
-    It inverts the distribution of the score given that (Weinstein, Fithian and Benjamini 2013).
-    """
-    size = abs(score)
-    bar = min(bar, size)
-
-    def share_below(mean: float) -> float:
-        """How probable a score up to this one is among those beyond the bar, on either side."""
-        whole = np.logaddexp(log_ndtr(-bar - mean), log_ndtr(mean - bar))
-        beyond = log_ndtr(mean - size)
-        return float(-np.expm1(beyond - whole))
-
-    tail = (1 - level) / 2
-    low = brentq(lambda mean: share_below(mean) - (1 - tail), size - FAR, size + 10)
-    high = brentq(lambda mean: share_below(mean) - tail, size - FAR, size + 10)
-    return (low, high) if score > 0 else (-high, -low)
-
-
 def count_curvature(p: int) -> int:
     """Return how many numbers the second derivatives of p columns are."""
     return count_lower(p)
@@ -190,6 +206,7 @@ class Start:
     federation, problem : the sites, and the pooled problem with the penalty of the fit
     b : the coefficients
     H : mean second derivatives of the loss there, p by p
+    slopes : its mean gradient there
     loss : the loss there, over all rows
     """
 
@@ -197,6 +214,7 @@ class Start:
     problem: Problem
     b: Array
     H: Array
+    slopes: Array
     loss: float
 
     @classmethod
@@ -212,22 +230,57 @@ class Start:
                 "the goal 'selection'"
             )
         total = federation.total(CurvatureAt(b, np.arange(p, dtype=np.float64), 0))
-        # One slope, because the loss comes with some.
-        loss = federation.total(PartAt(b, np.zeros(1))).loss
-        return cls(federation, problem, b, square(total.block, p) / problem.m, loss)
+        part = federation.total(PartAt(b, np.zeros(0)))
+        H = square(total.block, p) / problem.m
+        return cls(federation, problem, b, H, part.gradient / problem.m, part.loss)
 
-    @property
-    def paying(self) -> NDArray[np.int64]:
-        """Columns of the fit that pay a penalty."""
-        pays = ~self.problem.penalty.free(self.problem.p)
-        return np.flatnonzero(pays & (self.b != 0))
+    @one_thread()
+    def find_effects(self, seed: int, sure: NDArray[np.bool_] | None = None) -> Effects:
+        """Tell how likely columns that pay a penalty are to have an effect; the others have none.
+
+        The loss is taken to be the parabola that it is nearly, in which columns that pay nothing
+        move along. Columns that surely have an effect may be given.
+        """
+        p = self.problem.p
+        free = self.problem.penalty.free(p)
+        kept = np.flatnonzero(free)
+        others, out, H = take_out(self.H, kept)
+        score = self.H @ self.b - self.slopes
+        own = score[others] - out.T @ score[kept]
+        noise = None if self.problem.loss == "quadratic" else self.dispersion
+        if noise is None:
+            moved = np.linalg.lstsq(self.H[np.ix_(kept, kept)], score[kept], rcond=None)[0]
+            explained = self.b @ (score - self.slopes) - score[kept] @ moved
+            variance = 2 * self.loss / self.problem.m + float(explained)
+        else:
+            variance = noise + float(self.b[others] @ H @ self.b[others])
+        count = others.size
+        normal = Normal(
+            H, own, variance, self.problem.m, np.zeros(count + 1), np.ones(count), count
+        )
+        runs = [
+            weigh_columns(
+                normal,
+                count,
+                self.b[others],
+                (seed, run),
+                noise=noise,
+                clear=True,
+                sure=None if sure is None else sure[others],
+            )
+            for run in range(RUNS)
+        ]
+        found = Posterior.average(runs)
+        whole = np.zeros((3, p))
+        whole[:, others] = found.chances, *found.sizes
+        return Effects(*whole)
 
     def look(
         self,
         columns: NDArray[np.int64],
-        strength: float,
         tests: int = 0,
         *,
+        strength: float = STRENGTH,
         by_site: bool = False,
     ) -> Estimates:
         """Estimate some coefficients without the Lasso's bias.
@@ -235,18 +288,13 @@ class Start:
         Parameters
         ----------
         columns : places of the columns, increasing
+        tests : how many columns might have been looked at; those given, if none is said
         strength : how closely directions follow one column alone
-        tests : how many columns might have been found; those given, if none is said
         by_site : ask for sites' own estimates too
         """
-        if self._left < 2:
-            raise FedLassoError(
-                f"{self.problem.m} rows and {self.problem.m - self._left} active columns leave "
-                "nothing to tell chance by; give more rows, or a larger penalty"
-            )
         tests = tests or columns.size
         parts = np.array_split(columns, max(-(-columns.size // SIDE_BY_SIDE), 1))
-        found = [self._look(own, strength, tests, by_site) for own in parts]
+        found = [self._look(own, tests, strength, by_site) for own in parts]
         return found[0] if len(found) == 1 else _join(found)
 
     @property
@@ -263,10 +311,16 @@ class Start:
     @property
     def _left(self) -> int:
         """Rows beyond those whose noise the fit has followed, one for each of its columns."""
-        return self.problem.m - int(np.count_nonzero(self.b))
+        active = int(np.count_nonzero(self.b))
+        if self.problem.m - active < 2:
+            raise FedLassoError(
+                f"{self.problem.m} rows and {active} active columns leave nothing to tell chance "
+                "by; give more rows, or a larger penalty"
+            )
+        return self.problem.m - active
 
     def _look(
-        self, columns: NDArray[np.int64], strength: float, tests: int, by_site: bool
+        self, columns: NDArray[np.int64], tests: int, strength: float, by_site: bool
     ) -> Estimates:
         """Estimate as many coefficients as one question asks about."""
         if not columns.size:

@@ -8,7 +8,7 @@ from html import escape
 import numpy as np
 
 from fedlasso.models import page
-from fedlasso.models.estimates import ColumnEstimate, TrustDocument
+from fedlasso.models.estimates import ColumnEstimate, TrustDocument, tell_chance
 from fedlasso.models.page import number
 
 _SHOWN = 30
@@ -17,10 +17,14 @@ MOST_SITES = 12
 WIDTH = 200
 PROMISE = (
     "The promise is about the average over many studies like this one, not about each list. It "
-    "rests on rows that are independent of each other and alike in noise, on a model that holds, "
-    "and on true effects that are few beside the rows. Where columns are nearly collinear with one "
-    "another, or very many effects are weak, it may be broken; then columns that stand for one "
-    "another are found together or not at all."
+    "rests on rows that are independent of each other and alike in noise, and on a model that "
+    "holds. Chances are by Bayes' rule: before the rows were seen, any number of columns might "
+    "have had an effect, few rather than many, each clear of zero. Effects that are hardly any are "
+    "mostly not found, and of columns that stand for one another none may be."
+)
+EFFECTS = (
+    "Estimates are of the effect, with all other columns held fixed, if there is one; an interval "
+    "that reaches zero says that there may be none. Sites' own estimates have no such knowledge."
 )
 DEBIASED = (
     "Estimates are of each column with all others held fixed, without the Lasso's shrinkage, so "
@@ -34,10 +38,9 @@ def draw_trust(trust: TrustDocument | None, ratio: str | None) -> str:
         return ""
     parts = []
     if trust.rate is not None:
-        passed = "Intervals allow for the bar that columns passed to be listed."
         note = (
-            f"<b>{escape(trust.words)}</b> Looked for among the {trust.looked_at} columns of the "
-            f"Lasso, of {trust.tests} that might have been found. {PROMISE} {DEBIASED} {passed}"
+            f"<b>{escape(trust.words)}</b> {trust.tests} columns might have been found. {PROMISE} "
+            f"{EFFECTS}"
         )
         parts.append(page.section("Discoveries", note, _forest(trust.found, trust.level, ratio)))
     if trust.named:
@@ -64,7 +67,9 @@ def _forest(rows: Sequence[ColumnEstimate], level: float, ratio: str | None) -> 
     shown = rows[:_SHOWN]
     told = [row for row in shown if row.error > 0]
     reach = max((max(abs(row.low), abs(row.high)) / row.error for row in told), default=1.0)
-    head = ["", "in standard errors", "estimate", f"{level:.0%} interval", "adjusted p"]
+    by_chance = shown[0].chance is not None
+    sureness = "chance of an effect" if by_chance else "adjusted p"
+    head = ["", "in standard errors", "estimate", f"{level:.0%} interval", sureness]
     if ratio is not None:
         head.append(f"{ratio} per SD")
     by_site = any(row.sites for row in shown)
@@ -76,7 +81,7 @@ def _forest(rows: Sequence[ColumnEstimate], level: float, ratio: str | None) -> 
         texts = [
             number(row.value, 3),
             f"{number(row.low, 3)} to {number(row.high, 3)}",
-            number(row.adjusted, 2),
+            number(row.adjusted, 2) if row.chance is None else tell_chance(row.chance),
         ]
         if ratio is not None:
             ends = np.exp(row.scale * np.array([row.value, row.low, row.high]))

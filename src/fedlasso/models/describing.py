@@ -62,7 +62,7 @@ def _trust_lines(trust: TrustDocument) -> list[str]:
 def _interval_line(label: str, level: float, row: ColumnEstimate) -> str:
     return (
         f"{label}: {row.name} {number(row.value, 3)}, {level:.0%} interval {number(row.low, 3)} to "
-        f"{number(row.high, 3)}, adjusted p {number(row.adjusted, 2)}"
+        f"{number(row.high, 3)}, {row.sureness}"
     )
 
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from fedlasso.fitting.inference import Estimates
 from fedlasso.models.model import Model
+from fedlasso.models.page import number
 from fedlasso.numerics import Array
 
 
@@ -24,13 +25,17 @@ class SiteEstimate:
 
 @dataclass(frozen=True)
 class ColumnEstimate:
-    """A coefficient without the Lasso's bias, per unit of its column.
+    """A coefficient without the Lasso's bias, or the effect of a column found, per unit.
 
     Attributes
     ----------
     scale : standard deviation of the column
-    value, error, low, high : the estimate, its standard error and its interval
-    p_value, adjusted : of the coefficient being zero, alone and among all that were looked at
+    value, error, low, high : the estimate, its standard error and its interval; of a column found
+        the expected effect if there is one, its standard deviation, and an interval that holds the
+        effect or zero
+    p_value, adjusted : of the debiased coefficient being zero, alone and among all that were looked
+        at
+    chance : how likely a column found is to have an effect
     unlike, share_unlike : Cochran's test that sites differ, and I^2; missing where sites do not
         tell
     sites : sites' own estimates, where they tell them
@@ -44,9 +49,22 @@ class ColumnEstimate:
     high: float
     p_value: float
     adjusted: float
+    chance: float | None = None
     unlike: float | None = None
     share_unlike: float | None = None
     sites: tuple[SiteEstimate, ...] = ()
+
+    @property
+    def sureness(self) -> str:
+        """How sure it is that the column has an effect, in words."""
+        if self.chance is None:
+            return f"adjusted p {number(self.adjusted, 2)}"
+        return f"chance of an effect {tell_chance(self.chance)}"
+
+
+def tell_chance(chance: float) -> str:
+    """Return a chance in percent, never as certainty."""
+    return "over 99.9%" if chance > 0.999 else f"{chance:.1%}"
 
 
 @dataclass(frozen=True)
@@ -57,7 +75,6 @@ class TrustDocument:
     ----------
     level : how often intervals are to cover
     rate : of false discoveries, where some were looked for
-    looked_at : columns of the Lasso, among which they were looked for
     tests : columns that might have been found
     found, named : discoveries, and columns whose intervals were asked for
     worth : what a row of each site is worth, where that differs
@@ -66,7 +83,6 @@ class TrustDocument:
 
     level: float
     rate: float | None = None
-    looked_at: int = 0
     tests: int = 0
     found: tuple[ColumnEstimate, ...] = ()
     named: tuple[ColumnEstimate, ...] = ()
@@ -101,7 +117,6 @@ def tell_trust(model: Model) -> TrustDocument | None:
     return TrustDocument(
         level=level,
         rate=None if found is None else model.settings.fdr,
-        looked_at=trust.lasso,
         tests=0 if found is None else found.tests,
         found=() if found is None else _tell(model, found, "bh"),
         named=() if named is None else _tell(model, named, "holm"),
@@ -112,6 +127,10 @@ def tell_trust(model: Model) -> TrustDocument | None:
 
 def _tell(model: Model, estimates: Estimates, how: str) -> tuple[ColumnEstimate, ...]:
     """Estimates by name and per unit, the surest first."""
+    effects = estimates.effects
+    values = estimates.values if effects is None else effects.means
+    errors = estimates.errors if effects is None else effects.spreads
+    unsure = estimates.p_values if effects is None else 1 - effects.chances
     level = model.settings.level
     factors = model.scaling.factors[estimates.columns]
     intervals = estimates.intervals(level) * factors[:, None]
@@ -119,18 +138,19 @@ def _tell(model: Model, estimates: Estimates, how: str) -> tuple[ColumnEstimate,
     adjusted = estimates.adjusted(how)
     own = _tell_sites(model, estimates, factors)
     rows = []
-    for i in np.argsort(estimates.p_values, kind="stable"):
+    for i in np.argsort(unsure, kind="stable"):
         k = int(estimates.columns[i])
         rows.append(
             ColumnEstimate(
                 name=model.columns[k],
                 scale=float(1 / factors[i]),
-                value=float(estimates.values[i] * factors[i]),
-                error=float(estimates.errors[i] * factors[i]),
+                value=float(values[i] * factors[i]),
+                error=float(errors[i] * factors[i]),
                 low=float(intervals[i, 0]),
                 high=float(intervals[i, 1]),
                 p_value=float(estimates.p_values[i]),
                 adjusted=float(adjusted[i]),
+                chance=None if effects is None else float(effects.chances[i]),
                 unlike=_number(unlike[i]),
                 share_unlike=_number(share[i]),
                 sites=own[i],

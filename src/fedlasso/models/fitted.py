@@ -94,7 +94,7 @@ def _fit_and_infer(ledger: Ledger, settings: Settings, say: Callable[[str], None
             model, settings=settings, trust=None if worth is None else Trust(worth=worth)
         )
     view = Viewed(seen, model.view)
-    inferring = Inferring(seen, view, model.scaling, settings, model.fit, model.curve, seen.columns)
+    inferring = Inferring(seen, view, model.scaling, settings, model.fit, seen.columns)
 
     def fit_rest(view: Viewed, penalty: L1) -> Fit:
         return fit_curved(view, penalty, count_refitting(settings), settings.tol)
@@ -105,7 +105,7 @@ def _fit_and_infer(ledger: Ledger, settings: Settings, say: Callable[[str], None
         return model
     count = trust.found.columns.size
     why = (
-        f"goal 'discoveries': {count} of the {trust.lasso} columns of the Lasso, found at a false "
-        f"discovery rate of {settings.fdr:g} by debiased estimates, and fitted to all rows"
+        f"goal 'discoveries': {count} of {trust.found.tests} columns, found at a false discovery "
+        f"rate of {settings.fdr:g} by how likely they are, and fitted to all rows"
     )
     return replace(model, fit=inferring.refit(trust.found, fit_rest), why=why)

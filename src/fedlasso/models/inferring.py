@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 from fedlasso.errors import FedLassoError, Stopped
 from fedlasso.federation import Federation, Ledger, metered
 from fedlasso.fitting import Fit, GoalFit
-from fedlasso.fitting.inference import CAREFUL, POWERFUL, Estimates, Start, count_curvature
-from fedlasso.fitting.tuning import Curve
+from fedlasso.fitting.inference import Estimates, Start, count_curvature
 from fedlasso.models.settings import Settings
 from fedlasso.numerics import L1, Array
+from fedlasso.numerics.spike_slab import find_likely
 from fedlasso.sites import ErrorAt, Scaling, Viewed, Weighed
 
 # Vectors of p numbers beside second derivatives: slopes along directions, and further fits, of
@@ -26,16 +26,13 @@ CURVED_REFITS = 80
 CLEARLY = 3.0
 # Rows of the common variance that a site's own is taken together with: few rows say little.
 PRIOR = 10.0
+# Columns of curved losses that are found at this rate pay no penalty in the fit that estimates
+# start from, whatever rate is asked for.
+REFITTED = 0.1
 # What columns that were found still pay, as a share of the penalty: without any, nothing certifies.
 NEXT_TO_NOTHING = 1e-4
 # Where second derivatives fall to this share without a penalty, a few columns explain all rows.
 FLAT = 0.25
-# Held-out error without columns must exceed that of the Lasso by this share of its standard error.
-GAIN = 0.1
-NO_BETTER = (
-    "held-out rows are predicted no better with columns than without, so none is looked for; more "
-    "rows may change that"
-)
 SEPARATED = (
     "the columns that were found explain nearly all rows, so that their best coefficients are "
     "without bound: estimates start from the Lasso's own, and are rather too small"
@@ -50,14 +47,12 @@ class Trust:
     ----------
     found : the discoveries, where the goal was to make some
     named : columns whose intervals were asked for
-    lasso : how many columns the Lasso has, among which discoveries were looked for
     worth : what a row of each site is worth, where that was chosen
     notes : what could not be done, and why
     """
 
     found: Estimates | None = None
     named: Estimates | None = None
-    lasso: int = 0
     worth: dict[str, float] | None = None
     notes: tuple[str, ...] = ()
 
@@ -105,7 +100,6 @@ class Inferring:
     ledger, view, scaling : the sites, and how their rows are seen
     settings : what is asked for
     fit : the Lasso
-    curve : held-out error along its penalties, where these were chosen
     columns : names of the columns, as the sites have them
     """
 
@@ -114,17 +108,7 @@ class Inferring:
     scaling: Scaling
     settings: Settings
     fit: Fit | GoalFit
-    curve: Curve | None
     columns: tuple[str, ...]
-
-    @property
-    def _predicts(self) -> bool:
-        """Whether the Lasso predicts held-out rows better than no columns do, if that is known."""
-        if self.curve is None:
-            return True
-        validation = self.curve.validation
-        gain = float(validation.error[0] - validation.error[self.curve.chosen])
-        return not gain <= GAIN * float(np.nan_to_num(validation.se[0]))
 
     def trust(
         self,
@@ -135,39 +119,48 @@ class Inferring:
         """Estimate the columns of the Lasso, and those that are named.
 
         What the Lasso shrinks changes the second derivatives of a curved loss, so one step does not
-        undo it. There the columns that are found are fitted without a penalty, beside the Lasso of
-        the others, and estimates start from that fit.
+        undo it. There columns that surely have an effect are fitted without a penalty, beside the
+        Lasso of the others, and estimates start from that fit.
         """
         named = self._places()
         told = list(notes)
         start = Start.at(self.view, self.fit.penalty, self.fit.coefficients)
-        looked_at = start.paying
-        if self.settings.goal == "discoveries" and not self._predicts:
-            looked_at = looked_at[:0]
-            told.append(NO_BETTER)
-        found = start.look(looked_at, POWERFUL, self._tests).found(self.settings.fdr)
-        if self.view.loss != "quadratic":
-            penalty = start.problem.l1
-            weights = np.ones(start.problem.p) if penalty.weights is None else penalty.weights
-            places = np.isin(np.arange(weights.size), found.columns)
-            weights = np.where(places, NEXT_TO_NOTHING, weights)
-            refit = fit(self.view, replace(penalty, weights=weights))
-            second = Start.at(self.view, refit.penalty, refit.coefficients)
-            if np.trace(second.H) > FLAT * np.trace(start.H):
-                start = second
-            else:
-                told.append(SEPARATED)
+        effects = None
+        if self.settings.goal == "discoveries" or self.view.loss != "quadratic":
+            effects = start.find_effects(self.settings.seed)
+        if effects is not None and self.view.loss != "quadratic":
+            likely = find_likely(effects.chances, REFITTED)
+            start = self._start_again(start, likely, told, fit)
+            sizes = start.find_effects(self.settings.seed, likely)
+            effects = replace(sizes, chances=effects.chances)
         discovered = None
-        if self.settings.goal == "discoveries":
-            estimates = start.look(found.columns, POWERFUL, self._tests)
-            # What is found must pass the bar from either fit.
-            passed = estimates.take(np.abs(estimates.scores) >= found.cut)
-            discovered = self._by_site(start, replace(passed, cut=found.cut), POWERFUL, told)
+        if self.settings.goal == "discoveries" and effects is not None:
+            likely = find_likely(effects.chances, self.settings.fdr)
+            found = start.look(np.flatnonzero(likely), self._tests)
+            found = replace(found, effects=effects.take(likely))
+            discovered = self._by_site(start, found, told)
         asked = None
         if named.size:
-            asked = self._by_site(start, start.look(named, CAREFUL), CAREFUL, told)
-        lasso = int(np.count_nonzero(self.fit.coefficients[self._pays]))
-        return Trust(discovered, asked, lasso, worth, tuple(dict.fromkeys(told)))
+            asked = self._by_site(start, start.look(named), told)
+        return Trust(discovered, asked, worth, tuple(dict.fromkeys(told)))
+
+    def _start_again(
+        self,
+        start: Start,
+        likely: NDArray[np.bool_],
+        notes: list[str],
+        fit: Callable[[Viewed, L1], Fit],
+    ) -> Start:
+        """Start from a fit that takes no penalty of columns that are likely to have an effect."""
+        penalty = start.problem.l1
+        weights = np.ones(start.problem.p) if penalty.weights is None else penalty.weights
+        weights = np.where(likely, NEXT_TO_NOTHING, weights)
+        refit = fit(self.view, replace(penalty, weights=weights))
+        second = Start.at(self.view, refit.penalty, refit.coefficients)
+        if np.trace(second.H) > FLAT * np.trace(start.H):
+            return second
+        notes.append(SEPARATED)
+        return start
 
     @property
     def _pays(self) -> NDArray[np.bool_]:
@@ -179,14 +172,12 @@ class Inferring:
         """How many columns can be found: those that pay a penalty and vary."""
         return int((self._pays & (self.scaling.factors != 0)).sum())
 
-    def _by_site(
-        self, start: Start, estimates: Estimates, strength: float, notes: list[str]
-    ) -> Estimates:
+    def _by_site(self, start: Start, estimates: Estimates, notes: list[str]) -> Estimates:
         """The same with every site's own estimates, where the sites tell them."""
         if not estimates.columns.size or len(self.view.sites) < 2:
             return estimates
         try:
-            own = start.look(estimates.columns, strength, estimates.tests, by_site=True)
+            own = start.look(estimates.columns, estimates.tests, by_site=True)
         except Stopped:
             raise
         except FedLassoError as error:

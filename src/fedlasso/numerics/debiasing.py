@@ -39,11 +39,11 @@ def find_directions(
     strength : of the penalty, in units of sqrt(2 log p / rows) and of a column's own noise
     """
     unit = strength * np.sqrt(2 * np.log(max(len(H), 2)) / rows)
-    common = _take_out(H, np.flatnonzero(free))
+    common = take_out(H, np.flatnonzero(free))
     directions = np.zeros((len(H), len(columns)))
     for i, j in enumerate(columns):
         kept = np.flatnonzero(free & (np.arange(len(H)) != j))
-        others, out, rest = _take_out(H, kept) if free[j] else common
+        others, out, rest = take_out(H, kept) if free[j] else common
         m = _project(rest, int(np.searchsorted(others, j)), unit)
         directions[others, i] = m
         directions[kept, i] = -out @ m
@@ -51,8 +51,8 @@ def find_directions(
     return directions
 
 
-def _take_out(H: Array, kept: NDArray[np.int64]) -> tuple[NDArray[np.int64], Array, Array]:
-    """Which columns are not kept, how the kept ones explain them, and what H leaves of them."""
+def take_out(H: Array, kept: NDArray[np.int64]) -> tuple[NDArray[np.int64], Array, Array]:
+    """Return which columns are not kept, how the kept ones explain them, and what H leaves."""
     others = np.setdiff1d(np.arange(len(H)), kept).astype(np.int64)
     across = H[np.ix_(kept, others)]
     out = np.asarray(np.linalg.lstsq(H[np.ix_(kept, kept)], across, rcond=None)[0])

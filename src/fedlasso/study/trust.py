@@ -142,17 +142,13 @@ class TrustTrial:
     def discover(self, rates: tuple[float, ...]) -> Iterator[Record]:
         """The goal of discoveries at every rate.
 
-        Least squares is fitted once: what is found at a smaller rate is among what is found at a
-        larger one, with the same estimates. Where the loss is curved, estimates start from a fit of
-        what was found, so every rate has a fit of its own.
+        One fit does: what is found at a smaller rate is among what is found at a larger one, with
+        the same estimates.
         """
-        models: dict[float, Model] = {}
+        model = self._fit(max(rates))
         for rate in rates:
-            at = max(rates) if self.family == "linear" else rate
-            if at not in models:
-                models[at] = self._fit(at)
             record: Record = {"method": OURS, "rate": rate}
-            yield record | self._measure(models[at], rate) | self._costs(models[at].costs)
+            yield record | self._measure(model, rate) | self._costs(model.costs)
 
     def _fit(self, rate: float) -> Model:
         columns = self.sites[0].columns
