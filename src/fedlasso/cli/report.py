@@ -6,8 +6,7 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from fedlasso.cli.common import add_action
-from fedlasso.cli.study import RESULTS, print_frame
+from fedlasso.cli.common import RESULTS, add_action, print_frame
 
 
 def add(commands: Any) -> None:

@@ -16,8 +16,8 @@ import pandas as pd
 
 from fedlasso.report.compare import agree_with_paper
 from fedlasso.report.records import Results
-from fedlasso.study import STUDIES
 from fedlasso.study.columns import COLUMNS, say
+from fedlasso.study.conclusions import CONCLUSIONS
 
 FOUR = ("CD", "ST", "P", "DA")
 TARGET = 1e-8
@@ -169,8 +169,8 @@ def rule_finding(results: Results) -> Iterator[Finding]:
 
 
 def told_findings(results: Results) -> Iterator[Finding]:
-    """What a study concludes itself, in sentences (``findings`` of its class)."""
-    tell = getattr(STUDIES.get(results.manifest.name), "findings", None)
+    """What a study concludes itself, in sentences."""
+    tell = CONCLUSIONS.get(results.manifest.name)
     for number, text in enumerate(tell(results.outcome) if tell else []):
         yield Finding(f"told-{number}", text, "figures")
 
