@@ -16,12 +16,20 @@ import matplotlib
 import numpy as np
 from matplotlib import pyplot as plt
 from matplotlib.axes import Axes
+from matplotlib.backend_bases import FigureCanvasBase
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.backends.backend_pdf import FigureCanvasPdf
+from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.container import ErrorbarContainer
 from matplotlib.figure import Figure as Canvas
 
 WIDTH = 6.5  # inches between the margins of a page
 # Formats, each without the time of writing: the same records give the same bytes.
-FORMATS = {"pdf": {"CreationDate": None}, "svg": {"Date": None}, "png": None}
+FORMATS: dict[str, tuple[type[FigureCanvasBase], Any]] = {
+    "pdf": (FigureCanvasPdf, {"CreationDate": None}),
+    "svg": (FigureCanvasSVG, {"Date": None}),
+    "png": (FigureCanvasAgg, None),
+}
 INK = "#222222"
 FAINT = "#cccccc"
 _LOOK: Any = {
@@ -102,10 +110,14 @@ class Figure:
         """``NAME.pdf``, ``NAME.svg`` and ``NAME.png``."""
         with look():
             # One layout serves every format.
-            self.canvas.draw_without_rendering()
+            lay_out(self.canvas)
             self.canvas.set_layout_engine("none")
-            for kind, metadata in FORMATS.items():
-                self.canvas.savefig(folder / f"{self.name}.{kind}", metadata=metadata)
+            dpi = self.canvas.dpi
+            # Figure.savefig would draw everything twice for every format.
+            for kind, (sheet, metadata) in FORMATS.items():
+                self.canvas.dpi = dpi
+                save = getattr(sheet(self.canvas), f"print_{kind}")
+                save(folder / f"{self.name}.{kind}", metadata=metadata)
         plt.close(self.canvas)
 
 
@@ -113,6 +125,13 @@ def look() -> AbstractContextManager[None]:
     """The style, for this figure only; drawn without a display."""
     matplotlib.use("agg")
     return matplotlib.rc_context(_LOOK)
+
+
+def lay_out(canvas: Canvas) -> None:
+    """Place the axes now, as drawing would do it."""
+    engine = canvas.get_layout_engine()
+    if engine is not None:
+        engine.execute(canvas)
 
 
 def label_ends(axes: Axes, gap: float) -> None:

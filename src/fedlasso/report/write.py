@@ -9,6 +9,7 @@ from pathlib import Path
 from fedlasso.errors import FedLassoError
 from fedlasso.report.every_figure import FIGURES
 from fedlasso.report.every_table import TABLES, grid_table, resource_table
+from fedlasso.report.findings import find
 from fedlasso.report.pages import write_page
 from fedlasso.report.records import Results, read_results
 from fedlasso.report.supplement import write_supplement
@@ -35,8 +36,9 @@ def write_report(folder: Path, out: Path, also: Sequence[Path] = ()) -> Results:
             table.write(out / "tables")
         for figure in figures:
             figure.write(out / "figures")
-        write_supplement(results, tables, figures, out / "supplement")
-        write_page(results, tables[0], figures, folder, out)
+        findings = find(results)
+        write_supplement(results, tables, figures, findings, out / "supplement")
+        write_page(results, tables[0], figures, findings, folder, out)
     except OSError as error:
         raise FedLassoError(f"cannot write the report to {out}: {error.strerror}") from error
     return results
