@@ -14,7 +14,17 @@ from matplotlib.figure import Figure as Canvas
 from matplotlib.ticker import LogLocator, MaxNLocator, NullFormatter
 
 from fedlasso.report.families import family_figure
-from fedlasso.report.figures import FAINT, INK, PLAIN, WIDTH, Figure, label_ends, lay_out, look, looks
+from fedlasso.report.figures import (
+    FAINT,
+    INK,
+    PLAIN,
+    WIDTH,
+    Figure,
+    label_ends,
+    lay_out,
+    look,
+    looks,
+)
 from fedlasso.report.real import judged_figure
 from fedlasso.report.records import Results
 from fedlasso.report.tables import means

@@ -6,8 +6,11 @@ Colours are Paul Tol's "bright" scheme: told apart with every common colour visi
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from contextlib import AbstractContextManager
+import multiprocessing
+import sys
+import warnings
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -119,6 +122,32 @@ class Figure:
                 save = getattr(sheet(self.canvas), f"print_{kind}")
                 save(folder / f"{self.name}.{kind}", metadata=metadata)
         plt.close(self.canvas)
+
+
+@contextmanager
+def write_beside(figures: Sequence[Figure], folder: Path) -> Iterator[None]:
+    """Write figures in processes of their own, beside what is done meanwhile.
+
+    Where a process cannot be forked, or fails, the figure is written here.
+    """
+    processes: dict[Figure, Any] = {}
+    if sys.platform == "linux":
+        fork = multiprocessing.get_context("fork")
+        processes = {each: fork.Process(target=each.write, args=(folder,)) for each in figures}
+    with warnings.catch_warnings():
+        # Python warns of threads, which a fork stops: those of BLAS and Arrow, idle now.
+        warnings.simplefilter("ignore", DeprecationWarning)
+        for process in processes.values():
+            process.start()
+    try:
+        yield
+    finally:
+        for process in processes.values():
+            process.join()
+    for each in figures:
+        if each not in processes or processes[each].exitcode != 0:
+            each.write(folder)
+        plt.close(each.canvas)
 
 
 def look() -> AbstractContextManager[None]:

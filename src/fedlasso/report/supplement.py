@@ -55,9 +55,6 @@ def write_supplement(
         proof=proof_latex(),
     )
     (folder / "supplement.tex").write_text(source, encoding="utf-8")
-    drawn = folder.parent / "figures"
-    if all((drawn / f"{figure.name}.pdf").exists() for figure in figures):
-        compile_tex(folder)
 
 
 def compile_tex(folder: Path) -> Path | None:
