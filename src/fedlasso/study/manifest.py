@@ -31,7 +31,7 @@ FILES = (
     "models/planned.py",
     "models/settings.py",
 )
-BESIDE = ("columns", "manifest", "runner", "store", "summary")
+BESIDE = ("columns", "conclusions", "every_study", "manifest", "runner", "store", "summary")
 
 
 @dataclass(frozen=True)
