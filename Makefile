@@ -81,6 +81,7 @@ bench: .venv/ready
 	$(BIN)/python benchmarks/large.py
 	$(BIN)/python benchmarks/real.py
 	$(BIN)/python benchmarks/families.py
+	PYTHONPATH=tests $(BIN)/python benchmarks/report.py
 
 clean:
 	rm -rf .venv site .mypy_cache .ruff_cache .pytest_cache .hypothesis

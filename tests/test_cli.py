@@ -66,6 +66,11 @@ def test_studies_and_reports_do_not_wait_for_all_of_scipys_statistics(command: s
     assert "scipy.stats" not in tell_imports(command, "--help")
 
 
+def test_a_report_does_not_wait_for_what_computes_a_study(folder: Path, tmp_path: Path) -> None:
+    imported = tell_imports("report", str(folder), "--out", str(tmp_path))
+    assert imported == ["numpy", "pandas", "pyarrow"]
+
+
 @pytest.mark.parametrize("module", COMMANDS)
 def test_the_list_of_commands_says_what_the_commands_say(module: str) -> None:
     commands = argparse.ArgumentParser().add_subparsers()

@@ -8,24 +8,34 @@ Two correlated sites, :math:`H_1 = I`, :math:`H_2 = (1, r; r, 1)`: the limit of 
 contraction and its objective gap depend on E, not monotonically.
 """
 
+from __future__ import annotations
+
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from fedlasso.errors import FedLassoError
-from fedlasso.numerics import Array, soft_threshold
-from fedlasso.sites import Site
+
+# A report draws the formulas alone, and does not wait for what realises them.
+if TYPE_CHECKING:
+    from fedlasso.numerics import Array
+    from fedlasso.sites import Site
 
 
 def orthogonal_average(z: Array, weights: ArrayLike, lam: float) -> Array:
     """Limit of averaging, reached in one round whatever E; z has one row per site."""
+    from fedlasso.numerics import soft_threshold
+
     return np.asarray(weights) @ soft_threshold(z, lam)
 
 
 def orthogonal_pooled(z: Array, weights: ArrayLike, lam: float) -> Array:
     """The pooled Lasso of the same sites."""
+    from fedlasso.numerics import soft_threshold
+
     return soft_threshold(np.asarray(weights) @ z, lam)
 
 
@@ -117,6 +127,8 @@ def _realise(
     grams: Iterable[Array], scores: Iterable[Array], sizes: Sequence[int], rng: np.random.Generator
 ) -> list[Site]:
     """Sites with X'X/m = H and X'y/m = z."""
+    from fedlasso.sites import Site
+
     sites: list[Site] = []
     for H, z, m in zip(grams, scores, sizes, strict=True):
         Q = np.linalg.qr(rng.standard_normal((m, len(H)))).Q

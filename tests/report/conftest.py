@@ -10,7 +10,7 @@ from playwright.sync_api import Browser, ConsoleMessage, Page, Request
 from study.small import OTHER
 from waiting import wait_until
 
-from fedlasso.report import figures
+from fedlasso.report import figures, write
 from fedlasso.report.records import Results, read_results
 from fedlasso.report.write import write_report
 from fedlasso.study import PaperStudy, Scenario, Store, run_study
@@ -23,6 +23,7 @@ STUDY = PaperStudy(seed=7, epochs=(1, 5, 20), budgets=(30, 100))
 def svg_only(monkeypatch: pytest.MonkeyPatch) -> None:
     """Figures are drawn, but written in one format: what is tested is not in the other two."""
     monkeypatch.setattr(figures, "FORMATS", {"svg": figures.FORMATS["svg"]})
+    monkeypatch.setattr(write, "compile_tex", lambda folder: None)
 
 
 @pytest.fixture(scope="session")

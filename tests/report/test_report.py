@@ -1,6 +1,7 @@
 """The report as a whole: what is written, what is missing, and what is refused."""
 
 import json
+import os
 import shutil
 import subprocess
 from dataclasses import replace
@@ -9,11 +10,12 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
+from matplotlib import pyplot as plt
 from programs import needs, program, tex_command
 from study.small import OTHER, SMALL, Broken
 
 from fedlasso.cli import main
-from fedlasso.report.figures import spread
+from fedlasso.report.figures import Figure, look, spread, write_beside
 from fedlasso.report.records import Results, read_results
 from fedlasso.report.write import write_report
 from fedlasso.study import STUDIES, Store, run_study
@@ -136,6 +138,25 @@ def test_records_are_read_and_never_changed(folder: Path, results: Results) -> N
     before = [p.read_bytes() for p in files]
     read_results(folder)
     assert [p.read_bytes() for p in files] == before
+
+
+class NotInAnotherProcess(Figure):
+    """A figure that only this process can write."""
+
+    here = os.getpid()
+
+    def write(self, folder: Path) -> None:
+        if os.getpid() != self.here:
+            os._exit(1)
+        super().write(folder)
+
+
+def test_a_figure_that_its_own_process_cannot_write_is_written_here(tmp_path: Path) -> None:
+    with look():
+        canvas, _ = plt.subplots()
+    with write_beside([NotInAnotherProcess("one", "One", "A figure.", canvas)], tmp_path):
+        pass
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["one.pdf", "one.png", "one.svg"]
 
 
 def test_labels_are_moved_apart() -> None:

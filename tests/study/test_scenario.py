@@ -10,7 +10,8 @@ from scipy.signal import lfilter
 from fedlasso import FedLassoError
 from fedlasso.numerics.machine import autoregress
 from fedlasso.study import SCENARIOS, Scenario, read_scenarios
-from fedlasso.study.scenario import pool, signal_variance, split
+from fedlasso.study.draws import pool, signal_variance
+from fedlasso.study.scenario import split
 
 NAMES = [
     "baseline",

@@ -14,10 +14,13 @@ from fedlasso.errors import FedLassoError
 
 # A site that only waits does not need these rooms.
 if TYPE_CHECKING:
+    import pandas as pd
+
     from fedlasso.federation import Exchange
     from fedlasso.models import ModelDocument
 
 INTERRUPTED = 130
+RESULTS = "the results folder of a study"
 _STUDY = ("pandas", "pyarrow", "rich")
 # What the commands import of each extra.
 EXTRAS = {
@@ -47,6 +50,11 @@ def add_action(actions: Any, run: Any, example: str = "", extra: str = "") -> An
 def names(text: str) -> tuple[str, ...]:
     """Names, comma-separated."""
     return tuple(name.strip() for name in text.split(",") if name.strip())
+
+
+def print_frame(frame: pd.DataFrame) -> None:
+    """A table in plain text; what is missing is a dash."""
+    print(frame.to_string(index=False, float_format=lambda v: f"{v:.4g}", na_rep="-"))
 
 
 def stop_on_term() -> None:

@@ -16,7 +16,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fedlasso import study as studies
-from fedlasso.cli.common import INTERRUPTED, add_action, add_group, names, say, stop_on_term
+from fedlasso.cli.common import (
+    INTERRUPTED,
+    RESULTS,
+    add_action,
+    add_group,
+    names,
+    print_frame,
+    say,
+    stop_on_term,
+)
 from fedlasso.errors import FedLassoError
 from fedlasso.study import SCENARIOS, STUDIES, Progress, Scenario, read_scenarios, run_study
 from fedlasso.study.columns import RECORDS, axes, known
@@ -24,9 +33,7 @@ from fedlasso.study.runner import Listener
 from fedlasso.study.summary import contrast, diagnose, summarise
 
 if TYPE_CHECKING:
-    import pandas as pd
-
-RESULTS = "the results folder of a study"
+    pass
 
 
 def add(commands: Any) -> None:
@@ -181,11 +188,6 @@ def _progress_bar(title: str) -> Iterator[Listener]:
                 print(f"{title}: {at}/{progress.total}{told}{failed}", file=sys.stderr, flush=True)
 
         yield listen
-
-
-def print_frame(frame: pd.DataFrame) -> None:
-    """A table in plain text; what is missing is a dash."""
-    print(frame.to_string(index=False, float_format=lambda v: f"{v:.4g}", na_rep="-"))
 
 
 def _show(mean: float, se: float) -> str:

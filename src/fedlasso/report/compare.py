@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from importlib.resources import files
 from pathlib import Path
 from statistics import NormalDist
@@ -62,6 +63,7 @@ def hold_against(results: Results, table: pd.DataFrame, source: str) -> Comparis
     return Comparison(cells, *_judge(cells["z"]))
 
 
+@lru_cache(maxsize=1)
 def agree_with_paper(results: Results) -> Comparison | None:
     """The paper's main table beside these records; nothing if they are not of its scenarios."""
     table = read_main()

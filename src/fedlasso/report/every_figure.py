@@ -14,7 +14,17 @@ from matplotlib.figure import Figure as Canvas
 from matplotlib.ticker import LogLocator, MaxNLocator, NullFormatter
 
 from fedlasso.report.families import family_figure
-from fedlasso.report.figures import FAINT, INK, PLAIN, WIDTH, Figure, label_ends, look, looks
+from fedlasso.report.figures import (
+    FAINT,
+    INK,
+    PLAIN,
+    WIDTH,
+    Figure,
+    label_ends,
+    lay_out,
+    look,
+    looks,
+)
 from fedlasso.report.real import judged_figure
 from fedlasso.report.records import Results
 from fedlasso.report.tables import means
@@ -131,7 +141,7 @@ def baseline_figure(results: Results) -> Figure | None:
                 frameon=False,
             )
         else:
-            canvas.draw_without_rendering()
+            lay_out(canvas)
             for axes in grid.flat:
                 label_ends(axes, gap=0.105)
     caption = (
@@ -272,7 +282,7 @@ def _together(lines: list[pd.DataFrame], names: list[str]) -> Canvas:
     _scales(axes, (1, 2, 5))
     axes.set(xlabel="uploads, vectors per site", ylabel="median relative gap")
     axes.margins(x=0.08, y=0.12)
-    canvas.draw_without_rendering()
+    lay_out(canvas)
     label_ends(axes, gap=0.075)
     return canvas
 

@@ -6,8 +6,11 @@ Colours are Paul Tol's "bright" scheme: told apart with every common colour visi
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from contextlib import AbstractContextManager
+import multiprocessing
+import sys
+import warnings
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,12 +19,20 @@ import matplotlib
 import numpy as np
 from matplotlib import pyplot as plt
 from matplotlib.axes import Axes
+from matplotlib.backend_bases import FigureCanvasBase
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.backends.backend_pdf import FigureCanvasPdf
+from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.container import ErrorbarContainer
 from matplotlib.figure import Figure as Canvas
 
 WIDTH = 6.5  # inches between the margins of a page
 # Formats, each without the time of writing: the same records give the same bytes.
-FORMATS = {"pdf": {"CreationDate": None}, "svg": {"Date": None}, "png": None}
+FORMATS: dict[str, tuple[type[FigureCanvasBase], Any]] = {
+    "pdf": (FigureCanvasPdf, {"CreationDate": None}),
+    "svg": (FigureCanvasSVG, {"Date": None}),
+    "png": (FigureCanvasAgg, None),
+}
 INK = "#222222"
 FAINT = "#cccccc"
 _LOOK: Any = {
@@ -102,17 +113,54 @@ class Figure:
         """``NAME.pdf``, ``NAME.svg`` and ``NAME.png``."""
         with look():
             # One layout serves every format.
-            self.canvas.draw_without_rendering()
+            lay_out(self.canvas)
             self.canvas.set_layout_engine("none")
-            for kind, metadata in FORMATS.items():
-                self.canvas.savefig(folder / f"{self.name}.{kind}", metadata=metadata)
+            dpi = self.canvas.dpi
+            # Figure.savefig would draw everything twice for every format.
+            for kind, (sheet, metadata) in FORMATS.items():
+                self.canvas.dpi = dpi
+                save = getattr(sheet(self.canvas), f"print_{kind}")
+                save(folder / f"{self.name}.{kind}", metadata=metadata)
         plt.close(self.canvas)
+
+
+@contextmanager
+def write_beside(figures: Sequence[Figure], folder: Path) -> Iterator[None]:
+    """Write figures in processes of their own, beside what is done meanwhile.
+
+    Where a process cannot be forked, or fails, the figure is written here.
+    """
+    processes: dict[Figure, Any] = {}
+    if sys.platform == "linux":
+        fork = multiprocessing.get_context("fork")
+        processes = {each: fork.Process(target=each.write, args=(folder,)) for each in figures}
+    with warnings.catch_warnings():
+        # Python warns of threads, which a fork stops: those of BLAS and Arrow, idle now.
+        warnings.simplefilter("ignore", DeprecationWarning)
+        for process in processes.values():
+            process.start()
+    try:
+        yield
+    finally:
+        for process in processes.values():
+            process.join()
+    for each in figures:
+        if each not in processes or processes[each].exitcode != 0:
+            each.write(folder)
+        plt.close(each.canvas)
 
 
 def look() -> AbstractContextManager[None]:
     """The style, for this figure only; drawn without a display."""
     matplotlib.use("agg")
     return matplotlib.rc_context(_LOOK)
+
+
+def lay_out(canvas: Canvas) -> None:
+    """Place the axes now, as drawing would do it."""
+    engine = canvas.get_layout_engine()
+    if engine is not None:
+        engine.execute(canvas)
 
 
 def label_ends(axes: Axes, gap: float) -> None:

@@ -16,8 +16,8 @@ import pandas as pd
 
 from fedlasso.report.compare import agree_with_paper
 from fedlasso.report.records import Results
-from fedlasso.study import STUDIES
 from fedlasso.study.columns import COLUMNS, say
+from fedlasso.study.conclusions import CONCLUSIONS
 
 FOUR = ("CD", "ST", "P", "DA")
 TARGET = 1e-8
@@ -169,8 +169,8 @@ def rule_finding(results: Results) -> Iterator[Finding]:
 
 
 def told_findings(results: Results) -> Iterator[Finding]:
-    """What a study concludes itself, in sentences (``findings`` of its class)."""
-    tell = getattr(STUDIES.get(results.manifest.name), "findings", None)
+    """What a study concludes itself, in sentences."""
+    tell = CONCLUSIONS.get(results.manifest.name)
     for number, text in enumerate(tell(results.outcome) if tell else []):
         yield Finding(f"told-{number}", text, "figures")
 
@@ -223,28 +223,23 @@ def compare_with_best(
     if "epochs" not in rows:
         rows = rows.assign(epochs=0)
     by = ["scenario", *results.arms] + ([] if over_epochs else ["epochs"])
-    differences = []
-    exceptions = []
-    wins = 0
-    for key, cell in rows.groupby(by, sort=False):
-        own = cell[cell["method"].isin(ours)].set_index("replicate")[metric]
-        others = cell[cell["method"].isin(rivals)]
-        if own.empty or others.empty:
-            continue
-        means = others.groupby(["method", "epochs"])[metric].mean()
-        method, epochs = means.idxmax() if sign > 0 else means.idxmin()
-        rival = others[(others["method"] == method) & (others["epochs"] == epochs)]
-        difference = (own - rival.set_index("replicate")[metric]).dropna()
-        if sign * difference.mean() > 0:
-            wins += 1
-        else:
-            exceptions.append((key[0], 0 if over_epochs else int(key[-1])))
-        differences.append(pd.DataFrame({"scenario": key[0], "value": difference}))
-    if not differences:
+    among = ["method", "epochs"] if over_epochs else ["method"]
+    others = rows[rows["method"].isin(rivals)].set_index([*by, *among])
+    means = others.groupby(level=[*by, *among])[metric].mean().groupby(level=by, sort=False)
+    best = others[others.index.isin(means.idxmax() if sign > 0 else means.idxmin())]
+    theirs = best.droplevel(among).set_index("replicate", append=True)[metric]
+    own = rows[rows["method"].isin(ours)].set_index([*by, "replicate"])[metric]
+    cells = own.index.droplevel("replicate").unique()
+    cells = cells[cells.isin(theirs.index.droplevel("replicate"))]
+    if cells.empty:
         return Lead(0, 0, np.nan, np.nan)
-    long = pd.concat(differences)
-    within = long.groupby(["scenario", "replicate"])["value"].mean()
-    return Lead(wins, len(differences), *_over_scenarios(within), tuple(exceptions))
+    difference = (own - theirs.reindex(own.index)).dropna()
+    won = sign * difference.groupby(level=by).mean().reindex(cells) > 0
+    lost = cells[~won]
+    epochs = [0] * len(lost) if over_epochs else lost.get_level_values("epochs")
+    exceptions = zip(lost.get_level_values("scenario"), epochs, strict=True)
+    within = difference.groupby(level=["scenario", "replicate"]).mean()
+    return Lead(int(won.sum()), len(cells), *_over_scenarios(within), tuple(exceptions))
 
 
 def paired_change(

@@ -25,7 +25,7 @@ import pandas as pd
 from fedlasso.report.compare import Comparison, agree_with_paper, read_citation
 from fedlasso.report.figures import Figure, looks
 from fedlasso.report.filling import fill
-from fedlasso.report.findings import Finding, find
+from fedlasso.report.findings import Finding
 from fedlasso.report.records import Results
 from fedlasso.report.tables import Table, mean_se
 from fedlasso.report.traces import follow_gaps
@@ -50,11 +50,15 @@ SCRIPTS = (
 
 
 def write_page(
-    results: Results, main: Table, figures: Sequence[Figure], folder: Path, out: Path
+    results: Results,
+    main: Table,
+    figures: Sequence[Figure],
+    findings: Sequence[Finding],
+    folder: Path,
+    out: Path,
 ) -> None:
     """Write the page, with the figures that have been written as SVG files."""
     pictures = {f.name: (out / "figures" / f"{f.name}.svg").read_bytes() for f in figures}
-    findings = find(results)
     agreement = agree_with_paper(results)
     carried = page_data(results) | {
         "findings": [asdict(finding) for finding in findings],

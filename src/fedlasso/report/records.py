@@ -52,8 +52,15 @@ class Results:
 
     def values(self, axis: str) -> list[Any]:
         """Values of an axis in the order of the records (numbers: in their own order)."""
-        found = list(dict.fromkeys(self.outcome[axis].tolist())) if axis in self.axes else []
-        return sorted(found) if axes()[axis].number else found
+        return list(self._values.get(axis, []))
+
+    @cached_property
+    def _values(self) -> dict[str, list[Any]]:
+        found = {axis: self.outcome[axis].unique().tolist() for axis in self.axes}
+        return {
+            axis: sorted(values) if axes()[axis].number else values
+            for axis, values in found.items()
+        }
 
     @property
     def first_scenario(self) -> str:

@@ -18,16 +18,19 @@ from latex2mathml.converter import convert
 
 from fedlasso.report.figures import Figure
 from fedlasso.report.filling import fill, read_template
-from fedlasso.report.findings import find
+from fedlasso.report.findings import Finding
 from fedlasso.report.records import Results
 from fedlasso.report.tables import Table
 
 
 def write_supplement(
-    results: Results, tables: Sequence[Table], figures: Sequence[Figure], folder: Path
+    results: Results,
+    tables: Sequence[Table],
+    figures: Sequence[Figure],
+    findings: Sequence[Finding],
+    folder: Path,
 ) -> None:
     """``index.html`` and ``supplement.tex``; both point to ``../tables`` and ``../figures``."""
-    findings = find(results)
     failures = [
         f"failed: {scenario} {number}: {text.strip().splitlines()[-1]}"
         for (scenario, number), text in results.failures.items()
@@ -52,9 +55,6 @@ def write_supplement(
         proof=proof_latex(),
     )
     (folder / "supplement.tex").write_text(source, encoding="utf-8")
-    drawn = folder.parent / "figures"
-    if all((drawn / f"{figure.name}.pdf").exists() for figure in figures):
-        compile_tex(folder)
 
 
 def compile_tex(folder: Path) -> Path | None:

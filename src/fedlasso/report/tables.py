@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import combinations
 from pathlib import Path
 from typing import Any
@@ -63,6 +64,7 @@ class Table:
         drawn = looks(self.shown.get("Method", []))
         return {("Method", method): look.colour for method, look in drawn.items()}
 
+    @cached_property
     def blocks(self) -> list[tuple[str, list[list[str]]]]:
         """Heading and rows of each block; one block without a heading if there are none."""
         groups: Any = [("", self.shown)]

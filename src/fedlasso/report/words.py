@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from fedlasso.procedures import REGISTRY
 from fedlasso.report.records import Results
 
 METHODS = {
@@ -56,11 +55,17 @@ OTHERS = {
 
 def tell_words(results: Results) -> dict[str, str]:
     """The terms of these records, each with its sentence."""
-    told = {}
-    for method in results.values("method"):
-        if method in METHODS:
-            told[method] = METHODS[method]
-        elif method in REGISTRY:
-            first = (REGISTRY[method].__doc__ or "").strip().splitlines()[0]
-            told[method] = first.replace("``", "")
-    return told | OTHERS
+    methods = results.values("method")
+    words = METHODS if set(methods) <= set(METHODS) else _tell_procedures() | METHODS
+    return {method: words[method] for method in methods if method in words} | OTHERS
+
+
+def _tell_procedures() -> dict[str, str]:
+    """The first line of what every procedure says of itself."""
+    # Few reports need it, and all the others would wait for it.
+    from fedlasso.procedures import REGISTRY
+
+    return {
+        name: (procedure.__doc__ or "").strip().splitlines()[0].replace("``", "")
+        for name, procedure in REGISTRY.items()
+    }

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
 from fedlasso.errors import FedLassoError
 from fedlasso.report.every_figure import FIGURES
 from fedlasso.report.every_table import TABLES, grid_table, resource_table
+from fedlasso.report.figures import write_beside
+from fedlasso.report.findings import find
 from fedlasso.report.pages import write_page
 from fedlasso.report.records import Results, read_results
-from fedlasso.report.supplement import write_supplement
+from fedlasso.report.supplement import compile_tex, write_supplement
 from fedlasso.report.tables import Table
 
 
@@ -28,15 +31,18 @@ def write_report(folder: Path, out: Path, also: Sequence[Path] = ()) -> Results:
     try:
         for part in ("tables", "figures", "supplement"):
             (out / part).mkdir(parents=True, exist_ok=True)
-        tables = [table for make in TABLES if (table := make(results))]
-        tables += [table for other in also for table in _borrowed_tables(other)]
         figures = [figure for draw in FIGURES if (figure := draw(results))]
-        for table in tables:
-            table.write(out / "tables")
-        for figure in figures:
-            figure.write(out / "figures")
-        write_supplement(results, tables, figures, out / "supplement")
-        write_page(results, tables[0], figures, folder, out)
+        with write_beside(figures, out / "figures"):
+            tables = [table for make in TABLES if (table := make(results))]
+            tables += [table for other in also for table in _borrowed_tables(other)]
+            for table in tables:
+                table.write(out / "tables")
+            findings = find(results)
+            write_supplement(results, tables, figures, findings, out / "supplement")
+        with ThreadPoolExecutor() as beside:
+            compiled = beside.submit(compile_tex, out / "supplement")
+            write_page(results, tables[0], figures, findings, folder, out)
+            compiled.result()
     except OSError as error:
         raise FedLassoError(f"cannot write the report to {out}: {error.strerror}") from error
     return results

@@ -225,7 +225,9 @@ def axes() -> dict[str, Axis]:
 
 def say(axis: str, value: object) -> str:
     """How a value is printed in a column of its axis."""
-    return axes()[axis].words.get(value, str(value))
+    column = COLUMNS[axis]
+    assert isinstance(column, Axis)
+    return column.words.get(value, str(value))
 
 
 def title(axis: str, value: object) -> str:

@@ -10,11 +10,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from functools import lru_cache
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from fedlasso.errors import FedLassoError
-from fedlasso.numerics import Array
+
+if TYPE_CHECKING:
+    from fedlasso.numerics import Array
 
 RESPONSE = "y"
 FEWEST = 25  # rows; with fewer the smallest of the three sites would have less than two
@@ -50,7 +53,7 @@ ORIGINS: Mapping[str, str] = {
     "digits": "scikit-learn: the digit as a number, from its pixels",
 }
 
-Table = tuple[Array, Array]
+Table = tuple["Array", "Array"]
 
 
 def _diabetes() -> Table:

@@ -18,8 +18,9 @@ from fedlasso.federation import Costs, Ledger
 from fedlasso.fitting.tuning import OwnFit, OwnSweeps
 from fedlasso.numerics import Array, one_thread
 from fedlasso.procedures import Average, Averaging, Problem, Procedure, find_procedure
+from fedlasso.study.draws import pool
 from fedlasso.study.outcomes import Record, Trial, cost_record
-from fedlasso.study.scenario import Scenario, pool
+from fedlasso.study.scenario import Scenario
 
 ST_THRESHOLDS = (0.0, *np.geomspace(1e-3, 5.0, 39).tolist())
 P_THRESHOLDS = (1.0, 1 / 2, 1 / 4, 1 / 8, 1 / 16)

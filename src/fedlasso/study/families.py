@@ -14,7 +14,7 @@ from fedlasso.fitting import Run, after_rounds, certify, fix_penalty, validate, 
 from fedlasso.numerics import Array, one_thread
 from fedlasso.procedures import Newton, Problem, Procedure, find_procedure
 from fedlasso.sites import GradientAt
-from fedlasso.study.family_summary import ARRIVING, find_promises, tell_families
+from fedlasso.study.family_summary import ARRIVING, tell_families
 from fedlasso.study.outcomes import Record, cost_record, support_record
 from fedlasso.study.responses import UNITS, draw_family
 from fedlasso.study.scenario import Scenario
@@ -196,11 +196,6 @@ class FamilyStudy:
                 watch.look(run)
         found: Record = {"uploads_needed": watch.needed, "uploads_certified": watch.certified}
         return [row | found for row in rows]
-
-    @staticmethod
-    def findings(rows: pd.DataFrame) -> list[str]:
-        """What was found, in sentences."""
-        return find_promises(rows)
 
     @staticmethod
     def conclude(rows: pd.DataFrame) -> list[str]:

@@ -16,12 +16,15 @@ from dataclasses import dataclass
 from functools import cache
 from importlib.resources import as_file, files
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fedlasso.errors import FedLassoError
-from fedlasso.numerics import Array
+
+if TYPE_CHECKING:
+    from fedlasso.numerics import Array
 
 FOLDS = 10
 # In the order in which judges.R writes them.

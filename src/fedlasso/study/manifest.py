@@ -12,7 +12,6 @@ from pathlib import Path
 
 import msgspec
 import numpy as np
-from numba.core.registry import cpu_target
 from threadpoolctl import threadpool_info
 
 import fedlasso
@@ -32,7 +31,7 @@ FILES = (
     "models/planned.py",
     "models/settings.py",
 )
-BESIDE = ("columns", "manifest", "runner", "store", "summary")
+BESIDE = ("columns", "conclusions", "every_study", "manifest", "runner", "store", "summary")
 
 
 @dataclass(frozen=True)
@@ -159,6 +158,9 @@ def describe_code() -> dict[str, str]:
 
 def describe_machine() -> Machine:
     """This machine, with the instruction sets that numba, numpy and their BLAS use here."""
+    # Who reads a manifest does not wait for the compiler.
+    from numba.core.registry import cpu_target
+
     _, target, features = cpu_target.target_context.codegen().magic_tuple()
     # Features that are absent are listed too, and a new LLVM knows more of them.
     present = ",".join(sorted(name for name in features.split(",") if name.startswith("+")))

@@ -13,7 +13,8 @@ from fedlasso.fitting import ACTIVE, choose_penalty, local_search, validate
 from fedlasso.fitting.tuning import Validation
 from fedlasso.numerics import Array, LeastSquares, Reference, solve_reference, stationarity
 from fedlasso.study.columns import COLUMNS, Column
-from fedlasso.study.scenario import Scenario, pool
+from fedlasso.study.draws import pool
+from fedlasso.study.scenario import Scenario
 
 Record = dict[str, str | int | float | bool | None]
 CUTOFFS: Mapping[str, float] = {"": ACTIVE, "_1e6": 1e-6, "_1e2": 1e-2}

@@ -193,11 +193,6 @@ class RealStudy:
             }
 
     @staticmethod
-    def findings(rows: pd.DataFrame) -> list[str]:
-        """What was found, in sentences."""
-        return find_verdict(rows)
-
-    @staticmethod
     def conclude(rows: pd.DataFrame) -> list[str]:
         """Every data set against its judges, and the verdict."""
         return [*tell_table(rows), *find_verdict(rows)]

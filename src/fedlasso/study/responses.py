@@ -22,7 +22,8 @@ import numpy as np
 
 from fedlasso.errors import FedLassoError
 from fedlasso.numerics import Array
-from fedlasso.study.scenario import Draw, Scenario, signal_variance
+from fedlasso.study.draws import Draw, signal_variance
+from fedlasso.study.scenario import Scenario
 
 # How each family's linear predictor spreads at a signal-to-noise ratio of one.
 UNITS: dict[str, float] = {

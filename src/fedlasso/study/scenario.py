@@ -7,48 +7,16 @@ import tomllib
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import msgspec
 import numpy as np
 
 from fedlasso.errors import FedLassoError
-from fedlasso.numerics import Array, LeastSquares
-from fedlasso.numerics.machine import autoregress
-from fedlasso.sites import Site
 
-Sample = tuple[Array, Array]
-
-
-@dataclass(frozen=True, eq=False)
-class Draw:
-    """One replicate's data, one entry per site, and the truth behind them."""
-
-    truth: Array
-    training: tuple[Sample, ...]
-    penalty_validation: tuple[Sample, ...]
-    candidate_validation: tuple[Sample, ...]
-    test: tuple[Sample, ...]
-
-    def sites(self, loss: str = "quadratic") -> list[Site]:
-        """Sites that hold the training and validation records; the test sample stays outside."""
-        kinds = (self.training, self.penalty_validation, self.candidate_validation)
-        width = len(str(len(self.training)))  # names that sort as numbers do
-        return [
-            Site(
-                f"site{j:0{width}d}",
-                *training,
-                loss=loss,
-                copy=False,
-                validation={"penalty": penalty, "candidate": candidate},
-            )
-            for j, (training, penalty, candidate) in enumerate(zip(*kinds, strict=True), 1)
-        ]
-
-
-def pool(samples: Sequence[Sample]) -> LeastSquares:
-    """All sites' records of one kind together: for evaluation, never for fitting."""
-    X = np.concatenate([X.T for X, _ in samples], axis=1).T
-    return LeastSquares(X, np.concatenate([y for _, y in samples]))
+# Who only reads what scenarios are does not wait for what draws them.
+if TYPE_CHECKING:
+    from fedlasso.study.draws import Draw
 
 
 @dataclass(frozen=True)
@@ -111,49 +79,9 @@ class Scenario:
 
     def draw(self, rng: np.random.Generator) -> Draw:
         """Draw truth and records."""
-        truth = self._effects(self.nonzeros, rng)
-        own = [truth] * len(self.sizes)
-        if self.deviations:
-            own = [truth + self._effects(self.deviations, rng) for _ in self.sizes]
-        rows = (self.sizes, *(split(n, self.sizes) for n in [self.validation] * 2 + [self.test]))
-        samples = [
-            tuple(self._sample(j, n_j, own[j], rng) for j, n_j in enumerate(n)) for n in rows
-        ]
-        return Draw(truth, *samples)
+        from fedlasso.study.draws import draw_scenario
 
-    def _effects(self, count: int, rng: np.random.Generator) -> Array:
-        effects = np.zeros(self.p)
-        where = rng.choice(self.p, count, replace=False)
-        signs = rng.choice([-1.0, 1.0], count)
-        effects[where] = signs * rng.uniform(*self.magnitudes, count)
-        return effects
-
-    def _sample(self, j: int, n: int, truth: Array, rng: np.random.Generator) -> Sample:
-        rho, scale, multiplier = (
-            values[j if len(values) > 1 else 0]
-            for values in (self.correlations, self.scales, self.noise)
-        )
-        # Columns in rows: an autoregression of order one has exactly the covariance rho^|k-l|.
-        shocks = self._shocks(n, rng)
-        shocks[1:] *= np.sqrt(1 - rho**2)
-        X = autoregress(shocks, rho).T
-        X *= scale
-        sd = scale * np.sqrt(signal_variance(truth, rho) / self.snr) * multiplier
-        y = LeastSquares(X, np.zeros(n)).residual(-truth) + sd * rng.standard_normal(n)
-        return X, y
-
-    def _shocks(self, n: int, rng: np.random.Generator) -> Array:
-        """Independent numbers of variance one, an array (p, n)."""
-        if self.tails == 0:
-            return rng.standard_normal((self.p, n))
-        variance = self.tails / (self.tails - 2)
-        return np.asarray(rng.standard_t(self.tails, (self.p, n)) / np.sqrt(variance))
-
-
-def signal_variance(b: Array, rho: float) -> float:
-    """b' Sigma b with Sigma_kl = rho^|k-l|."""
-    tail = autoregress(b[:, None], rho)[:, 0]
-    return float((b * (2 * tail - b)).sum())
+        return draw_scenario(self, rng)
 
 
 def split(n: int, sizes: Sequence[int]) -> tuple[int, ...]:

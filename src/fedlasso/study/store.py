@@ -7,9 +7,12 @@ A part's name carries the hash of its bytes and appears in one rename, so a part
 from __future__ import annotations
 
 import hashlib
+import os
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import msgspec
 import pandas as pd
@@ -19,7 +22,9 @@ import pyarrow.parquet as pq
 from fedlasso.errors import FedLassoError
 from fedlasso.files import write_atomically
 from fedlasso.study.manifest import Manifest
-from fedlasso.study.outcomes import Record
+
+if TYPE_CHECKING:
+    from fedlasso.study.outcomes import Record
 
 Task = tuple[str, int]
 
@@ -128,18 +133,22 @@ class Store:
     def tables(self, records: Sequence[str]) -> dict[str, pd.DataFrame]:
         """Rows of several kinds of record, reading every part once."""
         parts = sorted(self.parts().items())
-        read = [
-            _read(path)
+        paths = [
+            path
             for name in self.manifest().scenarios
             for (scenario, _), path in parts
             if scenario == name
         ]
-        if not read:
+        if not paths:
             return {record: pd.DataFrame() for record in records}
-        whole = pa.concat_tables(read, promote_options="permissive")
+        # Threads read parts side by side: Parquet is decoded without the interpreter's lock.
+        with ThreadPoolExecutor(os.cpu_count()) as threads:
+            read = list(threads.map(_read, paths))
+        # One chunk per column is filtered far faster than one per part.
+        whole = pa.concat_tables(read, promote_options="permissive").combine_chunks()
         frames: dict[str, pd.DataFrame] = {}
         for record in records:
-            table = whole.filter(pa.compute.field("record") == record)
+            table = whole.filter(pa.compute.equal(whole["record"], record))
             empty = [name for name in table.column_names if table[name].null_count == len(table)]
             frames[record] = table.drop_columns(empty).to_pandas()
         return frames
@@ -150,7 +159,7 @@ class Store:
 
 def _read(path: Path) -> pa.Table:
     try:
-        return pq.ParquetFile(path).read()
+        return pq.ParquetFile(path).read(use_threads=False)
     except (OSError, pa.ArrowException) as error:
         raise FedLassoError(
             f"cannot read {path}: {error}; `fedlasso study run` again replaces damaged parts"

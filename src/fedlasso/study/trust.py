@@ -19,10 +19,11 @@ from fedlasso.models.model import Model
 from fedlasso.models.settings import Settings
 from fedlasso.numerics import FAMILIES, Array, Family, one_thread
 from fedlasso.sites import Site, standardise
+from fedlasso.study.draws import Draw
 from fedlasso.study.outcomes import Record, support_record
 from fedlasso.study.responses import UNITS, draw_family
-from fedlasso.study.scenario import SCENARIOS, Draw, Scenario
-from fedlasso.study.trust_summary import MANY, ONE, OURS, find_promises_kept, tell_trust
+from fedlasso.study.scenario import SCENARIOS, Scenario
+from fedlasso.study.trust_summary import MANY, ONE, OURS, tell_trust
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -110,11 +111,6 @@ class TrustStudy:
         splitting = tuple(method for method in self.methods if method != OURS)
         if trial.family == "linear" and splitting:
             yield from trial.split(splitting, self.rates)
-
-    @staticmethod
-    def findings(rows: pd.DataFrame) -> list[str]:
-        """What was found, in sentences."""
-        return find_promises_kept(rows)
 
     @staticmethod
     def conclude(rows: pd.DataFrame) -> list[str]:

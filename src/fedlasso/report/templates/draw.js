@@ -11,10 +11,10 @@ function escape(text) {
 }
 
 function tag(name, attributes = {}, ...children) {
-  const told = Object.entries(attributes)
-    .filter(([, v]) => v !== undefined && v !== null)
-    .map(([k, v]) => ` ${k}="${typeof v === "number" ? Math.round(v * 100) / 100 : escape(v)}"`)
-    .join("");
+  let told = "";
+  for (const [k, v] of Object.entries(attributes))
+    if (v !== undefined && v !== null)
+      told += ` ${k}="${typeof v === "number" ? Math.round(v * 100) / 100 : escape(v)}"`;
   return children.length ? `<${name}${told}>${children.join("")}</${name}>` : `<${name}${told}/>`;
 }
 
@@ -273,9 +273,16 @@ function svg(width, height, description, body) {
 // On paper a chart is drawn as wide as the paper is, so that its words keep their size.
 let paper = 0;
 
+// All charts are measured before any is drawn: between drawings each look would lay the page out anew.
+const widths = {};
+
+function measure() {
+  for (const place of document.querySelectorAll(".chart"))
+    widths[place.id] = Math.max(280, Math.floor(place.clientWidth || 700));
+}
+
 function widthOf(id) {
-  if (paper) return paper;
-  return Math.max(280, Math.floor(document.getElementById(id).clientWidth || 700));
+  return paper || widths[id];
 }
 
 function put(id, height, description, parts) {

@@ -181,6 +181,7 @@ function showRowsOf(key, replicate) {
 function show() {
   const metric = METRICS.find((m) => m.name === state.metric);
   const cells = findCells(chosen());
+  measure();
   for (const select of document.querySelectorAll("select[name]")) select.value = state[select.name];
   const told = address();
   history.replaceState(null, "", told ? `#${told}` : location.pathname + location.search);

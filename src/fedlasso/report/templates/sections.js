@@ -120,19 +120,19 @@ function showContrast(metric) {
 }
 
 function showSpread(cells, metric) {
-  const rows = cells.flatMap((cell) =>
-    valuesOf(cell, metric.name).map((value, i) => ({
-      key: keyOf(cell),
-      group: groupName(cell),
-      method: word(cell, "method"),
+  const rows = cells.flatMap((cell) => {
+    const shared = { key: keyOf(cell), group: groupName(cell), method: word(cell, "method") };
+    return valuesOf(cell, metric.name).map((value, i) => ({
+      ...shared,
       replicate: replicatesOf(cell)[i],
       value,
-    })),
-  );
+    }));
+  });
+  const where = chosenValues();
   keepTable("spread", `${metric.label} of every replicate`, {
     columns: [...CONTROLS, "what", "replicate", metric.name],
     rows: rows.map((r) => ({
-      ...chosenValues(),
+      ...where,
       what: r.group,
       replicate: r.replicate,
       [metric.name]: r.value,

@@ -1,0 +1,98 @@
+"""One replicate's data, drawn as a scenario says."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from fedlasso.numerics import Array, LeastSquares
+from fedlasso.numerics.machine import autoregress
+from fedlasso.sites import Site
+from fedlasso.study.scenario import Scenario, split
+
+Sample = tuple[Array, Array]
+
+
+@dataclass(frozen=True, eq=False)
+class Draw:
+    """One replicate's data, one entry per site, and the truth behind them."""
+
+    truth: Array
+    training: tuple[Sample, ...]
+    penalty_validation: tuple[Sample, ...]
+    candidate_validation: tuple[Sample, ...]
+    test: tuple[Sample, ...]
+
+    def sites(self, loss: str = "quadratic") -> list[Site]:
+        """Sites that hold the training and validation records; the test sample stays outside."""
+        kinds = (self.training, self.penalty_validation, self.candidate_validation)
+        width = len(str(len(self.training)))  # names that sort as numbers do
+        return [
+            Site(
+                f"site{j:0{width}d}",
+                *training,
+                loss=loss,
+                copy=False,
+                validation={"penalty": penalty, "candidate": candidate},
+            )
+            for j, (training, penalty, candidate) in enumerate(zip(*kinds, strict=True), 1)
+        ]
+
+
+def pool(samples: Sequence[Sample]) -> LeastSquares:
+    """All sites' records of one kind together: for evaluation, never for fitting."""
+    X = np.concatenate([X.T for X, _ in samples], axis=1).T
+    return LeastSquares(X, np.concatenate([y for _, y in samples]))
+
+
+def draw_scenario(scenario: Scenario, rng: np.random.Generator) -> Draw:
+    """Draw truth and records."""
+    truth = _effects(scenario, scenario.nonzeros, rng)
+    own = [truth] * len(scenario.sizes)
+    if scenario.deviations:
+        own = [truth + _effects(scenario, scenario.deviations, rng) for _ in scenario.sizes]
+    beside = (scenario.validation, scenario.validation, scenario.test)
+    rows = (scenario.sizes, *(split(n, scenario.sizes) for n in beside))
+    samples = [
+        tuple(_sample(scenario, j, n_j, own[j], rng) for j, n_j in enumerate(n)) for n in rows
+    ]
+    return Draw(truth, *samples)
+
+
+def _effects(scenario: Scenario, count: int, rng: np.random.Generator) -> Array:
+    effects = np.zeros(scenario.p)
+    where = rng.choice(scenario.p, count, replace=False)
+    signs = rng.choice([-1.0, 1.0], count)
+    effects[where] = signs * rng.uniform(*scenario.magnitudes, count)
+    return effects
+
+
+def _sample(scenario: Scenario, j: int, n: int, truth: Array, rng: np.random.Generator) -> Sample:
+    rho, scale, multiplier = (
+        values[j if len(values) > 1 else 0]
+        for values in (scenario.correlations, scenario.scales, scenario.noise)
+    )
+    # Columns in rows: an autoregression of order one has exactly the covariance rho^|k-l|.
+    shocks = _shocks(scenario, n, rng)
+    shocks[1:] *= np.sqrt(1 - rho**2)
+    X = autoregress(shocks, rho).T
+    X *= scale
+    sd = scale * np.sqrt(signal_variance(truth, rho) / scenario.snr) * multiplier
+    y = LeastSquares(X, np.zeros(n)).residual(-truth) + sd * rng.standard_normal(n)
+    return X, y
+
+
+def _shocks(scenario: Scenario, n: int, rng: np.random.Generator) -> Array:
+    """Independent numbers of variance one, an array (p, n)."""
+    if scenario.tails == 0:
+        return rng.standard_normal((scenario.p, n))
+    variance = scenario.tails / (scenario.tails - 2)
+    return np.asarray(rng.standard_t(scenario.tails, (scenario.p, n)) / np.sqrt(variance))
+
+
+def signal_variance(b: Array, rho: float) -> float:
+    """b' Sigma b with Sigma_kl = rho^|k-l|."""
+    tail = autoregress(b[:, None], rho)[:, 0]
+    return float((b * (2 * tail - b)).sum())

@@ -1,0 +1,50 @@
+"""The studies by their names, and one replicate of any of them computed again."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from fedlasso.errors import FedLassoError
+from fedlasso.study import paper
+from fedlasso.study.earlier import EarlierStudy
+from fedlasso.study.families import FamilyStudy
+from fedlasso.study.literature import LiteratureStudy
+from fedlasso.study.real import RealStudy
+from fedlasso.study.runner import Study
+from fedlasso.study.trust import TrustStudy
+from fedlasso.study.whole import WholeStudy
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+STUDIES: dict[str, type[Study]] = {
+    "paper": paper.PaperStudy,
+    "whole": WholeStudy,
+    "earlier": EarlierStudy,
+    "literature": LiteratureStudy,
+    "tuned": paper.TunedStudy,
+    "epochs": paper.EpochStudy,
+    "joint-tuning": paper.JointTuningStudy,
+    "site-effects": paper.SiteEffectsStudy,
+    "real": RealStudy,
+    "families": FamilyStudy,
+    "trust": TrustStudy,
+}
+
+
+def rerun(folder: str | Path, scenario: str, number: int) -> pd.DataFrame:
+    """Compute one replicate of a results folder again: the same numbers, seconds apart."""
+    import pandas as pd
+
+    from fedlasso.study.store import Store
+
+    manifest = Store(Path(folder)).manifest()
+    if manifest.name not in STUDIES or scenario not in manifest.scenarios:
+        known = f"study {manifest.name!r} with scenarios {', '.join(manifest.scenarios)}"
+        raise FedLassoError(f"{folder} holds the {known}; {scenario!r} cannot be computed again")
+    settings = {key: value for key, value in manifest.study.items() if key != "name"}
+    study = msgspec.convert(settings, STUDIES[manifest.name])
+    return pd.DataFrame(study.replicate(manifest.scenarios[scenario], number))
