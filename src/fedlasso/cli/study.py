@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from dataclasses import fields
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from fedlasso import study as studies
 from fedlasso.cli.common import (
@@ -31,9 +31,6 @@ from fedlasso.study import SCENARIOS, STUDIES, Progress, Scenario, read_scenario
 from fedlasso.study.columns import RECORDS, axes, known
 from fedlasso.study.runner import Listener
 from fedlasso.study.summary import contrast, diagnose, summarise
-
-if TYPE_CHECKING:
-    pass
 
 
 def add(commands: Any) -> None:

@@ -24,7 +24,7 @@ PROMISE = (
 )
 EFFECTS = (
     "Estimates are of the effect, with all other columns held fixed, if there is one; an interval "
-    "that reaches zero says that there may be none. Sites' own estimates have no such knowledge."
+    "that reaches zero says that there may be none. Sites' own estimates are from their rows alone."
 )
 DEBIASED = (
     "Estimates are of each column with all others held fixed, without the Lasso's shrinkage, so "

@@ -27,7 +27,7 @@ class Settings:
 
     Attributes
     ----------
-    goal : prediction, selection or objective; prediction by default, but see `aim`
+    goal : prediction, selection, objective or discoveries; prediction by default, but see `aim`
     procedure : a name from the registry, to be run at the penalty instead of the goal's own
     epochs : local epochs per round of that procedure
     penalty : on the standardised scale; None to choose it by cross-validation
@@ -39,7 +39,7 @@ class Settings:
         selection
     tol : relative duality gap of a fit at one penalty
     intercept, standardise : centre, scale
-    seed : of every split
+    seed : of every split and of random draws
     family : what the response is: a number, yes or no, a count, or a survival time
     ties : how survival times that are the same are treated
     keep : columns that no penalty touches, as the sites call them

@@ -33,6 +33,8 @@ FORMATS: dict[str, tuple[type[FigureCanvasBase], Any]] = {
     "svg": (FigureCanvasSVG, {"Date": None}),
     "png": (FigureCanvasAgg, None),
 }
+# Seconds after which a process that writes a figure is given up.
+PATIENCE = 60
 INK = "#222222"
 FAINT = "#cccccc"
 _LOOK: Any = {
@@ -143,6 +145,8 @@ def write_beside(figures: Sequence[Figure], folder: Path) -> Iterator[None]:
         yield
     finally:
         for process in processes.values():
+            process.join(PATIENCE)
+            process.kill()
             process.join()
     for each in figures:
         if each not in processes or processes[each].exitcode != 0:
