@@ -37,9 +37,11 @@ from fedlasso.study.columns import COLUMNS, known, say, title
 SCRIPTS = (
     "data.js",
     "draw.js",
+    "labels.js",
     "menu.js",
     "charts.js",
     "overview.js",
+    "uploads.js",
     "agreement.js",
     "sections.js",
     "theory.js",

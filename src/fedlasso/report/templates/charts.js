@@ -8,7 +8,7 @@ function tipOf(name, metric, { mean, se, low, high, n }) {
   const interval = Number.isNaN(se)
     ? ""
     : `\n95% of the mean: ${withUnit(low, metric.unit)} to ${withUnit(high, metric.unit)}`;
-  return `${name}\n${metric.label} ${withUnit(mean, metric.unit)} (SE ${brief(se)})${interval}\n${n} replicates`;
+  return `${name}\n${metric.label} ${withUnit(mean, metric.unit)} (SE ${brief(se)})${interval}\n${n} ${n === 1 ? "replicate" : "replicates"}`;
 }
 
 // A dashed line at what the pooled Lasso scores, where it scores at all.
@@ -26,7 +26,12 @@ function pooledLine(scenario, metric, Y, box) {
         dash: "5 4",
         tip: `pooled Lasso: ${brief(level[0])} (SE ${brief(level[1])})`,
       }),
-      text(box.right - 2, y - 4, "pooled Lasso", { anchor: "end", size: 11, colour: "var(--soft)" }),
+      text(box.right - 2, y - 4, "pooled Lasso", {
+        anchor: "end",
+        size: 11,
+        colour: "var(--soft)",
+        halo: true,
+      }),
     ),
   ];
 }
@@ -45,7 +50,11 @@ function drawMeans(rows, metric) {
       : methods;
   const scenario = axis("scenario").values[code0("scenario")];
   const pooled = DATA.pooled[scenario]?.[metric.name]?.[0];
-  const many = field === "method" && values.length > 6;
+  // Names that have no room side by side are turned; ways of dealing rows out have short names too.
+  const room = (widthOf("means-chart") - 70) / values.length;
+  const tight = Math.max(...values.map((v) => 6.8 * v.length + 8)) > room;
+  const many = field === "method" && tight;
+  const short = field === "split" && tight;
   const bottom = many ? 92 : 40;
   const y = {
     kind: emphasise(metric),
@@ -59,7 +68,7 @@ function drawMeans(rows, metric) {
     kind: "band",
     values,
     label: field === "epochs" ? `${axis("epochs").label} E` : field === "split" ? axis("split").label : "",
-    say: many ? () => "" : (v) => v,
+    say: (v) => (many ? "" : short ? axis("split").values[axis("split").words.indexOf(v)] : v),
   };
   legend("means-chart", methods);
   put(
@@ -73,11 +82,15 @@ function drawMeans(rows, metric) {
       y,
       bottom,
       marks: (X, Y, box) => {
-        const offset = (m) =>
-          field === "method"
-            ? 0
-            : (methods.indexOf(m) - (methods.length - 1) / 2) * Math.min(26, (0.8 * X.step) / methods.length);
-        const at = (r) => X(r[field]) + offset(r.method);
+        // Side by side over the middle of their label, in the order of the legend.
+        const beside = Object.fromEntries(
+          values.map((v) => [v, methods.filter((m) => known.some((r) => r[field] === v && r.method === m))]),
+        );
+        const at = (r) => {
+          const group = beside[r[field]];
+          const apart = Math.min(26, (0.8 * X.step) / group.length);
+          return X(r[field]) + (group.indexOf(r.method) - (group.length - 1) / 2) * apart;
+        };
         const parts = pooledLine(scenario, metric, Y, box);
         if (field === "epochs")
           for (const method of methods) {
@@ -112,7 +125,8 @@ function drawContrast(rows, pair, metric) {
   const known = rows.filter((r) => !Number.isNaN(r.mean));
   if (!known.length) return nothing("contrast-chart", "Nothing to compare: no data set has both");
   const several = new Set(known.map((r) => r.scenario)).size > 1;
-  const groups = [...new Set(known.map((r) => (several ? r.scenario : r.what)))];
+  const groupOf = (r) => (several ? r.scenario : r.what || r.scenario);
+  const groups = [...new Set(known.map(groupOf))];
   const whats = [...new Set(known.map((r) => r.what))];
   const methods = METHOD_NAMES.filter((m) => known.some((r) => r.method === m));
   // With several scenarios every dot says in words which of the other choices it is.
@@ -147,7 +161,7 @@ function drawContrast(rows, pair, metric) {
         ];
         for (const r of known) {
           const y =
-            Y(several ? r.scenario : r.what) +
+            Y(groupOf(r)) +
             (several
               ? (whats.indexOf(r.what) - (whats.length - 1) / 2) * Math.min(13, (step - 4) / whats.length)
               : 0);
@@ -266,7 +280,7 @@ function drawLedger(rows, cost) {
       bottom: 42,
       y: { kind: "band", values: groups },
       x: {
-        label: cost.label,
+        label: cost.label.replace(" (bytes)", ""),
         domain: [0, 1.04 * Math.max(...totals) || 1],
         unit,
         say: (v) => withUnit(v, unit),

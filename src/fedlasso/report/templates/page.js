@@ -142,10 +142,20 @@ function describe() {
   return CONTROLS.map((a) => axis(a).titles[code0(a)]).join(", ");
 }
 
-function groupName(cell) {
-  return SIDE.filter((a) => !(a === "epochs" && word(cell, a) === "none"))
-    .map((a) => title(cell, a))
+// An epoch count tells cells apart only where a method has several.
+function tells(name, cell) {
+  return name !== "epochs" || (SEVERAL_EPOCHS && word(cell, name) !== "none");
+}
+
+function nameOf(cell, names) {
+  return names
+    .filter((name) => tells(name, cell))
+    .map((name) => title(cell, name))
     .join(", ");
+}
+
+function groupName(cell) {
+  return nameOf(cell, SIDE);
 }
 
 // Which choices change what a chart says; a finding is its title while these are the finding's own.
@@ -209,7 +219,7 @@ function show() {
   showRows();
   isolate();
   document.getElementById("status").textContent =
-    `Showing ${metric.label}; ${describe()}; ${cells.length} cells.`;
+    `Showing ${metric.label}; ${describe()}; ${cells.length} ${cells.length === 1 ? "mean" : "means"}.`;
 }
 
 function showAll() {
