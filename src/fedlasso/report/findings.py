@@ -126,7 +126,7 @@ def upload_finding(results: Results) -> Iterator[Finding]:
             best = theirs.groupby(level=["scenario", "replicate"]).min()
             ratio = np.log10(_positive(best)) - np.log10(_positive(ours))
             mean, se = _over_scenarios(ratio)
-            best_of = " at its best E" if _several_epochs(results) else ""
+            best_of = " at its best E" if results.several_epochs else ""
             text += (
                 f"; DA{best_of} is there in {int((best <= TARGET).sum())} of {len(best)} "
                 f"after {last}, and {mean:.1f} powers of ten further away on average "
@@ -241,7 +241,7 @@ def compare_with_best(
     rows = results.at(**results.primary).dropna(subset=[metric])
     if "epochs" not in rows:
         rows = rows.assign(epochs=0)
-    over_epochs = over_epochs or not _several_epochs(results)
+    over_epochs = over_epochs or not results.several_epochs
     where = ["scenario", *results.arms]
     by = where + ([] if over_epochs else ["epochs"])
     differences = []
@@ -363,10 +363,6 @@ def _label(metric: str) -> str:
     return label[0].lower() + label[1:] if label[1].islower() else label
 
 
-def _several_epochs(results: Results) -> bool:
-    return sum(number > 0 for number in results.values("epochs")) > 1
-
-
 def _signed(value: float, se: float) -> str:
     """A difference with as many decimals as its standard error has."""
     known = np.isfinite(se) and se > 0
@@ -379,7 +375,7 @@ def _two_digits(se: float) -> str:
     if np.isnan(se):
         return "unknown with one replicate"
     decimals = decimals_of(se)
-    return f"{se:.{decimals}f}" if 0 < se and decimals <= 7 else f"{se:.2g}"
+    return f"{se:.{decimals}f}" if se > 0 and decimals <= 7 else f"{se:.2g}"
 
 
 # What is looked for, in the order of the page; append to add a finding from outside. Each gives

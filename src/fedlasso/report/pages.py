@@ -10,6 +10,7 @@ is a vector of length one.
 from __future__ import annotations
 
 import base64
+import inspect
 import json
 import zlib
 from collections.abc import Sequence
@@ -31,7 +32,7 @@ from fedlasso.report.tables import Table, mean_se
 from fedlasso.report.traces import follow_gaps
 from fedlasso.report.words import AXES as AXIS_WORDS
 from fedlasso.report.words import tell_words
-from fedlasso.study import Scenario
+from fedlasso.study import STUDIES, Scenario
 from fedlasso.study.columns import COLUMNS, known, say, title
 
 SCRIPTS = (
@@ -70,6 +71,10 @@ def write_page(
         results=results,
         table=main,
         figures=figures,
+        purpose=(inspect.getdoc(STUDIES.get(results.manifest.name)) or "").partition("\n")[0],
+        kind="data set" if results.on_real_data else "scenario",
+        several_epochs=results.several_epochs,
+        pooled=_pooled(results),
         findings=[_linked(finding) for finding in findings],
         badges=_badges(results),
         agreement=_agreement_table(agreement, findings),
@@ -95,8 +100,8 @@ def _linked(finding: Finding) -> dict[str, str]:
 def _badges(results: Results) -> list[dict[str, Any]]:
     """How many references and local penalty paths met their tolerance."""
     kinds = {
-        "pooled references at stationarity ≤ 1e-9": results.reference,
-        "local penalty paths at a gap ≤ 1e-10": results.penalty,
+        "pooled Lasso fits are exact (stationarity ≤ 1e−9)": results.reference,
+        "penalty paths of sites are exact (gap ≤ 1e−10)": results.penalty,
     }
     badges = []
     for words, rows in kinds.items():
@@ -148,9 +153,10 @@ def _per_site(values: Sequence[float]) -> str:
 
 
 def _can_advise(results: Results) -> bool:
-    """Whether the records can say what to use: simulated least squares at a budget."""
+    """Whether the records can say what to use: simulated least squares at a budget of uploads."""
     return (
         not results.on_real_data
+        and results.values("panel") != ["work"]
         and "family" not in results.axes
         and "f1" in results.metrics
         and "budget" in results.axes

@@ -12,7 +12,7 @@ function tipOf(name, metric, { mean, se, low, high, n }) {
 }
 
 // A dashed line at what the pooled Lasso scores, where it scores at all.
-function pooledLine(scenario, metric, Y, box) {
+function pooledLine(scenario, metric, Y, box, marks) {
   const level = DATA.pooled[scenario]?.[metric.name];
   if (level === undefined || metric.scale === "log") return [];
   const y = Y(level[0]);
@@ -26,12 +26,7 @@ function pooledLine(scenario, metric, Y, box) {
         dash: "5 4",
         tip: `pooled Lasso: ${brief(level[0])} (SE ${brief(level[1])})`,
       }),
-      text(box.right - 2, y - 4, "pooled Lasso", {
-        anchor: "end",
-        size: 11,
-        colour: "var(--soft)",
-        halo: true,
-      }),
+      nameLine("pooled Lasso", y, marks, box),
     ),
   ];
 }
@@ -91,7 +86,8 @@ function drawMeans(rows, metric) {
           const apart = Math.min(26, (0.8 * X.step) / group.length);
           return X(r[field]) + (group.indexOf(r.method) - (group.length - 1) / 2) * apart;
         };
-        const parts = pooledLine(scenario, metric, Y, box);
+        const marks = known.map((r) => [at(r), Y(r.mean)]);
+        const parts = pooledLine(scenario, metric, Y, box, marks);
         if (field === "epochs")
           for (const method of methods) {
             const own = known.filter((r) => r.method === method && r.epochs !== "none");
@@ -193,7 +189,7 @@ function drawSpread(rows, metric) {
   const known = rows.filter((r) => !Number.isNaN(r.value));
   if (!known.length) return nothing("spread-chart");
   const groups = [...new Set(known.map((r) => r.group))];
-  const height = 50 + 26 * groups.length;
+  const height = 50 + (paper ? 17 : 26) * groups.length;
   legend(
     "spread-chart",
     METHOD_NAMES.filter((m) => known.some((r) => r.method === m)),
@@ -259,7 +255,8 @@ function drawLedger(rows, cost) {
   const parts = [...new Set(rows.map((r) => r.part))];
   const totals = groups.map((g) => rows.filter((r) => r.group === g).reduce((sum, r) => sum + r.value, 0));
   const unit = cost.parts[0].unit;
-  const height = 50 + 24 * groups.length;
+  const thick = paper ? 10 : 16;
+  const height = 50 + 1.5 * thick * groups.length;
   const key = document.getElementById("ledger-chart-legend");
   key.replaceChildren(
     ...(parts.length > 1
@@ -297,9 +294,9 @@ function drawLedger(rows, cost) {
               return tag("rect", {
                 class: "mark bar",
                 x: X(start),
-                y: Y(group) - 8,
+                y: Y(group) - thick / 2,
                 width: Math.max(0, X(from) - X(start)),
-                height: 16,
+                height: thick,
                 fill,
                 stroke: "var(--soft)",
                 "stroke-width": 0.8,

@@ -36,12 +36,30 @@ function overlap(a, b) {
   return across > 0 && down > 0 ? across * down : 0;
 }
 
+// Words along a level line, above or below it, where they cover the fewest marks; rather at its end.
+function nameLine(words, y, marks, box, { size = 11 } = {}) {
+  const wide = widthOfWords(words, size);
+  const dots = marks.map(([x, top]) => [x - 6, top - 6, x + 6, top + 6]);
+  const offers = [1, 0.8, 0.6, 0.4, 0.2, 0].flatMap((share) => {
+    const left = box.left + 2 + share * (box.right - box.left - wide - 4);
+    return [
+      [left, y - size - 3],
+      [left, y + 3],
+    ];
+  });
+  const costs = offers.map(([left, top], i) =>
+    dots.reduce((sum, dot) => sum + overlap([left, top, left + wide, top + size], dot), i),
+  );
+  const [left, top] = offers[costs.indexOf(Math.min(...costs))];
+  return text(left, top + size - 1.5, words, { size, colour: "var(--soft)", halo: true });
+}
+
 // Words beside their marks: each goes where it covers least of the marks and of the words before it.
 function nameMarks(labels, marks, box, { size = 10.5, colour = "var(--soft)", weight } = {}) {
   const dots = marks.map(([x, y]) => [x - 5, y - 5, x + 5, y + 5]);
   const placed = [];
   return labels.flatMap(({ x, y, words, method }) => {
-    const [wide, high] = [widthOfWords(words, size), size + 2];
+    const [wide, high] = [widthOfWords(words, size) * (weight ? 1.1 : 1), size + 2];
     const offers = [9, 16, 26, 38, 52].flatMap((far) => [
       [x - far - wide, y - high / 2],
       [x + far, y - high / 2],

@@ -176,7 +176,7 @@ function drawTradeoff() {
     "tradeoff-chart",
     METHOD_NAMES.filter((m) => all.some((r) => r.method === m)),
   );
-  const height = 380;
+  const height = paper ? 245 : 380;
   put(
     "tradeoff-chart",
     height,
@@ -210,6 +210,8 @@ function drawTradeoff() {
           if (end && (end.x !== start.x || end.y !== start.y)) {
             const [x1, y1, x2, y2] = [X(start.x), Y(start.y), X(end.x), Y(end.y)];
             const turn = Math.atan2(y2 - y1, x2 - x1);
+            for (let way = 0; way < Math.hypot(x2 - x1, y2 - y1); way += 10)
+              spots.push([x1 + way * Math.cos(turn), y1 + way * Math.sin(turn)]);
             const head = [0.45, -0.45].map(
               (a) =>
                 `${(x2 - 8 * Math.cos(turn + a)).toFixed(1)},${(y2 - 8 * Math.sin(turn + a)).toFixed(1)}`,

@@ -51,7 +51,7 @@ function addControls() {
     "metric",
     "Outcome",
     METRICS.map((m) => ({ value: m.name, label: m.label })),
-    ["f1", "test_mse", "test_deviance"].find((name) => name in COLUMN),
+    ["fdp", "f1", "test_mse", "test_deviance"].find((name) => name in COLUMN),
   );
   const reset = element("button", { type: "button", id: "reset" }, "Reset");
   reset.addEventListener("click", () => {
@@ -64,6 +64,7 @@ function addControls() {
     { value: "best", label: "each method at its best E" },
     { value: "all", label: "every E" },
   ]);
+  document.getElementById("uploads-controls").hidden = !SEVERAL_EPOCHS;
   addSelect("contrast-controls", "pair", "Difference", PAIRS);
   addSelect("contrast-controls", "scope", "In", [
     { value: "one", label: "the chosen scenario" },

@@ -26,7 +26,7 @@ function drawUploads() {
   }
   const methods = METHOD_NAMES.filter((m) => lines.some((own) => own[0].method === m));
   legend("uploads-chart", methods);
-  const height = 430;
+  const height = paper ? 265 : 430;
   const told = new Set(rows.map((r) => r.epochs).filter(Boolean)).size > 1;
   const name = (own) => (told && own[0].epochs ? `${own[0].method}, E = ${own[0].epochs}` : own[0].method);
   const wide = widthOf("uploads-chart") > 560;
