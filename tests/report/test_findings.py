@@ -138,8 +138,8 @@ def test_what_the_rule_trades(whole: Results, raw: Rows) -> None:
                     )
                     parts[scenario].append({r: second[r] - first[r] for r in first})
         rises = sum(statistics.fmean(c.values()) > 0 for cells in parts.values() for c in cells)
-        whole = f"{rises} of 18 combinations of scenario, method and E"
-        assert f"rises in {whole if metric == 'f1' else f'{rises} of them'} (" in text
+        counted = f"{rises} of 18 combinations of scenario, method and E"
+        assert f"rises in {counted if metric == 'f1' else f'{rises} of them'} (" in text
         for part in says(*over_scenarios(parts)):
             assert part in text
 

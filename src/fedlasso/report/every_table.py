@@ -168,7 +168,7 @@ def empty_table(results: Results) -> Table | None:
         f"Printed: {_where(results)}; the CSV file holds every cell."
     )
     prose = (
-        f"A method selected nothing at all in {len(found)} of {len(data)} cells at least once. "
+        f"A method selected nothing at all in {len(found):,} of {len(data):,} cells at least once. "
         "A chosen threshold of zero says that validation saw no use in thresholding: ST and P are "
         "then CD itself, dense as that is."
     )

@@ -161,7 +161,7 @@ def rule_finding(results: Results) -> Iterator[Finding]:
     """What the one-standard-error rule trades."""
     if not {"min", "1se"} <= set(results.values("rule")) or "candidate" not in results.candidate:
         return
-    parts = []
+    parts: list[str] = []
     # Only a method with candidates has something to choose.
     choosing = results.candidate.groupby("method")["candidate"].nunique()
     methods = list(choosing.index[choosing > 1])

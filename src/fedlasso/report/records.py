@@ -53,7 +53,7 @@ class Results:
     @property
     def several_epochs(self) -> bool:
         """Whether some method was run with more than one number of local epochs."""
-        return sum(number > 0 for number in self.values("epochs")) > 1
+        return len([number for number in self.values("epochs") if number > 0]) > 1
 
     def values(self, axis: str) -> list[Any]:
         """Values of an axis in the order of the records (numbers: in their own order)."""
