@@ -44,6 +44,7 @@ SCRIPTS = (
     "overview.js",
     "uploads.js",
     "agreement.js",
+    "titles.js",
     "sections.js",
     "theory.js",
     "use.js",

@@ -61,7 +61,7 @@ function showMeans(cells, metric) {
   );
   keepTable("means", `Mean ${metric.label}`, csvRows(cells, metric));
   drawMeans(rows, metric);
-  entitle("means", `Mean ${metric.label}: ${describe()}`);
+  entitle("means", `${tellMeans(rows, metric)}. ${describe()}`);
 }
 
 function showContrast(metric) {
@@ -117,7 +117,7 @@ function showContrast(metric) {
   drawContrast(rows, pair, metric);
   entitle(
     "contrast",
-    `${metric.label}: ${pair.label}${state.scope === "all" ? ", all scenarios" : `; ${describe()}`}`,
+    `${tellContrast(rows, pair, metric)}. ${state.scope === "all" ? "All scenarios" : describe()}`,
   );
 }
 
@@ -155,6 +155,7 @@ function showLedger(cells) {
       cost.parts.map((part) => ({
         group: groupName(cell),
         method: word(cell, "method"),
+        fitted: METRICS.some((m) => summarise(valuesOf(cell, m.name)).n > 0),
         part: part.part,
         value:
           middle(cell, part, part.name) -
@@ -179,7 +180,7 @@ function showLedger(cells) {
     })),
   });
   drawLedger(rows, cost);
-  entitle("ledger", `${cost.label}: ${describe()}`);
+  entitle("ledger", `${tellLedger(rows, cost)}. ${describe()}`);
 }
 
 function showRows() {
