@@ -108,4 +108,17 @@ def tell_words(results: Results) -> dict[str, str]:
         elif method in REGISTRY:
             first = (REGISTRY[method].__doc__ or "").strip().splitlines()[0]
             told[method] = first.replace("``", "")
-    return told | OTHERS
+    told |= OTHERS
+    if not len(results.reference):
+        told.pop("pooled Lasso")
+    if not any(metric.endswith("gap") for metric in results.metrics):
+        told.pop("gap")
+    return told
+
+
+def tell_axes(results: Results) -> dict[str, str]:
+    """The choices of these records, each with its sentence."""
+    told = {axis: AXES[axis] for axis in results.axes if axis in AXES}
+    if results.on_real_data:
+        told["scenario"] = "Which data were fitted; every method fits the same splits of them."
+    return told

@@ -31,6 +31,60 @@ function pooledLine(scenario, metric, Y, box, marks) {
   ];
 }
 
+// A share cannot leave its axis, though its interval may.
+function endsOf({ low, high }, metric) {
+  return metric.scale === "share" ? [Math.max(0, low), Math.min(1, high)] : [low, high];
+}
+
+// One row per method, where there is nothing else to go along.
+function drawMeansInRows(known, methods, scale, metric, scenario) {
+  const height = 56 + 24 * methods.length;
+  const level = metric.scale === "log" ? undefined : DATA.pooled[scenario]?.[metric.name];
+  put(
+    "means-chart",
+    height,
+    `Mean ${metric.label} by method; ${describe()}`,
+    panel({
+      width: widthOf("means-chart"),
+      height,
+      top: level ? 18 : 8,
+      bottom: 42,
+      x: scale,
+      y: { kind: "band", values: methods },
+      marks: (X, Y, box) => {
+        const parts = [];
+        if (level)
+          parts.push(
+            rule(X(level[0]), box.top, X(level[0]), box.bottom, {
+              colour: "var(--ink)",
+              width: 1.2,
+              dash: "5 4",
+              tip: `pooled Lasso: ${brief(level[0])} (SE ${brief(level[1])})`,
+            }),
+            text(X(level[0]), box.top - 5, "pooled Lasso", {
+              anchor: "middle",
+              size: 11,
+              colour: "var(--soft)",
+            }),
+          );
+        for (const r of known) {
+          const [low, high] = endsOf(r, metric);
+          if (!Number.isNaN(r.se))
+            parts.push(rule(X(low), Y(r.method), X(high), Y(r.method), { method: r.method, width: 2 }));
+          parts.push(
+            point(X(r.mean), Y(r.method), r.method, {
+              tip: tipOf(r.label, metric, r),
+              key: r.key,
+              size: 1.1,
+            }),
+          );
+        }
+        return parts;
+      },
+    }),
+  );
+}
+
 function drawMeans(rows, metric) {
   const known = rows.filter((r) => !Number.isNaN(r.mean));
   if (!known.length) return nothing("means-chart");
@@ -45,12 +99,9 @@ function drawMeans(rows, metric) {
       : methods;
   const scenario = axis("scenario").values[code0("scenario")];
   const pooled = DATA.pooled[scenario]?.[metric.name]?.[0];
-  // Names that have no room side by side are turned; ways of dealing rows out have short names too.
+  // Ways of dealing rows out have short names, too, where long ones have no room side by side.
   const room = (widthOf("means-chart") - 70) / values.length;
-  const tight = Math.max(...values.map((v) => 6.8 * v.length + 8)) > room;
-  const many = field === "method" && tight;
-  const short = field === "split" && tight;
-  const bottom = many ? 92 : 40;
+  const short = field === "split" && Math.max(...values.map((v) => 6.8 * v.length + 8)) > room;
   const y = {
     kind: emphasise(metric),
     label: metric.label,
@@ -63,19 +114,19 @@ function drawMeans(rows, metric) {
     kind: "band",
     values,
     label: field === "epochs" ? `${axis("epochs").label} E` : field === "split" ? axis("split").label : "",
-    say: (v) => (many ? "" : short ? axis("split").values[axis("split").words.indexOf(v)] : v),
+    say: (v) => (short ? axis("split").values[axis("split").words.indexOf(v)] : v),
   };
   legend("means-chart", methods);
+  if (field === "method") return drawMeansInRows(known, methods, y, metric, scenario);
   put(
     "means-chart",
-    300 + bottom - 40,
+    300,
     `Mean ${metric.label} by method; ${describe()}`,
     panel({
       width: widthOf("means-chart"),
-      height: 300 + bottom - 40,
+      height: 300,
       x,
       y,
-      bottom,
       marks: (X, Y, box) => {
         // Side by side over the middle of their label, in the order of the legend.
         const beside = Object.fromEntries(
@@ -101,16 +152,13 @@ function drawMeans(rows, metric) {
               );
           }
         for (const r of known) {
-          const tip = tipOf(r.label, metric, r);
-          // A share cannot leave its axis, though its interval may.
-          const ends = metric.scale === "share" ? [Math.max(0, r.low), Math.min(1, r.high)] : [r.low, r.high];
+          const [low, high] = endsOf(r, metric);
           if (!Number.isNaN(r.se))
-            parts.push(rule(at(r), Y(ends[0]), at(r), Y(ends[1]), { method: r.method, width: 2 }));
-          parts.push(point(at(r), Y(r.mean), r.method, { tip, key: r.key, size: 1.15 }));
+            parts.push(rule(at(r), Y(low), at(r), Y(high), { method: r.method, width: 2 }));
+          parts.push(
+            point(at(r), Y(r.mean), r.method, { tip: tipOf(r.label, metric, r), key: r.key, size: 1.15 }),
+          );
         }
-        if (many)
-          for (const v of values)
-            parts.push(text(X(v) + 4, box.bottom + 14, v, { anchor: "end", rotate: -40, size: 11 }));
         return parts;
       },
     }),
@@ -141,7 +189,7 @@ function drawContrast(rows, pair, metric) {
       height,
       top: 8,
       bottom: 44,
-      right: inside && !narrow ? 66 : 16,
+      right: inside && !narrow ? 14 + Math.max(...rests.map((words) => widthOfWords(words, 10))) : 16,
       y: { kind: "band", values: groups, tips: SCENARIO_TIPS },
       x: {
         kind: metric.scale === "log" ? "symlog" : "linear",

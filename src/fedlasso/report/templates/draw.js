@@ -222,7 +222,18 @@ function panel({ width, height, x, y, marks, left, right = 16, top = 10, bottom 
     grid.push(
       rule(left, Y(v), width - right, Y(v), { colour: "var(--line)", width: 1 }).replace("mark rule", "grid"),
     );
-    grid.push(text(left - 7, Y(v) + 4, (y.say ?? brief)(v), { anchor: "end", tip: y.tips?.[v] }));
+    const words = String((y.say ?? brief)(v));
+    const lines = y.kind === "band" ? breakWords(words, left - 12, 12) : [words];
+    const size = lines.length > 1 ? 10.5 : 12;
+    lines.forEach((told, i) =>
+      grid.push(
+        text(left - 7, Y(v) + 4 + (i - (lines.length - 1) / 2) * size, told, {
+          anchor: "end",
+          size,
+          tip: y.tips?.[v],
+        }),
+      ),
+    );
   }
   // Where labels would run into each other, every second or third is left out.
   const longest = Math.max(...X.ticks.map((v) => String((x.say ?? brief)(v)).length));
@@ -238,8 +249,12 @@ function panel({ width, height, x, y, marks, left, right = 16, top = 10, bottom 
     if (i % every === 0)
       grid.push(text(X(v), height - bottom + 16, (x.say ?? brief)(v), { anchor: "middle" }));
   });
-  if (x.label)
-    grid.push(text((left + width - right) / 2, height - bottom + 33, x.label, { anchor: "middle" }));
+  if (x.label) {
+    // In the middle of the axis, unless it would be cut there.
+    const half = widthOfWords(x.label, 12) / 2 + 2;
+    const middle = Math.min(Math.max((left + width - right) / 2, half), width - half);
+    grid.push(text(middle, height - bottom + 33, x.label, { anchor: "middle" }));
+  }
   if (y.label) grid.push(text(13, (top + height - bottom) / 2, y.label, { anchor: "middle", rotate: -90 }));
   if (title) grid.push(text(Math.min(left, 30), top - 11, title, { weight: 600, size: 12.5 }));
   return grid.join("") + marks(X, Y, { left, right: width - right, top, bottom: height - bottom }).join("");

@@ -30,6 +30,17 @@ function widthOfWords(words, size) {
   return 0.57 * size * String(words).length;
 }
 
+// Words in as many lines as the room needs.
+function breakWords(words, room, size) {
+  const lines = [];
+  for (const word of words.split(" ")) {
+    const longer = lines.length ? `${lines.at(-1)} ${word}` : word;
+    if (lines.length && widthOfWords(longer, size) <= room) lines[lines.length - 1] = longer;
+    else lines.push(word);
+  }
+  return lines;
+}
+
 function overlap(a, b) {
   const across = Math.min(a[2], b[2]) - Math.max(a[0], b[0]);
   const down = Math.min(a[3], b[3]) - Math.max(a[1], b[1]);
@@ -59,7 +70,7 @@ function nameMarks(labels, marks, box, { size = 10.5, colour = "var(--soft)", we
   const dots = marks.map(([x, y]) => [x - 5, y - 5, x + 5, y + 5]);
   const placed = [];
   return labels.flatMap(({ x, y, words, method }) => {
-    const [wide, high] = [widthOfWords(words, size) * (weight ? 1.1 : 1), size + 2];
+    const [wide, high] = [widthOfWords(words, size) * (weight ? 1.22 : 1), size + 2];
     const offers = [9, 16, 26, 38, 52].flatMap((far) => [
       [x - far - wide, y - high / 2],
       [x + far, y - high / 2],

@@ -67,8 +67,8 @@ function addControls() {
   document.getElementById("uploads-controls").hidden = !SEVERAL_EPOCHS;
   addSelect("contrast-controls", "pair", "Difference", PAIRS);
   addSelect("contrast-controls", "scope", "In", [
-    { value: "one", label: "the chosen scenario" },
-    { value: "all", label: "all scenarios" },
+    { value: "one", label: `the chosen ${KIND}` },
+    { value: "all", label: `all ${KIND}s` },
   ]);
   addSelect(
     "ledger-controls",
@@ -198,7 +198,7 @@ function show() {
   drawOverview(metric);
   entitle(
     "overview",
-    `Mean ${metric.label} in every scenario${
+    `Mean ${metric.label} in every ${KIND}${
       CONTROLS.length > 1
         ? `: ${CONTROLS.filter((a) => a !== "scenario")
             .map((a) => axis(a).titles[code0(a)])

@@ -117,7 +117,7 @@ function showContrast(metric) {
   drawContrast(rows, pair, metric);
   entitle(
     "contrast",
-    `${tellContrast(rows, pair, metric)}. ${state.scope === "all" ? "All scenarios" : describe()}`,
+    `${tellContrast(rows, pair, metric)}. ${state.scope === "all" ? `All ${KIND}s` : describe()}`,
   );
 }
 
