@@ -11,6 +11,17 @@ from fedlasso.report.records import Results
 from fedlasso.theory import CorrelatedPair
 
 pytestmark = needs("browser")
+# Words of a picture that its right edge cuts.
+CUT = """picture => {
+    const place = document.createElement("div");
+    place.innerHTML = picture;
+    document.body.append(place);
+    const edge = place.firstChild.getBoundingClientRect().right;
+    const cut = [...place.querySelectorAll("text")].filter(
+        (words) => words.getBoundingClientRect().right > edge + 1);
+    place.remove();
+    return cut.map((words) => words.textContent);
+}"""
 CHARTS = ("overview", "tradeoff", "uploads", "means", "contrast", "spread", "ledger", "theory")
 
 
@@ -171,7 +182,8 @@ def test_every_chart_can_be_taken_away(page: Page, results: Results) -> None:
             assert mark in entry
         table = page.evaluate("name => toCsv(kept[name])", chart)
         assert table.count("\n") > 4
-        # Whoever gets the picture alone can tell what its marks are.
+        # Whoever gets the picture alone sees all its words and can tell what its marks are.
+        assert page.evaluate(CUT, picture) == [], chart
         for words in page.locator(f"#{chart}-chart-legend > *").all_text_contents():
             assert words in text
     # As files, which say in their names what they hold.

@@ -94,7 +94,7 @@ function nameMarks(labels, marks, box, { size = 10.5, colour = "var(--soft)", we
     const costs = offers.map(cost);
     const best = costs.indexOf(Math.min(...costs));
     const [left, top] = offers[best];
-    placed.push([left, top, left + wide, top + high]);
+    placed.push([left - 5, top, left + wide + 5, top + high]);
     const middle = [left + wide / 2, top + high / 2];
     const leader =
       best < 8

@@ -73,7 +73,7 @@ function picture(name) {
   const drawn = document.querySelector(`#${name}-chart svg`);
   const [width, height] = ["width", "height"].map((a) => Number(drawn.getAttribute(a)));
   const words = document.getElementById(`${name}-chart-title`).textContent;
-  const lines = words.match(new RegExp(`.{1,${Math.max(30, Math.floor(width / 7.2))}}(\\s|$)`, "g")) ?? [];
+  const lines = breakWords(words, (width - 20) / 1.22, 13.5); // bold is wider
   const key = pictureLegend(name, width);
   const above = 14 + 18 * lines.length;
   const top = above + key.height;
