@@ -145,7 +145,7 @@ def test_a_model_tells_its_family_and_its_ratios(
     assert written["event"] == ("dead" if family == "cox" else None)
     card = (base / family / "card.html").read_text()
     assert f"{RATIOS[family]} per SD" in card
-    assert f"A {family} Lasso with" in card
+    assert f"A {'Cox' if family == 'cox' else family} Lasso with" in card
     assert "ean squared error" not in card
 
 

@@ -61,7 +61,9 @@ def over_scenarios(by_scenario: dict[str, list[dict[int, float]]]) -> tuple[floa
 
 
 def says(mean: float, se: float) -> tuple[str, str]:
-    return f"{mean:+.3g}".replace("-", "−"), f"SE {se:.2g}"
+    """The mean with as many decimals as give the standard error two digits."""
+    decimals = max(0, 1 - int(f"{se:.5e}".partition("e")[2]))
+    return f"{mean:+.{decimals}f}".replace("-", "−"), f"SE {se:.{decimals}f}"
 
 
 @pytest.mark.parametrize(("metric", "sign"), [("relative_gap", -1), ("f1", 1)])
@@ -78,7 +80,7 @@ def test_where_dual_averaging_leads(whole: Results, raw: Rows, metric: str, sign
             wins += sign * statistics.fmean(difference.values()) > 0
             parts[scenario].append(difference)
     text = told(whole, f"lead-{metric}")
-    assert f"in {wins} of 6 cells" in text
+    assert f"in {wins} of 6 combinations of scenario and E" in text
     for part in says(*over_scenarios(parts)):
         assert part in text
 
@@ -117,7 +119,7 @@ def test_what_more_epochs_change(whole: Results, raw: Rows, metric: str) -> None
             parts[scenario].append({r: many[r] - few[r] for r in few})
     rises = sum(statistics.fmean(cell.values()) > 0 for cells in parts.values() for cell in cells)
     text = told(whole, f"epochs-{metric}")
-    assert f"rises in {rises} of 8 cells" in text
+    assert f"rises in {rises} of 8 combinations of scenario and method" in text
     for part in says(*over_scenarios(parts)):
         assert part in text
 
@@ -136,7 +138,8 @@ def test_what_the_rule_trades(whole: Results, raw: Rows) -> None:
                     )
                     parts[scenario].append({r: second[r] - first[r] for r in first})
         rises = sum(statistics.fmean(c.values()) > 0 for cells in parts.values() for c in cells)
-        assert f"rises in {rises} of 18 cells" in text
+        counted = f"{rises} of 18 combinations of scenario, method and E"
+        assert f"rises in {counted if metric == 'f1' else f'{rises} of them'} (" in text
         for part in says(*over_scenarios(parts)):
             assert part in text
 
@@ -162,7 +165,7 @@ def test_findings_change_when_the_records_do(whole: Results) -> None:
         whole.progress, whole.failures,
     )  # fmt: skip
     after = {finding.name: finding.text for finding in find(results)}
-    assert "in 0 of 6 cells" in after["lead-f1"]
+    assert "in 0 of 6 combinations" in after["lead-f1"]
     assert after["lead-f1"] != before["lead-f1"]
     assert after["epochs-test_mse"] == before["epochs-test_mse"]
 
@@ -175,7 +178,7 @@ def test_joint_tuning_says_what_its_own_contrast_found(tmp_path: Path) -> None:
     keys = ["method", "epochs", "replicate"]
     arms = rows.set_index(["tuning", *keys])["f1"].unstack("tuning")
     change = (arms["joint"] - arms["inherited"]).groupby(level=["method", "epochs"]).mean()
-    assert f"rises in {(change > 0).sum()} of 8 cells" in told(results, "tuning-f1")
+    assert f"rises in {(change > 0).sum()} of 8 combinations" in told(results, "tuning-f1")
 
 
 def test_one_replicate_has_no_standard_error(tmp_path: Path) -> None:

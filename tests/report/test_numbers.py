@@ -128,7 +128,9 @@ def test_points_of_the_contrast_figure(raw: list[dict[str, Any]], results: Resul
 
 
 def test_points_of_the_theory_figure_by_running_the_iteration() -> None:
-    left = theory_figure().canvas.axes[0]
+    figure = theory_figure()
+    assert figure is not None
+    left = figure.canvas.axes[0]
     H = [np.asarray(h) for h in PAIR.grams]
     z = [np.asarray(score) for score in PAIR.scores]
 

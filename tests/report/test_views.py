@@ -11,6 +11,17 @@ from fedlasso.report.records import Results
 from fedlasso.theory import CorrelatedPair
 
 pytestmark = needs("browser")
+# Words of a picture that its right edge cuts.
+CUT = """picture => {
+    const place = document.createElement("div");
+    place.innerHTML = picture;
+    document.body.append(place);
+    const edge = place.firstChild.getBoundingClientRect().right;
+    const cut = [...place.querySelectorAll("text")].filter(
+        (words) => words.getBoundingClientRect().right > edge + 1);
+    place.remove();
+    return cut.map((words) => words.textContent);
+}"""
 CHARTS = ("overview", "tradeoff", "uploads", "means", "contrast", "spread", "ledger", "theory")
 
 
@@ -42,6 +53,18 @@ def test_a_chart_is_titled_by_what_it_holds_when_that_is_no_finding(page: Page) 
     assert page.inner_text("#overview-chart-title") == before
 
 
+def test_means_are_titled_by_who_is_best(page: Page, results: Results) -> None:
+    rows = results.at(scenario="baseline", **results.primary)
+    for metric, sign, side in (("f1", -1, "Highest"), ("test_mse", 1, "Lowest")):
+        choose(page, "metric", metric)
+        means = rows.groupby(["method", "epochs"])[metric].mean() * sign
+        alike = means[(means - means.min()).abs() <= 1e-3 * means.abs().min()]
+        title = page.inner_text("#means-chart-title")
+        assert title.startswith(f"{side} mean ")
+        named = [f"{method}, E = {epochs}" for method, epochs in alike.index]
+        assert any(name in title.partition("; next")[0] for name in named), title
+
+
 def test_the_overview_has_every_scenario_and_chooses_one(page: Page, results: Results) -> None:
     assert page.locator("#overview-chart .small").count() == 2
     cells = results.at(**results.primary).groupby(["scenario", "method", "epochs"]).ngroups
@@ -61,6 +84,25 @@ def test_the_trade_off_has_arrows_from_rule_to_rule(page: Page, results: Results
     assert page.locator("#tradeoff-chart .arrow").count() == moved.sum() > 0
     marks = page.locator("#tradeoff-chart .point").count()
     assert marks == len(means) + moved.sum() + 1  # and the pooled Lasso
+
+
+@pytest.mark.parametrize("width", [1400, 390])
+def test_words_on_charts_do_not_cover_each_other(page: Page, width: int) -> None:
+    page.set_viewport_size({"width": width, "height": 900})
+    page.reload()
+    page.wait_for_selector("body[data-ready]")
+    for chart in CHARTS:
+        covered = page.locator(f"#{chart}-chart text").evaluate_all("""all => {
+            const boxes = all.map((e) => [e.textContent, e.getBoundingClientRect()]);
+            const found = [];
+            boxes.forEach(([one, a], i) => boxes.slice(i + 1).forEach(([two, b]) => {
+                const wide = Math.min(a.right, b.right) - Math.max(a.left, b.left);
+                const high = Math.min(a.bottom, b.bottom) - Math.max(a.top, b.top);
+                if (wide > 4 && high > 4) found.push(`${one} | ${two}`);
+            }));
+            return found;
+        }""")
+        assert covered == [], chart
 
 
 def test_gaps_are_drawn_on_logarithmic_axes(page: Page, results: Results) -> None:
@@ -117,6 +159,9 @@ def test_tips_are_written_for_people(page: Page) -> None:
     assert "95% of the mean" in tip
     assert "4 replicates" in tip
     assert max(len(word) for word in tip.split()) < 12  # no sixteen digits
+    ticks = page.locator("#ledger-chart text").all_text_contents()
+    sizes = [tick.split()[0] for tick in ticks if tick.endswith(("KiB", "MiB", " B"))]
+    assert all(len(size) <= 4 for size in sizes)
     bar = page.locator("#ledger-chart .bar").first
     bar.scroll_into_view_if_needed()
     bar.hover()
@@ -137,6 +182,10 @@ def test_every_chart_can_be_taken_away(page: Page, results: Results) -> None:
             assert mark in entry
         table = page.evaluate("name => toCsv(kept[name])", chart)
         assert table.count("\n") > 4
+        # Whoever gets the picture alone sees all its words and can tell what its marks are.
+        assert page.evaluate(CUT, picture) == [], chart
+        for words in page.locator(f"#{chart}-chart-legend > *").all_text_contents():
+            assert words in text
     # As files, which say in their names what they hold.
     beginnings = {"svg": b"<svg", "png": b"\x89PNG", "csv": b"scenario,", "bib": b"@misc"}
     for kind, beginning in beginnings.items():
@@ -250,6 +299,8 @@ def test_paper_keeps_every_mark_and_every_word(page: Page, theme: str) -> None:
     for ink in inks:
         assert 1.05 / (relative_luminance(ink) + 0.05) >= 4.5, ink
     assert page.locator("#controls").is_hidden()
+    assert page.locator(".findings a").first.is_hidden()
+    assert "r = 0.8" in page.inner_text("#theory-words")
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])

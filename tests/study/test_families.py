@@ -166,8 +166,9 @@ def test_uploads_are_counted_and_told_with_those_who_did_not_arrive() -> None:
     assert table.loc["FISTA", ["reached", "median", "worst"]].tolist() == [2, 60, np.inf]
     assert table.loc["FISTA", "certified_median"] == 61
     assert find_promises(records()) == [
-        "Binomial: a relative gap of 1e-8 within 30 uploads: Newton in 2 of 3 replicates, median "
-        "(worst) 20 (40); FISTA in 0 of 3 replicates, median (worst) 60 (–)."
+        "Binomial: a relative gap of 1e−8 to the pooled optimum is reached within 30 uploads by "
+        "Newton in 2 of 3 replicates (uploads needed, median and worst: 20 and 40) and by FISTA in "
+        "0 of 3 replicates (uploads needed, median and worst: 60 and –)."
     ]
     told = "\n".join(tell_families(records()))
     assert "20 (40), 21 (41)" in told
@@ -186,7 +187,10 @@ def test_the_command_runs_and_concludes(tmp_path: Path, capsys: pytest.CaptureFi
     assert main(["study", "summary", out]) == 0
     told = capsys.readouterr().out
     for family in ("Binomial", "Cox"):
-        assert f"{family}: a relative gap of 1e-8 within 30 uploads: Newton in 1 of 1" in told
+        assert (
+            f"{family}: a relative gap of 1e−8 to the pooled optimum is reached within 30" in told
+        )
+        assert "uploads by Newton in 1 of 1" in told
         assert f"{family}: means over scenarios and replicates, 100 uploads" in told
 
 

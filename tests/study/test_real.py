@@ -18,7 +18,7 @@ from fedlasso.study.datasets import BUNDLED, ORIGINS, TUNED, find_sets, read_set
 from fedlasso.study.judges import GLMNET, JUDGES, fit_glmnet, fit_lasso_cv
 from fedlasso.study.real import SHARES, RealStudy, available_methods, draw_rows
 from fedlasso.study.runner import run_replicate
-from fedlasso.study.verdict import compare_with_judges, find_verdict, jaccard
+from fedlasso.study.verdict import compare_with_judges, find_verdict, jaccard, tell_absent
 
 COMPARED = ("prediction", "selection", "objective")
 WITHOUT_R = (*COMPARED, "LassoCV")
@@ -230,15 +230,17 @@ def test_fits_are_compared_with_their_judge_within_replicates() -> None:
 def test_the_verdict_counts_and_names() -> None:
     told = "\n".join(find_verdict(records()))
     assert (
-        "2 data sets, rows to sites sorted by the response): test error -5.00% on average" in told
+        "2 data sets, rows to sites sorted by the response): test error −5.00% on average" in told
     )
     assert "at worst +10.00% (SE 3.33; boston), lower on 1 of 2" in told
     assert "the 1 that no default was tried on" in told
     assert "no worse within 2 standard errors on 1 of 2 (worse: boston)" in told
     assert "columns used 1.0 against 2.0 on average, no more on 2" in told
     assert "more stable over replicates on 2 " in told
-    assert "Not in these records: diabetes" in told
-    assert "tools/export_data.R" in told
+    absent = "\n".join(tell_absent(records()))
+    assert "Not in these records: diabetes" in absent
+    assert "tools/export_data.R" in absent
+    assert "Not in these records" not in told
 
 
 def test_without_glmnet_lasso_cv_judges() -> None:

@@ -175,14 +175,17 @@ def test_promises_are_counted_and_those_broken_are_told() -> None:
     assert differences["recall"].tolist() == pytest.approx([0.1, -0.1])
     assert differences["recall_se"].tolist() == pytest.approx([0.0, 0.0])
     assert find_promises_kept(records()) == [
-        "Linear, q = 0.1: the mean false discovery proportion is at most q plus 2 standard errors "
-        "in 1 of 2 scenarios (not in Weak signal 0.305 (0.005)); one split in 2, 20 splits in 2.",
-        "Linear, q = 0.1: power is at least that of one split in 1 of 2 scenarios (not in Weak "
-        "signal by -0.100 (0.000)).",
-        "Linear, q = 0.1: power is at least 0.9 of that of 20 splits, where those keep their rate, "
-        "in 0 of 2 scenarios (not in Baseline 0.810 (0.010), Weak signal 0.410 (0.010)).",
-        "Linear, q = 0.1: 95% intervals cover in 93% to 97% of cases: columns named and truly zero "
-        "in 1 of 2 scenarios (not in Weak signal 0.850 (0.000)).",
+        "Linear, q = 0.1: of the columns that the goal 'discoveries' finds, a share of at most q "
+        "plus 2 standard errors is false on average in 1 of 2 scenarios (not in Weak signal: "
+        "0.305, SE 0.005); with one split in 2, 20 splits in 2.",
+        "Linear, q = 0.1: the goal 'discoveries' finds at least as large a share of the true "
+        "columns (power) as one split in 1 of 2 scenarios (not in Weak signal: by −0.100, SE "
+        "0.000).",
+        "Linear, q = 0.1: the goal 'discoveries' has at least 0.9 of the power of 20 splits, where "
+        "those keep their rate, in 0 of 2 scenarios (not in Baseline: 0.810, SE 0.010; Weak "
+        "signal: 0.410, SE 0.010).",
+        "Linear, q = 0.1: 95% intervals hold the true coefficient in 93% to 97% of cases for "
+        "columns named and truly zero in 1 of 2 scenarios (not in Weak signal: 0.850, SE 0.000).",
     ]
     told = "\n".join(tell_trust(records()))
     assert "0.085 (0.005)" in told
@@ -199,5 +202,5 @@ def test_the_command_runs_and_concludes(tmp_path: Path, capsys: pytest.CaptureFi
     capsys.readouterr()
     assert main(["study", "summary", out]) == 0
     told = capsys.readouterr().out
-    assert "Linear, q = 0.1: the mean false discovery proportion is at most q plus 2" in told
+    assert "Linear, q = 0.1: of the columns that the goal 'discoveries' finds, a share" in told
     assert "Linear, q = 0.2: discoveries minus one split, paired" in told

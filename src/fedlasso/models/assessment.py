@@ -264,7 +264,7 @@ def survival_curves(sums: GroupSums, length: float) -> tuple[SurvivalCurve, ...]
     """
     found = []
     for name, events, censored in zip(
-        ("lowest third of the risk", "middle third", "highest third"),
+        ("lowest third of the risk", "middle third of the risk", "highest third of the risk"),
         sums.events,
         sums.censored,
         strict=True,

@@ -91,7 +91,8 @@ def _error_facts(document: ModelDocument) -> dict[str, str]:
         return {}
     facts = {document.error_name.capitalize(): _spread(error)}
     if error.r2 is not None:
-        facts[_explained(document)] = f"{error.r2:.3f}"
+        name = _explained(document)
+        facts[f"{name[:1].upper()}{name[1:]}"] = f"{error.r2:.3f}"
     return facts
 
 
@@ -186,12 +187,13 @@ def _curve(document: ModelDocument) -> str:
         return ""
     # Over several splits the count is a mean.
     active = f"{curve.active[curve.chosen]:.3g}"
+    mean = "" if float(active).is_integer() else " on average over the folds"
     count = len(document.coefficients)
     also = "as this model has" if active == f"{count}" else f"and this model has {count}"
     note = (
         "Of the Lasso, pooled over the sites' held-out rows, which stayed where they are. The "
         f"dashed line is the penalty chosen on this path: the Lasso has {active} "
-        f"column{'s' * (active != '1')} there, {also}."
+        f"column{'s' * (active != '1')} there{mean}, {also}."
     )
     return page.section("Held-out error", note, chart)
 

@@ -24,7 +24,7 @@ def draw_assessment(found: Assessment | None, refused: str | None = None) -> str
 
 def _facts(found: Assessment) -> str:
     facts = {
-        "Deviance explained": None if found.explained is None else f"{found.explained:.1%}",
+        "Deviance explained": None if found.explained is None else f"{found.explained:.3f}",
         "AUROC": None if found.auroc is None else f"{found.auroc:.3f}",
         "Concordance": None if found.concordance is None else f"{found.concordance:.3f}",
     }

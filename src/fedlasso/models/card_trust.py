@@ -14,6 +14,8 @@ from fedlasso.models.page import number
 _SHOWN = 30
 # Sites whose own estimates are drawn below a column's.
 MOST_SITES = 12
+# Intervals of sites are drawn whole up to so many times the longest of all sites together.
+MOST_REACH = 3.0
 WIDTH = 200
 PROMISE = (
     "The promise is about the average over many studies like this one, not about each list. It "
@@ -65,8 +67,7 @@ def _forest(rows: Sequence[ColumnEstimate], level: float, ratio: str | None) -> 
     if not rows:
         return ""
     shown = rows[:_SHOWN]
-    told = [row for row in shown if row.error > 0]
-    reach = max((max(abs(row.low), abs(row.high)) / row.error for row in told), default=1.0)
+    reach = _reach([row for row in shown if row.error > 0])
     by_chance = shown[0].chance is not None
     sureness = "chance of an effect" if by_chance else "adjusted p"
     head = ["", "in standard errors", "estimate", f"{level:.0%} interval", sureness]
@@ -95,7 +96,23 @@ def _forest(rows: Sequence[ColumnEstimate], level: float, ratio: str | None) -> 
         lines.append(f"<tr>{''.join(cells)}</tr>")
     more = len(rows) - len(shown)
     rest = f'<p class="soft">{more} more are in model.json.</p>' if more else ""
-    return f'<div class="scroll"><table class="bars wide">{"".join(lines)}</table></div>{rest}'
+    return (
+        f'<div class="scroll"><table class="bars forest wide">{"".join(lines)}</table></div>{rest}'
+    )
+
+
+def _reach(rows: Sequence[ColumnEstimate]) -> float:
+    """Standard errors from zero to the end of the drawing.
+
+    It holds every interval, and those of sites unless one site is far more uncertain than all.
+    """
+    own = max((max(abs(row.low), abs(row.high)) / row.error for row in rows), default=1.0)
+    sites = (
+        max(abs(site.low), abs(site.high)) / row.error
+        for row in rows
+        for site in row.sites[:MOST_SITES]
+    )
+    return max(own, min(max(sites, default=0.0), MOST_REACH * own))
 
 
 def _unlike(row: ColumnEstimate) -> str:
@@ -110,7 +127,8 @@ def _draw(row: ColumnEstimate, reach: float) -> str:
 
     def at(value: float) -> float:
         share = value / (row.error * reach) if row.error > 0 else 0.0
-        return WIDTH / 2 * (1 + max(-1.0, min(1.0, share)))
+        # The largest mark is not cut at the edge.
+        return WIDTH / 2 + (WIDTH / 2 - 5) * max(-1.0, min(1.0, share))
 
     sites = row.sites[:MOST_SITES]
     height = 12 + 6 * len(sites)

@@ -233,8 +233,7 @@ class ModelDocument:
     @property
     def name(self) -> str:
         """The same, with the kind of response where that is not just any number."""
-        kind = self.settings.family
-        return self.family if kind == "linear" else f"{kind} {self.family}"
+        return self.settings.name_with_family(self.family)
 
     @property
     def ratio(self) -> str | None:

@@ -33,7 +33,9 @@ border-bottom:1px solid var(--line)}td{white-space:nowrap}
 th{color:var(--soft);font-weight:600;vertical-align:bottom}
 th:first-child,td:first-child{text-align:left;white-space:normal;min-width:9em}
 tr.own td{font-weight:650}
-.bars{max-width:680px}.bars th:nth-child(2){text-align:left}.bars td.bar{width:38%;min-width:64px}
+.bars{max-width:680px}.forest{max-width:none}.forest td{white-space:normal}
+.forest td:nth-child(3){white-space:nowrap}.bars th:nth-child(2){text-align:left}
+.bars td.bar{width:38%;min-width:64px}.forest td.bar{width:24%;min-width:150px}
 svg{width:100%;max-width:520px;height:auto;display:block;margin:.4em 0}
 svg.bar{height:15px;margin:0}svg.bar .zero{vector-effect:non-scaling-stroke}
 svg text{font-size:11px;fill:var(--ink)}
@@ -55,7 +57,8 @@ white-space:normal}
 .wide td::before{content:attr(data-head);color:var(--soft);text-align:left}
 .wide td:first-child{display:block;font-weight:650}.bars.wide td.bar{width:auto}
 .wide svg.bar{max-width:60%}}
-@media print{main{max-width:none;padding:0}.chart,.facts,.warn,tr,li{break-inside:avoid}
+@page{size:A4;margin:14mm}
+@media print{main{max-width:none;padding:0}.chart,.facts,.warn,tr,li,p{break-inside:avoid}
 h2,h2+p{break-after:avoid}.legend li::before,rect,.facts div,.warn{print-color-adjust:exact;
 -webkit-print-color-adjust:exact}}
 """ + "".join(

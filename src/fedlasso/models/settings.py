@@ -203,13 +203,19 @@ class Settings:
         """The rule that chooses; for selection it is the sparser one by default."""
         return self.rule or ("1se" if self.goal == "selection" else "min")
 
+    def name_with_family(self, model: str) -> str:
+        """The name of a model, with the kind of response where that is not just any number."""
+        if self.family == "linear":
+            return model
+        return f"{'Cox' if self.family == 'cox' else self.family} {model}"
+
     def words(self, where: str) -> str:
         """What is fitted at one penalty, in words, where that was chosen on some rows."""
         wanted = self.goal if self.procedure is None and not self.plain else None
         goal = f"goal {wanted or self.aim!r}"
         if self.goal not in (None, self.aim, wanted):
             goal += f" (not {self.goal!r}: a procedure fits a Lasso)"
-        name = self.model_name if self.family == "linear" else f"{self.family} {self.model_name}"
+        name = self.name_with_family(self.model_name)
         if self.penalty is not None:
             return f"{goal}: the {name} at the given penalty"
         error = "error" if self.family == "linear" else "deviance"

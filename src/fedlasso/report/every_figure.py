@@ -36,13 +36,16 @@ from fedlasso.theory import CorrelatedPair
 
 PAIR = CorrelatedPair(r=0.8, a=2, d=1)
 EPOCHS = tuple(range(1, 11))
-FLOOR = 1e-14  # a gap near rounding is drawn here
+FLOOR = 1e-16  # a gap near rounding is drawn here, as on the page
+FLOOR_TOLD = "Gaps below 1e−16, which are rounding, are drawn at 1e−16."
 FEW = 6  # lines that can be named at their ends in a narrow panel
 TOGETHER = 8  # more lines than this cannot be told apart in one panel
 
 
-def theory_figure(results: Results | None = None) -> Figure:
-    """Exact formulas only; the records are not looked at."""
+def theory_figure(results: Results | None = None) -> Figure | None:
+    """Exact formulas only; nothing for records of studies that do not vary the epochs."""
+    if results is not None and not results.several_epochs:
+        return None
     with look():
         canvas, (left, right) = plt.subplots(1, 2, figsize=(WIDTH, 2.5))
         colour = PLAIN.colour
@@ -118,7 +121,8 @@ def baseline_figure(results: Results) -> Figure | None:
             len(metrics),
             figsize=(WIDTH, 0.5 + 1.85 * len(arms)),
             squeeze=False,
-            sharey="col",
+            # Deviances of families have nothing in common.
+            sharey=False if "family" in rows_by else "col",
             sharex=True,
         )
         for row, arm in enumerate(arms):
@@ -148,8 +152,9 @@ def baseline_figure(results: Results) -> Figure | None:
         f"{say('scenario', scenario)} scenario, {titles(fixed)}. "
         f"Means over {int(table['n'].min())} replicates with "
         "1.96 Monte Carlo standard errors either side, which describe the precision of the "
-        "simulation, not the spread between data sets. Points of methods are set apart sideways."
-    )
+        "simulation, not the spread between data sets. Points of methods are set apart sideways. "
+        f"{FLOOR_TOLD if 'relative_gap' in metrics else ''}"
+    ).strip()
     return Figure("baseline", f"{say('scenario', scenario)} scenario", caption, canvas)
 
 
@@ -185,6 +190,8 @@ def _lines(axes: Axes, table: pd.DataFrame, metric: str, epochs: list[int]) -> N
     axes.set_xlim(-0.3, len(epochs) - 0.7)
     if metric.endswith("gap"):
         axes.set_yscale("log")
+    elif COLUMNS[metric].scale == "share":
+        axes.set_ylim(0, 1)
 
 
 def _pooled_line(axes: Axes, results: Results, scenario: str, metric: str, count: int) -> None:
@@ -253,6 +260,8 @@ def upload_figure(results: Results) -> Figure | None:
         return None
     scenario = results.first_scenario
     table = table[table["scenario"] == scenario].drop(columns="scenario")
+    if not table.duplicated(["method", "epochs", *results.arms]).any():
+        return None  # one reading per method is no course
     several = table.loc[table["epochs"] > 0, "epochs"].nunique() > 1
     lines = [
         _best(own).sort_values("uploads")
@@ -266,7 +275,8 @@ def upload_figure(results: Results) -> Figure | None:
         f"{say('scenario', scenario)} scenario, medians over replicates, every candidate charged. "
         "Each method at the epoch count (in brackets where there are several) with its smallest "
         "gap at its last reading. "
-        "A small gap says that the pooled Lasso was reached, not that it selects or predicts well."
+        "A small gap says that the pooled Lasso was reached, not that it selects or predicts well. "
+        f"{FLOOR_TOLD}"
     )
     return Figure("uploads", "Objective gap against uploads", caption, canvas)
 

@@ -21,6 +21,7 @@ from fedlasso.report.tables import (
     shown,
 )
 from fedlasso.report.trust import discovery_table, interval_table, paired_discovery_table
+from fedlasso.study import STUDIES
 from fedlasso.study.columns import COLUMNS, known, say, titles
 
 BLOCKS = ("baseline", "different-distributions")
@@ -40,11 +41,17 @@ def main_table(results: Results) -> Table | None:
     have = results.values("scenario")
     blocks = [s for s in BLOCKS if s in have] or have[:2]
     rows = results.at(**results.primary)
-    metrics = [m for m in ("f1", "test_mse", "test_deviance", "gap") if m in results.metrics]
+    wanted: tuple[str, ...] = ("f1", "test_mse", "test_deviance", "gap")
+    if "fdp" in results.metrics:
+        wanted = ("fdp", "recall", *wanted)
+    metrics = [m for m in wanted if m in results.metrics]
     data = means(results, rows[rows["scenario"].isin(blocks)], metrics)
     text = shown(results.usual(data), metrics)
     note = f"Mean (Monte Carlo standard error) over {_replicates(data)}; {_where(results)}."
-    if absent := [say("scenario", s) for s in BLOCKS if s not in have]:
+    # A study with scenarios of its own lacks none of the paper's.
+    own = getattr(STUDIES.get(results.manifest.name), "scenarios", None)
+    asked = own if isinstance(own, dict) else BLOCKS
+    if absent := [say("scenario", s) for s in BLOCKS if s in asked and s not in have]:
         note += f" Not in these records: {', '.join(absent)}."
     prose = (
         "The main comparison: what every method reaches at the largest budget. F1 is about the "
@@ -161,7 +168,7 @@ def empty_table(results: Results) -> Table | None:
         f"Printed: {_where(results)}; the CSV file holds every cell."
     )
     prose = (
-        f"A method selected nothing at all in {len(found)} of {len(data)} cells at least once. "
+        f"A method selected nothing at all in {len(found):,} of {len(data):,} cells at least once. "
         "A chosen threshold of zero says that validation saw no use in thresholding: ST and P are "
         "then CD itself, dense as that is."
     )
@@ -272,7 +279,7 @@ def diagnostic_table(results: Results) -> Table | None:
     met = f"{int(data['references_met'].sum()):,} of {int(data['references'].sum()):,}"
     paths = f"{int(data['paths_met'].sum()):,} of {int(data['paths'].sum()):,}"
     prose = (
-        f"{met} pooled references and {paths} local penalty paths met their tolerance, so gaps "
+        f"{met} pooled Lasso fits and {paths} penalty paths of sites met their tolerance, so gaps "
         "are measured from the optimum and penalties come from exact paths."
     )
     return Table("diagnostics", "Numerical diagnostics", note, data, text, prose=prose)

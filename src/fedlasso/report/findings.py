@@ -16,12 +16,14 @@ import pandas as pd
 
 from fedlasso.report.compare import agree_with_paper
 from fedlasso.report.records import Results
-from fedlasso.study.columns import COLUMNS, say
+from fedlasso.report.tables import decimals_of
+from fedlasso.study.columns import COLUMNS, titles
 from fedlasso.study.conclusions import CONCLUSIONS
 
 FOUR = ("CD", "ST", "P", "DA")
 TARGET = 1e-8
 FEW = 30  # uploads
+SHORT = {"epochs": "E"}  # how a sentence calls an axis, where not by its name
 
 
 @dataclass(frozen=True)
@@ -46,11 +48,14 @@ def agreement_finding(results: Results) -> Iterator[Finding]:
         return
     z = comparison.cells["z"].dropna()
     if len(z):
+        replicates = int(comparison.cells["n"].min())
         yield Finding(
             "agreement",
+            f"{'The paper is reproduced: ' if comparison.agrees else ''}"
             f"{int((z.abs() > 1.96).sum())} of {len(z)} means of the paper's main table lie more "
             f"than 1.96 standard errors from ours (about {0.05 * len(z):.1f} would by chance; "
-            f"largest |z| {z.abs().max():.2f}; {int(comparison.cells['n'].min())} replicates).",
+            f"largest |z| {z.abs().max():.2f}; {replicates} "
+            f"{'replicate' if replicates == 1 else 'replicates'}).",
             "agreement",
         )
 
@@ -71,8 +76,8 @@ def lead_findings(results: Results) -> Iterator[Finding]:
         if lead.cells:
             yield Finding(
                 f"lead-{metric}",
-                f"DA {claim} the best of {_and(rivals)} in {lead.wins} of {lead.cells} cells of "
-                f"scenario and E{_except(lead)}; difference {lead.told}.",
+                f"DA {claim} the best of {_and(rivals)} in {lead.counted}{_except(lead)}; "
+                f"difference in mean {_label(metric)} {lead.told}.",
                 "overview",
                 {"metric": metric},
             )
@@ -93,8 +98,8 @@ def goal_findings(results: Results) -> Iterator[Finding]:
             yield Finding(
                 goal.replace(":", "-"),
                 f"The fit for {goal.removeprefix('goal:')} {claim} than each of {_and(rivals)} at "
-                f"every E in {lead.wins} of {lead.cells} scenarios{_except(lead)}; difference to "
-                f"the best of them {lead.told}.",
+                f"every E in {lead.counted}{_except(lead)}; difference to "
+                f"the best of them in mean {_label(metric)} {lead.told}.",
                 "contrast",
                 {"metric": metric, "pair": f"method~{rivals[-1]}~{goal}", "scope": "all"},
             )
@@ -114,17 +119,18 @@ def upload_finding(results: Results) -> Iterator[Finding]:
         if ours.empty:
             continue
         text = (
-            f"{method} is within a relative gap of 1e-8 of the pooled optimum after {first} "
+            f"{method} is within a relative gap of 1e−8 of the pooled optimum after {first} "
             f"uploads in {int((ours <= TARGET).sum())} of {len(ours)} replicates"
         )
         if len(theirs):
             best = theirs.groupby(level=["scenario", "replicate"]).min()
             ratio = np.log10(_positive(best)) - np.log10(_positive(ours))
             mean, se = _over_scenarios(ratio)
+            best_of = " at its best E" if results.several_epochs else ""
             text += (
-                f"; DA at its best E is there in {int((best <= TARGET).sum())} of {len(best)} "
+                f"; DA{best_of} is there in {int((best <= TARGET).sum())} of {len(best)} "
                 f"after {last}, and {mean:.1f} powers of ten further away on average "
-                f"(paired SE {_se(se)})"
+                f"(paired SE {_two_digits(se)})"
             )
         yield Finding(f"uploads-{method}", f"{text}.", "uploads")
 
@@ -155,14 +161,15 @@ def rule_finding(results: Results) -> Iterator[Finding]:
     """What the one-standard-error rule trades."""
     if not {"min", "1se"} <= set(results.values("rule")) or "candidate" not in results.candidate:
         return
-    parts = []
+    parts: list[str] = []
     # Only a method with candidates has something to choose.
     choosing = results.candidate.groupby("method")["candidate"].nunique()
     methods = list(choosing.index[choosing > 1])
     for metric, words in (("f1", "F1 rises"), ("test_mse", "test error rises")):
         if metric in results.metrics and methods:
             change = paired_change(results, metric, "rule", "min", "1se", methods)
-            parts.append(f"{words} in {change.rises} of {change.cells} cells ({change.told})")
+            counted = f"{change.rises} of them" if parts else change.counted
+            parts.append(f"{words} in {counted} (average change {change.told})")
     if parts:
         text = f"From the smallest validation error to the one-standard-error rule, {_and(parts)}."
         yield Finding("rule", text, "tradeoff")
@@ -183,12 +190,18 @@ class Lead:
     cells: int
     mean: float
     se: float
+    keys: tuple[str, ...] = ()
     exceptions: tuple[tuple[str, int], ...] = ()
+
+    @property
+    def counted(self) -> str:
+        """In how many combinations of what."""
+        return f"{self.wins} of {self.cells} {_combinations(self.keys)}"
 
     @property
     def told(self) -> str:
         """The mean difference with its standard error."""
-        return f"{_signed(self.mean)} on average (paired SE {_se(self.se)})"
+        return f"{_signed(self.mean, self.se)} (paired SE {_two_digits(self.se)})"
 
 
 @dataclass(frozen=True)
@@ -199,11 +212,17 @@ class Change:
     cells: int
     mean: float
     se: float
+    keys: tuple[str, ...] = ()
+
+    @property
+    def counted(self) -> str:
+        """In how many combinations of what."""
+        return f"{self.rises} of {self.cells} {_combinations(self.keys)}"
 
     @property
     def told(self) -> str:
         """The mean change with its standard error."""
-        return f"{_signed(self.mean)} on average, paired SE {_se(self.se)}"
+        return f"{_signed(self.mean, self.se)}, paired SE {_two_digits(self.se)}"
 
 
 def compare_with_best(
@@ -222,7 +241,9 @@ def compare_with_best(
     rows = results.at(**results.primary).dropna(subset=[metric])
     if "epochs" not in rows:
         rows = rows.assign(epochs=0)
-    by = ["scenario", *results.arms] + ([] if over_epochs else ["epochs"])
+    over_epochs = over_epochs or not results.several_epochs
+    where = ["scenario", *results.arms]
+    by = where + ([] if over_epochs else ["epochs"])
     among = ["method", "epochs"] if over_epochs else ["method"]
     others = rows[rows["method"].isin(rivals)].set_index([*by, *among])
     means = others.groupby(level=[*by, *among])[metric].mean().groupby(level=by, sort=False)
@@ -235,11 +256,12 @@ def compare_with_best(
         return Lead(0, 0, np.nan, np.nan)
     difference = (own - theirs.reindex(own.index)).dropna()
     won = sign * difference.groupby(level=by).mean().reindex(cells) > 0
-    lost = cells[~won]
-    epochs = [0] * len(lost) if over_epochs else lost.get_level_values("epochs")
-    exceptions = zip(lost.get_level_values("scenario"), epochs, strict=True)
+    exceptions = tuple(
+        (titles(dict(zip(where, key, strict=False))), 0 if over_epochs else int(key[-1]))
+        for key in cells[~won].to_frame()[by].itertuples(index=False, name=None)
+    )
     within = difference.groupby(level=["scenario", "replicate"]).mean()
-    return Lead(int(won.sum()), len(cells), *_over_scenarios(within), tuple(exceptions))
+    return Lead(int(won.sum()), len(cells), *_over_scenarios(within), tuple(by), exceptions)
 
 
 def paired_change(
@@ -263,7 +285,8 @@ def paired_change(
     difference = (after - before).dropna()
     cells = difference.groupby(level=keys).mean()
     within = difference.groupby(level=["scenario", "replicate"]).mean()
-    return Change(int((cells > 0).sum()), len(cells), *_over_scenarios(within))
+    told = [axis for axis in keys if axis not in fixed and len(results.values(axis)) > 1]
+    return Change(int((cells > 0).sum()), len(cells), *_over_scenarios(within), tuple(told))
 
 
 def _contrast_finding(
@@ -275,8 +298,8 @@ def _contrast_finding(
     if change.cells:
         yield Finding(
             f"{along}-{metric}",
-            f"{words}, mean {COLUMNS[metric].label} rises in {change.rises} of {change.cells} "
-            f"cells of scenario and method and changes by {change.told}.",
+            f"{words}, mean {_label(metric)} rises in {change.counted}; "
+            f"average change {change.told}.",
             "contrast",
             {"metric": metric, "pair": f"{along}~{first}~{second}", "scope": "all"},
         )
@@ -308,12 +331,12 @@ def _over_scenarios(within: pd.Series) -> tuple[float, float]:
 def _except(lead: Lead) -> str:
     if not 0 < len(lead.exceptions) <= 12:
         return ""
-    by_scenario: dict[str, list[str]] = {}
-    for scenario, epochs in lead.exceptions:
-        by_scenario.setdefault(scenario, []).append(str(epochs))
+    by_place: dict[str, list[str]] = {}
+    for place, epochs in lead.exceptions:
+        by_place.setdefault(place, []).append(str(epochs))
     told = [
-        say("scenario", scenario) + (f" at E = {_and(numbers)}" if numbers != ["0"] else "")
-        for scenario, numbers in by_scenario.items()
+        place + (f" at E = {_and(numbers)}" if numbers != ["0"] else "")
+        for place, numbers in by_place.items()
     ]
     return f" (not in: {'; '.join(told)})"
 
@@ -322,12 +345,32 @@ def _and(words: Sequence[str]) -> str:
     return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}"
 
 
-def _signed(value: float) -> str:
-    return f"{value:+.3g}".replace("-", "−")
+def _combinations(keys: Sequence[str]) -> str:
+    """What was counted: scenarios, or combinations of a scenario and other choices."""
+    if len(keys) < 2:
+        return "scenarios"
+    return f"combinations of {_and([SHORT.get(key, key) for key in keys])}"
 
 
-def _se(value: float) -> str:
-    return "unknown with one replicate" if np.isnan(value) else f"{value:.2g}"
+def _label(metric: str) -> str:
+    """A metric's name within a sentence."""
+    label = COLUMNS[metric].label
+    return label[0].lower() + label[1:] if label[1].islower() else label
+
+
+def _signed(value: float, se: float) -> str:
+    """A difference with as many decimals as its standard error has."""
+    known = np.isfinite(se) and se > 0
+    decimals = decimals_of(se)
+    form = f"+.{decimals}f" if known and decimals <= 7 else "+.3g"
+    return f"{value:{form}}".replace("-", "−")
+
+
+def _two_digits(se: float) -> str:
+    if np.isnan(se):
+        return "unknown with one replicate"
+    decimals = decimals_of(se)
+    return f"{se:.{decimals}f}" if se > 0 and decimals <= 7 else f"{se:.2g}"
 
 
 # What is looked for, in the order of the page; append to add a finding from outside. Each gives

@@ -10,7 +10,9 @@ is a vector of length one.
 from __future__ import annotations
 
 import base64
+import inspect
 import json
+import re
 import zlib
 from collections.abc import Sequence
 from dataclasses import asdict
@@ -29,18 +31,20 @@ from fedlasso.report.findings import Finding
 from fedlasso.report.records import Results
 from fedlasso.report.tables import Table, mean_se
 from fedlasso.report.traces import follow_gaps
-from fedlasso.report.words import AXES as AXIS_WORDS
-from fedlasso.report.words import tell_words
-from fedlasso.study import Scenario
+from fedlasso.report.words import tell_axes, tell_words
+from fedlasso.study import STUDIES, Scenario
 from fedlasso.study.columns import COLUMNS, known, say, title
 
 SCRIPTS = (
     "data.js",
     "draw.js",
+    "labels.js",
     "menu.js",
     "charts.js",
     "overview.js",
+    "uploads.js",
     "agreement.js",
+    "titles.js",
     "sections.js",
     "theory.js",
     "use.js",
@@ -72,13 +76,17 @@ def write_page(
         results=results,
         table=main,
         figures=figures,
+        purpose=_purpose(results.manifest.name),
+        kind="data set" if results.on_real_data else "scenario",
+        several_epochs=results.several_epochs,
+        pooled=_pooled(results),
         findings=[_linked(finding) for finding in findings],
         badges=_badges(results),
         agreement=_agreement_table(agreement, findings),
         citation=read_citation(),
         words=tell_words(results),
-        axis_words=AXIS_WORDS,
-        headings={axis: COLUMNS[axis].label for axis in results.axes},
+        axis_words=tell_axes(results),
+        headings={axis: _axis(results, axis)["label"] for axis in results.axes},
         scenarios=_scenarios(results),
         advice=_can_advise(results),
         scripts=SCRIPTS,
@@ -86,6 +94,12 @@ def write_page(
         data=data.replace("<", "\\u003c"),
     )
     (out / "index.html").write_text(text, encoding="utf-8")
+
+
+def _purpose(study: str) -> str:
+    """What a study is for, in a sentence, without the options that it takes."""
+    first = (inspect.getdoc(STUDIES.get(study)) or "").partition("\n")[0]
+    return re.sub(r" \(--[^)]*\)", "", first)
 
 
 def _linked(finding: Finding) -> dict[str, str]:
@@ -97,8 +111,8 @@ def _linked(finding: Finding) -> dict[str, str]:
 def _badges(results: Results) -> list[dict[str, Any]]:
     """How many references and local penalty paths met their tolerance."""
     kinds = {
-        "pooled references at stationarity ≤ 1e-9": results.reference,
-        "local penalty paths at a gap ≤ 1e-10": results.penalty,
+        "pooled Lasso fits are exact (stationarity ≤ 1e−9)": results.reference,
+        "penalty paths of sites are exact (gap ≤ 1e−10)": results.penalty,
     }
     badges = []
     for words, rows in kinds.items():
@@ -150,9 +164,10 @@ def _per_site(values: Sequence[float]) -> str:
 
 
 def _can_advise(results: Results) -> bool:
-    """Whether the records can say what to use: simulated least squares at a budget."""
+    """Whether the records can say what to use: simulated least squares at a budget of uploads."""
     return (
         not results.on_real_data
+        and results.values("panel") != ["work"]
         and "family" not in results.axes
         and "f1" in results.metrics
         and "budget" in results.axes
@@ -261,7 +276,7 @@ def page_data(results: Results) -> dict[str, Any]:
         "study": results.manifest.name,
         "first": {"scenario": results.first_scenario},
         "words": tell_words(results),
-        "axis_words": AXIS_WORDS,
+        "axis_words": tell_axes(results),
         "scenarios": _scenarios(results),
         "pooled": _pooled(results),
         "gaps": _gap_rows(results),
@@ -273,7 +288,7 @@ def page_data(results: Results) -> dict[str, Any]:
         },
         "axes": [
             {
-                **_column(axis),
+                **_axis(results, axis),
                 "values": results.values(axis),
                 "titles": [title(axis, v) for v in results.values(axis)],
                 "words": [say(axis, v) for v in results.values(axis)],
@@ -293,6 +308,14 @@ def page_data(results: Results) -> dict[str, Any]:
 def _gap_rows(results: Results) -> list[dict[str, Any]]:
     table = follow_gaps(results)
     return [] if table is None else table.to_dict("records")
+
+
+def _axis(results: Results, name: str) -> dict[str, Any]:
+    """The entry of an axis; what simulations call a scenario is a data set of real data."""
+    entry = _column(name)
+    if name == "scenario" and results.on_real_data:
+        entry |= {"label": "Data set", "heading": "Data set"}
+    return entry
 
 
 def _column(name: str) -> dict[str, Any]:

@@ -50,6 +50,11 @@ class Results:
         """Outcomes that were measured."""
         return known("metric", self.outcome)
 
+    @property
+    def several_epochs(self) -> bool:
+        """Whether some method was run with more than one number of local epochs."""
+        return len([number for number in self.values("epochs") if number > 0]) > 1
+
     def values(self, axis: str) -> list[Any]:
         """Values of an axis in the order of the records (numbers: in their own order)."""
         return list(self._values.get(axis, []))
@@ -107,11 +112,19 @@ class Results:
         asked = int(self.progress["asked"].sum())
         finished = int(self.progress["finished"].sum())
         if finished == asked:
-            return f"Complete: all {asked} replicates of {len(self.progress)} scenarios."
+            kind = "data set" if self.on_real_data else "scenario"
+            return (
+                f"Complete: {'the' if asked == 1 else 'all'} {_count(asked, 'replicate')} of "
+                f"{_count(len(self.progress), kind)}."
+            )
         return (
             f"Incomplete: {finished} of {asked} replicates are finished; means and standard "
             "errors below use those alone."
         )
+
+
+def _count(number: int, word: str) -> str:
+    return f"{number:,} {word}" if number == 1 else f"{number:,} {word}s"
 
 
 def read_results(folder: Path) -> Results:

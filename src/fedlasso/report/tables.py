@@ -82,11 +82,11 @@ def mean_se(mean: pd.Series, se: pd.Series, sign: bool = False) -> list[str]:
     Decimals give a typical standard error two significant digits. A cell whose own standard error
     is smaller has more of them, so that none is rounded to one digit or none.
     """
-    typical = _decimals(float(se[(se > 0) & np.isfinite(se)].median()))
-    return [_pair(m, s, max(typical, _decimals(s)), sign) for m, s in zip(mean, se, strict=True)]
+    typical = decimals_of(float(se[(se > 0) & np.isfinite(se)].median()))
+    return [_pair(m, s, max(typical, decimals_of(s)), sign) for m, s in zip(mean, se, strict=True)]
 
 
-def _decimals(se: float) -> int:
+def decimals_of(se: float) -> int:
     """Decimals that give a standard error two significant digits; three where there is none."""
     if not np.isfinite(se) or se <= 0:
         return 3

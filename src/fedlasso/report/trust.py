@@ -8,7 +8,7 @@ import pandas as pd
 from matplotlib import pyplot as plt
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Canvas
-from matplotlib.ticker import MaxNLocator
+from matplotlib.ticker import MaxNLocator, MultipleLocator
 
 from fedlasso.report.figures import FAINT, INK, WIDTH, Figure, look, looks
 from fedlasso.report.records import Results
@@ -111,6 +111,7 @@ def discovery_figure(results: Results) -> Figure | None:
                 if name == "fdp":
                     axes.axvline(rate, color=INK, lw=0.8)
                 _draw(axes, own, name, results)
+                axes.set_xlim(0, 1)
                 axes.set_title(f"{DISCOVERIES[name]}, {title('rate', rate)}", fontsize=7.5)
         canvas.legend(
             *grid[0][0].get_legend_handles_labels(),
@@ -143,6 +144,9 @@ def interval_figure(results: Results) -> Figure | None:
                 axes.axvspan(LEAST, MOST, color=FAINT, alpha=0.5, lw=0)
                 _draw(axes, own, name, results)
                 axes.set_title(INTERVALS[name], fontsize=7.5)
+                axes.xaxis.set_major_locator(MultipleLocator(0.05))
+        # No share is above 1, though an interval of its mean may be.
+        grid[0][0].set_xlim(max(0.0, grid[0][0].get_xlim()[0]), 1.005)
     return Figure("intervals", "Coverage of 95% intervals", caption, canvas)
 
 
@@ -169,8 +173,8 @@ def _grid(results: Results, across: int) -> tuple[Canvas, Any]:
 def _draw(axes: Axes, own: pd.DataFrame, name: str, results: Results) -> None:
     """One metric of every method, a line per scenario."""
     names = results.values("scenario")
-    methods = results.values("method")
-    drawn = looks(methods)
+    drawn = looks(results.values("method"))
+    methods = [method for method in drawn if method in set(own["method"])]
     for i, method in enumerate(methods):
         here = own[own["method"] == method]
         shift = 0.22 * (i - (len(methods) - 1) / 2)

@@ -53,7 +53,7 @@ def _borrowed_tables(folder: Path) -> list[Table]:
     other = read_results(folder)
     study = other.manifest.name
     return [
-        replace(table, name=f"{study}-{table.name}", title=f"{study}: {table.title}")
+        replace(table, name=f"{study}-{table.name}", title=f"The study {study}: {table.title}")
         for table in (grid_table(other), resource_table(other))
         if table is not None
     ]

@@ -92,6 +92,12 @@ _SCENARIOS = {
     "twenty-sites": "Twenty small sites",
     "unequal-noise": "Unequal noise",
     "heavy-tails": "Heavy-tailed predictors",
+    "correlated": "Correlated predictors",
+    "heterogeneous": "Different site distributions",
+    "deviating-0": "No deviations of sites",
+    "deviating-5": "Sites deviate in 5 coefficients",
+    "deviating-15": "Sites deviate in 15 coefficients",
+    "deviating-30": "Sites deviate in 30 coefficients",
 }
 _PANELS = {"upload": "upload-only limit", "joint": "joint limits", "work": "equal work"}
 _RULES = {"min": "minimum validation error", "1se": "one standard error"}

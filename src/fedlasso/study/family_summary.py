@@ -56,8 +56,11 @@ def _middle(uploads: pd.Series[float]) -> float:
 
 def tell_count(median: float, worst: float) -> str:
     """Median (worst) as text; what was not reached is a dash."""
-    texts = ["–" if np.isinf(uploads) else f"{uploads:.3g}" for uploads in (median, worst)]
-    return f"{texts[0]} ({texts[1]})"
+    return f"{_tell(median)} ({_tell(worst)})"
+
+
+def _tell(uploads: float) -> str:
+    return "–" if np.isinf(uploads) else f"{uploads:.3g}"
 
 
 def find_promises(rows: pd.DataFrame) -> list[str]:
@@ -71,13 +74,14 @@ def find_promises(rows: pd.DataFrame) -> list[str]:
             if len(needed):
                 worst = needed.max() if needed.notna().all() else np.inf
                 parts.append(
-                    f"{method} in {int((needed <= FEW).sum())} of {len(needed)} replicates, "
-                    f"median (worst) {tell_count(_middle(needed.fillna(np.inf)), worst)}"
+                    f"{method} in {int((needed <= FEW).sum())} of {len(needed)} replicates "
+                    f"(uploads needed, median and worst: "
+                    f"{_tell(_middle(needed.fillna(np.inf)))} and {_tell(worst)})"
                 )
         if parts:
             lines.append(
-                f"{say('family', family)}: a relative gap of 1e-8 within {FEW} uploads: "
-                f"{'; '.join(parts)}."
+                f"{say('family', family)}: a relative gap of 1e−8 to the pooled optimum is reached "
+                f"within {FEW} uploads by {' and by '.join(parts)}."
             )
     return lines
 

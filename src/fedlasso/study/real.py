@@ -21,7 +21,7 @@ from fedlasso.study.judges import FOLDS, GLMNET, JUDGES, glmnet_runs, judge
 from fedlasso.study.outcomes import Record
 from fedlasso.study.paper import COMPARED
 from fedlasso.study.scenario import Scenario, split
-from fedlasso.study.verdict import find_verdict, tell_table
+from fedlasso.study.verdict import find_verdict, tell_absent, tell_table
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -195,7 +195,7 @@ class RealStudy:
     @staticmethod
     def conclude(rows: pd.DataFrame) -> list[str]:
         """Every data set against its judges, and the verdict."""
-        return [*tell_table(rows), *find_verdict(rows)]
+        return [*tell_table(rows), *find_verdict(rows), *tell_absent(rows)]
 
 
 def _measure(rows: Rows, coefficients: Array, intercept: float) -> Record:

@@ -60,8 +60,12 @@ def diagnose(store: Store) -> str:
         tables = store.tables(["reference", "penalty"])
         references = tables["reference"]
         penalties = tables["penalty"]
-        lines += _met("pooled references at stationarity <= 1e-9", references, "stationarity")
-        lines += _met("local penalty paths at relative gap <= 1e-10", penalties, "worst_gap")
+        lines += _met(
+            "pooled Lasso fits that are exact (stationarity <= 1e-9)", references, "stationarity"
+        )
+        lines += _met(
+            "penalty paths of sites that are exact (gap <= 1e-10)", penalties, "worst_gap"
+        )
     return "\n".join(lines)
 
 

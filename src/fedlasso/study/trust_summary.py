@@ -67,25 +67,29 @@ def find_promises_kept(rows: pd.DataFrame) -> list[str]:
 def _tell_rate(methods: dict[str, pd.DataFrame]) -> str:
     ours = methods[OURS]
     told = (
-        f"the mean false discovery proportion is at most q plus {STANDARD_ERRORS:g} standard "
-        f"errors in {_count(ours, 'fdp', ours['kept'])}"
+        f"of the columns that the goal {OURS!r} finds, a share of at most q plus "
+        f"{STANDARD_ERRORS:g} standard errors is false on average in "
+        f"{_count(ours, 'fdp', ours['kept'])}"
     )
     others = [f"{name} in {own['kept'].sum()}" for name, own in methods.items() if name != OURS]
-    return f"{told}; {', '.join(others)}" if others else told
+    return f"{told}; with {', '.join(others)}" if others else told
 
 
 def _tell_power(here: pd.DataFrame, methods: dict[str, pd.DataFrame]) -> Iterator[str]:
     if ONE in methods:
         differences = pair(here)
         counted = _count(differences, "recall", differences["recall"] >= 0, "by ")
-        yield f"power is at least that of {ONE} in {counted}"
+        yield (
+            f"the goal {OURS!r} finds at least as large a share of the true columns (power) as "
+            f"{ONE} in {counted}"
+        )
     if MANY in methods:
         both = methods[OURS].merge(methods[MANY], on="scenario", suffixes=("", "_many"))
         both = both[both["kept_many"]]
         counted = _count(both, "recall", both["recall"] >= SHARE * both["recall_many"])
         yield (
-            f"power is at least {SHARE:g} of that of {MANY}, where those keep their rate, in "
-            f"{counted}"
+            f"the goal {OURS!r} has at least {SHARE:g} of the power of {MANY}, where those keep "
+            f"their rate, in {counted}"
         )
 
 
@@ -96,21 +100,25 @@ def _tell_coverage(own: pd.DataFrame) -> str:
         if len(told):
             words = COLUMNS[name].label.partition(", ")[2]
             counted = _count(told, name, told[name].between(LEAST, MOST))
-            parts.append(f"columns {words} in {counted}")
-    return f"95% intervals cover in {LEAST:.0%} to {MOST:.0%} of cases: {'; '.join(parts)}"
+            parts.append(f"for columns {words} in {counted}")
+    return (
+        f"95% intervals hold the true coefficient in {LEAST:.0%} to {MOST:.0%} of cases "
+        f"{'; '.join(parts)}"
+    )
 
 
 def _count(own: pd.DataFrame, metric: str, good: pd.Series[bool], before: str = "") -> str:
     """How many scenarios are good, and the mean and standard error of those that are not."""
     bad = own[~good]
     told = [
-        f"{say('scenario', scenario)} {before}{show(mean, se)}"
+        f"{say('scenario', scenario)}: {before}{mean:.3f}".replace("-0", "−0")
+        + ("" if np.isnan(se) else f", SE {se:.3f}")
         for scenario, mean, se in zip(
             bad["scenario"], bad[metric], bad[f"{metric}_se"], strict=True
         )
     ]
     text = f"{len(own) - len(bad)} of {len(own)} scenarios"
-    return f"{text} (not in {', '.join(told)})" if told else text
+    return f"{text} (not in {'; '.join(told)})" if told else text
 
 
 def show(mean: float, se: float, sign: str = "") -> str:

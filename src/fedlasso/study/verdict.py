@@ -107,7 +107,7 @@ def _comparisons(rows: pd.DataFrame) -> Iterator[dict[str, object]]:
 
 
 def find_verdict(rows: pd.DataFrame) -> list[str]:
-    """Sentences: prediction, selection and the judges among themselves; then what is not here."""
+    """Sentences: prediction, selection and the judges among themselves."""
     table = compare_with_judges(rows)
     lines = []
     if not table.empty:
@@ -116,13 +116,18 @@ def find_verdict(rows: pd.DataFrame) -> list[str]:
                 lines.append(_tell_error(own, where))
         for own, where in _groups(table, "selection"):
             lines.append(_tell_selection(own, where))
+    return [line.replace(" -", " −") for line in lines]
+
+
+def tell_absent(rows: pd.DataFrame) -> list[str]:
+    """A line with the data sets that were not found, and how to have them."""
     absent = [name for name in ORIGINS if name not in set(rows["scenario"])]
-    if absent and rows["scenario"].nunique() > 1:
-        lines.append(
-            f"Not in these records: {', '.join(absent)}. The script exports what installed R "
-            f"packages have: {EXPORT}; then run with --data FOLDER."
-        )
-    return lines
+    if not absent or rows["scenario"].nunique() < 2:
+        return []
+    return [
+        f"Not in these records: {', '.join(absent)}. The script exports what installed R "
+        f"packages have: {EXPORT}; then run with --data FOLDER."
+    ]
 
 
 def _groups(table: pd.DataFrame, method: str) -> Iterator[tuple[pd.DataFrame, str]]:

@@ -8,11 +8,11 @@ function tipOf(name, metric, { mean, se, low, high, n }) {
   const interval = Number.isNaN(se)
     ? ""
     : `\n95% of the mean: ${withUnit(low, metric.unit)} to ${withUnit(high, metric.unit)}`;
-  return `${name}\n${metric.label} ${withUnit(mean, metric.unit)} (SE ${brief(se)})${interval}\n${n} replicates`;
+  return `${name}\n${metric.label} ${withUnit(mean, metric.unit)} (SE ${brief(se)})${interval}\n${n} ${n === 1 ? "replicate" : "replicates"}`;
 }
 
 // A dashed line at what the pooled Lasso scores, where it scores at all.
-function pooledLine(scenario, metric, Y, box) {
+function pooledLine(scenario, metric, Y, box, marks) {
   const level = DATA.pooled[scenario]?.[metric.name];
   if (level === undefined || metric.scale === "log") return [];
   const y = Y(level[0]);
@@ -26,9 +26,63 @@ function pooledLine(scenario, metric, Y, box) {
         dash: "5 4",
         tip: `pooled Lasso: ${brief(level[0])} (SE ${brief(level[1])})`,
       }),
-      text(box.right - 2, y - 4, "pooled Lasso", { anchor: "end", size: 11, colour: "var(--soft)" }),
+      nameLine("pooled Lasso", y, marks, box),
     ),
   ];
+}
+
+// A share cannot leave its axis, though its interval may.
+function endsOf({ low, high }, metric) {
+  return metric.scale === "share" ? [Math.max(0, low), Math.min(1, high)] : [low, high];
+}
+
+// One row per method, where there is nothing else to go along.
+function drawMeansInRows(known, methods, scale, metric, scenario) {
+  const height = 56 + 24 * methods.length;
+  const level = metric.scale === "log" ? undefined : DATA.pooled[scenario]?.[metric.name];
+  put(
+    "means-chart",
+    height,
+    `Mean ${metric.label} by method; ${describe()}`,
+    panel({
+      width: widthOf("means-chart"),
+      height,
+      top: level ? 18 : 8,
+      bottom: 42,
+      x: scale,
+      y: { kind: "band", values: methods },
+      marks: (X, Y, box) => {
+        const parts = [];
+        if (level)
+          parts.push(
+            rule(X(level[0]), box.top, X(level[0]), box.bottom, {
+              colour: "var(--ink)",
+              width: 1.2,
+              dash: "5 4",
+              tip: `pooled Lasso: ${brief(level[0])} (SE ${brief(level[1])})`,
+            }),
+            text(X(level[0]), box.top - 5, "pooled Lasso", {
+              anchor: "middle",
+              size: 11,
+              colour: "var(--soft)",
+            }),
+          );
+        for (const r of known) {
+          const [low, high] = endsOf(r, metric);
+          if (!Number.isNaN(r.se))
+            parts.push(rule(X(low), Y(r.method), X(high), Y(r.method), { method: r.method, width: 2 }));
+          parts.push(
+            point(X(r.mean), Y(r.method), r.method, {
+              tip: tipOf(r.label, metric, r),
+              key: r.key,
+              size: 1.1,
+            }),
+          );
+        }
+        return parts;
+      },
+    }),
+  );
 }
 
 function drawMeans(rows, metric) {
@@ -45,8 +99,9 @@ function drawMeans(rows, metric) {
       : methods;
   const scenario = axis("scenario").values[code0("scenario")];
   const pooled = DATA.pooled[scenario]?.[metric.name]?.[0];
-  const many = field === "method" && values.length > 6;
-  const bottom = many ? 92 : 40;
+  // Ways of dealing rows out have short names, too, where long ones have no room side by side.
+  const room = (widthOf("means-chart") - 70) / values.length;
+  const short = field === "split" && Math.max(...values.map((v) => 6.8 * v.length + 8)) > room;
   const y = {
     kind: emphasise(metric),
     label: metric.label,
@@ -59,26 +114,31 @@ function drawMeans(rows, metric) {
     kind: "band",
     values,
     label: field === "epochs" ? `${axis("epochs").label} E` : field === "split" ? axis("split").label : "",
-    say: many ? () => "" : (v) => v,
+    say: (v) => (short ? axis("split").values[axis("split").words.indexOf(v)] : v),
   };
   legend("means-chart", methods);
+  if (field === "method") return drawMeansInRows(known, methods, y, metric, scenario);
   put(
     "means-chart",
-    300 + bottom - 40,
+    300,
     `Mean ${metric.label} by method; ${describe()}`,
     panel({
       width: widthOf("means-chart"),
-      height: 300 + bottom - 40,
+      height: 300,
       x,
       y,
-      bottom,
       marks: (X, Y, box) => {
-        const offset = (m) =>
-          field === "method"
-            ? 0
-            : (methods.indexOf(m) - (methods.length - 1) / 2) * Math.min(26, (0.8 * X.step) / methods.length);
-        const at = (r) => X(r[field]) + offset(r.method);
-        const parts = pooledLine(scenario, metric, Y, box);
+        // Side by side over the middle of their label, in the order of the legend.
+        const beside = Object.fromEntries(
+          values.map((v) => [v, methods.filter((m) => known.some((r) => r[field] === v && r.method === m))]),
+        );
+        const at = (r) => {
+          const group = beside[r[field]];
+          const apart = Math.min(26, (0.8 * X.step) / group.length);
+          return X(r[field]) + (group.indexOf(r.method) - (group.length - 1) / 2) * apart;
+        };
+        const marks = known.map((r) => [at(r), Y(r.mean)]);
+        const parts = pooledLine(scenario, metric, Y, box, marks);
         if (field === "epochs")
           for (const method of methods) {
             const own = known.filter((r) => r.method === method && r.epochs !== "none");
@@ -92,16 +152,13 @@ function drawMeans(rows, metric) {
               );
           }
         for (const r of known) {
-          const tip = tipOf(r.label, metric, r);
-          // A share cannot leave its axis, though its interval may.
-          const ends = metric.scale === "share" ? [Math.max(0, r.low), Math.min(1, r.high)] : [r.low, r.high];
+          const [low, high] = endsOf(r, metric);
           if (!Number.isNaN(r.se))
-            parts.push(rule(at(r), Y(ends[0]), at(r), Y(ends[1]), { method: r.method, width: 2 }));
-          parts.push(point(at(r), Y(r.mean), r.method, { tip, key: r.key, size: 1.15 }));
+            parts.push(rule(at(r), Y(low), at(r), Y(high), { method: r.method, width: 2 }));
+          parts.push(
+            point(at(r), Y(r.mean), r.method, { tip: tipOf(r.label, metric, r), key: r.key, size: 1.15 }),
+          );
         }
-        if (many)
-          for (const v of values)
-            parts.push(text(X(v) + 4, box.bottom + 14, v, { anchor: "end", rotate: -40, size: 11 }));
         return parts;
       },
     }),
@@ -112,7 +169,8 @@ function drawContrast(rows, pair, metric) {
   const known = rows.filter((r) => !Number.isNaN(r.mean));
   if (!known.length) return nothing("contrast-chart", "Nothing to compare: no data set has both");
   const several = new Set(known.map((r) => r.scenario)).size > 1;
-  const groups = [...new Set(known.map((r) => (several ? r.scenario : r.what)))];
+  const groupOf = (r) => (several ? r.scenario : r.what || r.scenario);
+  const groups = [...new Set(known.map(groupOf))];
   const whats = [...new Set(known.map((r) => r.what))];
   const methods = METHOD_NAMES.filter((m) => known.some((r) => r.method === m));
   // With several scenarios every dot says in words which of the other choices it is.
@@ -131,7 +189,7 @@ function drawContrast(rows, pair, metric) {
       height,
       top: 8,
       bottom: 44,
-      right: inside && !narrow ? 66 : 16,
+      right: inside && !narrow ? 14 + Math.max(...rests.map((words) => widthOfWords(words, 10))) : 16,
       y: { kind: "band", values: groups, tips: SCENARIO_TIPS },
       x: {
         kind: metric.scale === "log" ? "symlog" : "linear",
@@ -147,7 +205,7 @@ function drawContrast(rows, pair, metric) {
         ];
         for (const r of known) {
           const y =
-            Y(several ? r.scenario : r.what) +
+            Y(groupOf(r)) +
             (several
               ? (whats.indexOf(r.what) - (whats.length - 1) / 2) * Math.min(13, (step - 4) / whats.length)
               : 0);
@@ -179,7 +237,7 @@ function drawSpread(rows, metric) {
   const known = rows.filter((r) => !Number.isNaN(r.value));
   if (!known.length) return nothing("spread-chart");
   const groups = [...new Set(known.map((r) => r.group))];
-  const height = 50 + 26 * groups.length;
+  const height = 50 + (paper ? 17 : 26) * groups.length;
   legend(
     "spread-chart",
     METHOD_NAMES.filter((m) => known.some((r) => r.method === m)),
@@ -245,7 +303,8 @@ function drawLedger(rows, cost) {
   const parts = [...new Set(rows.map((r) => r.part))];
   const totals = groups.map((g) => rows.filter((r) => r.group === g).reduce((sum, r) => sum + r.value, 0));
   const unit = cost.parts[0].unit;
-  const height = 50 + 24 * groups.length;
+  const thick = paper ? 10 : 16;
+  const height = 50 + 1.5 * thick * groups.length;
   const key = document.getElementById("ledger-chart-legend");
   key.replaceChildren(
     ...(parts.length > 1
@@ -266,7 +325,7 @@ function drawLedger(rows, cost) {
       bottom: 42,
       y: { kind: "band", values: groups },
       x: {
-        label: cost.label,
+        label: cost.label.replace(" (bytes)", ""),
         domain: [0, 1.04 * Math.max(...totals) || 1],
         unit,
         say: (v) => withUnit(v, unit),
@@ -283,9 +342,9 @@ function drawLedger(rows, cost) {
               return tag("rect", {
                 class: "mark bar",
                 x: X(start),
-                y: Y(group) - 8,
+                y: Y(group) - thick / 2,
                 width: Math.max(0, X(from) - X(start)),
-                height: 16,
+                height: thick,
                 fill,
                 stroke: "var(--soft)",
                 "stroke-width": 0.8,

@@ -19,8 +19,11 @@ async function readDoubles() {
 const CONTROLS = DATA.axes.filter((a) => a.control).map((a) => a.name);
 const SIDE = DATA.axes.filter((a) => !a.control).map((a) => a.name);
 
+const SEVERAL_EPOCHS = (DATA.axes.find((a) => a.name === "epochs")?.values ?? []).filter(Boolean).length > 1;
 const METHOD_NAMES = Object.keys(DATA.methods);
 const AXIS = Object.fromEntries(DATA.axes.map((a) => [a.name, a]));
+// What the records are about: simulated scenarios, or data sets.
+const KIND = AXIS.scenario.label.toLowerCase();
 
 function axis(name) {
   return AXIS[name];

@@ -45,6 +45,15 @@ function withUnit(value, unit) {
   return unit === "bytes" ? bytes(value) : unit ? `${brief(value)} ${unit}` : brief(value);
 }
 
+// A number with as many decimals as give its standard error two digits.
+function toError(value, se) {
+  if (!Number.isFinite(value) || !(se > 0)) return brief(value);
+  const decimals = Math.max(0, 1 - Math.floor(Math.log10(se)));
+  if (decimals > 6 || Math.abs(value) >= 1e6) return brief(value);
+  const told = value.toFixed(decimals);
+  return (Number(told) === 0 ? told.replace("-", "") : told).replace("-", "−");
+}
+
 function extent(values, { scale, zero, pad = 0.06 } = {}) {
   if (scale === "share") return [0, 1];
   const known = values.filter((v) => Number.isFinite(v));
@@ -94,10 +103,12 @@ function makeScale({ kind = "linear", domain, values, unit }, ends) {
   const [low, high] = domain;
   // Labels stand side by side along x, and on top of each other along y.
   const rough = (high - low) / Math.max(2, Math.abs(to - from) / (to > from ? 75 : 45));
-  // Bytes are counted in powers of 1024.
-  const base = unit === "bytes" ? 1024 ** Math.max(0, Math.floor(Math.log(high) / Math.log(1024))) : 1;
-  const power = base * 10 ** Math.floor(Math.log10(rough / base));
-  const step = power * [1, 2, 5, 10].find((m) => m * power >= rough * 0.999);
+  const power = 10 ** Math.floor(Math.log10(rough));
+  // Bytes are counted in powers of two, all else in tens.
+  const step =
+    unit === "bytes"
+      ? 2 ** Math.ceil(Math.log2(rough))
+      : power * [1, 2, 5, 10].find((m) => m * power >= rough * 0.999);
   const ticks = [];
   for (let k = Math.ceil(low / step - 1e-9); k * step <= high + 1e-9 * step; k++)
     ticks.push(Number((k * step).toPrecision(12)));
@@ -172,7 +183,7 @@ function text(
   x,
   y,
   words,
-  { anchor = "start", colour = "var(--ink)", size = 12, weight, method, rotate, tip } = {},
+  { anchor = "start", colour = "var(--ink)", size = 12, weight, method, rotate, tip, halo } = {},
 ) {
   return tag(
     "text",
@@ -186,35 +197,13 @@ function text(
       "data-method": method,
       "data-tip": tip,
       transform: rotate ? `rotate(${rotate} ${x} ${y})` : undefined,
+      // Words among marks stay readable: the page shows around them.
+      ...(halo
+        ? { stroke: "var(--back)", "stroke-width": 3, "stroke-linejoin": "round", "paint-order": "stroke" }
+        : {}),
     },
     escape(words),
   );
-}
-
-// Places at least `gap` apart, in their order and between the ends, moved as little as needed.
-function spread(places, gap, [first, last]) {
-  const order = places.map((p, i) => i).sort((a, b) => places[a] - places[b]);
-  const moved = order.map((i) => places[i]);
-  for (let turn = 0; turn < 200; turn++) {
-    let still = true;
-    for (let i = 1; i < moved.length; i++) {
-      const short = gap - (moved[i] - moved[i - 1]);
-      if (short > 0.01) {
-        moved[i - 1] -= short / 2;
-        moved[i] += short / 2;
-        still = false;
-      }
-    }
-    for (let i = 0; i < moved.length; i++) {
-      const held = Math.min(Math.max(moved[i], first + gap * i), last - gap * (moved.length - 1 - i));
-      if (Math.abs(held - moved[i]) > 0.01) {
-        moved[i] = held;
-        still = false;
-      }
-    }
-    if (still) break;
-  }
-  return places.map((_, i) => moved[order.indexOf(i)]);
 }
 
 // One pair of axes with marks on it, as a group; `left` is the room for the labels of the y axis.
@@ -233,9 +222,22 @@ function panel({ width, height, x, y, marks, left, right = 16, top = 10, bottom 
     grid.push(
       rule(left, Y(v), width - right, Y(v), { colour: "var(--line)", width: 1 }).replace("mark rule", "grid"),
     );
-    grid.push(text(left - 7, Y(v) + 4, (y.say ?? brief)(v), { anchor: "end", tip: y.tips?.[v] }));
+    const words = String((y.say ?? brief)(v));
+    const lines = y.kind === "band" ? breakWords(words, left - 12, 12) : [words];
+    const size = lines.length > 1 ? 10.5 : 12;
+    lines.forEach((told, i) =>
+      grid.push(
+        text(left - 7, Y(v) + 4 + (i - (lines.length - 1) / 2) * size, told, {
+          anchor: "end",
+          size,
+          tip: y.tips?.[v],
+        }),
+      ),
+    );
   }
-  const every = x.kind === "band" && X.step < 24 ? 2 : 1;
+  // Where labels would run into each other, every second or third is left out.
+  const longest = Math.max(...X.ticks.map((v) => String((x.say ?? brief)(v)).length));
+  const every = x.kind === "band" ? Math.ceil((6.6 * longest + 6) / X.step) : 1;
   X.ticks.forEach((v, i) => {
     if (x.kind !== "band")
       grid.push(
@@ -247,8 +249,12 @@ function panel({ width, height, x, y, marks, left, right = 16, top = 10, bottom 
     if (i % every === 0)
       grid.push(text(X(v), height - bottom + 16, (x.say ?? brief)(v), { anchor: "middle" }));
   });
-  if (x.label)
-    grid.push(text((left + width - right) / 2, height - bottom + 33, x.label, { anchor: "middle" }));
+  if (x.label) {
+    // In the middle of the axis, unless it would be cut there.
+    const half = widthOfWords(x.label, 12) / 2 + 2;
+    const middle = Math.min(Math.max((left + width - right) / 2, half), width - half);
+    grid.push(text(middle, height - bottom + 33, x.label, { anchor: "middle" }));
+  }
   if (y.label) grid.push(text(13, (top + height - bottom) / 2, y.label, { anchor: "middle", rotate: -90 }));
   if (title) grid.push(text(Math.min(left, 30), top - 11, title, { weight: 600, size: 12.5 }));
   return grid.join("") + marks(X, Y, { left, right: width - right, top, bottom: height - bottom }).join("");

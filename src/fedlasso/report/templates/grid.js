@@ -5,9 +5,9 @@ const FEW = 100;
 
 function gridColumns() {
   return [
-    ...DATA.axes.map((a) => [a.heading, !a.number, a.name]),
+    ...DATA.axes.map((a) => [a.heading, { words: !a.number, axis: a.name }]),
     ["n"],
-    ...METRICS.flatMap((m) => [[m.label], [`${m.label} SE`]]),
+    ...METRICS.flatMap((m) => [m.label, `${m.label} SE`].map((name) => [name, { se: `${m.label} SE` }])),
   ];
 }
 
@@ -19,7 +19,7 @@ function numberOf(cell, name) {
 
 function gridRow(cell, columns) {
   const row = {};
-  for (const [label, , name] of columns)
+  for (const [label, { axis: name } = {}] of columns)
     if (name) row[label] = axis(name).number ? numberOf(cell, name) : word(cell, name);
   for (const metric of METRICS) {
     const { n, mean, se } = summarise(valuesOf(cell, metric.name));
@@ -59,8 +59,8 @@ function showGrid() {
     showGrid();
   };
   document.getElementById("grid-count").textContent =
-    `${rows.length} of ${grid.rows.length} cells match; ${Math.min(limit, rows.length)} shown.`;
-  fillTable("grid-table", "Means and Monte Carlo standard errors of every cell", gridColumns(), rows, {
+    `${brief(rows.length)} of ${brief(grid.rows.length)} rows match; ${brief(Math.min(limit, rows.length))} shown.`;
+  fillTable("grid-table", "Means and Monte Carlo standard errors of every combination", gridColumns(), rows, {
     sort: { by: grid.by, up: grid.up, press },
     limit,
   });

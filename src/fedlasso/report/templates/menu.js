@@ -48,16 +48,39 @@ function save(name, kind, content, type) {
   setTimeout(() => URL.revokeObjectURL(address), 1000);
 }
 
-// The picture by itself: light colours, its title above it and where it comes from below it.
+// The legend of a chart as it stands in the picture: what every mark is, in rows, and how high they are.
+function pictureLegend(name, width) {
+  let [x, y] = [10, 0];
+  const parts = [];
+  for (const entry of document.getElementById(`${name}-chart-legend`).children) {
+    const words = entry.textContent;
+    const wide = 24 + widthOfWords(words, 12.5);
+    if (x > 10 && x + wide > width) [x, y] = [10, y + 20];
+    const part = entry.querySelector(".swatch");
+    parts.push(
+      part
+        ? tag("rect", { x, y: y + 2, width: 12, height: 12, fill: part.style.background })
+        : point(x + 6, y + 8, entry.dataset.only),
+      text(x + 17, y + 12.5, words, { size: 12.5 }),
+    );
+    x += wide + 8;
+  }
+  return { drawn: parts.join(""), height: parts.length ? y + 24 : 0 };
+}
+
+// The picture by itself: light colours, its title and legend above it, where it comes from below it.
 function picture(name) {
   const drawn = document.querySelector(`#${name}-chart svg`);
   const [width, height] = ["width", "height"].map((a) => Number(drawn.getAttribute(a)));
   const words = document.getElementById(`${name}-chart-title`).textContent;
-  const lines = words.match(new RegExp(`.{1,${Math.max(30, Math.floor(width / 7.2))}}(\\s|$)`, "g")) ?? [];
-  const top = 14 + 18 * lines.length;
+  const lines = breakWords(words, (width - 20) / 1.22, 13.5); // bold is wider
+  const key = pictureLegend(name, width);
+  const above = 14 + 18 * lines.length;
+  const top = above + key.height;
   const body = [
     tag("rect", { width, height: height + top + 24, fill: "#ffffff" }),
     ...lines.map((t, i) => text(10, 18 + 18 * i, t, { size: 13.5, weight: 600 })),
+    tag("g", { transform: `translate(0,${above})` }, key.drawn),
     tag("g", { transform: `translate(0,${top})` }, drawn.innerHTML),
     text(
       10,

@@ -51,7 +51,7 @@ function addControls() {
     "metric",
     "Outcome",
     METRICS.map((m) => ({ value: m.name, label: m.label })),
-    ["f1", "test_mse", "test_deviance"].find((name) => name in COLUMN),
+    ["fdp", "f1", "test_mse", "test_deviance"].find((name) => name in COLUMN),
   );
   const reset = element("button", { type: "button", id: "reset" }, "Reset");
   reset.addEventListener("click", () => {
@@ -64,10 +64,11 @@ function addControls() {
     { value: "best", label: "each method at its best E" },
     { value: "all", label: "every E" },
   ]);
+  document.getElementById("uploads-controls").hidden = !SEVERAL_EPOCHS;
   addSelect("contrast-controls", "pair", "Difference", PAIRS);
   addSelect("contrast-controls", "scope", "In", [
-    { value: "one", label: "the chosen scenario" },
-    { value: "all", label: "all scenarios" },
+    { value: "one", label: `the chosen ${KIND}` },
+    { value: "all", label: `all ${KIND}s` },
   ]);
   addSelect(
     "ledger-controls",
@@ -142,10 +143,20 @@ function describe() {
   return CONTROLS.map((a) => axis(a).titles[code0(a)]).join(", ");
 }
 
-function groupName(cell) {
-  return SIDE.filter((a) => !(a === "epochs" && word(cell, a) === "none"))
-    .map((a) => title(cell, a))
+// An epoch count tells cells apart only where a method has several.
+function tells(name, cell) {
+  return name !== "epochs" || (SEVERAL_EPOCHS && word(cell, name) !== "none");
+}
+
+function nameOf(cell, names) {
+  return names
+    .filter((name) => tells(name, cell))
+    .map((name) => title(cell, name))
     .join(", ");
+}
+
+function groupName(cell) {
+  return nameOf(cell, SIDE);
 }
 
 // Which choices change what a chart says; a finding is its title while these are the finding's own.
@@ -188,7 +199,7 @@ function show() {
   drawOverview(metric);
   entitle(
     "overview",
-    `Mean ${metric.label} in every scenario${
+    `Mean ${metric.label} in every ${KIND}${
       CONTROLS.length > 1
         ? `: ${CONTROLS.filter((a) => a !== "scenario")
             .map((a) => axis(a).titles[code0(a)])
@@ -210,7 +221,7 @@ function show() {
   showRows();
   isolate();
   document.getElementById("status").textContent =
-    `Showing ${metric.label}; ${describe()}; ${cells.length} cells.`;
+    `Showing ${metric.label}; ${describe()}; ${cells.length} ${cells.length === 1 ? "mean" : "means"}.`;
 }
 
 function showAll() {

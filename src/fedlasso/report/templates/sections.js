@@ -1,7 +1,13 @@
 // Each section of the chosen view: its rows, its table, what can be downloaded, and its chart.
 
+const WORDS = { words: true };
+// Means and what goes with them are printed to their standard errors; downloads have every digit.
+const SUMMARY = [...["Mean", "SE", "Low", "High"].map((name) => [name, { se: "SE" }]), ["n"]];
+
+// Columns are a name and what is in them: words, or numbers that are known to a standard error.
+
 function fillTable(id, caption, columns, rows, { button, sort, limit = Infinity, mark } = {}) {
-  const head = columns.map(([name, words]) => {
+  const head = columns.map(([name, { words } = {}]) => {
     const sorted = sort?.by === name;
     const inside = sort
       ? `<button type="button" data-sort="${escape(name)}">${escape(name)}${sorted ? (sort.up ? " ▲" : " ▼") : ""}</button>`
@@ -10,9 +16,10 @@ function fillTable(id, caption, columns, rows, { button, sort, limit = Infinity,
   });
   if (button) head.push('<th scope="col">Rows</th>');
   const body = rows.slice(0, limit).map((row) => {
-    const cells = columns.map(([name, words]) => {
+    const cells = columns.map(([name, { words, se } = {}]) => {
       const colour = name === "Method" && DATA.methods[row[name]]?.colour;
-      return `<td class="${words ? "text" : ""}">${colour ? `<i class="dot" style="background:${colour}"></i>` : ""}${escape(format(row[name]))}</td>`;
+      const told = se ? toError(row[name], row[se]) : format(row[name]);
+      return `<td class="${words ? "text" : ""}">${colour ? `<i class="dot" style="background:${colour}"></i>` : ""}${escape(told)}</td>`;
     });
     if (button)
       cells.push(
@@ -48,13 +55,13 @@ function showMeans(cells, metric) {
   fillTable(
     "means-table",
     `${metric.label}: ${describe()}`,
-    [...SIDE.map((a) => [axis(a).heading, !axis(a).number]), ["Mean"], ["SE"], ["Low"], ["High"], ["n"]],
+    [...SIDE.map((a) => [axis(a).heading, { words: !axis(a).number }]), ...SUMMARY],
     rows.map((r) => ({ ...r, Mean: r.mean, SE: r.se, Low: r.low, High: r.high })),
     { button: true },
   );
   keepTable("means", `Mean ${metric.label}`, csvRows(cells, metric));
   drawMeans(rows, metric);
-  entitle("means", `Mean ${metric.label}: ${describe()}`);
+  entitle("means", `${tellMeans(rows, metric)}. ${describe()}`);
 }
 
 function showContrast(metric) {
@@ -64,17 +71,12 @@ function showContrast(metric) {
   delete where[pair.name];
   if (state.scope === "all") delete where.scenario;
   const rest = SIDE.filter((a) => a !== pair.name);
-  const named = (cell, names) =>
-    names
-      .filter((a) => !(a === "epochs" && word(cell, a) === "none"))
-      .map((a) => title(cell, a))
-      .join(", ");
   const found = differences(pair, where, metric.name);
   const rows = found.map(({ cell, ...numbers }) => ({
     scenario: word(cell, "scenario"),
     method: pair.name === "method" ? axis("method").values[pair.second] : word(cell, "method"),
-    what: named(cell, rest),
-    rest: named(
+    what: nameOf(cell, rest),
+    rest: nameOf(
       cell,
       rest.filter((a) => a !== "method"),
     ),
@@ -83,7 +85,7 @@ function showContrast(metric) {
   fillTable(
     "contrast-table",
     `${metric.label}: ${pair.label}`,
-    [["Scenario", true], ["Of", true], ["Mean"], ["SE"], ["Low"], ["High"], ["n"]],
+    [["Scenario", WORDS], ["Of", WORDS], ...SUMMARY],
     rows.map((r) => ({
       Scenario: r.scenario,
       Of: r.what,
@@ -115,7 +117,7 @@ function showContrast(metric) {
   drawContrast(rows, pair, metric);
   entitle(
     "contrast",
-    `${metric.label}: ${pair.label}${state.scope === "all" ? ", all scenarios" : `; ${describe()}`}`,
+    `${tellContrast(rows, pair, metric)}. ${state.scope === "all" ? `All ${KIND}s` : describe()}`,
   );
 }
 
@@ -153,6 +155,7 @@ function showLedger(cells) {
       cost.parts.map((part) => ({
         group: groupName(cell),
         method: word(cell, "method"),
+        fitted: METRICS.some((m) => summarise(valuesOf(cell, m.name)).n > 0),
         part: part.part,
         value:
           middle(cell, part, part.name) -
@@ -163,8 +166,8 @@ function showLedger(cells) {
   fillTable(
     "ledger-table",
     `${cost.label}: ${describe()}`,
-    [["Of", true], ["Part", true], ["Typical"]],
-    rows.map((r) => ({ Of: r.group, Part: r.part, Typical: r.value })),
+    [["Of", WORDS], ["Part", WORDS], ["Typical"]],
+    rows.map((r) => ({ Of: r.group, Part: r.part, Typical: withUnit(r.value, cost.parts[0].unit) })),
   );
   keepTable("ledger", cost.label, {
     columns: [...CONTROLS, "what", "cost", "part", "value"],
@@ -177,7 +180,7 @@ function showLedger(cells) {
     })),
   });
   drawLedger(rows, cost);
-  entitle("ledger", `${cost.label}: ${describe()}`);
+  entitle("ledger", `${tellLedger(rows, cost)}. ${describe()}`);
 }
 
 function showRows() {

@@ -42,6 +42,8 @@ function readTheory() {
 }
 
 function drawTheory() {
+  // Studies that do not vary the epochs have no such section.
+  if (!document.getElementById("theory")) return;
   const pair = readTheory();
   const steps = iterate(pair, 12);
   const [limit, pooled] = [limitOf(pair), pooledOf(pair)];
@@ -49,7 +51,7 @@ function drawTheory() {
   const gaps = epochs.map((E) => gapOf({ ...pair, E }));
   const best = epochs[gaps.indexOf(Math.min(...gaps))];
   document.getElementById("theory-words").textContent =
-    `With E = ${pair.E}, averaging ends at (${limit.map(brief).join(", ")}) and the pooled Lasso is at (${pooled.map(brief).join(", ")}): ` +
+    `With r = ${pair.r}, a = ${pair.a}, d = ${pair.d} and E = ${pair.E}, averaging ends at (${limit.map(brief).join(", ")}) and the pooled Lasso is at (${pooled.map(brief).join(", ")}): ` +
     `the objective stays ${brief(gapOf(pair))} above its minimum, however many rounds are made. Each round shrinks the distance to that end to ` +
     `${brief(pair.r ** (2 * pair.E) / 2)} of what it was. The smallest gap of all whole E is at E = ${best}.`;
   const whole = widthOf("theory-chart");
@@ -126,19 +128,28 @@ function drawTheory() {
             }),
           ),
       );
-      const named = (p, colour, shape, words, dy) => [
-        tag("path", {
-          class: "mark",
-          d: SHAPES[shape],
-          transform: `translate(${at(p).map((v) => v.toFixed(1))}) scale(1.6)`,
-          fill: colour,
-        }),
-        text(X(p[0]) + 10, Y(p[1]) + dy, words, { size: 11.5 }),
+      const marked = [
+        [[pair.a, pair.a], "var(--soft)", "square", "site 1, always"],
+        [limit, "#4477aa", "circle", "averaging ends here"],
+        [pooled, "#dd7700", "diamond", "pooled Lasso"],
       ];
+      for (const [place, colour, shape] of marked)
+        parts.push(
+          tag("path", {
+            class: "mark",
+            d: SHAPES[shape],
+            transform: `translate(${at(place).map((v) => v.toFixed(1))}) scale(1.6)`,
+            fill: colour,
+          }),
+        );
+      const named = [...marked.map(([place, , , words]) => [place, words]), [steps.at(-1).site, "site 2 sends back"]];
       parts.push(
-        ...named([pair.a, pair.a], "var(--soft)", "square", "site 1, always", 4),
-        ...named(limit, "#4477aa", "circle", "averaging ends here", 16),
-        ...named(pooled, "#dd7700", "diamond", "pooled Lasso", -8),
+        ...nameMarks(
+          named.map(([place, words]) => ({ x: X(place[0]), y: Y(place[1]), words })),
+          [...marked.map(([place]) => at(place)), ...steps.flatMap((s) => [at(s.site), at(s.next)])],
+          box,
+          { size: 11.5, colour: "var(--ink)" },
+        ),
       );
       return parts;
     },
@@ -159,7 +170,11 @@ function drawTheory() {
           dash: "4 3",
           tip: `no E goes below ${brief(least)}`,
         }),
-        text(box.right, Y(least) + 14, "no E goes below", { anchor: "end", size: 11, colour: "var(--soft)" }),
+        text(box.right, Y(least) + 14, "no E goes below this", {
+          anchor: "end",
+          size: 11,
+          colour: "var(--soft)",
+        }),
         ...epochs.map((E, i) =>
           tag("circle", {
             class: "mark",
@@ -189,7 +204,7 @@ function drawTheory() {
 }
 
 function startTheory() {
-  for (const name of ["r", "a", "d", "E"])
-    document.getElementById(`theory-${name}`).addEventListener("input", drawTheory);
+  for (const slider of document.querySelectorAll("#theory input"))
+    slider.addEventListener("input", drawTheory);
   drawTheory();
 }

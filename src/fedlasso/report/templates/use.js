@@ -6,6 +6,16 @@ const AIMS = [
   { value: "objective", label: "reach the pooled Lasso", metric: "relative_gap" },
 ];
 
+const FOUR = new Set(["CD", "ST", "P", "DA"]);
+
+// What single data sets show: the middle 80% of many, or all of a few.
+function spreadOf(values) {
+  const known = values.filter((v) => !Number.isNaN(v));
+  const share = known.length < 10 ? 0 : 0.1;
+  const ends = [share, 1 - share].map((at) => brief(quantile(known, at))).join(" to ");
+  return share ? `80% of ${known.length} data sets: ${ends}` : `${known.length} data sets: ${ends}`;
+}
+
 function nearestScenario(sites, columns) {
   const away = ([, s]) => Math.abs(Math.log(s.sites / sites)) + Math.abs(Math.log(s.p / columns));
   // On a tie the first one, which is the baseline.
@@ -14,12 +24,13 @@ function nearestScenario(sites, columns) {
     .reduce((best, each) => (away(each) < away(best) ? each : best));
 }
 
-function command(method, epochs, budget, aim) {
+function command(method, epochs, budget, sites) {
   const goal = method.startsWith("goal:") ? method.slice(5) : null;
   const how = goal
     ? `--goal ${goal} --uploads ${budget}`
     : `--procedure ${method}${epochs ? ` --epochs ${epochs}` : ""}`;
-  return `fedlasso fit site1.csv site2.csv --target y ${how} --out model`;
+  const files = sites > 5 ? "site*.csv" : Array.from({ length: sites }, (_, i) => `site${i + 1}.csv`).join(" ");
+  return `fedlasso fit ${files} --target y ${how} --out model`;
 }
 
 function advise() {
@@ -60,7 +71,8 @@ function advise() {
   const method = axis("method").values[code(best.cell, "method")];
   const other = ranked.find((r) => word(r.cell, "method") !== method && !tied.includes(r));
   const epochs = AXES.includes("epochs") ? axis("epochs").values[code(best.cell, "epochs")] : 0;
-  const rule = AXES.includes("rule") && word(best.cell, "rule");
+  // Choices of the records beside the method: how a candidate is chosen, and whether the penalty is too.
+  const choices = ["rule", "tuning"].filter((a) => AXES.includes(a)).map((a) => word(best.cell, a));
   const lines = ["f1", "test_mse", "relative_gap"]
     .filter((n) => n in COLUMN)
     .map((name) => {
@@ -71,8 +83,8 @@ function advise() {
         return [label, "—", "it has a penalty of its own, so there is no gap to the common one's optimum"];
       return [
         label,
-        `${brief(mean)} ± ${brief(1.96 * se)}`,
-        `80% of single data sets: ${brief(quantile(values, 0.1))} to ${brief(quantile(values, 0.9))}`,
+        Number.isNaN(se) ? brief(mean) : `${toError(mean, 1.96 * se)} ± ${toError(1.96 * se, 1.96 * se)}`,
+        spreadOf(values),
       ];
     });
   const answer = element(
@@ -80,8 +92,10 @@ function advise() {
     { class: "answer" },
     "Use ",
     element("strong", {}, groupName(best.cell)),
-    rule && !method.startsWith("goal:") && !method.startsWith("Secant") ? ` (${rule})` : "",
-    `: ${named.size > 1 ? `of ${named.size} equally good cells the one that uploads least, with the` : "the"} best ${metric.label} of the ${ranked.length} cells recorded for “${axis("scenario").words[where.scenario]}” at ${budget} uploads.`,
+    choices.length && !method.startsWith("goal:") && !method.startsWith("Secant")
+      ? ` (${choices.join(", ")})`
+      : "",
+    `: ${named.size > 1 ? `of ${named.size} equally good choices the one that uploads least, with the` : "the"} best mean ${metric.label} of the ${ranked.length} choices recorded for “${axis("scenario").words[where.scenario]}” at ${budget} uploads.`,
   );
   const table = element(
     "table",
@@ -105,7 +119,7 @@ function advise() {
   );
   const parts = [
     answer,
-    element("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "What to expect" }, table),
+    element("div", { class: "scroll wrap", tabindex: "0", role: "region", "aria-label": "What to expect" }, table),
   ];
   if (other) {
     const [a, b] = [valuesOf(best.cell, metric.name), valuesOf(other.cell, metric.name)];
@@ -114,7 +128,7 @@ function advise() {
       element(
         "p",
         { class: "note" },
-        `Next best: ${groupName(other.cell)}; difference in ${metric.label} ${brief(mean)} (paired SE ${brief(se)}).`,
+        `Next best: ${groupName(other.cell)}; difference in mean ${metric.label} ${toError(mean, se)} (paired SE ${toError(se, se)}).`,
       ),
     );
   }
@@ -126,7 +140,7 @@ function advise() {
       `Nearest recorded scenario: ${K} sites of ${sizes} rows, ${p} columns, signal-to-noise ratio ${snr}. Your data differ in ways that no simulation knows: hold rows back and check.`,
     ),
   );
-  const code_line = element("code", { id: "use-command" }, command(method, epochs, wanted, aim));
+  const code_line = element("code", { id: "use-command" }, command(method, SEVERAL_EPOCHS || FOUR.has(method) ? epochs : 0, wanted, sites));
   const press = element("button", { type: "button" }, "Copy");
   press.addEventListener("click", () => copy(code_line.textContent, press));
   parts.push(element("p", { class: "line" }, code_line, " ", press));
