@@ -17,6 +17,7 @@ from fedlasso.cli import COMMANDS, main, make_parser
 from fedlasso.fitting import GOALS, RULES
 from fedlasso.procedures import REGISTRY
 from fedlasso.study import STUDIES
+from fedlasso.study.purposes import PURPOSES
 
 
 def run(*arguments: object) -> int:
@@ -117,6 +118,7 @@ def read_help(capsys: pytest.CaptureFixture[str], *command: str) -> str:
 
 
 def test_help_says_what_each_study_is_for(capsys: pytest.CaptureFixture[str]) -> None:
+    assert list(PURPOSES) == list(STUDIES)
     told = read_help(capsys, "study", "run").partition("studies:")[2]
     for name, kind in STUDIES.items():
         purpose = (kind.__doc__ or "").partition("\n")[0]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import inspect
 import math
 import sys
 import textwrap
@@ -29,6 +28,7 @@ from fedlasso.cli.common import (
 from fedlasso.errors import FedLassoError
 from fedlasso.study import SCENARIOS, STUDIES, Progress, Scenario, read_scenarios, run_study
 from fedlasso.study.columns import RECORDS, axes, known
+from fedlasso.study.purposes import PURPOSES
 from fedlasso.study.runner import Listener
 from fedlasso.study.summary import contrast, diagnose, summarise
 
@@ -80,11 +80,10 @@ def add(commands: Any) -> None:
 
 
 def _list_studies() -> str:
-    """Return what each study is for, in the first line of its docstring."""
+    """Return what each study is for."""
     lines = ["studies:"]
-    width = max(map(len, STUDIES))
-    for name, kind in STUDIES.items():
-        purpose = (inspect.getdoc(kind) or "").partition("\n")[0]
+    width = max(map(len, PURPOSES))
+    for name, purpose in PURPOSES.items():
         after = " " * (width + 4)
         lines.append(textwrap.fill(f"  {name:{width}}  {purpose}", 79, subsequent_indent=after))
     return "\n".join(lines)

@@ -10,9 +10,7 @@ is a vector of length one.
 from __future__ import annotations
 
 import base64
-import inspect
 import json
-import re
 import zlib
 from collections.abc import Sequence
 from dataclasses import asdict
@@ -32,8 +30,9 @@ from fedlasso.report.records import Results
 from fedlasso.report.tables import Table, mean_se
 from fedlasso.report.traces import follow_gaps
 from fedlasso.report.words import tell_axes, tell_words
-from fedlasso.study import STUDIES, Scenario
+from fedlasso.study import Scenario
 from fedlasso.study.columns import COLUMNS, known, say, title
+from fedlasso.study.purposes import PURPOSES
 
 SCRIPTS = (
     "data.js",
@@ -76,7 +75,7 @@ def write_page(
         results=results,
         table=main,
         figures=figures,
-        purpose=_purpose(results.manifest.name),
+        purpose=PURPOSES.get(results.manifest.name, ""),
         kind="data set" if results.on_real_data else "scenario",
         several_epochs=results.several_epochs,
         pooled=_pooled(results),
@@ -94,12 +93,6 @@ def write_page(
         data=data.replace("<", "\\u003c"),
     )
     (out / "index.html").write_text(text, encoding="utf-8")
-
-
-def _purpose(study: str) -> str:
-    """What a study is for, in a sentence, without the options that it takes."""
-    first = (inspect.getdoc(STUDIES.get(study)) or "").partition("\n")[0]
-    return re.sub(r" \(--[^)]*\)", "", first)
 
 
 def _linked(finding: Finding) -> dict[str, str]:

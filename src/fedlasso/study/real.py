@@ -91,7 +91,7 @@ def draw_rows(X: Array, y: Array, rng: np.random.Generator) -> Rows:
 
 @dataclass(frozen=True)
 class RealStudy:
-    """Fits by goal on real data at three sites, beside pooled fits by others (--data FOLDER).
+    """Fits by goal on real data at three sites, beside pooled fits by others.
 
     A scenario is a data set; a replicate splits its rows into 70% for training and 30% for the
     test, and deals the training rows out to three sites in three ways: at random, at random with
