@@ -150,6 +150,25 @@ def test_least_squares_errors_are_the_textbook_ones() -> None:
     np.testing.assert_allclose(found.errors, wider * errors, rtol=1e-3)
 
 
+def test_estimates_are_halfway_between_those_from_either_model() -> None:
+    rng = np.random.default_rng(9)
+    X = rng.standard_normal((200, 12))
+    X[:, 1:] += 0.7 * X[:, :-1]
+    y = X[:, 0] - X[:, 3] + rng.standard_normal(200)
+    federation = InProcess([Site(str(k), X[k::2], y[k::2]) for k in range(2)])
+    one = np.zeros(12)
+    one[[0, 3]] = 0.6, -0.5
+    other = np.zeros(12)
+    other[[0, 3, 5]] = 1.0, -1.1, 0.1
+    columns = np.array([0, 4, 7])
+    first, second = (Start.at(federation, L1(0.1), b).look(columns) for b in (one, other))
+    both = Start.at(federation, L1(0.1), one).look(columns, other=other)
+    np.testing.assert_allclose(both.values, (first.values + second.values) / 2)
+    half = (first.values - second.values) / 2
+    np.testing.assert_allclose(both.errors, np.sqrt(first.errors**2 + half**2))
+    assert np.abs(half).max() > 1e-3
+
+
 def test_counts_that_vary_too_much_have_wider_intervals() -> None:
     rng = np.random.default_rng(8)
     X = rng.standard_normal((400, 3))

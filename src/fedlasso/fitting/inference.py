@@ -28,7 +28,7 @@ from fedlasso.procedures import Problem
 from fedlasso.sites import CurvatureAt, PartAt, SiteSlopesAlong, SlopesAlong
 
 # How closely directions follow one column alone.
-STRENGTH = 0.5
+STRENGTH = 0.4
 # Runs of draws that tell how likely columns are: one alone may stay with some of the columns that
 # stand for one another.
 RUNS = 3
@@ -70,6 +70,11 @@ class Effects:
         """Intervals that hold the effects with a probability, an array (columns, 2)."""
         tail = (1 - level) / 2
         return np.column_stack([self._quantiles(tail), self._quantiles(1 - tail)])
+
+    @property
+    def expected(self) -> Array:
+        """What a column does on average, none of it included."""
+        return self.chances * self.means
 
     def take(self, some: NDArray[np.bool_]) -> Effects:
         """Return some of the columns."""
@@ -281,20 +286,26 @@ class Start:
         tests: int = 0,
         *,
         strength: float = STRENGTH,
+        other: Array | None = None,
         by_site: bool = False,
     ) -> Estimates:
         """Estimate some coefficients without the Lasso's bias.
+
+        What is left of other columns' errors depends on the model that estimates start from. Where
+        another model is given, estimates are halfway between those from either, and half of the
+        difference adds to the errors.
 
         Parameters
         ----------
         columns : places of the columns, increasing
         tests : how many columns might have been looked at; those given, if none is said
         strength : how closely directions follow one column alone
+        other : another model to start from
         by_site : ask for sites' own estimates too
         """
         tests = tests or columns.size
         parts = np.array_split(columns, max(-(-columns.size // SIDE_BY_SIDE), 1))
-        found = [self._look(own, tests, strength, by_site) for own in parts]
+        found = [self._look(own, tests, strength, other, by_site) for own in parts]
         return found[0] if len(found) == 1 else _join(found)
 
     @property
@@ -320,7 +331,12 @@ class Start:
         return self.problem.m - active
 
     def _look(
-        self, columns: NDArray[np.int64], tests: int, strength: float, by_site: bool
+        self,
+        columns: NDArray[np.int64],
+        tests: int,
+        strength: float,
+        other: Array | None,
+        by_site: bool,
     ) -> Estimates:
         """Estimate as many coefficients as one question asks about."""
         if not columns.size:
@@ -333,9 +349,13 @@ class Start:
         # Few rows leave the spread itself to chance: as far out as it matters, scores have the
         # tails of Student's distribution.
         wider = float(stdtrit(self._left, TAIL) / ndtri(TAIL))
-        found = Estimates(
-            columns, values, wider * np.sqrt(self.dispersion * total.curvatures) / rows, tests
-        )
+        errors = wider * np.sqrt(self.dispersion * total.curvatures) / rows
+        if other is not None:
+            step = other - self.b
+            half = (step[columns] - directions.T @ (self.H @ step)) / 2
+            values = values + half
+            errors = np.sqrt(errors**2 + half**2)
+        found = Estimates(columns, values, errors, tests)
         if not by_site or len(self.federation.sites) < 2:
             return found
         replies = self.federation.ask(SiteSlopesAlong(self.b, directions))

@@ -88,7 +88,10 @@ def _fit_and_infer(ledger: Ledger, settings: Settings, say: Callable[[str], None
                 raise
             seen = ledger
             worth = None
-            notes = (f"rows were not weighed by their site's noise: {error}",)
+            notes = (
+                "rows were not weighed by their site's noise, so where sites differ in noise more "
+                f"columns may be false than promised: {error}",
+            )
     if not settings.infers:
         return replace(
             model, settings=settings, trust=None if worth is None else Trust(worth=worth)

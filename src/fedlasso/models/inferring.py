@@ -125,23 +125,24 @@ class Inferring:
         named = self._places()
         told = list(notes)
         start = Start.at(self.view, self.fit.penalty, self.fit.coefficients)
-        effects = None
-        if self.settings.goal == "discoveries" or self.view.loss != "quadratic":
-            effects = start.find_effects(self.settings.seed)
-        if effects is not None and self.view.loss != "quadratic":
+        effects = start.find_effects(self.settings.seed)
+        other = None
+        if self.view.loss == "quadratic":
+            other = effects.expected
+        else:
             likely = find_likely(effects.chances, REFITTED)
             start = self._start_again(start, likely, told, fit)
             sizes = start.find_effects(self.settings.seed, likely)
             effects = replace(sizes, chances=effects.chances)
         discovered = None
-        if self.settings.goal == "discoveries" and effects is not None:
+        if self.settings.goal == "discoveries":
             likely = find_likely(effects.chances, self.settings.fdr)
-            found = start.look(np.flatnonzero(likely), self._tests)
+            found = start.look(np.flatnonzero(likely), self._tests, other=other)
             found = replace(found, effects=effects.take(likely))
             discovered = self._by_site(start, found, told)
         asked = None
         if named.size:
-            asked = self._by_site(start, start.look(named), told)
+            asked = self._by_site(start, start.look(named, other=other), told)
         return Trust(discovered, asked, worth, tuple(dict.fromkeys(told)))
 
     def _start_again(
