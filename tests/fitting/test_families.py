@@ -116,7 +116,7 @@ def test_the_grid_goes_on_without_noise_and_not_with_much(seed: int) -> None:
     assert noisy.penalties[-1] == pytest.approx(RATIO_MANY_ROWS * noisy.penalties[0], rel=1e-9)
 
 
-@settings(max_examples=30)
+@settings(max_examples=10)
 @given(seed=st.integers(0, 10**6), m=st.integers(8, 60), p=st.integers(1, 30))
 def test_choices_are_what_they_say(seed: int, m: int, p: int) -> None:
     judged = judge(draw_records(seed, m, p, 4, active=min(3, p)).folded, LASSO)
