@@ -26,8 +26,8 @@ CURVED_REFITS = 80
 CLEARLY = 3.0
 # Rows of the common variance that a site's own is taken together with: few rows say little.
 PRIOR = 10.0
-# Columns of curved losses that are found at this rate pay no penalty in the fit that estimates
-# start from, whatever rate is asked for.
+# Columns of curved losses that are found at this rate are in the fit that estimates start from,
+# whatever rate is asked for.
 REFITTED = 0.1
 # What columns that were found still pay, as a share of the penalty: without any, nothing certifies.
 NEXT_TO_NOTHING = 1e-4
@@ -119,8 +119,8 @@ class Inferring:
         """Estimate the columns of the Lasso, and those that are named.
 
         What the Lasso shrinks changes the second derivatives of a curved loss, so one step does not
-        undo it. There columns that surely have an effect are fitted without a penalty, beside the
-        Lasso of the others, and estimates start from that fit.
+        undo it. There columns that are likely to have an effect are fitted alone, nearly without a
+        penalty, and estimates start from that fit.
         """
         named = self._places()
         told = list(notes)
@@ -152,10 +152,10 @@ class Inferring:
         notes: list[str],
         fit: Callable[[Viewed, L1], Fit],
     ) -> Start:
-        """Start from a fit that takes no penalty of columns that are likely to have an effect."""
+        """Start from a fit of the columns that are likely to have an effect, and of no others."""
         penalty = start.problem.l1
-        weights = np.ones(start.problem.p) if penalty.weights is None else penalty.weights
-        weights = np.where(likely, NEXT_TO_NOTHING, weights)
+        others = np.where(penalty.free(start.problem.p), 0.0, np.inf)
+        weights = np.where(likely, NEXT_TO_NOTHING, others)
         refit = fit(self.view, replace(penalty, weights=weights))
         second = Start.at(self.view, refit.penalty, refit.coefficients)
         if np.trace(second.H) > FLAT * np.trace(start.H):
