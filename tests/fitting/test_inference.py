@@ -286,3 +286,17 @@ def test_wishes_that_contradict_are_refused_before_any_site_is_asked(
 ) -> None:
     with pytest.raises(FedLassoError, match=words):
         Settings(**settings)  # type: ignore[arg-type]
+
+
+def test_where_every_column_is_kept_named_ones_have_intervals_and_none_is_found() -> None:
+    effects = np.zeros(4)
+    effects[0] = 1.0
+    sites = draw_sites(np.random.default_rng(1), effects)
+    everything = ("x0", "x1", "x2", "x3")
+    with pytest.raises(FedLassoError, match="no column pays a penalty"):
+        fit_model(InProcess(sites), Settings(keep=everything, cv=5))
+    settings = Settings(keep=everything, intervals=("x0",), penalty=1.0)
+    trust = fit_model(InProcess(sites), settings).trust
+    assert trust is not None
+    assert trust.named is not None
+    assert trust.named.intervals()[0, 0] > 0

@@ -246,6 +246,10 @@ def search_penalties(
     """Choose the strength of a penalty by the error on held-out rows of one or more splits."""
     sessions = Splits(federation, splits, uploads, form, **scaling)
     lasso = sessions.lasso()
+    if not lasso.penalties:
+        raise FedLassoError(
+            "no column pays a penalty, so none can be chosen; give one, which changes nothing"
+        )
     return curve_of(lasso, lasso.validation.select(rule), sessions.sent, sessions.cut)
 
 

@@ -86,7 +86,8 @@ class Effects:
         negative = self.chances * ndtr(-self.means / known)
         # Where zero does not count, the share is one of the effects alone.
         beyond = np.where(share < negative, share, share - (1 - self.chances))
-        of_effects = np.clip(beyond / np.maximum(self.chances, 0.5), 0.0, 1.0)
+        likely = np.maximum(self.chances, np.finfo(np.float64).tiny)
+        of_effects = np.clip(beyond / likely, 0.0, 1.0)
         at_zero = (share >= negative) & (share <= negative + 1 - self.chances)
         return np.where(at_zero, 0.0, self.means + known * ndtri(of_effects))
 
@@ -250,6 +251,8 @@ class Start:
         free = self.problem.penalty.free(p)
         kept = np.flatnonzero(free)
         others, out, H = take_out(self.H, kept)
+        if not others.size:
+            return Effects(np.zeros(p), np.zeros(p), np.zeros(p))
         score = self.H @ self.b - self.slopes
         own = score[others] - out.T @ score[kept]
         noise = None if self.problem.loss == "quadratic" else self.dispersion
