@@ -72,7 +72,7 @@ class Moments:
     >>> rows = np.column_stack([np.ones(4), [0.0, 1.0, 2.0, 3.0], [1.0, 3.0, 5.0, 7.0]])
     >>> normal = Moments(rows.T @ rows).normal()
     >>> normal.original(normal.score)
-    (array([2.]), 1.0)
+    (array([2.]), np.float64(1.0))
     """
 
     products: Array
