@@ -28,8 +28,6 @@ FORGOTTEN = 300
 TYPICAL = 0.02
 # Of the share that may be false, so much is used: effects need not be as thought before.
 USED = 0.8
-# A column that rather has no effect is not found, however sure the others are.
-RATHER = 0.5
 # Halvings that find a draw among those within so many standard deviations.
 HALVINGS = 50
 FARTHEST = 12.0
@@ -90,8 +88,6 @@ class Posterior:
 def find_likely(chances: Array, rate: float) -> NDArray[np.bool_]:
     """Return the most columns, the likeliest first, of which an expected share at most is false.
 
-    Each of them is more likely to have an effect than not.
-
     Examples
     --------
     >>> import numpy as np
@@ -102,7 +98,7 @@ def find_likely(chances: Array, rate: float) -> NDArray[np.bool_]:
     order = np.argsort(-chances, kind="stable")
     false = np.cumsum(1 - chances[order]) / np.arange(1, order.size + 1)
     likely = np.zeros(order.size, dtype=bool)
-    likely[order[(false <= USED * rate) & (chances[order] > RATHER)]] = True
+    likely[order[false <= USED * rate]] = True
     return likely
 
 
