@@ -24,22 +24,30 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from fedlasso.errors import FedLassoError
 from fedlasso.federation import Request
 from fedlasso.numerics import (
     Array,
     Certificate,
-    ElasticNet,
     certify_loss,
     feasible_scale,
     settle_slopes,
-    soft_threshold,
 )
 from fedlasso.numerics.quasi_newton import correct_curvature, keep_convex, solve_step
 from fedlasso.numerics.surrogates import count_lower, square
-from fedlasso.procedures.procedure import Problem, Procedure, State
+from fedlasso.procedures.newton_state import (
+    UNKNOWN,
+    Progress,
+    find_miss,
+    find_objective,
+    free_columns,
+    free_places,
+    open_slopes,
+    smooth_part,
+    surely_falls,
+)
+from fedlasso.procedures.procedure import Problem, Procedure
 from fedlasso.sites import CurvatureAt, DualAt, PartAt
 
 Step = Literal["try", "curve", "look", "settle", "bound", "end"]
@@ -66,44 +74,6 @@ IDLE = 4
 # How often second derivatives are asked for anew before that.
 STALLS = 3
 EPS = float(np.finfo(np.float64).eps)
-# Stands for what is not known yet: a state travels, and infinite numbers do not.
-UNKNOWN = float(np.finfo(np.float64).max)
-
-
-class Progress(State):
-    """Where a fit stands.
-
-    The best model b with its loss and gradient, which is known in the columns of A, and elsewhere
-    as of the last look; H on A, of which the first `curved` columns are known; the model to try,
-    how far along the step it lies, and what the step promises; a lower bound on the objective; how
-    close A is to be solved; how far it is from that now, and was when H was asked for so many tries
-    ago; whether corrections of H were found slow, how often nothing got better, and how often H was
-    asked for anew because of that.
-    """
-
-    A: Array
-    b: Array
-    loss: float
-    slopes: Array
-    H: Array
-    curved: int
-    trial: Array
-    along: float
-    promise: float
-    low: float
-    aim: float
-    miss: float
-    first: float
-    tries: int
-    slow: int
-    idle: int
-    stalls: int
-    step: str
-
-    @property
-    def on(self) -> NDArray[np.int64]:
-        """The columns of A, as whole numbers."""
-        return self.A.astype(np.int64)
 
 
 @dataclass(frozen=True)
@@ -163,7 +133,7 @@ class Newton(Procedure[Progress]):
             case "look":
                 return PartAt(state.trial, np.zeros(0))
             case "settle":
-                return PartAt(state.trial, self._free(problem))
+                return PartAt(state.trial, free_columns(problem).astype(np.float64))
             case "bound":
                 scale = feasible_scale(state.b, state.slopes, problem.penalty)
                 return DualAt(state.b, scale)
@@ -176,7 +146,7 @@ class Newton(Procedure[Progress]):
             case "look":
                 return problem.p + 1
             case "settle":
-                return self._free(problem).size + 1
+                return free_columns(problem).astype(np.float64).size + 1
             case "bound":
                 return 1
         return state.A.size + 1
@@ -201,7 +171,7 @@ class Newton(Procedure[Progress]):
         """F(b), and how far it is above the proven lower bound on min F."""
         if state.low == -UNKNOWN:
             return None
-        objective = self._objective(problem, state.loss, state.b)
+        objective = find_objective(problem, state.loss, state.b)
         return Certificate(objective, max(objective - state.low, 0.0))
 
     def finest(self, problem: Problem, state: Progress) -> float:
@@ -218,12 +188,6 @@ class Newton(Procedure[Progress]):
             problem, state
         )
 
-    def _objective(self, problem: Problem, loss: float, b: Array) -> float:
-        return loss + problem.penalty.value(b)
-
-    def _free(self, problem: Problem) -> Array:
-        return np.flatnonzero(problem.penalty.free(problem.p)).astype(np.float64)
-
     def _ask_curvature(self, problem: Problem, state: Progress) -> CurvatureAt:
         """Ask for all second derivatives of new columns, or where those are many for their own."""
         whole = CurvatureAt(state.b, state.A, state.curved)
@@ -234,15 +198,15 @@ class Newton(Procedure[Progress]):
     def _judge(self, problem: Problem, state: Progress, total: Any) -> Progress:
         """Take the model that was tried, or go half of the way to it."""
         loss = total.loss / problem.m
-        before = self._objective(problem, state.loss, state.b)
-        after = self._objective(problem, loss, state.trial)
+        before = find_objective(problem, state.loss, state.b)
+        after = find_objective(problem, loss, state.trial)
         on = state.on
         slopes = state.slopes.copy()
         slopes[on] = total.gradient / problem.m
         fine = bool(np.isfinite(after) and np.isfinite(slopes).all())
         rounding = 64 * EPS * abs(after) if fine else 0.0
         enough = after <= before - ENOUGH * state.along * state.promise + rounding
-        if not fine or not (enough or self._falls(problem, state, slopes)):
+        if not fine or not (enough or surely_falls(problem, state, slopes)):
             return self._shorten(problem, state)
         H = state.H
         if state.loss < UNKNOWN and state.curved == state.A.size:
@@ -251,7 +215,7 @@ class Newton(Procedure[Progress]):
         state = replace(state, b=state.trial, loss=loss, slopes=slopes, H=H, along=1.0)
         if state.curved < state.A.size:
             return replace(state, step="curve")
-        now = self._miss(problem, state)
+        now = find_miss(problem, state)
         better = now < 0.9 * state.miss
         state = replace(
             state, miss=now, idle=0 if better else state.idle + 1, tries=state.tries + 1
@@ -259,18 +223,6 @@ class Newton(Procedure[Progress]):
         if now > state.aim and self._is_slow(state):
             return replace(state, curved=0, slow=1, step="curve")
         return self._step(problem, state)
-
-    def _falls(self, problem: Problem, state: Progress, slopes: Array) -> bool:
-        """Whether the slopes at the trial prove that the objective is no higher there than at b.
-
-        The loss is convex, so it lies above its tangent at the trial. Sums of losses are rounded
-        more coarsely than that.
-        """
-        if state.loss == UNKNOWN:
-            return False
-        on = state.on
-        back = float(slopes[on] @ (state.b - state.trial)[on])
-        return back + problem.penalty.value(state.b) >= problem.penalty.value(state.trial)
 
     def _is_slow(self, state: Progress) -> bool:
         """Whether corrections at their rate so far would cost more than new second derivatives."""
@@ -302,36 +254,14 @@ class Newton(Procedure[Progress]):
         H[:known, :known] = state.H[:known, :known]
         H = keep_convex(H)
         state = replace(state, H=H, curved=size, slow=0, tries=0)
-        miss = self._miss(problem, state)
+        miss = find_miss(problem, state)
         return self._step(problem, replace(state, miss=miss, first=miss))
-
-    def _smooth(self, problem: Problem, state: Progress) -> tuple[Array, Array, Array]:
-        """Gradient and second derivatives of the loss and the ridge on A, and what it pays."""
-        on = state.on
-        pays = problem.l1.each(problem.p)[on]
-        slopes = state.slopes[on]
-        H = state.H
-        if isinstance(problem.penalty, ElasticNet):
-            ridges = problem.penalty.ridges(problem.p)[on]
-            slopes = slopes + ridges * state.b[on]
-            H = H + np.diag(ridges)
-        return slopes, H, pays
-
-    def _miss(self, problem: Problem, state: Progress) -> float:
-        """How far A is from being solved: the worst slope, as a share of the penalty."""
-        slopes, _, pays = self._smooth(problem, state)
-        b = state.b[state.on]
-        wrong = np.where(b == 0, soft_threshold(slopes, pays), slopes + pays * np.sign(b))
-        if (bounds := problem.l1.bounds) is not None:
-            wrong = bounds.part(state.on).allowed(b, -wrong)
-        scale = problem.penalty.lam or float(np.abs(state.slopes).max(initial=0.0)) or 1.0
-        return float(np.abs(wrong).max(initial=0.0)) / scale
 
     def _step(self, problem: Problem, state: Progress) -> Progress:
         """Try the model's own optimum, unless A is solved as far as was wanted."""
         if state.miss <= state.aim or state.idle >= IDLE:
             return self._check(problem, state)
-        slopes, H, pays = self._smooth(problem, state)
+        slopes, H, pays = smooth_part(problem, state)
         on = state.on
         bounds = problem.l1.bounds
         own = None if bounds is None else bounds.part(on)
@@ -344,7 +274,7 @@ class Newton(Procedure[Progress]):
 
     def _check(self, problem: Problem, state: Progress) -> Progress:
         """Look at all columns; before a bound is asked for, settle those that pay nothing."""
-        free = self._free(problem)
+        free = free_columns(problem).astype(np.float64)
         final = min(state.aim, state.miss) <= CLOSE * self.tol or state.idle >= IDLE
         if not (final and free.size):
             return replace(state, trial=state.b, step="look")
@@ -352,11 +282,11 @@ class Newton(Procedure[Progress]):
 
     def _settle_on(self, problem: Problem, state: Progress) -> Progress:
         """Move the coefficients that pay nothing by one Newton step of their own."""
-        free = self._free(problem).astype(np.int64)
+        free = free_columns(problem)
         slopes = state.slopes[free]
         if self._is_settled(problem, state) or state.along < 2.0**-SETTLING:
             return replace(state, trial=state.b, along=1.0, step="look")
-        own = self._places(problem, state)
+        own = free_places(problem, state)
         block = state.H[np.ix_(own, own)]
         trial = state.b.copy()
         bounds = problem.l1.bounds
@@ -368,36 +298,27 @@ class Newton(Procedure[Progress]):
         # Every round is counted by a halving, and does not shorten the step.
         return replace(state, trial=trial, along=state.along / 2, step="settle")
 
-    def _places(self, problem: Problem, state: Progress) -> NDArray[np.int64]:
-        """Where in A the columns that pay nothing stand."""
-        return np.flatnonzero(np.isin(state.A, self._free(problem)))
-
     def _is_settled(self, problem: Problem, state: Progress) -> bool:
         """Whether the slopes of coefficients that pay nothing are as good as zero."""
-        slopes = self._open(problem, state.b, state.slopes)
-        left = slopes[self._free(problem).astype(np.int64)]
+        slopes = open_slopes(problem, state.b, state.slopes)
+        left = slopes[free_columns(problem)]
         largest = max(float(np.abs(state.slopes).max(initial=0.0)), problem.penalty.lam)
         if np.abs(left).max(initial=0.0) <= EXACT * largest:
             return True
         _, cost = settle_slopes(state.b, slopes, problem.l1.without_bounds())
-        objective = self._objective(problem, state.loss, state.b)
+        objective = find_objective(problem, state.loss, state.b)
         return cost <= SETTLED * self.tol * abs(objective)
 
-    def _open(self, problem: Problem, b: Array, slopes: Array) -> Array:
-        """Slopes at b without those that lead a coefficient beyond the bound it stands at."""
-        bounds = problem.l1.bounds
-        return slopes if bounds is None else -bounds.allowed(b, -slopes)
-
     def _settle(self, problem: Problem, state: Progress, total: Any) -> Progress:
-        free = self._free(problem).astype(np.int64)
+        free = free_columns(problem)
         found = total.gradient / problem.m
         slopes = state.slopes.copy()
         slopes[free] = found
-        left = self._open(problem, state.trial, slopes)[free]
-        before = self._open(problem, state.b, state.slopes)[free]
+        left = open_slopes(problem, state.trial, slopes)[free]
+        before = open_slopes(problem, state.b, state.slopes)[free]
         if not np.abs(left).max() < np.abs(before).max():
             return replace(state, trial=state.b, along=1.0, step="look")
-        own = self._places(problem, state)
+        own = free_places(problem, state)
         block = np.ix_(own, own)
         H = state.H.copy()
         moved = (state.trial - state.b)[free]
@@ -417,7 +338,7 @@ class Newton(Procedure[Progress]):
         """Let the steepest columns outside join A; without any, ask for a bound."""
         p = problem.p
         pays = problem.l1.each(p)
-        excess = np.abs(self._open(problem, state.b, state.slopes)) - pays
+        excess = np.abs(open_slopes(problem, state.b, state.slopes)) - pays
         excess[state.on] = -np.inf
         excess[~np.isfinite(pays)] = -np.inf
         scale = problem.penalty.lam or 1.0
@@ -433,7 +354,7 @@ class Newton(Procedure[Progress]):
             return replace(state, A=A, aim=aim, idle=0, miss=UNKNOWN, step="curve")
         if state.A.size and state.curved < state.A.size:
             return replace(state, aim=final, step="curve")
-        miss = self._miss(problem, state) if state.A.size else 0.0
+        miss = find_miss(problem, state) if state.A.size else 0.0
         if miss > final and state.aim > final and state.idle < IDLE:
             return self._step(problem, replace(state, aim=final, miss=miss))
         if state.step != "look" or self._is_settled(problem, state) or state.idle >= IDLE:

@@ -1,0 +1,104 @@
+"""Where a fit by Newton stands: its working set of columns, and how far from solved that is."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fedlasso.numerics import Array, ElasticNet, soft_threshold
+from fedlasso.procedures.procedure import Problem, State
+
+# Stands for what is not known yet: a state travels, and infinite numbers do not.
+UNKNOWN = float(np.finfo(np.float64).max)
+
+
+class Progress(State):
+    """Where a fit stands.
+
+    The best model b with its loss and gradient, which is known in the columns of A, and elsewhere
+    as of the last look; H on A, of which the first `curved` columns are known; the model to try,
+    how far along the step it lies, and what the step promises; a lower bound on the objective; how
+    close A is to be solved; how far it is from that now, and was when H was asked for so many tries
+    ago; whether corrections of H were found slow, how often nothing got better, and how often H was
+    asked for anew because of that.
+    """
+
+    A: Array
+    b: Array
+    loss: float
+    slopes: Array
+    H: Array
+    curved: int
+    trial: Array
+    along: float
+    promise: float
+    low: float
+    aim: float
+    miss: float
+    first: float
+    tries: int
+    slow: int
+    idle: int
+    stalls: int
+    step: str
+
+    @property
+    def on(self) -> NDArray[np.int64]:
+        """The columns of A, as whole numbers."""
+        return self.A.astype(np.int64)
+
+
+def find_objective(problem: Problem, loss: float, b: Array) -> float:
+    """Return the loss and the penalty."""
+    return loss + problem.penalty.value(b)
+
+
+def free_columns(problem: Problem) -> NDArray[np.int64]:
+    """Return the columns that pay nothing."""
+    return np.flatnonzero(problem.penalty.free(problem.p))
+
+
+def free_places(problem: Problem, state: Progress) -> NDArray[np.int64]:
+    """Return where in A the columns that pay nothing stand."""
+    return np.flatnonzero(np.isin(state.on, free_columns(problem)))
+
+
+def open_slopes(problem: Problem, b: Array, slopes: Array) -> Array:
+    """Return slopes at b without those that lead a coefficient beyond the bound it stands at."""
+    bounds = problem.l1.bounds
+    return slopes if bounds is None else -bounds.allowed(b, -slopes)
+
+
+def smooth_part(problem: Problem, state: Progress) -> tuple[Array, Array, Array]:
+    """Return gradient and second derivatives of the loss and the ridge on A, and what it pays."""
+    on = state.on
+    pays = problem.l1.each(problem.p)[on]
+    slopes = state.slopes[on]
+    H = state.H
+    if isinstance(problem.penalty, ElasticNet):
+        ridges = problem.penalty.ridges(problem.p)[on]
+        slopes = slopes + ridges * state.b[on]
+        H = H + np.diag(ridges)
+    return slopes, H, pays
+
+
+def find_miss(problem: Problem, state: Progress) -> float:
+    """Return how far A is from being solved: the worst slope, as a share of the penalty."""
+    slopes, _, pays = smooth_part(problem, state)
+    b = state.b[state.on]
+    wrong = np.where(b == 0, soft_threshold(slopes, pays), slopes + pays * np.sign(b))
+    if (bounds := problem.l1.bounds) is not None:
+        wrong = bounds.part(state.on).allowed(b, -wrong)
+    scale = problem.penalty.lam or float(np.abs(state.slopes).max(initial=0.0)) or 1.0
+    return float(np.abs(wrong).max(initial=0.0)) / scale
+
+
+def surely_falls(problem: Problem, state: Progress, slopes: Array) -> bool:
+    """Tell whether the slopes at the trial prove that the objective is no higher there than at b.
+
+    The loss is convex, so it lies above its tangent at the trial. Sums of losses are rounded
+    more coarsely than that.
+    """
+    if state.loss == UNKNOWN:
+        return False
+    on = state.on
+    back = float(slopes[on] @ (state.b - state.trial)[on])
+    return back + problem.penalty.value(state.b) >= problem.penalty.value(state.trial)
