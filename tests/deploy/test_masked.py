@@ -29,7 +29,8 @@ from fedlasso.models import (
     make_model,
     write_model,
 )
-from fedlasso.sites import ErrorAt, GradientAt, Viewed, Weighed, standardise
+from fedlasso.models.inferring import find_caution
+from fedlasso.sites import ErrorAt, GradientAt, NoiseAbove, Viewed, Weighed, standardise
 
 SETTINGS = {
     "goal": Settings(),
@@ -104,6 +105,22 @@ def test_the_line_sees_words_of_no_site_but_of_all_together(
         shown = from_words(reply, request, grid).gradient
         assert np.median(np.abs(shown - own.gradient)) > 10 * np.abs(own.gradient).max()
     assert {type(reply) for reply in replies} == {Words}
+
+
+def test_masked_sites_are_counted_by_their_noise_and_none_is_named(
+    tables: dict[str, Path], authority: Authority
+) -> None:
+    masked, tap = joined(make_doors(tables, None, authority))
+    view, scaling = standardise(masked)
+    alone = in_process_view(tables, view)
+    b = np.linspace(-1, 1, len(COLUMNS))
+    asked = NoiseAbove(b, 0.1 * view.total(ErrorAt(b)).value / scaling.rows)
+    total = view.total(asked).above
+    own = np.array([reply.above for reply in alone.replies(asked)])
+    np.testing.assert_array_equal(total, own.sum(axis=0))
+    assert set(total.tolist()) & {1.0, 2.0}
+    assert {type(reply) for reply in tap.seen[-1][1]} == {Words}
+    assert find_caution(view, scaling, b) == find_caution(alone, scaling, b)
 
 
 def in_process_view(tables: dict[str, Path], view: Viewed) -> Viewed:

@@ -10,14 +10,17 @@ from scipy.optimize import minimize
 from statistics_of import benjamini_hochberg, holm
 
 from fedlasso import FedLassoError, InProcess, Site
+from fedlasso.federation import Around, Request
+from fedlasso.federation.messages import R
 from fedlasso.fitting.inference import RUNS, Effects, Estimates, Start
 from fedlasso.fitting.tuning import fix_penalty
 from fedlasso.models.fitted import fit_model
+from fedlasso.models.inferring import find_caution
 from fedlasso.models.settings import Settings
 from fedlasso.numerics import L1, Array
 from fedlasso.numerics.moments import Normal
 from fedlasso.numerics.spike_slab import weigh_columns
-from fedlasso.sites import GradientAt, Weighed, standardise
+from fedlasso.sites import CLEARLY, ErrorAt, GradientAt, NoiseAbove, Weighed, standardise
 
 
 def make(scores: list[float], tests: int = 0) -> Estimates:
@@ -198,6 +201,71 @@ def test_rows_of_noisy_sites_weigh_less_and_estimates_are_weighted_least_squares
     b, intercept = scaling.original(-step)
     np.testing.assert_allclose(b, expected[1:], atol=1e-9)
     assert intercept == pytest.approx(expected[0])
+
+
+def noisy_sites(noise: tuple[float, ...], m: int = 200, raw: bool = False) -> list[Site]:
+    """Sites of equal size with one effect, and noise of their own."""
+    rng = np.random.default_rng(6)
+    sites = []
+    for k, spread in enumerate(noise):
+        X = rng.standard_normal((m, 4))
+        sites.append(Site(str(k), X, X[:, 0] + spread * rng.standard_normal(m), raw=raw))
+    return sites
+
+
+class Secretive(Around):
+    """Sites that do not compare themselves with others."""
+
+    def replies(self, request: Request[R]) -> tuple[R, ...]:
+        if isinstance(request, NoiseAbove):
+            raise FedLassoError("the policy here does not answer NoiseAbove")
+        return self.inner.replies(request)
+
+
+def test_caution_is_the_noise_of_the_noisiest_site_as_far_as_levels_tell() -> None:
+    b = np.array([1.0, 0.0, 0.0, 0.0])
+    for noise in ((1.0, 1.0, 1.0), (1.0, 2.0, 0.5), (0.1, 0.1, 5.0)):
+        federation = InProcess(noisy_sites(noise))
+        view, scaling = standardise(federation, "", centre=False, scale=False)
+        squares = np.array([reply.value for reply in view.ask(ErrorAt(b))])
+        ratio = float(squares.max() / squares.mean())
+        caution = find_caution(view, scaling, b)
+        if len(set(noise)) == 1:
+            assert caution == 1.0
+        else:
+            # Levels are a factor of 1.19 apart, and a site is above one when it clearly is.
+            unsure = 1 + CLEARLY * np.sqrt(2 / 200)
+            assert ratio / unsure <= caution <= min(1.19 * ratio / unsure, 3.0) * (1 + 1e-3)
+        # Where sites say nothing, none can have more squares than all together.
+        hidden, _ = standardise(Secretive(federation), "", centre=False, scale=False)
+        assert find_caution(hidden, scaling, b) == 3.0
+
+
+def test_without_weights_rows_are_as_noisy_as_those_of_the_noisiest_site() -> None:
+    sites = noisy_sites((0.5, 3.0, 0.5), raw=True)
+    wishes = Settings(penalty=0.05, intervals=("x1", "x2"))
+    weighed, equal = (
+        fit_model(InProcess(sites), replace(wishes, site_weights=how)).trust
+        for how in (None, "equal")
+    )
+    assert weighed is not None
+    assert equal is not None
+    assert weighed.worth is not None
+    assert not weighed.notes
+    assert any("all rows are taken to be as noisy" in note for note in equal.notes)
+    assert weighed.named is not None
+    assert equal.named is not None
+    view, scaling = standardise(InProcess(sites), "")
+    model = fit_model(InProcess(sites), replace(wishes, site_weights="equal"))
+    caution = find_caution(view, scaling, model.fit.coefficients)
+    assert caution > 2
+    plain = Start.at(view, model.fit.penalty, model.fit.coefficients)
+    wary = replace(plain, caution=caution)
+    both = np.array([1, 2])
+    ratio = wary.look(both).errors / plain.look(both).errors
+    np.testing.assert_allclose(ratio, np.sqrt(caution))
+    assert wary.find_effects(0).chances[0] <= plain.find_effects(0).chances[0]
+    assert (equal.named.errors > weighed.named.errors).all()
 
 
 def draw_sites(rng: np.random.Generator, effects: Array, m: int = 300, K: int = 3) -> list[Site]:

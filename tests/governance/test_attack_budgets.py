@@ -12,7 +12,7 @@ from fedlasso.governance import GuardedSite, Lifetime, Policy
 from fedlasso.governance.lifetime import BUDGETS
 from fedlasso.governance.messages import Refusal
 from fedlasso.numerics import Array
-from fedlasso.sites import GradientAt, HeldOutErrors, Rows
+from fedlasso.sites import CLEARLY, GradientAt, HeldOutErrors, NoiseAbove, Rows
 from fedlasso.sites.views import ColumnSums
 
 P = 6
@@ -52,6 +52,7 @@ def busy(folder: Path, policy: Policy | None = None) -> Victim:
     victim.ask(ColumnSums("half 1 0"))
     victim.ask(HeldOutErrors(np.eye(P)[:, :3], "penalty", on=view))
     victim.ask(HeldOutErrors(np.eye(P)[:, 1:4], "penalty", on=view))
+    victim.ask(NoiseAbove(np.zeros(P), 1.0, on=view))
     victim.view("", np.full(P, 1e9))
     return victim
 
@@ -85,6 +86,31 @@ def test_a_ledger_that_was_deleted_is_missed_and_a_torn_line_is_taken_back(tmp_p
     path.write_bytes(b"nonsense\n")
     with pytest.raises(FedLassoError, match="the ledger of this data file is damaged"):
         Lifetime.of(victim.door.audit, victim.door.records.fingerprint).used("vectors")
+
+
+def search_variance(victim: Victim, times: int) -> tuple[float, float]:
+    """Close in on the variance of the site's own residuals by comparing it with numbers."""
+    view = victim.view()
+    low, high = 1e-6, 1e6
+    for _ in range(times):
+        middle = np.sqrt(low * high)
+        reply = victim.ask(NoiseAbove(np.zeros(P), middle, on=view))
+        if isinstance(reply, Refusal):
+            break
+        low, high = (middle, high) if reply.above[0] else (low, middle)
+    return low, high
+
+
+def test_comparisons_end_before_they_tell_a_number_of_the_site(tmp_path: Path) -> None:
+    """With all other sites in league, the number of noisy sites tells about this one."""
+    X, y = draw_records(100, P, 5)
+    own = float(y @ y) / 100 / (1 + CLEARLY * np.sqrt(2 / 100))
+    low, high = search_variance(Victim(tmp_path / "after", X, y).opened(), 200)
+    assert low <= own <= high
+    assert np.log(high / low) == pytest.approx(np.log(1e12) / 2 ** Policy().max_comparisons)
+    endless = Policy(max_comparisons=10**6)
+    low, high = search_variance(Victim(tmp_path / "before", X, y, endless).opened(), 200)
+    assert low == pytest.approx(own, rel=1e-12)
 
 
 def test_a_budget_is_renewed_by_a_larger_number_in_the_policy(tmp_path: Path) -> None:

@@ -160,6 +160,7 @@ def disclosure_table() -> str:
         "steps": "`max_steps`",
         "split": "`max_splits`, `min_validation_rows`",
         "held out": "`min_validation_rows`, `max_candidates`",
+        "compared": "`max_comparisons`",
     }
     lines = [
         "| question | what a reply reveals | answered by default | why a total will not do | "
@@ -169,7 +170,11 @@ def disclosure_table() -> str:
     for name, question in asked.items():
         kinds = {role.kind for role in roles(question).values()}
         said = question.discloses
-        told = kinds | ({"held out"} if said.held_out else set())
+        told = kinds | {
+            kind
+            for kind, holds in (("held out", said.held_out), ("compared", said.compares))
+            if holds
+        }
         guards = ", ".join(rule for kind, rule in rules.items() if kind in told)
         answered = "yes" if said.allowed else "**no**"
         lines.append(f"| `{name}` | {said.reveals} | {answered} | {said.single} | {guards} |")

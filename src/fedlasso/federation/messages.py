@@ -153,6 +153,7 @@ class Disclosure:
     allowed : whether a site answers it by default
     single : why the replies are needed one by one, where a total will not do
     held_out : whether it is about rows that were held out
+    compares : whether it compares a number of the site alone with one that is given
 
     Examples
     --------
@@ -165,6 +166,7 @@ class Disclosure:
     allowed: bool = True
     single: str = ""
     held_out: bool = False
+    compares: bool = False
 
 
 class Request(Message, Generic[R]):

@@ -214,6 +214,7 @@ class Start:
     H : mean second derivatives of the loss there, p by p
     slopes : its mean gradient there
     loss : the loss there, over all rows
+    caution : how many times as much noise rows are taken to have as they have on average
     """
 
     federation: Federation
@@ -222,9 +223,10 @@ class Start:
     H: Array
     slopes: Array
     loss: float
+    caution: float = 1.0
 
     @classmethod
-    def at(cls, federation: Federation, penalty: Penalty, b: Array) -> Start:
+    def at(cls, federation: Federation, penalty: Penalty, b: Array, caution: float = 1.0) -> Start:
         """Ask for the second derivatives at a fit."""
         problem = fix_penalty(federation, penalty)
         p = problem.p
@@ -238,7 +240,7 @@ class Start:
         total = federation.total(CurvatureAt(b, np.arange(p, dtype=np.float64), 0))
         part = federation.total(PartAt(b, np.zeros(0)))
         H = square(total.block, p) / problem.m
-        return cls(federation, problem, b, H, part.gradient / problem.m, part.loss)
+        return cls(federation, problem, b, H, part.gradient / problem.m, part.loss, caution)
 
     @one_thread()
     def find_effects(self, seed: int, sure: NDArray[np.bool_] | None = None) -> Effects:
@@ -263,9 +265,9 @@ class Start:
         else:
             variance = noise + float(self.b[others] @ H @ self.b[others])
         count = others.size
-        normal = Normal(
-            H, own, variance, self.problem.m, np.zeros(count + 1), np.ones(count), count
-        )
+        # Noisier rows tell as much as fewer rows would.
+        rows = max(round(self.problem.m / self.caution), 1)
+        normal = Normal(H, own, variance, rows, np.zeros(count + 1), np.ones(count), count)
         runs = [
             weigh_columns(
                 normal,
@@ -319,7 +321,7 @@ class Start:
         are never taken to vary less; yes or no and survival times vary as the model says.
         """
         if self.problem.loss == "quadratic":
-            return 2 * self.loss / self._left
+            return self.caution * 2 * self.loss / self._left
         return max(2 * self.loss / self._left, 1.0) if self.problem.loss == "poisson" else 1.0
 
     @property

@@ -169,7 +169,7 @@ class GuardedSite:
     def _weigh(self, request: Request[Any], asked: str) -> tuple[Reply, bytes, list[Charge]]:
         """Judge a question, work the answer out, and say what it would use up."""
         self.policy.check(request, self.site)
-        charges = self._charges(request)
+        charges = self._charges(request, asked)
         self._ledger.check(charges, self._limits)
         if isinstance(request, Standardise | CentredSquares):
             check_means(self.site, request)
@@ -196,8 +196,8 @@ class GuardedSite:
         """Name what left: the same question and answer about the same columns are nothing new."""
         return short_hash(self.scope, asked, answer)
 
-    def _charges(self, request: Request[Any]) -> list[Charge]:
-        """Return what a question uses up by being answered at all: draws, and held-out rows."""
+    def _charges(self, request: Request[Any], asked: str) -> list[Charge]:
+        """Return what a question uses up by being answered at all, whatever the answer is."""
         charges = []
         for split in filter(None, values_of(request, "split")):
             draw = self._name_draw(split)
@@ -212,6 +212,8 @@ class GuardedSite:
             for model in np.vstack(models):
                 key = short_hash(self.scope, request.on, type(request).__name__, model.tobytes())
                 charges.append(Charge("candidates", key, 1, within))
+        if request.discloses.compares:
+            charges.append(Charge("comparisons", short_hash(self.scope, asked), 1))
         return charges
 
     def _name_draw(self, split: str) -> str:

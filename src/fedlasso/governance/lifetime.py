@@ -1,9 +1,10 @@
 """What a data file has given away in its lifetime, over all fits: a small ledger beside the audit.
 
 Every line charges one budget for something that left: vectors of numbers, a draw of the rows, a
-candidate that was judged on held-out rows, or a refusal that depends on the records. Charges are on
-disk before anything leaves, so a kill can only count too much. A budget that is used up is renewed
-by whoever writes the policy, with a larger number; a ledger that is missing is not a new one.
+candidate that was judged on held-out rows, a number that the site's own was compared with, or a
+refusal that depends on the records. Charges are on disk before anything leaves, so a kill can only
+count too much. A budget that is used up is renewed by whoever writes the policy, with a larger
+number; a ledger that is missing is not a new one.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ import msgspec
 from fedlasso.errors import FedLassoError
 from fedlasso.governance.audit import Audit, lock
 
-Budget = Literal["vectors", "splits", "parts", "candidates", "refusals"]
+Budget = Literal["vectors", "splits", "parts", "candidates", "comparisons", "refusals"]
 BUDGETS: tuple[Budget, ...] = get_args(Budget)
 
 
@@ -160,6 +161,10 @@ _WORDS: dict[Budget, str] = {
     "candidates": (
         "{} models have been judged on these held-out rows over all fits, and the policy here "
         "allows no more; hold out other rows"
+    ),
+    "comparisons": (
+        "this data file has been compared with {} numbers over all fits, and the policy here "
+        "allows no more; enough of them would tell the site's own number"
     ),
     "refusals": (
         "this data file is closed after {} refused questions, until whoever runs the site raises "

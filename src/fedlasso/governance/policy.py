@@ -83,6 +83,7 @@ class Policy:
         the columns of the fit; enough of them determine the records, however they are cut
     max_splits : ways in which a data file may be split in its lifetime; folds of one deal are one
     max_candidates : models that may be judged on one set of held-out rows in a data file's lifetime
+    max_comparisons : numbers that a data file's noise may be compared with in its lifetime
     max_refusals : refusals that depend on the records, after which a data file is closed
     max_steps : local steps (times the vectors side by side) or grid points of one question
     max_bytes : longest question that is read
@@ -109,6 +110,7 @@ class Policy:
     max_vectors: Count = 3000
     max_splits: Count = 30
     max_candidates: Count = 500
+    max_comparisons: Count = 20
     max_refusals: Count = 50
     max_steps: Count = 1000
     max_bytes: Count = 64 << 20
@@ -144,6 +146,7 @@ class Policy:
             "splits": self.max_splits,
             "parts": rows // 2,
             "candidates": self.max_candidates,
+            "comparisons": self.max_comparisons,
             "refusals": self.max_refusals,
         }
 

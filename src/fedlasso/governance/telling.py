@@ -26,6 +26,7 @@ _BUDGET_WORDS: dict[Budget, str] = {
     "splits": "ways in which the rows were split",
     "parts": "parts of the rows that sums were told of",
     "candidates": "models judged on the busiest set of held-out rows",
+    "comparisons": "numbers that the site's noise was compared with",
     "refusals": "refusals that depend on the records",
 }
 
@@ -145,7 +146,7 @@ def tell_budgets(audit: Audit, policy: Policy) -> Iterator[tuple[str, str, float
 def check_ledgers(audit: Audit) -> str:
     """Say where a ledger has less than its audit; an empty text where none has."""
     spent: dict[tuple[str, Budget], float] = {}
-    together: tuple[Budget, ...] = ("vectors", "splits", "parts", "refusals")
+    together: tuple[Budget, ...] = ("vectors", "splits", "parts", "comparisons", "refusals")
     for entry in audit.entries():
         for budget in together:
             place = (entry.data, budget)

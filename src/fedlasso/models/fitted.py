@@ -14,6 +14,7 @@ from fedlasso.models.inferring import (
     Trust,
     count_refitting,
     count_vectors,
+    find_caution,
     find_worth,
     weigh,
 )
@@ -88,16 +89,23 @@ def _fit_and_infer(ledger: Ledger, settings: Settings, say: Callable[[str], None
                 raise
             seen = ledger
             worth = None
-            notes = (
-                "rows were not weighed by their site's noise, so where sites differ in noise more "
-                f"columns may be false than promised: {error}",
-            )
+            notes = (f"rows were not weighed by their site's noise: {error}",)
     if not settings.infers:
         return replace(
             model, settings=settings, trust=None if worth is None else Trust(worth=worth)
         )
     view = Viewed(seen, model.view)
-    inferring = Inferring(seen, view, model.scaling, settings, model.fit, seen.columns)
+    caution = 1.0
+    if settings.family == "linear" and (notes or not settings.weighs_sites):
+        caution = find_caution(view, model.scaling, model.fit.coefficients)
+    if caution > 1:
+        notes = (
+            *notes,
+            f"the noise of some site has up to {caution:.2g} times the variance that all have on "
+            "average, so all rows are taken to be as noisy: fewer columns are found, and intervals "
+            "are wider, than with weights",
+        )
+    inferring = Inferring(seen, view, model.scaling, settings, model.fit, seen.columns, caution)
 
     def fit_rest(view: Viewed, penalty: L1) -> Fit:
         return fit_curved(view, penalty, count_refitting(settings), settings.tol)

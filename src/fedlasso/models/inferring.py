@@ -15,15 +15,13 @@ from fedlasso.fitting.inference import Estimates, Start, count_curvature
 from fedlasso.models.settings import Settings
 from fedlasso.numerics import L1, Array
 from fedlasso.numerics.spike_slab import find_likely
-from fedlasso.sites import ErrorAt, Scaling, Viewed, Weighed
+from fedlasso.sites import CLEARLY, LEVELS, ErrorAt, NoiseAbove, Scaling, Viewed, Weighed
 
 # Vectors of p numbers beside second derivatives: slopes along directions, and further fits, of
 # least squares and of other losses.
 SLOPES = 15
 REFITS = 10
 CURVED_REFITS = 80
-# Sites' noise differs when the logarithm of a variance is off by this many of its standard errors.
-CLEARLY = 3.0
 # Rows of the common variance that a site's own is taken together with: few rows say little.
 PRIOR = 10.0
 # Columns of curved losses that are found at this rate are in the fit that estimates start from,
@@ -91,6 +89,29 @@ def find_worth(
     return dict(zip(view.sites, (variances.min() / variances).tolist(), strict=True))
 
 
+def find_caution(view: Federation, scaling: Scaling, b: Array) -> float:
+    """Return how many times as noisy as the average row those of the noisiest site may be.
+
+    Only the number of sites above some levels is told, a total. No site's squares are more than all
+    sites' together, which holds where even that is refused.
+    """
+    rows = sum(scaling.sizes)
+    most = rows / min(scaling.sizes)
+    if len(scaling.sizes) < 2:
+        return 1.0
+    try:
+        variance = view.total(ErrorAt(b)).value / rows
+        above = view.total(NoiseAbove(b, variance)).above > 0
+    except Stopped:
+        raise
+    except FedLassoError:
+        return most
+    if above.all():
+        return most
+    # The noisiest site lies between the last level that it is above and the next.
+    return float(min(LEVELS[int(above.argmin())], most))
+
+
 @dataclass(frozen=True, eq=False)
 class Inferring:
     """Inference for the Lasso that was fitted on a view.
@@ -101,6 +122,7 @@ class Inferring:
     settings : what is asked for
     fit : the Lasso
     columns : names of the columns, as the sites have them
+    caution : how many times as much noise rows are taken to have as they have on average
     """
 
     ledger: Ledger
@@ -109,6 +131,7 @@ class Inferring:
     settings: Settings
     fit: Fit | GoalFit
     columns: tuple[str, ...]
+    caution: float = 1.0
 
     def trust(
         self,
@@ -124,7 +147,7 @@ class Inferring:
         """
         named = self._places()
         told = list(notes)
-        start = Start.at(self.view, self.fit.penalty, self.fit.coefficients)
+        start = Start.at(self.view, self.fit.penalty, self.fit.coefficients, self.caution)
         effects = start.find_effects(self.settings.seed)
         other = None
         if self.view.loss == "quadratic":

@@ -4,7 +4,7 @@ from fedlasso.sites.assessing import GroupsAt, PairsAt, RecalibrationAt, ScoreRa
 from fedlasso.sites.baseline import BaselineAt, EffectAt
 from fedlasso.sites.draws import FEWER_FOLDS, Draw
 from fedlasso.sites.held_out import ErrorSums, HeldOutErrors, HeldOutSums, ValidationErrors
-from fedlasso.sites.inference import SiteSlopesAlong, SlopesAlong
+from fedlasso.sites.inference import CLEARLY, LEVELS, NoiseAbove, SiteSlopesAlong, SlopesAlong
 from fedlasso.sites.memory import Memory
 from fedlasso.sites.moments import FoldMoments, count_numbers
 from fedlasso.sites.parts import CurvatureAt, PartAt, places
@@ -30,8 +30,10 @@ from fedlasso.sites.views import Scaling, Standardise, Viewed, standardise
 from fedlasso.sites.worth import Weighed
 
 __all__ = [
+    "CLEARLY",
     "FEWER_FOLDS",
     "INTERCEPT",
+    "LEVELS",
     "BaselineAt",
     "CurvatureAt",
     "Draw",
@@ -50,6 +52,7 @@ __all__ = [
     "LossAt",
     "MeanEigenvalue",
     "Memory",
+    "NoiseAbove",
     "PairsAt",
     "PartAt",
     "Penalised",

@@ -1,4 +1,4 @@
-"""Questions about how sure single coefficients are: slopes along directions, and curvatures.
+"""Questions about how sure single coefficients are: slopes, curvatures, and how noisy sites are.
 
 Squares of the rows' slopes would tell how these vary whatever the noise is like. But sums of fourth
 powers, of columns times residuals, are as many equations about single records as there are
@@ -15,6 +15,11 @@ from fedlasso.federation.magnitudes import COARSE, Bound, Magnitudes, powers_abo
 from fedlasso.federation.messages import Directions, Model, Shapes
 from fedlasso.numerics import Array
 from fedlasso.sites.site import View
+
+# Levels of noise that sites are counted at: powers of the fourth root of two.
+LEVELS = 2.0 ** (np.arange(16) / 4)
+# A site is above a level when its variance is so many of its standard errors above.
+CLEARLY = 3.0
 
 
 class AlongSums(Reply):
@@ -68,3 +73,36 @@ class SiteSlopesAlong(SlopesAlong):
         "rows",
         single="the card shows where sites disagree",
     )
+
+
+class NoisySites(Reply):
+    """Per level: one where the site's noise is above it. A total counts sites."""
+
+    positive = ("above",)
+    above: Array
+
+
+class NoiseAbove(Request[NoisySites]):
+    """How many sites have clearly more noise than a variance, and than multiples of it?"""
+
+    kind = "intervals"
+    discloses = Disclosure(
+        "how many sites have residuals of a model that vary clearly more than a number says, and "
+        "than 15 multiples of it",
+        compares=True,
+    )
+    b: Model
+    variance: float
+
+    def expects(self, p: int) -> Shapes:
+        return {"above": LEVELS.shape}
+
+    def answer(self, site: View) -> NoisySites:
+        rows = site.rows
+        own = float(site.training.errors(self.b).sum()) / rows
+        surely = own / (1 + CLEARLY * np.sqrt(2 / rows))
+        return NoisySites((surely > LEVELS * self.variance).astype(np.float64), steps=1)
+
+    def bounds(self, magnitudes: Magnitudes) -> dict[str, Bound]:
+        # There are no more sites than rows.
+        return {"above": Bound(2 * magnitudes.rows, words=1)}
