@@ -15,6 +15,7 @@ from fedlasso.models.settings import Settings
 from fedlasso.study import SCENARIOS, Scenario, Store
 from fedlasso.study.trust import EACH, TrustStudy, TrustTrial, judge_selection, name_columns
 from fedlasso.study.trust_summary import (
+    BEST,
     MANY,
     ONE,
     OURS,
@@ -36,7 +37,7 @@ def rows() -> pd.DataFrame:
 
 def test_a_replicate_has_every_method_and_rate(rows: pd.DataFrame) -> None:
     cells = ["replicate", "method", "rate"]
-    assert len(rows) == 2 * 3 * 2
+    assert len(rows) == 2 * 4 * 2
     assert not rows.duplicated(cells).any()
     ours = rows[rows["method"] == OURS]
     assert (
@@ -150,6 +151,7 @@ def records() -> pd.DataFrame:
         OURS: ((0.08, 0.8), (0.30, 0.4)),
         ONE: ((0.10, 0.7), (0.10, 0.5)),
         MANY: ((0.05, 0.9), (0.05, 0.5)),
+        BEST: ((0.09, 0.82), (0.09, 0.6)),
     }
     return pd.DataFrame(
         {
@@ -170,7 +172,7 @@ def test_promises_are_counted_and_those_broken_are_told() -> None:
     table = average(records()).set_index(["method", "scenario"])
     assert table.loc[(OURS, "baseline"), "fdp"] == pytest.approx(0.085)
     assert table.loc[(OURS, "baseline"), "fdp_se"] == pytest.approx(0.005)
-    assert table["kept"].tolist() == [True, False, True, True, True, True]
+    assert table["kept"].tolist() == [True, False, True, True, True, True, True, True]
     differences = pair(records()).set_index("scenario")
     assert differences["recall"].tolist() == pytest.approx([0.1, -0.1])
     assert differences["recall_se"].tolist() == pytest.approx([0.0, 0.0])
@@ -184,6 +186,9 @@ def test_promises_are_counted_and_those_broken_are_told() -> None:
         "Linear, q = 0.1: the goal 'discoveries' has at least 0.9 of the power of 20 splits, where "
         "those keep their rate, in 0 of 2 scenarios (not in Baseline: 0.810, SE 0.010; Weak "
         "signal: 0.410, SE 0.010).",
+        "Linear, q = 0.1: the goal 'discoveries' has at least 0.9 of the power of the best "
+        "possible, which knows how the data were drawn, in 1 of 2 scenarios (not in Weak signal: "
+        "0.410, SE 0.010).",
         "Linear, q = 0.1: 95% intervals hold the true coefficient in 93% to 97% of cases for "
         "columns named and truly zero in 1 of 2 scenarios (not in Weak signal: 0.850, SE 0.000).",
     ]
@@ -198,7 +203,7 @@ def test_the_command_runs_and_concludes(tmp_path: Path, capsys: pytest.CaptureFi
     out = str(tmp_path / "out")
     run = ["study", "run", "--study", "trust", "--scenario-file", str(file), "--out", out]
     assert main([*run, "--replicates", "2", "--workers", "1"]) == 0
-    assert set(Store(Path(out)).table()["method"]) == {OURS, ONE, MANY}
+    assert set(Store(Path(out)).table()["method"]) == {OURS, ONE, MANY, BEST}
     capsys.readouterr()
     assert main(["study", "summary", out]) == 0
     told = capsys.readouterr().out

@@ -72,6 +72,8 @@ METHODS = {
     "and averaged.",
     "one split": "The rows are split once: one half proposes columns, the other half tests them.",
     "20 splits": "The rows are split twenty times, and the tests of all splits are put together.",
+    "best possible": "What somebody would find who knows what share of the columns has an effect, "
+    "how large effects may be and how noisy sites are.",
 }
 AXES = {
     "scenario": "How the data were drawn; every method fits the same data sets of it.",

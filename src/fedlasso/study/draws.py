@@ -69,18 +69,26 @@ def _effects(scenario: Scenario, count: int, rng: np.random.Generator) -> Array:
     return effects
 
 
+def _at_site(values: tuple[float, ...], j: int) -> float:
+    return values[j if len(values) > 1 else 0]
+
+
+def noise_of(scenario: Scenario, j: int, truth: Array) -> float:
+    """Return the standard deviation of the noise at the site of index j."""
+    scale = _at_site(scenario.scales, j)
+    variance = signal_variance(truth, _at_site(scenario.correlations, j)) / scenario.snr
+    return float(scale * np.sqrt(variance) * _at_site(scenario.noise, j))
+
+
 def _sample(scenario: Scenario, j: int, n: int, truth: Array, rng: np.random.Generator) -> Sample:
-    rho, scale, multiplier = (
-        values[j if len(values) > 1 else 0]
-        for values in (scenario.correlations, scenario.scales, scenario.noise)
-    )
+    rho = _at_site(scenario.correlations, j)
     # Columns in rows: an autoregression of order one has exactly the covariance rho^|k-l|.
     shocks = _shocks(scenario, n, rng)
     shocks[1:] *= np.sqrt(1 - rho**2)
     X = autoregress(shocks, rho).T
-    X *= scale
-    sd = scale * np.sqrt(signal_variance(truth, rho) / scenario.snr) * multiplier
-    y = LeastSquares(X, np.zeros(n)).residual(-truth) + sd * rng.standard_normal(n)
+    X *= _at_site(scenario.scales, j)
+    noise = noise_of(scenario, j, truth) * rng.standard_normal(n)
+    y = LeastSquares(X, np.zeros(n)).residual(-truth) + noise
     return X, y
 
 

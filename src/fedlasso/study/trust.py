@@ -18,12 +18,14 @@ from fedlasso.models.fitted import fit_model
 from fedlasso.models.model import Model
 from fedlasso.models.settings import Settings
 from fedlasso.numerics import FAMILIES, Array, Family, one_thread
+from fedlasso.numerics.spike_slab import USED, find_likely
 from fedlasso.sites import Site, standardise
-from fedlasso.study.draws import Draw
+from fedlasso.study.best_possible import find_chances
+from fedlasso.study.draws import Draw, Sample
 from fedlasso.study.outcomes import Record, support_record
 from fedlasso.study.responses import UNITS, draw_family
 from fedlasso.study.scenario import SCENARIOS, Scenario
-from fedlasso.study.trust_summary import MANY, ONE, OURS, tell_trust
+from fedlasso.study.trust_summary import BEST, MANY, ONE, OURS, tell_trust
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -58,18 +60,19 @@ class TrustStudy:
     training and of both validation samples. Every family is fitted by the goal of discoveries at
     both rates, with intervals for named columns: some truly nonzero, some truly zero, and some zero
     beside a nonzero one. For least squares, discoveries by one data split and by twenty of them
-    stand beside. Uploads are vectors of p numbers per site.
+    stand beside, and the best possible: what somebody would find who knows how the data were drawn.
+    Uploads are vectors of p numbers per site.
     """
 
     name: ClassVar[str] = "trust"
     summary_is_whole: ClassVar[bool] = True
     seed: int = 1
     families: tuple[Family, ...] = ("linear",)
-    methods: tuple[str, ...] = (OURS, ONE, MANY)
+    methods: tuple[str, ...] = (OURS, ONE, MANY, BEST)
     rates: tuple[float, ...] = (0.1, 0.2)
 
     def __post_init__(self) -> None:
-        known = {"families": ("linear", *UNITS), "methods": (OURS, ONE, MANY)}
+        known = {"families": ("linear", *UNITS), "methods": (OURS, ONE, MANY, BEST)}
         for label, names in known.items():
             for given in getattr(self, label):
                 if given not in names:
@@ -108,9 +111,13 @@ class TrustStudy:
     def _rows(self, trial: TrustTrial) -> Iterator[Record]:
         if OURS in self.methods:
             yield from trial.discover(self.rates)
-        splitting = tuple(method for method in self.methods if method != OURS)
-        if trial.family == "linear" and splitting:
+        if trial.family != "linear":
+            return
+        splitting = tuple(method for method in self.methods if method in (ONE, MANY))
+        if splitting:
             yield from trial.split(splitting, self.rates)
+        if BEST in self.methods:
+            yield from trial.find_best(self.rates)
 
     @staticmethod
     def conclude(rows: pd.DataFrame) -> list[str]:
@@ -120,10 +127,20 @@ class TrustStudy:
 
 @dataclass(frozen=True, eq=False)
 class TrustTrial:
-    """One replicate of one family: the truth, and sites with all rows."""
+    """One replicate of one family: the truth, and sites with all rows.
 
+    Attributes
+    ----------
+    scenario, family : what was drawn
+    truth : the true effects
+    samples : columns and response of every site
+    sites : the same as sites
+    """
+
+    scenario: Scenario
     family: Family
     truth: Array
+    samples: list[Sample]
     sites: list[Site]
 
     @classmethod
@@ -133,7 +150,13 @@ class TrustTrial:
             drawn = scenario.draw(scenario.generator(seed, number))
         else:
             drawn = draw_family(scenario, family, seed, number)
-        return cls(family, drawn.truth, join_samples(drawn, FAMILIES[family]))
+        samples = join_samples(drawn)
+        width = len(str(len(samples)))
+        sites = [
+            Site(f"site{j:0{width}d}", X, y, raw=True, loss=FAMILIES[family], intercept=True)
+            for j, (X, y) in enumerate(samples, 1)
+        ]
+        return cls(scenario, family, drawn.truth, samples, sites)
 
     def discover(self, rates: tuple[float, ...]) -> Iterator[Record]:
         """The goal of discoveries at every rate.
@@ -192,6 +215,15 @@ class TrustTrial:
                 record: Record = {"method": method, "rate": rate}
                 yield record | judge_selection(selected, self.truth) | self._costs(ledger.costs)
 
+    def find_best(self, rates: tuple[float, ...]) -> Iterator[Record]:
+        """The most that can be found, by somebody who knows how the data were drawn."""
+        chances = find_chances(self.scenario, self.truth, self.samples, 0)
+        for rate in rates:
+            # Chances are what they are said to be, so all of the rate is used.
+            selected = find_likely(chances, rate / USED)
+            record: Record = {"method": BEST, "rate": rate}
+            yield record | judge_selection(selected, self.truth)
+
     def _costs(self, costs: Costs) -> Record:
         total = costs.total()
         vector = 8 * self.truth.size * len(self.sites)
@@ -202,16 +234,13 @@ class TrustTrial:
         }
 
 
-def join_samples(draw: Draw, loss: str) -> list[Site]:
-    """Return sites with the rows of the training and of both validation samples."""
+def join_samples(draw: Draw) -> list[Sample]:
+    """Return every site's rows of the training and of both validation samples."""
     kinds = (draw.training, draw.penalty_validation, draw.candidate_validation)
-    width = len(str(len(draw.training)))
-    sites = []
-    for j, samples in enumerate(zip(*kinds, strict=True), 1):
-        X = np.vstack([X for X, _ in samples])
-        y = np.concatenate([y for _, y in samples])
-        sites.append(Site(f"site{j:0{width}d}", X, y, raw=True, loss=loss, intercept=True))
-    return sites
+    return [
+        (np.vstack([X for X, _ in samples]), np.concatenate([y for _, y in samples]))
+        for samples in zip(*kinds, strict=True)
+    ]
 
 
 def name_columns(truth: Array) -> dict[str, NDArray[np.int64]]:
