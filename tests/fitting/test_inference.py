@@ -7,6 +7,7 @@ import pytest
 from responses import draw_response
 from scipy import stats
 from scipy.optimize import minimize
+from scipy.special import expit
 from statistics_of import benjamini_hochberg, holm
 
 from fedlasso import FedLassoError, InProcess, Site
@@ -113,6 +114,90 @@ def pool_of(loss: str, seed: int, p: int = 5, m: int = 400) -> tuple[Array, Arra
     y = draw_response(loss, 0.4 * X[:, 0] - 0.3 * X[:, 1], rng)
     sites = [Site(str(k), X[k::3], y[k::3], loss=loss) for k in range(3)]
     return X, y, sites
+
+
+def test_of_least_squares_effects_are_the_same_from_wherever_they_start() -> None:
+    _, _, sites = pool_of("quadratic", 2)
+    weights = np.array([0.0, 1.0, 1.0, 1.0, 1.0])
+    start = Start.at(InProcess(sites), L1(0.1, weights), np.array([0.3, -0.2, 0.0, 0.0, 0.1]))
+    effects = start.find_effects(seed=1)
+    moved = start.move(effects)
+    expected = effects.expected
+    np.testing.assert_allclose(moved.b[1:], expected[1:], atol=1e-15)
+    # The free column is where the loss is smallest beside the others.
+    assert moved.slopes[0] == pytest.approx(0.0, abs=1e-12)
+    again = moved.renew()
+    np.testing.assert_array_equal(again.H, start.H)
+    found = again.find_effects(seed=1)
+    # Rounding may turn single draws of some thousand.
+    np.testing.assert_allclose(found.chances, effects.chances, atol=0.02)
+    np.testing.assert_allclose(found.expected, effects.expected, atol=0.02)
+
+
+def test_a_step_that_goes_too_far_is_shortened() -> None:
+    _, _, sites = pool_of("poisson", 3)
+    start = Start.at(InProcess(sites), L1(0.1), np.zeros(5))
+    right = start.find_effects(seed=1)
+    assert np.linalg.norm(start.move(right).b - right.expected) < 1e-12
+    far = replace(right, chances=np.ones(5), means=np.array([4.0, -3.0, 0.0, 0.0, 0.0]))
+    shorter = start.move(far)
+    assert 0 < shorter.b[0] < 4.0
+    np.testing.assert_allclose(shorter.b, far.means * shorter.b[0] / 4.0)
+    hopeless = replace(far, means=np.full(5, 1000.0))
+    assert start.move(hopeless) is start
+
+
+def test_what_is_not_known_of_other_columns_hides_part_of_an_effect_on_yes_or_no() -> None:
+    _, _, sites = pool_of("binomial", 4)
+    start = Start.at(InProcess(sites), L1(0.1), np.zeros(5))
+    chances = np.array([1.0, 0.3, 0.5, 0.0, 1.0])
+    effects = Effects(chances, np.array([0.5, 1.0, -0.4, 0.0, 0.2]), np.full(5, 0.6))
+    rng = np.random.default_rng(0)
+    drawn = effects.means + effects.spreads * rng.standard_normal((200_000, 5))
+    drawn *= rng.random((200_000, 5)) < chances
+    assert effects.variance == pytest.approx(drawn.var(axis=0).sum(), rel=0.02)
+    factor = start.attenuation(effects)
+    # The mean probability over what is not known, against the one with smaller effects.
+    nodes, shares = np.polynomial.hermite_e.hermegauss(60)
+    known = np.linspace(-3, 3, 13)
+    unknown = np.sqrt(effects.variance) * nodes
+    exact = expit(known[:, None] + unknown) @ shares / shares.sum()
+    np.testing.assert_allclose(expit(known / factor), exact, atol=0.01)
+    assert factor > 1.1
+    stretched = effects.stretch(factor)
+    np.testing.assert_allclose(stretched.expected, factor * effects.expected)
+    np.testing.assert_allclose(stretched.intervals(0.9), factor * effects.intervals(0.9))
+    for loss in ("quadratic", "poisson", "cox"):
+        _, _, others = pool_of(loss, 4)
+        assert Start.at(InProcess(others), L1(0.1), np.zeros(5)).attenuation(effects) == 1.0
+
+
+def test_stretched_estimates_are_as_far_from_zero_as_before() -> None:
+    values = np.array([[1.0, 2.0], [3.0, 4.0]])
+    some = Estimates(np.array([0, 1]), np.ones(2), np.array([0.5, 0.2]), 2, values, values)
+    wider = some.stretch(1.5)
+    np.testing.assert_allclose(wider.p_values, some.p_values)
+    np.testing.assert_allclose(wider.intervals(), 1.5 * some.intervals())
+    assert wider.site_values is not None
+    np.testing.assert_allclose(wider.site_values, 1.5 * values)
+    np.testing.assert_allclose(wider.heterogeneity(), some.heterogeneity())
+
+
+@pytest.mark.parametrize("signs", [1.0, 0.0])
+def test_columns_that_explain_all_rows_are_said_to(signs: float) -> None:
+    """Yes or no by the sign of one column has no largest likelihood."""
+    rng = np.random.default_rng(1)
+    X = rng.standard_normal((300, 6))
+    y = (X[:, 0] + (1 - signs) * 2 * rng.logistic(size=300) > 0) * 1.0
+    sites = [Site(str(k), X[k::3], y[k::3], raw=True, loss="binomial", intercept=True)
+             for k in range(3)]  # fmt: skip
+    settings = Settings(family="binomial", goal="discoveries", cv=5)
+    trust = fit_model(InProcess(sites), settings).trust
+    assert trust is not None
+    assert trust.found is not None
+    assert 0 in trust.found.columns
+    told = any("explain nearly all rows" in note for note in trust.notes)
+    assert told is bool(signs)
 
 
 @pytest.mark.parametrize("loss", ["binomial", "poisson", "cox"])

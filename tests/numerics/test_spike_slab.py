@@ -70,12 +70,11 @@ def test_draws_follow_the_posterior_that_enumeration_finds(seed: int, clear: boo
     b = np.zeros(3)
     rest = X.T @ y / m
     told = np.zeros((3, 3))
-    sure = np.zeros(3, dtype=bool)
     rng = np.random.default_rng(seed)
     draws = 20_000
     for _ in range(draws):
         lucks = rng.random(3), rng.standard_normal(3)
-        draw_effects(gram, b, rest, m / noise, slab, log_odds(p), clear, sure, *lucks, told)
+        draw_effects(gram, b, rest, m / noise, slab, log_odds(p), clear, *lucks, told)
     np.testing.assert_allclose(told[0] / draws, exact, atol=0.02)
     np.testing.assert_allclose(told[1] / draws, mean, atol=0.02)
     np.testing.assert_allclose(told[2] / draws, square, atol=0.04)
@@ -122,16 +121,6 @@ def test_no_larger_list_of_likely_columns_has_so_few_false_ones(
         other = np.array(taken)
         if other.sum() > likely.sum():
             assert false(other) > USED * rate - 1e-12
-
-
-def test_columns_that_surely_have_an_effect_keep_theirs() -> None:
-    X, y = draw(60, np.array([1.0, 0.0, 0.0]))
-    sure = np.array([False, True, False])
-    plain = weigh_columns(normal_of(X, y), 3, np.zeros(3), clear=True)
-    found = weigh_columns(normal_of(X, y), 3, np.zeros(3), clear=True, sure=sure)
-    assert plain.chances[1] < 0.9
-    assert found.chances[1] == 1.0
-    assert found.chances[0] > 0.9
 
 
 def test_effects_near_zero_are_less_likely_where_they_stay_clear_of_it() -> None:

@@ -34,6 +34,8 @@ STRENGTH = 0.4
 RUNS = 3
 LEVEL = 0.95
 TAIL = 0.995
+# Steps to expected effects are halved at most so many times.
+HALVINGS = 6
 # Bytes of second derivatives that each site may send.
 MOST_BYTES = 64 << 20
 # Directions that one question looks along.
@@ -76,9 +78,19 @@ class Effects:
         """What a column does on average, none of it included."""
         return self.chances * self.means
 
+    @property
+    def variance(self) -> float:
+        """How much of a linear predictor's variance is not known, for columns of variance one."""
+        squares = self.chances * (self.spreads**2 + self.means**2)
+        return float((squares - self.expected**2).sum())
+
     def take(self, some: NDArray[np.bool_]) -> Effects:
         """Return some of the columns."""
         return Effects(self.chances[some], self.means[some], self.spreads[some])
+
+    def stretch(self, factor: float) -> Effects:
+        """Return the same with effects that are so many times as large."""
+        return Effects(self.chances, self.means * factor, self.spreads * factor)
 
     def _quantiles(self, share: float) -> Array:
         """Numbers below which effects are with a probability; zero itself has some."""
@@ -172,6 +184,19 @@ class Estimates:
             effects=None if self.effects is None else self.effects.take(some),
         )
 
+    def stretch(self, factor: float) -> Estimates:
+        """Return the same with estimates and errors that are so many times as large."""
+        values = self.site_values
+        variances = self.site_variances
+        return replace(
+            self,
+            values=self.values * factor,
+            errors=self.errors * factor,
+            site_values=None if values is None else values * factor,
+            site_variances=None if variances is None else variances * factor**2,
+            effects=None if self.effects is None else self.effects.stretch(factor),
+        )
+
     def intervals(self, level: float = LEVEL) -> Array:
         """Intervals that cover at a level, an array (columns, 2)."""
         if self.effects is not None:
@@ -214,6 +239,7 @@ class Start:
     H : mean second derivatives of the loss there, p by p
     slopes : its mean gradient there
     loss : the loss there, over all rows
+    active : how many columns follow the rows' noise there
     caution : how many times as much noise rows are taken to have as they have on average
     """
 
@@ -223,31 +249,61 @@ class Start:
     H: Array
     slopes: Array
     loss: float
+    active: float
     caution: float = 1.0
 
     @classmethod
     def at(cls, federation: Federation, penalty: Penalty, b: Array, caution: float = 1.0) -> Start:
-        """Ask for the second derivatives at a fit."""
+        """Ask for the gradient and the second derivatives at a fit."""
         problem = fix_penalty(federation, penalty)
-        p = problem.p
-        numbers = count_curvature(p)
-        if 8 * numbers > MOST_BYTES:
-            raise FedLassoError(
-                f"{p} columns have {numbers} second derivatives, {8e-6 * numbers:.0f} MB per site, "
-                f"and {MOST_BYTES >> 20} MiB is the most; drop columns that cannot matter, or use "
-                "the goal 'selection'"
-            )
-        total = federation.total(CurvatureAt(b, np.arange(p, dtype=np.float64), 0))
+        H = _ask_curvature(federation, problem, b)
         part = federation.total(PartAt(b, np.zeros(0)))
-        H = square(total.block, p) / problem.m
-        return cls(federation, problem, b, H, part.gradient / problem.m, part.loss, caution)
+        slopes = part.gradient / problem.m
+        active = float(np.count_nonzero(b))
+        return cls(federation, problem, b, H, slopes, part.loss, active, caution)
+
+    def move(self, effects: Effects) -> Start:
+        """Ask for the gradient at the expected effects; second derivatives are taken to be alike.
+
+        Where the loss is far above what they let expect, a shorter step is taken.
+        """
+        step = self.expect(effects) - self.b
+        for _ in range(HALVINGS):
+            foreseen = self.problem.m * float(step @ (self.slopes + self.H @ step / 2))
+            part = self.federation.total(PartAt(self.b + step, np.zeros(0)))
+            if part.loss - self.loss <= max(2 * foreseen, foreseen / 2):
+                return replace(
+                    self,
+                    b=self.b + step,
+                    slopes=part.gradient / self.problem.m,
+                    loss=part.loss,
+                    active=float(effects.chances.sum()),
+                )
+            step = step / 2
+        return self
+
+    def renew(self) -> Start:
+        """Ask for the second derivatives where this one has moved to."""
+        return replace(self, H=_ask_curvature(self.federation, self.problem, self.b))
+
+    def expect(self, effects: Effects) -> Array:
+        """Return the coefficients that effects leave to be expected.
+
+        Columns that pay nothing have those that are best beside the expected effects.
+        """
+        kept = np.flatnonzero(self.problem.penalty.free(self.problem.p))
+        b = effects.expected
+        b[kept] = 0.0
+        score = self.H @ (self.b - b) - self.slopes
+        b[kept] = np.linalg.lstsq(self.H[np.ix_(kept, kept)], score[kept], rcond=None)[0]
+        return b
 
     @one_thread()
-    def find_effects(self, seed: int, sure: NDArray[np.bool_] | None = None) -> Effects:
+    def find_effects(self, seed: int) -> Effects:
         """Tell how likely columns that pay a penalty are to have an effect; the others have none.
 
         The loss is taken to be the parabola that it is nearly, in which columns that pay nothing
-        move along. Columns that surely have an effect may be given.
+        move along.
         """
         p = self.problem.p
         free = self.problem.penalty.free(p)
@@ -269,15 +325,7 @@ class Start:
         rows = max(round(self.problem.m / self.caution), 1)
         normal = Normal(H, own, variance, rows, np.zeros(count + 1), np.ones(count), count)
         runs = [
-            weigh_columns(
-                normal,
-                count,
-                self.b[others],
-                (seed, run),
-                noise=noise,
-                clear=True,
-                sure=None if sure is None else sure[others],
-            )
+            weigh_columns(normal, count, self.b[others], (seed, run), noise=noise, clear=True)
             for run in range(RUNS)
         ]
         found = Posterior.average(runs)
@@ -313,6 +361,17 @@ class Start:
         found = [self._look(own, tests, strength, other, by_site) for own in parts]
         return found[0] if len(found) == 1 else _join(found)
 
+    def attenuation(self, effects: Effects) -> float:
+        """How many times smaller effects on yes or no look than they are, given what is not known.
+
+        A probability that is averaged over what other columns may do changes less with any one of
+        them. For a linear predictor with a normal unknown part of variance v it is by the square
+        root of 1 + pi v / 8, nearly (MacKay 1992).
+        """
+        if self.problem.loss != "binomial":
+            return 1.0
+        return float(np.sqrt(1 + np.pi * effects.variance / 8))
+
     @property
     def dispersion(self) -> float:
         """How much responses vary, as a share of what the loss takes for granted.
@@ -325,15 +384,14 @@ class Start:
         return max(2 * self.loss / self._left, 1.0) if self.problem.loss == "poisson" else 1.0
 
     @property
-    def _left(self) -> int:
+    def _left(self) -> float:
         """Rows beyond those whose noise the fit has followed, one for each of its columns."""
-        active = int(np.count_nonzero(self.b))
-        if self.problem.m - active < 2:
+        if self.problem.m - self.active < 2:
             raise FedLassoError(
-                f"{self.problem.m} rows and {active} active columns leave nothing to tell chance "
-                "by; give more rows, or a larger penalty"
+                f"{self.problem.m} rows and {self.active:.0f} active columns leave nothing to tell "
+                "chance by; give more rows, or a larger penalty"
             )
-        return self.problem.m - active
+        return self.problem.m - self.active
 
     def _look(
         self,
@@ -374,6 +432,20 @@ class Start:
             self.dispersion * curvatures, share**2, out=np.zeros_like(share), where=known
         )
         return replace(found, site_values=self.b[columns] - steps, site_variances=variances)
+
+
+def _ask_curvature(federation: Federation, problem: Problem, b: Array) -> Array:
+    """Mean second derivatives of the loss, p by p."""
+    p = problem.p
+    numbers = count_curvature(p)
+    if 8 * numbers > MOST_BYTES:
+        raise FedLassoError(
+            f"{p} columns have {numbers} second derivatives, {8e-6 * numbers:.0f} MB per site, "
+            f"and {MOST_BYTES >> 20} MiB is the most; drop columns that cannot matter, or use "
+            "the goal 'selection'"
+        )
+    total = federation.total(CurvatureAt(b, np.arange(p, dtype=np.float64), 0))
+    return np.asarray(square(total.block, p) / problem.m)
 
 
 def _join(parts: Sequence[Estimates]) -> Estimates:

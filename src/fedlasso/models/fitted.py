@@ -110,7 +110,7 @@ def _fit_and_infer(ledger: Ledger, settings: Settings, say: Callable[[str], None
     def fit_rest(view: Viewed, penalty: L1) -> Fit:
         return fit_curved(view, penalty, count_refitting(settings), settings.tol)
 
-    trust = inferring.trust(worth, notes, fit_rest)
+    trust = inferring.trust(worth, notes)
     model = replace(model, settings=settings, trust=trust)
     if trust.found is None:
         return model

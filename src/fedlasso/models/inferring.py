@@ -24,16 +24,14 @@ REFITS = 10
 CURVED_REFITS = 80
 # Rows of the common variance that a site's own is taken together with: few rows say little.
 PRIOR = 10.0
-# Columns of curved losses that are found at this rate are in the fit that estimates start from,
-# whatever rate is asked for.
-REFITTED = 0.1
 # What columns that were found still pay, as a share of the penalty: without any, nothing certifies.
 NEXT_TO_NOTHING = 1e-4
-# Where second derivatives fall to this share without a penalty, a few columns explain all rows.
-FLAT = 0.25
+# Where more of the variance of a linear predictor is not known, a few columns explain nearly all
+# rows: odds, rates and hazards are known to a factor of 16 at best.
+UNKNOWN = 8.0
 SEPARATED = (
-    "the columns that were found explain nearly all rows, so that their best coefficients are "
-    "without bound: estimates start from the Lasso's own, and are rather too small"
+    "a few columns explain nearly all rows, so that their best coefficients are without bound: "
+    "estimates are one step from a model without effects, and rather too small"
 )
 
 
@@ -60,7 +58,7 @@ def count_vectors(settings: Settings, p: int) -> int:
     if not settings.infers:
         return 0
     looks = 1 if settings.family == "linear" else 2
-    return looks * (-(-count_curvature(p) // p) + SLOPES + count_refitting(settings))
+    return looks * (-(-count_curvature(p) // p) + SLOPES) + count_refitting(settings)
 
 
 def count_refitting(settings: Settings) -> int:
@@ -137,54 +135,44 @@ class Inferring:
         self,
         worth: dict[str, float] | None,
         notes: tuple[str, ...],
-        fit: Callable[[Viewed, L1], Fit],
     ) -> Trust:
         """Estimate the columns of the Lasso, and those that are named.
 
         What the Lasso shrinks changes the second derivatives of a curved loss, so one step does not
-        undo it. There columns that are likely to have an effect are fitted alone, nearly without a
-        penalty, and estimates start from that fit.
+        undo it. There two further steps lead to where effects are to be expected, and second
+        derivatives are asked for there. Estimates are halfway between those from there and those
+        from the Lasso.
         """
         named = self._places()
         told = list(notes)
-        start = Start.at(self.view, self.fit.penalty, self.fit.coefficients, self.caution)
-        effects = start.find_effects(self.settings.seed)
-        other = None
-        if self.view.loss == "quadratic":
-            other = effects.expected
-        else:
-            likely = find_likely(effects.chances, REFITTED)
-            start = self._start_again(start, likely, told, fit)
-            sizes = start.find_effects(self.settings.seed, likely)
-            effects = replace(sizes, chances=effects.chances)
+        lasso = self.fit.coefficients
+        seed = self.settings.seed
+        start = Start.at(self.view, self.fit.penalty, lasso, self.caution)
+        effects = start.find_effects(seed)
+        other: Array | None = start.expect(effects)
+        factor = 1.0
+        if self.view.loss != "quadratic":
+            near = start.move(effects)
+            sized = near.find_effects(seed)
+            if sized.variance < UNKNOWN:
+                start = near.move(sized).renew()
+                other = lasso
+            else:
+                start = Start.at(self.view, self.fit.penalty, np.zeros(lasso.size))
+                other = None
+                told.append(SEPARATED)
+            effects = start.find_effects(seed)
+            factor = start.attenuation(effects)
         discovered = None
         if self.settings.goal == "discoveries":
             likely = find_likely(effects.chances, self.settings.fdr)
             found = start.look(np.flatnonzero(likely), self._tests, other=other)
             found = replace(found, effects=effects.take(likely))
-            discovered = self._by_site(start, found, told)
+            discovered = self._by_site(start, found, told).stretch(factor)
         asked = None
         if named.size:
-            asked = self._by_site(start, start.look(named, other=other), told)
+            asked = self._by_site(start, start.look(named, other=other), told).stretch(factor)
         return Trust(discovered, asked, worth, tuple(dict.fromkeys(told)))
-
-    def _start_again(
-        self,
-        start: Start,
-        likely: NDArray[np.bool_],
-        notes: list[str],
-        fit: Callable[[Viewed, L1], Fit],
-    ) -> Start:
-        """Start from a fit of the columns that are likely to have an effect, and of no others."""
-        penalty = start.problem.l1
-        others = np.where(penalty.free(start.problem.p), 0.0, np.inf)
-        weights = np.where(likely, NEXT_TO_NOTHING, others)
-        refit = fit(self.view, replace(penalty, weights=weights))
-        second = Start.at(self.view, refit.penalty, refit.coefficients)
-        if np.trace(second.H) > FLAT * np.trace(start.H):
-            return second
-        notes.append(SEPARATED)
-        return start
 
     @property
     def _pays(self) -> NDArray[np.bool_]:

@@ -110,7 +110,6 @@ def weigh_columns(
     *,
     noise: float | None = None,
     clear: bool = False,
-    sure: NDArray[np.bool_] | None = None,
 ) -> Posterior:
     """Draw effects of standardised columns, and return how likely they are.
 
@@ -122,7 +121,6 @@ def weigh_columns(
     seed : of the draws
     noise : variance of the noise, where it is known
     clear : effects stay clear of zero
-    sure : columns that are known to have an effect; none if not given
 
     Examples
     --------
@@ -149,7 +147,6 @@ def weigh_columns(
     odds = log_odds(columns)
     slab = float(b @ b) / active + TYPICAL * normal.variance
     variance = normal.variance if noise is None else noise
-    known = np.zeros(p, dtype=bool) if sure is None else sure
     told = np.zeros((3, p))
     empty = 0
     for draw in range(DRAWS):
@@ -157,7 +154,7 @@ def weigh_columns(
             told[:] = 0.0
             empty = 0
         luck = rng.random(p), rng.standard_normal(p)
-        draw_effects(gram, b, rest, normal.rows / variance, slab, odds, clear, known, *luck, told)
+        draw_effects(gram, b, rest, normal.rows / variance, slab, odds, clear, *luck, told)
         active = int(np.count_nonzero(b))
         empty += active == 0
         if noise is None:
@@ -189,7 +186,6 @@ def draw_effects(
     slab: float,
     odds: Array,
     clear: bool,
-    sure: NDArray[np.bool_],
     uniforms: Array,
     normals: Array,
     told: Array,
@@ -213,7 +209,7 @@ def draw_effects(
             favour += np.log(square / slab)
             mean = centre * (square + 2.0 / own) / square
             square = square + 4.0 * centre * centre / own / square + 2.0 / own / own / square
-        chance = 1.0 if sure[k] else 1.0 / (1.0 + np.exp(-favour))
+        chance = 1.0 / (1.0 + np.exp(-favour))
         told[0, k] += chance
         told[1, k] += chance * mean
         told[2, k] += chance * square
