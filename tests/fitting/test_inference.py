@@ -13,11 +13,12 @@ from statistics_of import benjamini_hochberg, holm
 from fedlasso import FedLassoError, InProcess, Site
 from fedlasso.federation import Around, Request
 from fedlasso.federation.messages import R
+from fedlasso.fitting import Goal
 from fedlasso.fitting.inference import RUNS, Effects, Estimates, Start
 from fedlasso.fitting.tuning import fix_penalty
 from fedlasso.models.fitted import fit_model
 from fedlasso.models.inferring import find_caution
-from fedlasso.models.settings import Settings
+from fedlasso.models.settings import SELECTED, Settings
 from fedlasso.numerics import L1, Array
 from fedlasso.numerics.moments import Normal
 from fedlasso.numerics.spike_slab import weigh_columns
@@ -408,6 +409,52 @@ def test_named_columns_get_intervals_whatever_the_model_makes_of_them() -> None:
     bounds = named.intervals() * model.scaling.factors[[2, 7], None]
     assert bounds[0, 0] > 0.7
     assert bounds[1, 0] < 0 < bounds[1, 1]
+
+
+@pytest.mark.parametrize("goal", ["prediction", "selection", "objective"])
+def test_columns_that_a_model_uses_have_intervals_that_allow_for_the_choice(goal: Goal) -> None:
+    effects = np.zeros(12)
+    effects[[2, 7]] = [1.0, -0.8]
+    sites = draw_sites(np.random.default_rng(3), effects)
+    wishes = Settings(goal=goal, cv=5)
+    plain = fit_model(InProcess(sites), wishes)
+    model = fit_model(InProcess(sites), replace(wishes, intervals=(SELECTED,)))
+    np.testing.assert_array_equal(model.coefficients, plain.coefficients)
+    trust = model.trust
+    assert trust is not None
+    assert trust.found is None
+    assert trust.named is None
+    assert trust.selected is not None
+    np.testing.assert_array_equal(trust.selected.columns, np.flatnonzero(model.coefficients))
+    chances = trust.selected.effects
+    assert chances is not None
+    true = np.isin(trust.selected.columns, [2, 7])
+    assert true.sum() == 2
+    assert (chances.chances[true] > 0.99).all()
+    # An interval of what may as well be nothing reaches zero.
+    low, high = trust.selected.intervals().T
+    unsure = chances.chances < 0.9
+    assert ((low[unsure] <= 0) & (high[unsure] >= 0)).all()
+    assert (low[true] * high[true] > 0).all()
+
+
+def test_of_discoveries_and_of_the_lasso_the_same_column_has_the_same_interval() -> None:
+    effects = np.zeros(12)
+    effects[[2, 7]] = [1.0, -0.8]
+    sites = draw_sites(np.random.default_rng(4), effects)
+    both = [
+        fit_model(InProcess(sites), Settings(goal=goal, cv=5, intervals=(SELECTED,))).trust
+        for goal in ("discoveries", "objective")
+    ]
+    assert both[0] is not None
+    assert both[1] is not None
+    found = both[0].found
+    selected = both[1].selected
+    assert both[0].selected is None
+    assert found is not None
+    assert selected is not None
+    shared = np.isin(selected.columns, found.columns)
+    np.testing.assert_array_equal(selected.take(shared).intervals(), found.intervals())
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ from models.files import draw_frame, write_sites
 
 from fedlasso import FederatedLasso, FedLassoError, InProcess, Ledger, Site
 from fedlasso.federation import Around, Reply, Request
+from fedlasso.fitting import Goal
 from fedlasso.models import (
     FileSource,
     ModelDocument,
@@ -21,7 +22,7 @@ from fedlasso.models import (
     read_document,
     write_model,
 )
-from fedlasso.models.document import NESTED
+from fedlasso.models.document import NESTED, OWN_COLUMNS
 from fedlasso.sites import ErrorAt
 from fedlasso.tables import Schema
 from fedlasso.tables.columns import Column
@@ -176,6 +177,51 @@ def test_a_model_of_the_training_rows_alone_is_compared_itself(
     assert (mine.name, pooled.name) == ("this model", "pooled Lasso on the training rows")
     assert mine.sent == document.most_sent
     assert "This model was fitted to the training rows only" in draw_card(document)
+
+
+def two_of_twelve() -> tuple[InProcess, Schema]:
+    """Three sites at which two of twelve columns have an effect."""
+    rng = np.random.default_rng(0)
+    parts = []
+    for name in ("north", "south", "west"):
+        X = rng.standard_normal((150, 12))
+        y = X[:, 2] - 0.8 * X[:, 7] + rng.standard_normal(150)
+        parts.append(Site(name, X, y, columns=tuple("abcdefghijkl"), raw=True))
+    schema = Schema("y", tuple(Column(name, "number") for name in "abcdefghijkl"))
+    return InProcess(parts), schema
+
+
+def test_the_columns_of_a_model_have_intervals_in_every_telling(tmp_path: Path) -> None:
+    sites, schema = two_of_twelve()
+    document = make_model(sites, Settings(goal="selection", intervals=("selected",)), schema)
+    assert document.trust is not None
+    told = document.trust.selected
+    assert sorted(row.name for row in told) == ["c", "h"]
+    assert all(row.low < row.value < row.high for row in told)
+    assert "selected: c " in describe_model(document)
+    assert "How sure the model's columns are" in draw_card(document)
+    write_model(tmp_path / "model", document)
+    assert read_document(tmp_path / "model").trust == document.trust
+
+
+def test_a_model_that_is_no_lasso_is_compared_by_its_columns() -> None:
+    """A relaxed Lasso has a large penalty, at which the Lasso itself predicts badly."""
+    sites, schema = two_of_twelve()
+    goals: tuple[Goal, ...] = ("selection", "discoveries")
+    for goal in goals:
+        document = make_model(sites, Settings(goal=goal), schema, compare=True)
+        assert document.comparison is not None
+        mine, pooled, *_ = document.comparison
+        assert mine.name == OWN_COLUMNS
+        assert mine.active == len(document.coefficients) == 2
+        assert pooled.name == "pooled Lasso on the training rows"
+        assert mine.mse is not None
+        assert pooled.mse is not None
+        if goal == "selection":
+            assert mine.mse < pooled.mse
+        # A site of a third of the rows does not do better than all together.
+        assert not [text for text in document.warnings or () if "alone predicts" in text]
+        assert "its columns, fitted to the training rows nearly without" in draw_card(document)
 
 
 def test_without_a_comparison_there_are_warnings_and_a_nested_error(

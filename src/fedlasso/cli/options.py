@@ -52,7 +52,10 @@ def add_settings(parser: Any) -> None:
     option("--site-effects", action="store_true", help="an intercept for every site")
     rate = "share of false discoveries to be expected, with --goal discoveries; default: 0.1"
     option("--fdr", type=float, metavar="RATE", help=rate)
-    named = "columns whose coefficients get intervals, in the model or not: as --interval age,dose"
+    named = (
+        "columns whose coefficients get intervals, in the model or not: as --interval age,dose; or "
+        "--interval selected, for the columns that the model uses"
+    )
     option("--interval", type=names, dest="intervals", metavar="COLUMNS", help=named)
     option("--level", type=float, help="how often intervals are to cover; default: 0.95")
     weights = (

@@ -36,7 +36,8 @@ class FederatedLasso(RegressorMixin, WithIntercept):  # type: ignore[misc]
         The rate of false discoveries that the goal of discoveries allows.
     intervals : list of str or int
         Columns whose coefficients get intervals, whether the model uses them or not; they are in
-        ``trust_.named``.
+        ``trust_.named``. ``["selected"]`` is for those that the model uses, in
+        ``trust_.selected``.
     level : float
         How often intervals are to cover.
     site_weights : {"equal", "variance"}, optional

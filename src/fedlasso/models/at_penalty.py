@@ -31,7 +31,7 @@ def form_of(settings: Settings, columns: Sequence[str]) -> PenaltyForm:
     """
     check_names("keep", settings.keep, columns)
     check_names("bound", settings.bounds, columns)
-    check_names("give an interval to", settings.intervals, columns)
+    check_names("give an interval to", settings.named, columns)
     weights = np.array([float(name not in (*settings.keep, INTERCEPT)) for name in columns])
     bounds = None
     if settings.bounds:

@@ -12,6 +12,7 @@ from fedlasso.models.card_trust import draw_trust
 from fedlasso.models.charts import QUIET, Line, bar_chart, line_chart
 from fedlasso.models.document import (
     NESTED,
+    OWN_COLUMNS,
     THIS_MODEL,
     ComparedModel,
     ExpectedError,
@@ -286,10 +287,13 @@ def _what_is_compared(document: ModelDocument) -> str:
             "This model was fitted to the training rows only, and rows that judge here may have "
             "chosen it. What it sent includes standardising and tuning."
         )
-    words += (
-        "This model was fitted to all rows, so no row can judge it here: the pooled Lasso on the "
-        "training rows stands for it"
-    )
+    words += "This model was fitted to all rows, so no row can judge it here: "
+    if document.comparison and document.comparison[0].name == OWN_COLUMNS:
+        return words + (
+            "its columns, fitted to the training rows nearly without a penalty, stand for it. Rows "
+            "that judge here have helped to pick them."
+        )
+    words += "the pooled Lasso on the training rows stands for it"
     if document.curve is None:
         return f"{words}, at the penalty that was given."
     if document.error is not None and document.error.rows == NESTED:

@@ -24,6 +24,11 @@ PROMISE = (
     "have had an effect, few rather than many, each clear of zero. Effects that are hardly any are "
     "mostly not found, and of columns that stand for one another none may be."
 )
+SUPPOSED = (
+    "Chances are by Bayes' rule, from all rows: before these were seen, any number of columns "
+    "might have had an effect, few rather than many, each clear of zero. That the same rows picked "
+    "the columns is allowed for."
+)
 EFFECTS = (
     "Estimates are of the effect, with all other columns held fixed, if there is one; an interval "
     "that reaches zero says that there may be none. Sites' own estimates are from their rows alone."
@@ -45,6 +50,10 @@ def draw_trust(trust: TrustDocument | None, ratio: str | None) -> str:
             f"{EFFECTS}"
         )
         parts.append(page.section("Discoveries", note, _forest(trust.found, trust.level, ratio)))
+    if trust.selected:
+        note = f"Of the columns that the model uses. {SUPPOSED} {EFFECTS}"
+        drawn = _forest(trust.selected, trust.level, ratio)
+        parts.append(page.section("How sure the model's columns are", note, drawn))
     if trust.named:
         adjusted = "p-values are adjusted by Holm's method for the columns listed here."
         note = f"Of the columns that were asked for. {DEBIASED} {adjusted}"

@@ -11,16 +11,19 @@ import numpy as np
 
 from fedlasso.errors import FedLassoError, Stopped
 from fedlasso.federation import Costs, Federation, Ledger, Reply, Request
-from fedlasso.fitting import ChoosePenalty, Fit, Session, certify, fit, validate
+from fedlasso.fitting import ChoosePenalty, Fit, GoalFit, Session, certify, fit, validate
 from fedlasso.fitting.curved_session import open_session
-from fedlasso.models.at_penalty import fit_pooled, form_of
+from fedlasso.fitting.families import LASSO
+from fedlasso.models.at_penalty import fit_curved, fit_pooled, form_of
 from fedlasso.models.document import (
+    OWN_COLUMNS,
     THIS_MODEL,
     CoefficientPath,
     ColumnStability,
     ComparedModel,
     SiteError,
 )
+from fedlasso.models.inferring import NEXT_TO_NOTHING
 from fedlasso.models.model import Model
 from fedlasso.models.warning import STABLE, SUBSAMPLES, name_alone
 from fedlasso.numerics import L1, Array, Certificate
@@ -36,6 +39,8 @@ PATH_UPLOADS = 60
 # Vectors of p numbers for the fit to one half of the rows, of least squares and of other losses.
 UPLOADS = 40
 CURVED_UPLOADS = 400
+# The relative gap of a fit that is compared.
+TOL = 1e-6
 R = TypeVar("R", bound=Reply)
 
 
@@ -65,8 +70,9 @@ def compare_models(
 ) -> tuple[tuple[ComparedModel, ...], dict[str, Array]]:
     """Return the pooled Lasso, averaging and every site alone, fitted and judged on the same rows.
 
-    The first stands for the model: the model itself where those rows are its own, else the pooled
-    Lasso on the training rows, because a model that has seen all rows cannot be judged on some.
+    The first stands for the model: the model itself where those rows are its own, because a model
+    that has seen all rows cannot be judged on some. Else it is the pooled Lasso on the training
+    rows; or where the model is no Lasso, its columns, fitted to them nearly without a penalty.
     """
     settings = model.settings
     view, scaling = standardise(ledger, settings.held_out, **settings.scaling)
@@ -75,6 +81,10 @@ def compare_models(
     rivals = [("pooled Lasso on the training rows", best.coefficients, _most(best.costs))]
     if view.name == model.view.name:
         rivals.insert(0, (THIS_MODEL, model.fit.coefficients, _most(model.costs)))
+    elif model.discovers or (isinstance(model.fit, GoalFit) and model.fit.method != LASSO.name):
+        weights = np.where(model.standardised != 0, 1.0, np.inf)
+        own = fit_curved(view, L1(NEXT_TO_NOTHING * lam, weights), UPLOADS, TOL)
+        rivals.insert(0, (OWN_COLUMNS, own.coefficients, _most(own.costs)))
     averaged = fit(view, Averaging(epochs=EPOCHS), penalty=lam, rounds=ROUNDS, certified=False)
     name = f"averaging, {EPOCHS} local epochs, {ROUNDS} rounds"
     rivals.append((name, averaged.coefficients, _most(averaged.costs)))

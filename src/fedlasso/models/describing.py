@@ -51,7 +51,8 @@ def describe_model(document: ModelDocument) -> str:
 def _trust_lines(trust: TrustDocument) -> list[str]:
     """What was found, intervals that were asked for, and what rows are worth."""
     lines = [trust.words] if trust.words else []
-    for label, rows in (("found", trust.found), ("interval", trust.named)):
+    told = (("found", trust.found), ("selected", trust.selected), ("interval", trust.named))
+    for label, rows in told:
         lines += [_interval_line(label, trust.level, row) for row in rows[:_SHOWN]]
     if trust.worth is not None:
         worth = ", ".join(f"{site} {number(share, 2)}" for site, share in trust.worth.items())

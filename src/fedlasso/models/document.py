@@ -25,6 +25,7 @@ Missing = Literal["refuse", "mean"]
 DIGEST = "digest"
 # What a model is called in its own comparison, where it can stand in it.
 THIS_MODEL = "this model"
+OWN_COLUMNS = "this model's columns on the training rows"
 # How the names of families end; other names are those of procedures.
 FAMILIES = ("Lasso", "elastic net")
 # What coefficients are called once they are exponentiated, by the family of the response.

@@ -76,7 +76,8 @@ class TrustDocument:
     level : how often intervals are to cover
     rate : of false discoveries, where some were looked for
     tests : columns that might have been found
-    found, named : discoveries, and columns whose intervals were asked for
+    found, selected, named : discoveries, the columns of the model, and columns that were named,
+        where their intervals were asked for
     worth : what a row of each site is worth, where that differs
     notes : what could not be done, and why
     """
@@ -85,6 +86,7 @@ class TrustDocument:
     rate: float | None = None
     tests: int = 0
     found: tuple[ColumnEstimate, ...] = ()
+    selected: tuple[ColumnEstimate, ...] = ()
     named: tuple[ColumnEstimate, ...] = ()
     worth: dict[str, float] | None = None
     notes: tuple[str, ...] = ()
@@ -113,12 +115,14 @@ def tell_trust(model: Model) -> TrustDocument | None:
         return None
     level = model.settings.level
     found = trust.found
+    selected = trust.selected
     named = trust.named
     return TrustDocument(
         level=level,
         rate=None if found is None else model.settings.fdr,
         tests=0 if found is None else found.tests,
         found=() if found is None else _tell(model, found, "bh"),
+        selected=() if selected is None else _tell(model, selected, "bh"),
         named=() if named is None else _tell(model, named, "holm"),
         worth=trust.worth,
         notes=trust.notes,

@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 from fedlasso.errors import FedLassoError, Stopped
 from fedlasso.federation import Federation, Ledger, metered
 from fedlasso.fitting import Fit, GoalFit
-from fedlasso.fitting.inference import Estimates, Start, count_curvature
+from fedlasso.fitting.inference import Effects, Estimates, Start, count_curvature
 from fedlasso.models.settings import Settings
-from fedlasso.numerics import L1, Array
+from fedlasso.numerics import L1, Array, Penalty
 from fedlasso.numerics.spike_slab import find_likely
 from fedlasso.sites import CLEARLY, LEVELS, ErrorAt, NoiseAbove, Scaling, Viewed, Weighed
 
@@ -42,12 +42,14 @@ class Trust:
     Attributes
     ----------
     found : the discoveries, where the goal was to make some
-    named : columns whose intervals were asked for
+    selected : the columns of the model, where their intervals were asked for
+    named : columns whose intervals were asked for by name
     worth : what a row of each site is worth, where that was chosen
     notes : what could not be done, and why
     """
 
     found: Estimates | None = None
+    selected: Estimates | None = None
     named: Estimates | None = None
     worth: dict[str, float] | None = None
     notes: tuple[str, ...] = ()
@@ -147,7 +149,7 @@ class Inferring:
         told = list(notes)
         lasso = self.fit.coefficients
         seed = self.settings.seed
-        start = Start.at(self.view, self.fit.penalty, lasso, self.caution)
+        start = Start.at(self.view, self._penalty, lasso, self.caution)
         effects = start.find_effects(seed)
         other: Array | None = start.expect(effects)
         factor = 1.0
@@ -158,26 +160,43 @@ class Inferring:
                 start = near.move(sized).renew()
                 other = lasso
             else:
-                start = Start.at(self.view, self.fit.penalty, np.zeros(lasso.size))
+                start = Start.at(self.view, self._penalty, np.zeros(lasso.size))
                 other = None
                 told.append(SEPARATED)
             effects = start.find_effects(seed)
             factor = start.attenuation(effects)
-        discovered = None
+        found = selected = asked = None
         if self.settings.goal == "discoveries":
             likely = find_likely(effects.chances, self.settings.fdr)
-            found = start.look(np.flatnonzero(likely), self._tests, other=other)
-            found = replace(found, effects=effects.take(likely))
-            discovered = self._by_site(start, found, told).stretch(factor)
-        asked = None
+            found = self._judge(start, likely, effects, other, told).stretch(factor)
+        if self.settings.judges_selected:
+            used = (lasso != 0) & self._pays
+            selected = self._judge(start, used, effects, other, told).stretch(factor)
         if named.size:
             asked = self._by_site(start, start.look(named, other=other), told).stretch(factor)
-        return Trust(discovered, asked, worth, tuple(dict.fromkeys(told)))
+        return Trust(found, selected, asked, worth, tuple(dict.fromkeys(told)))
+
+    def _judge(
+        self,
+        start: Start,
+        which: NDArray[np.bool_],
+        effects: Effects,
+        other: Array | None,
+        notes: list[str],
+    ) -> Estimates:
+        """Estimate columns that the rows themselves have picked, by what they are thought to do."""
+        estimates = start.look(np.flatnonzero(which), self._tests, other=other)
+        return self._by_site(start, replace(estimates, effects=effects.take(which)), notes)
+
+    @property
+    def _penalty(self) -> Penalty:
+        """What tells which columns pay: goals may have weights of their own."""
+        return L1(1.0) if self.settings.plain else self.fit.penalty
 
     @property
     def _pays(self) -> NDArray[np.bool_]:
         """Which columns pay a penalty."""
-        return ~self.fit.penalty.free(len(self.columns))
+        return ~self._penalty.free(len(self.columns))
 
     @property
     def _tests(self) -> int:
@@ -199,7 +218,7 @@ class Inferring:
 
     def _places(self) -> NDArray[np.int64]:
         """Where the columns stand whose intervals are asked for."""
-        places = [self.columns.index(name) for name in self.settings.intervals]
+        places = [self.columns.index(name) for name in self.settings.named]
         for place in places:
             if self.scaling.factors[place] == 0:
                 raise FedLassoError(

@@ -24,7 +24,7 @@ from fedlasso.models.document import NESTED, Missing, ModelDocument, Revealed
 from fedlasso.models.fitted import fit_model
 from fedlasso.models.inferring import weigh
 from fedlasso.models.model import Model
-from fedlasso.models.settings import Settings
+from fedlasso.models.settings import SELECTED, Settings
 from fedlasso.models.telling import tell_error, tell_model
 from fedlasso.models.warning import (
     warn_of_comparison,
@@ -84,7 +84,10 @@ def make_model(
     settings = replace(
         settings,
         keep=schema.encode_names(settings.keep),
-        intervals=schema.encode_names(settings.intervals),
+        intervals=(
+            *schema.encode_names(settings.named),
+            *(name for name in settings.intervals if name == SELECTED),
+        ),
         bounds=bounds,
     )
     model = fit_model(noted, settings, say)

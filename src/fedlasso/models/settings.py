@@ -21,6 +21,10 @@ Range = tuple[float | None, float | None]
 HOLDOUT = 0.2
 
 
+# Among the columns whose intervals are asked for: those that the model uses.
+SELECTED = "selected"
+
+
 @dataclass(frozen=True)
 class Settings:
     """What to fit, and what may be sent for it.
@@ -48,7 +52,8 @@ class Settings:
         them
     site_effects : whether every site has an intercept of its own, which stays there
     fdr : rate of false discoveries that the goal of discoveries allows
-    intervals : columns whose intervals are asked for, whatever the model makes of them
+    intervals : columns whose intervals are asked for, whatever the model makes of them; 'selected'
+        stands for those that the model uses
     level : how often intervals are to cover
     site_weights : rows count the same at all sites, or by the inverse of the variance of their
         site's noise; by default the latter where inference is asked for and sites clearly differ
@@ -78,10 +83,11 @@ class Settings:
     site_weights: Literal["equal", "variance"] | None = None
 
     def __post_init__(self) -> None:
-        if self.goal in ("prediction", "selection") and self.intervals:
+        if self.goal in ("prediction", "selection") and self.named:
             raise FedLassoError(
-                f"intervals start from the pooled Lasso; use the goal 'objective' or 'discoveries' "
-                f"instead of {self.goal!r}"
+                f"intervals of columns that are named start from the pooled Lasso; use the goal "
+                f"'objective' or 'discoveries' instead of {self.goal!r}, or say --interval "
+                f"{SELECTED} for the columns of the model"
             )
         if self.goal is not None and self.goal not in GOALS:
             raise FedLassoError(f"no goal is called {self.goal!r}; use one of {', '.join(GOALS)}")
@@ -156,6 +162,19 @@ class Settings:
         return self.goal == "discoveries" or bool(self.intervals)
 
     @property
+    def named(self) -> tuple[str, ...]:
+        """Columns whose intervals are asked for by their names."""
+        return tuple(name for name in self.intervals if name != SELECTED)
+
+    @property
+    def judges_selected(self) -> bool:
+        """Whether intervals are asked for of the columns that the model uses.
+
+        Discoveries have theirs anyway.
+        """
+        return SELECTED in self.intervals and self.goal != "discoveries"
+
+    @property
     def weighs_sites(self) -> bool:
         """Whether rows may have to be weighed by the noise of their site."""
         if self.site_weights is not None:
@@ -184,7 +203,8 @@ class Settings:
 
         So does anything but least squares with one penalty for all columns, and without bounds.
         """
-        if self.penalty is None and self.procedure is None and self.plain and not self.infers:
+        lasso = self.goal == "discoveries" or bool(self.named)
+        if self.penalty is None and self.procedure is None and self.plain and not lasso:
             return self.goal or "prediction"
         return "objective"
 
