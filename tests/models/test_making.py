@@ -201,7 +201,7 @@ def test_the_columns_of_a_model_have_intervals_in_every_telling(tmp_path: Path) 
     assert "selected: c " in describe_model(document)
     assert "How sure the model's columns are" in draw_card(document)
     write_model(tmp_path / "model", document)
-    assert read_document(tmp_path / "model").trust == document.trust
+    assert read_document(tmp_path / "model" / "model.json").trust == document.trust
 
 
 def test_a_model_that_is_no_lasso_is_compared_by_its_columns() -> None:
