@@ -22,6 +22,9 @@ from fedlasso.report.findings import Finding
 from fedlasso.report.records import Results
 from fedlasso.report.tables import Table
 
+# Turns of TeX at most, until page numbers and the widths of long tables have settled.
+TURNS = 4
+
 
 def write_supplement(
     results: Results,
@@ -62,22 +65,33 @@ def compile_tex(folder: Path) -> Path | None:
     engine = next(filter(None, map(shutil.which, ("pdflatex", "tectonic"))), None)
     if engine is None:
         return None
-    turns = [[engine, "supplement.tex"]]
+    command = [engine, "supplement.tex"]
+    drafts = 0
     if Path(engine).name == "pdflatex":
-        turns[0][1:1] = ["-interaction=batchmode", "-halt-on-error"]
-        # The contents and the widths of long tables settle in two turns that draw nothing.
-        turns = [[engine, "-draftmode", *turns[0][1:]]] * 2 + turns
+        command[1:1] = ["-interaction=batchmode", "-halt-on-error"]
+        # Contents and widths are not known before one turn, which draws nothing.
+        drafts = 1
     # The same records give the same bytes.
     dated = os.environ | {"SOURCE_DATE_EPOCH": "0", "FORCE_SOURCE_DATE": "1"}
-    for command in turns:
+    noted = folder / "supplement.aux"
+    for turn in range(drafts + TURNS):
+        before = noted.read_bytes() if noted.exists() else b""
+        draft = ["-draftmode"] if turn < drafts else []
         try:
             done = subprocess.run(
-                command, cwd=folder, env=dated, capture_output=True, timeout=120, check=False
+                [command[0], *draft, *command[1:]],
+                cwd=folder,
+                env=dated,
+                capture_output=True,
+                timeout=120,
+                check=False,
             )
         except (OSError, subprocess.TimeoutExpired):
             return None
         if done.returncode:
             return None  # the log beside the source says why
+        if turn >= drafts and (not noted.exists() or noted.read_bytes() == before):
+            break
     for kind in ("aux", "log", "out", "toc"):
         (folder / f"supplement.{kind}").unlink(missing_ok=True)
     return folder / "supplement.pdf"

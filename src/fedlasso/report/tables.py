@@ -46,19 +46,19 @@ class Table:
             text = fill(f"table.{kind}", table=self)
             (folder / f"{self.name}.{kind}").write_text(text, encoding="utf-8")
 
-    @property
+    @cached_property
     def columns(self) -> list[str]:
         """Printed columns."""
         return [c for c in self.shown.columns if c != self.block]
 
-    @property
+    @cached_property
     def alignment(self) -> str:
         """A letter per printed column: words to the left, numbers to the right."""
         words = {self.columns[0], "Contrast"}
         words |= {axis.heading for axis in axes().values() if not axis.number}
         return "".join("l" if column in words else "r" for column in self.columns)
 
-    @property
+    @cached_property
     def colours(self) -> dict[tuple[str, str], str]:
         """Colours of cells by their column and text: methods have one."""
         drawn = looks(self.shown.get("Method", []))
