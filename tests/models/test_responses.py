@@ -18,6 +18,7 @@ from fedlasso.models.measures import find_concordance
 FAMILIES = ("binomial", "poisson", "cox")
 SHARED = ("--weights", "weight", "--offset", "offset", "--penalty", 0.05, "--keep", "ward")
 RATIOS = {"binomial": "odds ratio", "poisson": "rate ratio", "cox": "hazard ratio"}
+NAMES = {"binomial": "binomial", "poisson": "Poisson", "cox": "Cox"}
 ESTIMATORS: dict[str, Any] = {
     "binomial": FederatedLogisticLasso,
     "poisson": FederatedPoissonLasso,
@@ -145,7 +146,7 @@ def test_a_model_tells_its_family_and_its_ratios(
     assert written["event"] == ("dead" if family == "cox" else None)
     card = (base / family / "card.html").read_text()
     assert f"{RATIOS[family]} per SD" in card
-    assert f"A {'Cox' if family == 'cox' else family} Lasso with" in card
+    assert f"A {NAMES[family]} Lasso with" in card
     assert "ean squared error" not in card
 
 

@@ -227,7 +227,9 @@ class Settings:
         """The name of a model, with the kind of response where that is not just any number."""
         if self.family == "linear":
             return model
-        return f"{'Cox' if self.family == 'cox' else self.family} {model}"
+        # Cox and Poisson were people.
+        kind = self.family if self.family == "binomial" else self.family.capitalize()
+        return f"{kind} {model}"
 
     def words(self, where: str) -> str:
         """What is fitted at one penalty, in words, where that was chosen on some rows."""
