@@ -1,5 +1,6 @@
 """The card draws whatever it is given, and cuts and hides nothing."""
 
+import json
 import math
 import re
 from collections.abc import Iterator, Sequence
@@ -25,9 +26,10 @@ from fedlasso.models import (
     write_model,
 )
 from fedlasso.models.charts import Line, bar_chart, line_chart
-from fedlasso.models.document import CHOSE, ComparedModel, SiteError
+from fedlasso.models.document import CHOSE, Coefficient, ComparedModel, SiteError
+from fedlasso.models.estimates import ColumnEstimate, SiteEstimate, TrustDocument
 from fedlasso.models.page import number
-from fedlasso.numerics import Family
+from fedlasso.numerics import Certificate, Family
 from fedlasso.tables import Schema
 from fedlasso.tables.columns import Column
 
@@ -312,10 +314,46 @@ def test_shares_that_come_from_rounding_are_told_as_such(plain: ModelDocument) -
     averaging = replace(pooled, name="averaging", above=0.00209)
     exact = replace(plain.certificate, gap=1e-16 * plain.certificate.objective)
     card = draw_card(replace(plain, comparison=(pooled, averaging), certificate=exact))
-    assert "at most 1e-10% above the best possible objective" in card
+    assert "less than 0.000001% above the best possible objective" in card
     title = "Compared with averaging and with each site alone"
-    assert [line[3] for line in cells_of(card, title)[1:]] == ["below 0.001%", "0.209%"]
+    assert [line[3] for line in cells_of(card, title)[1:]] == ["less than 0.001%", "0.209%"]
     assert "its column tells the distance itself, where a certificate tells a bound" in card
+
+
+@pytest.mark.parametrize(
+    ("share", "told"),
+    [
+        (0.0, "less than 0.000001%"),
+        (6.9e-9, "less than 0.000001%"),
+        (1.2e-7, "at most 0.000012%"),
+        (0.0068, "at most 0.68%"),
+        (18.0, "at most 1800%"),
+    ],
+)
+def test_terminal_card_and_file_tell_one_certificate_without_powers_of_ten(
+    plain: ModelDocument, share: float, told: str
+) -> None:
+    certificate = Certificate(objective=1 + share, gap=share)
+    document = replace(plain, certificate=certificate)
+    words = f"{told} above the best possible objective"
+    assert f"This model is <b>{words}</b>." in draw_card(document)
+    assert f"certificate: {words}" in describe_model(document).splitlines()
+    assert json.loads(document.to_json())["certificate"]["words"] == words
+
+
+def test_ratios_beyond_a_thousandfold_are_bounds(plain: ModelDocument) -> None:
+    pairs = [(90.0, 0.4), (-2000.0, -0.2), (800.0, 0.1), (np.log(20), 0.05)]
+    rows = (
+        Coefficient(name, float(value), standardised, mean=0.0, scale=standardised / value)
+        for name, (value, standardised) in zip(COLUMNS, pairs, strict=True)
+    )
+    settings = replace(plain.settings, family="binomial")
+    document = replace(plain, settings=settings, coefficients=tuple(rows))
+    heads, lines = document.coefficient_table(10)
+    assert heads[2:] == ["odds ratio per SD", "odds ratio per unit"]
+    assert [line[2] for line in lines] == ["1.492", "0.8187", "1.105", "1.051"]
+    assert [line[3] for line in lines] == [">1000", "<0.001", ">1000", "20"]
+    assert "&lt;0.001" in draw_card(document)
 
 
 def test_settings_are_told_in_words(plain: ModelDocument) -> None:
@@ -390,4 +428,38 @@ def test_paper_has_the_colours_of_daylight(
     on_paper = page.evaluate(ask)
     page.emulate_media(media="screen", color_scheme="light")
     assert on_screen != on_paper == page.evaluate(ask)
+    page.close()
+
+
+UNSURE = ColumnEstimate(
+    name=COLUMNS[0],
+    scale=50.0,
+    value=-0.00338,
+    error=0.5,
+    low=-1.00338,
+    high=1.00338,
+    p_value=1e-39,
+    adjusted=3e-39,
+    unlike=1e-20,
+    share_unlike=0.33,
+    sites=(SiteEstimate("north", 0.1, -0.9, 1.1), SiteEstimate("<south>", -0.1, -1.1, 0.9)),
+)
+
+
+@needs("browser")
+def test_intervals_name_their_sites_and_are_whole_on_paper(
+    browser: Browser, plain: ModelDocument, tmp_path: Path
+) -> None:
+    trust = TrustDocument(level=0.95, named=(UNSURE,))
+    settings = replace(plain.settings, family="cox")
+    write_model(tmp_path, replace(plain, settings=settings, trust=trust))
+    # A4 without its margins.
+    page = browser.new_page(viewport={"width": 688, "height": 1000})
+    page.goto((tmp_path / "card.html").as_uri())
+    page.emulate_media(media="print")
+    assert "from top to bottom north, <south>." in page.inner_text("main")
+    cells = [text.replace("\xa0", " ") for text in page.locator(".forest td").all_inner_texts()]
+    assert cells[3:] == ["-1 to 1", "<0.0001", "0.845 (<0.001 to >1000)", "<0.0001, 33%"]
+    ask = "box => box.scrollWidth - box.clientWidth"
+    assert page.locator(".scroll:has(.forest)").evaluate(ask) <= 0
     page.close()

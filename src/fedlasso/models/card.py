@@ -22,8 +22,6 @@ from fedlasso.models.document import (
 )
 
 _SHOWN = 30
-# Smaller shares of an objective are of no interest to people who compare models.
-_LITTLE = 1e-5
 _X_TITLE = "penalty (smaller to the right)"
 _KINDS = {"scaling": "means and scales", "training": "gradients or models"}
 
@@ -81,7 +79,9 @@ def _reasons(document: ModelDocument) -> str:
         reasons.append(f"The plan was {document.plan}.")
     reasons.append(f"The penalty is {document.penalty:.4g}, {document.penalty_words}.")
     if document.error is not None:
-        reasons.append(f"The error and {_explained(document)} are on {document.error.rows}.")
+        reasons.append(
+            f"The error, and with it {_explained(document)}, is on {document.error.rows}."
+        )
     return "".join(f"<p>{escape(reason)}</p>" for reason in reasons)
 
 
@@ -122,7 +122,7 @@ def _certificate(document: ModelDocument) -> str:
     how = document.status_text if known and document.status not in ("CHOSEN", "CUT") else ""
     return (
         "<h2>Certificate: how far from the pooled answer</h2>"
-        f'<p class="lead">This model is <b>{certificate}</b>.</p>'
+        f'<p class="lead">This model is <b>{document.certificate_words}</b>.</p>'
         f'<p class="soft">{bound if known else ""} {escape(how)}</p>'
     )
 
@@ -259,7 +259,7 @@ def _comparison(document: ModelDocument) -> str:
             row.name,
             _spread(row),
             str(row.active),
-            "–" if row.above is None else _percent(row.above),
+            "–" if row.above is None else page.percent(row.above),
             page.bytes_of(row.sent) if row.sent else "nothing",
         ]
         for row in document.comparison
@@ -267,11 +267,6 @@ def _comparison(document: ModelDocument) -> str:
     head = ["", "held-out error", "columns", "objective above the pooled Lasso's", "sent by a site"]
     note = f"{_what_is_compared(document)} {escape(_own_error(document))}"
     return page.section(title, note, page.table(head, cells, own=0))
-
-
-def _percent(share: float) -> str:
-    """A share for people, without the digits that come from rounding."""
-    return f"{100 * share:.3g}%" if share >= _LITTLE else f"below {100 * _LITTLE:.3g}%"
 
 
 def _what_is_compared(document: ModelDocument) -> str:

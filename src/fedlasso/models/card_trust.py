@@ -17,6 +17,8 @@ MOST_SITES = 12
 # Intervals of sites are drawn whole up to so many times the longest of all sites together.
 MOST_REACH = 3.0
 WIDTH = 200
+# A space at which no line is broken.
+SPACE = "\N{NO-BREAK SPACE}"
 PROMISE = (
     "The promise is about the average over many studies like this one, not about each list. It "
     "rests on rows that are independent of each other and alike in noise, and on a model that "
@@ -31,7 +33,7 @@ SUPPOSED = (
 )
 EFFECTS = (
     "Estimates are of the effect, with all other columns held fixed, if there is one; an interval "
-    "that reaches zero says that there may be none. Sites' own estimates are from their rows alone."
+    "that reaches zero says that there may be none."
 )
 DEBIASED = (
     "Estimates are of each column with all others held fixed, without the Lasso's shrinkage, so "
@@ -47,7 +49,7 @@ def draw_trust(trust: TrustDocument | None, ratio: str | None) -> str:
     if trust.rate is not None:
         note = (
             f"<b>{escape(trust.words)}</b> {trust.tests} columns might have been found. {PROMISE} "
-            f"{EFFECTS}"
+            f"{EFFECTS}{_name_sites(trust.found)}"
         )
         parts.append(page.section("Discoveries", note, _forest(trust.found, trust.level, ratio)))
     if trust.selected:
@@ -56,7 +58,9 @@ def draw_trust(trust: TrustDocument | None, ratio: str | None) -> str:
         parts.append(page.section("How sure the model's columns are", note, drawn))
     if trust.named:
         adjusted = "p-values are adjusted by Holm's method for the columns listed here."
-        note = f"Of the columns that were asked for. {DEBIASED} {adjusted}"
+        note = (
+            f"Of the columns that were asked for. {DEBIASED} {adjusted}{_name_sites(trust.named)}"
+        )
         parts.append(page.section("Intervals", note, _forest(trust.named, trust.level, ratio)))
     if trust.worth is not None:
         rows = [[site, number(worth, 3)] for site, worth in trust.worth.items()]
@@ -69,6 +73,18 @@ def draw_trust(trust: TrustDocument | None, ratio: str | None) -> str:
     if trust.notes:
         parts.append(page.bullets(trust.notes))
     return "".join(parts)
+
+
+def _name_sites(rows: Sequence[ColumnEstimate]) -> str:
+    """Which sites the small marks are of, where there are any."""
+    drawn = (site.site for row in rows[:_SHOWN] for site in row.sites[:MOST_SITES])
+    names = ", ".join(dict.fromkeys(drawn))
+    if not names:
+        return ""
+    return (
+        " Grey marks below an estimate are those of single sites, from their rows alone: from top "
+        f"to bottom {escape(names)}."
+    )
 
 
 def _forest(rows: Sequence[ColumnEstimate], level: float, ratio: str | None) -> str:
@@ -90,24 +106,32 @@ def _forest(rows: Sequence[ColumnEstimate], level: float, ratio: str | None) -> 
     for row in shown:
         texts = [
             number(row.value, 3),
-            f"{number(row.low, 3)} to {number(row.high, 3)}",
-            number(row.adjusted, 2) if row.chance is None else tell_chance(row.chance),
+            _range(number(row.low, 3), number(row.high, 3)),
+            page.p_value(row.adjusted) if row.chance is None else tell_chance(row.chance),
         ]
         if ratio is not None:
-            ends = np.exp(row.scale * np.array([row.value, row.low, row.high]))
-            ratios = [number(float(end), 3) for end in ends]
-            texts.append(f"{ratios[0]} ({ratios[1]} to {ratios[2]})")
+            with np.errstate(over="ignore"):
+                ends = np.exp(row.scale * np.array([row.value, row.low, row.high]))
+            ratios = [page.ratio(float(end), 3) for end in ends]
+            texts.append(f"{ratios[0]} ({_range(*ratios[1:])})")
         if by_site:
             texts.append(_unlike(row))
         drawn = _draw(row, reach)
         cells = [f"<td>{page.breakable(row.name)}</td>", f'<td class="bar">{drawn}</td>']
-        cells += [f"<td{name}>{text}</td>" for name, text in zip(heads[2:], texts, strict=True)]
+        cells += [
+            f"<td{name}>{escape(text)}</td>" for name, text in zip(heads[2:], texts, strict=True)
+        ]
         lines.append(f"<tr>{''.join(cells)}</tr>")
     more = len(rows) - len(shown)
     rest = f'<p class="soft">{more} more are in model.json.</p>' if more else ""
     return (
         f'<div class="scroll"><table class="bars forest wide">{"".join(lines)}</table></div>{rest}'
     )
+
+
+def _range(low: str, high: str) -> str:
+    """The ends of an interval, which stay on one line."""
+    return f"{low}{SPACE}to{SPACE}{high}"
 
 
 def _reach(rows: Sequence[ColumnEstimate]) -> float:
@@ -128,7 +152,7 @@ def _unlike(row: ColumnEstimate) -> str:
     """The test of whether sites differ, where they tell their own estimates."""
     if row.unlike is None or row.share_unlike is None:
         return "–"
-    return f"{number(row.unlike, 2)}, {row.share_unlike:.0%}"
+    return f"{page.p_value(row.unlike)}, {row.share_unlike:.0%}"
 
 
 def _draw(row: ColumnEstimate, reach: float) -> str:

@@ -27,7 +27,7 @@ def describe_model(document: ModelDocument) -> str:
         f"{document.schema.target}: {len(rows)} of {document.columns} columns, "
         f"{document.rows.training} training rows at {len(document.sites)} sites",
         f"penalty {document.penalty:.4g}, {document.penalty_words}",
-        f"certificate: {document.certificate}",
+        f"certificate: {document.certificate_words}",
         document.why,
         *([] if document.error is None else [_error_line(document, document.error)]),
         *([] if document.trust is None else _trust_lines(document.trust)),

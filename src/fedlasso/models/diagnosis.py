@@ -18,7 +18,7 @@ from fedlasso.models.at_penalty import fit_pooled
 from fedlasso.models.charts import Line, bar_chart, line_chart
 from fedlasso.models.comparing import share_above
 from fedlasso.models.fitted import fit_model
-from fedlasso.models.page import bullets, section, table, whole
+from fedlasso.models.page import bullets, percent, section, table, whole
 from fedlasso.models.settings import Settings
 from fedlasso.models.warning import some_of
 from fedlasso.numerics import Array
@@ -79,8 +79,8 @@ class Diagnosis:
         lonely = self.lonely.items()
         return [
             f"penalty {self.lam:.4g}; the pooled Lasso has {active} active columns",
-            f"limit of averaging: {_percent(first.above)} above the best objective with "
-            f"{first.epochs} local epoch, {_percent(last.above)} with {last.epochs}",
+            f"limit of averaging: {percent(first.above)} above the best objective with "
+            f"{first.epochs} local epoch, {percent(last.above)} with {last.epochs}",
             f"active columns of that limit: {first.active} to {last.active}, of which "
             f"{last.extra} the pooled Lasso leaves out",
             f"active at each site alone: {mine}; at any site: {self.union}",
@@ -138,7 +138,7 @@ def draw_diagnosis(found: Diagnosis) -> str:
     counts = {site: len(names) for site, names in found.lonely.items()}
     lonely = bar_chart([(site, float(count), str(count)) for site, count in counts.items()])
     rows = [
-        [f"{one.epochs}", f"{one.rounds}", _percent(one.above), f"{one.active}", f"{one.extra}"]
+        [f"{one.epochs}", f"{one.rounds}", percent(one.above), f"{one.active}", f"{one.extra}"]
         for one in limits
     ]
     head = ["local epochs", "rounds", "above the best objective", "active"]
@@ -154,7 +154,3 @@ def draw_diagnosis(found: Diagnosis) -> str:
         + section("Columns that one site alone selects", word, lonely)
     )
     return whole(title, body)
-
-
-def _percent(share: float) -> str:
-    return f"{100 * share:.3g}%"

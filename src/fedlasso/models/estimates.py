@@ -9,7 +9,7 @@ import numpy as np
 
 from fedlasso.fitting.inference import Estimates
 from fedlasso.models.model import Model
-from fedlasso.models.page import number
+from fedlasso.models.page import p_value
 from fedlasso.numerics import Array
 
 
@@ -58,7 +58,7 @@ class ColumnEstimate:
     def sureness(self) -> str:
         """How sure it is that the column has an effect, in words."""
         if self.chance is None:
-            return f"adjusted p {number(self.adjusted, 2)}"
+            return f"adjusted p {p_value(self.adjusted)}"
         return f"chance of an effect {tell_chance(self.chance)}"
 
 

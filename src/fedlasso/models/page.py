@@ -9,6 +9,8 @@ import math
 from collections.abc import Iterable, Sequence
 from html import escape
 
+from numpy import format_float_positional
+
 STYLE = """
 :root{--ink:#1c2430;--soft:#5d6b7c;--line:#dfe4ea;--back:#fff;--panel:#f6f8fa;--warn:#fff4dd;
 --c0:#1769aa;--c1:#c4472b;--c2:#2e7d4f;--c3:#8a4fa3;--c4:#b07d12;--c5:#0f7f86;--c6:#a8386b;--c7:#5b6470}
@@ -33,7 +35,7 @@ border-bottom:1px solid var(--line)}td{white-space:nowrap}
 th{color:var(--soft);font-weight:600;vertical-align:bottom}
 th:first-child,td:first-child{text-align:left;white-space:normal;min-width:9em}
 tr.own td{font-weight:650}
-.bars{max-width:680px}.forest{max-width:none}.forest td{white-space:normal}
+.bars{max-width:680px}.bars.wide{max-width:none}.forest td{white-space:normal}
 .forest td:nth-child(3){white-space:nowrap}.bars th:nth-child(2){text-align:left}
 .bars td.bar{width:38%;min-width:64px}.forest td.bar{width:24%;min-width:150px}
 svg{width:100%;max-width:520px;height:auto;display:block;margin:.4em 0}
@@ -56,10 +58,13 @@ th:first-child,td:first-child{min-width:6.5em}svg text{font-size:13px}
 white-space:normal}
 .wide td::before{content:attr(data-head);color:var(--soft);text-align:left}
 .wide td:first-child{display:block;font-weight:650}.bars.wide td.bar{width:auto}
-.wide svg.bar{max-width:60%}}
+.bars.wide td.bar::before{content:none}}
 @page{size:A4;margin:14mm}
 @media print{main{max-width:none;padding:0}.chart,.facts,.warn,tr,li,p{break-inside:avoid}
-h2,h2+p{break-after:avoid}.legend li::before,rect,.facts div,.warn{print-color-adjust:exact;
+h2,h2+p,p:has(+.chart),tr:first-child{break-after:avoid}
+.forest{font-size:.78rem}.forest td.bar{min-width:90px}
+.forest :is(th,td):first-child{min-width:6.5em}
+.legend li::before,rect,.facts div,.warn{print-color-adjust:exact;
 -webkit-print-color-adjust:exact}}
 """ + "".join(
     f".c{i}{{stroke:var(--c{i});fill:var(--c{i})}}.c{i} polyline{{fill:none}}"
@@ -70,6 +75,10 @@ h2,h2+p{break-after:avoid}.legend li::before,rect,.facts div,.warn{print-color-a
 
 # More columns than this do not fit beside each other on a telephone.
 WIDE = 4
+# A larger ratio says only that the unit of a column is far wider than its values.
+MOST_RATIO = 1000.0
+# No reader tells smaller p-values apart, and no approximation is as good as that.
+LEAST_P = 1e-4
 
 
 def whole(title: str, body: str) -> str:
@@ -125,6 +134,28 @@ def bytes_of(count: float) -> str:
         if count >= size:
             return f"{count / size:.3g} {unit}"
     return f"{count:.0f} B"
+
+
+def ratio(value: float, digits: int = 4) -> str:
+    """A ratio of odds, rates or hazards for people: beyond a thousandfold only the bound."""
+    if value > MOST_RATIO:
+        return f">{MOST_RATIO:.0f}"
+    if value < 1 / MOST_RATIO:
+        return f"<{1 / MOST_RATIO:g}"
+    return number(value, digits)
+
+
+def p_value(value: float) -> str:
+    """A p-value for people: of very small ones only the bound."""
+    return f"<{LEAST_P:.4f}" if value < LEAST_P else number(value, 2)
+
+
+def percent(share: float, digits: int = 3, least: float = 1e-5) -> str:
+    """A share in per cent for people: no powers of ten, and of shares below `least` that bound."""
+    if share < least:
+        return f"less than {percent(least, digits, least)}"
+    rounded = float(f"{100 * share:.{digits}g}")
+    return f"{format_float_positional(rounded, trim='-')}%"
 
 
 def number(value: float, digits: int = 3) -> str:
