@@ -261,6 +261,12 @@ def cells_of(card: str, title: str) -> list[list[str]]:
     return [[re.sub("<[^>]*>", "", cell) for cell in line] for line in lines]
 
 
+def test_counts_have_no_halves_on_their_axis() -> None:
+    chart = line_chart([Line([1.0, 2.0, 5.0], [9.0, 9.0, 10.0])], "epochs", "columns")
+    ticks = re.findall('<text class="tick side".*?>(.*?)</text>', chart)
+    assert ticks == ["9", "10"]
+
+
 @pytest.mark.parametrize("standardise", [True, False])
 def test_bars_are_as_long_as_the_numbers_under_their_own_head(standardise: bool) -> None:
     document = make_model(

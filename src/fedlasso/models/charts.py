@@ -229,8 +229,12 @@ def _linear(values: Sequence[float]) -> tuple[float, float, list[tuple[float, st
     power = math.floor(math.log10((high - low) / 4))
     factor = next(k for k in (1, 2, 2.5, 5, 10) if (high - low) / (k * 10.0**power) <= 6)
     step = factor * 10.0**power
-    ticks = [k * step for k in range(math.ceil(low / step), math.floor(high / step) + 1)]
     decimals = max(0, -power + (factor == 2.5) - (factor == 10))
+    if step < 1 and all(float(value).is_integer() for value in values):
+        # Counts have no halves.
+        step = 1.0
+        decimals = 0
+    ticks = [k * step for k in range(math.ceil(low / step), math.floor(high / step) + 1)]
     plain = decimals <= 5 and size < 1e7
     return low, high, [(t, f"{t:,.{decimals}f}" if plain else f"{t:.3g}") for t in ticks]
 

@@ -80,9 +80,9 @@ class Diagnosis:
         return [
             f"penalty {self.lam:.4g}; the pooled Lasso has {active} active columns",
             f"limit of averaging: {percent(first.above)} above the best objective with "
-            f"{first.epochs} local epoch, {percent(last.above)} with {last.epochs}",
-            f"active columns of that limit: {first.active} to {last.active}, of which "
-            f"{last.extra} the pooled Lasso leaves out",
+            f"{_epochs(first.epochs)}, {percent(last.above)} with {last.epochs}",
+            f"active columns of that limit: {first.active} with {_epochs(first.epochs)}, "
+            f"{last.active} with {last.epochs}, of which {last.extra} the pooled Lasso leaves out",
             f"active at each site alone: {mine}; at any site: {self.union}",
             *(f"only {site} selects {some_of(names, 8)}" for site, names in lonely if names),
         ]
@@ -137,16 +137,19 @@ def draw_diagnosis(found: Diagnosis) -> str:
     grows = line_chart(lines, "local epochs per round", "active columns", legend=True)
     counts = {site: len(names) for site, names in found.lonely.items()}
     lonely = bar_chart([(site, float(count), str(count)) for site, count in counts.items()])
+    word = "At the common penalty; each would enter an average on the word of one site."
+    if not any(counts.values()):
+        lonely = ""
+        word = "None: at the common penalty, each column that a site selects is another's as well."
     rows = [
-        [f"{one.epochs}", f"{one.rounds}", percent(one.above), f"{one.active}", f"{one.extra}"]
+        [_epochs(one.epochs), f"{one.rounds}", percent(one.above), f"{one.active}", f"{one.extra}"]
         for one in limits
     ]
-    head = ["local epochs", "rounds", "above the best objective", "active"]
+    head = ["averaging with", "rounds", "above the best objective", "active"]
     limits_table = table([*head, "not in the pooled Lasso"], rows)
     title = "Can these sites be averaged?"
     ends = "Where averaging ends, however many rounds it is given."
     wherever = "An average is active wherever any site's fit is."
-    word = "At the common penalty; each would enter an average on the word of one site."
     body = (
         f"<h1>{title}</h1><div class='lead'>{bullets(found.lines())}</div>"
         + section("Local epochs move the limit", ends, moves)
@@ -154,3 +157,7 @@ def draw_diagnosis(found: Diagnosis) -> str:
         + section("Columns that one site alone selects", word, lonely)
     )
     return whole(title, body)
+
+
+def _epochs(count: int) -> str:
+    return f"{count} local epoch{'s' * (count != 1)}"
