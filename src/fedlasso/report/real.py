@@ -23,17 +23,17 @@ def judged_table(results: Results) -> Table | None:
     data = _compared(results)
     if data is None:
         return None
-    text = shown(data[["scenario", "split"]])
+    text = shown(data[["scenario", "split"]]).rename(columns={"Scenario": "Data set"})
     text["Worse, %"] = mean_se(data["percent"], data["percent_se"], sign=True)
     text["Columns"] = _beside(data["active"], data["judge_active"], ".1f")
     text["Jaccard"] = _beside(data["jaccard"], data["judge_jaccard"], ".2f")
     text["Against"] = [
-        f"{WORDS.get(method, method)} against {WORDS[judge]}"
+        _begin(f"{WORDS.get(method, method)} against {WORDS[judge]}")
         for method, judge in zip(data["method"], data["judge"], strict=True)
     ]
     note = (
         "Test error above the judge's, in per cent of the judge's mean: mean paired difference "
-        f"(standard error) over {int(data['n'].min())} or more replicates. Columns used and mean "
+        f"(standard error) over {_count(data['n'])}. Columns used and mean "
         "Jaccard index of the columns over pairs of replicates, each beside the judge's. Judges "
         "see all training rows in one place."
     )
@@ -136,4 +136,21 @@ def _draw(axes: Axes, own: pd.DataFrame, names: list[str]) -> None:
 
 
 def _beside(ours: pd.Series, theirs: pd.Series, form: str) -> list[str]:
-    return [f"{a:{form}} / {b:{form}}" for a, b in zip(ours, theirs, strict=True)]
+    return [
+        "—" if np.isnan(a) and np.isnan(b) else f"{a:{form}} / {b:{form}}"
+        for a, b in zip(ours, theirs, strict=True)
+    ]
+
+
+def _begin(text: str) -> str:
+    """A text with a capital at its beginning."""
+    return text[:1].upper() + text[1:]
+
+
+def _count(numbers: pd.Series) -> str:
+    """How many replicates the rows of a table are about."""
+    least = int(numbers.min())
+    most = int(numbers.max())
+    if least < most:
+        return f"{least} to {most} replicates"
+    return f"{most} replicate{'s' * (most != 1)}"

@@ -112,11 +112,10 @@ def find_verdict(rows: pd.DataFrame) -> list[str]:
     lines = []
     if not table.empty:
         for method in ("prediction", "objective", RELAXED, LASSO_CV):
-            for own, where in _groups(table, method):
-                lines.append(_tell_error(own, where))
-        for own, where in _groups(table, "selection"):
-            lines.append(_tell_selection(own, where))
-    return [line.replace(" -", " −") for line in lines]
+            lines += [_tell_error(own) for own in _ways(table, method)]
+        for own in _ways(table, "selection"):
+            lines += [_tell_selection(own), _tell_columns(own)]
+    return lines
 
 
 def tell_absent(rows: pd.DataFrame) -> list[str]:
@@ -130,46 +129,100 @@ def tell_absent(rows: pd.DataFrame) -> list[str]:
     ]
 
 
-def _groups(table: pd.DataFrame, method: str) -> Iterator[tuple[pd.DataFrame, str]]:
-    """Rows of one method in each way: all data sets, then those that nothing was tuned on."""
+def _ways(table: pd.DataFrame, method: str) -> Iterator[pd.DataFrame]:
+    """Rows of one method, one way of dealing rows out to sites after the other."""
     own = table[table["method"] == method]
     for way in dict.fromkeys(own["split"]):
-        here = own[own["split"] == way]
-        others = here[~here["tuned"]]
-        dealt = "" if way == "pooled" else f", rows to sites {say('split', way)}"
-        yield here, f"{len(here)} data sets{dealt}"
-        if 0 < len(others) < len(here):
-            yield others, f"the {len(others)} that no default was tried on{dealt}"
+        yield own[own["split"] == way]
 
 
-def _tell_error(own: pd.DataFrame, where: str) -> str:
-    worst = own.loc[own["percent"].idxmax()]
+def _subject(own: pd.DataFrame) -> str:
+    """Which fit a sentence is about, and how rows were dealt out to sites for it."""
     first = own.iloc[0]
-    name = WORDS.get(first["method"], first["method"])
+    method = first["method"]
+    goal = "the objective" if method == "objective" else method
+    name = WORDS.get(method, f"the fit for {goal}")
+    dealt = f", with rows dealt to sites {say('split', first['split'])},"
+    return f"{name[:1].upper()}{name[1:]}{'' if first['split'] == 'pooled' else dealt}"
+
+
+def _tell_mean(own: pd.DataFrame) -> str:
+    """The first sentence on errors: how far from the judge's they are on average."""
+    count = len(own)
     return (
-        f"{name[:1].upper()}{name[1:]} against {WORDS[first['judge']]} ({where}): test error "
-        f"{own['percent'].mean():+.2f}% on average (median {own['percent'].median():+.2f}%), "
-        f"at worst {worst['percent']:+.2f}% "
-        f"(SE {worst['percent_se']:.2f}; {worst['scenario']}), lower on "
-        f"{int((own['percent'] < 0).sum())} of {len(own)}."
+        f"{_subject(own)} has a test error {_away(own['percent'].mean())} than "
+        f"{WORDS[own['judge'].iloc[0]]} on average over {count} data set{'s' * (count != 1)}."
     )
 
 
-def _tell_selection(own: pd.DataFrame, where: str) -> str:
+def _away(percent: float) -> str:
+    return f"{abs(percent):.2f}% {'lower' if percent < 0 else 'higher'}"
+
+
+def _untried(own: pd.DataFrame) -> pd.DataFrame:
+    """Rows of data sets that no default was tried on, where there are others beside them."""
+    others = own[~own["tuned"]]
+    return others if len(others) < len(own) else others[:0]
+
+
+def _tell_error(own: pd.DataFrame) -> str:
+    worst = own.loc[own["percent"].idxmax()]
+    se = "" if np.isnan(worst["percent_se"]) else f", SE {worst['percent_se']:.2f}"
+    told = (
+        f"{_tell_mean(own)} It is lower on {int((own['percent'] < 0).sum())} of {len(own)}, and at "
+        f"worst {_away(worst['percent'])} ({worst['scenario']}{se})."
+    )
+    others = _untried(own)
+    if len(others):
+        told += (
+            f" Where no default was tried ({len(others)} of them) it is "
+            f"{_away(others['percent'].mean())} on average."
+        )
+    return told
+
+
+def _tell_selection(own: pd.DataFrame) -> str:
     # With one replicate there is no standard error, and so no benefit of the doubt.
     close = own["percent"] <= 2 * own["percent_se"].fillna(0)
-    fewer = own["active"] <= own["judge_active"]
-    steady = own["jaccard"] > own["judge_jaccard"]
-    count = len(own)
-    worse = ", ".join(own.loc[~close, "scenario"])
-    return (
-        f"Selection against {WORDS[own['judge'].iloc[0]]} ({where}): test error "
-        f"{own['percent'].mean():+.2f}% on average, no worse within 2 standard errors on "
-        f"{int(close.sum())} of {count}{f' (worse: {worse})' if worse else ''}; columns used "
-        f"{own['active'].mean():.1f} against {own['judge_active'].mean():.1f} on average, no more "
-        f"on {int(fewer.sum())}; more stable over replicates on {int(steady.sum())} "
-        f"(mean Jaccard {own['jaccard'].mean():.2f} against {own['judge_jaccard'].mean():.2f})."
+    worse = list(own.loc[~close, "scenario"])
+    named = f" (worse on {_some(worse)})" if worse else ""
+    told = (
+        f"{_tell_mean(own)} It is no worse, within 2 standard errors, on {int(close.sum())} of "
+        f"{len(own)}{named}."
     )
+    others = _untried(own)
+    if len(others):
+        told += (
+            f" Where no default was tried ({len(others)} of them) it is "
+            f"{_away(others['percent'].mean())} on average, and no worse on "
+            f"{int(close[others.index].sum())}."
+        )
+    return told
+
+
+def _tell_columns(own: pd.DataFrame) -> str:
+    count = len(own)
+    fewer = own["active"] <= own["judge_active"]
+    told = (
+        f"{_subject(own)} uses {own['active'].mean():.1f} columns on average, where "
+        f"{WORDS[own['judge'].iloc[0]]} uses {own['judge_active'].mean():.1f}; it uses no more on "
+        f"{int(fewer.sum())} of {count}."
+    )
+    known = own.dropna(subset=["jaccard", "judge_jaccard"])
+    if len(known):
+        steady = known["jaccard"] > known["judge_jaccard"]
+        told += (
+            f" Its columns are more alike from replicate to replicate on {int(steady.sum())} of "
+            f"{len(known)} (mean Jaccard index {known['jaccard'].mean():.2f} against "
+            f"{known['judge_jaccard'].mean():.2f})."
+        )
+    return told
+
+
+def _some(names: list[str], most: int = 5) -> str:
+    """The first few names, and how many there are beside."""
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return ", ".join(names[:most]) + more
 
 
 def tell_table(rows: pd.DataFrame) -> list[str]:
