@@ -112,6 +112,7 @@ def discovery_figure(results: Results) -> Figure | None:
                     axes.axvline(rate, color=INK, lw=0.8)
                 _draw(axes, own, name, results)
                 axes.set_xlim(0, 1)
+                axes.set_xticks([0, 0.5, 1])
                 axes.set_title(f"{DISCOVERIES[name]}, {title('rate', rate)}", fontsize=7.5)
         canvas.legend(
             *grid[0][0].get_legend_handles_labels(),
@@ -144,9 +145,13 @@ def interval_figure(results: Results) -> Figure | None:
                 axes.axvspan(LEAST, MOST, color=FAINT, alpha=0.5, lw=0)
                 _draw(axes, own, name, results)
                 axes.set_title(INTERVALS[name], fontsize=7.5)
-                axes.xaxis.set_major_locator(MultipleLocator(0.05))
         # No share is above 1, though an interval of its mean may be.
-        grid[0][0].set_xlim(max(0.0, grid[0][0].get_xlim()[0]), 1.005)
+        low = max(0.0, grid[0][0].get_xlim()[0])
+        grid[0][0].set_xlim(low, 1.005)
+        # Panels are narrow: more labels than four would run into each other.
+        step = next(step for step in (0.05, 0.1, 0.2, 0.5) if (1 - low) / step <= 4)
+        for axes in grid.flat:
+            axes.xaxis.set_major_locator(MultipleLocator(step))
     return Figure("intervals", "Coverage of 95% intervals", caption, canvas)
 
 

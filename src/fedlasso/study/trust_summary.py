@@ -21,6 +21,8 @@ STANDARD_ERRORS = 2.0
 # The share of the power of many splits that is to be reached, where those keep their rate, and of
 # the most that can be found.
 SHARE = 0.9
+# Scenarios where a promise was not kept are named up to so many.
+NAMED = 3
 # How often intervals of 95% are to cover.
 LEAST = 0.93
 MOST = 0.97
@@ -55,14 +57,23 @@ def pair(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def find_promises_kept(rows: pd.DataFrame) -> list[str]:
-    """Sentences per family and rate: false discoveries, power, and how often intervals cover."""
+    """Sentences per family and rate: false discoveries, power, and how often intervals cover.
+
+    A sentence that holds at several rates is told once.
+    """
     lines = []
-    for (family, rate), own in average(rows).groupby(["family", "rate"], sort=False):
-        here = rows[(rows["family"] == family) & (rows["rate"] == rate)]
-        methods = dict(list(own.groupby("method", sort=False)))
-        if OURS in methods:
-            told = [_tell_rate(methods), *_tell_power(here, methods), _tell_coverage(methods[OURS])]
-            lines += [f"{say('family', family)}, {title('rate', rate)}: {line}." for line in told]
+    for family, of_family in average(rows).groupby("family", sort=False):
+        rates: dict[str, list[str]] = {}
+        for rate, own in of_family.groupby("rate", sort=False):
+            here = rows[(rows["family"] == family) & (rows["rate"] == rate)]
+            methods = dict(list(own.groupby("method", sort=False)))
+            if OURS not in methods:
+                continue
+            told = [_tell_rate(methods), *_tell_power(here, methods)]
+            for line in [*told, *_tell_coverage(methods[OURS])]:
+                rates.setdefault(line, []).append(title("rate", rate))
+        for line, names in rates.items():
+            lines.append(f"{say('family', family)}, {' and '.join(names)}: {line}.")
     return lines
 
 
@@ -102,32 +113,42 @@ def _tell_power(here: pd.DataFrame, methods: dict[str, pd.DataFrame]) -> Iterato
         )
 
 
-def _tell_coverage(own: pd.DataFrame) -> str:
-    parts = []
+def _tell_coverage(own: pd.DataFrame) -> Iterator[str]:
     for name in COVERAGES:
         told = own[own[name].notna()] if name in own else own[:0]
         if len(told):
             words = COLUMNS[name].label.partition(", ")[2]
             counted = _count(told, name, told[name].between(LEAST, MOST))
-            parts.append(f"for columns {words} in {counted}")
-    return (
-        f"95% intervals hold the true coefficient in {LEAST:.0%} to {MOST:.0%} of cases "
-        f"{'; '.join(parts)}"
-    )
+            yield (
+                f"95% intervals hold the true coefficient in {LEAST:.0%} to {MOST:.0%} of cases "
+                f"for columns {words} in {counted}"
+            )
 
 
 def _count(own: pd.DataFrame, metric: str, good: pd.Series[bool], before: str = "") -> str:
-    """How many scenarios are good, and the mean and standard error of those that are not."""
+    """How many scenarios are good, and the mean and standard error of those that are not.
+
+    Where these are many, the smallest and the largest stand for them.
+    """
     bad = own[~good]
+    many = len(bad) > NAMED
+    if many:
+        bad = bad.sort_values(metric, kind="stable")
     told = [
-        f"{say('scenario', scenario)}: {before}{mean:.3f}".replace("-0", "−0")
+        f"{say('scenario', scenario)}: {before}{_signed(mean)}"
         + ("" if np.isnan(se) else f", SE {se:.3f}")
         for scenario, mean, se in zip(
             bad["scenario"], bad[metric], bad[f"{metric}_se"], strict=True
         )
     ]
     text = f"{len(own) - len(bad)} of {len(own)} scenarios"
+    if many:
+        return f"{text} (the others go from {told[0]}, to {told[-1]})"
     return f"{text} (not in {'; '.join(told)})" if told else text
+
+
+def _signed(mean: float) -> str:
+    return f"{mean:.3f}".replace("-", "−")
 
 
 def show(mean: float, se: float, sign: str = "") -> str:
