@@ -18,6 +18,9 @@ from fedlasso.report.records import Results
 from fedlasso.study import summarise
 from fedlasso.study.columns import COLUMNS, axes, known, say, title
 
+# Smaller means and standard errors come from the rounding of sums.
+ROUNDING = 1e-14
+
 
 @dataclass(frozen=True, eq=False)
 class Table:
@@ -80,8 +83,12 @@ def mean_se(mean: pd.Series, se: pd.Series, sign: bool = False) -> list[str]:
     """``mean (SE)``, as a rule with the same decimals down a column; an unknown SE is a dash.
 
     Decimals give a typical standard error two significant digits. A cell whose own standard error
-    is smaller has more of them, so that none is rounded to one digit or none.
+    is smaller has more of them, so that none is rounded to one digit or none. What is nothing but
+    rounding is printed as zero.
     """
+    nothing = (mean.abs() < ROUNDING) & (se < ROUNDING)
+    mean = mean.mask(nothing, 0.0)
+    se = se.mask(nothing, 0.0)
     typical = decimals_of(float(se[(se > 0) & np.isfinite(se)].median()))
     return [_pair(m, s, max(typical, decimals_of(s)), sign) for m, s in zip(mean, se, strict=True)]
 
