@@ -1,5 +1,6 @@
 """Every study is drawn whole: a mark for each cell that has a number, and none without a word."""
 
+import re
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -69,6 +70,8 @@ def test_marks_are_the_cells(name: str, browser: Browser, tmp_path: Path) -> Non
     body = page.inner_text("body")
     assert "undefined" not in body
     assert "NaN" not in body
+    # No sentence has a hole where a choice would be told that the study does not have.
+    assert re.findall(r".{30}[,;:] [.,;]", body) == []
     page.close()
 
 

@@ -188,3 +188,5 @@ def test_one_replicate_has_no_standard_error(tmp_path: Path) -> None:
     assert texts
     assert all("nan" not in text for text in texts)
     assert any("SE unknown with one replicate" in text for text in texts)
+    # In one scenario it is methods that are counted.
+    assert any(" of 4 methods; average change" in text for text in texts)

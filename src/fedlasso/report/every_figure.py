@@ -148,8 +148,9 @@ def baseline_figure(results: Results) -> Figure | None:
             lay_out(canvas)
             for axes in grid.flat:
                 label_ends(axes, gap=0.105)
+    view = titles(fixed)
     caption = (
-        f"{say('scenario', scenario)} scenario, {titles(fixed)}. "
+        f"{say('scenario', scenario)} scenario{view and f', {view}'}. "
         f"Means over {int(table['n'].min())} replicates with "
         "1.96 Monte Carlo standard errors either side, which describe the precision of the "
         "simulation, not the spread between data sets. Points of methods are set apart sideways. "
@@ -244,8 +245,9 @@ def contrast_figure(results: Results) -> Figure | None:
         grid[0][0].set_yticks(range(len(rows_shown)), rows_shown)
         grid[0][0].set_ylim(len(rows_shown) - 0.4, -0.6)
         canvas.supxlabel(f"change in F1, E = {epochs[-1]} minus E = {epochs[0]}", fontsize=8)
+    view = titles(results.primary)
     caption = (
-        f"Paired change in F1 from E = {epochs[0]} to E = {epochs[-1]}; {titles(results.primary)}. "
+        f"Paired change in F1 from E = {epochs[0]} to E = {epochs[-1]}{view and f'; {view}'}. "
         "Differences are taken within replicate; bars are 1.96 Monte Carlo standard errors either "
         "side. To the right of zero more local epochs select better on average; selection says "
         "nothing about prediction."

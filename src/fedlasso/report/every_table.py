@@ -104,9 +104,10 @@ def difference_table(results: Results, along: str) -> Table | None:
     text = shown(results.usual(data), metrics, sign=True)
     note = (
         "Differences are taken within replicate, then averaged: mean (standard error); "
-        f"1.96 standard errors either side give the interval. Printed: {titles(fixed)}; "
-        "the CSV file holds every budget, panel and rule."
+        "1.96 standard errors either side give the interval."
     )
+    if fixed:
+        note += f" Printed: {titles(fixed)}; the CSV file holds every budget, panel and rule."
     words = f"Paired comparison of {PAIRED[along]}"
     prose = (
         "Methods, epoch counts and rules share their data sets, so their differences are known "

@@ -24,6 +24,7 @@ FOUR = ("CD", "ST", "P", "DA")
 TARGET = 1e-8
 FEW = 30  # uploads
 SHORT = {"epochs": "E"}  # how a sentence calls an axis, where not by its name
+MANY = {"epochs": "values of E", "family": "families"}  # and several values of it
 
 
 @dataclass(frozen=True)
@@ -346,9 +347,10 @@ def _and(words: Sequence[str]) -> str:
 
 
 def _combinations(keys: Sequence[str]) -> str:
-    """What was counted: scenarios, or combinations of a scenario and other choices."""
+    """What was counted: values of one axis, or combinations of several."""
     if len(keys) < 2:
-        return "scenarios"
+        key = keys[0] if keys else "scenario"
+        return MANY.get(key, f"{key}s")
     return f"combinations of {_and([SHORT.get(key, key) for key in keys])}"
 
 
