@@ -1,5 +1,7 @@
 """What the page shows and lets people do, chart by chart, in a real browser."""
 
+import itertools
+import math
 import xml.etree.ElementTree as ET
 
 import pytest
@@ -48,9 +50,36 @@ def test_a_finding_leads_to_the_view_that_it_titles(page: Page) -> None:
 def test_a_chart_is_titled_by_what_it_holds_when_that_is_no_finding(page: Page) -> None:
     before = page.inner_text("#overview-chart-title")
     choose(page, "metric", "recall")
-    assert page.inner_text("#overview-chart-title").startswith("Mean Recall in every scenario")
+    assert page.inner_text("#overview-chart-title").startswith("Mean recall in every scenario")
     choose(page, "metric", "f1")
     assert page.inner_text("#overview-chart-title") == before
+
+
+def test_words_keep_clear_of_error_bars_and_lines(page: Page) -> None:
+    # The usual place, at the end of the line, is taken by a bar from 20 to 180.
+    label = page.evaluate(
+        "nameLine('pooled Lasso', 100, [[300, 20, 180]], { left: 40, right: 330 })"
+    )
+    start = float(label.partition(' x="')[2].partition('"')[0])
+    assert start + page.evaluate("widthOfWords('pooled Lasso', 11)") <= 294
+    places = page.evaluate("along([[0, 0], [30, 40], [30, 60]])")
+    assert places[0] == [0, 0]
+    assert [30, 40] in places
+    assert places[-1] == [30, 60]
+    steps = [math.dist(a, b) for a, b in itertools.pairwise(places)]
+    assert max(steps) <= 8
+
+
+def test_labels_of_groups_are_broken_between_words_that_can_stand_apart(page: Page) -> None:
+    lines = page.evaluate("breakWords('averaging + ST, E = 10', 110, 12)")
+    assert lines == ["averaging + ST,", "E = 10"]
+
+
+def test_every_scale_has_two_labels(page: Page) -> None:
+    for domain in ([22.1, 29.3], [-0.09, 0.04], [0, 1.04], [3386, 3631]):
+        for width in (90, 160, 700):
+            ask = f"makeScale({{ domain: {domain} }}, [40, {40 + width}]).ticks.length"
+            assert page.evaluate(ask) >= 2
 
 
 def test_means_are_titled_by_who_is_best(page: Page, results: Results) -> None:

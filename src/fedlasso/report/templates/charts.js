@@ -43,7 +43,7 @@ function drawMeansInRows(known, methods, scale, metric, scenario) {
   put(
     "means-chart",
     height,
-    `Mean ${metric.label} by method; ${describe()}`,
+    `Mean ${within(metric.label)} by method; ${describe()}`,
     panel({
       width: widthOf("means-chart"),
       height,
@@ -121,7 +121,7 @@ function drawMeans(rows, metric) {
   put(
     "means-chart",
     300,
-    `Mean ${metric.label} by method; ${describe()}`,
+    `Mean ${within(metric.label)} by method; ${describe()}`,
     panel({
       width: widthOf("means-chart"),
       height: 300,
@@ -137,7 +137,10 @@ function drawMeans(rows, metric) {
           const apart = Math.min(26, (0.8 * X.step) / group.length);
           return X(r[field]) + (group.indexOf(r.method) - (group.length - 1) / 2) * apart;
         };
-        const marks = known.map((r) => [at(r), Y(r.mean)]);
+        const marks = known.map((r) => {
+          const [low, high] = Number.isNaN(r.se) ? [r.mean, r.mean] : endsOf(r, metric);
+          return [at(r), Y(high), Y(low)];
+        });
         const parts = pooledLine(scenario, metric, Y, box, marks);
         if (field === "epochs")
           for (const method of methods) {
@@ -261,6 +264,8 @@ function drawSpread(rows, metric) {
         ),
       },
       marks: (X, Y) => {
+        // On paper rows are closer, and no bar touches the next.
+        const half = paper ? 7 : 10;
         const parts = known.map((r) =>
           tag("circle", {
             class: "mark dot",
@@ -281,7 +286,7 @@ function drawSpread(rows, metric) {
           const own = known.filter((r) => r.group === group);
           const middle = median(own.map((r) => r.value));
           parts.push(
-            rule(X(middle), Y(group) - 10, X(middle), Y(group) + 10, {
+            rule(X(middle), Y(group) - half, X(middle), Y(group) + half, {
               method: own[0].method,
               width: 3,
               tip: `${group}\nmedian ${brief(middle)}`,

@@ -105,13 +105,20 @@ function makeScale({ kind = "linear", domain, values, unit }, ends) {
   const rough = (high - low) / Math.max(2, Math.abs(to - from) / (to > from ? 75 : 45));
   const power = 10 ** Math.floor(Math.log10(rough));
   // Bytes are counted in powers of two, all else in tens.
-  const step =
+  const steps =
     unit === "bytes"
-      ? 2 ** Math.ceil(Math.log2(rough))
-      : power * [1, 2, 5, 10].find((m) => m * power >= rough * 0.999);
-  const ticks = [];
-  for (let k = Math.ceil(low / step - 1e-9); k * step <= high + 1e-9 * step; k++)
-    ticks.push(Number((k * step).toPrecision(12)));
+      ? [-1, 0].map((k) => 2 ** (Math.ceil(Math.log2(rough)) + k))
+      : [0.5, 1, 2, 5, 10].map((m) => m * power);
+  const first = steps.findIndex((step) => step >= rough * 0.999);
+  const every = (step) => {
+    const ticks = [];
+    for (let k = Math.ceil(low / step - 1e-9); k * step <= high + 1e-9 * step; k++)
+      ticks.push(Number((k * step).toPrecision(12)));
+    return ticks;
+  };
+  // One label alone says nothing about a scale.
+  const wide = every(steps[first]);
+  const ticks = wide.length > 1 ? wide : every(steps[first - 1]);
   return Object.assign((v) => place((v - low) / (high - low)), { ticks });
 }
 
@@ -256,7 +263,12 @@ function panel({ width, height, x, y, marks, left, right = 16, top = 10, bottom 
     grid.push(text(middle, height - bottom + 33, x.label, { anchor: "middle" }));
   }
   if (y.label) grid.push(text(13, (top + height - bottom) / 2, y.label, { anchor: "middle", rotate: -90 }));
-  if (title) grid.push(text(Math.min(left, 30), top - 11, title, { weight: 600, size: 12.5 }));
+  if (title) {
+    // A title that is too long for its panel is smaller.
+    const start = Math.min(left, 30);
+    const size = Math.min(12.5, (12.5 * (width - start)) / (1.22 * widthOfWords(title, 12.5)));
+    grid.push(text(start, top - 11, title, { weight: 600, size }));
+  }
   return grid.join("") + marks(X, Y, { left, right: width - right, top, bottom: height - bottom }).join("");
 }
 

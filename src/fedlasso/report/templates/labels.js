@@ -30,10 +30,10 @@ function widthOfWords(words, size) {
   return 0.57 * size * String(words).length;
 }
 
-// Words in as many lines as the room needs.
+// Words in as many lines as the room needs; "E = 5" stays together.
 function breakWords(words, room, size) {
   const lines = [];
-  for (const word of words.split(" ")) {
+  for (const word of words.split(/(?<!=) (?!=)/)) {
     const longer = lines.length ? `${lines.at(-1)} ${word}` : word;
     if (lines.length && widthOfWords(longer, size) <= room) lines[lines.length - 1] = longer;
     else lines.push(word);
@@ -47,10 +47,23 @@ function overlap(a, b) {
   return across > 0 && down > 0 ? across * down : 0;
 }
 
+// Places along a broken line, so that words can keep clear of it.
+function along(corners, step = 8) {
+  return corners.flatMap(([x, y], i) => {
+    const [left, top] = corners[Math.max(0, i - 1)];
+    const pieces = Math.max(1, Math.ceil(Math.hypot(x - left, y - top) / step));
+    return Array.from({ length: pieces }, (_, k) => {
+      const share = (k + 1) / pieces;
+      return [left + share * (x - left), top + share * (y - top)];
+    });
+  });
+}
+
 // Words along a level line, above or below it, where they cover the fewest marks; rather at its end.
+// A mark is a place, or a bar from one height to another.
 function nameLine(words, y, marks, box, { size = 11 } = {}) {
   const wide = widthOfWords(words, size);
-  const dots = marks.map(([x, top]) => [x - 6, top - 6, x + 6, top + 6]);
+  const dots = marks.map(([x, top, end = top]) => [x - 6, top - 6, x + 6, end + 6]);
   const offers = [1, 0.8, 0.6, 0.4, 0.2, 0].flatMap((share) => {
     const left = box.left + 2 + share * (box.right - box.left - wide - 4);
     return [

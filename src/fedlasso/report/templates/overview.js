@@ -137,7 +137,7 @@ function drawOverview(metric) {
   put(
     "overview-chart",
     height * Math.ceil(scenarios.length / across),
-    `Mean ${metric.label} in every scenario`,
+    `Mean ${within(metric.label)} in every scenario`,
     parts.join(""),
   );
   keepTable("overview", `${metric.label} in every scenario`, csvRows(findCells(where), metric));
@@ -203,7 +203,7 @@ function drawTradeoff() {
             ),
           );
         const named = known ? [{ x: X(pooled[x][0]), y: Y(pooled[y][0]), words: "pooled Lasso" }] : [];
-        const spots = [];
+        const spots = named.map((pooled) => [pooled.x, pooled.y]);
         for (const own of pointsOf.values()) {
           const start = own.find((r) => r.rule === "min") ?? own[0];
           const end = own.find((r) => r.rule === "1se");

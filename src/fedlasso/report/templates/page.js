@@ -199,7 +199,7 @@ function show() {
   drawOverview(metric);
   entitle(
     "overview",
-    `Mean ${metric.label} in every ${KIND}${
+    `Mean ${within(metric.label)} in every ${KIND}${
       CONTROLS.length > 1
         ? `: ${CONTROLS.filter((a) => a !== "scenario")
             .map((a) => axis(a).titles[code0(a)])
@@ -221,7 +221,7 @@ function show() {
   showRows();
   isolate();
   document.getElementById("status").textContent =
-    `Showing ${metric.label}; ${describe()}; ${cells.length} ${cells.length === 1 ? "mean" : "means"}.`;
+    `Showing ${within(metric.label)}; ${describe()}; ${cells.length} ${cells.length === 1 ? "mean" : "means"}.`;
 }
 
 function showAll() {

@@ -59,7 +59,7 @@ function showMeans(cells, metric) {
     rows.map((r) => ({ ...r, Mean: r.mean, SE: r.se, Low: r.low, High: r.high })),
     { button: true },
   );
-  keepTable("means", `Mean ${metric.label}`, csvRows(cells, metric));
+  keepTable("means", `Mean ${within(metric.label)}`, csvRows(cells, metric));
   drawMeans(rows, metric);
   entitle("means", `${tellMeans(rows, metric)}. ${describe()}`);
 }

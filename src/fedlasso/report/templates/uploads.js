@@ -100,7 +100,7 @@ function drawUploads() {
               words: name(own),
               method: own[0].method,
             }));
-          const spots = lines.flat().map((r) => [X(r.uploads), Y(r.gap)]);
+          const spots = lines.flatMap((own) => along(own.map((r) => [X(r.uploads), Y(r.gap)])));
           parts.push(...nameMarks(early, spots, box, { size: 11.5, weight: 600, colour: "var(--ink)" }));
           long.forEach((own, i) =>
             parts.push(

@@ -95,7 +95,7 @@ function advise() {
     choices.length && !method.startsWith("goal:") && !method.startsWith("Secant")
       ? ` (${choices.join(", ")})`
       : "",
-    `: ${named.size > 1 ? `of ${named.size} equally good choices the one that uploads least, with the` : "the"} best mean ${metric.label} of the ${ranked.length} choices recorded for “${axis("scenario").words[where.scenario]}” at ${budget} uploads.`,
+    `: ${named.size > 1 ? `of ${named.size} equally good choices the one that uploads least, with the` : "the"} best mean ${within(metric.label)} of the ${ranked.length} choices recorded for “${axis("scenario").words[where.scenario]}” at ${budget} uploads.`,
   );
   const table = element(
     "table",
@@ -128,7 +128,7 @@ function advise() {
       element(
         "p",
         { class: "note" },
-        `Next best: ${groupName(other.cell)}; difference in mean ${metric.label} ${toError(mean, se)} (paired SE ${toError(se, se)}).`,
+        `Next best: ${groupName(other.cell)}; difference in mean ${within(metric.label)} ${toError(mean, se)} (paired SE ${toError(se, se)}).`,
       ),
     );
   }
