@@ -62,14 +62,17 @@ def describe(name: str) -> str:
 def list_terms(body: str) -> str:
     """Return what is `name : text`, with more text indented below, as a list.
 
-    Where the text below is a sentence of its own, the text beside the name is a type.
+    Where the text below is a sentence of its own, the text beside the name is a type. Names that
+    share a text may go on over several lines.
     """
     lines: list[str] = []
+    body = re.sub(r",\n(?=\w)", ", ", body)
     for line in body.replace("``", "`").splitlines():
         name, colon, text = line.partition(" : ")
         more = line.strip()
         if colon and not line.startswith(" "):
-            lines.append(f"- `{name}`: {text}")
+            names = name.replace(", ", "`, `")
+            lines.append(f"- `{names}`: {text}")
         elif line.startswith(" ") and more[:1].isupper() and lines[-1].startswith("- "):
             name, _, text = lines[-1].partition(": ")
             lines[-1:] = [f"{name} ({text}):", f"  {more}"]
