@@ -141,19 +141,15 @@ function drawMeans(rows, metric) {
           const [low, high] = Number.isNaN(r.se) ? [r.mean, r.mean] : endsOf(r, metric);
           return [at(r), Y(high), Y(low)];
         });
-        const parts = pooledLine(scenario, metric, Y, box, marks);
+        const lines = [];
         if (field === "epochs")
           for (const method of methods) {
             const own = known.filter((r) => r.method === method && r.epochs !== "none");
-            if (own.length > 1)
-              parts.push(
-                line(
-                  own.map((r) => [at(r), Y(r.mean)]),
-                  method,
-                  { width: 1, opacity: 0.6 },
-                ),
-              );
+            const corners = own.map((r) => [at(r), Y(r.mean)]);
+            if (own.length > 1) lines.push(line(corners, method, { width: 1, opacity: 0.6 }));
+            marks.push(...along(corners));
           }
+        const parts = [...pooledLine(scenario, metric, Y, box, marks), ...lines];
         for (const r of known) {
           const [low, high] = endsOf(r, metric);
           if (!Number.isNaN(r.se))

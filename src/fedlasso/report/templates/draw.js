@@ -266,7 +266,7 @@ function panel({ width, height, x, y, marks, left, right = 16, top = 10, bottom 
   if (title) {
     // A title that is too long for its panel is smaller.
     const start = Math.min(left, 30);
-    const size = Math.min(12.5, (12.5 * (width - start)) / (1.22 * widthOfWords(title, 12.5)));
+    const size = Math.min(12.5, (12.5 * (width - start)) / (1.1 * widthOfWords(title, 12.5)));
     grid.push(text(start, top - 11, title, { weight: 600, size }));
   }
   return grid.join("") + marks(X, Y, { left, right: width - right, top, bottom: height - bottom }).join("");
