@@ -208,7 +208,7 @@ def certify(federation: Federation, problem: Problem, b: Array) -> Certificate:
     >>> from fedlasso.fitting import fix_penalty
     >>> federation = InProcess([Site("a", np.eye(2), [1.0, 0.0])])
     >>> print(certify(federation, fix_penalty(federation, 1.0), np.zeros(2)))
-    at most 1e-10% above the best possible objective
+    less than 0.000001% above the best possible objective
     """
     m = problem.m
     penalty = problem.penalty

@@ -19,8 +19,8 @@ from fedlasso.governance.telling import (
 _STYLE = """
 :root { color-scheme: light dark; --ink: #1c2733; --soft: #5b6875; --line: #d8dee5;
   --paper: #ffffff; --good: #1d6b3f; --bad: #a32020; --bar: #2f6fab; }
-@media (prefers-color-scheme: dark) { :root { --ink: #e6eaee; --soft: #a3b0bc; --line: #38434e;
-  --paper: #161c22; --good: #6fce97; --bad: #ff8d85; --bar: #6fabdf; } }
+@media screen and (prefers-color-scheme: dark) { :root { --ink: #e6eaee; --soft: #a3b0bc;
+  --line: #38434e; --paper: #161c22; --good: #6fce97; --bad: #ff8d85; --bar: #6fabdf; } }
 body { font: 16px/1.5 system-ui, sans-serif; color: var(--ink); background: var(--paper);
   max-width: 62rem; margin: 2rem auto; padding: 0 1rem; }
 h1 { font-size: 1.7rem; margin-bottom: 0.2rem; } h2 { font-size: 1.2rem; margin-top: 2.2rem; }
@@ -29,10 +29,14 @@ p { margin: 0.4rem 0; } .soft { color: var(--soft); } .good { color: var(--good)
 .bad { color: var(--bad); font-weight: 600; } .wide { overflow-x: auto; }
 table { border-collapse: collapse; width: 100%; margin: 0.5rem 0; }
 th, td { text-align: left; vertical-align: top; padding: 0.3rem 0.7rem 0.3rem 0;
-  border-bottom: 1px solid var(--line); overflow-wrap: anywhere; }
+  border-bottom: 1px solid var(--line); overflow-wrap: break-word; }
 td.number, th.number { text-align: right; font-variant-numeric: tabular-nums; white-space: nowrap; }
 td:first-child { overflow-wrap: normal; }
 meter { width: 7rem; }
+@media (max-width: 40rem) { .wide table { font-size: 0.85rem; } th, td { padding-right: 0.4rem; }
+  .wide td:nth-child(2) { min-width: 9rem; } meter { width: 3rem; } }
+@page { size: A4; margin: 14mm; }
+@media print { tr, p { break-inside: avoid; } h2, h3 { break-after: avoid; } }
 """
 
 

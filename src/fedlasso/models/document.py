@@ -16,7 +16,7 @@ from fedlasso import __version__
 from fedlasso.errors import FedLassoError
 from fedlasso.models.assessment import Assessment
 from fedlasso.models.estimates import TrustDocument
-from fedlasso.models.page import number, percent, ratio
+from fedlasso.models.page import number, ratio
 from fedlasso.models.settings import Settings
 from fedlasso.numerics import Array, Certificate
 from fedlasso.tables import Schema
@@ -30,8 +30,6 @@ OWN_COLUMNS = "this model's columns on the training rows"
 FAMILIES = ("Lasso", "elastic net")
 # What coefficients are called once they are exponentiated, by the family of the response.
 RATIOS = {"binomial": "odds ratio", "poisson": "rate ratio", "cox": "hazard ratio"}
-# A certificate whose bound is a smaller share of the objective says no more than that.
-NEXT_TO_NOTHING = 1e-8
 # What the rows of an error had to do with the model.
 CHOSE = "held-out rows that also chose the model, so it is a little optimistic"
 NESTED = "rows that took no part in any choice: nested cross-validation"
@@ -229,7 +227,7 @@ class ModelDocument:
     @property
     def certificate_words(self) -> str:
         """The certificate as terminal, card and model.json tell it."""
-        return tell_certificate(self.certificate)
+        return str(self.certificate)
 
     @property
     def family(self) -> str:
@@ -308,15 +306,6 @@ class ModelDocument:
         plain = _without_infinities(msgspec.to_builtins(told))
         plain[DIGEST] = _digest(plain)
         return json.dumps(plain, indent=1, ensure_ascii=False, allow_nan=False).encode()
-
-
-def tell_certificate(certificate: Certificate) -> str:
-    """Return how far a model is from the best possible objective, without powers of ten."""
-    if not np.isfinite(certificate.relative_gap):
-        return str(certificate)
-    share = percent(certificate.relative_gap, 2, NEXT_TO_NOTHING)
-    bound = "at most " if certificate.relative_gap >= NEXT_TO_NOTHING else ""
-    return f"{bound}{share} above the best possible objective"
 
 
 def _digest(values: dict[str, Any]) -> str:

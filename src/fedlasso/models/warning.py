@@ -7,13 +7,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from fedlasso.fitting import Status
-from fedlasso.models.document import (
-    ColumnStability,
-    ComparedModel,
-    SiteError,
-    pool_error,
-    tell_certificate,
-)
+from fedlasso.models.document import ColumnStability, ComparedModel, SiteError, pool_error
 from fedlasso.models.model import Model
 from fedlasso.models.page import number
 from fedlasso.numerics import Array
@@ -41,9 +35,7 @@ def warn_of_fit(model: Model, target: str) -> list[str]:
         warnings.append("the uploads ended too early: " + Status.CUT.value)
     gap = model.fit.certificate.relative_gap if model.fit.certificate else 0.0
     if model.fit.status is Status.SHORT and LOOSE < gap < np.inf:
-        assert model.fit.certificate is not None
-        told = tell_certificate(model.fit.certificate)
-        warnings.append(f"not yet the pooled Lasso ({told}): give more uploads")
+        warnings.append(f"not yet the pooled Lasso ({model.fit.certificate}): give more uploads")
     active = int((model.standardised != 0).sum())
     if active == 0:
         warnings.append("no column is selected: the model predicts the mean")

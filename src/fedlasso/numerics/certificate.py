@@ -11,8 +11,8 @@ from fedlasso.numerics.penalties import L1, ElasticNet, Penalty
 # A bound holds against all models whose coefficients that pay nothing are off by up to so many
 # times their size and one: with columns that separate the classes the best ones are infinite.
 REACH = 1e4
-# Smaller shares of an objective come from rounding, so no smaller bound is told in words.
-ROUNDING = 1e-12
+# A bound that is a smaller share of the objective is told as this one.
+NEXT_TO_NOTHING = 1e-8
 
 
 @dataclass(frozen=True)
@@ -46,8 +46,11 @@ class Certificate:
                 "at an unknown distance from the best possible objective: no bound is known "
                 "without a penalty"
             )
-        share = max(self.relative_gap, ROUNDING)
-        return f"at most {100 * share:.2g}% above the best possible objective"
+        if self.relative_gap < NEXT_TO_NOTHING:
+            return "less than 0.000001% above the best possible objective"
+        share = float(f"{100 * self.relative_gap:.2g}")
+        told = np.format_float_positional(share, trim="-")
+        return f"at most {told}% above the best possible objective"
 
 
 def duality_gap(
