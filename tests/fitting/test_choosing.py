@@ -13,8 +13,10 @@ from fedlasso.fitting.by_moments import tell_how
 from fedlasso.fitting.choosing import (
     ALMOST_ALL,
     BEYOND,
+    FEWER,
     FIRST,
     GAIN,
+    LIKELIEST,
     PAIRS,
     SPARE,
     VOTES,
@@ -24,6 +26,7 @@ from fedlasso.fitting.choosing import (
     find_end,
 )
 from fedlasso.fitting.families import DEALS, LASSO, PLENTY, SURE, Folded, average, judge
+from fedlasso.numerics.spike_slab import weigh_columns
 
 by_seed = pytest.mark.parametrize("seed", range(4))
 
@@ -84,6 +87,12 @@ def test_selected_are_the_columns_with_votes_or_those_of_one_standard_error(
         voted = count_votes(folded, float(lasso.penalties[at])) >= VOTES
         if choice.support is None:
             assert choice.at == lasso.sparsest
+        elif choice.named_by == LIKELIEST:
+            normal = folded.normal(folded.whole)
+            likely = weigh_columns(normal, 10, np.zeros(10), folded.seed).support
+            assert np.array_equal(choice.support, likely)
+            assert choice.at == np.argmin(lasso.error[0])
+            assert choice.error <= lasso.limit
         else:
             assert choice.at == at
             assert np.array_equal(choice.support, voted)
@@ -97,6 +106,25 @@ def test_strong_columns_are_selected_and_hardly_another(seed: int) -> None:
     assert choice.support is not None
     assert choice.support[:3].all()
     assert choice.support[3:].sum() <= 1
+
+
+def test_among_many_columns_the_likeliest_are_selected_where_they_are_far_fewer() -> None:
+    """Votes name many columns that have no effect, and chances do not."""
+    hits = 0
+    for seed in range(6):
+        records = draw_records(seed, m=300, p=120, folds=10, noise=2.0)
+        choice = choose(records.folded, "selection", "1se").choice
+        lasso = choice.judged
+        assert choice.support is not None
+        if choice.named_by != LIKELIEST:
+            continue
+        hits += 1
+        at = lasso.largest_within(SPARE * np.sqrt(2 / 300))
+        voted = count_votes(records.folded, float(lasso.penalties[at])) >= VOTES
+        assert 0 < choice.support.sum() <= FEWER * voted.sum()
+        assert choice.error <= lasso.limit
+        assert tell_how(choice, "1se").startswith(LIKELIEST)
+    assert hits > 0
 
 
 def draw_twins(seed: int, bonus: float, m: int = 30, folds: int = 10) -> Folded:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from fedlasso.federation import Costs, Federation, metered
-from fedlasso.fitting.choosing import VOTES, Choice, choose, mean_error
+from fedlasso.fitting.choosing import Choice, choose, mean_error
 from fedlasso.fitting.families import BLENDS, REFIT, Folded, average, solve_at
 from fedlasso.fitting.goals import Goal, GoalFit
 from fedlasso.fitting.session import PathPoint
@@ -92,7 +92,7 @@ def fit_by_moments(gathered: Gathered, goal: Goal = "prediction", rule: Rule = "
 def tell_how(choice: Choice, rule: Rule) -> str:
     """Say in words how a choice was made."""
     if choice.support is not None:
-        return f"the columns that {VOTES:.0%} of the fits to half of the rows use, judged"
+        return f"{choice.named_by}, judged"
     if rule == "min" and choice.error > choice.judged.error[0].min():
         return "the smallest error to be sure of"
     how = {"min": "the smallest error", "1se": "the sparsest Lasso within one standard error"}

@@ -25,6 +25,7 @@ from fedlasso.fitting.tuning import Rule
 from fedlasso.numerics import L1, Array
 from fedlasso.numerics.moment_path import solve_path
 from fedlasso.numerics.moments import Moments, Normal, residuals
+from fedlasso.numerics.spike_slab import weigh_columns
 
 # The penalty that selects may cost so many standard errors, as normal errors have them: those of
 # the folds differ from sample to sample, and the number of columns with them.
@@ -42,6 +43,10 @@ BEYOND = 0.25
 PAIRS = 25
 # Share of the fits to halves that must use a column for it to be selected.
 VOTES = 0.25
+# The likeliest columns are selected where there are so many of them, as a share of those that the
+# votes name, or fewer: among hundreds of columns, votes name many that have no effect.
+FEWER = 0.75
+LIKELIEST = "the columns with the largest expected F1"
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,7 +59,8 @@ class Choice:
     share : place of the share of shrinkage that a fit on the support keeps
     at : place of the penalty
     each : array (folds,) of mean squared errors
-    support : columns that may be used, where a vote has named them; else the path's own
+    support : columns that may be used, where some were named; else the path's own
+    named_by : what has named them, in words
     """
 
     judged: Judged
@@ -62,6 +68,7 @@ class Choice:
     at: int
     each: Array
     support: NDArray[np.bool_] | None = None
+    named_by: str = ""
 
     @classmethod
     def on_path(cls, judged: Judged, share: int, at: int) -> Choice:
@@ -150,6 +157,24 @@ def _surely_better(choice: Choice, plain: Choice) -> bool:
 
 
 def _select(folded: Folded, lasso: Judged) -> Choice:
+    """The columns that fits to half of the folds use, or the likeliest where those are far fewer.
+
+    Neither may predict worse than the Lasso's smallest error and one standard error.
+    """
+    voted = _vote(folded, lasso)
+    whole = folded.normal(folded.whole)
+    used = voted.support
+    if used is None:
+        used = solve_at(whole, L1(float(lasso.penalties[voted.at]))) != 0
+    support = weigh_columns(whole, whole.p, np.zeros(whole.p), folded.seed).support
+    if not 0 < support.sum() <= FEWER * used.sum():
+        return voted
+    at = int(np.argmin(lasso.error[0]))
+    likeliest = _judge_support(folded, lasso, at, support, LIKELIEST)
+    return likeliest if likeliest.error <= lasso.limit else voted
+
+
+def _vote(folded: Folded, lasso: Judged) -> Choice:
     """The columns that fits to half of the folds use at a large penalty, relaxed or not.
 
     Where those predict worse than the Lasso's smallest error and one standard error, the sparsest
@@ -161,8 +186,8 @@ def _select(folded: Folded, lasso: Judged) -> Choice:
     support = count_votes(folded, float(lasso.penalties[at])) >= VOTES
     if not support.any():
         return own
-    choices = [_judge_support(folded, lasso, share, at, support) for share in range(len(BLENDS))]
-    choice = min(choices, key=lambda each: each.error)
+    votes = f"the columns that {VOTES:.0%} of the fits to half of the rows use"
+    choice = _judge_support(folded, lasso, at, support, votes)
     return choice if choice.error <= lasso.limit else own
 
 
@@ -184,14 +209,17 @@ def cut_halves(folded: Folded) -> Iterator[Moments]:
 
 
 def _judge_support(
-    folded: Folded, lasso: Judged, share: int, at: int, support: NDArray[np.bool_]
+    folded: Folded, lasso: Judged, at: int, support: NDArray[np.bool_], named_by: str
 ) -> Choice:
-    """Cross-validate the Lasso on given columns, with a share of its shrinkage."""
-    penalty = L1(BLENDS[share] * float(lasso.penalties[at]), np.where(support, 1.0, np.inf))
-    each = [
-        mean_error(fold, normal, solve_at(normal, penalty)) for fold, normal in training(folded)
-    ]
-    return Choice(lasso, share, at, np.array(each), support)
+    """Cross-validate the Lasso on given columns, with the best share of its shrinkage."""
+    choices = []
+    for share, blend in enumerate(BLENDS):
+        penalty = L1(blend * float(lasso.penalties[at]), np.where(support, 1.0, np.inf))
+        each = [
+            mean_error(fold, normal, solve_at(normal, penalty)) for fold, normal in training(folded)
+        ]
+        choices.append(Choice(lasso, share, at, np.array(each), support, named_by))
+    return min(choices, key=lambda choice: choice.error)
 
 
 def mean_error(rows: Moments, normal: Normal, b: Array) -> float:
