@@ -218,11 +218,17 @@ def draw_effects(
             away = draw_clear(centre * np.sqrt(own), normals[k]) if clear else normals[k]
             new = centre + away / np.sqrt(own)
         active = others + 1 if new != 0.0 else others
-        change = new - b[k]
-        if change != 0.0:
-            b[k] = new
-            for i in range(b.size):
-                rest[i] -= change * gram[k, i]
+        set_effect(gram, b, rest, k, new)
+
+
+@compiled
+def set_effect(gram: Array, b: Array, rest: Array, k: int, new: float) -> None:
+    """Give one column another effect, and keep `rest`, what the effects leave, up to date."""
+    change = new - b[k]
+    if change != 0.0:
+        b[k] = new
+        for i in range(b.size):
+            rest[i] -= change * gram[k, i]
 
 
 @compiled

@@ -14,6 +14,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from fedlasso.numerics.machine import Array, compiled
+from fedlasso.numerics.spike_slab import set_effect
 from fedlasso.study.draws import Sample, noise_of
 from fedlasso.study.scenario import Scenario
 
@@ -106,11 +107,7 @@ def draw_known_effects(
             low, high = (least, most) if upwards else (-most, -least)
             away = draw_between(low * root - centre, high * root - centre, luck[k, 2])
             new = (centre + away) / root
-        change = new - b[k]
-        if change != 0.0:
-            b[k] = new
-            for i in range(b.size):
-                rest[i] -= change * gram[k, i]
+        set_effect(gram, b, rest, k, new)
 
 
 @compiled
