@@ -73,7 +73,8 @@ def _body(audit: Audit, policy: Policy) -> Iterable[str]:
     masked = sum(bool(entry.clear) for entry in audit.entries() if entry.verdict == "sent")
     yield (
         f"<p><b>{replies:,}</b> replies with <b>{numbers:,}</b> numbers have left for "
-        f"<b>{len(real)}</b> fits; <b>{refused:,}</b> questions were refused. Replies are sums "
+        f"<b>{len(real)}</b> fit{'s' * (len(real) != 1)}; <b>{refused:,}</b> "
+        f"question{'s were' if refused != 1 else ' was'} refused. Replies are sums "
         "over rows, or models made from them; the privacy page of fedlasso says what somebody "
         f"could make of each. <b>{masked:,}</b> of the replies left masked: of these nobody can "
         "read more than the total over all sites.</p>"

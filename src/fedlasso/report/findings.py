@@ -166,11 +166,11 @@ def rule_finding(results: Results) -> Iterator[Finding]:
     # Only a method with candidates has something to choose.
     choosing = results.candidate.groupby("method")["candidate"].nunique()
     methods = list(choosing.index[choosing > 1])
-    for metric, words in (("f1", "F1 rises"), ("test_mse", "test error rises")):
+    for metric, words in (("f1", "F1"), ("test_mse", "test error")):
         if metric in results.metrics and methods:
             change = paired_change(results, metric, "rule", "min", "1se", methods)
-            counted = f"{change.rises} of them" if parts else change.counted
-            parts.append(f"{words} in {counted} (average change {change.told})")
+            counted = f"{change.count} of them" if parts else change.counted
+            parts.append(f"{words} {counted} (average change {change.told})")
     if parts:
         text = f"From the smallest validation error to the one-standard-error rule, {_and(parts)}."
         yield Finding("rule", text, "tradeoff")
@@ -207,18 +207,24 @@ class Lead:
 
 @dataclass(frozen=True)
 class Change:
-    """In how many cells a mean rises, of how many, and by how much on average."""
+    """In how many cells a mean rises and falls, of how many, and by how much on average."""
 
     rises: int
+    falls: int
     cells: int
     mean: float
     se: float
     keys: tuple[str, ...] = ()
 
     @property
+    def count(self) -> str:
+        """Which way it goes on average, and in how many cells."""
+        return f"falls in {self.falls}" if self.mean < 0 else f"rises in {self.rises}"
+
+    @property
     def counted(self) -> str:
-        """In how many combinations of what."""
-        return f"{self.rises} of {self.cells} {_combinations(self.keys)}"
+        """The same, with how many combinations there are of what."""
+        return f"{self.count} of {self.cells} {_combinations(self.keys)}"
 
     @property
     def told(self) -> str:
@@ -287,7 +293,8 @@ def paired_change(
     cells = difference.groupby(level=keys).mean()
     within = difference.groupby(level=["scenario", "replicate"]).mean()
     told = [axis for axis in keys if axis not in fixed and len(results.values(axis)) > 1]
-    return Change(int((cells > 0).sum()), len(cells), *_over_scenarios(within), tuple(told))
+    rises, falls = int((cells > 0).sum()), int((cells < 0).sum())
+    return Change(rises, falls, len(cells), *_over_scenarios(within), tuple(told))
 
 
 def _contrast_finding(
@@ -299,8 +306,7 @@ def _contrast_finding(
     if change.cells:
         yield Finding(
             f"{along}-{metric}",
-            f"{words}, mean {_label(metric)} rises in {change.counted}; "
-            f"average change {change.told}.",
+            f"{words}, mean {_label(metric)} {change.counted}; average change {change.told}.",
             "contrast",
             {"metric": metric, "pair": f"{along}~{first}~{second}", "scope": "all"},
         )
