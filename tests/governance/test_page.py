@@ -54,7 +54,7 @@ def test_the_page_tells_all_of_it_and_needs_nothing_else(victim: Victim) -> None
         "trial &lt;1&gt;",
         "6 lines, chain unbroken",
         "<b>4</b> replies",
-        "<b>1</b> questions were refused",
+        "<b>1</b> question was refused",
         "errors of models on held-out rows",
         "means of a view that are far from all records here",
         "Splits of the rows: holdout 0.2 0",
