@@ -53,7 +53,8 @@ def draw_trust(trust: TrustDocument | None, ratio: str | None) -> str:
         )
         parts.append(page.section("Discoveries", note, _forest(trust.found, trust.level, ratio)))
     if trust.selected:
-        note = f"Of the columns that the model uses. {SUPPOSED} {EFFECTS}"
+        sites = _name_sites(trust.selected)
+        note = f"Of the columns that the model uses. {SUPPOSED} {EFFECTS}{sites}"
         drawn = _forest(trust.selected, trust.level, ratio)
         parts.append(page.section("How sure the model's columns are", note, drawn))
     if trust.named:
