@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from fedlasso.fitting.inference import Estimates
+from fedlasso.fitting.estimates import Estimates
 from fedlasso.models.model import Model
 from fedlasso.models.page import p_value
 from fedlasso.numerics import Array

@@ -73,6 +73,7 @@ def _fit_and_infer(ledger: Ledger, settings: Settings, say: Callable[[str], None
     seen = ledger
     worth = None
     notes: tuple[str, ...] = ()
+    compared = settings.weighs_sites
     if settings.weighs_sites:
         always = settings.site_weights == "variance"
         view = Viewed(ledger, model.view)
@@ -89,6 +90,7 @@ def _fit_and_infer(ledger: Ledger, settings: Settings, say: Callable[[str], None
                 raise
             seen = ledger
             worth = None
+            compared = False
             notes = (f"rows were not weighed by their site's noise: {error}",)
     if not settings.infers:
         return replace(
@@ -96,7 +98,7 @@ def _fit_and_infer(ledger: Ledger, settings: Settings, say: Callable[[str], None
         )
     view = Viewed(seen, model.view)
     caution = 1.0
-    if settings.family == "linear" and (notes or not settings.weighs_sites):
+    if settings.family == "linear" and not compared:
         caution = find_caution(view, model.scaling, model.fit.coefficients)
     if caution > 1:
         notes = (

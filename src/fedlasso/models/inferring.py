@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 from fedlasso.errors import FedLassoError, Stopped
 from fedlasso.federation import Federation, Ledger, metered
 from fedlasso.fitting import Fit, GoalFit
-from fedlasso.fitting.inference import Effects, Estimates, Start, count_curvature
+from fedlasso.fitting.estimates import Effects, Estimates
+from fedlasso.fitting.inference import Start, count_curvature
 from fedlasso.models.settings import Settings
 from fedlasso.numerics import L1, Array, Penalty
 from fedlasso.numerics.spike_slab import find_likely

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from fedlasso.errors import FedLassoError
 from fedlasso.federation import Costs, InProcess, Ledger
 from fedlasso.fitting.by_moments import gather
-from fedlasso.fitting.inference import Estimates
+from fedlasso.fitting.estimates import Estimates
 from fedlasso.fitting.splitting import combine_splits, find_above, split_rows
 from fedlasso.models.fitted import fit_model
 from fedlasso.models.model import Model
