@@ -23,7 +23,8 @@ STUDY = PaperStudy(seed=7, epochs=(1, 5, 20), budgets=(30, 100))
 def svg_only(monkeypatch: pytest.MonkeyPatch) -> None:
     """Figures are drawn, but written in one format: what is tested is not in the other two."""
     monkeypatch.setattr(figures, "FORMATS", {"svg": figures.FORMATS["svg"]})
-    monkeypatch.setattr(write, "compile_tex", lambda folder: None)
+    for turn in ("draft_tex", "compile_tex"):
+        monkeypatch.setattr(write, turn, lambda folder: None)
 
 
 @pytest.fixture(scope="session")

@@ -1,7 +1,6 @@
 """The report as a whole: what is written, what is missing, and what is refused."""
 
 import json
-import os
 import shutil
 import subprocess
 from dataclasses import replace
@@ -15,8 +14,9 @@ from programs import needs, program, tex_command
 from study.small import OTHER, SMALL, Broken
 
 from fedlasso.cli import main
-from fedlasso.report.figures import Figure, look, spread, write_beside
+from fedlasso.report.figures import label_powers, look, spread
 from fedlasso.report.records import Results, read_results
+from fedlasso.report.supplement import compile_tex
 from fedlasso.report.write import write_report
 from fedlasso.study import STUDIES, Store, run_study
 from fedlasso.study.manifest import Manifest, StudyRun, describe_machine
@@ -140,23 +140,17 @@ def test_records_are_read_and_never_changed(folder: Path, results: Results) -> N
     assert [p.read_bytes() for p in files] == before
 
 
-class NotInAnotherProcess(Figure):
-    """A figure that only this process can write."""
-
-    here = os.getpid()
-
-    def write(self, folder: Path) -> None:
-        if os.getpid() != self.here:
-            os._exit(1)
-        super().write(folder)
-
-
-def test_a_figure_that_its_own_process_cannot_write_is_written_here(tmp_path: Path) -> None:
+def test_powers_of_ten_are_plain_characters() -> None:
     with look():
-        canvas, _ = plt.subplots()
-    with write_beside([NotInAnotherProcess("one", "One", "A figure.", canvas)], tmp_path):
-        pass
-    assert sorted(file.name for file in tmp_path.iterdir()) == ["one.pdf", "one.png", "one.svg"]
+        _, axes = plt.subplots()
+    axes.set_yscale("log")
+    axes.set_ylim(1e-16, 1e3)
+    label_powers(axes.yaxis)
+    assert axes.yaxis.get_major_formatter()(1e-16) == "10⁻¹⁶"
+    assert axes.yaxis.get_major_formatter()(1000) == "10³"
+    axes.set_ylim(1e-3, 5e-3)
+    assert axes.yaxis.get_minor_formatter()(2e-3) == "2×10⁻³"
+    plt.close("all")
 
 
 def test_labels_are_moved_apart() -> None:
@@ -176,6 +170,19 @@ def test_the_supplement_compiles(results: Results, report: Path, tmp_path: Path)
     )  # fmt: skip
     assert run.returncode == 0, run.stdout[-3000:]
     assert (tmp_path / "report" / "supplement" / "supplement.pdf").stat().st_size > 10_000
+
+
+@needs("TeX")
+@pytest.mark.skipif(shutil.which("pdflatex") is None, reason="needs a TeX on the path")
+def test_a_draft_without_figures_changes_nothing(
+    results: Results, report: Path, tmp_path: Path
+) -> None:
+    shutil.copytree(report, tmp_path / "report")
+    folder = tmp_path / "report" / "supplement"
+    (folder / "supplement.pdf").unlink()
+    assert compile_tex(folder) is not None
+    again = (folder / "supplement.pdf").read_bytes()
+    assert again == (report / "supplement" / "supplement.pdf").read_bytes()
 
 
 @needs("TeX")

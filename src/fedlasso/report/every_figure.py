@@ -21,7 +21,7 @@ from fedlasso.report.figures import (
     WIDTH,
     Figure,
     label_ends,
-    lay_out,
+    label_powers,
     look,
     looks,
 )
@@ -145,7 +145,6 @@ def baseline_figure(results: Results) -> Figure | None:
                 frameon=False,
             )
         else:
-            lay_out(canvas)
             for axes in grid.flat:
                 label_ends(axes, gap=0.105)
     view = titles(fixed)
@@ -191,6 +190,7 @@ def _lines(axes: Axes, table: pd.DataFrame, metric: str, epochs: list[int]) -> N
     axes.set_xlim(-0.3, len(epochs) - 0.7)
     if metric.endswith("gap"):
         axes.set_yscale("log")
+        label_powers(axes.yaxis)
     elif COLUMNS[metric].scale == "share":
         axes.set_ylim(0, 1)
 
@@ -294,7 +294,6 @@ def _together(lines: list[pd.DataFrame], names: list[str]) -> Canvas:
     _scales(axes, (1, 2, 5))
     axes.set(xlabel="uploads, vectors per site", ylabel="median relative gap")
     axes.margins(x=0.08, y=0.12)
-    lay_out(canvas)
     label_ends(axes, gap=0.075)
     return canvas
 
@@ -331,6 +330,7 @@ def _scales(axes: Axes, steps: tuple[int, ...]) -> None:
     axes.xaxis.set_major_locator(LogLocator(subs=steps))
     axes.xaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
     axes.xaxis.set_minor_formatter(NullFormatter())
+    label_powers(axes.yaxis)
 
 
 def _best(own: pd.DataFrame) -> pd.DataFrame:

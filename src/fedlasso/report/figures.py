@@ -6,25 +6,23 @@ Colours are Paul Tol's "bright" scheme: told apart with every common colour visi
 
 from __future__ import annotations
 
-import multiprocessing
-import sys
-import warnings
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Iterable, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import matplotlib
 import numpy as np
-from matplotlib import pyplot as plt
 from matplotlib.axes import Axes
+from matplotlib.axis import Axis
 from matplotlib.backend_bases import FigureCanvasBase
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.backends.backend_pdf import FigureCanvasPdf
 from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.container import ErrorbarContainer
 from matplotlib.figure import Figure as Canvas
+from matplotlib.ticker import LogFormatter
 
 WIDTH = 6.5  # inches between the margins of a page
 # Formats, each without the time of writing: the same records give the same bytes.
@@ -33,10 +31,9 @@ FORMATS: dict[str, tuple[type[FigureCanvasBase], Any]] = {
     "svg": (FigureCanvasSVG, {"Date": None}),
     "png": (FigureCanvasAgg, None),
 }
-# Seconds after which a process that writes a figure is given up.
-PATIENCE = 60
 INK = "#222222"
 FAINT = "#cccccc"
+_RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 _LOOK: Any = {
     "font.family": "sans-serif",
     "font.size": 8,
@@ -102,62 +99,58 @@ def looks(methods: Iterable[str]) -> dict[str, Look]:
     return {m: _PAPER[m] if m in _PAPER else more[m] for m in dict.fromkeys(methods)}
 
 
-@dataclass(frozen=True, eq=False)
-class Figure:
-    """A drawn figure, with the words that go below it."""
+@dataclass(frozen=True)
+class Words:
+    """What a reader is told of a figure: its name, its title and the text below it."""
 
     name: str
     title: str
     caption: str
+
+
+@dataclass(frozen=True, eq=False)
+class Figure(Words):
+    """A drawn figure, with the words that go with it."""
+
     canvas: Canvas
 
-    def write(self, folder: Path) -> None:
-        """``NAME.pdf``, ``NAME.svg`` and ``NAME.png``."""
+    def write(self, folder: Path, kinds: Sequence[str] | None = None) -> None:
+        """``NAME.pdf``, ``NAME.svg`` and ``NAME.png``, or some of them."""
         with look():
             # One layout serves every format.
             lay_out(self.canvas)
             self.canvas.set_layout_engine("none")
-            dpi = self.canvas.dpi
             # Figure.savefig would draw everything twice for every format.
-            for kind, (sheet, metadata) in FORMATS.items():
-                self.canvas.dpi = dpi
+            for kind in FORMATS if kinds is None else kinds:
+                sheet, metadata = FORMATS[kind]
+                self.canvas.dpi = matplotlib.rcParams["figure.dpi"]
                 save = getattr(sheet(self.canvas), f"print_{kind}")
                 save(folder / f"{self.name}.{kind}", metadata=metadata)
-        plt.close(self.canvas)
-
-
-@contextmanager
-def write_beside(figures: Sequence[Figure], folder: Path) -> Iterator[None]:
-    """Write figures in processes of their own, beside what is done meanwhile.
-
-    Where a process cannot be forked, or fails, the figure is written here.
-    """
-    processes: dict[Figure, Any] = {}
-    if sys.platform == "linux":
-        fork = multiprocessing.get_context("fork")
-        processes = {each: fork.Process(target=each.write, args=(folder,)) for each in figures}
-    with warnings.catch_warnings():
-        # Python warns of threads, which a fork stops: those of BLAS and Arrow, idle now.
-        warnings.simplefilter("ignore", DeprecationWarning)
-        for process in processes.values():
-            process.start()
-    try:
-        yield
-    finally:
-        for process in processes.values():
-            process.join(PATIENCE)
-            process.kill()
-            process.join()
-    for each in figures:
-        if each not in processes or processes[each].exitcode != 0:
-            each.write(folder)
-        plt.close(each.canvas)
 
 
 def look() -> AbstractContextManager[None]:
     """The style, for this figure only; drawn without a display."""
     matplotlib.use("agg")
     return matplotlib.rc_context(_LOOK)
+
+
+class Powers(LogFormatter):
+    """Powers of ten as plain characters: a formula per label would take longer than the figure."""
+
+    def __call__(self, x: float, pos: int | None = None) -> str:
+        """The label of a value; nothing where it has none."""
+        if not super().__call__(x, pos):
+            return ""
+        exponent = int(np.floor(np.log10(x) + 1e-9))
+        factor = f"{x / 10.0**exponent:g}"
+        power = "10" + str(exponent).translate(_RAISED)
+        return power if factor == "1" else f"{factor}×{power}"
+
+
+def label_powers(axis: Axis) -> None:
+    """Label a logarithmic axis with powers of ten."""
+    axis.set_major_formatter(Powers())
+    axis.set_minor_formatter(Powers())
 
 
 def lay_out(canvas: Canvas) -> None:
@@ -172,6 +165,9 @@ def label_ends(axes: Axes, gap: float) -> None:
 
     ``gap`` is the least distance as a share of the height.
     """
+    # Reading the limits settles them, and with them where a value is within the axes.
+    axes.get_xlim()
+    axes.get_ylim()
     ends = []
     for drawn, text in zip(*axes.get_legend_handles_labels(), strict=True):
         line: Any = drawn[0] if isinstance(drawn, ErrorbarContainer) else drawn

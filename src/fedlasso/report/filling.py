@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from importlib.resources import files
 from typing import Any
 
 import jinja2
+from markupsafe import Markup, escape
 
 _LATEX = str.maketrans({
     "\\": r"\textbackslash{}", "&": r"\&", "%": r"\%", "$": r"\$", "#": r"\#", "_": r"\_",
@@ -31,7 +33,36 @@ _PLAIN = _HTML.overlay(
     trim_blocks=True,
     autoescape=False,
 )
-_PLAIN.filters["tex"] = lambda text: text.translate(_LATEX)
+
+
+# Rows of tables are filled here: a template would take most of a report's time for their cells.
+def _cells(row: Sequence[str], table: Any) -> Markup:
+    """Cells of a row in HTML, with a dot before those that have a colour."""
+    cells = []
+    for column, side, cell in zip(table.columns, table.alignment, row, strict=True):
+        kind = ' class="text"' if side == "l" else ""
+        colour = table.colours.get((column, cell))
+        dot = f'<i class="dot" style="background:{colour}"></i>' if colour else ""
+        cells.append(f"<td{kind}>{dot}{escape(cell)}</td>")
+    return Markup("".join(cells))
+
+
+def _tex_cells(row: Sequence[str], table: Any) -> str:
+    """The same in LaTeX."""
+    cells = []
+    for column, cell in zip(table.columns, row, strict=True):
+        colour = table.colours.get((column, cell))
+        dot = rf"\textcolor[HTML]{{{colour[1:].upper()}}}{{$\bullet$}}~" if colour else ""
+        cells.append(dot + _tex(cell))
+    return " & ".join(cells)
+
+
+def _tex(text: str) -> str:
+    return text.translate(_LATEX)
+
+
+_HTML.filters["cells"] = _cells
+_PLAIN.filters |= {"tex": _tex, "tex_cells": _tex_cells}
 
 
 def fill(name: str, **values: Any) -> str:

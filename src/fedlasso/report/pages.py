@@ -23,7 +23,7 @@ import numpy as np
 import pandas as pd
 
 from fedlasso.report.compare import Comparison, agree_with_paper, read_citation
-from fedlasso.report.figures import Figure, looks
+from fedlasso.report.figures import Words, looks
 from fedlasso.report.filling import fill
 from fedlasso.report.findings import Finding
 from fedlasso.report.records import Results
@@ -55,7 +55,7 @@ SCRIPTS = (
 def write_page(
     results: Results,
     main: Table,
-    figures: Sequence[Figure],
+    figures: Sequence[Words],
     findings: Sequence[Finding],
     folder: Path,
     out: Path,
@@ -193,7 +193,7 @@ def _agreement_table(
         texts = [
             {
                 "published": f"{cell['mean']:g} ({cell['se']:g})",
-                "ours": mean_se(pd.Series([cell["our_mean"]]), pd.Series([cell["our_se"]]))[0],
+                "ours": mean_se([cell["our_mean"]], [cell["our_se"]])[0],
                 "z": "—" if pd.isna(cell["z"]) else f"{cell['z']:+.2f}".replace("-", "−"),
                 "far": abs(cell["z"]) > 1.96,
             }
@@ -258,8 +258,8 @@ def page_data(results: Results) -> dict[str, Any]:
             missing = np.full(len(columns), np.nan)
             cell = np.array([found.get(number, missing) for number in wanted])
         pointers = []
-        for values in cell.T:
-            vector = values[:1] if (values == values[0]).all() else values
+        for values, constant in zip(cell.T, (cell == cell[0]).all(axis=0), strict=True):
+            vector = values[:1] if constant else values
             pointers.append(vectors.setdefault(vector.tobytes(), len(vectors)))
         cells.append([codes[a][v] for a, v in where.items()] + pointers)
     places = [results.axes.index(axis) for axis in results.order]

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from latex2mathml.converter import convert
 
-from fedlasso.report.figures import Figure
+from fedlasso.report.figures import Words
 from fedlasso.report.filling import fill, read_template
 from fedlasso.report.findings import Finding
 from fedlasso.report.records import Results
@@ -24,77 +24,112 @@ from fedlasso.report.tables import Table
 
 # Turns of TeX at most, until page numbers and the widths of long tables have settled.
 TURNS = 4
+# Notes of TeX that change with the figures: their list, and the number of the last page.
+UNPRINTED = (rb"\@writefile{lof}", rb"\gdef \@abspage@last")
 
 
 def write_supplement(
     results: Results,
     tables: Sequence[Table],
-    figures: Sequence[Figure],
+    figures: Sequence[Words],
     findings: Sequence[Finding],
     folder: Path,
 ) -> None:
-    """``index.html`` and ``supplement.tex``; both point to ``../tables`` and ``../figures``."""
-    failures = [
-        f"failed: {scenario} {number}: {text.strip().splitlines()[-1]}"
-        for (scenario, number), text in results.failures.items()
-    ]
+    """``index.html``, which points to ``../tables`` and ``../figures``."""
     page = fill(
         "supplement.html",
         results=results,
         tables=tables,
         figures=figures,
-        failures=failures,
+        failures=_failures(results),
         findings=findings,
         proof=proof_html(),
     )
     (folder / "index.html").write_text(page, encoding="utf-8")
+
+
+def write_tex(
+    results: Results,
+    tables: Sequence[Table],
+    figures: Sequence[Words],
+    findings: Sequence[Finding],
+    folder: Path,
+) -> None:
+    """``supplement.tex``, which reads ``../tables`` and ``../figures``."""
     source = fill(
         "supplement.tex",
         results=results,
         tables=tables,
         figures=figures,
-        provenance=_provenance(results) + failures,
+        provenance=_provenance(results) + _failures(results),
         findings=findings,
         proof=proof_latex(),
     )
     (folder / "supplement.tex").write_text(source, encoding="utf-8")
 
 
+def draft_tex(folder: Path) -> None:
+    """Let a TeX note the contents and the widths of tables, which it does not know before.
+
+    Figures come last and move neither, so a draft can be made before they are drawn.
+    """
+    engine = _find_tex()
+    if engine is not None and engine.name == "pdflatex":
+        _turn(engine, folder, "-draftmode")
+
+
 def compile_tex(folder: Path) -> Path | None:
     """Compile the supplement where a TeX is found; nothing where it is not, or cannot."""
-    engine = next(filter(None, map(shutil.which, ("pdflatex", "tectonic"))), None)
+    engine = _find_tex()
     if engine is None:
         return None
-    command = [engine, "supplement.tex"]
-    drafts = 0
-    if Path(engine).name == "pdflatex":
-        command[1:1] = ["-interaction=batchmode", "-halt-on-error"]
-        # Contents and widths are not known before one turn, which draws nothing.
-        drafts = 1
-    # The same records give the same bytes.
-    dated = os.environ | {"SOURCE_DATE_EPOCH": "0", "FORCE_SOURCE_DATE": "1"}
-    noted = folder / "supplement.aux"
-    for turn in range(drafts + TURNS):
-        before = noted.read_bytes() if noted.exists() else b""
-        draft = ["-draftmode"] if turn < drafts else []
-        try:
-            done = subprocess.run(
-                [command[0], *draft, *command[1:]],
-                cwd=folder,
-                env=dated,
-                capture_output=True,
-                timeout=120,
-                check=False,
-            )
-        except (OSError, subprocess.TimeoutExpired):
-            return None
-        if done.returncode:
+    for _ in range(TURNS):
+        before = _read_notes(folder)
+        if not _turn(engine, folder):
             return None  # the log beside the source says why
-        if turn >= drafts and (not noted.exists() or noted.read_bytes() == before):
+        if _read_notes(folder) == before:
             break
     for kind in ("aux", "log", "out", "toc"):
         (folder / f"supplement.{kind}").unlink(missing_ok=True)
     return folder / "supplement.pdf"
+
+
+def _find_tex() -> Path | None:
+    found = next(filter(None, map(shutil.which, ("pdflatex", "tectonic"))), None)
+    return Path(found) if found else None
+
+
+def _turn(engine: Path, folder: Path, *options: str) -> bool:
+    """Whether a TeX went through the source."""
+    if engine.name == "pdflatex":
+        options = ("-interaction=batchmode", "-halt-on-error", *options)
+    try:
+        done = subprocess.run(
+            [engine, *options, "supplement.tex"],
+            cwd=folder,
+            # The same records give the same bytes.
+            env=os.environ | {"SOURCE_DATE_EPOCH": "0", "FORCE_SOURCE_DATE": "1"},
+            capture_output=True,
+            timeout=120,
+            check=False,
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return False
+    return done.returncode == 0
+
+
+def _read_notes(folder: Path) -> list[bytes]:
+    """What TeX notes for its next turn, without what the supplement does not print."""
+    notes = folder / "supplement.aux"
+    lines = notes.read_bytes().splitlines() if notes.exists() else []
+    return [line for line in lines if not line.startswith(UNPRINTED)]
+
+
+def _failures(results: Results) -> list[str]:
+    return [
+        f"failed: {scenario} {number}: {text.strip().splitlines()[-1]}"
+        for (scenario, number), text in results.failures.items()
+    ]
 
 
 def _provenance(results: Results) -> list[str]:

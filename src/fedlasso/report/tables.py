@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 import numpy as np
@@ -15,7 +17,6 @@ import pandas as pd
 from fedlasso.report.figures import looks
 from fedlasso.report.filling import fill
 from fedlasso.report.records import Results
-from fedlasso.study import summarise
 from fedlasso.study.columns import COLUMNS, axes, known, say, title
 
 # Smaller means and standard errors come from the rounding of sums.
@@ -68,53 +69,58 @@ class Table:
         return {("Method", method): look.colour for method, look in drawn.items()}
 
     @cached_property
-    def blocks(self) -> list[tuple[str, list[list[str]]]]:
+    def blocks(self) -> list[tuple[str, list[tuple[str, ...]]]]:
         """Heading and rows of each block; one block without a heading if there are none."""
-        groups: Any = [("", self.shown)]
-        if self.block is not None:
-            groups = self.shown.groupby(self.block, sort=False, observed=True)
-        return [
-            (str(heading), rows[self.columns].astype(str).to_numpy().tolist())
-            for heading, rows in groups
-        ]
+        rows = zip(*(self.shown[column].astype(str) for column in self.columns), strict=True)
+        headings = [""] * len(self.shown) if self.block is None else self.shown[self.block]
+        blocks: dict[str, list[tuple[str, ...]]] = {}
+        for heading, row in zip(headings, rows, strict=True):
+            blocks.setdefault(str(heading), []).append(row)
+        return list(blocks.items())
 
 
-def mean_se(mean: pd.Series, se: pd.Series, sign: bool = False) -> list[str]:
+def mean_se(mean: Iterable[float], se: Iterable[float], sign: bool = False) -> list[str]:
     """``mean (SE)``, as a rule with the same decimals down a column; an unknown SE is a dash.
 
     Decimals give a typical standard error two significant digits. A cell whose own standard error
     is smaller has more of them, so that none is rounded to one digit or none. What is nothing but
     rounding is printed as zero.
     """
-    nothing = (mean.abs() < ROUNDING) & (se < ROUNDING)
-    mean = mean.mask(nothing, 0.0)
-    se = se.mask(nothing, 0.0)
-    typical = decimals_of(float(se[(se > 0) & np.isfinite(se)].median()))
-    return [_pair(m, s, max(typical, decimals_of(s)), sign) for m, s in zip(mean, se, strict=True)]
+    pairs = [
+        (0.0, 0.0) if abs(m) < ROUNDING and s < ROUNDING else (m, s)
+        for m, s in zip(mean, se, strict=True)
+    ]
+    errors = [s for _, s in pairs if s > 0 and math.isfinite(s)]
+    typical = decimals_of(median(errors) if errors else math.nan)
+    return [_pair(m, s, max(typical, decimals_of(s)), sign) for m, s in pairs]
 
 
 def decimals_of(se: float) -> int:
     """Decimals that give a standard error two significant digits; three where there is none."""
-    if not np.isfinite(se) or se <= 0:
+    if not math.isfinite(se) or se <= 0:
         return 3
-    return int(max(1 - np.floor(np.log10(se)), 0))
+    return max(1 - math.floor(math.log10(se)), 0)
 
 
 def _pair(mean: float, se: float, digits: int, sign: bool) -> str:
-    if np.isnan(mean):
+    if math.isnan(mean):
         return "—"
-    if np.isnan(se):
+    if math.isnan(se):
         digits = 3
     # z: rounding below zero is no minus zero. Zeros that nobody would count are a power of ten.
     form = f"z.{digits}f" if digits <= 7 else ".1e"
     text = f"{mean:{'+' if sign else ''}{form}}"
-    return f"{text} ({'—' if np.isnan(se) else f'{se:{form}}'})".replace("-", "−")
+    return f"{text} ({'—' if math.isnan(se) else f'{se:{form}}'})".replace("-", "−")
 
 
 def means(results: Results, rows: pd.DataFrame, metrics: Sequence[str]) -> pd.DataFrame:
     """One row per cell: its axes, n, and ``METRIC`` and ``METRIC_se`` of every metric."""
-    rows = rows[[*results.axes, "replicate", *metrics]]
-    return _wide(results, summarise(rows, metrics), metrics)
+    groups = rows.groupby(results.axes, sort=False)[list(metrics)]
+    count = groups.count()
+    table = groups.mean().join((groups.std() / np.sqrt(count)).add_suffix("_se"))
+    table.insert(0, "n", count[metrics[0]])
+    pairs = [name for metric in metrics for name in (metric, f"{metric}_se")]
+    return in_order(results, table.reset_index()[[*results.axes, "n", *pairs]])
 
 
 def differences(results: Results, along: str, metrics: Sequence[str]) -> pd.DataFrame:
@@ -127,21 +133,29 @@ def differences(results: Results, along: str, metrics: Sequence[str]) -> pd.Data
     # One column per value of the axis: a pair is a difference of two columns.
     beside = rows.unstack(along)
     pairs = {
-        f"{title(along, second)} minus {title(along, first)}": pd.DataFrame(
-            {m: beside[m, second] - beside[m, first] for m in metrics}
-        ).dropna(how="all")
+        f"{title(along, second)} minus {title(along, first)}": (first, second)
         for first, second in combinations(values, 2)
     }
-    long = pd.concat(pairs, names=["contrast"])
-    groups = long.groupby(level=["contrast", *keys], sort=False)
-    table = groups.mean().join(groups.sem().add_suffix("_se"))
-    if table.empty:
-        return table
-    table.insert(0, "n", groups.count().max(axis=1))
+    wide = pd.DataFrame(
+        {
+            (contrast, metric): beside[metric, second] - beside[metric, first]
+            for contrast, (first, second) in pairs.items()
+            for metric in metrics
+        }
+    )
+    wide.columns.names = ["contrast", None]
+    groups = wide.groupby(level=keys, sort=False)
+    mean, error, count = (
+        each.stack("contrast", future_stack=True)
+        for each in (groups.mean(), groups.sem(), groups.count())
+    )
+    table = mean.join(error.add_suffix("_se"))
+    table.insert(0, "n", count.max(axis=1))
+    table = in_order(results, table[table["n"] > 0].reset_index())
     # Contrasts stay in the order of the values that they compare.
     order = {contrast: place for place, contrast in enumerate(pairs)}
-    table = in_order(results, table.reset_index())
-    return table.sort_values("contrast", key=lambda names: names.map(order), kind="stable")
+    table = table.sort_values("contrast", key=lambda names: names.map(order), kind="stable")
+    return table[["contrast", *table.columns.drop("contrast")]]
 
 
 def collapse(table: pd.DataFrame, axis: str, count: int) -> pd.DataFrame:
@@ -163,17 +177,6 @@ def shown(table: pd.DataFrame, metrics: Sequence[str] = (), sign: bool = False) 
     for name in metrics:
         text[COLUMNS[name].label] = mean_se(table[name], table[f"{name}_se"], sign)
     return pd.DataFrame(text)
-
-
-def _wide(results: Results, long: pd.DataFrame, metrics: Sequence[str]) -> pd.DataFrame:
-    """One row per cell, in the order of the results."""
-    # Every metric lists the same cells in the same order, so columns can be put side by side.
-    parts = dict(list(long.groupby("metric", sort=False)))
-    table = parts[metrics[0]][[*known("axis", long), "n"]].reset_index(drop=True)
-    for name in metrics:
-        table[name] = parts[name]["mean"].to_numpy()
-        table[f"{name}_se"] = parts[name]["se"].to_numpy()
-    return in_order(results, table)
 
 
 def in_order(

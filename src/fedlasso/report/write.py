@@ -8,13 +8,13 @@ from dataclasses import replace
 from pathlib import Path
 
 from fedlasso.errors import FedLassoError
+from fedlasso.report.drawing import draw_beside
 from fedlasso.report.every_figure import FIGURES
 from fedlasso.report.every_table import TABLES, grid_table, resource_table
-from fedlasso.report.figures import write_beside
 from fedlasso.report.findings import find
 from fedlasso.report.pages import write_page
 from fedlasso.report.records import Results, read_results
-from fedlasso.report.supplement import compile_tex, write_supplement
+from fedlasso.report.supplement import compile_tex, draft_tex, write_supplement, write_tex
 from fedlasso.report.tables import Table
 
 
@@ -31,16 +31,24 @@ def write_report(folder: Path, out: Path, also: Sequence[Path] = ()) -> Results:
     try:
         for part in ("tables", "figures", "supplement"):
             (out / part).mkdir(parents=True, exist_ok=True)
-        figures = [figure for draw in FIGURES if (figure := draw(results))]
-        with write_beside(figures, out / "figures"):
+        with (
+            draw_beside(FIGURES, results, out / "figures") as drawings,
+            ThreadPoolExecutor() as beside,
+        ):
             tables = [table for make in TABLES if (table := make(results))]
             tables += [table for other in also for table in _borrowed_tables(other)]
             for table in tables:
                 table.write(out / "tables")
             findings = find(results)
-            write_supplement(results, tables, figures, findings, out / "supplement")
-        with ThreadPoolExecutor() as beside:
+            write_tex(results, tables, [], findings, out / "supplement")
+            drafted = beside.submit(draft_tex, out / "supplement")
+            figures = [words for drawing in drawings if (words := drawing.words())]
+            drafted.result()
+            write_tex(results, tables, figures, findings, out / "supplement")
             compiled = beside.submit(compile_tex, out / "supplement")
+            write_supplement(results, tables, figures, findings, out / "supplement")
+            for drawing in drawings:
+                drawing.finish()
             write_page(results, tables[0], figures, findings, folder, out)
             compiled.result()
     except OSError as error:
