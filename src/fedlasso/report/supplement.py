@@ -12,6 +12,7 @@ import re
 import shutil
 import subprocess
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from latex2mathml.converter import convert
@@ -28,44 +29,35 @@ TURNS = 4
 UNPRINTED = (rb"\@writefile{lof}", rb"\gdef \@abspage@last")
 
 
-def write_supplement(
-    results: Results,
-    tables: Sequence[Table],
-    figures: Sequence[Words],
-    findings: Sequence[Finding],
-    folder: Path,
-) -> None:
-    """``index.html``, which points to ``../tables`` and ``../figures``."""
-    page = fill(
-        "supplement.html",
-        results=results,
-        tables=tables,
-        figures=figures,
-        failures=_failures(results),
-        findings=findings,
-        proof=proof_html(),
-    )
-    (folder / "index.html").write_text(page, encoding="utf-8")
+@dataclass(frozen=True)
+class Supplement:
+    """What the supplement tells beside its figures; these are known later."""
 
+    results: Results
+    tables: Sequence[Table]
+    findings: Sequence[Finding]
+    folder: Path
 
-def write_tex(
-    results: Results,
-    tables: Sequence[Table],
-    figures: Sequence[Words],
-    findings: Sequence[Finding],
-    folder: Path,
-) -> None:
-    """``supplement.tex``, which reads ``../tables`` and ``../figures``."""
-    source = fill(
-        "supplement.tex",
-        results=results,
-        tables=tables,
-        figures=figures,
-        provenance=_provenance(results) + _failures(results),
-        findings=findings,
-        proof=proof_latex(),
-    )
-    (folder / "supplement.tex").write_text(source, encoding="utf-8")
+    def write_page(self, figures: Sequence[Words]) -> None:
+        """``index.html``, which points to ``../tables`` and ``../figures``."""
+        self._fill("index.html", "supplement.html", figures, proof_html())
+
+    def write_tex(self, figures: Sequence[Words]) -> None:
+        """``supplement.tex``, which reads ``../tables`` and ``../figures``."""
+        self._fill("supplement.tex", "supplement.tex", figures, proof_latex())
+
+    def _fill(self, name: str, template: str, figures: Sequence[Words], proof: str) -> None:
+        text = fill(
+            template,
+            results=self.results,
+            tables=self.tables,
+            figures=figures,
+            findings=self.findings,
+            failures=_failures(self.results),
+            provenance=_provenance(self.results),
+            proof=proof,
+        )
+        (self.folder / name).write_text(text, encoding="utf-8")
 
 
 def draft_tex(folder: Path) -> None:

@@ -14,7 +14,7 @@ from fedlasso.report.every_table import TABLES, grid_table, resource_table
 from fedlasso.report.findings import find
 from fedlasso.report.pages import write_page
 from fedlasso.report.records import Results, read_results
-from fedlasso.report.supplement import compile_tex, draft_tex, write_supplement, write_tex
+from fedlasso.report.supplement import Supplement, compile_tex, draft_tex
 from fedlasso.report.tables import Table
 
 
@@ -40,13 +40,14 @@ def write_report(folder: Path, out: Path, also: Sequence[Path] = ()) -> Results:
             for table in tables:
                 table.write(out / "tables")
             findings = find(results)
-            write_tex(results, tables, [], findings, out / "supplement")
-            drafted = beside.submit(draft_tex, out / "supplement")
+            supplement = Supplement(results, tables, findings, out / "supplement")
+            supplement.write_tex([])
+            drafted = beside.submit(draft_tex, supplement.folder)
             figures = [words for drawing in drawings if (words := drawing.words())]
             drafted.result()
-            write_tex(results, tables, figures, findings, out / "supplement")
-            compiled = beside.submit(compile_tex, out / "supplement")
-            write_supplement(results, tables, figures, findings, out / "supplement")
+            supplement.write_tex(figures)
+            compiled = beside.submit(compile_tex, supplement.folder)
+            supplement.write_page(figures)
             for drawing in drawings:
                 drawing.finish()
             write_page(results, tables[0], figures, findings, folder, out)
