@@ -132,6 +132,9 @@ def test_a_model_is_judged_on_rows_that_it_has_not_seen(family: str) -> None:
         assert 0.5 < found.concordance < 1
         assert len(found.curves) == 3
         assert [site.name for site in found.sites] == ["s0", "s1", "s2"]
+        pairs = [site.pairs or 0 for site in found.sites]
+        shares = [site.concordance or 0.0 for site in found.sites]
+        assert found.concordance == pytest.approx(np.average(shares, weights=pairs))
     else:
         assert found.calibration is not None
         assert 0.3 < found.calibration.slope < 4

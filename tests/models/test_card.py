@@ -59,7 +59,7 @@ def test_nothing_to_fit_has_a_card_that_says_so(
 ) -> None:
     document = make_model(draw_sites(kind), settings, SCHEMA, compare=compare)
     assert document.warnings is not None
-    assert "no column is selected: the model predicts the mean" in document.warnings
+    assert "no column is selected: every row gets the same prediction" in document.warnings
     card = draw_card(document)
     assert "Read this first" in card
     assert not re.search(r"\b(nan|inf)\b", card)

@@ -231,7 +231,7 @@ def test_without_a_comparison_there_are_warnings_and_a_nested_error(
     assert plain.error == document.error
     assert plain.warnings == ()
     nothing = make_model(*_with(opened, Settings(penalty=100.0)))
-    assert nothing.warnings == ("no column is selected: the model predicts the mean",)
+    assert nothing.warnings == ("no column is selected: every row gets the same prediction",)
     # What is found without a question comes first.
     examined = make_model(*_with(opened, Settings(penalty=100.0)), compare=True)
     assert examined.warnings is not None

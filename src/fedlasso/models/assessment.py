@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -75,12 +74,13 @@ class SurvivalCurve:
 
 @dataclass(frozen=True)
 class SiteAssessment:
-    """The same at one site, as far as it tells."""
+    """The same at one site, as far as it tells; ``pairs`` of rows are behind its concordance."""
 
     name: str
     auroc: float | None = None
     calibration: Calibration | None = None
     concordance: float | None = None
+    pairs: int | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -151,17 +151,21 @@ class _Judging:
         if self.family == "cox":
             pairs = self.view.total(PairsAt(self.b))
             length = LONGEST * scores.times / max(scores.rows, 1) / STRETCHES or 1.0
-            each = self._each(PairsAt(self.b), concordance_of)
+            each = self._each(PairsAt(self.b))
             return Assessment(
                 rows=rows,
                 explained=explained,
                 concordance=concordance_of(pairs),
                 curves=self._curves(ranges, counts, length),
-                sites=tuple(SiteAssessment(name, concordance=c) for name, c in each.items()),
+                sites=tuple(
+                    SiteAssessment(
+                        name, concordance=concordance_of(own), pairs=round(own.comparable)
+                    )
+                    for name, own in each.items()
+                ),
             )
         binary = self.family == "binomial"
-        aurocs = self._each(ranges, auroc_of) if binary else {}
-        names = self.view.sites if len(self.view.sites) > 1 else ()
+        each_counts = self._each(ranges) if binary else {}
         return Assessment(
             rows=rows,
             explained=explained,
@@ -169,16 +173,13 @@ class _Judging:
             calibration=None if self.family == "linear" else self._recalibrate(None),
             groups=groups_of(counts),
             sites=tuple(
-                SiteAssessment(name, auroc=aurocs.get(name), calibration=self._recalibrate(name))
-                for name in names
-                if name in aurocs
+                SiteAssessment(name, auroc=auroc_of(own), calibration=self._recalibrate(name))
+                for name, own in each_counts.items()
             ),
         )
 
-    def _each(
-        self, request: Request[R], judge: Callable[[R], float | None]
-    ) -> dict[str, float | None]:
-        """Judge every site's own reply, where sites answer alone."""
+    def _each(self, request: Request[R]) -> dict[str, R]:
+        """Every site's own reply, where sites answer alone."""
         if len(self.view.sites) < 2:
             return {}
         try:
@@ -187,7 +188,7 @@ class _Judging:
             raise
         except FedLassoError:
             return {}
-        return {reply.site: judge(reply) for reply in replies}
+        return {reply.site: reply for reply in replies}
 
     def _recalibrate(self, site: str | None) -> Calibration | None:
         """Fit an intercept and a slope of the linear predictor, over all sites or at one."""

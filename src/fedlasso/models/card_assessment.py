@@ -59,8 +59,11 @@ def _sites(found: Assessment) -> str:
     if not found.sites:
         return ""
     if found.concordance is not None:
-        cells = [[site.name, _number(site.concordance)] for site in found.sites]
-        return page.table(["site", "concordance"], cells)
+        cells = [
+            [s.name, "–" if s.pairs is None else f"{s.pairs:,}", _number(s.concordance)]
+            for s in found.sites
+        ]
+        return page.table(["site", "pairs that can be compared", "concordance"], cells)
     cells = [
         [site.name, _number(site.auroc), *_calibration(site.calibration)] for site in found.sites
     ]

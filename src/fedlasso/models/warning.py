@@ -38,7 +38,7 @@ def warn_of_fit(model: Model, target: str) -> list[str]:
         warnings.append(f"not yet the pooled Lasso ({model.fit.certificate}): give more uploads")
     active = int((model.standardised != 0).sum())
     if active == 0:
-        warnings.append("no column is selected: the model predicts the mean")
+        warnings.append("no column is selected: every row gets the same prediction")
     curve = model.curve
     last = curve is not None and 0 < curve.chosen == len(curve.penalties) - 1
     if last and model.status is not Status.CUT:

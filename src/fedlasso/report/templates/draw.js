@@ -225,13 +225,16 @@ function panel({ width, height, x, y, marks, left, right = 16, top = 10, bottom 
   const X = makeScale(x, [left, width - right]);
   const Y = makeScale(y, y.kind === "band" ? [top, height - bottom] : [height - bottom, top]);
   const grid = [];
+  // Names that are too long for their side are smaller, all of them, before any is broken into lines.
+  const nameOf = (v) => String((y.say ?? brief)(v));
+  const fits = Y.ticks.every((v) => widthOfWords(nameOf(v), 12) <= left - 12);
+  const size = y.kind !== "band" || fits ? 12 : 10.5;
   for (const v of Y.ticks) {
     grid.push(
       rule(left, Y(v), width - right, Y(v), { colour: "var(--line)", width: 1 }).replace("mark rule", "grid"),
     );
-    const words = String((y.say ?? brief)(v));
-    const lines = y.kind === "band" ? breakWords(words, left - 12, 12) : [words];
-    const size = lines.length > 1 ? 10.5 : 12;
+    const words = nameOf(v);
+    const lines = y.kind === "band" ? breakWords(words, left - 12, size) : [words];
     lines.forEach((told, i) =>
       grid.push(
         text(left - 7, Y(v) + 4 + (i - (lines.length - 1) / 2) * size, told, {
