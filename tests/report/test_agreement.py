@@ -87,8 +87,10 @@ def test_the_page_shows_agreement_cell_by_cell(browser: Browser, tmp_path: Path)
     assert page.inner_text("#verdict").startswith("Differ: largest |z|")
     assert "1 of 72 means of the paper's main table" in page.inner_text("#findings")
     texts = page.locator("#agreement-table td.far").all_text_contents()
-    # The published standard error is 0.013, and so is ours.
-    assert texts == [f"+{0.5 / (0.013 * 2**0.5):.2f}"]
+    # The published standard error is 0.013, of 50 replicates, and so is ours, of fewer.
+    squares = 0.013**2 * (50 * 49 + COUNT * (COUNT - 1))
+    spread = np.sqrt(squares / (50 + COUNT - 2) * (1 / 50 + 1 / COUNT))
+    assert texts == [f"+{0.5 / spread:.2f}"]
     published = page.locator("#agreement-table tbody tr").first.locator("td").nth(3).text_content()
     assert published == "0.229 (0.008)"
     assert "paper that defines the procedures" in page.inner_text("#agreement")

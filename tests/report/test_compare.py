@@ -5,9 +5,11 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from scipy import stats
 
 from fedlasso.cli import main
 from fedlasso.report import compare
+from fedlasso.report.compare import find_spread
 from fedlasso.report.records import Results
 
 CELLS = ["scenario", "method", "epochs"]
@@ -49,6 +51,35 @@ def test_a_shifted_cell_is_found_with_its_z(
     assert "Differ: largest |z| 7.07" in capsys.readouterr().out
 
 
+@pytest.mark.parametrize("count", [1, 2, 4])
+def test_known_replicates_are_a_t_test_of_two_samples(count: int, results: Results) -> None:
+    """With the published values at hand, SciPy's test of equal means has the same statistic."""
+    rows = results.at(budget=100, panel="joint", rule="min", scenario="baseline")
+    own = rows[(rows["method"] == "DA") & (rows["epochs"] == 20)]["test_mse"].to_numpy()
+    theirs = own.mean() + own.std() * np.random.default_rng(3).standard_normal(9) + 1
+    cell = pd.DataFrame(
+        {
+            "our_se": [stats.sem(own[:count]) if count > 1 else np.nan],
+            "n": [count],
+            "se": [stats.sem(theirs)],
+            "replicates": [theirs.size],
+        }
+    )
+    expected = stats.ttest_ind(own[:count], theirs).statistic
+    difference = own[:count].mean() - theirs.mean()
+    assert difference / find_spread(cell)[0] == pytest.approx(expected)
+
+
+def test_a_table_may_say_how_many_replicates_it_has(
+    folder: Path, published: pd.DataFrame, tmp_path: Path
+) -> None:
+    file = tmp_path / "table.csv"
+    published.loc[3, "mean"] -= 3 * published.loc[3, "se"]
+    published.assign(replicates=4).to_csv(file, index=False)
+    # As many replicates on either side: the variances add.
+    assert compare(folder, file).cells["z"][3] == pytest.approx(3 / 2**0.5)
+
+
 def test_cells_that_are_not_in_the_records_are_said(
     folder: Path, published: pd.DataFrame, tmp_path: Path
 ) -> None:
@@ -69,6 +100,7 @@ def test_cells_that_are_not_in_the_records_are_said(
         ("scenario,method,epochs,metric,mean,se\n", "has no rows"),
         ("scenario,method,epochs,metric,mean,se\nbaseline,CD,1,beauty,1,1\n", "no metric 'beauty'"),
         ("scenario,method,epochs,metric,mean,se\nbaseline,CD,1,f1,1,-1\n", "error is negative"),
+        ("scenario,method,epochs,metric,mean,se,replicates\nbaseline,CD,1,f1,1,1,1\n", "above 1"),
         ("scenario,method,epochs,metric,mean,se\nbaseline,CD,1,f1,x,1\n", "'mean' must hold num"),
         ("", "is not a CSV table"),
     ],

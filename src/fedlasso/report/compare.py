@@ -16,12 +16,16 @@ from fedlasso.report.records import Results, read_results
 from fedlasso.study import SCENARIOS, summarise
 from fedlasso.study.columns import axes
 
+# Replicates behind the paper's means.
+PUBLISHED = 50
+
 
 @dataclass(frozen=True, eq=False)
 class Comparison:
     """One row per published cell, ours beside it, and what the whole says.
 
-    ``z`` is (ours - published) / sqrt(se^2 + published se^2); missing where it cannot be formed.
+    ``z`` is the difference, ours minus published, in standard errors of it; missing where it cannot
+    be formed.
     """
 
     cells: pd.DataFrame
@@ -55,12 +59,29 @@ def hold_against(results: Results, table: pd.DataFrame, source: str) -> Comparis
     by = [*results.axes, "metric"]
     shown = ours[[*by, "our_mean", "our_se", "n"]]
     cells = table.merge(shown, how="left", on=by, validate="many_to_one")
-    spread = np.hypot(cells["se"], cells["our_se"])
+    spread = find_spread(cells)
     difference = cells["our_mean"] - cells["mean"]
     # Two exact numbers agree or do not; there is nothing to scale their difference by.
     exact = np.where(difference == 0, 0.0, np.copysign(np.inf, difference))
     cells["z"] = np.where(spread == 0, exact, difference / spread.where(spread > 0))
     return Comparison(cells, *_judge(cells["z"]))
+
+
+def find_spread(cells: pd.DataFrame) -> pd.Series:
+    """Standard error of the difference between our mean and the published one, cell by cell.
+
+    Two studies of the same procedure have the same variance, which both tell together where it is
+    known how many replicates are published: few of ours alone would not tell it.
+    """
+    ours = cells["our_se"] ** 2
+    theirs = cells["se"] ** 2
+    if "replicates" not in cells:
+        return np.sqrt(ours + theirs)
+    n = cells["n"]
+    m = cells["replicates"]
+    # One replicate tells nothing of the variance.
+    squares = (n - 1) * n * ours.mask(n == 1, 0.0) + (m - 1) * m * theirs
+    return np.sqrt(squares / (n + m - 2) * (1 / n + 1 / m))
 
 
 @lru_cache(maxsize=1)
@@ -91,7 +112,7 @@ def read_main() -> pd.DataFrame:
         )
         for name, metric in (("f1", "f1"), ("mse", "test_mse"), ("gap", "gap"))
     ]
-    return _usual_axes(pd.concat(parts, ignore_index=True))
+    return _usual_axes(pd.concat(parts, ignore_index=True).assign(replicates=PUBLISHED))
 
 
 def read_citation() -> str:
@@ -118,6 +139,8 @@ def _read_published(file: Path) -> pd.DataFrame:
             raise FedLassoError(f"{file}: column {name!r} must hold numbers only")
     if (table["se"] < 0).any():
         raise FedLassoError(f"{file}: a standard error is negative")
+    if "replicates" in table and not (pd.to_numeric(table["replicates"], "coerce") > 1).all():
+        raise FedLassoError(f"{file}: column 'replicates' must hold numbers above 1 only")
     return _usual_axes(table)
 
 
