@@ -3,6 +3,7 @@
 import json
 import shutil
 import subprocess
+import warnings
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
@@ -14,7 +15,7 @@ from programs import needs, program, tex_command
 from study.small import OTHER, SMALL, Broken
 
 from fedlasso.cli import main
-from fedlasso.report.figures import label_powers, look, spread
+from fedlasso.report.figures import Figure, label_powers, look, spread
 from fedlasso.report.records import Results, read_results
 from fedlasso.report.supplement import compile_tex
 from fedlasso.report.write import write_report
@@ -138,6 +139,20 @@ def test_records_are_read_and_never_changed(folder: Path, results: Results) -> N
     before = [p.read_bytes() for p in files]
     read_results(folder)
     assert [p.read_bytes() for p in files] == before
+
+
+def test_figures_have_their_font_in_them_and_other_characters_too(tmp_path: Path) -> None:
+    with look():
+        canvas, axes = plt.subplots()
+    axes.set_title("E = 20 − 1, ∑ of Ж", fontweight="bold")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # Matplotlib warns of characters that no font has
+        Figure("one", "One", "A figure.", canvas).write(tmp_path)
+    plt.close(canvas)
+    document = (tmp_path / "one.pdf").read_bytes()
+    assert b"DejaVuSans-Bold" in document
+    assert b"/FontFile2" in document  # TrueType, which publishers take
+    assert b"/Type3" not in document
 
 
 def test_powers_of_ten_are_plain_characters() -> None:

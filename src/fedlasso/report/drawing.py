@@ -14,7 +14,7 @@ from typing import Any
 
 from matplotlib import pyplot as plt
 
-from fedlasso.report.figures import FORMATS, Figure, Words
+from fedlasso.report.figures import FORMATS, Figure, Words, lighten_fonts
 from fedlasso.report.records import Results
 
 # Seconds after which a process that draws a figure is given up.
@@ -81,6 +81,7 @@ class Drawing:
 @contextmanager
 def draw_beside(draws: Sequence[Draw], results: Results, folder: Path) -> Iterator[list[Drawing]]:
     """Begin to draw every figure, for as long as the block lasts."""
+    lighten_fonts()  # once, for all of them
     drawings = [Drawing(draw, results, folder) for draw in draws]
     try:
         yield drawings

@@ -9,11 +9,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import matplotlib
 import numpy as np
+from fontTools import subset
+from matplotlib import font_manager
 from matplotlib.axes import Axes
 from matplotlib.axis import Axis
 from matplotlib.backend_bases import FigureCanvasBase
@@ -22,6 +26,7 @@ from matplotlib.backends.backend_pdf import FigureCanvasPdf
 from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.container import ErrorbarContainer
 from matplotlib.figure import Figure as Canvas
+from matplotlib.font_manager import FontProperties
 from matplotlib.ticker import LogFormatter
 
 WIDTH = 6.5  # inches between the margins of a page
@@ -34,8 +39,19 @@ FORMATS: dict[str, tuple[type[FigureCanvasBase], Any]] = {
 INK = "#222222"
 FAINT = "#cccccc"
 _RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
+# The font of figures, and the characters that it has: Latin, Greek, dashes, raised digits, a few
+# signs. Others come from the whole font.
+LIGHT = "DejaVu Sans of figures"
+_CHARACTERS = (
+    *range(0x20, 0x7F),
+    *range(0xA0, 0x100),
+    *range(0x370, 0x400),
+    *range(0x2010, 0x2030),
+    *range(0x2070, 0x2090),
+    *(0x2212, 0x2248, 0x2264, 0x2265),
+)
 _LOOK: Any = {
-    "font.family": "sans-serif",
+    "font.family": [LIGHT, "sans-serif"],
     "font.size": 8,
     "axes.titlesize": 8.5,
     "axes.titlelocation": "left",
@@ -131,7 +147,32 @@ class Figure(Words):
 def look() -> AbstractContextManager[None]:
     """The style, for this figure only; drawn without a display."""
     matplotlib.use("agg")
+    lighten_fonts()
     return matplotlib.rc_context(_LOOK)
+
+
+@cache
+def lighten_fonts() -> TemporaryDirectory[str]:
+    """Make the font of figures, plain and bold: the usual one without the tables of other scripts.
+
+    Every PDF has its fonts in it. To find what it needs of the whole fonts takes longer than to
+    draw it.
+    """
+    folder = TemporaryDirectory(prefix="fedlasso-fonts-")
+    options = subset.Options(
+        layout_features=[], drop_tables=["GSUB", "GPOS", "GDEF", "kern", "FFTM"]
+    )
+    for weight in ("normal", "bold"):
+        whole = font_manager.findfont(FontProperties(family="DejaVu Sans", weight=weight))
+        file = Path(folder.name) / f"{weight}.ttf"
+        with subset.load_font(str(whole), options) as font:
+            subsetter = subset.Subsetter(options)
+            subsetter.populate(unicodes=_CHARACTERS)
+            subsetter.subset(font)
+            font["name"].setName(LIGHT, 1, 3, 1, 0x409)
+            font.save(file)
+        font_manager.fontManager.addfont(file)
+    return folder
 
 
 class Powers(LogFormatter):
