@@ -1,7 +1,7 @@
 """Figures that are drawn in processes of their own."""
 
 import os
-from collections.abc import Sequence
+from collections.abc import Collection
 from pathlib import Path
 
 import pytest
@@ -9,7 +9,7 @@ from matplotlib import pyplot as plt
 
 from fedlasso.errors import FedLassoError
 from fedlasso.report.drawing import draw_beside
-from fedlasso.report.figures import Figure, look
+from fedlasso.report.figures import FORMATS, Figure, look
 from fedlasso.report.records import Results
 
 
@@ -45,8 +45,8 @@ def test_a_figure_that_its_own_process_cannot_write_is_written_here(
     here = os.getpid()
     write = Figure.write
 
-    def write_here(figure: Figure, folder: Path, kinds: Sequence[str] | None = None) -> None:
-        if os.getpid() != here and kinds is not None and kind in kinds:
+    def write_here(figure: Figure, folder: Path, kinds: Collection[str] = tuple(FORMATS)) -> None:
+        if os.getpid() != here and kind in kinds:
             os._exit(1)
         write(figure, folder, kinds)
 

@@ -14,13 +14,11 @@ from typing import Any
 
 from matplotlib import pyplot as plt
 
-from fedlasso.report.figures import FORMATS, Figure, Words, lighten_fonts
+from fedlasso.report.figures import FIRST, REST, Figure, Words, lighten_fonts
 from fedlasso.report.records import Results
 
 # Seconds after which a process that draws a figure is given up.
 PATIENCE = 60
-# What a TeX reads, written first: it can begin while the other formats are written.
-FIRST = "pdf"
 
 Draw = Callable[[Results], Figure | None]
 
@@ -99,10 +97,10 @@ def _work(draw: Draw, results: Results, folder: Path, telling: Connection) -> No
         if figure is None:
             telling.send(None)
             return
-        figure.write(folder, [kind for kind in FORMATS if kind == FIRST])
+        figure.write(folder, FIRST)
         telling.send(Words(figure.name, figure.title, figure.caption))
         os.nice(5)
-        figure.write(folder, [kind for kind in FORMATS if kind != FIRST])
+        figure.write(folder, REST)
     except Exception:
         # What is wrong is said by the process that draws the figure again.
         sys.exit(1)

@@ -6,12 +6,14 @@ Colours are Paul Tol's "bright" scheme: told apart with every common colour visi
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import atexit
+import shutil
+import tempfile
+from collections.abc import Collection, Iterable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 import matplotlib
@@ -36,6 +38,9 @@ FORMATS: dict[str, tuple[type[FigureCanvasBase], Any]] = {
     "svg": (FigureCanvasSVG, {"Date": None}),
     "png": (FigureCanvasAgg, None),
 }
+# What a TeX reads is written first: it can begin while the other formats are written.
+FIRST = ("pdf",)
+REST = ("svg", "png")
 INK = "#222222"
 FAINT = "#cccccc"
 _RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
@@ -130,15 +135,16 @@ class Figure(Words):
 
     canvas: Canvas
 
-    def write(self, folder: Path, kinds: Sequence[str] | None = None) -> None:
+    def write(self, folder: Path, kinds: Collection[str] = FIRST + REST) -> None:
         """``NAME.pdf``, ``NAME.svg`` and ``NAME.png``, or some of them."""
         with look():
             # One layout serves every format.
             lay_out(self.canvas)
             self.canvas.set_layout_engine("none")
             # Figure.savefig would draw everything twice for every format.
-            for kind in FORMATS if kinds is None else kinds:
-                sheet, metadata = FORMATS[kind]
+            for kind, (sheet, metadata) in FORMATS.items():
+                if kind not in kinds:
+                    continue
                 self.canvas.dpi = matplotlib.rcParams["figure.dpi"]
                 save = getattr(sheet(self.canvas), f"print_{kind}")
                 save(folder / f"{self.name}.{kind}", metadata=metadata)
@@ -152,19 +158,20 @@ def look() -> AbstractContextManager[None]:
 
 
 @cache
-def lighten_fonts() -> TemporaryDirectory[str]:
+def lighten_fonts() -> None:
     """Make the font of figures, plain and bold: the usual one without the tables of other scripts.
 
     Every PDF has its fonts in it. To find what it needs of the whole fonts takes longer than to
     draw it.
     """
-    folder = TemporaryDirectory(prefix="fedlasso-fonts-")
+    folder = tempfile.mkdtemp(prefix="fedlasso-fonts-")
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
     options = subset.Options(
         layout_features=[], drop_tables=["GSUB", "GPOS", "GDEF", "kern", "FFTM"]
     )
     for weight in ("normal", "bold"):
         whole = font_manager.findfont(FontProperties(family="DejaVu Sans", weight=weight))
-        file = Path(folder.name) / f"{weight}.ttf"
+        file = Path(folder) / f"{weight}.ttf"
         with subset.load_font(str(whole), options) as font:
             subsetter = subset.Subsetter(options)
             subsetter.populate(unicodes=_CHARACTERS)
@@ -172,7 +179,6 @@ def lighten_fonts() -> TemporaryDirectory[str]:
             font["name"].setName(LIGHT, 1, 3, 1, 0x409)
             font.save(file)
         font_manager.fontManager.addfont(file)
-    return folder
 
 
 class Powers(LogFormatter):
