@@ -218,7 +218,8 @@ class Planned:
             result = fit_exactly(view, penalty, left, settings.tol)
         else:
             result = fit_curved(view, paid, left, settings.tol)
-        why = f"{settings.words(where)}, by {result.method} in {result.rounds} rounds"
+        rounds_made = f"{result.rounds} round{'s' * (result.rounds != 1)}"
+        why = f"{settings.words(where)}, by {result.method} in {rounds_made}"
         return self._told(view, scaling, result, curve, plan, why)
 
     def _check_left(self, left: int, uploads: int) -> None:

@@ -26,7 +26,7 @@ from fedlasso.report.figures import (
     looks,
 )
 from fedlasso.report.real import judged_figure
-from fedlasso.report.records import Results
+from fedlasso.report.records import Results, count_of
 from fedlasso.report.tables import means
 from fedlasso.report.traces import follow_gaps
 from fedlasso.report.trust import discovery_figure, interval_figure
@@ -150,7 +150,7 @@ def baseline_figure(results: Results) -> Figure | None:
     view = titles(fixed)
     caption = (
         f"{say('scenario', scenario)} scenario{view and f', {view}'}. "
-        f"Means over {int(table['n'].min())} replicates with "
+        f"Means over {count_of(int(table['n'].min()), 'replicate')} with "
         "1.96 Monte Carlo standard errors either side, which describe the precision of the "
         "simulation, not the spread between data sets. Points of methods are set apart sideways. "
         f"{FLOOR_TOLD if 'relative_gap' in metrics else ''}"

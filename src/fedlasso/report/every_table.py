@@ -19,6 +19,7 @@ from fedlasso.report.tables import (
     mean_se,
     means,
     shown,
+    tell_replicates,
 )
 from fedlasso.report.trust import discovery_table, interval_table, paired_discovery_table
 from fedlasso.study.columns import COLUMNS, known, say, titles
@@ -46,7 +47,7 @@ def main_table(results: Results) -> Table | None:
     metrics = [m for m in wanted if m in results.metrics]
     data = means(results, rows[rows["scenario"].isin(blocks)], metrics)
     text = shown(results.usual(data), metrics)
-    note = f"Mean (Monte Carlo standard error) over {_replicates(data)}; {_where(results)}."
+    note = f"Mean (Monte Carlo standard error) over {tell_replicates(data)}; {_where(results)}."
     absent = [say("scenario", s) for s in BLOCKS if s not in have]
     # A study with scenarios of its own lacks none of the paper's.
     if 0 < len(absent) < len(BLOCKS):
@@ -82,7 +83,7 @@ def grid_table(results: Results) -> Table:
     alone = [axis for axis in results.primary if axis in above or len(results.values(axis)) == 1]
     text = text.drop(columns=[COLUMNS[axis].heading for axis in alone])
     note = (
-        f"Mean (Monte Carlo standard error) over {_replicates(data)}. "
+        f"Mean (Monte Carlo standard error) over {tell_replicates(data)}. "
         f"The CSV file holds all {len(metrics)} outcomes, every cell on a row of its own."
     )
     prose = (
@@ -173,12 +174,6 @@ def empty_table(results: Results) -> Table | None:
     )
     title = "Empty models and zero thresholds" if "zero" in measures else "Empty models"
     return Table("empty", title, note, data, text, "Scenario", prose)
-
-
-def _replicates(data: pd.DataFrame) -> str:
-    low = int(data["n"].min())
-    high = int(data["n"].max())
-    return f"{low} replicates" if low == high else f"{low} to {high} replicates"
 
 
 def _where(results: Results) -> str:

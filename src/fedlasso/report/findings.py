@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 
 from fedlasso.report.compare import agree_with_paper
-from fedlasso.report.records import Results
+from fedlasso.report.records import Results, count_of
 from fedlasso.report.tables import decimals_of
 from fedlasso.study.columns import COLUMNS, titles
 from fedlasso.study.conclusions import CONCLUSIONS
@@ -51,10 +51,10 @@ def agreement_finding(results: Results) -> Iterator[Finding]:
     z = comparison.cells["z"].dropna()
     if len(z):
         replicates = int(comparison.cells["n"].min())
-        count = f"{replicates} {'replicate' if replicates == 1 else 'replicates'}"
+        count = count_of(replicates, "replicate")
         claim = ""
         if comparison.agrees and replicates < MANY_REPLICATES:
-            claim = f"{count} show no difference from the paper, though more may: "
+            claim = f"Within {count} no difference from the paper shows, though more may: "
         elif comparison.agrees:
             claim = "The paper is reproduced: "
         yield Finding(

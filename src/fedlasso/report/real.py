@@ -9,7 +9,7 @@ from matplotlib.axes import Axes
 
 from fedlasso.report.figures import INK, WIDTH, Figure, look, looks
 from fedlasso.report.records import Results
-from fedlasso.report.tables import Table, mean_se, shown
+from fedlasso.report.tables import Table, mean_se, shown, tell_replicates
 from fedlasso.study.columns import say
 from fedlasso.study.datasets import ORIGINS, TUNED
 from fedlasso.study.verdict import WORDS, compare_with_judges
@@ -33,7 +33,7 @@ def judged_table(results: Results) -> Table | None:
     ]
     note = (
         "Test error above the judge's, in per cent of the judge's mean: mean paired difference "
-        f"(standard error) over {_count(data['n'])}. Columns used and mean "
+        f"(standard error) over {tell_replicates(data)}. Columns used and mean "
         "Jaccard index of the columns over pairs of replicates, each beside the judge's. Judges "
         "see all training rows in one place."
     )
@@ -145,12 +145,3 @@ def _beside(ours: pd.Series, theirs: pd.Series, form: str) -> list[str]:
 def _begin(text: str) -> str:
     """A text with a capital at its beginning."""
     return text[:1].upper() + text[1:]
-
-
-def _count(numbers: pd.Series) -> str:
-    """How many replicates the rows of a table are about."""
-    least = int(numbers.min())
-    most = int(numbers.max())
-    if least < most:
-        return f"{least} to {most} replicates"
-    return f"{most} replicate{'s' * (most != 1)}"

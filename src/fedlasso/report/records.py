@@ -114,8 +114,8 @@ class Results:
         if finished == asked:
             kind = "data set" if self.on_real_data else "scenario"
             return (
-                f"Complete: {'the' if asked == 1 else 'all'} {_count(asked, 'replicate')} of "
-                f"{_count(len(self.progress), kind)}."
+                f"Complete: {'the' if asked == 1 else 'all'} {count_of(asked, 'replicate')} of "
+                f"{count_of(len(self.progress), kind)}."
             )
         return (
             f"Incomplete: {finished} of {asked} replicates are finished; means and standard "
@@ -123,8 +123,18 @@ class Results:
         )
 
 
-def _count(number: int, word: str) -> str:
-    return f"{number:,} {word}" if number == 1 else f"{number:,} {word}s"
+def count_of(number: int, word: str, most: int | None = None) -> str:
+    """A number of things, or from how many to how many.
+
+    Examples
+    --------
+    >>> from fedlasso.report.records import count_of
+    >>> count_of(1, "replicate"), count_of(2, "replicate"), count_of(1, "replicate", 3)
+    ('1 replicate', '2 replicates', '1 to 3 replicates')
+    """
+    if most is not None and most > number:
+        return f"{number:,} to {most:,} {word}s"
+    return f"{number:,} {word}{'s' * (number != 1)}"
 
 
 def read_results(folder: Path) -> Results:

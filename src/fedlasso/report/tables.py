@@ -16,7 +16,7 @@ import pandas as pd
 
 from fedlasso.report.figures import looks
 from fedlasso.report.filling import fill
-from fedlasso.report.records import Results
+from fedlasso.report.records import Results, count_of
 from fedlasso.study.columns import COLUMNS, axes, known, say, title
 
 # Smaller means and standard errors come from the rounding of sums.
@@ -156,6 +156,11 @@ def differences(results: Results, along: str, metrics: Sequence[str]) -> pd.Data
     order = {contrast: place for place, contrast in enumerate(pairs)}
     table = table.sort_values("contrast", key=lambda names: names.map(order), kind="stable")
     return table[["contrast", *table.columns.drop("contrast")]]
+
+
+def tell_replicates(table: pd.DataFrame) -> str:
+    """How many replicates the rows of a table are about."""
+    return count_of(int(table["n"].min()), "replicate", int(table["n"].max()))
 
 
 def collapse(table: pd.DataFrame, axis: str, count: int) -> pd.DataFrame:
