@@ -59,6 +59,21 @@ def test_a_figure_that_its_own_process_cannot_write_is_written_here(
     assert written(tmp_path) == ["one.pdf", "one.png", "one.svg"]
 
 
+def test_a_machine_without_room_for_a_process_draws_here(
+    results: Results, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse() -> int:
+        raise BlockingIOError(11, "Resource temporarily unavailable")
+
+    monkeypatch.setattr(os, "fork", refuse)
+    with draw_beside([draw_one], results, tmp_path) as (one,):
+        words = one.words()
+        one.finish()
+    assert words is not None
+    assert words.name == "one"
+    assert written(tmp_path) == ["one.pdf", "one.png", "one.svg"]
+
+
 def test_an_error_in_a_figure_is_told_once_by_the_report(
     results: Results, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:

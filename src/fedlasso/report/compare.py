@@ -17,7 +17,7 @@ from fedlasso.study import SCENARIOS, summarise
 from fedlasso.study.columns import axes
 
 # Replicates behind the paper's means.
-PUBLISHED = 50
+PUBLISHED_REPLICATES = 50
 
 
 @dataclass(frozen=True, eq=False)
@@ -112,7 +112,7 @@ def read_main() -> pd.DataFrame:
         )
         for name, metric in (("f1", "f1"), ("mse", "test_mse"), ("gap", "gap"))
     ]
-    return _usual_axes(pd.concat(parts, ignore_index=True).assign(replicates=PUBLISHED))
+    return _usual_axes(pd.concat(parts, ignore_index=True).assign(replicates=PUBLISHED_REPLICATES))
 
 
 def read_citation() -> str:

@@ -35,14 +35,20 @@ class Drawing:
         self._folder = folder
         self._process: Any = None
         if sys.platform == "linux":
-            fork = multiprocessing.get_context("fork")
-            self._heard, telling = fork.Pipe(duplex=False)
-            self._process = fork.Process(target=_work, args=(draw, results, folder, telling))
-            with warnings.catch_warnings():
-                # Python warns of threads, which a fork stops: those of BLAS and Arrow, idle now.
-                warnings.simplefilter("ignore", DeprecationWarning)
-                self._process.start()
-            telling.close()
+            # A machine without room for another process does it here.
+            with suppress(OSError):
+                self._fork()
+
+    def _fork(self) -> None:
+        fork = multiprocessing.get_context("fork")
+        self._heard, telling = fork.Pipe(duplex=False)
+        work = (self._draw, self._results, self._folder, telling)
+        process = fork.Process(target=_work, args=work)
+        with telling, warnings.catch_warnings():
+            # Python warns of threads, which a fork stops: those of BLAS and Arrow, idle now.
+            warnings.simplefilter("ignore", DeprecationWarning)
+            process.start()
+        self._process = process
 
     def words(self) -> Words | None:
         """Wait until a TeX can read the figure; nothing where the records cannot fill it."""
