@@ -60,7 +60,7 @@ def _fill(cls: Any, p: int, candidates: int, given: dict[str, Any]) -> Request[A
     values = {}
     for field, kind in layout(cls):
         role = roles(cls).get(field, Role("signed"))
-        if role.kind in ("points", "model"):
+        if role.kind in ("points", "model", "accumulated", "centre", "factors"):
             values[field] = table if 2 in role.dims else vector
             values[field] = values[field][:2] if role.within else values[field]
         else:
@@ -107,7 +107,8 @@ def _wrong_values(request: Request[Any], field: str, kind: str) -> list[Any]:
     if kind == "int":
         return [-1, LARGEST + 1, *([ALL.max_steps + 1] if role == Role("steps") else [])]
     if kind == "float":
-        return [] if role == Role("signed") else [-1.0, -5e-324]
+        signed = (Role("signed"), Role("centre of response"))
+        return [] if role in signed else [-1.0, -5e-324]
     if kind == "text":
         return ["x" * (LONGEST + 1), "a\0b", *(["none"] if field == "on" else [])]
     return []

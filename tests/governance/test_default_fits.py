@@ -54,10 +54,12 @@ def fit_both(
 ) -> tuple[ModelDocument, ModelDocument]:
     """The model of a network of guarded doors, and of the same sites without a policy."""
     network = Network(DoorLine(doors), list(doors), 10.0)
-    source = network.open(NetworkSource("project", secrets.token_hex(16), "y", drop=drop))
+    asked = NetworkSource("project", secrets.token_hex(16), "y", drop=drop)
+    source = network.open(asked, settings)
     assert source.schema is not None
     guarded = make_model(Ledger(network), settings, source.schema)
-    alone = make_model(in_process(tables, opening(source.schema)), settings, source.schema)
+    join = opening(source.schema, family=settings.family)
+    alone = make_model(in_process(tables, join), settings, source.schema)
     return guarded, alone
 
 
@@ -82,6 +84,17 @@ def test_every_goal_on_diabetes(
     assert used.busiest("vectors") < Policy().max_vectors / 4
     assert used.busiest("candidates") < Policy().max_candidates
     assert used.busiest("refusals") == 0
+
+
+def test_two_classes_by_columns_in_natural_units(tmp_path: Path) -> None:
+    data = load_diabetes(scaled=False)
+    y = (data.target > 140).astype(int)
+    tables = write_sites(tmp_path, data.data[:, :5], y, list(data.feature_names[:5]))
+    doors = make_doors(tables)
+    settings = Settings(family="binomial", goal="prediction", validation=0.2)
+    guarded, alone = fit_both(tables, doors, settings)
+    assert guarded == alone
+    assert doors["a"].lifetime.busiest("refusals") == 0
 
 
 def test_every_goal_on_many_columns(wide: dict[str, Path], authority: Authority | None) -> None:

@@ -4,6 +4,7 @@ from fedlasso.federation.codec import decode, encode
 from fedlasso.federation.federation import Around, Federation, InProcess
 from fedlasso.federation.ledger import Cost, Costs, Exchange, Journal, Ledger, Listen, metered
 from fedlasso.federation.messages import (
+    Accumulated,
     AnyPoints,
     Columns,
     Disclosure,
@@ -11,7 +12,6 @@ from fedlasso.federation.messages import (
     Model,
     Models,
     PerCandidate,
-    Point,
     Points,
     Purpose,
     Reply,
@@ -25,6 +25,7 @@ from fedlasso.federation.messages import (
 )
 
 __all__ = [
+    "Accumulated",
     "AnyPoints",
     "Around",
     "Columns",
@@ -41,7 +42,6 @@ __all__ = [
     "Model",
     "Models",
     "PerCandidate",
-    "Point",
     "Points",
     "Purpose",
     "Reply",

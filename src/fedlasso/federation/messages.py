@@ -27,8 +27,11 @@ from fedlasso.numerics import Array
 PROTOCOL = "1"
 Word = NDArray[np.uint64]
 FieldKind = Literal["array", "optional array", "words", "float", "int", "text", "texts", "note"]
-ArrayKind = Literal["points", "model", "directions", "weights", "per candidate", "times", "columns"]
-Kind = Literal[ArrayKind, "steps", "signed", "split", "purpose"]
+ArrayKind = Literal[
+    *("points", "model", "accumulated", "directions", "centre", "factors"),
+    *("weights", "per candidate", "times", "columns"),
+]
+Kind = Literal[ArrayKind, "steps", "signed", "centre of response", "split", "purpose"]
 _KINDS: dict[object, FieldKind] = {
     Array: "array",
     Array | None: "optional array",
@@ -53,9 +56,11 @@ class Role:
 
     Attributes
     ----------
-    kind : points are vectors over the columns; a model is points that a site judges as a model;
-        directions are vectors over the columns along which a model is looked at; weights are what
-        each coefficient pays; the others are one number per candidate, times, a
+    kind : points are coefficients at which a loss is evaluated; a model is points that a site
+        judges as a model; accumulated are gradients or models added up, from which a site computes
+        points; directions are vectors over the columns along which a model is looked at; a centre
+        is subtracted from columns or response, in their units; factors multiply the columns then;
+        weights are what each coefficient pays; the others are one number per candidate, times, a
         list of columns, how many steps, a number of either sign, the name of a split of the rows,
         and what held-out rows are for
     dims : one vector, or several side by side
@@ -67,11 +72,14 @@ class Role:
     within: str = ""
 
 
-Point = Annotated[Array, Role("points", (1,))]
 Points = Annotated[Array, Role("points", (2,))]
 AnyPoints = Annotated[Array, Role("points", (1, 2))]
 Model = Annotated[Array, Role("model", (1,))]
 Models = Annotated[Array, Role("model", (2,))]
+Accumulated = Annotated[Array, Role("accumulated", (2,))]
+Centre = Annotated[Array, Role("centre", (1,))]
+Factors = Annotated[Array, Role("factors", (1,))]
+ResponseCentre = Annotated[float, Role("centre of response")]
 Weights = Annotated[Array | None, Role("weights", (1,))]
 PerCandidate = Annotated[Array, Role("per candidate", (1,))]
 Times = Annotated[Array, Role("times", (1,))]
@@ -213,6 +221,17 @@ class Request(Message, Generic[R]):
     def answer(self, site: Any) -> R:
         """Answer from one site's records."""
         raise TypeError(f"{type(self).__name__} does not say how a site answers it")
+
+    def points(self) -> list[Array]:
+        """Return the coefficients, one vector or several side by side, that a loss is evaluated at.
+
+        Those over all columns, before a site takes steps of its own.
+        """
+        return [
+            getattr(self, name)
+            for name, role in roles(type(self)).items()
+            if role.kind in ("points", "model") and not role.within
+        ]
 
     def bounds(self, magnitudes: Magnitudes) -> dict[str, Bound]:
         """Say how large the total of each field of the reply can be, where that is known."""

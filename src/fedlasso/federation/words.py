@@ -149,7 +149,7 @@ def reaching(magnitudes: Magnitudes, request: Request[R]) -> Magnitudes:
     most = least
     for field, role in roles(type(request)).items():
         points = getattr(request, field)
-        if role.kind in ("points", "model") and points is not None:
+        if role.kind in ("points", "model", "accumulated") and points is not None:
             norms = columns
             if role.within:
                 norms = columns[getattr(request, role.within).astype(np.int64)]

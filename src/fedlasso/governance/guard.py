@@ -28,7 +28,7 @@ from fedlasso.governance.refusals import (
 from fedlasso.governance.sizes import check_means, check_powers, check_reach, check_steepness
 from fedlasso.sites import Memory, Site, folds_in
 from fedlasso.sites.rows import count_parts, name_draw
-from fedlasso.sites.views import CentredSquares, Standardise
+from fedlasso.sites.views import Standardise
 
 Approve = Callable[[Entry, Reply], bool]
 
@@ -171,8 +171,7 @@ class GuardedSite:
         self.policy.check(request, self.site)
         charges = self._charges(request, asked)
         self._ledger.check(charges, self._limits)
-        if isinstance(request, Standardise | CentredSquares):
-            check_means(self.site, request)
+        check_means(self.site, request)
         if isinstance(request, Standardise) and request.powers:
             check_powers(self.site, request)
         if request.reach and request.on:

@@ -232,13 +232,14 @@ def check_fields(request: Request[Any], p: int, max_steps: int) -> None:
         if kind == "int":
             fits = 0 <= value <= LARGEST
         elif kind == "float":
-            fits = (value >= 0 or role == Role("signed")) and _sized(np.array(value))
+            signed = role in (Role("signed"), Role("centre of response"))
+            fits = (value >= 0 or signed) and _sized(np.array(value))
         elif kind == "text":
             fits = len(value) <= LONGEST and value.isprintable()
         elif "array" in kind and value is not None:
             # An array without a role fits nowhere: no rule can judge it.
             fits = role is not None and _array_fits(value, role, request, p) and _sized(value)
-            if fits and role and role.kind in ("points", "model", "per candidate"):
+            if fits and role and role.kind in ("points", "model", "accumulated", "per candidate"):
                 side_by_side = value.ndim == 2 or role.kind == "per candidate"
                 widths.add(value.shape[-1] if side_by_side else 1)
         if not (fits and len(widths) <= 1 and 1 <= max(widths, default=1) <= WIDEST):

@@ -8,11 +8,11 @@ import numpy as np
 
 from fedlasso.errors import FedLassoError
 from fedlasso.federation import Request
-from fedlasso.federation.messages import roles
 from fedlasso.federation.words import OFFSET, reaching
+from fedlasso.governance.policy import values_of
 from fedlasso.governance.refusals import Withheld
 from fedlasso.sites import Site
-from fedlasso.sites.views import CentredSquares, Standardise
+from fedlasso.sites.views import Standardise
 
 # How many times the size of a column, up to a power of two, the means of a view may be: records
 # about larger ones would be rounded, and sums over rounded records count rows.
@@ -67,24 +67,40 @@ def check_steepness(site: Site, request: Request[Any]) -> None:
     if site.loss == "quadratic":
         return
     view = site.view(request.on) if request.on else site
-    for field, role in roles(type(request)).items():
-        if role.kind not in ("points", "model") or role.within:
-            continue
-        for b in np.atleast_2d(getattr(request, field).T):
-            if np.ptp(view.training.design.product(np.ascontiguousarray(b))) > STEEPEST:
+    for points in request.points():
+        for b in np.atleast_2d(points.T):
+            apart = np.ptp(view.training.design.product(np.ascontiguousarray(b)))
+            # A distance that is not a number is no short one.
+            if not apart <= STEEPEST:
                 raise Withheld("a model whose linear predictors are too far apart for this loss")
 
 
-def check_means(site: Site, request: Standardise | CentredSquares) -> None:
+def check_means(site: Site, request: Request[Any]) -> None:
     """Refuse means so far from the records that these would be rounded."""
-    table = site.table
-    largest = np.append(table.largest, np.abs(site.told).max())
-    given = np.append(request.means, getattr(request, "y_mean", 0.0))
-    factors = getattr(request, "factors", np.zeros(table.p))
-    limit = FARTHEST * np.exp2(np.ceil(np.log2(np.maximum(largest, 1e-300))))
-    # A column of zeros here may have any mean elsewhere, in units of its own spread.
-    spread = np.divide(FARTHEST, factors, out=np.zeros(table.p), where=factors != 0)
-    limit = np.maximum(limit, np.append(np.abs(spread), 0.0))
-    constant = np.append(largest[:-1] == 0, False) & (not isinstance(request, Standardise))
-    if (np.abs(given) > np.where(constant, np.inf, limit)).any():
+    for y_mean in values_of(request, "centre of response"):
+        if y_mean and not site.training.loss.centres:
+            # Moved survival times would be events for a threshold of the asker's choice.
+            raise FedLassoError(f"{type(request).__name__}: y_mean must be 0 for this loss")
+        _check_near(y_mean, _farthest(np.abs(site.told).max()))
+    for means in values_of(request, "centre"):
+        largest = site.table.largest
+        limits = _farthest(largest)
+        factors = values_of(request, "factors")
+        if not factors:
+            # Squares about any mean say nothing of a column of zeros but its rows.
+            limits = np.where(largest == 0, np.inf, limits)
+        for given in factors:
+            # A column of zeros here may have any mean elsewhere, in units of its own spread.
+            spread = np.divide(FARTHEST, given, out=np.zeros(given.size), where=given != 0)
+            limits = np.maximum(limits, np.abs(spread))
+        _check_near(means, limits)
+
+
+def _farthest(largest: Any) -> Any:
+    """Return how large a mean of numbers may be whose largest is this."""
+    return FARTHEST * np.exp2(np.ceil(np.log2(np.maximum(largest, 1e-300))))
+
+
+def _check_near(means: Any, limits: Any) -> None:
+    if (np.abs(means) > limits).any():
         raise Withheld("means of a view that are far from all records here")

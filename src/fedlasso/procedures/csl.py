@@ -25,7 +25,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from fedlasso.federation import Disclosure, Models, PerCandidate, Points, Request, Shapes
+from fedlasso.federation import Accumulated, Disclosure, Models, PerCandidate, Request, Shapes
 from fedlasso.numerics import L1, Array, LeastSquares, Sample
 from fedlasso.numerics.curved_sweeps import fit_curved
 from fedlasso.numerics.surrogates import shifted_lasso
@@ -38,7 +38,7 @@ class SurrogateFit(Request[Coefficients]):
 
     discloses = Disclosure("a site's own model at a pooled gradient, weighted by its rows")
     b: Models
-    gradient: Points
+    gradient: Accumulated
     lam: float
     tau: PerCandidate
 

@@ -29,7 +29,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from fedlasso.federation import Disclosure, PerCandidate, Points, Reply, Shapes, Steps
+from fedlasso.federation import Accumulated, Disclosure, PerCandidate, Reply, Shapes, Steps
 from fedlasso.federation.magnitudes import Bound, Magnitudes
 from fedlasso.numerics import Array, Penalty, dual_steps
 from fedlasso.numerics.local_steps import stay_finite
@@ -49,10 +49,13 @@ class DualSteps(Penalised[Coefficients]):
     """E dual steps from every column of z, each with its own rate."""
 
     discloses = Disclosure("gradients added up along local steps, weighted by the rows")
-    z: Points
+    z: Accumulated
     rates: PerCandidate
     first_step: int
     epochs: Steps
+
+    def points(self) -> list[Array]:
+        return [self.penalty.prox(self.z, self.rates * self.first_step)]
 
     def expects(self, p: int) -> Shapes:
         return {"values": self.z.shape}
@@ -109,13 +112,17 @@ class CompositeSteps(Penalised[DualSums]):
     discloses = Disclosure(
         "gradients, and models if asked, added up along local steps, weighted by the rows"
     )
-    g: Points
-    x: Points
+    g: Accumulated
+    x: Accumulated
     gamma: PerCandidate
     mu: float
     first_step: int
     epochs: Steps
     shared: int
+
+    def points(self) -> list[Array]:
+        at = self.first_step
+        return [dual_model(self.g, self.x, self.gamma, self.mu, self.penalty, at, at)]
 
     def expects(self, p: int) -> Shapes:
         return {"g": self.g.shape, "x": self.x.shape if self.shared else None}

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from fedlasso.errors import FedLassoError
 from fedlasso.federation import Around, Disclosure, Federation, Reply, Request, encode
 from fedlasso.federation.magnitudes import Bound, Magnitudes, power_above, powers_above
-from fedlasso.federation.messages import Point, R, Shapes, Signed, Split, reply_to
+from fedlasso.federation.messages import Centre, Factors, R, ResponseCentre, Shapes, Split, reply_to
 from fedlasso.federation.words import reaching, total_in_words
 from fedlasso.numerics import Array, find_loss
 from fedlasso.sites.rows import PURPOSES
@@ -139,9 +139,9 @@ class CentredSquares(Request[Spread]):
 
     kind = "scaling"
     discloses = Disclosure("the sum of squares of every column and of the response about a mean")
-    means: Point
+    means: Centre
     split: Split = ""
-    y_mean: Signed = 0.0
+    y_mean: ResponseCentre = 0.0
     letters: str = ""
     worth: tuple[str, ...] = ()
 
@@ -184,9 +184,9 @@ class Standardise(Request[Sizes]):
     discloses = Disclosure(
         "the numbers of training and held-out rows", single="sites are listed by their rows"
     )
-    means: Point
-    factors: Point
-    y_mean: Signed
+    means: Centre
+    factors: Factors
+    y_mean: ResponseCentre
     split: Split = ""
     powers: tuple[str, ...] = ()
     terms: tuple[str, ...] = ()
