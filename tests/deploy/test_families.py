@@ -149,6 +149,15 @@ def test_few_events_classes_offsets_or_weights_are_not_told(
     assert words.startswith(f"site 'b': columns {column!r} differ from their commonest value in")
 
 
+def test_a_target_that_differs_from_its_offset_in_few_rows_is_not_told(tmp_path: Path) -> None:
+    tables = write_outcomes(tmp_path)
+    frame = pd.read_csv(tables["b"])
+    frame["cost"] = frame["fee"] + 9.0 * (np.arange(len(frame)) < 3)
+    frame.to_csv(tables["b"], index=False)
+    words = refuse(tables, "linear", Policy())
+    assert words.startswith("site 'b': columns 'cost - fee' differ from their commonest value in")
+
+
 def test_weights_that_single_out_few_rows_are_refused(tmp_path: Path) -> None:
     tables = write_outcomes(tmp_path)
     frame = pd.read_csv(tables["b"])

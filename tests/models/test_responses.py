@@ -7,6 +7,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.optimize import brentq
+from scipy.special import expit
+from sklearn.linear_model import Lasso
 from sklearn.metrics import log_loss, mean_poisson_deviance, roc_auc_score
 from tables.test_outcomes import draw_outcomes, options_of
 
@@ -103,7 +106,12 @@ def test_predictions_are_judged_where_the_outcome_is_known(
         values[family] = pd.read_csv(base / "told.csv")["prediction"].to_numpy()
     chance = values["binomial"]
     deviance = 2 * log_loss(new["yes"], chance)
-    empty = 2 * log_loss(new["yes"], np.full(70, new["yes"].mean()))
+
+    # The empty model has the offset too.
+    def excess(c: float) -> float:
+        return float((expit(c + new["offset"]) - new["yes"]).sum())
+
+    empty = 2 * log_loss(new["yes"], expit(brentq(excess, -9.0, 9.0) + new["offset"]))
     assert said["binomial"] == (
         f"70 rows, deviance {deviance:.4g} per row, deviance explained {1 - deviance / empty:.4g}, "
         f"AUROC {roc_auc_score(new['yes'], chance):.4g}"
@@ -184,3 +192,79 @@ def test_a_penalty_is_chosen_and_site_effects_are_told(
     document = read_document(tmp_path / "model" / "model.json")
     assert document.family == "elastic net"
     assert document.curve is not None
+
+
+def draw_costs(rows: int, seed: int) -> pd.DataFrame:
+    """A cost whose fee, the offset, has a mean far from zero."""
+    rng = np.random.default_rng(seed)
+    frame = pd.DataFrame(
+        {"age": rng.integers(20, 91, rows), "systolic": rng.normal(135, 20, rows).round()}
+    )
+    frame["weight"] = rng.uniform(0.5, 2.0, rows)
+    frame["fee"] = rng.normal(300.0, 50.0, rows)
+    frame["cost"] = frame["fee"] + 5 * frame["age"] + rng.normal(0.0, 30.0, rows)
+    return frame
+
+
+@pytest.mark.parametrize("more", [(), ("--site-effects",), ("--weights", "weight")])
+def test_an_offset_of_a_linear_model_is_what_its_intercept_leaves(
+    more: tuple[str, ...], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """As in glmnet, the fit is that of the response less the offset."""
+    files = []
+    parts = [draw_costs(rows, seed) for seed, rows in enumerate((80, 60, 50))]
+    for j, frame in enumerate(parts):
+        files.append(tmp_path / f"s{j}.csv")
+        frame.to_csv(files[-1], index=False)
+    whole = pd.concat(parts, ignore_index=True)
+    whole.to_csv(tmp_path / "whole.csv", index=False)
+    drop = ("--drop", "weight") if "weight" not in more else ()
+    options = ("--target", "cost", "--offset", "fee", *drop, *more, "--no-compare")
+    assert run("fit", *files, *options, "--penalty", 0.5, "--out", tmp_path / "model") == 0
+    table = pd.read_csv(tmp_path / "model" / "coefficients.csv").set_index("name")["coefficient"]
+    X = whole[["age", "systolic"]].to_numpy(dtype=float)
+    y = (whole["cost"] - whole["fee"]).to_numpy()
+    w = whole["weight"].to_numpy() if "weight" in more else np.ones(len(y))
+    residual = y - X @ table[["age", "systolic"]] - table["(intercept)"]
+    # Of sites with intercepts of their own the model has the mean.
+    assert float(w @ residual) / w.sum() == pytest.approx(0.0, abs=1e-9)
+    if "--site-effects" not in more:
+        mean, spread = _weighted_scale(X, w)
+        alone = Lasso(alpha=0.5, tol=1e-12).fit((X - mean) / spread, y, sample_weight=w)
+        np.testing.assert_allclose(table[["age", "systolic"]], alone.coef_ / spread, rtol=1e-7)
+        intercept = alone.intercept_ - mean @ (alone.coef_ / spread)
+        assert table["(intercept)"] == pytest.approx(intercept, rel=1e-7)
+    capsys.readouterr()
+    told = tmp_path / "told.csv"
+    assert run("predict", tmp_path / "model", tmp_path / "whole.csv", "--out", told) == 0
+    share = float(capsys.readouterr().out.rpartition("R^2 ")[2])
+    empty = y - float(w @ y) / w.sum()
+    assert share == pytest.approx(1 - (residual @ residual) / (empty @ empty), abs=1e-3)
+
+
+def _weighted_scale(X: Any, w: Any) -> tuple[Any, Any]:
+    mean = w @ X / w.sum()
+    return mean, np.sqrt(w @ (X - mean) ** 2 / w.sum())
+
+
+def test_predictions_with_an_offset_are_as_good_as_the_card_says(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    files = []
+    for seed in range(3):
+        files.append(tmp_path / f"s{seed}.csv")
+        draw_costs(150, seed).to_csv(files[-1], index=False)
+    options = ("--target", "cost", "--offset", "fee", "--drop", "weight", "--no-compare")
+    assert run("fit", *files, *options, "--out", tmp_path / "model") == 0
+    error = read_document(tmp_path / "model" / "model.json").error
+    assert error is not None
+    assert error.r2 is not None
+    assert error.r2 > 0.8
+    capsys.readouterr()
+    for file in files:
+        assert (
+            run("predict", tmp_path / "model", file, "--out", tmp_path / f"{file.stem}.told.csv")
+            == 0
+        )
+        share = float(capsys.readouterr().out.rpartition("R^2 ")[2])
+        assert share == pytest.approx(error.r2, abs=0.05)

@@ -75,8 +75,9 @@ def check_cells(site: Site, asked: Open, policy: Policy) -> None:
     apart = few_apart(site.table, everybody, cell)
     found = [name for name, few in zip(site.columns, apart, strict=True) if few]
     response = site.response
-    told = {asked.event or asked.target: site.told}
-    told |= {asked.offset: response.offset} if asked.offset else {}
+    told = {asked.event or asked.target: site.training.loss.told(response.y)}
+    if asked.offset:
+        told |= {asked.offset: response.offset, f"{asked.target} - {asked.offset}": site.told}
     told |= {asked.weights: response.weights} if asked.weights else {}
     for name, numbers in told.items():
         found += [name] if few_apart(Table(numbers[:, None]), everybody, cell)[0] else []

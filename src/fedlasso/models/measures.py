@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from fedlasso.numerics import Array, Response, find_loss
+from fedlasso.numerics import Array, Response, Sample, find_loss
 
 # Pairs of rows that are compared at once.
 PAIRS = 1 << 22
@@ -119,6 +119,9 @@ def measure_errors(loss_name: str, response: Response, scores: Array) -> Errors:
     error = float(loss.deviance(scores, response).mean())
     mean = float(y.mean())
     constant = np.full(rows, _link(loss_name, mean))
+    if response.offset.any() and np.isfinite(constant[0]):
+        empty = Sample(np.zeros((rows, 1)), response, loss)
+        constant = response.offset + empty.effect_at(np.zeros(1))
     # The best constant, once the limits of a link are passed, fits perfectly.
     least = float(loss.deviance(constant, response).mean()) if np.isfinite(constant[0]) else 0.0
     explained = 1 - error / least if least > 0 else None

@@ -141,4 +141,7 @@ def _measure(document: ModelDocument, file: File, scores: Array) -> Errors | Non
         response = check_responses("", outcome, own)
     except FedLassoError:
         return None
-    return measure_errors(document.settings.loss, Response.of(response.y), scores[known])
+    # The empty model that a share is explained against has the offset too.
+    offset = np.broadcast_to(_read_offset(document, file), scores.shape)[known]
+    rows = Response.of(response.y, offset=offset)
+    return measure_errors(document.settings.loss, rows, scores[known])

@@ -202,7 +202,8 @@ class Site(View):
             held = check_response(name, law, answers)
             held_rows = with_ones(rows) if intercept else rows
             held_out[purpose] = make_sample(held_rows, held, law, training if effects else False)
-        draw = Draw(name, secret, (table, Table(law.told(response.y)[:, None])), cell, part)
+        outcomes = np.column_stack([law.told(response.y), law.disclosed(response)])
+        draw = Draw(name, secret, (table, Table(outcomes)), cell, part)
         super().__init__(name, names, training, held_out, memory or Memory(), draw)
         self.table = table
         self.response = response
@@ -267,8 +268,8 @@ class Site(View):
 
     @property
     def told(self) -> Array:
-        """The responses as sums over them are about."""
-        return self.training.loss.told(self.response.y)
+        """The responses as sums over them are about, less the offset where the loss is centred."""
+        return self.training.loss.disclosed(self.response)
 
     def answer(self, request: Request[R]) -> R:
         """Answer one question from this site's records, signed with the site's name."""

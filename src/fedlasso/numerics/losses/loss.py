@@ -76,6 +76,11 @@ class Loss(ABC):
         """Return what sums over responses are about: whether a time ended in an event, not when."""
         return y
 
+    def disclosed(self, rows: Response) -> Array:
+        """Return the same of rows that may have offsets, which centring a response takes away."""
+        told = self.told(rows.y)
+        return told - rows.offset if self.centres else told
+
     def varies(self, total: float, weight: float) -> bool:
         """Return whether responses that add up so, of rows that weigh so much, tell anything."""
         return True
