@@ -128,3 +128,27 @@ def test_an_identity_that_cannot_be_copied_is_one_clear_error(
     draw_frame(20, 9).assign(prediction=1).to_csv(tmp_path / "new.csv", index=False)
     assert run("predict", model, tmp_path / "new.csv", "--id", name) == 2
     assert message in capsys.readouterr().err
+
+
+def test_an_existing_file_is_replaced_only_on_request_and_the_rows_never(
+    model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    new = tmp_path / "new.csv"
+    draw_frame(20, 9).to_csv(new, index=False)
+    rows = new.read_bytes()
+    link = tmp_path / "link.csv"
+    link.symlink_to(new)
+    for out in (new, link):
+        for more in ((), ("--overwrite",)):
+            assert run("predict", model, new, "--out", out, *more) == 2
+            words = f"fedlasso: {out} holds the rows to predict; name another file with --out\n"
+            assert capsys.readouterr().err.endswith(words)
+            assert new.read_bytes() == rows
+    told = tmp_path / "told.csv"
+    told.write_text("mine\n")
+    assert run("predict", model, new, "--out", told) == 2
+    words = f"fedlasso: {told} exists; name another file, or replace it with --overwrite\n"
+    assert capsys.readouterr().err == words
+    assert told.read_text() == "mine\n"
+    assert run("predict", model, new, "--out", told, "--overwrite") == 0
+    assert told.read_text().startswith("prediction\n")

@@ -101,7 +101,8 @@ def test_predictions_are_judged_where_the_outcome_is_known(
     said = {}
     values = {}
     for family in FAMILIES:
-        assert run("predict", base / family, base / "new.csv", "--out", base / "told.csv") == 0
+        out = ("--out", base / "told.csv", "--overwrite")
+        assert run("predict", base / family, base / "new.csv", *out) == 0
         said[family] = capsys.readouterr().out.splitlines()[-1].rpartition(": ")[2]
         values[family] = pd.read_csv(base / "told.csv")["prediction"].to_numpy()
     chance = values["binomial"]

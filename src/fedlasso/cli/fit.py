@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from pathlib import Path
 from typing import Any
@@ -56,6 +57,7 @@ def add(commands: Any) -> None:
     predict.add_argument("--id", metavar="COLUMN", help=beside)
     out = "a .csv or .parquet file; default: the terminal"
     predict.add_argument("--out", type=Path, help=out)
+    predict.add_argument("--overwrite", action="store_true", help="replace --out if it exists")
 
     inspect = add_action(commands, inspect_command, "model")
     inspect.add_argument("model", type=Path, metavar="MODEL", help=MODEL)
@@ -154,6 +156,11 @@ def predict_command(options: argparse.Namespace) -> None:
     out: Path | None = options.out
     if out is not None and out.suffix.lower() not in PREDICTION_ENDINGS:
         raise FedLassoError(f"{out}: name a {' or '.join(PREDICTION_ENDINGS)} file")
+    if out is not None and os.path.exists(out):
+        if os.path.exists(options.file) and os.path.samefile(out, options.file):
+            raise FedLassoError(f"{out} holds the rows to predict; name another file with --out")
+        if not options.overwrite:
+            raise FedLassoError(f"{out} exists; name another file, or replace it with --overwrite")
     document = models.read_document(options.model / "model.json")
     found = models.predict_file(document, options.file, options.id)
     if out is None:
