@@ -27,10 +27,8 @@ from fedlasso.numerics import Array
 PROTOCOL = "1"
 Word = NDArray[np.uint64]
 FieldKind = Literal["array", "optional array", "words", "float", "int", "text", "texts", "note"]
-ArrayKind = Literal[
-    *("points", "model", "accumulated", "directions", "centre", "factors"),
-    *("weights", "per candidate", "times", "columns"),
-]
+VectorKind = Literal["points", "model", "accumulated", "directions", "centre", "factors"]
+ArrayKind = Literal[VectorKind, "weights", "per candidate", "times", "columns"]
 Kind = Literal[ArrayKind, "steps", "signed", "centre of response", "split", "purpose"]
 _KINDS: dict[object, FieldKind] = {
     Array: "array",
