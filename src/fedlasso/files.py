@@ -19,13 +19,6 @@ class CannotWrite(FedLassoError):
         )
 
 
-def find_cannot_write(error: BaseException | None) -> CannotWrite | None:
-    """Return the failed write behind an error, if that is what it is about."""
-    while error is not None and not isinstance(error, CannotWrite):
-        error = error.__cause__
-    return error
-
-
 def make_private(folder: Path) -> None:
     """Make a folder that nobody but its owner can read; one that is there stays as it is."""
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
