@@ -1,70 +1,41 @@
 """Pure numerics: losses, penalties, designs, exact local updates and paths. No federation here."""
 
-from fedlasso.numerics.bounds import Bounds
-from fedlasso.numerics.certificate import (
-    Certificate,
-    certify_loss,
-    duality_gap,
-    feasible_scale,
-    settle_slopes,
-    stationarity,
-)
-from fedlasso.numerics.designs import Dense, Design
-from fedlasso.numerics.local_steps import dual_steps, local_sweeps
-from fedlasso.numerics.losses import FAMILIES, LOSSES, Family, Loss, RowLoss, find_loss
-from fedlasso.numerics.machine import Array, one_thread
-from fedlasso.numerics.path import LassoPath, Reference, lasso_path, penalty_grid, solve_reference
-from fedlasso.numerics.penalties import (
-    L1,
-    PENALTIES,
-    ElasticNet,
-    Penalty,
-    PenaltyForm,
-    find_penalty,
-    soft_threshold,
-)
-from fedlasso.numerics.response import Response
-from fedlasso.numerics.sample import LeastSquares, Sample, make_sample
-from fedlasso.numerics.secant import Secants
-from fedlasso.numerics.table import Standardised, Table
-
-__all__ = [
-    "FAMILIES",
-    "L1",
-    "LOSSES",
-    "PENALTIES",
-    "Array",
-    "Bounds",
-    "Certificate",
-    "Dense",
-    "Design",
-    "ElasticNet",
-    "Family",
-    "LassoPath",
-    "LeastSquares",
-    "Loss",
-    "Penalty",
-    "PenaltyForm",
-    "Reference",
-    "Response",
-    "RowLoss",
-    "Sample",
-    "Secants",
-    "Standardised",
-    "Table",
-    "certify_loss",
-    "dual_steps",
-    "duality_gap",
-    "feasible_scale",
-    "find_loss",
-    "find_penalty",
-    "lasso_path",
-    "local_sweeps",
-    "make_sample",
-    "one_thread",
-    "penalty_grid",
-    "settle_slopes",
-    "soft_threshold",
-    "solve_reference",
-    "stationarity",
-]
+from fedlasso.numerics.bounds import Bounds as Bounds
+from fedlasso.numerics.certificate import Certificate as Certificate
+from fedlasso.numerics.certificate import certify_loss as certify_loss
+from fedlasso.numerics.certificate import certify_stationary as certify_stationary
+from fedlasso.numerics.certificate import duality_gap as duality_gap
+from fedlasso.numerics.certificate import feasible_scale as feasible_scale
+from fedlasso.numerics.certificate import settle_slopes as settle_slopes
+from fedlasso.numerics.certificate import stationarity as stationarity
+from fedlasso.numerics.designs import Dense as Dense
+from fedlasso.numerics.designs import Design as Design
+from fedlasso.numerics.local_steps import dual_steps as dual_steps
+from fedlasso.numerics.local_steps import local_sweeps as local_sweeps
+from fedlasso.numerics.losses import DEFAULT_LOSS as DEFAULT_LOSS
+from fedlasso.numerics.losses import LOSSES as LOSSES
+from fedlasso.numerics.losses import Loss as Loss
+from fedlasso.numerics.losses import RowLoss as RowLoss
+from fedlasso.numerics.losses import find_loss as find_loss
+from fedlasso.numerics.machine import Array as Array
+from fedlasso.numerics.machine import one_thread as one_thread
+from fedlasso.numerics.path import LassoPath as LassoPath
+from fedlasso.numerics.path import Reference as Reference
+from fedlasso.numerics.path import lasso_path as lasso_path
+from fedlasso.numerics.path import penalty_grid as penalty_grid
+from fedlasso.numerics.path import solve_reference as solve_reference
+from fedlasso.numerics.penalties import L1 as L1
+from fedlasso.numerics.penalties import PENALTIES as PENALTIES
+from fedlasso.numerics.penalties import ElasticNet as ElasticNet
+from fedlasso.numerics.penalties import Penalty as Penalty
+from fedlasso.numerics.penalties import find_penalty as find_penalty
+from fedlasso.numerics.penalties import penalty_fields as penalty_fields
+from fedlasso.numerics.penalties import rebuild_penalty as rebuild_penalty
+from fedlasso.numerics.penalties import soft_threshold as soft_threshold
+from fedlasso.numerics.response import Response as Response
+from fedlasso.numerics.sample import LeastSquares as LeastSquares
+from fedlasso.numerics.sample import Sample as Sample
+from fedlasso.numerics.sample import make_sample as make_sample
+from fedlasso.numerics.secant import Secants as Secants
+from fedlasso.numerics.table import Standardised as Standardised
+from fedlasso.numerics.table import Table as Table

@@ -11,7 +11,8 @@ import scipy.linalg
 from numpy.typing import NDArray
 
 from fedlasso.errors import FedLassoError
-from fedlasso.numerics.machine import Array, compiled, soft
+from fedlasso.numerics.descent import Lasso, descend
+from fedlasso.numerics.machine import Array
 from fedlasso.numerics.repair import minimize_along
 
 # Sweeps of coordinate descent after which a step on all coefficients between bounds is taken, and
@@ -100,13 +101,15 @@ def minimize_within(H: Array, slopes: Array, pays: Array, b: Array, bounds: Boun
     what it is slow at, nearly collinear columns.
     """
     x = b.copy()
-    scale = EXACT * float(np.abs(slopes - H @ b).max(initial=0.0))
-    largest = float(np.diagonal(H).max(initial=0.0))
+    norms = np.diagonal(H).copy()
+    score = H @ b - slopes
+    problem = Lasso(H, True, norms, score, pays, 0.0, norms, bounds.lower, bounds.upper)
+    scale = EXACT * float(np.abs(score).max(initial=0.0))
+    largest = float(norms.max(initial=0.0))
     for _ in range(STEPS):
         # What rounding leaves of a slope comes on top.
         tol = scale + 4 * EPS * largest * float(np.abs(x).sum())
-        gradient = slopes + H @ (x - b)
-        if sweep_within(H, gradient, pays, x, bounds.lower, bounds.upper, tol):
+        if descend(problem, x, tol, SWEEPS)[1]:
             break
         # Each of these leaves fewer of them, or is one of the few that solve the system.
         for _ in range(len(x)):
@@ -141,30 +144,3 @@ def _step_between(
     share = np.divide(end - x, d, out=np.full(len(x), np.inf), where=d != 0)
     along = float(share.min())
     return bounds.clip(np.where(share <= along, end, x + along * d))
-
-
-@compiled
-def sweep_within(
-    H: Array, gradient: Array, pays: Array, x: Array, lower: Array, upper: Array, tol: float
-) -> bool:
-    """Minimize the same by coordinate descent, in place; return whether it has settled.
-
-    The gradient is that of the quadratic at x, and is kept up to date.
-    """
-    for _ in range(SWEEPS):
-        largest = 0.0
-        for k in range(len(x)):
-            curvature = H[k, k]
-            if not curvature > 0.0:
-                continue
-            new = soft(curvature * x[k] - gradient[k], pays[k]) / curvature
-            new = min(max(new, lower[k]), upper[k])
-            step = new - x[k]
-            if step != 0.0:
-                x[k] = new
-                for i in range(len(x)):
-                    gradient[i] += H[k, i] * step
-                largest = max(largest, abs(step) * curvature)
-        if largest <= tol:
-            return True
-    return False

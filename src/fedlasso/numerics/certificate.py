@@ -4,9 +4,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fedlasso.numerics.bounds import Bounds
 from fedlasso.numerics.machine import Array
-from fedlasso.numerics.penalties import L1, ElasticNet, Penalty
+from fedlasso.numerics.penalties import Penalty
 
 # A bound holds against all models whose coefficients that pay nothing are off by up to so many
 # times their size and one: with columns that separate the classes the best ones are infinite.
@@ -17,12 +16,15 @@ NEXT_TO_NOTHING = 1e-8
 
 @dataclass(frozen=True)
 class Certificate:
-    """How far a model can be from the pooled Lasso, known without pooling a record.
+    """How far a model can be from the pooled optimum, known without pooling a record.
 
     Attributes
     ----------
     objective : F(b), the pooled objective
-    gap : pooled duality gap: F(b) is at most this much above the smallest possible value
+    gap : pooled duality gap: F(b) is at most this much above the smallest possible value; infinite
+        where no bound is known
+    stationary : for a penalty without a duality gap, such as a non-convex one, how far the model is
+        from a stationary point, as a fraction of the penalty's strength
 
     Examples
     --------
@@ -33,6 +35,7 @@ class Certificate:
 
     objective: float
     gap: float
+    stationary: float | None = None
 
     @property
     def relative_gap(self) -> float:
@@ -40,17 +43,36 @@ class Certificate:
         best = self.objective - self.gap
         return self.gap / best if best > 0 else (0.0 if self.gap == 0 else float("inf"))
 
+    def reaches(self, tol: float, finest: float = 0.0) -> bool:
+        """Return whether it proves a relative gap of `tol`, or a gap that rounding may leave.
+
+        Without a duality gap, whether the model is a stationary point to that tolerance.
+        """
+        if self.stationary is not None:
+            return self.stationary <= tol
+        return self.relative_gap <= tol or self.gap <= finest
+
     def __str__(self) -> str:
+        if self.stationary is not None:
+            return (
+                f"{_percent(self.stationary)} of the penalty's strength away from a stationary "
+                "point, with no bound on the distance to the global optimum: the penalty has no "
+                "duality gap"
+            )
         if not np.isfinite(self.relative_gap):
             return (
                 "at an unknown distance from the best possible objective: no bound is known "
                 "without a penalty"
             )
-        if self.relative_gap < NEXT_TO_NOTHING:
-            return "less than 0.000001% above the best possible objective"
-        share = float(f"{100 * self.relative_gap:.2g}")
-        told = np.format_float_positional(share, trim="-")
-        return f"at most {told}% above the best possible objective"
+        return f"{_percent(self.relative_gap)} above the best possible objective"
+
+
+def _percent(fraction: float) -> str:
+    """Return a bound as a percentage with two digits, without powers of ten."""
+    if fraction < NEXT_TO_NOTHING:
+        return "less than 0.000001%"
+    rounded = float(f"{100 * fraction:.2g}")
+    return f"at most {np.format_float_positional(rounded, trim='-')}%"
 
 
 def duality_gap(
@@ -64,11 +86,7 @@ def duality_gap(
 ) -> float:
     """Bound F(b) - min F from above for least squares, F(b) = ||y - Xb||^2 / (2m) + penalty(b).
 
-    Parameters
-    ----------
-    residual_ss, residual_y, y_ss : ||r||^2, r'y and ||y||^2 with r = y - Xb
-    gradient : X'(Xb - y)/m
-    b, penalty, m : the coefficients, what they pay and the number of records
+    With r = y - Xb, it is known from ||r||^2, r'y, ||y||^2 and the gradient, -X'r/m.
 
     Notes
     -----
@@ -78,16 +96,16 @@ def duality_gap(
     bounds s is the `feasible_scale`, as for any loss.
     """
     primal = residual_ss / (2 * m) + penalty.value(b)
-    if _bounds_of(penalty) is not None:
+    if not penalty.unbounded:
         s = feasible_scale(b, gradient, penalty)
         dual = s * (2 * residual_y - s * residual_ss) / (2 * m)
         found = certify_loss(residual_ss / (2 * m), dual, b, gradient, penalty)
         return min(found.gap, primal)
-    if isinstance(penalty, ElasticNet):
-        ridges = penalty.ridges(b.size)
+    ridges = penalty.smooth_part(b.size)
+    if ridges is not None:
         residual_ss += m * float(ridges @ (b * b))
         gradient = gradient + ridges * b
-        penalty = L1(penalty.lam, penalty.weights)
+        penalty = penalty.nonsmooth
     gradient, slack = settle_slopes(b, gradient, penalty)
     s = residual_y / residual_ss if residual_ss > 0 else 0.0
     limit = penalty.dual_limit(gradient if s >= 0 else -gradient)
@@ -113,7 +131,7 @@ def settle_slopes(b: Array, gradient: Array, penalty: Penalty) -> tuple[Array, f
     free = penalty.free(b.size)
     left = np.abs(gradient[free])
     settled = np.where(free, 0.0, gradient)
-    bounds = _bounds_of(penalty)
+    bounds = penalty.bounds
     if bounds is None:
         return settled, REACH * float(left @ (1 + np.abs(b[free])))
     end = np.abs(bounds.toward(-gradient)[free])
@@ -129,27 +147,19 @@ def feasible_scale(b: Array, gradient: Array, penalty: Penalty) -> float:
     """
     settled, _ = settle_slopes(b, gradient, penalty)
     limit = penalty.dual_limit(settled)
-    if isinstance(penalty, L1) and penalty.bounds is not None:
+    if penalty.bounds is not None:
         pull = penalty.bounds.allowed(b, -settled)
-        paying = np.where(penalty.each(b.size) > 0, pull, 0.0)
+        paying = np.where(penalty.thresholds(b.size) > 0, pull, 0.0)
         limit = min(limit, penalty.without_bounds().dual_limit(-paying))
     return min(1.0, limit)
-
-
-def _bounds_of(penalty: Penalty) -> Bounds | None:
-    return penalty.bounds if isinstance(penalty, L1) else None
 
 
 def certify_loss(
     loss: float, dual: float, b: Array, gradient: Array, penalty: Penalty
 ) -> Certificate:
-    """Certify a model of any smooth loss, F(b) = loss + penalty(b).
+    """Certify a model of any smooth loss, F(b) = loss + penalty(b), given the gradient of the loss.
 
-    Parameters
-    ----------
-    loss, gradient : the mean loss at b, and its gradient
-    dual : the mean dual value of the slopes at b times their `feasible_scale`
-    b, penalty : the coefficients, and what they pay
+    `dual` is the mean dual value of the slopes at b times their `feasible_scale`.
     """
     objective = loss + penalty.value(b)
     settled, slack = settle_slopes(b, gradient, penalty)
@@ -158,6 +168,12 @@ def certify_loss(
     return Certificate(objective, max(objective - low, 0.0))
 
 
+def certify_stationary(loss: float, b: Array, gradient: Array, penalty: Penalty) -> Certificate:
+    """Certify a model whose penalty has no duality gap: only that it is a stationary point."""
+    distance = stationarity(b, gradient, penalty) / (penalty.strength or 1.0)
+    return Certificate(loss + penalty.value(b), np.inf, distance)
+
+
 def stationarity(b: Array, gradient: Array, penalty: Penalty) -> float:
-    """Return ||b - prox(b - gradient)||_inf, zero exactly at a minimizer."""
+    """Return ||b - prox(b - gradient)||_inf, zero exactly at a stationary point."""
     return float(np.abs(b - penalty.prox(b - gradient, 1.0)).max(initial=0.0))

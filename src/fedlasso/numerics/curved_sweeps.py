@@ -11,7 +11,7 @@ objective itself would rise, half of the way is gone, so that it never does.
 import numpy as np
 
 from fedlasso.numerics.machine import Array, compiled, dot, soft
-from fedlasso.numerics.penalties import L1, ElasticNet, Penalty
+from fedlasso.numerics.penalties import Penalty
 from fedlasso.numerics.sample import Sample
 
 # No row is taken to be flatter than this share of the mean: steps would go too far there.
@@ -30,12 +30,7 @@ ROUNDING = 64 * float(np.finfo(np.float64).eps)
 class Descent:
     """A model b on the way down: f(b) + linear'b + ridge |b|^2 / 2 and what b pays.
 
-    Parameters
-    ----------
-    f : the sample
-    penalty : a Lasso's or an elastic net's
-    start : array (p,), not changed
-    linear, ridge : a linear term and a damping, none by default
+    The penalty must have soft thresholds: a Lasso's or an elastic net's.
     """
 
     def __init__(
@@ -46,15 +41,14 @@ class Descent:
         linear: Array | None = None,
         ridge: float = 0.0,
     ) -> None:
-        assert isinstance(penalty, L1)
         self.f = f
         self.penalty = penalty
         self.linear = np.zeros(f.p) if linear is None else linear
         self.damping = ridge
-        self.pays = penalty.each(f.p)
+        self.pays = penalty.thresholds(f.p)
         self.ridges = np.full(f.p, ridge)
-        if isinstance(penalty, ElasticNet):
-            self.ridges = self.ridges + penalty.ridges(f.p)
+        if (own := penalty.smooth_part(f.p)) is not None:
+            self.ridges = self.ridges + own
         self.b = np.where(np.isinf(self.pays), 0.0, start)
         self.eta = f.predictor(self.b)
         self.value = self.at(self.b, self.eta)

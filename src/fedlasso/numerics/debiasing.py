@@ -14,7 +14,8 @@ metric H of the second derivatives (Zhang and Zhang 2014; van de Geer, Bühlmann
 import numpy as np
 from numpy.typing import NDArray
 
-from fedlasso.numerics.machine import Array, compiled, one_thread
+from fedlasso.numerics.descent import Lasso, descend
+from fedlasso.numerics.machine import Array, one_thread
 
 # How often a direction's penalty is set to its own noise, and when that has settled.
 SETTINGS = 5
@@ -75,31 +76,10 @@ def _project(G: Array, j: int, unit: float) -> Array:
     return m
 
 
-@compiled
 def sweep_others(G: Array, j: int, lam: float, small: float, b: Array) -> None:
     """Solve the Lasso of column j on all other columns by coordinate descent, in place."""
-    p = len(G)
-    rest = G[j].copy()
-    for k in range(p):
-        if b[k] != 0.0:
-            rest -= b[k] * G[k]
-    full = True
-    for _ in range(SWEEPS):
-        largest = 0.0
-        for k in range(p):
-            norm = G[k, k]
-            if k == j or norm <= 0.0 or (b[k] == 0.0 and not full):
-                continue
-            v = rest[k] + norm * b[k]
-            size = max(abs(v) - lam, 0.0) / norm
-            change = (size if v > 0.0 else -size) - b[k]
-            if change != 0.0:
-                b[k] += change
-                rest -= change * G[k]
-                largest = max(largest, abs(change) * np.sqrt(norm))
-        if largest <= small:
-            if full:
-                return
-            full = True
-        else:
-            full = False
+    norms = np.diagonal(G).copy()
+    problem = Lasso.of(G, norms, G[j], lam)
+    problem.pays[j] = np.inf
+    problem.units[:] = np.sqrt(np.maximum(norms, 0.0))
+    descend(problem, b, small, SWEEPS)

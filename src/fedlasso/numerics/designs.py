@@ -50,15 +50,23 @@ class Design(ABC):
     def inner(self, r: Array) -> Array:
         """Return X'r."""
 
-    @property
-    @abstractmethod
+    @cached_property
     def norms(self) -> Array:
         """||x_k||^2 / m for every column."""
+        columns = self.columns
+        return np.asarray(np.einsum("km,km->k", columns, columns) / max(self.m, 1))
 
-    @property
-    @abstractmethod
+    @cached_property
+    @one_thread()
     def gram(self) -> Array:
         """X'X / m, a p x p array."""
+        gram = self.columns @ self.columns.T
+        gram /= max(self.m, 1)
+        return gram
+
+    def constant(self, rows: Rows) -> Array:
+        """Return what an intercept adds to some rows."""
+        return np.ones(len(rows))
 
     def take(self, rows: Rows) -> Array:
         """Return some rows, a column of X in each row."""
@@ -66,11 +74,11 @@ class Design(ABC):
 
     @one_thread()
     def moments(self, rows: Rows, y: Array) -> Array:
-        """Return sums over some rows of all products of (1, x, y), a block of rows at a time."""
+        """Return sums over some rows of all products of (constant, x, y), a block at a time."""
         total = np.zeros((self.p + 2, self.p + 2))
         for at in range(0, len(rows), BLOCK):
             part = slice(at, at + BLOCK)
-            A = np.vstack([np.ones(len(rows[part])), self.take(rows[part]), y[part]])
+            A = np.vstack([self.constant(rows[part]), self.take(rows[part]), y[part]])
             total += A @ A.T
         return total
 
@@ -80,7 +88,7 @@ class Design(ABC):
         self.subtract(out, b)
         return -out
 
-    def pick(self, columns: NDArray[np.int64]) -> Array:
+    def pick(self, columns: Rows) -> Array:
         """Return some columns, each in one row."""
         return self.columns[columns]
 
@@ -139,17 +147,52 @@ class Dense(Design):
     def inner(self, r: Array) -> Array:
         return inner_products(self._columns, np.ascontiguousarray(r))
 
-    @cached_property
-    def norms(self) -> Array:
-        return np.asarray(np.einsum("km,km->k", self._columns, self._columns) / self.m)
-
-    @cached_property
-    @one_thread()
-    def gram(self) -> Array:
-        gram = self._columns @ self._columns.T
-        gram /= self.m
-        return gram
-
     def turn(self, v: Array) -> Array:
         A = self._columns if self.p <= self.m else self._columns.T
         return np.asarray(A @ (A.T @ v))
+
+
+class Weighted(Design):
+    """The rows of a design times the roots of their weights, less their mean if that is asked for.
+
+    Least squares with weights is least squares of such rows, and so is one in which the sample has
+    an intercept of its own: both products go through one projection of the rows.
+    """
+
+    def __init__(self, inner: Design, weights: Array, centred: bool = False) -> None:
+        self._inner = inner
+        self._root = np.sqrt(weights)
+        self._centred = centred
+        self.m = inner.m
+        self.p = inner.p
+
+    def turn_rows(self, v: Array) -> Array:
+        """Return numbers of the rows, one each, as they enter the sums of squares."""
+        return self._project(self._root * v)
+
+    def _project(self, v: Array) -> Array:
+        if not self._centred:
+            return v
+        root = self._root
+        return np.asarray(v - np.multiply.outer(v @ root / float(root @ root), root))
+
+    def product(self, b: Array) -> Array:
+        return self.turn_rows(self._inner.product(b))
+
+    def subtract(self, out: Array, b: Array) -> None:
+        out -= self.product(b)
+
+    def inner(self, r: Array) -> Array:
+        return self._inner.inner(self._root * self._project(r))
+
+    def pick(self, columns: Rows) -> Array:
+        return self._project(self._root * self._inner.pick(columns))
+
+    @cached_property
+    def columns(self) -> Array:
+        columns = self._project(self._root * self._inner.columns)
+        columns.flags.writeable = False
+        return columns
+
+    def constant(self, rows: Rows) -> Array:
+        return self._root[rows]

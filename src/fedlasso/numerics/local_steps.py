@@ -24,14 +24,8 @@ def local_sweeps(f: Sample, start: Array, lam: float, epochs: int) -> Array:
 
     Each of the E sweeps sets, for k = 1..p in order, b_k <- S(x_k'r, m lam) / ||x_k||^2 with
     r = y - Xb + x_k b_k. A column of zeros keeps a zero coefficient. For any other loss a sweep is
-    over a quadratic model of the loss where the sweep begins.
-
-    Parameters
-    ----------
-    f : the site's data
-    start : array (p, q), not changed; a column's result does not depend on the other columns
-    lam : the penalty
-    epochs : the number of sweeps, E
+    over a quadratic model of the loss where the sweep begins. A column's result does not depend on
+    the other columns.
 
     Notes
     -----
@@ -54,21 +48,14 @@ def dual_steps(
 ) -> Array:
     """Return where E dual-averaging steps (Yuan, Zaheer and Reddi, 2021) lead each column of `z`.
 
-    For k = 0..E-1: b = prox(z, rate (first_step + k)), then z <- z - rate grad f(b).
-
-    Parameters
-    ----------
-    f : the site's data; least squares with a Lasso penalty run compiled
-    z : array (p, q), not changed; a column's result does not depend on the other columns
-    rates : array (q,), the step size of each column
-    penalty : what coefficients pay
-    first_step : steps taken before, t E at the start of round t
-    epochs : the number of steps, E
+    For k = 0..E-1: b = prox(z, rate (first_step + k)), then z <- z - rate grad f(b). `first_step`
+    counts the steps taken before, t E at the start of round t. A column's result does not depend on
+    the other columns. Least squares with a Lasso penalty run compiled.
     """
     Z = np.array(z.T, dtype=np.float64, order="C")
     rates = np.ascontiguousarray(rates, dtype=np.float64)
     end = first_step + epochs
-    if isinstance(f, LeastSquares) and type(penalty) is L1 and penalty.weights is None:
+    if isinstance(f, LeastSquares) and penalty.plain:
         M, target = (f.gram, f.score) if f.prefers_gram else (f.columns, f.y)
         lasso_steps(M, target, f.prefers_gram, Z, rates, penalty.lam, first_step, end)
     else:

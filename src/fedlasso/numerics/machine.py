@@ -99,13 +99,3 @@ def subtract_product(out: Array, M: Array, b: Array) -> None:
     """Subtract M'b from `out`, touching only the rows of M where b is nonzero."""
     rows = np.flatnonzero(b)
     subtract_rows(out, M, rows, b[rows], rows.size)
-
-
-@compiled
-def autoregress(shocks: Array, rho: float) -> Array:
-    """Return rows that follow one another: each is its shock plus rho times the row before."""
-    x = shocks.copy()
-    for k in range(1, x.shape[0]):
-        for i in range(x.shape[1]):
-            x[k, i] += rho * x[k - 1, i]
-    return x

@@ -4,15 +4,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fedlasso.numerics.homotopy import (
-    Columns,
-    State,
-    advance,
-    rebuild,
-    stand_at,
-    times_inverse,
-)
-from fedlasso.numerics.machine import Array, compiled, dot, subtract_rows
+from fedlasso.numerics.descent import Lasso, descend
+from fedlasso.numerics.homotopy import Columns, State, advance, rebuild, stand_at, times_inverse
+from fedlasso.numerics.machine import Array, compiled, dot, subtract_product, subtract_rows
 from fedlasso.numerics.moments import Normal
 
 # A path is good when its duality gap is at most this share of the response's variance.
@@ -28,11 +22,7 @@ class MomentPath:
     """The Lasso at decreasing penalties, and least squares on each of its supports.
 
     Where nearly dependent columns leave no digits, the last good fits stand for all that follow.
-
-    Attributes
-    ----------
-    penalties : array (L,)
-    lasso, refits : arrays (p, L)
+    `lasso` and `refits` are (p, L), a column per penalty.
     """
 
     penalties: Array
@@ -46,11 +36,11 @@ class Walk:
     def __init__(self, normal: Normal) -> None:
         norms = np.ascontiguousarray(np.diagonal(normal.gram))
         gram = np.ascontiguousarray(normal.gram)
-        start = np.zeros(normal.p)
+        largest = normal.largest_penalty
         self._columns = Columns(np.empty((0, 0)), np.empty(0), gram, norms)
-        self._state = stand_at(
-            self._columns, normal.largest_penalty, start, normal.score, normal.rank
-        )
+        self._lasso = Lasso.of(gram, norms, np.ascontiguousarray(normal.score), 0.0)
+        zero = np.zeros(normal.p)
+        self._state = stand_at(self._columns, largest, zero, normal.score, normal.rank)
         self._state.blocked[norms == 0.0] = True
         self.normal = normal
         # The last Lasso and its refit, and the duality gap that is still asked for.
@@ -64,7 +54,7 @@ class Walk:
         walk(
             self._columns,
             self._state,
-            self.normal.score,
+            self._lasso,
             self.normal.variance,
             penalties,
             self._last,
@@ -84,7 +74,7 @@ def solve_path(normal: Normal, penalties: Array) -> MomentPath:
 def walk(
     D: Columns,
     S: State,
-    score: Array,
+    L: Lasso,
     variance: float,
     penalties: Array,
     last: Array,
@@ -96,6 +86,7 @@ def walk(
 
     `last` has the two before, and `wanted` the duality gap to reach; both are kept up to date.
     """
+    score = L.score
     b = np.zeros(score.size)
     for j in range(penalties.size):
         if wanted[0] < 0.0:
@@ -107,9 +98,8 @@ def walk(
         if lam < S.lam[0]:
             advance(D, S, lam, 50 * S.active.size + 100)
             settle_moments(D, S, score)
-        a = S.a[0]
         b[:] = 0.0
-        for i in range(a):
+        for i in range(S.a[0]):
             b[S.active[i]] = S.b[i]
         gap = exceeds(b, S.correlation, score, variance, lam)
         if not gap <= wanted[0]:
@@ -117,7 +107,7 @@ def walk(
             swept = np.inf
             if wanted[0] == GAP * variance:
                 b[:] = last[0]
-                if not sweep(D.G, D.norms, score, variance, lam, b, S.correlation):
+                if not sweep(L, variance, lam, b, S.correlation):
                     # Sweeps take long and will do no better later on: this was the last time.
                     wanted[0] = ENOUGH * variance
                 swept = exceeds(b, S.correlation, score, variance, lam)
@@ -134,7 +124,6 @@ def walk(
                 if S.a[0] < np.count_nonzero(b):
                     # Columns that went with dependent ones leave their share to those.
                     settle_moments(D, S, score)
-            a = S.a[0]
         lasso[j] = b
         if ((b != 0.0) == (last[0] != 0.0)).all():
             refits[j] = last[1]
@@ -183,24 +172,15 @@ def exceeds(b: Array, correlation: Array, score: Array, variance: float, lam: fl
 
 
 @compiled
-def sweep(
-    G: Array, norms: Array, score: Array, variance: float, lam: float, b: Array, correlation: Array
-) -> bool:
+def sweep(L: Lasso, variance: float, lam: float, b: Array, correlation: Array) -> bool:
     """Improve b by coordinate descent, and X'r/m with it; return whether it is good at the end."""
-    correlation[:] = score
-    for k in range(b.size):
-        correlation -= b[k] * G[k]
-    for number in range(SWEEPS):
-        for k in range(b.size):
-            if norms[k] == 0.0:
-                continue
-            v = correlation[k] + norms[k] * b[k]
-            size = max(abs(v) - lam, 0.0) / norms[k]
-            change = (size if v > 0.0 else -size) - b[k]
-            if change != 0.0:
-                b[k] += change
-                correlation -= change * G[k]
-        if number % 10 == 9 and exceeds(b, correlation, score, variance, lam) <= GAP * variance:
+    L.pays[:] = lam
+    for _ in range(SWEEPS // 10):
+        for _ in range(10):
+            descend(L, b, 0.0, 1)
+        correlation[:] = L.score
+        subtract_product(correlation, L.M, b)
+        if exceeds(b, correlation, L.score, variance, lam) <= GAP * variance:
             return True
     return False
 

@@ -6,59 +6,20 @@ exchange of moments answers for all penalties, weights and folds.
 
 from __future__ import annotations
 
-import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from fedlasso.numerics.certificate import Certificate, duality_gap
 from fedlasso.numerics.designs import Rows
 from fedlasso.numerics.machine import Array
-from fedlasso.numerics.penalties import L1
+from fedlasso.numerics.penalties import Penalty
 from fedlasso.numerics.sample import LeastSquares
 
-N = TypeVar("N", bound=np.number[Any])
 # A column varies when its variance is above this share of its second moment.
 VARIES = 1e-12
-# Sums of products may contradict each other by this share of the largest.
-ROUNDING = 1e-9
-
-
-def pack(products: NDArray[N]) -> NDArray[N]:
-    """Return the upper triangle of a symmetric matrix as one vector."""
-    return products[np.triu_indices(len(products))]
-
-
-def unpack(packed: Array, size: int) -> Array:
-    """Return the symmetric matrix that `pack` was given."""
-    products = np.empty((size, size))
-    upper = np.triu_indices(size)
-    products[upper] = packed
-    products.T[upper] = packed
-    return products
-
-
-def are_products(packed: Array) -> bool:
-    """Whether packed matrices, one per row, can be sums of products, to rounding of their largest.
-
-    No square is negative then, and no product larger than the squares of its factors allow.
-    """
-    size = (math.isqrt(8 * packed.shape[1] + 1) - 1) // 2
-    k = np.arange(size)
-    starts = k * size - k * (k - 1) // 2
-    squares = packed[:, starts]
-    slack = ROUNDING * squares.max(axis=1, keepdims=True, initial=0.0)
-    if (squares < -slack).any():
-        return False
-    most = np.sqrt(np.maximum(squares, 0.0) + slack)
-    for row, start in enumerate(starts):
-        products = packed[:, start : start + size - row]
-        if (np.abs(products) > most[:, row : row + 1] * most[:, row:]).any():
-            return False
-    return True
 
 
 @dataclass(frozen=True, eq=False)
@@ -181,14 +142,12 @@ class Normal:
     def weighted(self, weights: Array) -> Normal:
         """Return the equations of columns divided by weights, so that each pays its own penalty."""
         shrink = np.where(np.isfinite(weights), 1.0 / weights, 0.0)
-        return Normal(
-            self.gram * np.outer(shrink, shrink),
-            self.score * shrink,
-            self.variance,
-            self.rows,
-            self.means,
-            self.factors * shrink,
-            min(self.rank, int((shrink > 0).sum())),
+        return replace(
+            self,
+            gram=self.gram * np.outer(shrink, shrink),
+            score=self.score * shrink,
+            factors=self.factors * shrink,
+            rank=min(self.rank, int((shrink > 0).sum())),
         )
 
     def steadied(self, ridge: float) -> Normal:
@@ -197,7 +156,7 @@ class Normal:
         gram = self.gram + ridge * np.diag(varies.astype(np.float64))
         return replace(self, gram=gram, rank=int(varies.sum()))
 
-    def certificates(self, B: Array, penalties: list[L1]) -> list[Certificate]:
+    def certificates(self, B: Array, penalties: Sequence[Penalty]) -> list[Certificate]:
         """Certify models (columns of B), each at its own penalty."""
         product = self.gram @ B
         found = []

@@ -105,8 +105,7 @@ def fall_back(f: LeastSquares, lam: float, b: Array) -> tuple[Array, float]:
         swept = local_sweeps(LeastSquares(f.design, f.y, gram=False), b[:, None], lam, SWEEPS)[:, 0]
         swept_gap = relative_gap(f, swept, lam)
         if not gap <= swept_gap:
-            b = swept
-            gap = swept_gap
+            return swept, swept_gap
     return b, gap
 
 

@@ -116,15 +116,10 @@ class RiskSets:
     @cached_property
     def pairs(self) -> tuple[Places, Places]:
         """All pairs of events at the same time: the place of one by time, and the other."""
-        firsts = []
-        seconds = []
+        pairs = [np.zeros((2, 0), np.int64)]
         at = 0
-        by_group = np.argsort(self.death_group, kind="stable")
         for count in self.counts.tolist():
-            own = np.arange(at, at + count)
-            firsts.append(np.repeat(own, count))
-            seconds.append(np.tile(by_group[at : at + count], count))
+            pairs.append(at + np.indices((count, count)).reshape(2, -1))
             at += count
-        if not firsts:
-            return np.zeros(0, np.int64), np.zeros(0, np.int64)
-        return np.concatenate(firsts), np.concatenate(seconds)
+        one, other = np.concatenate(pairs, axis=1)
+        return one, other

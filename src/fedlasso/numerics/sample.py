@@ -4,11 +4,10 @@ from functools import cached_property
 
 import numpy as np
 
-from fedlasso.numerics.designs import Dense, Design, find_largest_eigenvalue
-from fedlasso.numerics.losses import LOSSES, Loss
+from fedlasso.numerics.designs import Dense, Design, Weighted, find_largest_eigenvalue
+from fedlasso.numerics.losses import DEFAULT_LOSS, LOSSES, Loss
 from fedlasso.numerics.machine import Array, dot, one_thread
 from fedlasso.numerics.response import Places, Response
-from fedlasso.numerics.weighted import Weighted
 
 # X'X takes m p^2 operations once. At p = 4000 that is hundreds of sweeps over X, more than many
 # fits make; up to this it pays within one fit, and takes 32 MiB.
@@ -26,9 +25,7 @@ class Sample:
 
     Parameters
     ----------
-    design : Design or array (m, p)
-        An array is kept as one Fortran-ordered float64 array; it is not copied when it already is
-        one, so do not write to it afterwards.
+    design : Design or array (m, p), which is kept as `Dense` keeps it
     y : array (m,), or a response with weights and offsets
     loss : how the two meet
     effect : whether the sample has an intercept of its own, which is always the best one and never
@@ -194,12 +191,8 @@ class Sample:
 class LeastSquares(Sample):
     """f(b) = ||y - Xb||^2 / (2m), with the shortcuts that only a quadratic loss has.
 
-    Weights, offsets and an own intercept are taken into X and y.
-
-    Parameters
-    ----------
-    design, y : as of any sample
-    gram : whether solvers pass over X'X/m rather than over X; where that pays by default
+    Weights, offsets and an own intercept are taken into X and y. With `gram` solvers pass over
+    X'X/m rather than over X; by default where that pays.
 
     Notes
     -----
@@ -208,7 +201,7 @@ class LeastSquares(Sample):
     """
 
     def __init__(self, design: Design | Array, y: Array, gram: bool | None = None) -> None:
-        super().__init__(design, y, LOSSES["quadratic"])
+        super().__init__(design, y, LOSSES[DEFAULT_LOSS])
         # The rows before an own intercept was taken into them.
         self.given: tuple[Design, Response] | None = None
         pays = self.p <= min(GRAM_COLUMNS, GRAM_ASPECT * self.m)
@@ -260,7 +253,7 @@ def make_sample(
     design: Design | Array, y: Array | Response, loss: Loss, effect: bool | Sample = False
 ) -> Sample:
     """Return a sample with every shortcut that its loss allows."""
-    if loss is not LOSSES["quadratic"] or isinstance(effect, Sample):
+    if not loss.quadratic or isinstance(effect, Sample):
         return Sample(design, y, loss, effect)
     if not isinstance(y, Response) or (y.plain and not effect):
         return LeastSquares(design, y.y if isinstance(y, Response) else y)

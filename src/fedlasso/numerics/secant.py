@@ -15,7 +15,7 @@ import numpy as np
 
 from fedlasso.numerics.certificate import Certificate, duality_gap
 from fedlasso.numerics.machine import Array, one_thread
-from fedlasso.numerics.penalties import L1
+from fedlasso.numerics.penalties import Penalty
 from fedlasso.numerics.secant_lasso import Model, solve_model
 
 # A vector is in the span of the known directions when no larger share of it lies outside.
@@ -72,11 +72,6 @@ class Secants:
         """
         return replace(self, c=self.times(b) - gradient)
 
-    @property
-    def rounding(self) -> float:
-        """How fine F can be known: no gap is claimed to be smaller."""
-        return ROUNDING * self.y_ms
-
     @one_thread()
     def finest(self, b: Array) -> float:
         """The gap at b, in the span of Q, that rounding alone may leave.
@@ -123,13 +118,13 @@ class Secants:
         return bool(upwards and (self.model.diagonal >= 0).all())
 
     @one_thread()
-    def propose(self, penalty: L1, start: Array) -> Array:
+    def propose(self, penalty: Penalty, start: Array) -> Array:
         """The Lasso of the model; an infinite penalty keeps its coefficient at zero.
 
         B is blind along flat directions, but G b is known for every b in the span of Q: where
         `start` is one, the model's gradient is made the true one there.
         """
-        penalties = penalty.each(self.c.size)
+        penalties = penalty.thresholds(self.c.size)
         b = np.where(np.isfinite(penalties), start, 0.0)
         c = self.c
         if b.any() and self.direction(b) is None:
@@ -187,18 +182,20 @@ class Secants:
         return max(float(b @ (self.times(b) / 2 - self.c)) + self.y_ms / 2, 0.0)
 
     @one_thread()
-    def objective(self, b: Array, penalty: L1) -> float:
+    def objective(self, b: Array, penalty: Penalty) -> float:
         """F(b), for b in the span of Q."""
         return self.loss(b) + penalty.value(b)
 
     @one_thread()
-    def gap(self, b: Array, penalty: L1) -> float:
+    def gap(self, b: Array, penalty: Penalty) -> float:
         """Bound F(b) - min F from above, for b in the span of Q: the pooled duality gap."""
         rss = 2 * self.loss(b)
         residual_y = self.y_ms - float(self.c @ b)
         gradient = self.times(b) - self.c
-        return duality_gap(rss, residual_y, self.y_ms, gradient, b, penalty, 1) + self.rounding
+        gap = duality_gap(rss, residual_y, self.y_ms, gradient, b, penalty, 1)
+        # No gap is claimed to be smaller than F can be known.
+        return gap + ROUNDING * self.y_ms
 
-    def certificate(self, b: Array, penalty: L1) -> Certificate:
+    def certificate(self, b: Array, penalty: Penalty) -> Certificate:
         """F(b) and its gap, for b in the span of Q."""
         return Certificate(self.objective(b, penalty), self.gap(b, penalty))

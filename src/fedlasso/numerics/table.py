@@ -22,13 +22,10 @@ LARGEST_COPY = 1 << 28
 
 
 class Table:
-    """X (n by p) behind the few products that a fit needs; it is never copied nor changed.
+    """X (n by p), dense or sparse, behind the few products that a fit needs; it is never changed.
 
-    Parameters
-    ----------
-    X : dense array or scipy sparse matrix
-        float64, in Fortran order or CSC not copied.
-    holes : sparse matrix of ones where a value is missing; X holds a zero there
+    float64 in Fortran order or CSC is not copied. `holes` is a sparse matrix of ones where a value
+    is missing; X holds a zero there.
     """
 
     def __init__(self, X: Any, holes: Any = None) -> None:
@@ -47,8 +44,7 @@ class Table:
         """The largest size of a value in every column."""
         if self.sparse is not None:
             return np.asarray(abs(self.sparse).max(axis=0).toarray()).ravel()
-        largest: Array = np.maximum(self.columns.max(axis=1), -self.columns.min(axis=1))
-        return largest
+        return np.asarray(np.maximum(self.columns.max(axis=1), -self.columns.min(axis=1)))
 
     def product(self, b: Array) -> Array:
         """X b, reading only the columns where b is nonzero when X is dense."""

@@ -21,15 +21,11 @@ from fedlasso.numerics.response import Places, Response, RiskSets
 
 
 class Cox(Loss):
-    """Minus the log of Cox's partial likelihood over the rows of one sample.
-
-    Parameters
-    ----------
-    ties : how events at the same time are treated
-    """
+    """Minus the log of Cox's partial likelihood over the rows of one sample."""
 
     smoothness: ClassVar[float] = np.inf
     intercept: ClassVar[bool] = False
+    survival: ClassVar[bool] = True
     wants: ClassVar[str] = "times, zero or more, and whether each ended in an event"
 
     def __init__(self, ties: Literal["efron", "breslow"] = "efron") -> None:
@@ -148,14 +144,9 @@ class _Terms:
         """
         wide = per_term.reshape(len(self.mass), math.prod(per_term.shape[1:]))
         turned = (self.mass * (wide.T / self.left)).T
+        group = self.sets.group
         out = gather_terms(
-            turned,
-            self.discount,
-            self.group,
-            self.sets.group,
-            self.dead,
-            self._log_w,
-            self._log_all,
+            turned, self.discount, self.group, group, self.dead, self._log_w, self._log_all
         )
         return out.reshape(len(self.eta), *per_term.shape[1:])
 

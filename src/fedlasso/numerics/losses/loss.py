@@ -24,6 +24,8 @@ class Loss(ABC):
     smoothness : the largest second derivative in eta; infinite where there is none
     centres : whether an intercept is the same as centring columns and response
     intercept : whether an intercept changes anything at all
+    quadratic : whether it is least squares
+    survival : whether responses are times of events, or censored
     wants : what responses must be, in words
 
     Examples
@@ -38,6 +40,8 @@ class Loss(ABC):
     smoothness: ClassVar[float]
     centres: ClassVar[bool] = False
     intercept: ClassVar[bool] = True
+    quadratic: ClassVar[bool] = False
+    survival: ClassVar[bool] = False
     wants: ClassVar[str] = "finite numbers"
 
     @abstractmethod

@@ -12,6 +12,7 @@ class Quadratic(RowLoss):
     name: ClassVar[str] = "quadratic"
     smoothness: ClassVar[float] = 1.0
     centres: ClassVar[bool] = True
+    quadratic: ClassVar[bool] = True
 
     def value(self, eta: Array, y: Array) -> Array:
         return (y - eta) ** 2 / 2

@@ -1,0 +1,82 @@
+"""Coordinate descent for a quadratic and a weighted Lasso penalty, within bounds."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from fedlasso.numerics.machine import Array, compiled, dot, soft, subtract_product
+
+
+class Lasso(NamedTuple):
+    """1/2 b'(X'X/m + ridge I) b - score'b + sum_k pays_k |b_k|, with b between lower and upper.
+
+    M is X'X/m if `gram`, and else has the columns of X in its rows; norms is the diagonal of
+    X'X/m. A sweep is judged by its largest step, each coefficient's times its unit.
+    """
+
+    M: Array
+    gram: bool
+    norms: Array
+    score: Array
+    pays: Array
+    ridge: float
+    units: Array
+    lower: Array
+    upper: Array
+
+    @classmethod
+    def of(
+        cls, M: Array, norms: Array, score: Array, lam: float, ridge: float = 0.0, gram: bool = True
+    ) -> "Lasso":
+        """Return the problem with one penalty for all coefficients and without bounds."""
+        none = np.full(norms.size, np.inf)
+        pays = np.full(norms.size, lam)
+        return cls(M, gram, norms, score, pays, ridge, norms + ridge, -none, none)
+
+
+@compiled
+def descend(L: Lasso, b: Array, tol: float, most: int) -> tuple[int, bool]:
+    """Minimize in place; return the sweeps, and whether the last one moved nothing beyond `tol`.
+
+    Full sweeps find the active set, and sweeps over that set settle it. Kept up to date is r: with
+    X'X/m minus the gradient of the smooth part, else the residual -Xb.
+    """
+    M, gram, norms, score, pays, ridge, units, lower, upper = L
+    r = np.zeros(M.shape[1])
+    full = True
+    for sweep in range(most):
+        if full:
+            # computed anew before the sweep that may end the work
+            if gram:
+                r[:] = score - ridge * b
+            else:
+                r[:] = 0.0
+            subtract_product(r, M, b)
+        largest = 0.0
+        for k in range(b.size):
+            if not full and b[k] == 0.0:
+                continue
+            curvature = norms[k] + ridge
+            if gram:
+                down = r[k] + curvature * b[k]
+            else:
+                down = score[k] + dot(M[k], r) / r.size + norms[k] * b[k]
+            new = soft(down, pays[k]) / curvature if curvature > 0.0 else 0.0
+            if new < lower[k]:
+                new = lower[k]
+            elif new > upper[k]:
+                new = upper[k]
+            step = new - b[k]
+            if step != 0.0:
+                largest = max(largest, abs(step) * units[k])
+                b[k] = new
+                if gram:
+                    r[k] -= ridge * step
+                for i in range(r.size):
+                    r[i] -= step * M[k, i]
+        settled = largest <= tol
+        if settled and full:
+            return sweep + 1, True
+        # a settled active set calls for a full sweep
+        full = settled
+    return most, False
