@@ -1,58 +1,33 @@
 """The seam between server and sites: messages, codec, ledger, totals. It knows no record."""
 
-from fedlasso.federation.codec import decode, encode
-from fedlasso.federation.federation import Around, Federation, InProcess
-from fedlasso.federation.ledger import Cost, Costs, Exchange, Journal, Ledger, Listen, metered
-from fedlasso.federation.messages import (
-    Accumulated,
-    AnyPoints,
-    Columns,
-    Disclosure,
-    Message,
-    Model,
-    Models,
-    PerCandidate,
-    Points,
-    Purpose,
-    Reply,
-    Request,
-    Role,
-    Shapes,
-    Signed,
-    Split,
-    Steps,
-    Weights,
-)
-
-__all__ = [
-    "Accumulated",
-    "AnyPoints",
-    "Around",
-    "Columns",
-    "Cost",
-    "Costs",
-    "Disclosure",
-    "Exchange",
-    "Federation",
-    "InProcess",
-    "Journal",
-    "Ledger",
-    "Listen",
-    "Message",
-    "Model",
-    "Models",
-    "PerCandidate",
-    "Points",
-    "Purpose",
-    "Reply",
-    "Request",
-    "Role",
-    "Shapes",
-    "Signed",
-    "Split",
-    "Steps",
-    "Weights",
-    "decode",
-    "encode",
-    "metered",
-]
+from fedlasso.federation.codec import decode as decode
+from fedlasso.federation.codec import encode as encode
+from fedlasso.federation.federation import Around as Around
+from fedlasso.federation.federation import Federation as Federation
+from fedlasso.federation.federation import InProcess as InProcess
+from fedlasso.federation.ledger import Cost as Cost
+from fedlasso.federation.ledger import Costs as Costs
+from fedlasso.federation.ledger import Exchange as Exchange
+from fedlasso.federation.ledger import Journal as Journal
+from fedlasso.federation.ledger import Ledger as Ledger
+from fedlasso.federation.ledger import Listen as Listen
+from fedlasso.federation.ledger import metered as metered
+from fedlasso.federation.messages import Accumulated as Accumulated
+from fedlasso.federation.messages import AnyPoints as AnyPoints
+from fedlasso.federation.messages import Columns as Columns
+from fedlasso.federation.messages import Disclosure as Disclosure
+from fedlasso.federation.messages import Message as Message
+from fedlasso.federation.messages import Model as Model
+from fedlasso.federation.messages import Models as Models
+from fedlasso.federation.messages import PerCandidate as PerCandidate
+from fedlasso.federation.messages import Points as Points
+from fedlasso.federation.messages import Positive as Positive
+from fedlasso.federation.messages import Purpose as Purpose
+from fedlasso.federation.messages import Reply as Reply
+from fedlasso.federation.messages import Request as Request
+from fedlasso.federation.messages import Role as Role
+from fedlasso.federation.messages import Shapes as Shapes
+from fedlasso.federation.messages import Signed as Signed
+from fedlasso.federation.messages import Split as Split
+from fedlasso.federation.messages import Steps as Steps
+from fedlasso.federation.messages import Weights as Weights

@@ -5,8 +5,6 @@ the journal has it, so that a fit goes on once the site is mended. A lie that co
 be told from the truth. Sites in the same process are not checked.
 """
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Sequence
@@ -19,7 +17,7 @@ import numpy as np
 from fedlasso.errors import FedLassoError, Stopped
 from fedlasso.federation.codec import decode, encode
 from fedlasso.federation.magnitudes import Magnitudes
-from fedlasso.federation.messages import Message, R, Reply, Request, add_up, layout, reply_to
+from fedlasso.federation.messages import Message, R, Reply, Request, add_up, layout, reply_to, roles
 from fedlasso.federation.words import Words, count_words, find_excess, from_words, parts_of_reply
 
 # Sites refuse larger records: their squares, summed over many rows, are no float64 any more.
@@ -67,9 +65,9 @@ def most_bytes(request: Request[Any], p: int) -> int:
         return 8 * _count_words(request, p) + HEAD
     told = layout(reply_to(type(request)))
     shapes = [shape for shape in request.expects(p).values() if shape is not None]
-    numbers = sum(kind in ("float", "int") for _, kind in told) + sum(map(math.prod, shapes))
+    scalars = sum(kind in ("float", "int", "flag") for _, kind in told)
     texts = any(kind in ("text", "texts") and name != "site" for name, kind in told)
-    return 8 * numbers + (HEAD_OF_TEXTS if texts else HEAD)
+    return 8 * (scalars + sum(map(math.prod, shapes))) + (HEAD_OF_TEXTS if texts else HEAD)
 
 
 def read_bounded(request: Request[Any], site: str, data: bytes, p: int) -> Message:
@@ -95,14 +93,8 @@ def check_reply(
 ) -> R:
     """Return a site's reply with its texts made plain; one that cannot be true is an error.
 
-    Parameters
-    ----------
-    request : what was asked
-    site : who was asked
-    data, reply : what came back, and the message in it
-    p : number of columns
-    rows : how many rows the site has, by its own word
-    grid : what the words of a reply mean, where they are not masked and the grid is known
+    `data` is what came back and `reply` the message in it; the site has so many `rows` by its own
+    word, and `grid` is what the words of a reply mean, where they are not masked and it is known.
     """
     kind: type[Any] = Words if request.reach else reply_to(type(request))
     if type(reply) is not kind:
@@ -110,8 +102,7 @@ def check_reply(
     if reply.site != site:
         raise Stopped(f"site {site!r} answered in another's name")
     what = _find_impossible(request, reply, p, rows)
-    if not what and grid is not None:
-        what = _find_impossible_words(request, reply, grid, rows)
+    what = what or _find_impossible_words(request, reply, grid, rows)
     if not what and encode(reply) != data:
         what = "bytes that no site writes in this way"
     if what:
@@ -123,18 +114,11 @@ def check_reply(
 def check_total(
     request: Request[Any], replies: Sequence[Any], rows: int, grid: Magnitudes | None
 ) -> None:
-    """Refuse words whose total cannot be; where they are masked, nobody can tell whose fault it is.
+    """Refuse words whose total cannot be, of all sites with so many rows by their own word.
 
-    Parameters
-    ----------
-    request : what was asked of all sites
-    replies : their words
-    rows : how many rows all sites have, by their own word
-    grid : what the words mean, if that is known
+    Where they are masked, nobody can tell whose fault it is.
     """
-    total = add_up(tuple(replies))
-    what = _find_impossible_words(request, total, grid, rows)
-    if what:
+    if what := _find_impossible_words(request, add_up(tuple(replies)), grid, rows):
         raise Stopped(
             f"what the sites answer {type(request).__name__} with comes to what cannot be: {what}; "
             "nothing of it was kept: find the site that is wrong, and resume"
@@ -163,11 +147,11 @@ def _find_impossible(request: Request[Any], reply: Reply, p: int, rows: int) -> 
         kind = reply_to(type(request)).__name__
         if (reply.of, reply.words.shape) != (kind, (expected,)):
             return f"{reply.words.shape} words of a {reply.of} instead of {expected} of a {kind}"
-    shapes = {} if isinstance(reply, Words) else request.expects(p)
-    for name, shape in shapes.items():
-        came = getattr(getattr(reply, name), "shape", None)
-        if came != shape:
-            return f"{name} of shape {came} instead of {shape}"
+    else:
+        for name, shape in request.expects(p).items():
+            came = getattr(getattr(reply, name), "shape", None)
+            if came != shape:
+                return f"{name} of shape {came} instead of {shape}"
     for name, form in layout(type(reply)):
         value = getattr(reply, name)
         if form not in ("text", "texts", "words") and value is not None:
@@ -175,26 +159,30 @@ def _find_impossible(request: Request[Any], reply: Reply, p: int, rows: int) -> 
             largest = abs(value) if isinstance(value, int) else np.abs(value).max(initial=0.0)
             if largest > LARGEST:
                 return f"{name} beyond {LARGEST:g}"
-    for name in reply.positive:
+    for name, role in roles(type(reply)).items():
         value = getattr(reply, name)
-        smallest = 0.0 if value is None else np.min(value, initial=0.0)
-        if smallest < 0:
+        if value is None:
+            continue
+        if role.kind == "positive" and (smallest := np.min(value, initial=0.0)) < 0:
             return f"{name} of {smallest:.3g}, which cannot be negative"
-    for name in reply.row_counts:
-        counts = getattr(reply, name)
-        if counts is not None:
-            odd = [c for c in np.ravel(counts).tolist() if c < 0 or c > rows or c != round(c)]
-            if odd:
-                return f"{name} of {odd[0]:.15g} at a site of {rows} rows"
-    return reply.find_contradiction()
+        if role.kind == "rows" and (odd := find_odd_rows(name, value, rows)):
+            return odd
+    return reply.find_contradiction(rows)
+
+
+def find_odd_rows(name: str, counts: Any, rows: int) -> str:
+    """Return which number of rows a site of so many rows cannot have, in words."""
+    odd = [c for c in np.ravel(counts).tolist() if c < 0 or c > rows or c != round(c)]
+    return f"{name} of {odd[0]:.15g} at a site of {rows} rows" if odd else ""
 
 
 def _make_plain(reply: R) -> R:
-    texts: dict[str, Any] = {}
+    """Return a reply with plain texts; one that has no others keeps its bytes."""
+    changed: dict[str, Any] = {}
     for name, kind in layout(type(reply)):
-        value = getattr(reply, name)
-        if kind == "text":
-            texts[name] = plain(value)
-        elif kind == "texts":
-            texts[name] = tuple(map(plain, value))
-    return replace(reply, **texts)
+        if kind in ("text", "texts"):
+            value = getattr(reply, name)
+            shown = plain(value) if kind == "text" else tuple(map(plain, value))
+            if shown != value:
+                changed[name] = shown
+    return replace(reply, **changed) if changed else reply

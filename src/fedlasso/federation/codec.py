@@ -1,36 +1,39 @@
 """Messages to bytes and back, without pickle.
 
 A message on the wire is ``FL1``, the length of a JSON head, the head (type, names, shapes), and the
-payload: every number as eight little-endian bytes. Nothing but the payload is charged.
+payload: every number as eight little-endian bytes. Nothing but the payload is charged. Arrays of
+whole numbers travel as doubles, flags as 0 or 1. A message that was read, or sealed, keeps its
+bytes, so it is written once however many hops it takes.
 """
-
-from __future__ import annotations
 
 import json
 import math
 import struct
+from dataclasses import replace
 from functools import lru_cache
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar, get_args
 
 import msgspec
 import numpy as np
 from msgspec import Meta
 
-from fedlasso.errors import FedLassoError
-from fedlasso.federation.messages import TYPES, Layout, Message, Request, layout
+from fedlasso.errors import CannotFit, FedLassoError
+from fedlasso.federation.messages import TYPES, ArrayField, Layout, Message, Request, layout
 
 _MAGIC = b"FL1"
 _PREFIX = struct.Struct("<3sI")
 _LARGEST_HEAD = 1 << 24
 _REMEMBERED_HEAD = 1 << 12
 _LISTED = 16
-_ARRAYS = ("array", "optional array", "words")
-_SCALARS = {"float": struct.Struct("<d"), "int": struct.Struct("<q")}
+# How numpy calls the eight bytes of one number, by the kind of its array.
+_ARRAYS = {kind: "<u8" if kind == "words" else "<f8" for kind in get_args(ArrayField)}
+_SCALARS = {"float": struct.Struct("<d"), "int": struct.Struct("<q"), "flag": struct.Struct("<q")}
 _Count = Annotated[int, Meta(ge=0)]
 _Shape = Annotated[tuple[_Count, ...], Meta(max_length=2)]
 _TOLD = {
     "array": _Shape,
     "optional array": _Shape | None,
+    "whole array": _Shape,
     "words": _Shape,
     "text": str,
     "texts": tuple[str, ...],
@@ -38,10 +41,16 @@ _TOLD = {
 }
 _SPLITS: dict[type[Message], tuple[Layout, Layout]] = {}
 _UNTOLD = {"optional array": None, "text": "", "texts": (), "note": 0}
+_MUST = {"flag": "0 or 1", "whole array": "whole"}
+# Where a message keeps its bytes; `dataclasses.replace` leaves them behind.
+_KEPT = "_bytes"
+M = TypeVar("M", bound=Message)
 
 
 def encode(message: Message) -> bytes:
     """Bytes of a message; numbers that are not finite are refused."""
+    if _KEPT in message.__dict__:
+        return bytes(message.__dict__[_KEPT])
     head, _ = _head(message)
     chunks = [_PREFIX.pack(_MAGIC, len(head)), head]
     for name, kind in _split(type(message))[1]:
@@ -53,24 +62,32 @@ def encode(message: Message) -> bytes:
             continue
         else:
             finite = bool(np.isfinite(value).all())
-            chunks.append(np.asarray(value, _number_type(kind)).tobytes())
+            chunks.append(np.asarray(value, _ARRAYS[kind]).tobytes())
         if not finite:
-            raise FedLassoError(
+            raise CannotFit(
                 f"{type(message).__name__}: {name} is not finite; the procedure diverges on these "
                 "data: lower its rate or rescale the columns"
             )
     return b"".join(chunks)
 
 
+def seal(message: M, **notes: int) -> M:
+    """Return a message, with other notes if any, that keeps its bytes.
+
+    Its numbers are not written again, so nobody may change its arrays from now on.
+    """
+    data = encode(message)
+    payload = data[_PREFIX.size + _PREFIX.unpack_from(data)[1] :]
+    sealed = replace(message, **notes)
+    head, _ = _head(sealed)
+    sealed.__dict__[_KEPT] = b"".join((_PREFIX.pack(_MAGIC, len(head)), head, payload))
+    return sealed
+
+
 def size(message: Message) -> tuple[int, int]:
     """How many bytes `encode` makes of a message: its numbers, and the framing around them."""
     head, numbers = _head(message)
     return 8 * numbers, _PREFIX.size + len(head)
-
-
-def _number_type(kind: str) -> str:
-    """How numpy calls the eight bytes of one number."""
-    return "<u8" if kind == "words" else "<f8"
 
 
 def _split(cls: type[Message]) -> tuple[Layout, Layout]:
@@ -84,16 +101,10 @@ def _split(cls: type[Message]) -> tuple[Layout, Layout]:
 
 def _head(message: Message) -> tuple[bytes, int]:
     """The head of a message, and how many numbers follow it."""
-    cls = type(message)
-    values: list[Any] = []
-    long = False
-    for name, kind in _split(cls)[0]:
-        value = getattr(message, name)
-        if kind == "texts":
-            long |= len(value) > _LISTED
-        values.append(getattr(value, "shape", value))
+    told = [(kind, getattr(message, name)) for name, kind in _split(type(message))[0]]
+    long = any(kind == "texts" and len(value) > _LISTED for kind, value in told)
     write = _write_head.__wrapped__ if long else _write_head
-    return write(cls.__name__, tuple(values))
+    return write(type(message).__name__, tuple(getattr(value, "shape", value) for _, value in told))
 
 
 # Rounds repeat the same few short heads, so writing and reading one is worth remembering.
@@ -106,7 +117,7 @@ def _write_head(cls: str, values: tuple[Any, ...]) -> tuple[bytes, int]:
     for (name, kind), value in zip(told, values, strict=True):
         if kind in _ARRAYS and value is not None:
             numbers += math.prod(value)
-        if kind in ("array", "words"):
+        if kind in _ARRAYS and kind not in _UNTOLD:
             shapes.append(value)
         elif value != _UNTOLD[kind]:
             head[name] = value
@@ -116,8 +127,8 @@ def _write_head(cls: str, values: tuple[Any, ...]) -> tuple[bytes, int]:
 
 
 @lru_cache(maxsize=4096)
-def _read_head(text: bytes) -> tuple[type[Message], dict[str, Any]]:
-    """A message's type, and what its head tells by name: texts, notes and the shapes of arrays."""
+def _read_head(text: bytes) -> tuple[type[Message], dict[str, Any], bool]:
+    """A message's type, its texts, notes and shapes by name, and whether we write it just so."""
     head = json.loads(text)
     cls = TYPES.get(head["type"])
     if cls is None:
@@ -125,12 +136,13 @@ def _read_head(text: bytes) -> tuple[type[Message], dict[str, Any]]:
     shapes = iter(head.get("shapes", ()))
     values: dict[str, Any] = {}
     for name, kind in _split(cls)[0]:
-        told = next(shapes, None) if kind in ("array", "words") else head.get(name, _UNTOLD[kind])
+        told = head.get(name, _UNTOLD[kind]) if kind in _UNTOLD else next(shapes, None)
         try:
             values[name] = msgspec.convert(told, _TOLD[kind])
         except msgspec.ValidationError:
             raise FedLassoError(f"malformed message: bad {name}") from None
-    return cls, values
+    own, _ = _write_head.__wrapped__(cls.__name__, tuple(values.values()))
+    return cls, values, text == own
 
 
 def decode(data: bytes) -> Message:
@@ -157,23 +169,34 @@ def _decode(data: bytes) -> Message:
         raise FedLassoError("malformed message: not one of ours")
     at = _PREFIX.size + length
     read = _read_head if length <= _REMEMBERED_HEAD else _read_head.__wrapped__
-    cls, told = read(data[_PREFIX.size : at])
+    cls, told, as_written = read(data[_PREFIX.size : at])
     values = dict(told)
     for name, kind in _split(cls)[1]:
         if kind in _SCALARS:
             (values[name],) = _SCALARS[kind].unpack_from(data, at)
-            finite = math.isfinite(values[name])
+            fine = math.isfinite(values[name]) and (kind != "flag" or values[name] in (0, 1))
             at += 8
         elif values[name] is None:
             continue
         else:
             shape = values[name]
-            array = np.frombuffer(data, _number_type(kind), math.prod(shape), at).reshape(shape)
+            array = np.frombuffer(data, _ARRAYS[kind], math.prod(shape), at).reshape(shape)
             values[name] = array
-            finite = bool(np.isfinite(array).all())
+            fine = bool(np.isfinite(array).all())
             at += array.nbytes
-        if not finite:
-            raise FedLassoError(f"malformed message: {name} is not finite")
+        if kind == "flag":
+            values[name] = bool(values[name])
+        elif kind == "whole array" and fine:
+            with np.errstate(invalid="ignore"):
+                values[name] = array.astype(np.int64)
+            values[name].flags.writeable = False
+            # One number has one form: a half would be rounded, and -0 lose its sign.
+            fine = values[name].astype("<f8").tobytes() == array.tobytes()
+        if not fine:
+            raise FedLassoError(f"malformed message: {name} is not {_MUST.get(kind, 'finite')}")
     if at != len(data):
         raise FedLassoError("malformed message: bytes left over")
-    return cls(**values)
+    message = cls(**values)
+    if as_written:
+        message.__dict__[_KEPT] = data
+    return message

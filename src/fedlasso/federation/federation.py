@@ -1,15 +1,14 @@
 """A federation: the only door to the sites' records."""
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Any, Protocol, cast
 
-from fedlasso.errors import FedLassoError
+from fedlasso.errors import FedLassoError, Refused, code_of
 from fedlasso.federation.codec import decode, encode
 from fedlasso.federation.messages import Message, R, Request, add_up
+from fedlasso.files import CannotWrite
 
 
 class Federation(ABC):
@@ -44,7 +43,7 @@ class Federation(ABC):
     def replies(self, request: Request[R]) -> tuple[R, ...]:
         """Pass one question on to every site (or those in ``request.to``); sorted by site name.
 
-        A site that fails or does not answer is an error that names it.
+        A site that declines is `Refused`; one that does not answer is an error that names it.
         """
 
     def total(self, request: Request[R]) -> R:
@@ -70,6 +69,16 @@ class Around(Federation):
         self.columns = inner.columns
         self.loss = inner.loss
         self.worth = inner.worth
+
+
+class PassedOn(Around):
+    """A federation around another one, which answers and adds up as it does by itself."""
+
+    def replies(self, request: Request[R]) -> tuple[R, ...]:
+        return self.inner.replies(request)
+
+    def total(self, request: Request[R]) -> R:
+        return self.inner.total(request)
 
 
 class Member(Protocol):
@@ -122,10 +131,12 @@ class InProcess(Federation):
             if name not in self._last or self._last[name][0] is not reply:
                 self._last[name] = (reply, decode(reply))
             return self._last[name][1]
+        except CannotWrite:
+            raise
         except FedLassoError as error:
-            raise FedLassoError(name_site(name, str(error))) from error
+            raise Refused(name_site(name, str(error)), (name,), code_of(error)) from error
         except Exception as error:
-            raise FedLassoError(f"site {name!r} failed with {type(error).__name__}") from error
+            raise Refused(f"site {name!r} failed with {type(error).__name__}", (name,)) from error
 
 
 def name_site(name: str, text: str) -> str:

@@ -19,8 +19,8 @@ from typing import Any, NamedTuple, cast
 import msgspec
 
 from fedlasso.errors import FedLassoError, Stopped
-from fedlasso.federation.codec import decode, encode, size
-from fedlasso.federation.federation import Around, Federation, asked, check_replies
+from fedlasso.federation.codec import decode, encode, seal, size
+from fedlasso.federation.federation import Around, Federation, PassedOn, asked, check_replies
 from fedlasso.federation.messages import R, Request
 from fedlasso.files import make_private, write_atomically
 
@@ -39,14 +39,7 @@ class Cost:
     operations: int = 0
 
     def __add__(self, other: Cost) -> Cost:
-        return Cost(
-            self.upload + other.upload,
-            self.download + other.download,
-            self.framing + other.framing,
-            self.messages + other.messages,
-            self.steps + other.steps,
-            self.operations + other.operations,
-        )
+        return Cost(*map(operator.add, _counts(self), _counts(other)))
 
     def __sub__(self, other: Cost) -> Cost:
         return Cost(*map(operator.sub, _counts(self), _counts(other)))
@@ -64,10 +57,8 @@ class Costs:
 
     def total(self, kind: str | None = None, site: str | None = None) -> Cost:
         """Sum over every kind or one, and over every site or one."""
-        chosen = (
-            cost for (k, s), cost in self.entries.items() if kind in (None, k) and site in (None, s)
-        )
-        return sum(chosen, Cost())
+        costs = self.entries.items()
+        return sum((c for (k, s), c in costs if kind in (None, k) and site in (None, s)), Cost())
 
     @property
     def kinds(self) -> tuple[str, ...]:
@@ -86,18 +77,15 @@ class Costs:
     def __add__(self, other: Costs) -> Costs:
         keys = {**self.entries, **other.entries}
         kinds = {**self.seconds, **other.seconds}
-        return Costs(
-            {k: self.entries.get(k, Cost()) + other.entries.get(k, Cost()) for k in keys},
-            {k: self.seconds.get(k, 0.0) + other.seconds.get(k, 0.0) for k in kinds},
-        )
+        entries = {k: self.entries.get(k, Cost()) + other.entries.get(k, Cost()) for k in keys}
+        seconds = {k: self.seconds.get(k, 0.0) + other.seconds.get(k, 0.0) for k in kinds}
+        return Costs(entries, seconds)
 
     def __sub__(self, earlier: Costs) -> Costs:
         entries = {k: c - earlier.entries.get(k, Cost()) for k, c in self.entries.items()}
         seconds = {k: s - earlier.seconds.get(k, 0.0) for k, s in self.seconds.items()}
-        return Costs(
-            {k: c for k, c in entries.items() if c.messages},
-            {k: s for k, s in seconds.items() if s > 0.0},
-        )
+        asked = {k: c for k, c in entries.items() if c.messages}
+        return Costs(asked, {k: s for k, s in seconds.items() if s > 0.0})
 
 
 @dataclass(frozen=True)
@@ -166,8 +154,7 @@ class Ledger(Around):
             upload, framing = size(reply)
             cost = Cost(upload, download, head + framing, 1, reply.steps, reply.operations)
             key = (request.kind, reply.site)
-            known = self._entries.get(key)
-            self._entries[key] = cost if known is None else known + cost
+            self._entries[key] = self._entries.get(key, Cost()) + cost
         if self._listen is not None:
             self._number += 1
             seconds = time.perf_counter() - start
@@ -175,21 +162,13 @@ class Ledger(Around):
         return replies
 
 
-class _Reader(Ledger):
+class _Reader(PassedOn, Ledger):
     """A ledger above another one: that one counts, and this one reads its books."""
 
     def __init__(self, federation: Federation, below: Ledger) -> None:
         super().__init__(federation)
         self._entries = below._entries
         self._seconds = below._seconds
-
-    def replies(self, request: Request[R]) -> tuple[R, ...]:
-        """Ask the federation, which counts."""
-        return self.inner.replies(request)
-
-    def total(self, request: Request[R]) -> R:
-        """Let the federation add up as it does."""
-        return self.inner.total(request)
 
 
 def metered(federation: Federation) -> Ledger:
@@ -224,6 +203,7 @@ class Journal(Around):
 
     def replies(self, request: Request[R]) -> tuple[R, ...]:
         """Answer from the journal if it has seen the question, else from the sites."""
+        request = seal(request)
         question = hashlib.sha256(encode(request)).hexdigest()
         path = self._folder / f"{self._asked:06d}.entry"
         if path.exists():
@@ -237,8 +217,7 @@ class Journal(Around):
         else:
             replies = self.inner.replies(request)
             kept = [encode(reply) for reply in replies]
-            sizes = [len(data) for data in kept]
-            told = msgspec.json.encode(_Head(question, self._last, tuple(sizes)))
+            told = msgspec.json.encode(_Head(question, self._last, tuple(map(len, kept))))
             body = b"".join((_LENGTH.pack(len(told)), told, *kept))
             digest = hashlib.sha256(body).hexdigest()
             write_atomically(path, body + bytes.fromhex(digest), private=True)

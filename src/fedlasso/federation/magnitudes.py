@@ -8,6 +8,8 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from fedlasso.numerics import find_loss
+
 # Bits of one word and of two that a number within its bound takes; the rest is for adding up.
 FINE = 61
 WIDE = 110
@@ -50,7 +52,7 @@ class Magnitudes:
 
     def of_loss(self, loss: str) -> Magnitudes:
         """Return the same where the sites have that loss."""
-        return replace(self, curved=loss != "quadratic")
+        return replace(self, curved=not find_loss(loss).quadratic)
 
     @property
     def slopes(self) -> int:

@@ -3,7 +3,8 @@
 A question annotates its fields with roles, so that rules about them need no names. A role says what
 shape a value must have at a site with p columns, whether it counts as a model (guarded against
 memorising few rows), and whether it asks for work. A number without a role must not be negative; an
-array without one is refused at a site, because no rule can judge it.
+array without one is refused at a site, because no rule can judge it. A reply annotates its fields
+too: what counts rows, cannot be negative or must be sums of products is checked when it arrives.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from numpy.typing import NDArray
 
 from fedlasso.federation.magnitudes import Bound, Magnitudes
 from fedlasso.numerics import Array
+from fedlasso.numerics.triangles import are_products
 
 # What coordinator and sites must agree on, whatever their versions are: what questions, replies,
 # views and masks mean, and what is in the engine's job. Raise it when something that one version
@@ -26,20 +28,27 @@ from fedlasso.numerics import Array
 # question more is no reason: a site of another version refuses it by name.
 PROTOCOL = "1"
 Word = NDArray[np.uint64]
-FieldKind = Literal["array", "optional array", "words", "float", "int", "text", "texts", "note"]
+Whole = NDArray[np.int64]
+ArrayField = Literal["array", "optional array", "whole array", "words"]
+FieldKind = Literal[ArrayField, "float", "int", "flag", "text", "texts", "note"]
 VectorKind = Literal["points", "model", "accumulated", "directions", "centre", "factors"]
 ArrayKind = Literal[VectorKind, "weights", "per candidate", "times", "columns"]
-Kind = Literal[ArrayKind, "steps", "signed", "centre of response", "split", "purpose"]
+ReplyKind = Literal["rows", "positive", "vectors", "products", "lower products"]
+Kind = Literal[ArrayKind, ReplyKind, "steps", "signed", "centre of response", "split", "purpose"]
 _KINDS: dict[object, FieldKind] = {
     Array: "array",
     Array | None: "optional array",
+    Whole: "whole array",
     Word: "words",
     float: "float",
     int: "int",
+    bool: "flag",
     str: "text",
     tuple[str, ...]: "texts",
 }
 _NOTE = {"note": True}
+# Roles of vectors that a reply may answer one by one.
+_POINTS = ("points", "model", "accumulated")
 Layout = tuple[tuple[str, FieldKind], ...]
 # Shapes of arrays by field; None for an array that is not there.
 Shapes = dict[str, tuple[int, ...] | None]
@@ -60,7 +69,9 @@ class Role:
         is subtracted from columns or response, in their units; factors multiply the columns then;
         weights are what each coefficient pays; the others are one number per candidate, times, a
         list of columns, how many steps, a number of either sign, the name of a split of the rows,
-        and what held-out rows are for
+        and what held-out rows are for. In a reply: numbers of rows of the site, numbers that cannot
+        be negative, vectors shaped as the question's points, and sums of products as `triangles`
+        packs them, one matrix per row
     dims : one vector, or several side by side
     within : the field that lists the columns which the vectors are over; all columns by default
     """
@@ -81,17 +92,23 @@ ResponseCentre = Annotated[float, Role("centre of response")]
 Weights = Annotated[Array | None, Role("weights", (1,))]
 PerCandidate = Annotated[Array, Role("per candidate", (1,))]
 Times = Annotated[Array, Role("times", (1,))]
-Columns = Annotated[Array, Role("columns", (1,))]
+Columns = Annotated[Whole, Role("columns", (1,))]
 Directions = Annotated[Array, Role("directions", (2,))]
 Steps = Annotated[int, Role("steps")]
 Signed = Annotated[float, Role("signed")]
 Split = Annotated[str, Role("split")]
 Purpose = Annotated[str, Role("purpose")]
+T = TypeVar("T")
+Count = Annotated[T, Role("rows")]
+Positive = Annotated[T, Role("positive")]
+Vectors = Annotated[Array, Role("vectors")]
+Products = Annotated[Array, Role("products")]
+LowerProducts = Annotated[Array, Role("lower products")]
 
 
 @dataclass_transform(eq_default=False, frozen_default=True, field_specifiers=(field,))
 class Message:
-    """What the codec can carry: arrays, floats, ints (charged) and names (framing, not charged).
+    """What the codec can carry: arrays, numbers, flags (charged) and names (framing, not charged).
 
     A subclass is a frozen dataclass by itself, without a decorator.
     """
@@ -112,8 +129,6 @@ class Reply(Message):
     Attributes
     ----------
     adds : how the replies of several sites become one: they add up, or the largest counts
-    positive : fields that cannot be negative, such as sums of squares
-    row_counts : fields, or properties, that count rows of the site
     site : name of the site that answered; empty in a total
     steps : sweeps or gradient evaluations this answer took
     operations : leading arithmetic operations of those steps
@@ -127,8 +142,6 @@ class Reply(Message):
     """
 
     adds: ClassVar[Literal["sum", "max"]] = "sum"
-    positive: ClassVar[tuple[str, ...]] = ()
-    row_counts: ClassVar[tuple[str, ...]] = ()
     site: str = field(default="", kw_only=True)
     steps: int = field(default=0, kw_only=True, metadata=_NOTE)
     operations: int = field(default=0, kw_only=True, metadata=_NOTE)
@@ -138,11 +151,16 @@ class Reply(Message):
         """Say how large totals can be, where that is the same for all questions."""
         return {}
 
-    def find_contradiction(self) -> str:
+    def find_contradiction(self, rows: int) -> str:
         """Return how the numbers of a reply contradict each other, in words; empty if they do not.
 
-        Asked of replies from afar, whose shapes and signs are right.
+        Asked of replies from afar, of a site of so many rows, whose shapes and signs are right.
         """
+        for name, role in roles(type(self)).items():
+            lower = role.kind == "lower products"
+            packed = getattr(self, name) if lower or role.kind == "products" else None
+            if packed is not None and not are_products(packed, lower=lower):
+                return "moments that no records have"
         return ""
 
 
@@ -238,11 +256,16 @@ class Request(Message, Generic[R]):
     def expects(self, p: int) -> Shapes:
         """Return the shapes of the arrays that a site with p columns answers with, by field.
 
-        None stands for an array that stays away. The question alone decides, not the records.
+        None stands for an array that stays away. The question alone decides, not the records. By
+        default `Vectors` are shaped as the points of the question, or have one number per column.
         """
-        if any("array" in kind for _, kind in layout(reply_to(type(self)))):
+        reply = reply_to(type(self))
+        arrays = [name for name, kind in layout(reply) if "array" in kind]
+        if any(name not in roles(reply) or roles(reply)[name].kind != "vectors" for name in arrays):
             raise TypeError(f"{type(self).__name__}: say what the reply looks like: define expects")
-        return {}
+        asked = roles(type(self)).items()
+        points = [getattr(self, name).shape for name, role in asked if role.kind in _POINTS]
+        return dict.fromkeys(arrays, points[0] if points else (p,))
 
 
 def add_up(replies: tuple[R, ...]) -> R:
@@ -288,18 +311,13 @@ def layout(cls: type[Message]) -> Layout:
 def roles(cls: type[Message]) -> dict[str, Role]:
     """Return the roles of a message's fields that have one; worked out once per type."""
     if cls not in _ROLES:
-        marks = {
-            name: getattr(hint, "__metadata__", (None,))[0]
-            for name, hint in typing.get_type_hints(cls, include_extras=True).items()
-        }
-        _ROLES[cls] = {name: role for name, role in marks.items() if isinstance(role, Role)}
+        hints = typing.get_type_hints(cls, include_extras=True).items()
+        marks = ((name, getattr(hint, "__metadata__", (None,))[0]) for name, hint in hints)
+        _ROLES[cls] = {name: role for name, role in marks if isinstance(role, Role)}
     return _ROLES[cls]
 
 
 def questions() -> dict[str, type[Request[Any]]]:
     """Return every question that sites answer and the package knows by now, by name."""
-    return {
-        name: cls
-        for name, cls in sorted(TYPES.items())
-        if issubclass(cls, Request) and hasattr(cls, "discloses")
-    }
+    known = [(name, cls) for name, cls in sorted(TYPES.items()) if issubclass(cls, Request)]
+    return {name: cls for name, cls in known if hasattr(cls, "discloses")}

@@ -5,8 +5,6 @@ do not, and masks that cancel in the total can be added to them. So over a view 
 reply travels as one or two words of 64 bits, on a grid as fine as the largest total allows.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -41,9 +39,8 @@ def total_in_words(federation: Federation, request: Request[R], magnitudes: Magn
     """Ask one question and return what all sites' replies come to, added up as whole numbers."""
     if len(federation.sites) > MOST_SITES:
         raise FedLassoError(f"{MOST_SITES} sites is the most that one federation adds up")
-    asked = replace(request, reach=magnitudes.reach + OFFSET)
-    total = cast(Words, federation.total(asked))
-    return from_words(total, request, magnitudes)
+    total = federation.total(replace(request, reach=magnitudes.reach + OFFSET))
+    return from_words(cast(Words, total), request, magnitudes)
 
 
 def answer_in_words(
@@ -95,11 +92,7 @@ def to_words(
         value = np.asarray(getattr(reply, part.name), dtype=np.float64)
         words[part.place] = _round(value, part.bound, clip)
     return Words(
-        words,
-        type(reply).__name__,
-        site=reply.site,
-        steps=reply.steps,
-        operations=reply.operations,
+        words, type(reply).__name__, site=reply.site, steps=reply.steps, operations=reply.operations
     )
 
 
@@ -112,7 +105,10 @@ def from_words(total: Words, request: Request[R], magnitudes: Magnitudes) -> R:
     values: dict[str, Any] = {"steps": total.steps, "operations": total.operations}
     for part in parts:
         value = _join(total.words[part.place], part.shape, part.bound)
-        values[part.name] = value if "array" in part.kind else _scalar(value, part.kind)
+        if part.kind == "int":
+            values[part.name] = round(float(value))
+        else:
+            values[part.name] = value if "array" in part.kind else float(value)
     return cls(**values)
 
 
@@ -150,9 +146,7 @@ def reaching(magnitudes: Magnitudes, request: Request[R]) -> Magnitudes:
     for field, role in roles(type(request)).items():
         points = getattr(request, field)
         if role.kind in ("points", "model", "accumulated") and points is not None:
-            norms = columns
-            if role.within:
-                norms = columns[getattr(request, role.within).astype(np.int64)]
+            norms = columns[getattr(request, role.within)] if role.within else columns
             sizes = np.abs(points).T @ norms
             most = max(most, least + float(np.max(sizes, initial=0.0)))
     return replace(magnitudes, reach=power_above(most))
@@ -176,15 +170,8 @@ def _round(value: NDArray[np.float64], bound: Bound, clip: bool = False) -> NDAr
 
 
 def _join(words: NDArray[np.uint64], shape: tuple[int, ...], bound: Bound) -> NDArray[np.float64]:
-    exponents = bound.over(shape)
-    if bound.words == 1:
-        whole = words.view(np.int64).reshape(shape)
-        return np.ldexp(whole.astype(np.float64), exponents - bound.bits)
-    pairs = words.view(np.int64).reshape(*shape, 2).astype(np.float64)
-    total = np.ldexp(pairs[..., 0], LOWER) + pairs[..., 1]
-    return np.ldexp(total, exponents - bound.bits)
-
-
-def _scalar(value: NDArray[np.float64], kind: str) -> float | int:
-    number = float(value)
-    return round(number) if kind == "int" else number
+    parts = words.view(np.int64).reshape(*shape, bound.words).astype(np.float64)
+    total = parts[..., 0]
+    if bound.words == 2:
+        total = np.ldexp(total, LOWER) + parts[..., 1]
+    return np.ldexp(total, bound.over(shape) - bound.bits)

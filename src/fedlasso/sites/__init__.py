@@ -1,88 +1,53 @@
 """A site: its records, their views and splits, its memory, and the questions it answers."""
 
-from fedlasso.sites.assessing import GroupsAt, PairsAt, RecalibrationAt, ScoreRanges, ScoresAt
-from fedlasso.sites.baseline import BaselineAt, EffectAt
-from fedlasso.sites.draws import FEWER_FOLDS, Draw
-from fedlasso.sites.held_out import ErrorSums, HeldOutErrors, HeldOutSums, ValidationErrors
-from fedlasso.sites.inference import CLEARLY, LEVELS, NoiseAbove, SiteSlopesAlong, SlopesAlong
-from fedlasso.sites.memory import Memory
-from fedlasso.sites.moments import FoldMoments, count_numbers
-from fedlasso.sites.parts import CurvatureAt, PartAt, places
-from fedlasso.sites.questions import (
-    DualAt,
-    ErrorAt,
-    FitAt,
-    GradientAt,
-    GradientSum,
-    LargestEigenvalue,
-    LossAt,
-    MeanEigenvalue,
-    Penalised,
-    ResponseSquares,
-    Rows,
-    WeightedEigenvalue,
-    parts_of,
-)
-from fedlasso.sites.rows import check_size, check_two_rows, deal, folds, folds_in, halves, holdout
-from fedlasso.sites.site import INTERCEPT, Site, View
-from fedlasso.sites.subset import SubsetMoments, WeighedMoments, count_products
-from fedlasso.sites.views import Scaling, Standardise, Viewed, standardise
-from fedlasso.sites.worth import Weighed
-
-__all__ = [
-    "CLEARLY",
-    "FEWER_FOLDS",
-    "INTERCEPT",
-    "LEVELS",
-    "BaselineAt",
-    "CurvatureAt",
-    "Draw",
-    "DualAt",
-    "EffectAt",
-    "ErrorAt",
-    "ErrorSums",
-    "FitAt",
-    "FoldMoments",
-    "GradientAt",
-    "GradientSum",
-    "GroupsAt",
-    "HeldOutErrors",
-    "HeldOutSums",
-    "LargestEigenvalue",
-    "LossAt",
-    "MeanEigenvalue",
-    "Memory",
-    "NoiseAbove",
-    "PairsAt",
-    "PartAt",
-    "Penalised",
-    "RecalibrationAt",
-    "ResponseSquares",
-    "Rows",
-    "Scaling",
-    "ScoreRanges",
-    "ScoresAt",
-    "Site",
-    "SiteSlopesAlong",
-    "SlopesAlong",
-    "Standardise",
-    "SubsetMoments",
-    "ValidationErrors",
-    "View",
-    "Viewed",
-    "Weighed",
-    "WeighedMoments",
-    "WeightedEigenvalue",
-    "check_size",
-    "check_two_rows",
-    "count_numbers",
-    "count_products",
-    "deal",
-    "folds",
-    "folds_in",
-    "halves",
-    "holdout",
-    "parts_of",
-    "places",
-    "standardise",
-]
+from fedlasso.sites.assessing import GroupsAt as GroupsAt
+from fedlasso.sites.assessing import PairsAt as PairsAt
+from fedlasso.sites.assessing import RecalibrationAt as RecalibrationAt
+from fedlasso.sites.assessing import ScoreRanges as ScoreRanges
+from fedlasso.sites.assessing import ScoresAt as ScoresAt
+from fedlasso.sites.baseline import BaselineAt as BaselineAt
+from fedlasso.sites.baseline import EffectAt as EffectAt
+from fedlasso.sites.draws import Draw as Draw
+from fedlasso.sites.held_out import ErrorSums as ErrorSums
+from fedlasso.sites.held_out import HeldOutErrors as HeldOutErrors
+from fedlasso.sites.held_out import HeldOutSums as HeldOutSums
+from fedlasso.sites.held_out import ValidationErrors as ValidationErrors
+from fedlasso.sites.inference import CLEARLY as CLEARLY
+from fedlasso.sites.inference import LEVELS as LEVELS
+from fedlasso.sites.inference import NoiseAbove as NoiseAbove
+from fedlasso.sites.inference import SiteSlopesAlong as SiteSlopesAlong
+from fedlasso.sites.inference import SlopesAlong as SlopesAlong
+from fedlasso.sites.memory import Memory as Memory
+from fedlasso.sites.moments import FoldMoments as FoldMoments
+from fedlasso.sites.moments import count_numbers as count_numbers
+from fedlasso.sites.parts import CurvatureAt as CurvatureAt
+from fedlasso.sites.parts import PartAt as PartAt
+from fedlasso.sites.questions import DualAt as DualAt
+from fedlasso.sites.questions import ErrorAt as ErrorAt
+from fedlasso.sites.questions import FitAt as FitAt
+from fedlasso.sites.questions import GradientAt as GradientAt
+from fedlasso.sites.questions import GradientSum as GradientSum
+from fedlasso.sites.questions import LargestEigenvalue as LargestEigenvalue
+from fedlasso.sites.questions import LossAt as LossAt
+from fedlasso.sites.questions import MeanEigenvalue as MeanEigenvalue
+from fedlasso.sites.questions import Penalised as Penalised
+from fedlasso.sites.questions import ResponseSquares as ResponseSquares
+from fedlasso.sites.questions import Rows as Rows
+from fedlasso.sites.questions import WeightedEigenvalue as WeightedEigenvalue
+from fedlasso.sites.rows import check_size as check_size
+from fedlasso.sites.rows import check_two_rows as check_two_rows
+from fedlasso.sites.rows import deal as deal
+from fedlasso.sites.rows import folds as folds
+from fedlasso.sites.rows import folds_in as folds_in
+from fedlasso.sites.rows import halves as halves
+from fedlasso.sites.rows import holdout as holdout
+from fedlasso.sites.site import INTERCEPT as INTERCEPT
+from fedlasso.sites.site import Site as Site
+from fedlasso.sites.site import View as View
+from fedlasso.sites.subset import SubsetMoments as SubsetMoments
+from fedlasso.sites.subset import WeighedMoments as WeighedMoments
+from fedlasso.sites.views import Scaling as Scaling
+from fedlasso.sites.views import Standardise as Standardise
+from fedlasso.sites.views import Viewed as Viewed
+from fedlasso.sites.views import standardise as standardise
+from fedlasso.sites.worth import Weighed as Weighed

@@ -1,12 +1,10 @@
 """Questions about how well a model predicts held-out rows, beyond its error: sums over rows."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from fedlasso.federation import Disclosure, Reply, Request
 from fedlasso.federation.magnitudes import COARSE, Bound, Magnitudes, power_above
-from fedlasso.federation.messages import Model, Purpose, Shapes, Signed, Steps
+from fedlasso.federation.messages import Count, Model, Positive, Purpose, Shapes, Signed, Steps
 from fedlasso.numerics import Array, Response
 from fedlasso.sites.held_out import FURTHER
 from fedlasso.sites.site import View
@@ -24,12 +22,10 @@ def rows_power(magnitudes: Magnitudes) -> int:
 class ScoreSums(Reply):
     """Rows, sums of their linear predictors, of the squares of those, and of survival times."""
 
-    row_counts = ("rows",)
-    positive = ("squares", "times")
-    rows: int
+    rows: Count[int]
     scores: float
-    squares: float
-    times: float
+    squares: Positive[float]
+    times: Positive[float]
 
 
 class ScoresAt(Request[ScoreSums]):
@@ -46,14 +42,13 @@ class ScoresAt(Request[ScoreSums]):
     def answer(self, site: View) -> ScoreSums:
         held_out = site.validation(self.purpose)
         eta = held_out.predictor(self.b)
-        times = held_out.response.times if held_out.loss.name.startswith("cox") else 0 * eta
+        times = held_out.response.times if held_out.loss.survival else 0 * eta
         return ScoreSums(held_out.m, float(eta.sum()), float((eta * eta).sum()), float(times.sum()))
 
     def bounds(self, magnitudes: Magnitudes) -> dict[str, Bound]:
-        rows = rows_power(magnitudes)
         reach = magnitudes.reach + FURTHER
         return {
-            "rows": Bound(rows),
+            "rows": Bound(rows_power(magnitudes)),
             "scores": Bound(magnitudes.rows + reach, coarse=COARSE + FURTHER),
             "squares": Bound(2 * reach, coarse=COARSE + 2 * FURTHER),
         }
@@ -62,8 +57,7 @@ class ScoresAt(Request[ScoreSums]):
 class ScoreCounts(Reply):
     """Per range of linear predictors: rows, their responses and their predictions, added up."""
 
-    row_counts = ("rows",)
-    rows: Array
+    rows: Count[Array]
     observed: Array
     expected: Array
 
@@ -103,11 +97,10 @@ class ScoreRanges(Request[ScoreCounts]):
         return ScoreCounts(add(np.ones(held_out.m)), add(told), add(held_out.loss.mean(eta)))
 
     def bounds(self, magnitudes: Magnitudes) -> dict[str, Bound]:
-        rows = rows_power(magnitudes)
         # Predictions are linear predictors, or no larger than slopes and responses.
         size = magnitudes.slopes if magnitudes.curved else magnitudes.reach
-        sums = max(size, magnitudes.response) + magnitudes.rows + 2 * FURTHER
-        return {"rows": Bound(rows), "observed": Bound(sums), "expected": Bound(sums)}
+        sums = Bound(max(size, magnitudes.response) + magnitudes.rows + 2 * FURTHER)
+        return {"rows": Bound(rows_power(magnitudes)), "observed": sums, "expected": sums}
 
 
 class RecalibrationSums(Reply):
@@ -158,9 +151,8 @@ class RecalibrationAt(Request[RecalibrationSums]):
 class PairSums(Reply):
     """Pairs of rows of which one is known to have had its event first, and how a model has them."""
 
-    positive = ("comparable", "concordant")
-    comparable: float
-    concordant: float
+    comparable: Positive[float]
+    concordant: Positive[float]
 
 
 class PairsAt(Request[PairSums]):
@@ -178,12 +170,10 @@ class PairsAt(Request[PairSums]):
 
     def answer(self, site: View) -> PairSums:
         held_out = site.validation(self.purpose)
-        comparable, concordant = count_pairs(held_out.predictor(self.b), held_out.response)
-        return PairSums(comparable, concordant)
+        return PairSums(*count_pairs(held_out.predictor(self.b), held_out.response))
 
     def bounds(self, magnitudes: Magnitudes) -> dict[str, Bound]:
-        pairs = Bound(2 * rows_power(magnitudes))
-        return {"comparable": pairs, "concordant": pairs}
+        return dict.fromkeys(("comparable", "concordant"), Bound(2 * rows_power(magnitudes)))
 
 
 def count_pairs(eta: Array, response: Response) -> tuple[float, float]:
@@ -209,9 +199,8 @@ def count_pairs(eta: Array, response: Response) -> tuple[float, float]:
 class GroupSums(Reply):
     """Per group of rows and stretch of time: events, and rows that were censored."""
 
-    positive = ("events", "censored")
-    events: Array
-    censored: Array
+    events: Positive[Array]
+    censored: Positive[Array]
 
 
 class GroupsAt(Request[GroupSums]):
@@ -253,5 +242,4 @@ class GroupsAt(Request[GroupSums]):
         return GroupSums(count(dead.astype(np.float64)), count((~dead).astype(np.float64)))
 
     def bounds(self, magnitudes: Magnitudes) -> dict[str, Bound]:
-        rows = Bound(rows_power(magnitudes))
-        return {"events": rows, "censored": rows}
+        return dict.fromkeys(("events", "censored"), Bound(rows_power(magnitudes)))

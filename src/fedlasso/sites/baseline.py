@@ -1,12 +1,10 @@
 """Questions about what is a site's own: its baseline hazard, and its intercept."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from fedlasso.federation import Disclosure, Reply, Request
 from fedlasso.federation.magnitudes import COARSE, Bound, Magnitudes
-from fedlasso.federation.messages import Model, Shapes, Times
+from fedlasso.federation.messages import Model, Positive, Shapes, Times
 from fedlasso.numerics import Array, LeastSquares
 from fedlasso.sites.site import View
 
@@ -18,8 +16,7 @@ LARGEST_EFFECT = 6
 class Hazard(Reply):
     """The cumulative baseline hazard of a site at some times."""
 
-    positive = ("hazard",)
-    hazard: Array
+    hazard: Positive[Array]
 
 
 class BaselineAt(Request[Hazard]):
@@ -54,9 +51,8 @@ class BaselineAt(Request[Hazard]):
 class EffectSums(Reply):
     """A site's own intercept times the weight of its rows, and that weight."""
 
-    positive = ("weight",)
     effects: float
-    weight: float
+    weight: Positive[float]
 
 
 class EffectAt(Request[EffectSums]):

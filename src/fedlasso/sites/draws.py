@@ -4,20 +4,16 @@ A site with a secret also sees to it that no part of its rows has only a few at 
 value, for sums over such a part would tell of those few: it puts a draw back and draws again.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 import numpy as np
 
-from fedlasso.errors import FedLassoError
+from fedlasso.errors import RefusalCode, Refused
 from fedlasso.numerics import Array, Table
 from fedlasso.numerics.designs import Rows
 from fedlasso.sites.rows import dealt, divide, folds, name_draw
 
-# How a site says that it refuses folds for their few rows, and not moments as such.
-FEWER_FOLDS = "ask for fewer folds"
 # Draws that are put back before a site gives up.
 TRIES = 300
 
@@ -28,7 +24,6 @@ class Draw:
 
     Attributes
     ----------
-    site : name of the site
     secret : what only the site knows; without it draws are seeded by the name
     tables : columns and response, of which rows that train must have none, or at least `cell`,
         beside each column's commonest value, and rows that are held out none or `part`
@@ -59,11 +54,13 @@ class Draw:
             self._again[name] = next(tries, None)
         again = self._again[name]
         if again is None:
-            words = FEWER_FOLDS if name.startswith("folds") else "hold out another share"
-            raise FedLassoError(
+            dealt_out = name.startswith("folds")
+            words = "ask for fewer folds" if dealt_out else "hold out another share"
+            raise Refused(
                 f"no split of the rows here has {self.cell} rows that train and {self.part} held "
                 f"out, or none, beside each column's commonest value; {words}, or leave out "
-                "columns with rare values"
+                "columns with rare values",
+                code=RefusalCode.FEWER_FOLDS if dealt_out else RefusalCode.OTHER,
             )
         return again
 

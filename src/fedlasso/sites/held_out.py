@@ -1,12 +1,10 @@
 """Questions about rows that were held out: how well do models predict them?"""
 
-from __future__ import annotations
-
 import numpy as np
 
 from fedlasso.federation import Disclosure, Reply, Request
 from fedlasso.federation.magnitudes import COARSE, Bound, Magnitudes
-from fedlasso.federation.messages import Models, Purpose, Shapes
+from fedlasso.federation.messages import Count, Models, Positive, Purpose, Shapes
 from fedlasso.numerics import Array
 from fedlasso.sites.questions import ROUNDING, bound_of_squares
 from fedlasso.sites.site import View
@@ -22,11 +20,9 @@ class HeldOutSums(Reply):
     these rows best, told to a quarter power of two.
     """
 
-    positive = ("errors", "tail")
-    row_counts = ("counts",)
-    errors: Array
-    counts: Array
-    tail: float
+    errors: Positive[Array]
+    counts: Count[Array]
+    tail: Positive[float]
 
 
 class HeldOutErrors(Request[HeldOutSums]):
@@ -49,8 +45,7 @@ class HeldOutErrors(Request[HeldOutSums]):
         return HeldOutSums(sums, counts, held_out.m * _rough_kurtosis(errors[int(sums.argmin())]))
 
     def expects(self, p: int) -> Shapes:
-        one_each = (self.candidates.shape[1],)
-        return {"errors": one_each, "counts": one_each}
+        return dict.fromkeys(("errors", "counts"), self.candidates.shape[1:])
 
     def bounds(self, magnitudes: Magnitudes) -> dict[str, Bound]:
         rows = 2 * magnitudes.rows + FURTHER
@@ -75,13 +70,11 @@ def _rough_kurtosis(squares: Array) -> float:
 class ErrorSums(Reply):
     """Per candidate: sum of errors, sum of their squares, number of rows."""
 
-    positive = ("errors", "squares")
-    row_counts = ("counts",)
-    errors: Array
-    squares: Array
-    counts: Array
+    errors: Positive[Array]
+    squares: Positive[Array]
+    counts: Count[Array]
 
-    def find_contradiction(self) -> str:
+    def find_contradiction(self, rows: int) -> str:
         most = np.sqrt(self.squares) * np.sqrt(self.counts)
         fits = (self.errors <= most * (1 + ROUNDING)).all()
         return "" if fits else "errors that are more than their squares allow"
@@ -105,11 +98,9 @@ class ValidationErrors(Request[ErrorSums]):
     def answer(self, site: View) -> ErrorSums:
         held_out = site.validation(self.purpose)
         errors = [held_out.errors(b) for b in self.candidates.T]
-        return ErrorSums(
-            np.array([e.sum() for e in errors]),
-            np.array([(e**2).sum() for e in errors]),
-            np.full(len(errors), float(held_out.m)),
-        )
+        sums = np.array([e.sum() for e in errors])
+        squares = np.array([(e**2).sum() for e in errors])
+        return ErrorSums(sums, squares, np.full(len(errors), float(held_out.m)))
 
     def bounds(self, magnitudes: Magnitudes) -> dict[str, Bound]:
         # Rows that did not train may lie far from those that did.

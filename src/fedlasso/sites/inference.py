@@ -5,14 +5,11 @@ powers, of columns times residuals, are as many equations about single records a
 directions, so they are not told.
 """
 
-from __future__ import annotations
-
 import numpy as np
-from numpy.typing import NDArray
 
 from fedlasso.federation import Disclosure, Reply, Request
 from fedlasso.federation.magnitudes import COARSE, Bound, Magnitudes, powers_above
-from fedlasso.federation.messages import Directions, Model, Shapes
+from fedlasso.federation.messages import Directions, Model, Positive, Shapes
 from fedlasso.numerics import Array
 from fedlasso.sites.site import View
 
@@ -25,9 +22,8 @@ CLEARLY = 3.0
 class AlongSums(Reply):
     """Per direction: sums over rows of slopes and of second derivatives."""
 
-    positive = ("curvatures",)
     slopes: Array
-    curvatures: Array
+    curvatures: Positive[Array]
 
 
 class SlopesAlong(Request[AlongSums]):
@@ -41,8 +37,7 @@ class SlopesAlong(Request[AlongSums]):
     directions: Directions
 
     def expects(self, p: int) -> Shapes:
-        each = (self.directions.shape[1],)
-        return {"slopes": each, "curvatures": each}
+        return dict.fromkeys(("slopes", "curvatures"), self.directions.shape[1:])
 
     def answer(self, site: View) -> AlongSums:
         sums = site.training.slopes_along(self.b, self.directions)
@@ -50,24 +45,18 @@ class SlopesAlong(Request[AlongSums]):
         return AlongSums(*sums, steps=count, operations=site.operations(count) // 2)
 
     def bounds(self, magnitudes: Magnitudes) -> dict[str, Bound]:
-        powers = self._powers(magnitudes)
+        # Rows are rounded as columns are before they are centred.
+        powers = powers_above(np.ldexp(1.0, magnitudes.terms) @ np.abs(self.directions))
         return {
             "slopes": Bound(powers + magnitudes.slopes, words=1, coarse=COARSE),
             # As of `CurvatureAt`: slopes are at least as large as curvatures, or those are one.
             "curvatures": Bound(2 * powers + max(magnitudes.slopes, 0), coarse=COARSE),
         }
 
-    def _powers(self, magnitudes: Magnitudes) -> NDArray[np.int64]:
-        """Powers that bound the norms of the rows' steps along every direction."""
-        # Rows are rounded as columns are before they are centred.
-        norms = np.ldexp(1.0, magnitudes.terms)
-        return powers_above(norms @ np.abs(self.directions))
-
 
 class SiteSlopesAlong(SlopesAlong):
     """The same, of every site by itself: where do sites disagree?"""
 
-    kind = "intervals"
     discloses = Disclosure(
         "slopes and second derivatives of a model along some directions at each site: sums over "
         "rows",
@@ -78,8 +67,7 @@ class SiteSlopesAlong(SlopesAlong):
 class NoisySites(Reply):
     """Per level: one where the site's noise is above it. A total counts sites."""
 
-    positive = ("above",)
-    above: Array
+    above: Positive[Array]
 
 
 class NoiseAbove(Request[NoisySites]):

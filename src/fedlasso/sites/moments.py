@@ -3,10 +3,11 @@
 import numpy as np
 
 from fedlasso.federation import Disclosure, Reply, Request
+from fedlasso.federation.checking import find_odd_rows
 from fedlasso.federation.magnitudes import Bound, Magnitudes
-from fedlasso.federation.messages import Shapes, Split
-from fedlasso.numerics import Array
-from fedlasso.numerics.moments import Moments, are_products, pack
+from fedlasso.federation.messages import Products, Shapes, Split
+from fedlasso.numerics.moments import Moments
+from fedlasso.numerics.triangles import count_packed, pack
 from fedlasso.sites.rows import folds_in
 from fedlasso.sites.site import View
 
@@ -14,16 +15,13 @@ from fedlasso.sites.site import View
 class FoldSums(Reply):
     """Per fold: sums over its rows of all products of (1, x, y), upper triangle."""
 
-    row_counts = ("rows",)
-    moments: Array
+    moments: Products
 
-    @property
-    def rows(self) -> float:
-        """Rows of all folds: the sum of the products of 1 and 1."""
-        return float(self.moments[:, 0].sum())
-
-    def find_contradiction(self) -> str:
-        return "" if are_products(self.moments) else "moments that no records have"
+    def find_contradiction(self, rows: int) -> str:
+        # The products of 1 and 1 add up to the rows of all folds, unless rows have weights.
+        total = float(self.moments[:, 0].sum())
+        odd = find_odd_rows("rows", total, rows) if total.is_integer() else ""
+        return odd or super().find_contradiction(rows)
 
 
 class FoldMoments(Request[FoldSums]):
@@ -44,11 +42,8 @@ class FoldMoments(Request[FoldSums]):
     def answer(self, site: View) -> FoldSums:
         f = site.least_squares
         parts = site.draw.deal(self.split, site.rows)
-        return FoldSums(
-            np.vstack([pack(Moments.of(f, rows).products) for rows in parts]),
-            steps=f.p,
-            operations=site.operations(f.p) // 4,
-        )
+        moments = np.vstack([pack(Moments.of(f, rows).products) for rows in parts])
+        return FoldSums(moments, steps=f.p, operations=site.operations(f.p) // 4)
 
     def bounds(self, magnitudes: Magnitudes) -> dict[str, Bound]:
         powers = magnitudes.products
@@ -57,4 +52,4 @@ class FoldMoments(Request[FoldSums]):
 
 def count_numbers(p: int) -> int:
     """Return how many numbers one fold's moments of p columns are."""
-    return (p + 2) * (p + 3) // 2
+    return count_packed(p + 2)

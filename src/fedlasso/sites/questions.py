@@ -1,22 +1,13 @@
 """Questions that every procedure may ask."""
 
-from __future__ import annotations
-
 from dataclasses import field
-from typing import Any
 
 import numpy as np
 
 from fedlasso.federation import Disclosure, Reply, Request
 from fedlasso.federation.magnitudes import COARSE, Bound, Magnitudes
-from fedlasso.federation.messages import (
-    AnyPoints,
-    Model,
-    R,
-    Shapes,
-    Weights,
-)
-from fedlasso.numerics import Array, ElasticNet, Penalty, find_penalty
+from fedlasso.federation.messages import AnyPoints, Count, Model, Positive, R, Vectors, Weights
+from fedlasso.numerics import Penalty, rebuild_penalty
 from fedlasso.sites.site import View
 
 # Sums of products may break Cauchy's and Schwarz's inequality by this share.
@@ -24,37 +15,28 @@ ROUNDING = 1e-9
 
 
 class Penalised(Request[R]):
-    """A question whose answer depends on the penalty, which travels as its parts.
+    """A question whose answer depends on the penalty, which travels as its `penalty_fields`.
 
-    They are its strength, what each coefficient pays where that differs, the ridge of an elastic
-    net, and the penalty's name; an empty name means the Lasso's.
+    They are its strength, what each coefficient pays where that differs, a further number and a
+    further vector over the columns, and the penalty's name; an empty name means the Lasso's.
     """
 
-    lam: float
+    strength: float
     weights: Weights = field(default=None, kw_only=True)
-    ridge: float = field(default=0.0, kw_only=True)
+    shape: float = field(default=0.0, kw_only=True)
     form: str = field(default="", kw_only=True)
+    vector: Weights = field(default=None, kw_only=True)
 
     @property
     def penalty(self) -> Penalty:
-        """The penalty whose parts travel."""
-        if self.ridge:
-            return ElasticNet(self.lam, self.weights, self.ridge)
-        return find_penalty(self.form or "l1")(self.lam, self.weights)
-
-
-def parts_of(penalty: Penalty) -> dict[str, Any]:
-    """Return a penalty as the fields of a `Penalised` question."""
-    form = "" if penalty.name == "l1" else penalty.name
-    ridge = penalty.ridge if isinstance(penalty, ElasticNet) else 0.0
-    return {"lam": penalty.lam, "weights": penalty.weights, "ridge": ridge, "form": form}
+        """The penalty whose fields travel."""
+        return rebuild_penalty(self.form, self.strength, self.weights, self.shape, self.vector)
 
 
 class RowCount(Reply):
     """m_j."""
 
-    row_counts = ("rows",)
-    rows: int
+    rows: Count[int]
 
 
 class Rows(Request[RowCount]):
@@ -88,8 +70,7 @@ class Eigenvalue(Reply):
     """A bound on the curvature of the local loss; the largest over the sites counts."""
 
     adds = "max"
-    positive = ("value",)
-    value: float
+    value: Positive[float]
 
 
 class LargestEigenvalue(Request[Eigenvalue]):
@@ -113,14 +94,7 @@ class Scalar(Reply):
 class Amount(Reply):
     """One number that cannot be negative, a sum over the site's rows."""
 
-    positive = ("value",)
-    value: float
-
-
-def bound_of_curvature(magnitudes: Magnitudes) -> Bound:
-    """Bound the curvature of least squares, or of a loss that is as curved, in any direction."""
-    columns = magnitudes.columns
-    return Bound(2 * int(columns.max(initial=0)) + columns.size.bit_length())
+    value: Positive[float]
 
 
 class WeightedEigenvalue(Request[Amount]):
@@ -133,20 +107,18 @@ class WeightedEigenvalue(Request[Amount]):
         return Amount(site.rows * site.training.largest_curvature)
 
     def bounds(self, magnitudes: Magnitudes) -> dict[str, Bound]:
-        return {"value": bound_of_curvature(magnitudes)}
+        # No direction is more curved than this for least squares, or a loss that is as curved.
+        columns = magnitudes.columns
+        return {"value": Bound(2 * int(columns.max(initial=0)) + columns.size.bit_length())}
 
 
-class MeanEigenvalue(Request[Amount]):
+class MeanEigenvalue(WeightedEigenvalue):
     """The average curvature of the local loss, tr(X_j'X_j / m_j) / p, times the site's rows."""
 
-    kind = "rate"
     discloses = Disclosure("the average variance of the columns")
 
     def answer(self, site: View) -> Amount:
         return Amount(site.rows * site.training.mean_curvature)
-
-    def bounds(self, magnitudes: Magnitudes) -> dict[str, Bound]:
-        return {"value": bound_of_curvature(magnitudes)}
 
 
 class ResponseSquares(Request[Amount]):
@@ -165,7 +137,7 @@ class ResponseSquares(Request[Amount]):
 class GradientSum(Reply):
     """m_j times the gradient of the local loss: a sum over the site's rows."""
 
-    gradient: Array
+    gradient: Vectors
 
 
 class GradientAt(Request[GradientSum]):
@@ -174,9 +146,6 @@ class GradientAt(Request[GradientSum]):
     # Directions of a gradient are no models; the budget of vectors guards them.
     discloses = Disclosure("one combination of second moments per vector: sums over rows")
     b: AnyPoints
-
-    def expects(self, p: int) -> Shapes:
-        return {"gradient": self.b.shape}
 
     def answer(self, site: View) -> GradientSum:
         f = site.training
@@ -192,13 +161,12 @@ class GradientAt(Request[GradientSum]):
 class FitSums(Reply):
     """Sums over a site's rows, with r = y_j - X_j b: -X_j'r, r'r, r'y_j and y_j'y_j."""
 
-    positive = ("residual_ss", "y_ss")
-    gradient: Array
-    residual_ss: float
+    gradient: Vectors
+    residual_ss: Positive[float]
     residual_y: float
-    y_ss: float
+    y_ss: Positive[float]
 
-    def find_contradiction(self) -> str:
+    def find_contradiction(self, rows: int) -> str:
         most = np.sqrt(self.residual_ss) * np.sqrt(self.y_ss)
         fits = abs(self.residual_y) <= most * (1 + ROUNDING)
         return "" if fits else f"residual_y of {self.residual_y:.3g}, more than {most:.3g}"
@@ -213,35 +181,23 @@ class FitAt(Request[FitSums]):
     )
     b: Model
 
-    def expects(self, p: int) -> Shapes:
-        return {"gradient": self.b.shape}
-
     def answer(self, site: View) -> FitSums:
         f = site.least_squares
         r = f.residual(self.b)
-        return FitSums(
-            f.m * f.gradient(self.b),
-            float((r * r).sum()),
-            float((r * f.y).sum()),
-            float((f.y * f.y).sum()),
-            steps=1,
-            operations=site.operations(1),
-        )
+        products = (float((a * b).sum()) for a, b in ((r, r), (r, f.y), (f.y, f.y)))
+        gradient = f.m * f.gradient(self.b)
+        return FitSums(gradient, *products, steps=1, operations=site.operations(1))
 
     def bounds(self, magnitudes: Magnitudes) -> dict[str, Bound]:
-        squares = bound_of_squares(magnitudes)
-        return {
-            "gradient": bound_of_gradient(magnitudes),
-            "residual_ss": squares,
-            "residual_y": squares,
-            "y_ss": squares,
-        }
+        sums = ("residual_ss", "residual_y", "y_ss")
+        squares = dict.fromkeys(sums, bound_of_squares(magnitudes))
+        return {"gradient": bound_of_gradient(magnitudes), **squares}
 
 
 class LossSums(Reply):
     """m_j times the loss and its gradient."""
 
-    gradient: Array
+    gradient: Vectors
     loss: float
 
 
@@ -252,18 +208,13 @@ class LossAt(Request[LossSums]):
     discloses = Disclosure("the gradient and the loss of a model: sums over rows")
     b: Model
 
-    def expects(self, p: int) -> Shapes:
-        return {"gradient": self.b.shape}
-
     def answer(self, site: View) -> LossSums:
         f = site.training
-        gradient = f.m * f.gradient(self.b)
-        loss = f.m * f.value(self.b)
-        return LossSums(gradient, loss, steps=1, operations=site.operations(1))
+        sums = (f.m * f.gradient(self.b), f.m * f.value(self.b))
+        return LossSums(*sums, steps=1, operations=site.operations(1))
 
     def bounds(self, magnitudes: Magnitudes) -> dict[str, Bound]:
-        gradient = bound_of_gradient(magnitudes)
-        return {"gradient": gradient, "loss": bound_of_loss(magnitudes)}
+        return {"gradient": bound_of_gradient(magnitudes), "loss": bound_of_loss(magnitudes)}
 
 
 class DualAt(Request[Scalar]):

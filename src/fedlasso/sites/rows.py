@@ -16,8 +16,6 @@ In one process a draw depends on the seed and the site's name only, so every pro
 rows. On a network a site draws with its own secret, and nobody else knows who is in.
 """
 
-from __future__ import annotations
-
 import hashlib
 import hmac
 from collections.abc import Sequence
@@ -27,13 +25,12 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
-from fedlasso.errors import FedLassoError
+from fedlasso.errors import FedLassoError, QuotesRecords
+from fedlasso.federation.checking import LARGEST
 from fedlasso.numerics import Array, Loss, Response
 from fedlasso.numerics.designs import Rows
 
 PURPOSES = ("penalty", "candidate")
-# Squares of larger numbers, summed over many rows, are too large for a float64.
-LARGEST = 1e150
 
 
 def check_sample(
@@ -80,10 +77,10 @@ def check_sample(
         )
     if sp.issparse(table):
         records: Any = sp.csc_array(table, dtype=np.float64, copy=copy)
-        _to_float(where, sample, records.data[:, None], ("of a sparse X",), False)
+        _to_float(where, sample, records.data[:, None], ("of a sparse X",), False, False)
     else:
         records = _to_float(where, sample, table, names, copy, missing)
-    responses = _to_float(where, sample, response[:, None], ("response y",), copy)[:, 0]
+    responses = _to_float(where, sample, response[:, None], ("response y",), copy, False)[:, 0]
     return names, (records, responses)
 
 
@@ -108,7 +105,12 @@ def check_response(
             raise FedLassoError(
                 f"{where}: {what} have shape {own.shape} for {len(y)} rows; give one per row"
             )
-        check_finite(where, what, own)
+        bad = int((~np.isfinite(own)).sum())
+        if bad:
+            raise FedLassoError(
+                f"{where}: {what} has {bad} missing or infinite values; remove or fill them"
+            )
+        check_size(f"{where}: {what}", own)
     if (response.weights <= 0).any():
         raise FedLassoError(
             f"{where}: {int((response.weights <= 0).sum())} weights are not above zero; "
@@ -117,23 +119,8 @@ def check_response(
     return response
 
 
-def check_finite(where: str, what: str, numbers: Array) -> None:
-    """Refuse numbers that are missing or infinite."""
-    bad = int((~np.isfinite(numbers)).sum())
-    if bad:
-        raise FedLassoError(
-            f"{where}: {what} has {bad} missing or infinite values; remove or fill them"
-        )
-    check_size(f"{where}: {what}", numbers)
-
-
 def _to_float(
-    where: str,
-    sample: str,
-    table: NDArray[np.generic],
-    names: Sequence[str],
-    copy: bool,
-    missing: bool = False,
+    where: str, sample: str, table: NDArray[Any], names: Sequence[str], copy: bool, missing: bool
 ) -> Array:
     if table.dtype.kind not in "fiub":
         for name, column in zip(names, table.T, strict=True):
@@ -172,9 +159,9 @@ def check_size(where: str, numbers: Array) -> None:
     """Refuse numbers whose sums of squares would overflow; missing ones may pass."""
     largest = np.fmax.reduce(np.abs(numbers), initial=0.0)
     if largest > LARGEST:
-        raise FedLassoError(
-            f"{where} has a value of size {largest:.3g}, too large to be squared and summed; "
-            "correct it, or write it in larger units"
+        remedy = "too large to be squared and summed; correct it, or write it in larger units"
+        raise QuotesRecords(
+            f"{where} has a value of size {largest:.3g}, {remedy}", f"{where} has a value, {remedy}"
         )
 
 
@@ -211,11 +198,9 @@ def dealt(split: str, site: str, n: int, secret: bytes = b"", again: int = 0) ->
         return [np.arange(n)]
     match split.split():
         case ["deal", count, seed] if count.isdecimal() and seed.isdecimal():
-            pass
-        case _:
-            raise FedLassoError(f"the split {split!r} deals no folds; ask for a deal of the rows")
-    names = folds(int(count), int(seed))
-    return [divide(fold, site, n, secret, again)["penalty"] for fold in names]
+            names = folds(int(count), int(seed))
+            return [divide(fold, site, n, secret, again)["penalty"] for fold in names]
+    raise FedLassoError(f"the split {split!r} deals no folds; ask for a deal of the rows")
 
 
 def halves(count: int, seed: int) -> tuple[str, ...]:
@@ -255,9 +240,12 @@ def divide(split: str, site: str, n: int, secret: bytes = b"", again: int = 0) -
 
     def order(*seeds: int) -> Rows:
         if not secret:
-            return _order(site, n, *seeds)
-        text = f"{name_draw(split)} {n} {again}"
-        return _shuffle(n, hmac.digest(secret, text.encode(), "sha256"))
+            rng = np.random.default_rng(np.random.SeedSequence([*seeds, _number(site)]))
+            return rng.permutation(n).astype(np.int64)
+        # Whoever does not have the key cannot tell the order from chance.
+        key = hmac.digest(secret, f"{name_draw(split)} {n} {again}".encode(), "sha256")
+        words = hashlib.shake_256(key).digest(8 * n)
+        return np.argsort(np.frombuffer(words, "<u8"), kind="stable").astype(np.int64)
 
     try:
         match split.split():
@@ -292,14 +280,3 @@ def divide(split: str, site: str, n: int, secret: bytes = b"", again: int = 0) -
 
 def _number(text: str) -> int:
     return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "little")
-
-
-def _order(site: str, n: int, *seeds: int) -> Rows:
-    rng = np.random.default_rng(np.random.SeedSequence([*seeds, _number(site)]))
-    return rng.permutation(n).astype(np.int64)
-
-
-def _shuffle(n: int, key: bytes) -> Rows:
-    """Order rows by a secret key: whoever does not have it cannot tell the order from chance."""
-    words = hashlib.shake_256(key).digest(8 * n)
-    return np.argsort(np.frombuffer(words, "<u8"), kind="stable").astype(np.int64)

@@ -1,7 +1,5 @@
 """A site: private records, and the questions it answers about them."""
 
-from __future__ import annotations
-
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -17,21 +15,13 @@ from fedlasso.federation.codec import decode_question
 from fedlasso.federation.magnitudes import Magnitudes
 from fedlasso.federation.messages import R
 from fedlasso.federation.words import answer_in_words
-from fedlasso.numerics import (
-    Array,
-    LeastSquares,
-    Loss,
-    Response,
-    Sample,
-    Standardised,
-    Table,
-    find_loss,
-    make_sample,
-    one_thread,
-)
+from fedlasso.numerics import DEFAULT_LOSS, Array, Loss, Response, find_loss, one_thread
+from fedlasso.numerics.sample import LeastSquares, Sample, make_sample
+from fedlasso.numerics.table import Standardised, Table
 from fedlasso.sites.draws import Draw
 from fedlasso.sites.memory import Memory
 from fedlasso.sites.rows import PURPOSES, check_response, check_sample
+from fedlasso.sites.worth import read_worth
 
 T = TypeVar("T")
 # What the intercept is called among the columns, where it is one of them.
@@ -159,7 +149,7 @@ class Site(View):
         *,
         validation: Mapping[str, tuple[ArrayLike, ArrayLike]] | None = None,
         columns: Sequence[str] | None = None,
-        loss: str = "quadratic",
+        loss: str = DEFAULT_LOSS,
         weights: ArrayLike | None = None,
         offset: ArrayLike | None = None,
         intercept: bool = False,
@@ -196,9 +186,8 @@ class Site(View):
         held_out = {}
         for purpose, sample in (validation or {}).items():
             own = names[:-1] if intercept else names
-            _, (rows, answers) = check_sample(
-                name, f"{purpose} validation", *sample, own, copy=copy
-            )
+            what = f"{purpose} validation"
+            _, (rows, answers) = check_sample(name, what, *sample, own, copy=copy)
             held = check_response(name, law, answers)
             held_rows = with_ones(rows) if intercept else rows
             held_out[purpose] = make_sample(held_rows, held, law, training if effects else False)
@@ -216,15 +205,20 @@ class Site(View):
         self.memory.store(f"view {name}", 1, {"request": np.frombuffer(encode(request), np.uint8)})
         self._views.pop(name, None)
 
+    def recall_view(self, name: str) -> Any:
+        """Return the question that defines a view."""
+        return decode(self.memory.recall(f"view {name}", 1)["request"].tobytes())
+
     def forget_view(self, name: str) -> None:
         """Forget a view as it was built; what defines it may be remembered still."""
         self._views.pop(name, None)
 
     def view(self, name: str) -> View:
-        """Return the records as one view shows them."""
+        """Return the records as one view shows them; without a name, as they are."""
+        if not name:
+            return self
         if name not in self._views:
-            kept = self.memory.recall(f"view {name}", 1)
-            self._views[name] = self._build_view(name, decode(kept["request"].tobytes()))
+            self._views[name] = self._build_view(name, self.recall_view(name))
             while len(self._views) > _VIEWS:
                 self._views.popitem(last=False)
         return self._views[name]
@@ -234,7 +228,7 @@ class Site(View):
         means = defined.means
         factors = defined.factors
         parts = self.draw.divide(defined.split, self.table.n) if defined.split else {}
-        share = defined.share * defined.worth_of(self.name)
+        share = defined.share * read_worth(defined.worth, self.name)
 
         def part(table: Table, rows: Any, response: Response, effect: bool | Sample) -> Sample:
             design = Standardised(table, rows, means, factors)
@@ -273,13 +267,13 @@ class Site(View):
 
     def answer(self, request: Request[R]) -> R:
         """Answer one question from this site's records, signed with the site's name."""
-        view = self.view(request.on) if request.on else self
+        view = self.view(request.on)
         with one_thread():
             reply = replace(request.answer(view), site=self.name)
         if request.reach:
             # A model that a curved loss is asked about on the way may be beyond all bounds: whoever
             # asks turns it down by its loss.
-            clip = bool(self.draw.secret) or self.loss != "quadratic"
+            clip = bool(self.draw.secret) or not find_loss(self.loss).quadratic
             return cast(R, answer_in_words(reply, request, view.magnitudes, clip))
         return reply
 

@@ -9,11 +9,10 @@ import numpy as np
 from fedlasso.errors import FedLassoError
 from fedlasso.federation import Columns, Disclosure, Model, Reply, Request, Shapes
 from fedlasso.federation.magnitudes import Bound, Magnitudes
-from fedlasso.numerics import Array, LeastSquares, one_thread
-from fedlasso.numerics.moments import are_products, pack
-from fedlasso.numerics.surrogates import count_lower
+from fedlasso.federation.messages import Count, Positive, Products
+from fedlasso.numerics import LeastSquares, one_thread
+from fedlasso.numerics.triangles import count_packed, pack
 from fedlasso.sites.held_out import FURTHER
-from fedlasso.sites.parts import places
 from fedlasso.sites.rows import PURPOSES
 from fedlasso.sites.site import View
 
@@ -27,15 +26,10 @@ HEAVIEST = 6
 class SubsetSums(Reply):
     """Sums of all products of (x, y) over training and held-out rows, and what the rows weigh."""
 
-    row_counts = ("rows", "held_out")
-    positive = ("weight",)
-    rows: int
-    held_out: int
-    weight: float
-    moments: Array
-
-    def find_contradiction(self) -> str:
-        return "" if are_products(self.moments) else "moments that no records have"
+    rows: Count[int]
+    held_out: Count[int]
+    weight: Positive[float]
+    moments: Products
 
 
 class SubsetMoments(Request[SubsetSums]):
@@ -47,6 +41,8 @@ class SubsetMoments(Request[SubsetSums]):
         "the held-out rows",
         held_out=True,
     )
+    # Rows count at most two to this power each.
+    heaviest = 0
     columns: Columns
 
     def weigh(self, samples: list[LeastSquares]) -> float:
@@ -54,43 +50,32 @@ class SubsetMoments(Request[SubsetSums]):
         return 1.0
 
     def expects(self, p: int) -> Shapes:
-        return {"moments": (2, count_products(self.columns.size))}
+        return {"moments": (2, count_packed(self.columns.size + 1))}
 
     @one_thread()
     def answer(self, site: View) -> SubsetSums:
-        wanted = places(self.columns)
         held_out = [_as_least_squares(site, purpose) for purpose in PURPOSES]
         samples = [site.least_squares, *held_out]
         weight = self.weigh(samples)
         products = []
         for sample in samples:
-            V = np.vstack([sample.design.pick(wanted), sample.y])
+            V = np.vstack([sample.design.pick(self.columns), sample.y])
             products.append(weight * pack(V @ V.T))
+        moments = np.vstack([products[0], np.sum(products[1:], axis=0)])
         held = sum(sample.m for sample in held_out)
+        rows = site.rows + held
+        size = self.columns.size
         return SubsetSums(
-            site.rows,
-            held,
-            weight * (site.rows + held),
-            np.vstack([products[0], np.sum(products[1:], axis=0)]),
-            steps=wanted.size,
-            operations=2 * (site.rows + held) * wanted.size**2,
+            site.rows, held, weight * rows, moments, steps=size, operations=2 * rows * size**2
         )
 
     def bounds(self, magnitudes: Magnitudes) -> dict[str, Bound]:
-        return self.bound_by(magnitudes, 0)
-
-    def bound_by(self, magnitudes: Magnitudes, heavy: int) -> dict[str, Bound]:
-        """Bound sums over rows that count at most two to the power `heavy` each."""
-        powers = np.append(magnitudes.columns[places(self.columns)], magnitudes.response)
+        powers = np.append(magnitudes.columns[self.columns], magnitudes.response)
         # Rows that did not train may lie further away.
-        told = pack(powers[:, None] + powers) + 2 * FURTHER + heavy
-        rows = Bound(2 * magnitudes.rows + FURTHER + heavy)
-        return {
-            "rows": rows,
-            "held_out": rows,
-            "weight": rows,
-            "moments": Bound(told[None, :], words=1),
-        }
+        told = pack(powers[:, None] + powers) + 2 * FURTHER + self.heaviest
+        rows = Bound(2 * magnitudes.rows + FURTHER + self.heaviest)
+        counts = dict.fromkeys(("rows", "held_out", "weight"), rows)
+        return {**counts, "moments": Bound(told[None, :], words=1)}
 
 
 class WeighedMoments(SubsetMoments):
@@ -105,6 +90,7 @@ class WeighedMoments(SubsetMoments):
         allowed=False,
         held_out=True,
     )
+    heaviest = HEAVIEST
     b: Model
     variance: float
 
@@ -115,17 +101,9 @@ class WeighedMoments(SubsetMoments):
             return 1.0
         return float(min(rows * self.variance / squares, 2.0**HEAVIEST))
 
-    def bounds(self, magnitudes: Magnitudes) -> dict[str, Bound]:
-        return self.bound_by(magnitudes, HEAVIEST)
-
 
 def _as_least_squares(site: View, purpose: str) -> LeastSquares:
     sample = site.validation(purpose)
     if not isinstance(sample, LeastSquares):
         raise FedLassoError("held-out rows cannot be added to rows about their site's own mean")
     return sample
-
-
-def count_products(columns: int) -> int:
-    """Return how many second moments so many columns and the response have."""
-    return count_lower(columns + 1)

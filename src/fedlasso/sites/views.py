@@ -6,8 +6,6 @@ question asked ``on`` that name depends on the name and on the site's records on
 it is kept in the site's memory, so it outlives a restart wherever that memory has a folder.
 """
 
-from __future__ import annotations
-
 import hashlib
 import math
 import string
@@ -16,10 +14,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from fedlasso.errors import FedLassoError
-from fedlasso.federation import Around, Disclosure, Federation, Reply, Request, encode
+from fedlasso.errors import CannotFit, FedLassoError
+from fedlasso.federation import Around, Disclosure, Federation, Positive, Reply, Request, Shapes
+from fedlasso.federation.codec import encode
 from fedlasso.federation.magnitudes import Bound, Magnitudes, power_above, powers_above
-from fedlasso.federation.messages import Centre, Factors, R, ResponseCentre, Shapes, Split, reply_to
+from fedlasso.federation.messages import Centre, Count, Factors, R, ResponseCentre, Split, reply_to
 from fedlasso.federation.words import reaching, total_in_words
 from fedlasso.numerics import Array, find_loss
 from fedlasso.sites.rows import PURPOSES
@@ -38,7 +37,7 @@ class Orders(Reply):
     """
 
     rows: int
-    missing: int
+    missing: bool
     letters: str
 
 
@@ -58,25 +57,23 @@ class ColumnSizes(Request[Orders]):
         powers = np.append(powers_above(largest), heaviest)
         orders = -(-powers // STEP) + len(LETTERS) // 2
         letters = "".join(LETTERS[order] for order in orders)
-        return Orders(site.table.n, int(site.table.holes is not None), letters)
+        return Orders(site.table.n, site.table.holes is not None, letters)
 
 
 def _powers(letters: str) -> NDArray[np.int64]:
     """Powers of two that the numbers of columns stay below, by their letters."""
-    middle = len(LETTERS) // 2
-    return np.array([STEP * (LETTERS.index(letter) - middle) for letter in letters], np.int64)
+    orders = np.array([LETTERS.index(letter) for letter in letters], np.int64)
+    return STEP * (orders - len(LETTERS) // 2)
 
 
 class Totals(Reply):
     """Sums over the training rows of a split, by weight, and of missing values if that is asked."""
 
-    row_counts = ("rows",)
-    positive = ("weight", "missing")
-    rows: int
-    weight: float
+    rows: Count[int]
+    weight: Positive[float]
     sums: Array
     y_sum: float
-    missing: Array | None = None
+    missing: Positive[Array | None] = None
 
 
 class ColumnSums(Request[Totals]):
@@ -91,7 +88,7 @@ class ColumnSums(Request[Totals]):
     )
     split: Split = ""
     letters: str = ""
-    missing: int = 0
+    missing: bool = False
     worth: tuple[str, ...] = ()
 
     def answer(self, site: Site) -> Totals:
@@ -99,15 +96,11 @@ class ColumnSums(Request[Totals]):
         missing = site.table.missing(weights)
         if missing.any() and not self.missing:
             raise FedLassoError("values are missing here, and the question does not count them")
-        return Totals(
-            int((weights > 0).sum()),
-            float(weights.sum()),
-            site.table.inner(weights),
-            float((weights * site.told).sum()),
-            missing if self.missing else None,
-            steps=1,
-            operations=site.operations(1) // 2,
-        )
+        rows = int((weights > 0).sum())
+        sums = (site.table.inner(weights), float((weights * site.told).sum()))
+        counted = missing if self.missing else None
+        work = site.operations(1) // 2
+        return Totals(rows, float(weights.sum()), *sums, counted, steps=1, operations=work)
 
     def expects(self, p: int) -> Shapes:
         return {"sums": (p,), "missing": (p,) if self.missing else None}
@@ -129,9 +122,8 @@ class ColumnSums(Request[Totals]):
 class Spread(Reply):
     """Sums of squares about given means, of every column and of the response."""
 
-    positive = ("squares", "y_squares")
-    squares: Array
-    y_squares: float
+    squares: Positive[Array]
+    y_squares: Positive[float]
 
 
 class CentredSquares(Request[Spread]):
@@ -165,10 +157,9 @@ class CentredSquares(Request[Spread]):
 class Sizes(Reply):
     """Training rows of a view, and rows held out for each purpose."""
 
-    row_counts = ("rows", "penalty", "candidate")
-    rows: int
-    penalty: int
-    candidate: int
+    rows: Count[int]
+    penalty: Count[int]
+    candidate: Count[int]
 
 
 class Standardise(Request[Sizes]):
@@ -193,14 +184,19 @@ class Standardise(Request[Sizes]):
     share: float = 1.0
     worth: tuple[str, ...] = ()
 
-    def worth_of(self, site: str) -> float:
-        """What a row of a site is worth in the view."""
-        return read_worth(self.worth, site)
-
     @property
     def magnitudes(self) -> Magnitudes:
         """How large sums over the view can be."""
-        return read_powers(self.powers, self.terms)
+        try:
+            rows, *columns, response = map(int, self.powers)
+            terms = np.array([int(power) for power in self.terms], np.int64)
+            if len(terms) != len(columns):
+                raise ValueError("as many terms as columns")
+        except (ValueError, OverflowError):
+            raise FedLassoError(
+                "a view must say how large its numbers are; update fedlasso"
+            ) from None
+        return Magnitudes(rows, np.array(columns, np.int64), response, response, terms)
 
     @property
     def name(self) -> str:
@@ -212,18 +208,6 @@ class Standardise(Request[Sizes]):
         view = site.view(self.name)
         held = (view.held_out[p].m if p in view.held_out else 0 for p in PURPOSES)
         return Sizes(view.rows, *held)
-
-
-def read_powers(powers: tuple[str, ...], terms: tuple[str, ...]) -> Magnitudes:
-    """Return magnitudes from their decimal numbers."""
-    try:
-        rows, *columns, response = (int(power) for power in powers)
-        before = np.array([int(power) for power in terms], np.int64)
-        if len(before) != len(columns):
-            raise ValueError("as many terms as columns")
-    except (ValueError, OverflowError):
-        raise FedLassoError("a view must say how large its numbers are; update fedlasso") from None
-    return Magnitudes(rows, np.array(columns, np.int64), response, response, before)
 
 
 class Viewed(Around):
@@ -254,7 +238,6 @@ class Scaling:
     Attributes
     ----------
     means, factors : arrays (p,); a factor of zero marks a constant column
-    y_mean : mean response
     sizes : training rows of every site
     held_out : held-out rows of all sites, for the penalty and for the candidates
     vectors : vectors of p numbers that each site sent for it
@@ -299,14 +282,14 @@ def standardise(
     )
     p = len(federation.columns)
     sizes = Magnitudes.unknown(p, power_above(sum(o.rows for o in orders)))
-    missing = max(o.missing for o in orders)
+    missing = any(o.missing for o in orders)
     worth = federation.worth
     totals = total_in_words(federation, ColumnSums(split, letters, missing, worth), sizes)
     m = totals.rows
     if m == 0:
-        raise FedLassoError("no training rows are left; hold out less, or give more rows")
+        raise CannotFit("no training rows are left; hold out less, or give more rows")
     if not loss.varies(totals.y_sum, totals.weight):
-        raise FedLassoError(
+        raise CannotFit(
             f"the response is the same in all rows{' that train' * bool(split)} of all sites, so "
             f"there is nothing to fit; give {loss.wants}, not all alike"
         )
@@ -333,7 +316,8 @@ def standardise(
         y_squares += m * y_mean**2
         means = np.zeros(p)
         y_mean = 0.0
-    if federation.columns[-1] == INTERCEPT:
+    ends_in_ones = federation.columns[-1] == INTERCEPT
+    if ends_in_ones:
         # The column of ones stays what it is.
         means[-1] = 0.0
         factors[-1] = 1.0
@@ -351,6 +335,5 @@ def standardise(
     rows = tuple(s.rows for s in replies)
     held_out = (sum(s.penalty for s in replies), sum(s.candidate for s in replies))
     vectors = 3 if totals.missing is None else 4
-    ends = federation.columns[-1] == INTERCEPT
-    scaling = Scaling(means, factors, y_mean, rows, held_out, vectors, ends)
+    scaling = Scaling(means, factors, y_mean, rows, held_out, vectors, ends_in_ones)
     return Viewed(federation, request), scaling

@@ -1,21 +1,9 @@
 """Sites whose rows are worth more or less than those of other sites, as their noise leaves them."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 from fedlasso.errors import FedLassoError
-from fedlasso.federation import Around, Federation, Request
-from fedlasso.federation.messages import R
-
-
-def tell_worth(worth: Mapping[str, float]) -> tuple[str, ...]:
-    """Return what a row of each site is worth, as the questions about a view say it.
-
-    The largest is one: rows never weigh more than their sites say.
-    """
-    most = max(worth.values())
-    return tuple(f"{float(each / most).hex()} {site}" for site, each in sorted(worth.items()))
+from fedlasso.federation.federation import Federation, PassedOn
 
 
 def read_worth(worth: tuple[str, ...], site: str) -> float:
@@ -36,7 +24,7 @@ def read_worth(worth: tuple[str, ...], site: str) -> float:
     )
 
 
-class Weighed(Around):
+class Weighed(PassedOn):
     """A federation in which rows of some sites are worth less than those of others.
 
     Every view that is made through it weighs rows so: means, scales, losses and certificates are
@@ -56,12 +44,6 @@ class Weighed(Around):
 
     def __init__(self, federation: Federation, worth: Mapping[str, float]) -> None:
         super().__init__(federation)
-        self.worth = tell_worth(worth)
-
-    def replies(self, request: Request[R]) -> tuple[R, ...]:
-        """Pass a question on."""
-        return self.inner.replies(request)
-
-    def total(self, request: Request[R]) -> R:
-        """Let the federation add up as it does."""
-        return self.inner.total(request)
+        # The largest is one: rows never weigh more than their sites say.
+        shares = {site: each / max(worth.values()) for site, each in sorted(worth.items())}
+        self.worth = tuple(f"{float(share).hex()} {site}" for site, share in shares.items())
