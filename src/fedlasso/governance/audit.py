@@ -5,8 +5,6 @@ before it, so that a changed, removed or inserted line shows. An anchor, a file 
 number and the hash of the last line, so that an audit that was cut and chained anew shows as well.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os
@@ -22,6 +20,8 @@ from fedlasso.errors import FedLassoError
 from fedlasso.files import write_atomically
 
 FIRST = "0" * 64
+# Where an audit without lines ends, as `_last` has it.
+_EMPTY = (0, FIRST, FIRST, 0)
 
 
 @dataclass(frozen=True)
@@ -36,8 +36,7 @@ class Entry:
     shapes : shapes of the arrays that left
     numbers, payload, size : numbers sent, their bytes, and bytes of the whole message
     sha256, asked : hash of the reply's and of the question's bytes
-    split : the split of the rows that was asked about, if one was
-    view : the view of the records that was asked about, if one was
+    split, view : the split of the rows and the view of the records that were asked about, if any
     about : columns and target of the fit, in words
     parameters : what the question says beside its name, in words
     data : fingerprint of the data file
@@ -83,8 +82,8 @@ class Audit:
         with self.path.open("a+b") as file:
             lock(file)
             os.fchmod(file.fileno(), 0o600)
-            number, before, end = _last(file.fileno())
-            self._check_anchor(number, before, file.fileno())
+            number, before, earlier, end = _last(file.fileno())
+            self._check_anchor(number, before, earlier)
             # A line torn by a kill was never followed by a reply: it is taken back.
             file.truncate(end)
             now = datetime.now(UTC).isoformat(timespec="milliseconds")
@@ -122,17 +121,25 @@ class Audit:
 
     def check_anchor(self) -> None:
         """Refuse an audit that does not end where the anchor says that it ended."""
+        self._check_anchor(*self._end[:3])
+
+    @property
+    def head(self) -> str:
+        """Hash of the last line: whoever noted it can tell whether lines went missing since."""
+        return self._end[1]
+
+    @property
+    def _end(self) -> tuple[int, str, str, int]:
         if not self.path.exists():
-            return self._check_anchor(0, FIRST, -1)
+            return _EMPTY
         with self.path.open("rb") as file:
-            number, head, _ = _last(file.fileno())
-            return self._check_anchor(number, head, file.fileno())
+            return _last(file.fileno())
 
     @property
     def _anchor(self) -> Path:
         return self.anchor or self.path.with_suffix(".anchor")
 
-    def _check_anchor(self, number: int, head: str, descriptor: int) -> None:
+    def _check_anchor(self, number: int, head: str, before: str) -> None:
         if not self._anchor.exists():
             # Nothing was anchored yet; a kill may come between a line and its anchor.
             if number <= 1:
@@ -145,20 +152,11 @@ class Audit:
             last = (int(anchored["number"]), str(anchored["head"]))
         except (ValueError, KeyError, TypeError):
             raise FedLassoError(f"{self._anchor.name} is damaged; restore it") from None
-        if last == (number, head) or (number == last[0] + 1 and _before(descriptor) == last[1]):
-            return
-        raise FedLassoError(
-            f"the audit has {number} lines and does not end where its anchor says, at line "
-            f"{last[0]}: lines were removed or written anew; restore the audit"
-        )
-
-    @property
-    def head(self) -> str:
-        """Hash of the last line: whoever noted it can tell whether lines went missing since."""
-        if not self.path.exists():
-            return FIRST
-        with self.path.open("rb") as file:
-            return _last(file.fileno())[1]
+        if last not in ((number, head), (number - 1, before)):
+            raise FedLassoError(
+                f"the audit has {number} lines and does not end where its anchor says, at line "
+                f"{last[0]}: lines were removed or written anew; restore the audit"
+            )
 
 
 def lock(file: BinaryIO) -> None:
@@ -175,22 +173,16 @@ def _parse(line: bytes) -> Entry:
     return msgspec.convert(json.loads(line), Entry)
 
 
-def _before(descriptor: int) -> str:
-    """Return the hash of the last line but one, by what the last line says."""
-    line, _ = _last_line(descriptor)
-    return _parse(line).before
-
-
-def _last(descriptor: int) -> tuple[int, str, int]:
-    """Number and hash of the last whole line, and where it ends."""
+def _last(descriptor: int) -> tuple[int, str, str, int]:
+    """Number and hash of the last whole line, the hash before it by its word, and where it ends."""
     line, end = _last_line(descriptor)
     if not line:
-        return 0, FIRST, 0
+        return _EMPTY
     try:
-        number = _parse(line).number
+        last = _parse(line)
     except ValueError:
         raise FedLassoError("the audit file is damaged; move it away and tell the others") from None
-    return number, hashlib.sha256(line).hexdigest(), end
+    return last.number, hashlib.sha256(line).hexdigest(), last.before, end
 
 
 def _last_line(descriptor: int) -> tuple[bytes, int]:

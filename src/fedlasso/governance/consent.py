@@ -1,7 +1,5 @@
 """Consent by hand: a reply waits in a folder until somebody at the site says yes or no."""
 
-from __future__ import annotations
-
 import json
 import secrets
 import time
@@ -14,10 +12,14 @@ from fedlasso.federation import Reply
 from fedlasso.federation.messages import layout
 from fedlasso.files import write_atomically
 from fedlasso.governance.audit import Entry
+from fedlasso.governance.policy import Policy
+from fedlasso.governance.refusals import Withheld
 
 # Seconds between two looks into a desk's folder, and characters of values that are shown.
 POLL = 0.2
 SHOWN = 2000
+# Who is asked before a reply leaves, if anybody is.
+Approve = Callable[[Entry, Reply], bool] | None
 
 
 def describe_transfer(entry: Entry, reply: Reply) -> str:
@@ -36,6 +38,14 @@ def describe_transfer(entry: Entry, reply: Reply) -> str:
         "this site stops: ",
     ]
     return "\n".join(lines)
+
+
+def ask_leave(policy: Policy, approve: Approve, entry: Entry, reply: Reply, what: str) -> None:
+    """Withhold a reply in a dry run, or unless whoever approves agrees."""
+    if policy.dry_run:
+        raise Withheld(f"dry run: {what} would have left")
+    if policy.approval and (approve is None or not approve(entry, reply)):
+        raise Withheld("the transfer was not approved here")
 
 
 class Desk:

@@ -1,17 +1,14 @@
 """A site's data file as its door sees it, and which of its columns may be asked about."""
 
-from __future__ import annotations
-
-from collections.abc import Sequence
 from typing import Protocol
 
 import numpy as np
 
 from fedlasso.errors import FedLassoError
 from fedlasso.governance.entries import list_names
-from fedlasso.governance.messages import DescribeColumns, Described, FindOthers, Open
+from fedlasso.governance.messages import AboutColumns, DescribeColumns, Described, FindOthers, Open
 from fedlasso.governance.policy import Policy, Rare
-from fedlasso.governance.refusals import Mendable
+from fedlasso.governance.refusals import CorrectableRefusal
 from fedlasso.numerics import Table
 from fedlasso.sites import Site
 from fedlasso.sites.draws import few_apart
@@ -40,23 +37,17 @@ class DataFile(Protocol):
         """All records of some columns as a site, which draws its splits with a secret."""
 
 
-def check_columns(
-    records: DataFile,
-    policy: Policy,
-    outcome: Sequence[str],
-    columns: Sequence[str],
-    na: Sequence[str],
-) -> None:
+def check_columns(records: DataFile, policy: Policy, asked: AboutColumns) -> None:
     """Refuse what the policy does not show, and what few rows would be told by."""
     policy.check_rows(records.rows, "here")
-    wanted = (*outcome, *columns)
+    wanted = (*asked.outcome, *asked.columns)
     here = set(records.columns)
     for column in wanted:
         if column not in here or not policy.shows(column):
             raise FedLassoError(f"there is no column {column!r} here")
     if len(set(wanted)) < len(wanted):
         raise FedLassoError("a column is named twice; name each once")
-    for code in na:
+    for code in asked.na:
         # Whoever may call any value missing learns how many rows hold it.
         if code not in policy.na_codes:
             raise FedLassoError(
@@ -82,20 +73,20 @@ def check_cells(site: Site, asked: Open, policy: Policy) -> None:
     for name, numbers in told.items():
         found += [name] if few_apart(Table(numbers[:, None]), everybody, cell)[0] else []
     if found:
-        raise Mendable(
+        raise CorrectableRefusal(
             f"{list_names(found)} differ from their commonest value in fewer than {cell} rows "
             "here; leave them out with --drop, or group their values"
         )
     share = response.weights / response.weights.max()
     if share.sum() ** 2 < policy.min_rows * float(share @ share):
-        raise Mendable(
+        raise CorrectableRefusal(
             f"weights in {asked.weights!r} are so uneven that sums here would be those of fewer "
             f"than {policy.min_rows} rows; give others, or none"
         )
     holes = site.table.missing(np.ones(site.table.n))
     found = [n for n, k in zip(site.columns, holes, strict=True) if 0 < k < cell]
     if found:
-        raise Mendable(
+        raise CorrectableRefusal(
             f"{list_names(found)} are missing in fewer than {cell} rows here; leave them out with "
             "--drop, or fill them in there"
         )

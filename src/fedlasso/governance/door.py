@@ -5,8 +5,6 @@ one too, in the site's own words, so that no exception and no traceback ever cro
 site behind the door is guarded: its policy and its audit stand between the records and the wire.
 """
 
-from __future__ import annotations
-
 import hashlib
 import re
 import time
@@ -18,34 +16,18 @@ from typing import Any
 from fedlasso.errors import FedLassoError
 from fedlasso.federation import Reply, Request, encode
 from fedlasso.federation.messages import PROTOCOL
+from fedlasso.governance import messages
 from fedlasso.governance.audit import Audit, Entry
+from fedlasso.governance.consent import Approve, ask_leave
 from fedlasso.governance.datafile import DataFile, check_cells, check_columns
 from fedlasso.governance.entries import describe_fit, describe_question
-from fedlasso.governance.guard import Approve, GuardedSite, read_question
+from fedlasso.governance.guard import GuardedSite, read_question
 from fedlasso.governance.identity import Identity
-from fedlasso.governance.lifetime import Charge, Lifetime, short_hash
+from fedlasso.governance.lifetime import Lifetime, short_hash
 from fedlasso.governance.masks import KeyOffered, Masks, Offer, OfferKey, Ring
-from fedlasso.governance.messages import (
-    AuditSummary,
-    DescribeColumns,
-    FindOthers,
-    Introduce,
-    Introduction,
-    Open,
-    Opened,
-    Others,
-    Refusal,
-    SummariseAudit,
-)
+from fedlasso.governance.messages import AboutColumns, DescribeColumns, FindOthers, Introduce, Open
 from fedlasso.governance.policy import Policy, Rare
-from fedlasso.governance.refusals import (
-    Withheld,
-    check_open,
-    consult,
-    depends_on_records,
-    say_refusal,
-    tell,
-)
+from fedlasso.governance.refusals import check_open, consult, refuse, say_refusal
 from fedlasso.sites import Memory
 
 
@@ -65,7 +47,7 @@ class Door:
     audit: Audit
     memory: Path
     version: str
-    approve: Approve | None = None
+    approve: Approve = None
     identity: Identity | None = None
     protocol: str = PROTOCOL
     _site: GuardedSite | None = field(default=None, init=False)
@@ -85,7 +67,8 @@ class Door:
         try:
             return self._answer(data)
         except Exception as error:
-            return encode(Refusal(say_refusal(error, Policy()), site=self.name))
+            refused = say_refusal(error, Policy())
+            return encode(messages.Refusal(str(refused), refused.code, site=self.name))
 
     def _answer(self, data: bytes) -> bytes:
         entry = Entry("", "unreadable", "refused", data=self.records.fingerprint)
@@ -105,56 +88,41 @@ class Door:
                 raise FedLassoError("no fit is open here")
             site = self._site
         except Exception as error:
-            raise FedLassoError(self._refuse(entry, request, error)) from None
+            key = _opening_scope(request, Rare()) if isinstance(request, AboutColumns) else ""
+            raise refuse(
+                error, entry, self.policy, self.audit, key, lambda: self.lifetime
+            ) from None
         # What is asked of the site, its guard writes down.
         return site.answer_bytes(data, request)
-
-    def _refuse(self, entry: Entry, request: Request[Any] | None, error: Exception) -> str:
-        """Write a refusal down, count it where it depends on the records, and say what may be."""
-        spent: dict[str, float] = {}
-        if isinstance(request, DescribeColumns | FindOthers | Open) and depends_on_records(error):
-            charge = Charge("refusals", _opening_scope(request, Rare()), 1)
-            spent = {} if self.policy.dry_run else self.lifetime.charge([charge], {})
-        self.audit.write(replace(entry, why=tell(error, entry.question), spent=spent))
-        return say_refusal(error, self.policy)
 
     def _answer_here(self, request: Request[Any]) -> Reply | None:
         """Return the reply to what is asked of the door itself, else nothing."""
         if isinstance(request, Introduce):
             here = self.records
             shown = tuple(filter(self.policy.shows, here.columns))
-            return Introduction(
-                self.version,
-                shown,
-                here.fingerprint,
-                here.rows,
-                time.time(),
-                self._sums,
-                self.protocol,
-                site=self.name,
-            )
+            told = (self.version, shown, here.fingerprint, here.rows, time.time())
+            return messages.Introduction(*told, self._sums, self.protocol, site=self.name)
         if isinstance(request, OfferKey):
             return self._offer(request)
         if isinstance(request, DescribeColumns | FindOthers):
             return self._describe(request)
         if isinstance(request, Open):
             return self._open(request)
-        if isinstance(request, SummariseAudit):
+        if isinstance(request, messages.SummariseAudit):
             return self._summarise(request)
         return None
 
-    def _summarise(self, asked: SummariseAudit) -> AuditSummary:
+    def _summarise(self, asked: messages.SummariseAudit) -> messages.AuditSummary:
         head = self.audit.head
         entries = list(self.audit.entries())
         sent = [e for e in entries if e.fit == asked.fit and e.verdict == "sent"]
         hashes = tuple(e.sha256 for e in sent)
         questions = tuple(e.asked for e in sent)
-        lines = len(entries)
         here = {f"{self.name}:{e.number - 1}:{e.before}" for e in entries}
-        here.add(f"{self.name}:{lines}:{head}")
+        here.add(f"{self.name}:{len(entries)}:{head}")
         mine = [known for known in asked.heads if known.rsplit(":", 2)[0] == self.name]
         lost = tuple(known for known in mine if known not in here)
-        return AuditSummary(hashes, questions, lines, head, lost, site=self.name)
+        return messages.AuditSummary(hashes, questions, len(entries), head, lost, site=self.name)
 
     @property
     def _sums(self) -> str:
@@ -193,25 +161,23 @@ class Door:
         """Tell of columns, once the policy and whoever approves agree."""
         check_open(self.lifetime, self.policy)
         _check_identity(asked.fit)
-        check_columns(self.records, self.policy, asked.outcome, asked.columns, asked.na)
+        check_columns(self.records, self.policy, asked)
         rare = self.policy.rare
         reply: Reply
         if isinstance(asked, FindOthers):
             found = consult(lambda: self.records.find_others(self.name, asked, rare))
-            reply = Others(found, site=self.name)
+            reply = messages.Others(found, site=self.name)
         else:
             fewest = max(asked.min_level, self.policy.min_level_rows)
             reply = consult(lambda: self.records.describe(self.name, asked, fewest, rare))
-        if self.policy.dry_run:
-            raise Withheld(f"dry run: what {len(asked.columns)} columns hold would have left")
         hashed = hashlib.sha256(encode(asked)).hexdigest()
         entry = Entry(asked.fit, "", "sent", asked=hashed, about=describe_fit(asked))
         entry = describe_question(entry, asked)
-        if self.policy.approval and (self.approve is None or not self.approve(entry, reply)):
-            raise Withheld("the transfer was not approved here")
+        what = f"what {len(asked.columns)} columns hold"
+        ask_leave(self.policy, self.approve, entry, reply, what)
         return reply
 
-    def _open(self, opening: Open) -> Opened:
+    def _open(self, opening: Open) -> messages.Opened:
         check_open(self.lifetime, self.policy)
         if len(set(opening.sites)) < self.policy.min_sites:
             raise FedLassoError(
@@ -219,7 +185,7 @@ class Door:
                 f"{self.policy.min_sites} or more"
             )
         _check_identity(opening.fit)
-        check_columns(self.records, self.policy, opening.outcome, opening.columns, opening.na)
+        check_columns(self.records, self.policy, opening)
         for began in opening.fingerprints:
             name, _, fingerprint = began.rpartition(":")
             if name == self.name and fingerprint != self.records.fingerprint:
@@ -248,10 +214,10 @@ class Door:
             masks=masks,
             strict=self.identity is not None,
         )
-        return Opened(site=self.name)
+        return messages.Opened(site=self.name)
 
 
-def _opening_scope(asked: DescribeColumns | FindOthers | Open, rare: Rare) -> str:
+def _opening_scope(asked: AboutColumns, rare: Rare) -> str:
     """Return a hash of all that answers about some columns depend on, but the data file."""
     parts = [type(asked).__name__, asked.target, repr(asked.columns), repr(asked.na), repr(rare)]
     parts += [getattr(asked, "schema", ""), getattr(asked, "missing", "")]

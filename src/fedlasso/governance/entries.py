@@ -1,7 +1,5 @@
 """What the audit and whoever approves are told of a fit, a question and a reply, in words."""
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Sequence
 from dataclasses import replace
@@ -13,12 +11,14 @@ from fedlasso.federation import Reply, Request
 from fedlasso.federation.codec import size
 from fedlasso.federation.messages import layout
 from fedlasso.governance.audit import Entry
-from fedlasso.governance.messages import DescribeColumns, FindOthers, Open
+from fedlasso.governance.messages import AboutColumns
 from fedlasso.governance.policy import values_of
 from fedlasso.governance.refusals import LONGEST
 
 # Names of columns that are listed in words.
 LISTED = 8
+# Kinds of fields whose values are shown.
+_SHOWN = ("float", "int", "flag", "text")
 
 
 def list_names(names: Sequence[str]) -> str:
@@ -29,7 +29,7 @@ def list_names(names: Sequence[str]) -> str:
 
 def describe_fit(request: Request[Any]) -> str:
     """Say what a fit is about: its columns, its target, and what else it takes of every row."""
-    if not isinstance(request, DescribeColumns | FindOthers | Open):
+    if not isinstance(request, AboutColumns):
         return ""
     words = f"fit {request.fit}: {list_names(request.columns)}, target {request.target!r}"
     for role in ("event", "offset", "weights"):
@@ -48,7 +48,7 @@ def describe_question(entry: Entry, request: Request[Any]) -> Entry:
             ends = f" from {value.min():.3g} to {value.max():.3g}" if value.size else ""
             shape = " x ".join(map(str, value.shape)) or "1"
             words.append(f"{name}: {shape} numbers{ends}, {np.count_nonzero(value)} not zero")
-        elif kind in ("float", "int", "text") and name not in ("on", "split") and value != "":
+        elif kind in _SHOWN and name not in ("on", "split") and value != "":
             words.append(f"{name}: {value if kind != 'float' else format(value, '.6g')}")
     return replace(
         entry,

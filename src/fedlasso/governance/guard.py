@@ -1,36 +1,26 @@
 """A site under its policy: it answers a fit, or refuses, and its audit says which beforehand."""
 
-from __future__ import annotations
-
 import hashlib
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, cast
 
 import numpy as np
 
 from fedlasso.errors import FedLassoError
-from fedlasso.federation import Reply, Request, decode, encode
-from fedlasso.federation.codec import decode_question, size
+from fedlasso.federation import Reply, Request, encode
+from fedlasso.federation.codec import decode_question, seal, size
 from fedlasso.federation.words import Words, from_words, grid_of
 from fedlasso.governance.audit import Audit, Entry
+from fedlasso.governance.consent import Approve, ask_leave
 from fedlasso.governance.entries import describe_question, describe_reply
 from fedlasso.governance.lifetime import Charge, Lifetime, short_hash
 from fedlasso.governance.masks import Masks
 from fedlasso.governance.policy import Policy, values_of
-from fedlasso.governance.refusals import (
-    Withheld,
-    check_open,
-    depends_on_records,
-    say_refusal,
-    tell,
-)
+from fedlasso.governance.refusals import Withheld, check_open, refuse, tell
 from fedlasso.governance.sizes import check_means, check_powers, check_reach, check_steepness
 from fedlasso.sites import Memory, Site, folds_in
 from fedlasso.sites.rows import count_parts, name_draw
 from fedlasso.sites.views import Standardise
-
-Approve = Callable[[Entry, Reply], bool]
 
 
 def read_question(data: bytes, max_bytes: int) -> Request[Any]:
@@ -46,12 +36,10 @@ class GuardedSite:
 
     Parameters
     ----------
-    site, policy, audit : the records, the rules and the book of what left
-    fit : identity of the fit
+    site, policy, audit, fit : the records, the rules, the book of what left, the fit's identity
     approve : is asked before a reply leaves, if the policy wants it
     data : fingerprint of the data file, whose lifetime budgets are used
-    scope : what the answers depend on beside the data file and the question: columns, target, codes
-    about : the same in words
+    scope, about : columns, target and codes, on which answers depend too: hashed, and in words
     lifetime : the ledger of those budgets; by default the one beside the audit
     masks : what is added to words before they leave; none sends them in the clear
     strict : whether sums leave as words only, on a grid that hides how rows are rounded
@@ -61,7 +49,7 @@ class GuardedSite:
     policy: Policy
     audit: Audit
     fit: str
-    approve: Approve | None = None
+    approve: Approve = None
     data: str = ""
     scope: str = ""
     about: str = ""
@@ -90,7 +78,7 @@ class GuardedSite:
             check_open(self._ledger, self.policy)
             request = request or read_question(data, self.policy.max_bytes)
             # The same question has another number in another session.
-            plainly = encode(replace(request, number=0))
+            plainly = encode(seal(request, number=0))
             asked = hashlib.sha256(plainly).hexdigest()
             entry = describe_question(replace(entry, asked=asked), request)
             self._check_alone(request)
@@ -100,10 +88,12 @@ class GuardedSite:
             reply, clear, charges = self._weigh(request, asked)
             answer = self._mask(request, bound, reply, clear)
             entry = describe_reply(entry, reply, answer, clear)
-            self._ask_leave(entry, self._read(request, reply))
+            what = f"{entry.numbers} numbers"
+            ask_leave(self.policy, self.approve, entry, self._read(request, reply), what)
             spent = self._ledger.charge(charges, self._limits)
         except Exception as error:
-            raise FedLassoError(self._refuse(entry, error)) from None
+            key = short_hash(self.scope, entry.asked)
+            raise refuse(error, entry, self.policy, self.audit, key, lambda: self._ledger) from None
         if isinstance(request, Standardise):
             self.site.keep_view(request.name, request)
         entry = replace(entry, spent=spent)
@@ -123,18 +113,15 @@ class GuardedSite:
         asked: Any = request
         if not asked.remembers or asked.round == 0:
             return b""
-        kept = self._memory(request).recall(_chain(asked.fit), asked.round)
-        return bytes(kept["hash"].tobytes())
+        memory = self.site.view(request.on).memory
+        return memory.recall(f"history of {asked.fit}", asked.round)["hash"].tobytes()
 
     def _remember_history(self, request: Request[Any], bound: bytes) -> None:
         asked: Any = request
         if asked.remembers:
             digest = np.frombuffer(hashlib.sha256(bound).digest(), np.uint8)
-            memory = self._memory(request)
-            memory.store(_chain(asked.fit), asked.round + 1, {"hash": digest})
-
-    def _memory(self, request: Request[Any]) -> Memory:
-        return (self.site.view(request.on) if request.on else self.site).memory
+            memory = self.site.view(request.on).memory
+            memory.store(f"history of {asked.fit}", asked.round + 1, {"hash": digest})
 
     def _check_alone(self, request: Request[Any]) -> None:
         """Refuse to answer in any other way than by words, but for what the policy names."""
@@ -179,7 +166,7 @@ class GuardedSite:
         check_steepness(self.site, request)
         try:
             if self._last is None or self._last[0] != asked:
-                self._last = (asked, self._answer(request))
+                self._last = (asked, seal(self._answer(request)))
             reply = self._last[1]
             answer = encode(reply)
         except Exception as error:
@@ -203,7 +190,7 @@ class GuardedSite:
             charges.append(Charge("splits", draw, 1))
             charges.append(Charge("parts", draw, count_parts(split)))
         if request.discloses.held_out:
-            split = self._split_of(request.on)
+            split = self.site.recall_view(request.on).split if request.on else ""
             (purpose,) = values_of(request, "purpose") or ["penalty"]
             within = f"{self._name_draw(split) if split else 'given'} {purpose}"
             # A question without models searches for one by itself.
@@ -219,18 +206,10 @@ class GuardedSite:
         """Name the rows that a split draws here; a draw that was put back is another one."""
         return f"{name_draw(split)} #{self.site.draw.again(split, self.site.table.n)}"
 
-    def _split_of(self, view: str) -> str:
-        if not view:
-            return ""
-        kept: Any = decode(self.site.memory.recall(f"view {view}", 1)["request"].tobytes())
-        return str(kept.split)
-
     def _answer(self, request: Request[Any]) -> Reply:
         """Answer; a view is kept only once its reply leaves."""
-        reply: Reply
         if not isinstance(request, Standardise):
-            reply = self.site.answer(request)
-            return reply
+            return cast(Reply, self.site.answer(request))
         memory = self.site.memory
         self.site.memory = Memory()
         try:
@@ -243,29 +222,5 @@ class GuardedSite:
         """Return a reply as numbers that a person can read."""
         if not isinstance(reply, Words):
             return reply
-        view = self.site.view(request.on).magnitudes if request.on else None
-        grid = grid_of(request, view, self.site.table.p)
+        grid = grid_of(request, self.site.view(request.on).magnitudes, self.site.table.p)
         return reply if grid is None else cast(Reply, from_words(reply, request, grid))
-
-    def _ask_leave(self, entry: Entry, reply: Reply) -> None:
-        if self.policy.dry_run:
-            raise Withheld(f"dry run: {entry.numbers} numbers would have left")
-        if self.policy.approval and (self.approve is None or not self.approve(entry, reply)):
-            raise Withheld("the transfer was not approved here")
-
-    def _refuse(self, entry: Entry, error: Exception) -> str:
-        """Write a refusal down, count it where it depends on the records, and say what may be."""
-        told = say_refusal(error, self.policy)
-        spent: dict[str, float] = {}
-        if depends_on_records(error) and not self.policy.dry_run:
-            charge = Charge("refusals", short_hash(self.scope, entry.asked), 1)
-            spent = self._ledger.charge([charge], {})
-        why = tell(error, entry.question)
-        # What would have left is told by its size and hash; nothing did.
-        self.audit.write(replace(entry, verdict="refused", why=why, spent=spent, sha256=""))
-        return told
-
-
-def _chain(fit: str) -> str:
-    """How the hashes of a procedure's rounds are called in a site's memory."""
-    return f"history of {fit}"

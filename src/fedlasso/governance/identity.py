@@ -5,8 +5,6 @@ its own in their place. It signs the certificates too, so a list of the keys tha
 have compared keeps it from inventing sites.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections.abc import Mapping
@@ -25,10 +23,7 @@ SKEW = timedelta(days=1)
 class Identity:
     """A site's own certificate and key, and the root that all certificates of a project are under.
 
-    Attributes
-    ----------
-    certificate, key, root : files in PEM
-    peers : file with the keys of the other sites, as they were accepted here
+    They are files in PEM; `peers` is one with the keys of other sites that were accepted here.
     """
 
     certificate: Path

@@ -12,10 +12,11 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import BinaryIO, Literal, get_args
+from typing import Literal, get_args
 
 import msgspec
 
@@ -27,14 +28,9 @@ BUDGETS: tuple[Budget, ...] = get_args(Budget)
 
 
 class Charge(msgspec.Struct, frozen=True, array_like=True):
-    """One thing that left, or is about to.
+    """One thing that left, or is about to, and the amount of a budget that it uses up.
 
-    Attributes
-    ----------
-    budget : what it uses up
-    key : what it is; the same thing is charged once
-    amount : how much it uses
-    within : where only charges of one kind count together: a set of held-out rows
+    The same `key` is charged once. Charges count together `within` one set of held-out rows.
     """
 
     budget: Budget
@@ -49,8 +45,10 @@ class Lifetime:
 
     path: Path
     _known: set[tuple[str, str, str]] = field(default_factory=set, init=False)
-    _used: dict[tuple[str, str], float] = field(default_factory=dict, init=False)
     _read: int = field(default=0, init=False)
+
+    def __post_init__(self) -> None:
+        self._used: defaultdict[tuple[str, str], float] = defaultdict(float)
 
     @classmethod
     def of(cls, audit: Audit, data: str) -> Lifetime:
@@ -73,18 +71,13 @@ class Lifetime:
         self._refresh()
         return max((used for (of, _), used in self._used.items() if of == budget), default=0.0)
 
-    def new(self, charges: Iterable[Charge]) -> list[Charge]:
-        """Return the charges that were not made before."""
-        self._refresh()
-        return [charge for charge in charges if _place(charge) not in self._known]
-
     def check(self, charges: Iterable[Charge], limits: Mapping[Budget, float]) -> None:
         """Refuse what would use more than a limit."""
-        asked: dict[tuple[Budget, str], float] = {}
-        new = self.new(charges)
-        for charge in {_place(charge): charge for charge in new}.values():
-            place = (charge.budget, charge.within)
-            asked[place] = asked.get(place, 0.0) + charge.amount
+        self._refresh()
+        asked: defaultdict[tuple[Budget, str], float] = defaultdict(float)
+        for place, charge in {_place(charge): charge for charge in charges}.items():
+            if place not in self._known:
+                asked[charge.budget, charge.within] += charge.amount
         for (budget, within), amount in asked.items():
             limit = limits.get(budget, float("inf"))
             # Shares of vectors add up with rounding.
@@ -97,35 +90,30 @@ class Lifetime:
         self.path.parent.mkdir(parents=True, exist_ok=True)
         with self.path.open("a+b") as file:
             lock(file)
-            self._refresh(file)
             self.check(charges, limits)
             # A line torn by a kill was never followed by a reply: it is taken back.
             file.truncate(self._read)
-            spent: dict[str, float] = {}
+            spent: defaultdict[str, float] = defaultdict(float)
             for charge in charges:
                 if _place(charge) not in self._known:
                     line = msgspec.json.encode(charge) + b"\n"
                     file.write(line)
                     self._read += len(line)
                     self._add(charge)
-                    spent[charge.budget] = spent.get(charge.budget, 0.0) + charge.amount
+                    spent[charge.budget] += charge.amount
             file.flush()
             os.fsync(file.fileno())
         self.path.chmod(0o600)
-        return spent
+        return dict(spent)
 
-    def _refresh(self, file: BinaryIO | None = None) -> None:
+    def _refresh(self) -> None:
         """Read what another process has added."""
-        if file is None:
-            if not self.path.exists():
-                return
-            with self.path.open("rb") as own:
-                self._refresh(own)
+        if not self.path.exists() or self.path.stat().st_size == self._read:
             return
-        if os.fstat(file.fileno()).st_size == self._read:
-            return
-        file.seek(self._read)
-        for line in file.read().splitlines(keepends=True):
+        with self.path.open("rb") as file:
+            file.seek(self._read)
+            added = file.read()
+        for line in added.splitlines(keepends=True):
             if not line.endswith(b"\n"):
                 return
             try:
@@ -137,8 +125,7 @@ class Lifetime:
 
     def _add(self, charge: Charge) -> None:
         self._known.add(_place(charge))
-        place = (charge.budget, charge.within)
-        self._used[place] = self._used.get(place, 0.0) + charge.amount
+        self._used[charge.budget, charge.within] += charge.amount
 
 
 def _place(charge: Charge) -> tuple[str, str, str]:

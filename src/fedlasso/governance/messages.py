@@ -1,9 +1,8 @@
 """What a site's door is asked and says itself, before and beside the questions of a fit."""
 
-from __future__ import annotations
-
 from dataclasses import field
 
+from fedlasso.families import DEFAULT
 from fedlasso.federation import Reply, Request
 from fedlasso.federation.messages import R
 
@@ -37,7 +36,7 @@ class AboutOutcome(Request[R]):
 
     fit: str
     target: str
-    family: str = field(default="linear", kw_only=True)
+    family: str = field(default=DEFAULT, kw_only=True)
     event: str = field(default="", kw_only=True)
     offset: str = field(default="", kw_only=True)
     weights: str = field(default="", kw_only=True)
@@ -107,8 +106,12 @@ class Open(AboutOutcome[Opened]):
     session: str = ""
     offers: tuple[str, ...] = ()
     ties: str = field(default="efron", kw_only=True)
-    intercept: int = field(default=1, kw_only=True)
-    effects: int = field(default=0, kw_only=True)
+    intercept: bool = field(default=True, kw_only=True)
+    effects: bool = field(default=False, kw_only=True)
+
+
+# What is asked about some columns of a fit.
+AboutColumns = DescribeColumns | FindOthers | Open
 
 
 class AuditSummary(Reply):
@@ -135,6 +138,7 @@ class SummariseAudit(Request[AuditSummary]):
 
 
 class Refusal(Reply):
-    """Why the site does not answer, in its own words."""
+    """Why the site does not answer, in its own words; `code` is a `RefusalCode`, if it has one."""
 
     text: str
+    code: str = ""

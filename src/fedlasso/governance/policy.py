@@ -5,8 +5,6 @@ default is safe. A policy knows no question by itself: it goes by what each ques
 discloses, and by the roles of its fields. docs/privacy.md explains the rules.
 """
 
-from __future__ import annotations
-
 import tomllib
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,12 +14,12 @@ import msgspec
 import numpy as np
 from msgspec import Meta
 
-from fedlasso.errors import FedLassoError
+from fedlasso.errors import FedLassoError, RefusalCode, Refused
 from fedlasso.federation import Request, Role
 from fedlasso.federation.messages import Kind, layout, questions, roles
-from fedlasso.governance.lifetime import Budget
+from fedlasso.governance.lifetime import BUDGETS, Budget
 from fedlasso.numerics import Array
-from fedlasso.sites import FEWER_FOLDS, Site
+from fedlasso.sites import Site
 from fedlasso.sites.rows import divide, folds_in
 
 Count = Annotated[int, Meta(ge=0, description="a whole number, zero or more")]
@@ -141,14 +139,8 @@ class Policy:
         Sums over half as many parts as there are rows leave the rows open, even to somebody who
         knew all draws.
         """
-        return {
-            "vectors": self.max_vectors,
-            "splits": self.max_splits,
-            "parts": rows // 2,
-            "candidates": self.max_candidates,
-            "comparisons": self.max_comparisons,
-            "refusals": self.max_refusals,
-        }
+        # Every budget but that of parts has a rule of its name.
+        return {budget: getattr(self, f"max_{budget}", rows // 2) for budget in BUDGETS}
 
     def check(self, request: Request[Any], site: Site) -> None:
         """Refuse a question that the rules do not allow; say which rule.
@@ -169,16 +161,17 @@ class Policy:
                     f"{site.table.n - training} rows held out by this split, and the policy holds "
                     f"out {self.min_validation_rows} or more"
                 )
-        view = site.view(request.on) if request.on else site
+        view = site.view(request.on)
         self.check_rows(view.rows, "in this split")
         for split in filter(None, values_of(request, "split")):
             if view.rows < site.table.n:
                 raise FedLassoError("a split of a split is not asked about; ask about all rows")
             rows = view.rows // folds_in(split)
             if folds_in(split) > 1 and rows < self.min_validation_rows:
-                raise FedLassoError(
+                raise Refused(
                     f"{rows} rows in a fold here, and the policy answers about "
-                    f"{self.min_validation_rows} or more; {FEWER_FOLDS}"
+                    f"{self.min_validation_rows} or more; ask for fewer folds",
+                    code=RefusalCode.FEWER_FOLDS,
                 )
         purposes = values_of(request, "purpose") or view.held_out
         for purpose in purposes if request.discloses.held_out else ():
@@ -256,7 +249,6 @@ def _sized(value: Array) -> bool:
 
 
 def _array_fits(value: Array, role: Role, request: Request[Any], p: int) -> bool:
-    """Return whether an array holds what its role says, at a site with p columns."""
     if value.ndim not in role.dims:
         return False
     if role.kind == "columns":

@@ -1,15 +1,17 @@
 """Why a site refuses, and how much of that is said to whoever asked."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
+from dataclasses import replace
 from typing import TypeVar
 
-from fedlasso.errors import FedLassoError
+from fedlasso.errors import FedLassoError, Refused, code_of
+from fedlasso.governance.audit import Audit, Entry
 from fedlasso.governance.lifetime import Charge, Lifetime
 from fedlasso.governance.policy import Policy
 
 T = TypeVar("T")
+# Where refusals are counted; to look it up may fail.
+FindLedger = Callable[[], Lifetime]
 # Characters of a refusal: it may quote the question.
 LONGEST = 1000
 # All that is said where the reason would tell of the records.
@@ -20,24 +22,41 @@ class Withheld(Exception):
     """A reason for refusing that depends on the records: for the audit only."""
 
 
-class Mendable(FedLassoError):
-    """A refusal that names columns and counts, which whoever asks needs in order to mend it."""
+class CorrectableRefusal(Refused):
+    """A refusal that names columns and counts, which whoever asks needs in order to correct it."""
 
 
 def tell(error: Exception, what: str = "the site") -> str:
     """Return an error in our own words, and of any other only its type."""
-    ours = isinstance(error, FedLassoError | Withheld)
-    return (str(error) if ours else f"{what} failed with {type(error).__name__}")[:LONGEST]
+    if isinstance(error, FedLassoError):
+        text = error.unquoted
+    elif isinstance(error, Withheld):
+        text = str(error)
+    else:
+        text = f"{what} failed with {type(error).__name__}"
+    return text[:LONGEST]
 
 
-def depends_on_records(error: Exception) -> bool:
-    """Whether a refusal for this reason tells something of the records by itself."""
-    return isinstance(error, Mendable) or not isinstance(error, FedLassoError)
+def say_refusal(error: Exception, policy: Policy) -> Refused:
+    """Return the refusal as whoever asked may learn of it."""
+    if isinstance(error, FedLassoError) and not policy.dry_run:
+        return Refused(tell(error), code=code_of(error))
+    return Refused(SILENCE)
 
 
-def say_refusal(error: Exception, policy: Policy) -> str:
-    """Return what is said to whoever asked."""
-    return tell(error) if isinstance(error, FedLassoError) and not policy.dry_run else SILENCE
+def refuse(
+    error: Exception, entry: Entry, policy: Policy, audit: Audit, key: str, ledger: FindLedger
+) -> Refused:
+    """Write a refusal down, count it where it depends on the records, and say what may be."""
+    spent: dict[str, float] = {}
+    # To be refused for such a reason tells something of the records by itself.
+    depends = isinstance(error, CorrectableRefusal) or not isinstance(error, FedLassoError)
+    if key and depends and not policy.dry_run:
+        spent = ledger().charge([Charge("refusals", key, 1)], {})
+    why = tell(error, entry.question)
+    # What would have left is told by its size and hash; nothing did.
+    audit.write(replace(entry, verdict="refused", why=why, spent=spent, sha256=""))
+    return say_refusal(error, policy)
 
 
 def check_open(lifetime: Lifetime, policy: Policy) -> None:
@@ -52,4 +71,4 @@ def consult(ask: Callable[[], T]) -> T:
     try:
         return ask()
     except FedLassoError as error:
-        raise Mendable(str(error)) from None
+        raise CorrectableRefusal(error.unquoted) from None

@@ -1,7 +1,5 @@
 """Whether numbers in a question are as large as the records here: if not, rounding would tell."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
@@ -11,6 +9,7 @@ from fedlasso.federation import Request
 from fedlasso.federation.words import OFFSET, reaching
 from fedlasso.governance.policy import values_of
 from fedlasso.governance.refusals import Withheld
+from fedlasso.numerics import find_loss
 from fedlasso.sites import Site
 from fedlasso.sites.views import Standardise
 
@@ -64,12 +63,12 @@ def check_steepness(site: Site, request: Request[Any]) -> None:
     The slope of such a loss is next to constant far from zero. Where it is so for all rows but one,
     two sums tell that row.
     """
-    if site.loss == "quadratic":
+    if find_loss(site.loss).quadratic:
         return
-    view = site.view(request.on) if request.on else site
+    design = site.view(request.on).training.design
     for points in request.points():
         for b in np.atleast_2d(points.T):
-            apart = np.ptp(view.training.design.product(np.ascontiguousarray(b)))
+            apart = np.ptp(design.product(np.ascontiguousarray(b)))
             # A distance that is not a number is no short one.
             if not apart <= STEEPEST:
                 raise Withheld("a model whose linear predictors are too far apart for this loss")

@@ -1,8 +1,6 @@
 """An audit in words that a data protection officer reads."""
 
-from __future__ import annotations
-
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
@@ -44,17 +42,10 @@ class Asked:
 
 @dataclass
 class FitBooks:
-    """What left for one fit, and what was refused.
+    """What left for one fit, and what was refused: questions and reasons, and how often.
 
-    Attributes
-    ----------
-    fit : its identity; empty for what belongs to no fit
-    about : its columns and target
-    first, last : times of the first and the last answer
-    asked : what was asked and answered, by name
-    splits : splits of the rows that were asked about
-    views : how many views of the records were asked about
-    refused : reasons for refusing, and how often
+    `fit` is its identity, empty for what belongs to no fit, and `about` its columns and target;
+    `first` and `last` are times of answers. `splits` of the rows and `views` were asked about.
     """
 
     fit: str
@@ -69,9 +60,8 @@ class FitBooks:
 
 def reveals(question: str) -> str:
     """Say what a question reveals, in its own words."""
-    known = questions().get(question)
-    if known is not None:
-        return known.discloses.reveals
+    if question in (known := questions()):
+        return known[question].discloses.reveals
     return _AT_THE_DOOR.get(question, "nothing: it could not be read")
 
 
@@ -86,16 +76,10 @@ def tell_entry(entry: Entry) -> str:
         parts.append(f"{entry.numbers} numbers, {entry.payload} bytes{masked} {shapes}".rstrip())
     else:
         parts.append(f"refused: {entry.why}")
-    if entry.split:
-        parts.append(f"split {entry.split}")
-    if entry.view:
-        parts.append(f"view {entry.view}")
-    if entry.about:
-        parts.append(entry.about)
-    if entry.parameters:
-        parts.append(entry.parameters)
-    if entry.sha256:
-        parts.append(f"hash {entry.sha256[:12]}")
+    parts += [f"split {entry.split}"] if entry.split else []
+    parts += [f"view {entry.view}"] if entry.view else []
+    parts += filter(None, (entry.about, entry.parameters))
+    parts += [f"hash {entry.sha256[:12]}"] if entry.sha256 else []
     return "; ".join(parts)
 
 
@@ -111,9 +95,8 @@ def gather_fits(entries: Iterable[Entry]) -> list[FitBooks]:
         if entry.view:
             books.views[entry.view] = None
         if entry.verdict == "sent":
-            asked = books.asked.setdefault(
-                entry.question, Asked(entry.question, reveals(entry.question))
-            )
+            question = Asked(entry.question, reveals(entry.question))
+            asked = books.asked.setdefault(entry.question, question)
             asked.times += 1
             asked.numbers += entry.numbers
             asked.payload += entry.payload
@@ -145,12 +128,11 @@ def tell_budgets(audit: Audit, policy: Policy) -> Iterator[tuple[str, str, float
 
 def check_ledgers(audit: Audit) -> str:
     """Say where a ledger has less than its audit; an empty text where none has."""
-    spent: dict[tuple[str, Budget], float] = {}
+    spent: defaultdict[tuple[str, Budget], float] = defaultdict(float)
     together: tuple[Budget, ...] = ("vectors", "splits", "parts", "comparisons", "refusals")
     for entry in audit.entries():
         for budget in together:
-            place = (entry.data, budget)
-            spent[place] = spent.get(place, 0.0) + entry.spent.get(budget, 0.0)
+            spent[entry.data, budget] += entry.spent.get(budget, 0.0)
     for (data, budget), amount in spent.items():
         if amount and Lifetime.of(audit, data).used(budget) < amount * (1 - 1e-9):
             return f"the ledger of data file {data[:8]} says less of {budget} than the audit does"
