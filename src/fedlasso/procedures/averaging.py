@@ -17,7 +17,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fedlasso.federation import Disclosure, Models, Request, Shapes, Steps
+from fedlasso.federation import Disclosure, Models, Request, Steps
 from fedlasso.numerics import Array, local_sweeps
 from fedlasso.numerics.local_steps import settle
 from fedlasso.procedures.procedure import Average, Averaged, Coefficients, Problem
@@ -31,9 +31,6 @@ class LocalSweeps(Request[Coefficients]):
     start: Models
     lam: float
     epochs: Steps
-
-    def expects(self, p: int) -> Shapes:
-        return {"values": self.start.shape}
 
     def answer(self, site: View) -> Coefficients:
         f = site.training

@@ -25,8 +25,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from fedlasso.federation import Accumulated, Disclosure, Models, PerCandidate, Request, Shapes
-from fedlasso.numerics import L1, Array, LeastSquares, Sample
+from fedlasso.federation import Accumulated, Disclosure, Models, PerCandidate, Request
+from fedlasso.numerics import L1, Array, LeastSquares
 from fedlasso.numerics.curved_sweeps import fit_curved
 from fedlasso.numerics.surrogates import shifted_lasso
 from fedlasso.procedures.procedure import Coefficients, Problem, Procedure, State
@@ -42,27 +42,20 @@ class SurrogateFit(Request[Coefficients]):
     lam: float
     tau: PerCandidate
 
-    def expects(self, p: int) -> Shapes:
-        return {"values": self.b.shape}
-
     def answer(self, site: View) -> Coefficients:
+        f = site.training
         values = np.empty_like(self.b)
         steps = 0
         columns = zip(self.b.T, self.gradient.T, self.tau.tolist(), strict=True)
-        for k, column in enumerate(columns):
-            values[:, k], sweeps = solve_surrogate(site.training, *column, self.lam)
+        for k, (b, gradient, tau) in enumerate(columns):
+            shift = gradient - f.gradient(b)
+            if isinstance(f, LeastSquares):
+                x, sweeps = shifted_lasso(f, f.score - shift + tau * b, self.lam, tau, b)
+            else:
+                x, sweeps = fit_curved(f, L1(self.lam), b, shift - tau * b, tau)
+            values[:, k] = x
             steps += 1 + sweeps
         return Coefficients.of(site, values, steps)
-
-
-def solve_surrogate(
-    f: Sample, b: Array, gradient: Array, tau: float, lam: float
-) -> tuple[Array, int]:
-    """Minimize a site's surrogate of the pooled objective at b; return x and the sweeps it took."""
-    shift = gradient - f.gradient(b)
-    if isinstance(f, LeastSquares):
-        return shifted_lasso(f, f.score - shift + tau * b, lam, tau, b)
-    return fit_curved(f, L1(lam), b, shift - tau * b, tau)
 
 
 class Surrogate(State):
@@ -129,14 +122,14 @@ class CSL(Procedure[Surrogate]):
         columns = zip(b.T, trial.T, gradient.T, after.T, strict=True)
         s = np.array([safe_share(*each, problem.penalty.lam) for each in columns])
         trial = np.where(s == 1.0, trial, b + s * (trial - b))
-        if problem.loss != "quadratic" and (s < 1.0).any():
+        if not problem.quadratic and (s < 1.0).any():
             return replace(state, trial=trial)
         gradient = np.where(s == 1.0, after, gradient + s * (after - gradient))
         return replace(state, b=trial, gradient=gradient, trial=trial, solves=1)
 
     def models(self, problem: Problem, state: Surrogate) -> Array:
         # A trial of a curved loss may lie far beyond where its model holds.
-        return state.trial if problem.loss == "quadratic" else state.b
+        return state.trial if problem.quadratic else state.b
 
 
 @dataclass(frozen=True)

@@ -31,7 +31,7 @@ import numpy as np
 
 from fedlasso.federation import Accumulated, Disclosure, PerCandidate, Reply, Shapes, Steps
 from fedlasso.federation.magnitudes import Bound, Magnitudes
-from fedlasso.numerics import Array, Penalty, dual_steps
+from fedlasso.numerics import Array, Penalty, dual_steps, penalty_fields
 from fedlasso.numerics.local_steps import stay_finite
 from fedlasso.procedures.procedure import (
     AtRates,
@@ -42,7 +42,7 @@ from fedlasso.procedures.procedure import (
     State,
     bound_of_slopes,
 )
-from fedlasso.sites import LargestEigenvalue, Penalised, View, parts_of
+from fedlasso.sites import LargestEigenvalue, Penalised, View
 
 
 class DualSteps(Penalised[Coefficients]):
@@ -56,9 +56,6 @@ class DualSteps(Penalised[Coefficients]):
 
     def points(self) -> list[Array]:
         return [self.penalty.prox(self.z, self.rates * self.first_step)]
-
-    def expects(self, p: int) -> Shapes:
-        return {"values": self.z.shape}
 
     def answer(self, site: View) -> Coefficients:
         f = site.training
@@ -84,7 +81,7 @@ class DualAveraging(AtRates):
             rates=state.scales,
             first_step=state.round * self.epochs,
             epochs=self.epochs,
-            **parts_of(problem.penalty),
+            **penalty_fields(problem.penalty),
         )
 
     def models(self, problem: Problem, state: Average) -> Array:
@@ -118,7 +115,7 @@ class CompositeSteps(Penalised[DualSums]):
     mu: float
     first_step: int
     epochs: Steps
-    shared: int
+    shared: bool
 
     def points(self) -> list[Array]:
         at = self.first_step
@@ -164,7 +161,7 @@ class FastFedDA(Procedure[Composite]):
 
     name = "Fast-FedDA"
     losses = "any smooth"
-    penalties = "any"
+    needs = ("prox", "convex", "unbounded")
     first_question = LargestEigenvalue
     settings: tuple[float, ...] = AtRates.settings
     shared: ClassVar[bool] = True
@@ -183,8 +180,8 @@ class FastFedDA(Procedure[Composite]):
             mu=state.mu,
             first_step=state.round * self.epochs,
             epochs=self.epochs,
-            shared=int(self.shared),
-            **parts_of(problem.penalty),
+            shared=self.shared,
+            **penalty_fields(problem.penalty),
         )
 
     def advance(self, problem: Problem, state: Composite, total: Any) -> Composite:
@@ -198,9 +195,6 @@ class FastFedDA(Procedure[Composite]):
     def models(self, problem: Problem, state: Composite) -> Array:
         t = state.round * self.epochs
         return dual_model(state.g, state.x, state.gamma, state.mu, problem.penalty, t, t)
-
-    def upload(self, problem: Problem, state: Composite) -> int:
-        return (2 if self.shared else 1) * self.paths * problem.p
 
 
 @dataclass(frozen=True)

@@ -62,8 +62,7 @@ class FISTA(Procedure[Accelerated]):
 
     name = "FISTA"
     losses = "any smooth"
-    penalties = "any"
-    takes_bounds = True
+    needs = ("prox",)
     first_question = WeightedEigenvalue
 
     def start(self, problem: Problem, prepared: Any) -> Accelerated:
@@ -77,13 +76,8 @@ class FISTA(Procedure[Accelerated]):
         if not isinstance(state, Searching):
             return GradientAt(state.y)
         if not state.trial.size:
-            return PartAt(state.y, np.zeros(0))
-        return PartAt(state.trial, np.zeros(1))
-
-    def upload(self, problem: Problem, state: Accelerated) -> int:
-        if not isinstance(state, Searching):
-            return problem.p
-        return 2 if state.trial.size else problem.p + 1
+            return PartAt(state.y, np.arange(0))
+        return PartAt(state.trial, np.arange(1))
 
     def advance(self, problem: Problem, state: Accelerated, total: Any) -> Accelerated:
         state = replace(state, round=state.round + 1)

@@ -28,11 +28,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fedlasso.federation import Disclosure, Models, PerCandidate, Points, Request, Shapes, Steps
-from fedlasso.numerics import Array
+from fedlasso.federation import Disclosure, Models, PerCandidate, Points, Request, Steps
+from fedlasso.numerics import Array, penalty_fields
 from fedlasso.numerics.local_steps import stay_finite
 from fedlasso.procedures.procedure import AtRates, Average, Coefficients, Problem
-from fedlasso.sites import Penalised, View, parts_of
+from fedlasso.sites import Penalised, View
 
 
 class ProximalSteps(Penalised[Coefficients]):
@@ -42,9 +42,6 @@ class ProximalSteps(Penalised[Coefficients]):
     x: Models
     rates: PerCandidate
     epochs: Steps
-
-    def expects(self, p: int) -> Shapes:
-        return {"values": self.x.shape}
 
     def answer(self, site: View) -> Coefficients:
         f = site.training
@@ -62,10 +59,11 @@ class FedMid(AtRates):
     """Averaged proximal gradient with ``epochs`` local steps per round and five rates."""
 
     name = "FedMid"
+    needs = ("prox", "unbounded")
     server_prox: bool = False
 
     def request(self, problem: Problem, state: Average) -> ProximalSteps:
-        penalty = parts_of(problem.penalty)
+        penalty = penalty_fields(problem.penalty)
         return ProximalSteps(x=state.values, rates=state.scales, epochs=self.epochs, **penalty)
 
     def combine(self, problem: Problem, state: Average, average: Array) -> Array:
@@ -84,9 +82,6 @@ class CorrectedSteps(Request[Coefficients]):
     epochs: Steps
     fit: str
     round: int
-
-    def expects(self, p: int) -> Shapes:
-        return {"values": self.z.shape}
 
     def answer(self, site: View) -> Coefficients:
         f = site.training

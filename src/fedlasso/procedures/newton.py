@@ -21,21 +21,14 @@ What a bound proves stays true: it is below the least objective, whatever is lea
 """
 
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
-from fedlasso.errors import FedLassoError
 from fedlasso.federation import Request
-from fedlasso.numerics import (
-    Array,
-    Certificate,
-    certify_loss,
-    feasible_scale,
-    settle_slopes,
-)
+from fedlasso.numerics import Array, Certificate, certify_loss, feasible_scale, settle_slopes
 from fedlasso.numerics.quasi_newton import correct_curvature, keep_convex, solve_step
-from fedlasso.numerics.surrogates import count_lower, square
+from fedlasso.numerics.triangles import count_packed, unpack
 from fedlasso.procedures.newton_state import (
     UNKNOWN,
     Progress,
@@ -47,10 +40,9 @@ from fedlasso.procedures.newton_state import (
     smooth_part,
     surely_falls,
 )
-from fedlasso.procedures.procedure import Problem, Procedure
+from fedlasso.procedures.procedure import Problem, UntilCertified
 from fedlasso.sites import CurvatureAt, DualAt, PartAt
 
-Step = Literal["try", "curve", "look", "settle", "bound", "end"]
 # How far A must be solved before all columns are looked at, as a share of the worst one outside.
 SOLVED = 0.1
 # The slopes on A must be within this many times `tol` of optimal before a bound is asked for.
@@ -77,7 +69,7 @@ EPS = float(np.finfo(np.float64).eps)
 
 
 @dataclass(frozen=True)
-class Newton(Procedure[Progress]):
+class Newton(UntilCertified[Progress]):
     """Newton, the pooled optimum of every loss and elastic net; ``epochs`` is not used.
 
     It takes Newton steps on a working set of columns, with corrected second derivatives.
@@ -85,38 +77,14 @@ class Newton(Procedure[Progress]):
 
     name = "Newton"
     losses = "any smooth"
-    penalties = "elastic"
-    takes_bounds = True
-    tol: float = 1e-8
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if not self.tol >= 0:
-            raise FedLassoError(f"tol is {self.tol!r}; give a relative gap, zero or more")
+    needs = ("thresholds", "dual_limit")
 
     def start(self, problem: Problem, prepared: Any) -> Progress:
-        free = np.flatnonzero(problem.penalty.free(problem.p)).astype(np.float64)
+        free = free_columns(problem)
         zero = np.zeros(problem.p)
-        return Progress(
-            A=free,
-            b=zero,
-            loss=UNKNOWN,
-            slopes=zero,
-            H=np.zeros((0, 0)),
-            curved=0,
-            trial=zero,
-            along=1.0,
-            promise=0.0,
-            low=-UNKNOWN,
-            aim=SOLVED,
-            miss=UNKNOWN,
-            first=UNKNOWN,
-            tries=0,
-            slow=0,
-            idle=0,
-            stalls=0,
-            step="try" if free.size else "look",
-        )
+        step = "try" if free.size else "look"
+        H = np.zeros((0, 0))
+        return Progress(A=free, b=zero, slopes=zero, H=H, trial=zero, aim=SOLVED, step=step)
 
     def go_on(self, problem: Problem, state: Progress) -> Progress:
         """The state from which a fit at another penalty goes on with what is known.
@@ -127,42 +95,22 @@ class Newton(Procedure[Progress]):
         return self._join(problem, known)
 
     def request(self, problem: Problem, state: Progress) -> Request[Any]:
-        match state.step:
-            case "curve":
-                return self._ask_curvature(problem, state)
-            case "look":
-                return PartAt(state.trial, np.zeros(0))
-            case "settle":
-                return PartAt(state.trial, free_columns(problem).astype(np.float64))
-            case "bound":
-                scale = feasible_scale(state.b, state.slopes, problem.penalty)
-                return DualAt(state.b, scale)
-        return PartAt(state.trial, state.A)
-
-    def upload(self, problem: Problem, state: Progress) -> int:
-        match state.step:
-            case "curve":
-                return self._ask_curvature(problem, state).count()
-            case "look":
-                return problem.p + 1
-            case "settle":
-                return free_columns(problem).astype(np.float64).size + 1
-            case "bound":
-                return 1
-        return state.A.size + 1
+        if state.step == "curve":
+            return self._ask_curvature(problem, state)
+        if state.step == "bound":
+            return DualAt(state.b, feasible_scale(state.b, state.slopes, problem.penalty))
+        columns = {"look": np.arange(0), "settle": free_columns(problem)}
+        return PartAt(state.trial, columns.get(state.step, state.A))
 
     def advance(self, problem: Problem, state: Progress, total: Any) -> Progress:
         state = replace(state, round=state.round + 1)
-        match state.step:
-            case "curve":
-                return self._learn(problem, state, total.block / problem.m)
-            case "look":
-                return self._look(problem, state, total)
-            case "settle":
-                return self._settle(problem, state, total)
-            case "bound":
-                return self._bound(problem, state, total.value / problem.m)
-        return self._judge(problem, state, total)
+        take_up = {
+            "curve": self._learn,
+            "look": self._look,
+            "settle": self._settle,
+            "bound": self._bound,
+        }
+        return take_up.get(state.step, self._judge)(problem, state, total)
 
     def models(self, problem: Problem, state: Progress) -> Array:
         return state.b[:, None]
@@ -179,28 +127,21 @@ class Newton(Procedure[Progress]):
         return 64 * EPS * (abs(state.loss) + slopes)
 
     def done(self, problem: Problem, state: Progress) -> bool:
-        if state.step == "end":
-            return True
-        certificate = self.certificate(problem, state)
-        if certificate is None:
-            return False
-        return certificate.relative_gap <= self.tol or certificate.gap <= self.finest(
-            problem, state
-        )
+        return state.step == "end" or self.arrived(problem, state)
 
     def _ask_curvature(self, problem: Problem, state: Progress) -> CurvatureAt:
         """Ask for all second derivatives of new columns, or where those are many for their own."""
         whole = CurvatureAt(state.b, state.A, state.curved)
         if state.curved == 0 and state.slow:
             return whole
-        return whole if whole.count() <= BLOCK * problem.p else replace(whole, alone=1)
+        return whole if whole.count() <= BLOCK * problem.p else replace(whole, alone=True)
 
     def _judge(self, problem: Problem, state: Progress, total: Any) -> Progress:
         """Take the model that was tried, or go half of the way to it."""
         loss = total.loss / problem.m
         before = find_objective(problem, state.loss, state.b)
         after = find_objective(problem, loss, state.trial)
-        on = state.on
+        on = state.A
         slopes = state.slopes.copy()
         slopes[on] = total.gradient / problem.m
         fine = bool(np.isfinite(after) and np.isfinite(slopes).all())
@@ -216,12 +157,10 @@ class Newton(Procedure[Progress]):
         if state.curved < state.A.size:
             return replace(state, step="curve")
         now = find_miss(problem, state)
-        better = now < 0.9 * state.miss
-        state = replace(
-            state, miss=now, idle=0 if better else state.idle + 1, tries=state.tries + 1
-        )
+        idle = 0 if now < 0.9 * state.miss else state.idle + 1
+        state = replace(state, miss=now, idle=idle, tries=state.tries + 1)
         if now > state.aim and self._is_slow(state):
-            return replace(state, curved=0, slow=1, step="curve")
+            return replace(state, curved=0, slow=True, step="curve")
         return self._step(problem, state)
 
     def _is_slow(self, state: Progress) -> bool:
@@ -230,7 +169,7 @@ class Newton(Procedure[Progress]):
             return False
         rate = (state.miss / state.first) ** (1 / state.tries)
         rounds = np.log(state.aim / state.miss) / np.log(min(rate, 0.99))
-        return bool(rounds * state.A.size > count_lower(state.A.size) + 3 * state.A.size)
+        return bool(rounds * state.A.size > count_packed(state.A.size) + 3 * state.A.size)
 
     def _shorten(self, problem: Problem, state: Progress) -> Progress:
         along = state.along / 2
@@ -238,22 +177,23 @@ class Newton(Procedure[Progress]):
             # What is left is rounding, unless the second derivatives are old.
             return self._check(problem, replace(state, along=1.0, idle=IDLE))
         trial = state.b + (state.trial - state.b) / 2
-        return replace(state, trial=trial, along=along, idle=state.idle)
+        return replace(state, trial=trial, along=along)
 
-    def _learn(self, problem: Problem, state: Progress, block: Array) -> Progress:
+    def _learn(self, problem: Problem, state: Progress, total: Any) -> Progress:
         """Take up second derivatives of the columns that joined A."""
+        block = total.block / problem.m
         size = state.A.size
         known = state.curved
         asked = self._ask_curvature(problem, state)
         if asked.alone:
             H = np.diag(np.append(np.zeros(known), block))
         else:
-            lower = np.zeros(count_lower(size))
+            lower = np.zeros(count_packed(size))
             lower[len(lower) - len(block) :] = block
-            H = square(lower, size)
+            H = unpack(lower, size, lower=True)
         H[:known, :known] = state.H[:known, :known]
         H = keep_convex(H)
-        state = replace(state, H=H, curved=size, slow=0, tries=0)
+        state = replace(state, H=H, curved=size, slow=False, tries=0)
         miss = find_miss(problem, state)
         return self._step(problem, replace(state, miss=miss, first=miss))
 
@@ -262,8 +202,8 @@ class Newton(Procedure[Progress]):
         if state.miss <= state.aim or state.idle >= IDLE:
             return self._check(problem, state)
         slopes, H, pays = smooth_part(problem, state)
-        on = state.on
-        bounds = problem.l1.bounds
+        on = state.A
+        bounds = problem.penalty.bounds
         own = None if bounds is None else bounds.part(on)
         x, promise = solve_step(H, slopes, pays, state.b[on], own)
         trial = state.b.copy()
@@ -274,7 +214,7 @@ class Newton(Procedure[Progress]):
 
     def _check(self, problem: Problem, state: Progress) -> Progress:
         """Look at all columns; before a bound is asked for, settle those that pay nothing."""
-        free = free_columns(problem).astype(np.float64)
+        free = free_columns(problem)
         final = min(state.aim, state.miss) <= CLOSE * self.tol or state.idle >= IDLE
         if not (final and free.size):
             return replace(state, trial=state.b, step="look")
@@ -289,7 +229,7 @@ class Newton(Procedure[Progress]):
         own = free_places(problem, state)
         block = state.H[np.ix_(own, own)]
         trial = state.b.copy()
-        bounds = problem.l1.bounds
+        bounds = problem.penalty.bounds
         if bounds is None:
             trial[free] -= np.linalg.lstsq(block, slopes, rcond=None)[0]
         else:
@@ -305,7 +245,7 @@ class Newton(Procedure[Progress]):
         largest = max(float(np.abs(state.slopes).max(initial=0.0)), problem.penalty.lam)
         if np.abs(left).max(initial=0.0) <= EXACT * largest:
             return True
-        _, cost = settle_slopes(state.b, slopes, problem.l1.without_bounds())
+        _, cost = settle_slopes(state.b, slopes, problem.penalty.without_bounds())
         objective = find_objective(problem, state.loss, state.b)
         return cost <= SETTLED * self.tol * abs(objective)
 
@@ -325,9 +265,8 @@ class Newton(Procedure[Progress]):
         H[block] = correct_curvature(H[block], moved, found - state.slopes[free])
         H = keep_convex(H)
         loss = total.loss / problem.m
-        return self._settle_on(
-            problem, replace(state, b=state.trial, loss=loss, slopes=slopes, H=H)
-        )
+        state = replace(state, b=state.trial, loss=loss, slopes=slopes, H=H)
+        return self._settle_on(problem, state)
 
     def _look(self, problem: Problem, state: Progress, total: Any) -> Progress:
         slopes = total.gradient / problem.m
@@ -337,9 +276,9 @@ class Newton(Procedure[Progress]):
     def _join(self, problem: Problem, state: Progress) -> Progress:
         """Let the steepest columns outside join A; without any, ask for a bound."""
         p = problem.p
-        pays = problem.l1.each(p)
+        pays = problem.penalty.thresholds(p)
         excess = np.abs(open_slopes(problem, state.b, state.slopes)) - pays
-        excess[state.on] = -np.inf
+        excess[state.A] = -np.inf
         excess[~np.isfinite(pays)] = -np.inf
         scale = problem.penalty.lam or 1.0
         rounding = 64 * EPS * float(np.abs(state.slopes).max(initial=0.0))
@@ -349,7 +288,7 @@ class Newton(Procedure[Progress]):
             most = max(FEWEST, int(np.ceil(GROWTH * p)), state.A.size)
             steepest = np.argsort(-excess, kind="stable")[:most]
             joined = steepest[excess[steepest] > 0]
-            A = np.concatenate([state.A, np.sort(joined).astype(np.float64)])
+            A = np.concatenate([state.A, np.sort(joined)])
             aim = max(final, SOLVED * min(1.0, worst / scale))
             return replace(state, A=A, aim=aim, idle=0, miss=UNKNOWN, step="curve")
         if state.A.size and state.curved < state.A.size:
@@ -363,7 +302,8 @@ class Newton(Procedure[Progress]):
         # proved.
         return self._settle_on(problem, replace(state, miss=miss, along=1.0, idle=IDLE))
 
-    def _bound(self, problem: Problem, state: Progress, dual: float) -> Progress:
+    def _bound(self, problem: Problem, state: Progress, total: Any) -> Progress:
+        dual = total.value / problem.m
         certificate = certify_loss(state.loss, dual, state.b, state.slopes, problem.penalty)
         before = certificate.objective - state.low
         low = max(state.low, certificate.objective - certificate.gap)
@@ -376,7 +316,7 @@ class Newton(Procedure[Progress]):
             if not state.tries or state.stalls >= STALLS:
                 return replace(state, step="end")
             aim = min(state.aim, CLOSE * self.tol)
-            again = replace(state, curved=0, slow=1, idle=0, along=1.0, aim=aim, step="curve")
+            again = replace(state, curved=0, slow=True, idle=0, along=1.0, aim=aim, step="curve")
             return replace(again, stalls=state.stalls + 1)
         # The gradient was close and the gap is not yet: closer.
         aim = max(0.1 * min(state.aim, max(state.miss, EPS)), EPS)

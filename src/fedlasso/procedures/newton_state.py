@@ -1,9 +1,12 @@
 """Where a fit by Newton stands: its working set of columns, and how far from solved that is."""
 
+from dataclasses import KW_ONLY
+
 import numpy as np
 from numpy.typing import NDArray
 
-from fedlasso.numerics import Array, ElasticNet, soft_threshold
+from fedlasso.federation.messages import Whole
+from fedlasso.numerics import Array, soft_threshold
 from fedlasso.procedures.procedure import Problem, State
 
 # Stands for what is not known yet: a state travels, and infinite numbers do not.
@@ -21,29 +24,25 @@ class Progress(State):
     asked for anew because of that.
     """
 
-    A: Array
+    _: KW_ONLY
+    A: Whole
     b: Array
-    loss: float
+    loss: float = UNKNOWN
     slopes: Array
     H: Array
-    curved: int
+    curved: int = 0
     trial: Array
-    along: float
-    promise: float
-    low: float
+    along: float = 1.0
+    promise: float = 0.0
+    low: float = -UNKNOWN
     aim: float
-    miss: float
-    first: float
-    tries: int
-    slow: int
-    idle: int
-    stalls: int
+    miss: float = UNKNOWN
+    first: float = UNKNOWN
+    tries: int = 0
+    slow: bool = False
+    idle: int = 0
+    stalls: int = 0
     step: str
-
-    @property
-    def on(self) -> NDArray[np.int64]:
-        """The columns of A, as whole numbers."""
-        return self.A.astype(np.int64)
 
 
 def find_objective(problem: Problem, loss: float, b: Array) -> float:
@@ -58,35 +57,35 @@ def free_columns(problem: Problem) -> NDArray[np.int64]:
 
 def free_places(problem: Problem, state: Progress) -> NDArray[np.int64]:
     """Return where in A the columns that pay nothing stand."""
-    return np.flatnonzero(np.isin(state.on, free_columns(problem)))
+    return np.flatnonzero(np.isin(state.A, free_columns(problem)))
 
 
 def open_slopes(problem: Problem, b: Array, slopes: Array) -> Array:
     """Return slopes at b without those that lead a coefficient beyond the bound it stands at."""
-    bounds = problem.l1.bounds
+    bounds = problem.penalty.bounds
     return slopes if bounds is None else -bounds.allowed(b, -slopes)
 
 
 def smooth_part(problem: Problem, state: Progress) -> tuple[Array, Array, Array]:
     """Return gradient and second derivatives of the loss and the ridge on A, and what it pays."""
-    on = state.on
-    pays = problem.l1.each(problem.p)[on]
+    on = state.A
+    pays = problem.penalty.thresholds(problem.p)[on]
     slopes = state.slopes[on]
     H = state.H
-    if isinstance(problem.penalty, ElasticNet):
-        ridges = problem.penalty.ridges(problem.p)[on]
-        slopes = slopes + ridges * state.b[on]
-        H = H + np.diag(ridges)
+    ridges = problem.penalty.smooth_part(problem.p)
+    if ridges is not None:
+        slopes = slopes + ridges[on] * state.b[on]
+        H = H + np.diag(ridges[on])
     return slopes, H, pays
 
 
 def find_miss(problem: Problem, state: Progress) -> float:
     """Return how far A is from being solved: the worst slope, as a share of the penalty."""
     slopes, _, pays = smooth_part(problem, state)
-    b = state.b[state.on]
+    b = state.b[state.A]
     wrong = np.where(b == 0, soft_threshold(slopes, pays), slopes + pays * np.sign(b))
-    if (bounds := problem.l1.bounds) is not None:
-        wrong = bounds.part(state.on).allowed(b, -wrong)
+    if (bounds := problem.penalty.bounds) is not None:
+        wrong = bounds.part(state.A).allowed(b, -wrong)
     scale = problem.penalty.lam or float(np.abs(state.slopes).max(initial=0.0)) or 1.0
     return float(np.abs(wrong).max(initial=0.0)) / scale
 
@@ -99,6 +98,6 @@ def surely_falls(problem: Problem, state: Progress, slopes: Array) -> bool:
     """
     if state.loss == UNKNOWN:
         return False
-    on = state.on
+    on = state.A
     back = float(slopes[on] @ (state.b - state.trial)[on])
     return back + problem.penalty.value(state.b) >= problem.penalty.value(state.trial)

@@ -33,10 +33,11 @@ import numpy as np
 from fedlasso.errors import FedLassoError
 from fedlasso.federation import Disclosure, Reply, Request, Shapes
 from fedlasso.federation.magnitudes import Bound, Magnitudes
+from fedlasso.federation.messages import LowerProducts
 from fedlasso.numerics import Array, LeastSquares, solve_reference
-from fedlasso.numerics.moments import are_products, pack
 from fedlasso.numerics.sample import GRAM_COLUMNS
-from fedlasso.numerics.surrogates import count_lower, from_moments, shifted_lasso, square, triangle
+from fedlasso.numerics.surrogates import from_moments, shifted_lasso
+from fedlasso.numerics.triangles import count_packed, pack, unpack
 from fedlasso.procedures.procedure import Average, Averaged, Coefficients, Problem
 from fedlasso.sites import MeanEigenvalue, View
 
@@ -93,9 +94,6 @@ class DebiasedFit(Request[Coefficients]):
     discloses = Disclosure("a site's own debiased model, weighted by its rows")
     lam: float
 
-    def expects(self, p: int) -> Shapes:
-        return {"values": (p,)}
-
     def answer(self, site: View) -> Coefficients:
         f = site.least_squares
         local = solve_reference(f, self.lam)
@@ -133,12 +131,8 @@ class Debiased(OneShot):
 class SecondMoments(Reply):
     """Sums over rows: the lower triangle of X_j'X_j, and X_j'y_j. Reveals second moments."""
 
-    gram: Array
+    gram: LowerProducts
     score: Array
-
-    def find_contradiction(self) -> str:
-        packed = pack(square(self.gram, self.score.size))
-        return "" if are_products(packed[None]) else "moments that no records have"
 
 
 class AllMoments(Request[SecondMoments]):
@@ -149,17 +143,17 @@ class AllMoments(Request[SecondMoments]):
     )
 
     def expects(self, p: int) -> Shapes:
-        return {"gram": (count_lower(p),), "score": (p,)}
+        return {"gram": (count_packed(p),), "score": (p,)}
 
     def answer(self, site: View) -> SecondMoments:
         f = site.least_squares
-        gram = f.m * triangle(f.gram)
+        gram = f.m * pack(f.gram, lower=True)
         return SecondMoments(gram, f.m * f.score, steps=f.p, operations=2 * f.m * f.p * f.p)
 
     def bounds(self, magnitudes: Magnitudes) -> dict[str, Bound]:
         powers = magnitudes.columns
         return {
-            "gram": Bound(triangle(powers[:, None] + powers), words=1),
+            "gram": Bound(pack(powers[:, None] + powers, lower=True), words=1),
             "score": Bound(powers + magnitudes.response, words=1),
         }
 
@@ -183,10 +177,7 @@ class OneShotGram(OneShot):
         return AllMoments()
 
     def advance(self, problem: Problem, state: Average, total: Any) -> Average:
-        gram = total.gram / problem.m
-        pooled = from_moments(square(gram, problem.p), total.score / problem.m)
+        gram = unpack(total.gram / problem.m, problem.p, lower=True)
+        pooled = from_moments(gram, total.score / problem.m)
         b = solve_reference(pooled, problem.penalty.lam).coefficients
         return replace(state, values=b[:, None], round=state.round + 1)
-
-    def upload(self, problem: Problem, state: Average) -> int:
-        return problem.p + count_lower(problem.p)

@@ -2,6 +2,7 @@
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
+from math import prod
 from typing import Any, ClassVar, Generic, Literal, Self, TypeVar
 
 import numpy as np
@@ -9,13 +10,27 @@ import numpy as np
 from fedlasso.errors import FedLassoError
 from fedlasso.federation import Message, Reply, Request
 from fedlasso.federation.magnitudes import COARSE, Bound, Magnitudes
-from fedlasso.numerics import L1, Array, Certificate, ElasticNet, Penalty
+from fedlasso.federation.messages import Vectors, layout, reply_to
+from fedlasso.numerics import DEFAULT_LOSS, Array, Certificate, Penalty, find_loss
+from fedlasso.numerics.penalties import Capability
 from fedlasso.sites import LargestEigenvalue, View
 
 # What the registry has for losses that are not quadratic, ours first.
 ANY_SMOOTH = (
     "Newton, FISTA, CD, ST, P, DA, FedMid, ProxSkip, Fast-FedDA, C-FedDA, CSL, DANE, Voting"
 )
+
+# What a procedure needs of a penalty, in words, and procedures that do without.
+REFUSALS: dict[Capability, tuple[str, str]] = {
+    "prox": ("needs a proximal step", "Newton or Voting"),
+    "dual_limit": ("needs a dual limit", "FISTA or FedMid"),
+    "thresholds": ("needs a soft threshold for each coefficient", "FISTA or FedMid"),
+    "convex": ("needs a convex penalty", "FISTA or FedMid"),
+    "separable": ("needs a penalty that is a sum over coefficients", "FISTA or FedMid"),
+    "ridgeless": ("takes no ridge", "Newton or FISTA"),
+    "uniform": ("takes one penalty for all coefficients", "Newton or FISTA"),
+    "unbounded": ("takes no bounds on coefficients", "Newton or FISTA"),
+}
 
 
 @dataclass(frozen=True)
@@ -41,18 +56,17 @@ class Problem:
     sites: tuple[str, ...]
     sizes: tuple[int, ...]
     p: int
-    loss: str = "quadratic"
+    loss: str = DEFAULT_LOSS
+
+    @property
+    def quadratic(self) -> bool:
+        """Whether the loss is least squares."""
+        return find_loss(self.loss).quadratic
 
     @property
     def m(self) -> int:
         """Training rows of all sites together."""
         return sum(self.sizes)
-
-    @property
-    def l1(self) -> L1:
-        """The penalty, for procedures that take none but the Lasso's."""
-        assert isinstance(self.penalty, L1)
-        return self.penalty
 
 
 class State(Message):
@@ -87,9 +101,7 @@ class Procedure(ABC, Generic[S]):
     ----------
     name : as the paper calls it
     losses : which losses it can fit
-    penalties : which penalties: any with a proximal step, an elastic net's, a weighted Lasso's, or
-        the Lasso's alone
-    takes_bounds : whether coefficients may have bounds
+    needs : capabilities that a penalty must have; the plain Lasso's by default
     first_question : what to ask once, before the first round, if anything
     path_of : the procedure whose path this one reads, if not its own
     epochs : local steps per round, where the procedure takes any
@@ -105,8 +117,7 @@ class Procedure(ABC, Generic[S]):
 
     name: ClassVar[str]
     losses: ClassVar[Literal["quadratic", "any smooth"]] = "quadratic"
-    penalties: ClassVar[Literal["l1", "weighted l1", "elastic", "any"]] = "l1"
-    takes_bounds: ClassVar[bool] = False
+    needs: ClassVar[tuple[Capability, ...]] = ("thresholds", "ridgeless", "uniform", "unbounded")
     first_question: ClassVar[type[Request[Any]] | None] = None
     path_of: ClassVar[str] = ""
     epochs: int = 1
@@ -124,27 +135,17 @@ class Procedure(ABC, Generic[S]):
 
     def check(self, problem: Problem) -> None:
         """Refuse a problem that this procedure cannot solve, in one sentence."""
-        if self.losses == "quadratic" and problem.loss != "quadratic":
+        if self.losses != "any smooth" and not problem.quadratic:
             raise FedLassoError(
                 f"{self.name} fits the quadratic loss only, and these sites have the "
                 f"{problem.loss} loss; use {' or '.join(ANY_SMOOTH.rsplit(', ', 1))}"
             )
-        penalty = problem.penalty
-        taken = {"any": (penalty.name,), "elastic": (L1.name, ElasticNet.name)}
-        if penalty.name not in taken.get(self.penalties, (L1.name,)):
-            raise FedLassoError(
-                f"{self.name} takes the Lasso's penalty only, not {penalty.name!r}; use FISTA, "
-                "FedMid, DA or ProxSkip, or Newton for an elastic net"
-            )
-        if self.penalties == "l1" and penalty.weights is not None:
-            raise FedLassoError(
-                f"{self.name} takes one penalty for all coefficients; use Secant or FISTA for "
-                "weights"
-            )
-        if not self.takes_bounds and isinstance(penalty, L1) and penalty.bounds is not None:
-            raise FedLassoError(
-                f"{self.name} takes no bounds on coefficients; use Newton or FISTA for bounds"
-            )
+        for capability in self.needs:
+            if not problem.penalty.offers(capability):
+                need, others = REFUSALS[capability]
+                what = {"uniform": "weights", "unbounded": "bounds", "ridgeless": "an elastic net"}
+                penalty = what.get(capability, f"this {problem.penalty.name!r} penalty")
+                raise FedLassoError(f"{self.name} {need}; use {others} for {penalty}")
 
     @property
     def paths(self) -> int:
@@ -168,8 +169,11 @@ class Procedure(ABC, Generic[S]):
         """Candidate models, one per column."""
 
     def upload(self, problem: Problem, state: S) -> int:
-        """Numbers that each site will send in the next round."""
-        return self.paths * problem.p
+        """Numbers that each site will send in the next round: what its question expects."""
+        request = self.request(problem, state)
+        kinds = [kind for _, kind in layout(reply_to(type(request)))]
+        shapes = [shape for shape in request.expects(problem.p).values() if shape is not None]
+        return sum(kind in ("float", "int", "flag") for kind in kinds) + sum(map(prod, shapes))
 
     def certificate(self, problem: Problem, state: S) -> Certificate | None:
         """The certificate of `models`, if the server can tell without asking the sites again."""
@@ -184,6 +188,25 @@ class Procedure(ABC, Generic[S]):
         return False
 
 
+@dataclass(frozen=True)
+class UntilCertified(Procedure[S]):
+    """A procedure that goes on until the pooled duality gap is a share `tol` of the objective."""
+
+    tol: float = 1e-8
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not self.tol >= 0:
+            raise FedLassoError(f"tol is {self.tol!r}; give a relative gap, zero or more")
+
+    def arrived(self, problem: Problem, state: S) -> bool:
+        """Whether the fit is certified to `tol`, or as far as rounding allows."""
+        certificate = self.certificate(problem, state)
+        if certificate is None:
+            return False
+        return certificate.reaches(self.tol, self.finest(problem, state))
+
+
 # Powers of two that a site's own steps may lead beyond what the whole federation needs.
 FAR = 40
 
@@ -191,7 +214,7 @@ FAR = 40
 class Coefficients(Reply):
     """m_j times one vector per path, as columns: those of all sites add up to m times the mean."""
 
-    values: Array
+    values: Vectors
 
     @classmethod
     def of(cls, site: View, vectors: Array, steps: int) -> Self:
@@ -245,7 +268,7 @@ class AtRates(Averaged):
     """Local gradient steps, at rates that are shares of 1 / L_max."""
 
     losses = "any smooth"
-    penalties = "any"
+    needs: ClassVar[tuple[Capability, ...]] = ("prox", "convex", "unbounded")
     first_question = LargestEigenvalue
     settings: tuple[float, ...] = (0.03, 0.1, 0.3, 0.6, 1.0)
 

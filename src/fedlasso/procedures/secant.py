@@ -15,6 +15,15 @@ pooled objective, gradient and duality gap at b_{t+1}, are known to the last dig
 the curvature left over along the last direction, and never more than halved in one round.
 
 No step size, no local epochs, no candidates; the server needs sums over the sites only.
+
+Where columns are few, `MomentSecant` asks all directions at once. The second moments of p columns
+are (p + 2)(p + 3)/2 numbers, as many as about p/2 gradients: Q = I and Y = G. The Lasso is then
+solved at the server. Every further round measures the pooled gradient at that solution b, from
+residuals at the sites,
+
+.. math:: g = X'(Xb - y)/m, \qquad c \leftarrow G b - g,
+
+and solves again: iterative refinement, which repairs the digits that forming G loses.
 """
 
 from dataclasses import dataclass
@@ -22,11 +31,12 @@ from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 
-from fedlasso.errors import FedLassoError
 from fedlasso.federation import Request
-from fedlasso.numerics import L1, Array, Certificate, Secants
-from fedlasso.procedures.procedure import Problem, Procedure, State
-from fedlasso.sites import GradientAt, ResponseSquares
+from fedlasso.numerics import Array, Certificate, Penalty, Secants
+from fedlasso.numerics.moments import Moments
+from fedlasso.numerics.triangles import unpack
+from fedlasso.procedures.procedure import Problem, State, UntilCertified
+from fedlasso.sites import FoldMoments, GradientAt, ResponseSquares
 
 # How often the model's Lasso is solved again where it needs no asking.
 POLISHED = 5
@@ -63,47 +73,34 @@ K = TypeVar("K", bound=Knowledge)
 
 
 @dataclass(frozen=True)
-class UntilCertified(Procedure[K]):
-    """A procedure that goes on until the pooled duality gap is a share `tol` of the objective."""
+class BySecants(UntilCertified[K]):
+    """A procedure that goes on while there is a direction to learn."""
 
     first_question: ClassVar[type[Request[Any]] | None] = ResponseSquares
-    tol: float = 1e-8
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if not self.tol >= 0:
-            raise FedLassoError(f"tol is {self.tol!r}; give a relative gap, zero or more")
 
     def done(self, problem: Problem, state: K) -> bool:
         return state.round > 0 and (self.arrived(problem, state) or state.stuck)
-
-    def arrived(self, problem: Problem, state: K) -> bool:
-        """Whether the fit is certified to `tol`, or as far as rounding allows."""
-        certificate = self.certificate(problem, state)
-        if certificate is None:
-            return False
-        finest = self.finest(problem, state)
-        return certificate.relative_gap <= self.tol or certificate.gap <= finest
 
     def finest(self, problem: Problem, state: K) -> float:
         return state.secants.finest(state.best) if state.round else 0.0
 
 
 @dataclass(frozen=True)
-class Secant(UntilCertified[Knowledge]):
+class Secant(BySecants[Knowledge]):
     """Secant, the pooled Lasso in a handful of uploads: a round is one pooled gradient."""
 
     name = "Secant"
-    penalties = "weighted l1"
+    needs = ("thresholds", "ridgeless", "unbounded")
 
     def start(self, problem: Problem, prepared: Any) -> Knowledge:
         zero = np.zeros(problem.p)
         none = np.empty((problem.p, 0))
-        return Knowledge(zero, prepared.value / problem.m, none, none, 0.0, zero, zero)
+        y_ms = 0.0 if prepared is None else prepared.value / problem.m
+        return Knowledge(zero, y_ms, none, none, 0.0, zero, zero)
 
     def go_on(self, problem: Problem, known: Secants, best: Array, round: int) -> Knowledge:
         """The state from which a fit at this problem's penalty goes on with what is known."""
-        known, best, trial = next_trial(known, problem.l1, best)
+        known, best, trial = next_trial(known, problem.penalty, best)
         return Knowledge(known.c, known.y_ms, known.Q, known.Y, known.mu, best, trial, round=round)
 
     def request(self, problem: Problem, state: Knowledge) -> Request[Any]:
@@ -121,17 +118,41 @@ class Secant(UntilCertified[Knowledge]):
         q = known.direction(state.trial)
         if q is not None:
             known = known.learn(q, (gradient + known.c) / np.linalg.norm(state.trial))
-        best = better(known, problem.l1, state.best, state.trial)
+        best = better(known, problem.penalty, state.best, state.trial)
         return self.go_on(problem, known, best, state.round + 1)
 
     def models(self, problem: Problem, state: Knowledge) -> Array:
         return state.best[:, None]
 
     def certificate(self, problem: Problem, state: Knowledge) -> Certificate | None:
-        return state.secants.certificate(state.best, problem.l1) if state.round else None
+        return state.secants.certificate(state.best, problem.penalty) if state.round else None
 
 
-def next_trial(known: Secants, penalty: L1, best: Array) -> tuple[Secants, Array, Array]:
+@dataclass(frozen=True)
+class MomentSecant(Secant):
+    """The pooled Lasso from second moments of all rows, and a gradient or two."""
+
+    name = "Moments"
+    first_question = None
+
+    def request(self, problem: Problem, state: Knowledge) -> Request[Any]:
+        return GradientAt(state.best) if state.round else FoldMoments()
+
+    def advance(self, problem: Problem, state: Knowledge, total: Any) -> Knowledge:
+        if state.round:
+            known = state.secants.correct(state.best, total.gradient / problem.m)
+        else:
+            moments = Moments(unpack(total.moments[0], problem.p + 2))
+            normal = moments.normal(centre=False, scale=False)
+            known = Secants.all(normal.gram, normal.score, normal.variance)
+        return self.go_on(problem, known, state.best, state.round + 1)
+
+    def done(self, problem: Problem, state: Knowledge) -> bool:
+        """No fit is claimed before its gradient was measured at the sites."""
+        return state.round > 1 and self.arrived(problem, state)
+
+
+def next_trial(known: Secants, penalty: Penalty, best: Array) -> tuple[Secants, Array, Array]:
     """The Secant step: what is known, the best model and the next one to try.
 
     A trial inside the span of what was asked needs no asking: the model is the truth there.
@@ -149,7 +170,7 @@ def next_trial(known: Secants, penalty: L1, best: Array) -> tuple[Secants, Array
     return known, best, trial
 
 
-def better(known: Secants, penalty: L1, b: Array, other: Array) -> Array:
+def better(known: Secants, penalty: Penalty, b: Array, other: Array) -> Array:
     """The one of two models with the smaller pooled objective; to rounding, the smaller gap."""
     change = known.objective(other, penalty) - known.objective(b, penalty)
     if abs(change) <= known.finest(b):

@@ -25,11 +25,11 @@ a path; alpha = 1.95 is the authors' choice in their experiments.
 """
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
-from fedlasso.federation import Disclosure, PerCandidate, Points, Request, Shapes
+from fedlasso.federation import Disclosure, PerCandidate, Points, Request
 from fedlasso.numerics import Array
 from fedlasso.numerics.surrogates import RidgeFactor
 from fedlasso.procedures.procedure import Average, Averaged, Coefficients, Problem
@@ -59,9 +59,6 @@ class DualProximal(Request[Coefficients]):
     fit: str
     round: int
 
-    def expects(self, p: int) -> Shapes:
-        return {"values": self.z.shape}
-
     def answer(self, site: View) -> Coefficients:
         c = site.least_squares.score[:, None]
         alpha = self.relaxation
@@ -84,9 +81,6 @@ class Reflect(Request[Coefficients]):
     fit: str
     round: int
 
-    def expects(self, p: int) -> Shapes:
-        return {"values": self.x.shape}
-
     def answer(self, site: View) -> Coefficients:
         c = site.least_squares.score[:, None]
         memory = site.memory.recall(self.fit, self.round)
@@ -103,6 +97,7 @@ class ADMM(Averaged):
 
     name = "ADMM"
     first_question = MeanEigenvalue
+    question: ClassVar[type[DualProximal] | type[Reflect]] = DualProximal
     settings: tuple[float, ...] = (0.3, 1.0, 3.0)
     relaxation: float = 1.6
 
@@ -112,28 +107,23 @@ class ADMM(Averaged):
 
     def request(self, problem: Problem, state: Average) -> Request[Coefficients]:
         fit = f"{self!r} {problem!r}"
-        return DualProximal(state.values, state.scales, self.relaxation, fit, state.round)
+        return self.question(state.values, state.scales, self.relaxation, fit, state.round)
 
     def combine(self, problem: Problem, state: Average, average: Array) -> Array:
         return problem.penalty.prox(average, 1 / state.scales)
 
 
 @dataclass(frozen=True)
-class FedDR(Averaged):
+class FedDR(ADMM):
     """Douglas-Rachford splitting; ``epochs`` is not used, the local problem is solved exactly."""
 
     name = "FedDR"
-    first_question = MeanEigenvalue
-    settings: tuple[float, ...] = (0.3, 1.0, 3.0)
+    question = Reflect
     relaxation: float = 1.95
 
     def scales(self, problem: Problem, prepared: Any) -> Array:
         curvature: float = prepared.value / problem.m
         return np.array(self.settings) / curvature
-
-    def request(self, problem: Problem, state: Average) -> Request[Coefficients]:
-        fit = f"{self!r} {problem!r}"
-        return Reflect(state.values, state.scales, self.relaxation, fit, state.round)
 
     def combine(self, problem: Problem, state: Average, average: Array) -> Array:
         return problem.penalty.prox(average, state.scales)

@@ -21,17 +21,17 @@ import numpy as np
 
 from fedlasso.federation import Disclosure, Reply, Shapes
 from fedlasso.federation.magnitudes import Bound, Magnitudes
-from fedlasso.numerics import Array, LeastSquares, solve_reference
+from fedlasso.federation.messages import Positive
+from fedlasso.numerics import Array, LeastSquares, penalty_fields, solve_reference
 from fedlasso.numerics.curved_sweeps import fit_curved
 from fedlasso.procedures.procedure import Coefficients, Problem, Procedure, State
-from fedlasso.sites import Penalised, View, parts_of
+from fedlasso.sites import Penalised, View
 
 
 class Votes(Reply):
     """m_j where the site's own Lasso selects a column and zero elsewhere, and m_j times b_j."""
 
-    positive = ("votes",)
-    votes: Array
+    votes: Positive[Array]
     values: Array
 
 
@@ -46,7 +46,7 @@ class LocalVotes(Penalised[Votes]):
     def answer(self, site: View) -> Votes:
         f = site.training
         penalty = self.penalty
-        if isinstance(f, LeastSquares) and penalty.name == "l1" and penalty.weights is None:
+        if isinstance(f, LeastSquares) and penalty.plain:
             exact = solve_reference(f, penalty.lam)
             b = exact.coefficients
             steps = exact.knots
@@ -73,7 +73,7 @@ class Voting(Procedure[Ballot]):
 
     name = "Voting"
     losses = "any smooth"
-    penalties = "elastic"
+    needs = ("thresholds", "unbounded")
     settings: tuple[float, ...] = (0.3, 0.5, 0.7)
 
     @property
@@ -85,7 +85,7 @@ class Voting(Procedure[Ballot]):
         return Ballot(zero, zero)
 
     def request(self, problem: Problem, state: Ballot) -> LocalVotes:
-        return LocalVotes(**parts_of(problem.penalty))
+        return LocalVotes(**penalty_fields(problem.penalty))
 
     def advance(self, problem: Problem, state: Ballot, total: Any) -> Ballot:
         m = problem.m
@@ -94,9 +94,6 @@ class Voting(Procedure[Ballot]):
     def models(self, problem: Problem, state: Ballot) -> Array:
         elected = state.share[:, None] >= np.array(self.settings)
         return np.where(elected, state.mean[:, None], 0.0)
-
-    def upload(self, problem: Problem, state: Ballot) -> int:
-        return 2 * problem.p
 
     def done(self, problem: Problem, state: Ballot) -> bool:
         return state.round == 1

@@ -13,18 +13,19 @@ violators the steepest are taken, as many as cost no more than a gradient round 
 **This reveals the second moments of the columns in the working set**, as sums over a site's rows.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from fedlasso.federation import Columns, Disclosure, Model, Reply, Request, Shapes
 from fedlasso.federation.magnitudes import COARSE, Bound, Magnitudes
+from fedlasso.federation.messages import LowerProducts, Whole
 from fedlasso.numerics import Array, solve_reference
-from fedlasso.numerics.moments import are_products, pack
-from fedlasso.numerics.surrogates import count_lower, from_moments, square, triangle
+from fedlasso.numerics.surrogates import from_moments
+from fedlasso.numerics.triangles import count_packed, pack, unpack
 from fedlasso.procedures.procedure import Problem, Procedure, State
-from fedlasso.sites import GradientSum, View, places
+from fedlasso.sites import GradientSum, View
 
 # A violation below this share of the largest score is rounding.
 ROUNDING = 1e-12
@@ -34,11 +35,7 @@ class MomentBlock(Reply):
     """Sums over rows: X_N'X_A, and the lower triangle of X_N'X_N. Reveals second moments."""
 
     cross: Array
-    corner: Array
-
-    def find_contradiction(self) -> str:
-        packed = pack(square(self.corner, len(self.cross)))
-        return "" if are_products(packed[None]) else "moments that no records have"
+    corner: LowerProducts
 
 
 class MomentsOf(Request[MomentBlock]):
@@ -51,21 +48,21 @@ class MomentsOf(Request[MomentBlock]):
     known: Columns
 
     def expects(self, p: int) -> Shapes:
-        return {"cross": (self.new.size, self.known.size), "corner": (count_lower(self.new.size),)}
+        return {"cross": (self.new.size, self.known.size), "corner": (count_packed(self.new.size),)}
 
     def answer(self, site: View) -> MomentBlock:
         f = site.least_squares
-        N = f.columns[places(self.new)]
-        A = f.columns[places(self.known)]
+        N = f.columns[self.new]
+        A = f.columns[self.known]
         operations = 2 * f.m * len(N) * (len(N) + len(A))
-        return MomentBlock(N @ A.T, triangle(N @ N.T), steps=1, operations=operations)
+        return MomentBlock(N @ A.T, pack(N @ N.T, lower=True), steps=1, operations=operations)
 
     def bounds(self, magnitudes: Magnitudes) -> dict[str, Bound]:
-        N = magnitudes.columns[places(self.new)]
-        A = magnitudes.columns[places(self.known)]
+        N = magnitudes.columns[self.new]
+        A = magnitudes.columns[self.known]
         return {
             "cross": Bound(N[:, None] + A, words=1),
-            "corner": Bound(triangle(N[:, None] + N), words=1),
+            "corner": Bound(pack(N[:, None] + N, lower=True), words=1),
         }
 
 
@@ -83,11 +80,11 @@ class GradientOutside(Request[GradientSum]):
 
     def answer(self, site: View) -> GradientSum:
         f = site.training
-        rest = np.delete(f.m * f.gradient(self.b), places(self.known))
+        rest = np.delete(f.m * f.gradient(self.b), self.known)
         return GradientSum(rest, steps=1, operations=site.operations(1))
 
     def bounds(self, magnitudes: Magnitudes) -> dict[str, Bound]:
-        rest = np.delete(magnitudes.columns, places(self.known))
+        rest = np.delete(magnitudes.columns, self.known)
         return {"gradient": Bound(rest + magnitudes.reach, words=1, coarse=COARSE)}
 
 
@@ -95,11 +92,11 @@ class WorkingSet(State):
     """The model, the known columns with their moments, the score, and columns to ask for next."""
 
     b: Array
-    known: Array
+    known: Whole
     gram: Array
     score: Array
-    wanted: Array
-    checked: int
+    wanted: Whole
+    checked: bool
 
 
 @dataclass(frozen=True)
@@ -110,9 +107,9 @@ class WorkingSetGram(Procedure[WorkingSet]):
     growth: float = 0.25
 
     def start(self, problem: Problem, prepared: Any) -> WorkingSet:
-        none = np.zeros(0)
+        none = np.arange(0)
         zero = np.zeros(problem.p)
-        return WorkingSet(zero, none, np.zeros((0, 0)), zero, none, 0)
+        return WorkingSet(zero, none, np.zeros((0, 0)), zero, none, False)
 
     def request(self, problem: Problem, state: WorkingSet) -> Request[Any]:
         if state.wanted.size:
@@ -123,7 +120,7 @@ class WorkingSetGram(Procedure[WorkingSet]):
         if state.wanted.size:
             return self._grow(problem, state, total)
         gradient = np.zeros(problem.p)
-        rest = np.delete(np.arange(problem.p), places(state.known))
+        rest = np.delete(np.arange(problem.p), state.known)
         gradient[rest] = total.gradient / problem.m
         score = state.score if state.round else -gradient
         steep = np.abs(gradient)
@@ -134,27 +131,22 @@ class WorkingSetGram(Procedure[WorkingSet]):
         allowed = problem.p - a + self.growth * a * a
         while n < violators.size and (n + 1) * a + (n + 1) * (n + 2) // 2 <= allowed:
             n += 1
-        wanted = violators[:n].astype(np.float64)
-        return WorkingSet(state.b, state.known, state.gram, score, wanted, 1, round=state.round + 1)
+        return replace(
+            state, score=score, wanted=violators[:n], checked=True, round=state.round + 1
+        )
 
     def _grow(self, problem: Problem, state: WorkingSet, total: Any) -> WorkingSet:
         cross = total.cross / problem.m
-        corner = total.corner / problem.m
-        gram = np.block([[state.gram, cross.T], [cross, square(corner, state.wanted.size)]])
-        known = np.concatenate([state.known, state.wanted])
-        A = places(known)
+        corner = unpack(total.corner / problem.m, state.wanted.size, lower=True)
+        gram = np.block([[state.gram, cross.T], [cross, corner]])
+        A = np.concatenate([state.known, state.wanted])
         b = np.zeros(problem.p)
         b[A] = solve_reference(from_moments(gram, state.score[A]), problem.penalty.lam).coefficients
-        return WorkingSet(b, known, gram, state.score, np.zeros(0), 0, round=state.round + 1)
+        return WorkingSet(b, A, gram, state.score, np.arange(0), False, round=state.round + 1)
 
     def models(self, problem: Problem, state: WorkingSet) -> Array:
         return state.b[:, None]
 
-    def upload(self, problem: Problem, state: WorkingSet) -> int:
-        n = state.wanted.size
-        a = state.known.size
-        return n * a + count_lower(n) if n else problem.p - a
-
     def done(self, problem: Problem, state: WorkingSet) -> bool:
         """Every column satisfies the optimality conditions, or every column is known."""
-        return not state.wanted.size and bool(state.checked or state.known.size == problem.p)
+        return not state.wanted.size and (state.checked or state.known.size == problem.p)

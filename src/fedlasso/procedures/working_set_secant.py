@@ -23,10 +23,11 @@ import numpy as np
 
 from fedlasso.federation import Columns, Disclosure, Reply, Request, Role, Shapes
 from fedlasso.federation.magnitudes import COARSE, Bound, Magnitudes
+from fedlasso.federation.messages import Whole
 from fedlasso.numerics import Array, Certificate, Secants
 from fedlasso.procedures.procedure import Problem
-from fedlasso.procedures.secant import Knowledge, UntilCertified, better, next_trial
-from fedlasso.sites import GradientAt, View, places
+from fedlasso.procedures.secant import BySecants, Knowledge, better, next_trial
+from fedlasso.sites import GradientAt, View
 
 # Rows join from this share of the penalty: at most this share of p at once, or as many as A has.
 NEAR = 0.9
@@ -58,12 +59,12 @@ class ProductsAt(Request[ProductSums]):
     def answer(self, site: View) -> ProductSums:
         f = site.least_squares
         steps = self.v.shape[1]
-        products = f.columns[places(self.N)] @ (f.columns[places(self.A)].T @ self.v)
+        products = f.columns[self.N] @ (f.columns[self.A].T @ self.v)
         operations = 2 * f.m * (self.A.size + self.N.size) * steps
         return ProductSums(products, steps=steps, operations=operations)
 
     def bounds(self, magnitudes: Magnitudes) -> dict[str, Bound]:
-        N = magnitudes.columns[places(self.N)]
+        N = magnitudes.columns[self.N]
         return {"products": Bound(N + magnitudes.reach, words=1, coarse=COARSE)}
 
 
@@ -74,54 +75,43 @@ class Restricted(Knowledge):
     proven lower bound on min F; a check is due when the gap on A is no more than aim.
     """
 
-    A: Array
-    N: Array
+    A: Whole
+    N: Whole
     score: Array
-    low: float
-    aim: float
-    due: int
+    low: float = 0.0
+    aim: float = 0.0
+    due: bool = True
 
     @property
     def stuck(self) -> bool:
         return not (self.due or self.N.size) and super().stuck
 
     @property
-    def outside(self) -> Array:
+    def outside(self) -> Whole:
         """The columns that are not in A."""
-        return np.delete(np.arange(self.score.size, dtype=np.float64), places(self.A))
+        return np.delete(np.arange(self.score.size), self.A)
 
     def widen(self, on_A: Array, elsewhere: Array | float = 0.0) -> Array:
         """A vector of all p entries from its parts."""
         whole = np.empty(self.score.size)
-        whole[places(self.A)] = on_A
-        whole[places(self.outside)] = elsewhere
+        whole[self.A] = on_A
+        whole[self.outside] = elsewhere
         return whole
 
 
 @dataclass(frozen=True)
-class WorkingSetSecant(UntilCertified[Restricted]):
+class WorkingSetSecant(BySecants[Restricted]):
     """SecantWS, which is Secant on the columns in play: about half the uploads where few are."""
 
     name = "SecantWS"
 
     def start(self, problem: Problem, prepared: Any) -> Restricted:
         none = np.zeros(0)
-        nothing = np.zeros((0, 0))
-        return Restricted(
-            c=none,
-            y_ms=prepared.value / problem.m,
-            Q=nothing,
-            Y=nothing,
-            mu=0.0,
-            best=none,
-            trial=none,
-            A=none,
-            N=none,
-            score=np.zeros(problem.p),
-            low=0.0,
-            aim=0.0,
-            due=1,
-        )
+        QY = np.zeros((0, 0))
+        A = np.arange(0)
+        y_ms = prepared.value / problem.m
+        score = np.zeros(problem.p)
+        return Restricted(none, y_ms, QY, QY, 0.0, none, none, A=A, N=A, score=score)
 
     def request(self, problem: Problem, state: Restricted) -> Request[Any]:
         if state.round == 0:
@@ -132,11 +122,6 @@ class WorkingSetSecant(UntilCertified[Restricted]):
             return ProductsAt(state.best[:, None], state.A, state.outside)
         q = state.secants.direction(state.trial)
         return ProductsAt((state.trial if q is None else q)[:, None], state.A, state.A)
-
-    def upload(self, problem: Problem, state: Restricted) -> int:
-        if state.N.size:
-            return int(state.N.size * state.Q.shape[1])
-        return int(problem.p - state.A.size if state.due else state.A.size)
 
     def advance(self, problem: Problem, state: Restricted, total: Any) -> Restricted:
         state = replace(state, round=state.round + 1)
@@ -152,7 +137,7 @@ class WorkingSetSecant(UntilCertified[Restricted]):
         q = known.direction(state.trial)
         if q is not None:
             known = known.learn(q, products[:, 0])
-        best = better(known, problem.l1, state.best, state.trial)
+        best = better(known, problem.penalty, state.best, state.trial)
         return self._go_on(problem, replace(state, best=best), known)
 
     def _check(self, problem: Problem, state: Restricted, Gb_outside: Array) -> Restricted:
@@ -164,17 +149,17 @@ class WorkingSetSecant(UntilCertified[Restricted]):
         size = float(np.linalg.norm(b))
         if size:
             known = known.learn(b / size, Gb / size)
-        proven = known.certificate(b, problem.l1)
+        proven = known.certificate(b, problem.penalty)
         low = max(state.low, proven.objective - proven.gap)
-        steep = np.abs(Gb_outside - state.score[places(state.outside)])
-        N = np.zeros(0)
+        steep = np.abs(Gb_outside - state.score[state.outside])
+        N = np.arange(0)
         aim = 0.0
         if (steep > lam).any():
             most = max(int(np.ceil(GROWTH * problem.p)), state.A.size)
             steepest = np.argsort(-steep, kind="stable")[:most]
             N = state.outside[steepest[steep[steepest] >= NEAR * lam]]
             aim = SOLVED * proven.gap
-        state = replace(state, N=N, low=low, aim=aim, due=0)
+        state = replace(state, N=N, low=low, aim=aim, due=False)
         if N.size and state.Q.shape[1] == 0:
             # Nothing was learned yet that the new columns would have to catch up with.
             return self._fill(problem, state, np.zeros((N.size, 0)))
@@ -185,24 +170,24 @@ class WorkingSetSecant(UntilCertified[Restricted]):
         n, k = products.shape
         A = np.append(state.A, state.N)
         best = np.append(state.best, np.zeros(n))
-        known = Secants.first(state.score[places(A)], state.y_ms)
+        known = Secants.first(state.score[A], state.y_ms)
         if k:
             Q = np.vstack((state.Q, np.zeros((n, k))))
             Y = np.vstack((state.Y, products))
             known = replace(known, Q=Q, Y=Y, mu=state.mu)
-        return self._go_on(problem, replace(state, A=A, N=np.zeros(0), best=best), known)
+        return self._go_on(problem, replace(state, A=A, N=np.arange(0), best=best), known)
 
     def _go_on(self, problem: Problem, state: Restricted, known: Secants) -> Restricted:
         """Take the Secant step on A. Where it adds nothing, or A is solved, a check is due."""
         low = state.low
-        known, best, trial = next_trial(known, problem.l1, state.best)
-        on_A = known.certificate(best, problem.l1)
+        known, best, trial = next_trial(known, problem.penalty, state.best)
+        on_A = known.certificate(best, problem.penalty)
         solved = on_A.gap <= state.aim or on_A.relative_gap <= self.tol
         due = solved or known.direction(trial) is None
         if state.A.size == problem.p:
             due = False
             low = max(low, on_A.objective - on_A.gap)
-        state = replace(state, best=best, trial=trial, low=low, due=int(due))
+        state = replace(state, best=best, trial=trial, low=low, due=due)
         return replace(state, c=known.c, Q=known.Q, Y=known.Y, mu=known.mu)
 
     def models(self, problem: Problem, state: Restricted) -> Array:
@@ -212,5 +197,5 @@ class WorkingSetSecant(UntilCertified[Restricted]):
         """F(b), and how far it is above the proven lower bound on min F."""
         if state.round == 0:
             return None
-        objective = state.secants.objective(state.best, problem.l1)
+        objective = state.secants.objective(state.best, problem.penalty)
         return Certificate(objective, max(objective - state.low, 0.0))
