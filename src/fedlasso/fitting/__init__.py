@@ -1,54 +1,35 @@
-"""Fits: the one round loop, tuning, the session that shares gradients, and goals."""
+"""Fits: evidence, candidates, tuning, goals and inference. Whatever decides a fit is here."""
 
-from fedlasso.fitting.by_procedure import Fit, Status, certify, fit
-from fedlasso.fitting.curved_session import CurvedSession, open_session
-from fedlasso.fitting.goals import GOALS, Goal, GoalFit, fit_for
-from fedlasso.fitting.rounds import Prepared, Run, after_rounds, prepare, when_still, within_uploads
-from fedlasso.fitting.session import PathPoint, Session
-from fedlasso.fitting.tuning import (
-    ACTIVE,
-    PANELS,
-    RULES,
-    ChoosePenalty,
-    Panel,
-    Rule,
-    choose_penalty,
-    fix_penalty,
-    local_search,
-    rounds_within,
-    search_penalty,
-    validate,
-)
-
-__all__ = [
-    "ACTIVE",
-    "GOALS",
-    "PANELS",
-    "RULES",
-    "ChoosePenalty",
-    "CurvedSession",
-    "Fit",
-    "Goal",
-    "GoalFit",
-    "Panel",
-    "PathPoint",
-    "Prepared",
-    "Rule",
-    "Run",
-    "Session",
-    "Status",
-    "after_rounds",
-    "certify",
-    "choose_penalty",
-    "fit",
-    "fit_for",
-    "fix_penalty",
-    "local_search",
-    "open_session",
-    "prepare",
-    "rounds_within",
-    "search_penalty",
-    "validate",
-    "when_still",
-    "within_uploads",
-]
+from fedlasso.fitting import goals as goals
+from fedlasso.fitting.budget import PANELS as PANELS
+from fedlasso.fitting.budget import Budget as Budget
+from fedlasso.fitting.budget import Panel as Panel
+from fedlasso.fitting.budget import rounds_within as rounds_within
+from fedlasso.fitting.evidence import PathPoint as PathPoint
+from fedlasso.fitting.evidence import open_evidence as open_evidence
+from fedlasso.fitting.goal import GOALS as GOALS
+from fedlasso.fitting.goal import Goal as Goal
+from fedlasso.fitting.goals.compared import fit_for as fit_for
+from fedlasso.fitting.local_penalty import ChoosePenalty as ChoosePenalty
+from fedlasso.fitting.local_penalty import choose_penalty as choose_penalty
+from fedlasso.fitting.local_penalty import fix_penalty as fix_penalty
+from fedlasso.fitting.local_penalty import local_search as local_search
+from fedlasso.fitting.local_penalty import search_penalty as search_penalty
+from fedlasso.fitting.model import Model as Model
+from fedlasso.fitting.model import fit_model as fit_model
+from fedlasso.fitting.procedure_fit import certify as certify
+from fedlasso.fitting.procedure_fit import fit as fit
+from fedlasso.fitting.result import Fit as Fit
+from fedlasso.fitting.result import Status as Status
+from fedlasso.fitting.rounds import Prepared as Prepared
+from fedlasso.fitting.rounds import Run as Run
+from fedlasso.fitting.rounds import after_rounds as after_rounds
+from fedlasso.fitting.rounds import prepare as prepare
+from fedlasso.fitting.rounds import when_still as when_still
+from fedlasso.fitting.rounds import within_uploads as within_uploads
+from fedlasso.fitting.settings import Range as Range
+from fedlasso.fitting.settings import Settings as Settings
+from fedlasso.fitting.validation import ACTIVE as ACTIVE
+from fedlasso.fitting.validation import RULES as RULES
+from fedlasso.fitting.validation import Rule as Rule
+from fedlasso.fitting.validation import validate as validate

@@ -1,15 +1,19 @@
 """The one round loop, and the rules that end it."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
-from fedlasso.federation import Costs, Federation, Ledger, metered
+from fedlasso.federation import Costs, Federation, Ledger, Request, metered
 from fedlasso.numerics import Array, one_thread
 from fedlasso.procedures import Problem, Procedure, State
 
 S = TypeVar("S", bound=State)
+T = TypeVar("T")
 Stop = Callable[["Run[Any]"], bool]
+# What a fit asks of whom, what it then learns and at what cost, and what it returns in the end.
+Question = tuple[Federation, Request[Any]]
+Asking = Generator[Question, tuple[Any, Costs], T]
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,18 +96,76 @@ class Run(Generic[S]):
     @one_thread()
     def _advance(self, stop: Stop) -> bool:
         """Take one more round, unless the run has ended."""
-        if self.procedure.done(self.problem, self.state) or stop(self):
-            return False
-        total = self.ledger.total(self.procedure.request(self.problem, self.state))
-        with self.ledger.clock("training"):
-            self.state = self.procedure.advance(self.problem, self.state, total)
-        return True
+        request = self._next(stop)
+        if request is not None:
+            self._take(self.ledger.total(request))
+        return request is not None
 
     def until(self, stop: Stop) -> S:
         """Go on to the end and return the last state."""
         for _ in self.rounds(stop):
             pass
         return self.state
+
+    def asking(self, stop: Stop) -> Asking[S]:
+        """Go on to the end as one of several runs that `run_together` asks for."""
+        while (request := self._next(stop)) is not None:
+            so_far = self.costs
+            total, cost = yield self.ledger, request
+            # What others have asked meanwhile is not this run's cost.
+            self._asked = so_far + cost
+            self._before = self.ledger.costs
+            self._take(total)
+        return self.state
+
+    @one_thread()
+    def _next(self, stop: Stop) -> Request[Any] | None:
+        """Return what the next round asks, unless the run has ended."""
+        if self.procedure.done(self.problem, self.state) or stop(self):
+            return None
+        return self.procedure.request(self.problem, self.state)
+
+    @one_thread()
+    def _take(self, total: Any) -> None:
+        """Take the sites' answer."""
+        with self.ledger.clock("training"):
+            self.state = self.procedure.advance(self.problem, self.state, total)
+
+
+def run_together(fits: Sequence[Asking[T]]) -> tuple[T, ...]:
+    """Run several fits side by side: in every round the next questions of all of them are asked.
+
+    This is the one place where questions of different fits meet. Each is a message of its own,
+    because a site answers from one view of its rows at a time.
+    """
+    done: dict[int, T] = {}
+    waiting = _resume(dict(enumerate(fits)), dict.fromkeys(range(len(fits))), done)
+    while waiting:
+        answers = {k: _ask(*question) for k, question in waiting.items()}
+        waiting = _resume({k: fits[k] for k in waiting}, answers, done)
+    return tuple(done[k] for k in range(len(fits)))
+
+
+def _resume(
+    fits: dict[int, Asking[T]], answers: dict[int, Any], done: dict[int, T]
+) -> dict[int, Question]:
+    """Let fits go on with their answers; return their next questions, and note those that end."""
+    questions = {}
+    for k, fit in fits.items():
+        try:
+            questions[k] = fit.send(answers[k])
+        except StopIteration as end:
+            done[k] = end.value
+    return questions
+
+
+@one_thread()
+def _ask(federation: Federation, request: Request[Any]) -> tuple[Any, Costs]:
+    """Ask one question, and return the total and its cost."""
+    ledger = metered(federation)
+    before = ledger.costs
+    total = federation.total(request)
+    return total, ledger.costs - before
 
 
 def after_rounds(count: int) -> Stop:

@@ -1,243 +1,276 @@
-"""Penalty, candidates, budgets: everything that is chosen, and what choosing costs."""
+"""Tuning: rows x candidates x rule. Held-out errors of candidates, and the choice by them."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Literal
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 
-from fedlasso.errors import FedLassoError
-from fedlasso.federation import Disclosure, Federation, Models, Reply, Request, Shapes, Steps
-from fedlasso.numerics import L1, Array, LeastSquares, Penalty, Sample, local_sweeps
-from fedlasso.numerics.path import LassoPath, lasso_path, penalty_grid
-from fedlasso.procedures import Coefficients, Problem
-from fedlasso.sites import HeldOutErrors, HeldOutSums, Rows, ValidationErrors, View
+from fedlasso.errors import CannotFit
+from fedlasso.fitting.candidates import LASSO, Candidate
+from fedlasso.fitting.evidence import Folded, PathPoint, SplitEvidence, Wanted
+from fedlasso.fitting.paths import Errors, grid_and_decades, has_risen, step_down, walk_down
+from fedlasso.fitting.validation import Curve, Rule, Validation
+from fedlasso.numerics import Array, Penalty
+from fedlasso.numerics.moment_path import Walk
+from fedlasso.numerics.moments import Moments, residuals
 
-Rule = Literal["min", "1se"]
-Panel = Literal["upload", "joint", "work"]
-# What each rule takes, in the words of the command line.
-RULES: dict[Rule, str] = {
-    "min": "the smallest held-out error",
-    "1se": "the sparsest model whose error is within one standard error of the smallest",
-}
-PANELS: tuple[Panel, ...] = ("upload", "joint")
-ACTIVE = 1e-4
-
-
-@dataclass(frozen=True, eq=False)
-class LocalPenalty:
-    """A site's own search: the whole path, its validation errors, and the choice."""
-
-    path: LassoPath
-    errors: Array
-    chosen: int
-
-    @property
-    def lam(self) -> float:
-        """The penalty with the smallest validation error; a tie goes to the larger penalty."""
-        return float(self.path.penalties[self.chosen])
+# Fractions of the Lasso's shrinkage that a relaxed fit keeps; one is the Lasso itself. Without any,
+# a refit of nearly dependent columns predicts badly now and then.
+BLENDS = (1.0, 0.75, 0.5, 0.25)
+# By moments: penalties, the last one as a fraction of the first, where rows outnumber columns and
+# where they do not, and the smallest that is tried while the best is the last.
+PENALTIES = 100
+RATIO_MANY_ROWS = 1e-4
+RATIO_FEW_ROWS = 1e-2
+SMALLEST_BY_MOMENTS = 1e-6
+# By gradients: the end of the grid, and the smallest.
+RATIO = 0.003
+SMALLEST_RATIO = 1e-4
+# A candidate is taken instead of the plain Lasso when it is better by this many standard errors of
+# the difference, fold by fold.
+SURE = 2.0
+# Errors beyond this many times the response's squares are all alike.
+HOPELESS = 1e6
 
 
-def search_penalty(
-    training: LeastSquares, held_out: Sample, count: int = 30, ratio: float = 1e-3
-) -> LocalPenalty:
-    """Search one site's penalty on log-spaced values, each fit exact to a gap of 1e-10."""
-    path = lasso_path(training, penalty_grid(training, count, ratio))
-    errors = np.array([held_out.errors(b).sum() for b in path.coefficients.T]) / held_out.m
-    return LocalPenalty(path, errors, int(np.argmin(errors)))
+def average(each: Array, rows: Array, deals: int = 1) -> tuple[Array, Array]:
+    """Return the mean error over all rows and its standard error, by the mean on every fold.
 
-
-def local_search(site: View, count: int = 30, ratio: float = 1e-3) -> LocalPenalty:
-    """Search at one site, once, and keep what was found there."""
-
-    def search() -> LocalPenalty:
-        return search_penalty(site.least_squares, site.validation("penalty"), count, ratio)
-
-    return site.keep(("penalty", count, ratio), search)
-
-
-class PenaltyChoice(Reply):
-    """m_j and the penalty that site j chose: two scalars."""
-
-    positive = ("lam",)
-    row_counts = ("rows",)
-    rows: int
-    lam: float
-
-
-class ChoosePenalty(Request[PenaltyChoice]):
-    """Which penalty predicts the site's own held-out rows best?"""
-
-    kind = "penalty"
-    discloses = Disclosure(
-        "the number of training rows and the penalty that suits them best",
-        held_out=True,
-        single="a site's own penalty, for its own Lasso and for the weighted mean",
-    )
-    count: Steps = 30
-    ratio: float = 1e-3
-
-    def answer(self, site: View) -> PenaltyChoice:
-        search = local_search(site, self.count, self.ratio)
-        knots = search.path.knots
-        return PenaltyChoice(site.rows, search.lam, steps=knots, operations=site.operations(knots))
-
-
-class OwnSweeps(Request[Coefficients]):
-    """T_j^E at the site's own penalty."""
-
-    discloses = Disclosure(
-        "a site's own model at its own penalty, weighted by its rows", allowed=False
-    )
-    start: Models
-    epochs: Steps
-
-    def expects(self, p: int) -> Shapes:
-        return {"values": self.start.shape}
-
-    def answer(self, site: View) -> Coefficients:
-        lam = local_search(site).lam
-        values = local_sweeps(site.least_squares, self.start, lam, self.epochs)
-        return Coefficients.of(site, values, self.epochs)
-
-
-class OwnFit(Request[Coefficients]):
-    """The site's exact Lasso at its own penalty, a by-product of its search."""
-
-    discloses = Disclosure(
-        "a site's own Lasso at its own penalty, weighted by its rows", allowed=False
-    )
-
-    def expects(self, p: int) -> Shapes:
-        return {"values": (p, 1)}
-
-    def answer(self, site: View) -> Coefficients:
-        search = local_search(site)
-        return Coefficients(site.rows * search.path.coefficients[:, [search.chosen]])
-
-
-def choose_penalty(federation: Federation) -> Problem:
-    """Return the problem at the sample-size-weighted mean of the sites' own penalties."""
-    if federation.loss != "quadratic":
-        raise FedLassoError(
-            f"sites search their own penalty for the quadratic loss only, and these have the "
-            f"{federation.loss} loss; give a penalty"
-        )
-    choices = federation.ask(ChoosePenalty())
-    m = sum(choice.rows for choice in choices)
-    lam = sum(choice.rows / m * choice.lam for choice in choices)
-    return _problem(federation, L1(lam), [choice.rows for choice in choices])
-
-
-def fix_penalty(federation: Federation, penalty: float | Penalty) -> Problem:
-    """Return the problem at a given penalty; the sites say only how many rows they have."""
-    if not isinstance(penalty, Penalty):
-        penalty = L1(float(penalty))
-    return _problem(federation, penalty, [reply.rows for reply in federation.ask(Rows())])
-
-
-def _problem(federation: Federation, penalty: Penalty, sizes: Sequence[int]) -> Problem:
-    p = len(federation.columns)
-    return Problem(penalty, federation.sites, tuple(sizes), p, federation.loss)
+    Several assignments of the same rows know no more than one of how rows differ.
+    """
+    fraction = rows / rows.sum()
+    error = np.tensordot(fraction, each, axes=1)
+    spread = np.tensordot(fraction, (each - error) ** 2, axes=1)
+    return error, np.sqrt(spread / max(len(rows) / deals - 1, 1))
 
 
 @dataclass(frozen=True, eq=False)
-class Validation:
-    """Pooled validation of each candidate: mean error, its standard error, active count."""
-
-    error: Array
-    se: Array
-    active: Array
-
-    def select(self, rule: Rule = "min") -> int:
-        """Index of the chosen candidate.
-
-        ``min``: smallest error, then candidate order. ``1se``: among candidates within one standard
-        error of the smallest, fewest active, then smaller error, then candidate order.
-        """
-        best = int(np.argmin(self.error))
-        if rule == "min":
-            return best
-        if rule != "1se":
-            raise FedLassoError(f"no selection rule is called {rule!r}; use 'min' or '1se'")
-        near = np.flatnonzero(self.error <= self.error[best] + self.se[best])
-        return int(min(near, key=lambda i: (self.active[i], self.error[i], i)))
-
-
-@dataclass(frozen=True, eq=False)
-class Curve:
-    """Held-out error along the penalties of the Lasso.
+class Judged:
+    """Errors of one candidate on held-out rows, at every fraction of shrinkage and penalty.
 
     Attributes
     ----------
-    penalties : array (L,), on the standardised scale
-    coefficients : array (p, L), on that scale: of all rows, or of the first split's training rows
-    validation : pooled errors
-    chosen : index of the chosen penalty
-    sent : vectors of p numbers that each site sent for it
-    cut : whether uploads ended before the error was seen to rise
+    candidate : what was fitted
+    penalties : array (L,)
+    each : array (splits, fractions, L): mean error on the rows that every split holds out
+    rows : array (splits,): those rows
+    deals : how many cross-validations these are
+    fits : for each penalty, the fits on all splits, where they were made one by one
+    single_se : standard errors where there is one split, by the spread over its rows
     """
 
+    candidate: Candidate
     penalties: Array
-    coefficients: Array
-    validation: Validation
-    chosen: int
-    sent: int = 0
-    cut: bool = False
+    each: Array
+    rows: Array
+    deals: int = 1
+    fits: tuple[tuple[PathPoint, ...], ...] = ()
+    single_se: Array | None = None
+
+    def average(self, each: Array) -> tuple[Array, Array]:
+        """Return the mean over all rows and its standard error, by the mean on every fold."""
+        return average(each, self.rows, self.deals)
+
+    @cached_property
+    def error(self) -> Array:
+        """Mean errors, an array (fractions, L)."""
+        return self.average(self.each)[0]
+
+    @cached_property
+    def se(self) -> Array:
+        """The standard errors of those."""
+        return self.average(self.each)[1]
+
+    @cached_property
+    def validation(self) -> Validation:
+        """Errors along the penalties without relaxing, where the fits were made one by one."""
+        active = np.array([np.mean([fit.active for fit in own]) for own in self.fits])
+        se = self.se[0] if self.single_se is None else self.single_se
+        return Validation(self.error[0], se, active)
 
     @property
-    def lam(self) -> float:
-        """The chosen penalty."""
-        return float(self.penalties[self.chosen])
+    def limit(self) -> float:
+        """The smallest unrelaxed error and one standard error."""
+        best = int(np.argmin(self.error[0]))
+        return float(self.error[0, best] + self.se[0, best])
+
+    @property
+    def sparsest(self) -> int:
+        """Place of the largest penalty whose unrelaxed error is within one standard error."""
+        return int(np.flatnonzero(self.error[0] <= self.limit)[0])
+
+    def largest_within(self, fraction: float) -> int:
+        """Place of the largest penalty whose unrelaxed error exceeds the smallest by a fraction."""
+        error = self.error[0]
+        return int(np.flatnonzero(error <= error.min() * (1 + fraction))[0])
+
+    @property
+    def allowed(self) -> Array:
+        """Errors, infinite for relaxed fits at larger penalties than the sparsest within one SE.
+
+        The few columns of such a fit are too often not those of other rows.
+        """
+        allowed = self.error.copy()
+        allowed[1:, : self.sparsest] = np.inf
+        return allowed
+
+    @property
+    def best(self) -> tuple[int, int]:
+        """Fraction and penalty with the smallest error; a tie goes to the larger penalty."""
+        allowed = self.allowed
+        place, at = np.unravel_index(int(np.argmin(allowed)), allowed.shape)
+        return int(place), int(at)
 
 
-def validate(
-    federation: Federation,
-    candidates: Array,
-    cutoff: float = ACTIVE,
-    purpose: str = "candidate",
-    *,
-    exact: bool = False,
-) -> Validation:
-    """Pooled errors of candidate models (columns), by default on the second validation samples.
+def judge_by_moments(folded: Folded, candidate: Candidate, fractions: int = len(BLENDS)) -> Judged:
+    """Cross-validate over penalties that reach beyond the one with the smallest error."""
+    whole = folded.normal(folded.whole)
+    largest = candidate.adapt(whole).largest_penalty
+    ratio = RATIO_MANY_ROWS if whole.rows > whole.p else RATIO_FEW_ROWS
+    walks = [(fold, Walk(candidate.adapt(normal))) for fold, normal in folded.training()]
+    judged = Judged(
+        candidate,
+        np.empty(0),
+        np.empty((len(walks), fractions, 0)),
+        folded.rows,
+        folded.deals,
+    )
 
-    `exact` takes the standard error from sums of fourth powers, as the paper does: sites with a
-    policy do not tell them, because enough of them tell the rows.
-    """
-    active = (np.abs(candidates) > cutoff).sum(axis=0).astype(np.float64)
-    if not exact:
-        return pool_errors(federation.total(HeldOutErrors(candidates, purpose)), active)
-    sums = federation.total(ValidationErrors(candidates, purpose))
-    n = _held_out(sums.counts)
-    error = sums.errors / n
-    spread = np.maximum(sums.squares / n - error**2, 0.0)
-    # One held-out row has no standard error; the rule then sees ties only.
-    se = np.sqrt(spread * n / np.maximum(n - 1, 1) / n)
-    return Validation(error, se, active)
-
-
-def pool_errors(sums: HeldOutSums, active: Array) -> Validation:
-    """Return errors over all held-out rows, their standard errors by the kurtosis of residuals."""
-    n = _held_out(sums.counts)
-    error = sums.errors / n
-    kurtosis = np.maximum(sums.tail / n, 1.0)
-    return Validation(error, error * np.sqrt((kurtosis - 1.0) / n), active)
-
-
-def _held_out(counts: Array) -> Array:
-    """Return the numbers of held-out rows, of which there must be some."""
-    if not counts.all():
-        raise FedLassoError(
-            "too few rows to hold any out; give a penalty, a larger validation share or more rows"
+    def visit(penalties: Array) -> Array:
+        nonlocal judged
+        errors = [_follow(fold, walk, penalties)[:fractions] for fold, walk in walks]
+        judged = replace(
+            judged,
+            penalties=np.append(judged.penalties, penalties),
+            each=np.concatenate([judged.each, errors], axis=2),
         )
-    return counts
+        return np.asarray(judged.allowed.min(axis=0))
+
+    blocks = grid_and_decades(largest, PENALTIES, ratio, SMALLEST_BY_MOMENTS)
+    walk_down(blocks, visit, lambda errors: judged.best[1] < len(errors) - 1)
+    return judged
 
 
-def rounds_within(budget: int, panel: Panel, paths: int, epochs: int) -> int:
-    """Rounds a path may take: floor(B/q) by uploads, floor(5B/(qE)) by work, the lesser jointly."""
-    uploads = budget // paths
-    work = 5 * budget // (paths * epochs)
-    limits = {"upload": uploads, "work": work, "joint": min(uploads, work)}
-    if panel not in limits:
-        raise FedLassoError(f"no panel is called {panel!r}; use one of {', '.join(limits)}")
-    return limits[panel]
+def _follow(fold: Moments, walk: Walk, penalties: Array) -> Array:
+    """Mean squared errors on a fold along a path, an array (fractions of shrinkage, L)."""
+    path = walk.follow(penalties)
+    lasso = residuals(*walk.normal.original(path.lasso))
+    refit = residuals(*walk.normal.original(path.refits))
+    both = fold.between(lasso, lasso)
+    mixed = fold.between(lasso, refit)
+    alone = fold.between(refit, refit)
+    sums = [g**2 * both + 2 * g * (1 - g) * mixed + (1 - g) ** 2 * alone for g in BLENDS]
+    return np.clip(sums, 0.0, HOPELESS * fold.products[-1, -1]) / fold.rows
+
+
+Fits = Iterable[tuple[float, tuple[PathPoint, ...] | None]]
+
+
+def judge_by_gradients(
+    evidence: SplitEvidence,
+    candidate: Candidate,
+    fits: Fits,
+    ended: Callable[[Errors], bool] = has_risen,
+) -> tuple[Judged, bool]:
+    """Judge fits on all splits, penalty by penalty, until the error on held-out rows ends it.
+
+    The second result is whether uploads ended first: there are no fits at a penalty then.
+    """
+    penalties: list[float] = []
+    points: list[tuple[PathPoint, ...]] = []
+    each: list[list[float]] = []
+    se: list[float] = []
+
+    def visit(fit: tuple[float, tuple[PathPoint, ...] | None]) -> list[float] | None:
+        lam, own = fit
+        if own is None:
+            return None
+        held_out = evidence.hold_out(own)
+        penalties.append(lam)
+        points.append(own)
+        each.append([float(one.error[0]) for one in held_out])
+        se.append(float(held_out[0].se[0]))
+        return [float(average(np.array(one), evidence.rows)[0]) for one in each]
+
+    cut = walk_down(fits, visit, ended)
+    judged = Judged(
+        candidate,
+        np.array(penalties),
+        np.array(each).reshape(len(each), len(evidence.splits)).T[:, None, :],
+        evidence.rows,
+        fits=tuple(points),
+        single_se=np.array(se) if len(evidence.splits) == 1 else None,
+    )
+    return judged, cut
+
+
+def fit_down(
+    evidence: SplitEvidence, penalties: Iterable[float], forms: Sequence[Penalty], reserve: int
+) -> Fits:
+    """Fit all splits at decreasing penalties of their forms, each from its fit before."""
+    tol = evidence.path_tol
+    starts: list[Array | None] = [None] * len(forms)
+    for lam in penalties:
+        wanted = [
+            Wanted(form.at(lam), tol, rows, start, reserve)
+            for rows, form, start in zip(evidence.splits, forms, starts, strict=True)
+        ]
+        points = evidence.fit_many(wanted)
+        yield lam, points if all(point.arrived(tol) for point in points) else None
+        starts = [point.coefficients for point in points]
+
+
+def judge_lasso(evidence: SplitEvidence, reserve: float = 0.0) -> tuple[Judged, bool]:
+    """Walk down the penalties of the Lasso, or of whatever the form of the penalty makes of it."""
+    parts = evidence.parts.values()
+    largest = max(part.largest_penalty for part in parts)
+    step = RATIO ** (1 / (evidence.path_penalties - 1))
+    penalties = step_down(largest, step, SMALLEST_RATIO)
+    forms = [part.form for part in parts]
+    fits = fit_down(evidence, penalties, forms, int(reserve * evidence.each))
+    return judge_by_gradients(evidence, LASSO, fits)
+
+
+def curve_of(lasso: Judged, at: int, cut: bool) -> Curve:
+    """Return the Lasso's errors along its penalties, and its fits on the first split."""
+    coefficients = np.column_stack([fits[0].coefficients for fits in lasso.fits])
+    return Curve(lasso.penalties, coefficients, lasso.validation, at, cut)
+
+
+def search_penalty_curve(evidence: SplitEvidence, rule: Rule) -> Curve:
+    """Choose the strength of a penalty by the error on held-out rows of one or more splits."""
+    lasso, cut = judge_lasso(evidence)
+    if not lasso.penalties.size:
+        raise CannotFit(
+            "no column pays a penalty, so none can be chosen; give one, which changes nothing"
+        )
+    return curve_of(lasso, lasso.validation.select(rule), cut)
+
+
+def is_surely_better(each: Array, plain: Array, judged: Judged) -> bool:
+    """Return whether errors beat the plain Lasso's by more than the luck of the folds, paired."""
+    error, se = judged.average(each - plain)
+    return bool(error < -SURE * se)
+
+
+def choose_by_gradients(
+    judged: list[Judged], plain: tuple[Judged, int], rule: Rule
+) -> tuple[Judged, int]:
+    """Return the sparsest within one standard error, or the best if it surely beats the Lasso."""
+    places = [(one, at) for one in judged for at in range(one.penalties.size)]
+    errors = [float(one.validation.error[at]) for one, at in places]
+    best = int(np.argmin(errors))
+    one, at = places[best]
+    if rule == "1se":
+        limit = errors[best] + float(one.validation.se[at])
+        near = [i for i, error in enumerate(errors) if error <= limit]
+
+        def sparse(i: int) -> tuple[float, float]:
+            other, place = places[i]
+            return float(other.validation.active[place]), errors[i]
+
+        return places[min(near, key=sparse)]
+    lasso, place = plain
+    better = is_surely_better(one.each[:, 0, at], lasso.each[:, 0, place], lasso)
+    return (one, at) if better else plain

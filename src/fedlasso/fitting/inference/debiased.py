@@ -14,15 +14,16 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri, stdtrit
 
-from fedlasso.errors import FedLassoError
+from fedlasso.errors import CannotFit, FedLassoError
+from fedlasso.families import family_of
 from fedlasso.federation import Federation
-from fedlasso.fitting.estimates import Effects, Estimates
-from fedlasso.fitting.tuning import fix_penalty
+from fedlasso.fitting.inference.estimates import Effects, Estimates
+from fedlasso.fitting.local_penalty import fix_penalty
 from fedlasso.numerics import Array, Penalty, one_thread
 from fedlasso.numerics.debiasing import find_directions, take_out
 from fedlasso.numerics.moments import Normal
 from fedlasso.numerics.spike_slab import Posterior, weigh_columns
-from fedlasso.numerics.surrogates import count_lower, square
+from fedlasso.numerics.triangles import count_packed, unpack
 from fedlasso.procedures import Problem
 from fedlasso.sites import CurvatureAt, PartAt, SiteSlopesAlong, SlopesAlong
 
@@ -45,7 +46,7 @@ LEAST = 0.1
 
 def count_curvature(p: int) -> int:
     """Return how many numbers the second derivatives of p columns are."""
-    return count_lower(p)
+    return count_packed(p)
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,7 +61,7 @@ class Start:
     slopes : its mean gradient there
     loss : the loss there, over all rows
     active : how many columns follow the rows' noise there
-    caution : how many times as much noise rows are taken to have as they have on average
+    noise_inflation : how many times as much noise rows are taken to have as they have on average
     """
 
     federation: Federation
@@ -70,17 +71,19 @@ class Start:
     slopes: Array
     loss: float
     active: float
-    caution: float = 1.0
+    noise_inflation: float = 1.0
 
     @classmethod
-    def at(cls, federation: Federation, penalty: Penalty, b: Array, caution: float = 1.0) -> Start:
+    def at(
+        cls, federation: Federation, penalty: Penalty, b: Array, noise_inflation: float = 1.0
+    ) -> Start:
         """Ask for the gradient and the second derivatives at a fit."""
         problem = fix_penalty(federation, penalty)
         H = _ask_curvature(federation, problem, b)
-        part = federation.total(PartAt(b, np.zeros(0)))
+        part = federation.total(PartAt(b, np.arange(0)))
         slopes = part.gradient / problem.m
         active = float(np.count_nonzero(b))
-        return cls(federation, problem, b, H, slopes, part.loss, active, caution)
+        return cls(federation, problem, b, H, slopes, part.loss, active, noise_inflation)
 
     def move(self, effects: Effects) -> Start:
         """Ask for the gradient at the expected effects; second derivatives are taken to be alike.
@@ -90,7 +93,7 @@ class Start:
         step = self.expect(effects) - self.b
         for _ in range(HALVINGS):
             foreseen = self.problem.m * float(step @ (self.slopes + self.H @ step / 2))
-            part = self.federation.total(PartAt(self.b + step, np.zeros(0)))
+            part = self.federation.total(PartAt(self.b + step, np.arange(0)))
             if part.loss - self.loss <= max(2 * foreseen, foreseen / 2):
                 return replace(
                     self,
@@ -133,7 +136,7 @@ class Start:
             return Effects(np.zeros(p), np.zeros(p), np.zeros(p))
         score = self.H @ self.b - self.slopes
         own = score[others] - out.T @ score[kept]
-        noise = None if self.problem.loss == "quadratic" else self.dispersion
+        noise = None if self.problem.quadratic else self.dispersion
         if noise is None:
             moved = np.linalg.lstsq(self.H[np.ix_(kept, kept)], score[kept], rcond=None)[0]
             explained = self.b @ (score - self.slopes) - score[kept] @ moved
@@ -142,7 +145,7 @@ class Start:
             variance = noise + float(self.b[others] @ H @ self.b[others])
         count = others.size
         # Noisier rows tell as much as fewer rows would.
-        rows = max(round(self.problem.m / self.caution), 1)
+        rows = max(round(self.problem.m / self.noise_inflation), 1)
         normal = Normal(H, own, variance, rows, np.zeros(count + 1), np.ones(count), count)
         runs = [
             weigh_columns(normal, count, self.b[others], (seed, run), noise=noise, clear=True)
@@ -182,32 +185,23 @@ class Start:
         return found[0] if len(found) == 1 else Estimates.join(found)
 
     def attenuation(self, effects: Effects) -> float:
-        """How many times smaller effects on yes or no look than they are, given what is not known.
-
-        A probability that is averaged over what other columns may do changes less with any one of
-        them. For a linear predictor with a normal unknown part of variance v it is by the square
-        root of 1 + pi v / 8, nearly (MacKay 1992).
-        """
-        if self.problem.loss != "binomial":
-            return 1.0
-        return float(np.sqrt(1 + np.pi * effects.variance / 8))
+        """How many times smaller effects appear than they are, because others are not known."""
+        return family_of(self.problem.loss).attenuation(effects.variance)
 
     @property
     def dispersion(self) -> float:
         """How much responses vary, as a share of what the loss takes for granted.
 
-        Of least squares it is the variance of the noise. Counts may vary more than their mean, and
-        are never taken to vary less; yes or no and survival times vary as the model says.
+        Of least squares it is the variance of the noise. The family bounds it.
         """
-        if self.problem.loss == "quadratic":
-            return self.caution * 2 * self.loss / self._left
-        return max(2 * self.loss / self._left, 1.0) if self.problem.loss == "poisson" else 1.0
+        low, high = family_of(self.problem.loss).dispersion
+        return low if low == high else max(self.noise_inflation * 2 * self.loss / self._left, low)
 
     @property
     def _left(self) -> float:
         """Rows beyond those whose noise the fit has followed, one for each of its columns."""
         if self.problem.m - self.active < 2:
-            raise FedLassoError(
+            raise CannotFit(
                 f"{self.problem.m} rows and {self.active:.0f} active columns leave nothing to tell "
                 "chance by; give more rows, or a larger penalty"
             )
@@ -261,8 +255,8 @@ def _ask_curvature(federation: Federation, problem: Problem, b: Array) -> Array:
     if 8 * numbers > MOST_BYTES:
         raise FedLassoError(
             f"{p} columns have {numbers} second derivatives, {8e-6 * numbers:.0f} MB per site, "
-            f"and {MOST_BYTES >> 20} MiB is the most; drop columns that cannot matter, or use "
-            "the goal 'selection'"
+            f"and {MOST_BYTES >> 20} MiB is the most; drop columns that cannot matter, or "
+            "choose a goal without inference"
         )
-    total = federation.total(CurvatureAt(b, np.arange(p, dtype=np.float64), 0))
-    return np.asarray(square(total.block, p) / problem.m)
+    total = federation.total(CurvatureAt(b, np.arange(p), 0))
+    return np.asarray(unpack(total.block, p, lower=True) / problem.m)

@@ -4,14 +4,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from fedlasso.errors import FedLassoError
-from fedlasso.fitting.by_folds import count_gradients
-from fedlasso.fitting.goals import Goal
-from fedlasso.sites import count_numbers
+from fedlasso.errors import CannotFit, FedLassoError, RefusalCode, Refused
+from fedlasso.fitting.at_penalty import GRADIENTS
+from fedlasso.fitting.context import Context
+from fedlasso.fitting.evidence.moments import Folded, vectors_of
+from fedlasso.fitting.evidence.splits import count_gradients
+from fedlasso.numerics import L1
+from fedlasso.procedures import Problem
+from fedlasso.sites import Rows, Scaling, Viewed
 
-# Where no uploads are given: bytes of second moments that each site may send, and gradients.
+# Where no uploads are given: bytes of second moments that each site may send.
 MOMENT_BYTES = 64 << 20
-GRADIENTS = 300
 # Folds, tried in this order; more of them where rows are few or columns are to be selected.
 FOLDS = (10, 5, 3, 2)
 # Folds on which gradients are worth asking for.
@@ -22,6 +25,8 @@ FEW_ROWS = 200
 SCALING = 4
 # Gradients that a path of one split should have.
 PER_SPLIT = 100
+# Fewer rows than this cannot be both fitted and judged.
+FEWEST_ROWS = 4
 
 
 @dataclass(frozen=True)
@@ -45,8 +50,8 @@ class Plan:
 def make_plan(
     p: int,
     rows: int,
-    goal: Goal = "prediction",
     *,
+    more_folds: bool = False,
     uploads: int | None = None,
     cv: int | None = None,
     refused: Mapping[int, str] | None = None,
@@ -57,16 +62,16 @@ def make_plan(
     Parameters
     ----------
     p, rows : size of the pooled table
-    goal : what the model is for
+    more_folds : whether the goal needs many folds
     uploads : vectors of p numbers that each site may send; by default what the plan needs, within
         64 MiB of second moments or 300 gradients
     cv : folds, where somebody wants a certain number of them
-    refused : numbers of folds whose second moments a site does not tell, and why
+    refused : numbers of folds whose second moments a site does not send, and why
     keep : whether half of the uploads are kept for a procedure that comes afterwards
 
     Examples
     --------
-    >>> from fedlasso.fitting.plan import make_plan
+    >>> from fedlasso.fitting.fit_plan import make_plan
     >>> plan = make_plan(13, 500)
     >>> plan.how, plan.folds, plan.uploads
     ('moments', 10, 97)
@@ -74,7 +79,7 @@ def make_plan(
     'holdout'
     """
     refused = refused or {}
-    careful = cv is None and (goal == "selection" or rows < FEW_ROWS)
+    careful = cv is None and (more_folds or rows < FEW_ROWS)
     wanted = (cv,) if cv is not None else (MORE_FOLDS, *FOLDS) if careful else FOLDS
     # Where rows are few, folds of one row each are refused as such.
     counts = [count for count in (min(each, rows) for each in wanted) if count not in refused]
@@ -102,11 +107,6 @@ def make_plan(
     return Plan("folds", count, given, f"{words}, because {why}")
 
 
-def vectors_of(p: int, folds: int) -> int:
-    """Return the second moments of all folds in vectors of p numbers, rounded up."""
-    return -(-folds * count_numbers(p) // p)
-
-
 def _moments_words(p: int, folds: int) -> str:
     vectors = vectors_of(p, folds)
     size = 8 * p * vectors / 1e6
@@ -127,3 +127,54 @@ def _too_many(p: int, folds: int, uploads: int | None) -> str:
     if uploads is None:
         return f"second moments of {folds} folds would be {8e-6 * p * need:.3g} MB per site"
     return f"second moments of {folds} folds would take {need} uploads"
+
+
+@dataclass(frozen=True, eq=False)
+class Gathered:
+    """A plan, all rows standardised, and their second moments where the plan is by moments."""
+
+    plan: Plan
+    view: Viewed
+    scaling: Scaling
+    folded: Folded | None = None
+
+    @property
+    def problem(self) -> Problem:
+        """The pooled problem of all rows, without a penalty."""
+        view = self.view
+        return Problem(L1(0.0), view.sites, self.scaling.sizes, len(view.columns), view.loss)
+
+
+def gather_as_planned(context: Context, more_folds: bool) -> Gathered:
+    """Make a plan and ask for what it needs; a site's refusal makes another plan."""
+    settings = context.settings
+    rows = context.ledger.total(Rows()).rows
+    if rows < FEWEST_ROWS:
+        raise CannotFit(
+            f"{rows} rows (n_samples) are too few to hold any out; give a penalty, or more rows"
+        )
+    view, scaling = context.standardise()
+    refused: dict[int, str] = {}
+    while True:
+        plan = make_plan(
+            context.p,
+            rows,
+            more_folds=more_folds,
+            uploads=settings.uploads,
+            cv=settings.cv,
+            refused=refused,
+            keep=settings.procedure is not None,
+        )
+        context.say(f"plan: {plan.words}")
+        if plan.how != "moments":
+            context.budget.limit(plan.uploads)
+            return Gathered(plan, view, scaling)
+        try:
+            folded = Folded.ask(view, plan.folds, settings.seed, **settings.scaling)
+        except Refused as refusal:
+            refused[plan.folds] = str(refusal)
+            if refusal.code is not RefusalCode.FEWER_FOLDS:
+                refused |= dict.fromkeys(range(plan.folds), str(refusal))
+            continue
+        context.budget.spend(vectors_of(context.p, plan.folds))
+        return Gathered(plan, view, scaling, folded)

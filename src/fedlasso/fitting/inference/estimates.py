@@ -29,7 +29,7 @@ class Effects:
     Examples
     --------
     >>> import numpy as np
-    >>> from fedlasso.fitting.estimates import Effects
+    >>> from fedlasso.fitting.inference.estimates import Effects
     >>> two = Effects(np.array([0.999, 0.9]), np.array([1.0, 1.0]), np.array([0.2, 0.2]))
     >>> two.intervals(0.95).round(2)
     array([[0.6 , 1.39],
@@ -92,7 +92,7 @@ class Estimates:
     Examples
     --------
     >>> import numpy as np
-    >>> from fedlasso.fitting.estimates import Estimates
+    >>> from fedlasso.fitting.inference.estimates import Estimates
     >>> found = Estimates(np.array([0, 3]), np.array([1.0, 0.1]), np.array([0.2, 0.2]), tests=10)
     >>> found.intervals().round(2)
     array([[ 0.61,  1.39],

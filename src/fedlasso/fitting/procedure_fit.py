@@ -1,109 +1,26 @@
 """Fit one model across the sites of a federation by a procedure at one penalty, and certify it."""
 
-from dataclasses import dataclass
-from enum import Enum
 from typing import Any
 
 import numpy as np
 
 from fedlasso.errors import FedLassoError
-from fedlasso.federation import Costs, Federation, metered
+from fedlasso.federation import Federation, metered
+from fedlasso.fitting.local_penalty import choose_penalty, fix_penalty
+from fedlasso.fitting.result import Fit, Status
 from fedlasso.fitting.rounds import Run, after_rounds, within_uploads
-from fedlasso.fitting.tuning import Rule, Validation, choose_penalty, fix_penalty, validate
+from fedlasso.fitting.validation import Rule, validate
 from fedlasso.numerics import (
     Array,
     Certificate,
     Penalty,
     certify_loss,
+    certify_stationary,
     duality_gap,
     feasible_scale,
 )
-from fedlasso.procedures import Problem, Procedure, State, find_procedure
+from fedlasso.procedures import Problem, Procedure, find_procedure
 from fedlasso.sites import DualAt, FitAt, LossAt
-
-
-class Status(Enum):
-    """How a fit ended; the text says what to do.
-
-    Examples
-    --------
-    >>> from fedlasso import Status
-    >>> print(Status.OPTIMAL.value)
-    The fit is the pooled Lasso to the tolerance asked for, or as far as rounding allows.
-    """
-
-    OPTIMAL = (
-        "The fit is the pooled Lasso to the tolerance asked for, or as far as rounding allows."
-    )
-    SHORT = (
-        "The rounds are used up before the pooled Lasso was reached. Read the certificate; if it "
-        "is too loose, give more rounds or another procedure."
-    )
-    CHOSEN = (
-        "The model was chosen for the goal, not for one objective. Read `why`; the certificate is "
-        "about the penalty, weights and support of the chosen candidate."
-    )
-    CUT = (
-        "The uploads ended before the search did, so another penalty may do better. Give more "
-        "uploads, or fewer folds."
-    )
-    UNCERTIFIED = "No certificate was asked for. Fit with certified=True to know the distance."
-
-
-@dataclass(frozen=True, eq=False)
-class Fit:
-    """What a procedure made of one problem.
-
-    Attributes
-    ----------
-    procedure, problem : what was run, and on what
-    rounds : how many rounds were run
-    coefficients : the chosen model
-    candidates : every candidate model, one per column
-    chosen : index of the chosen candidate
-    validation : pooled validation errors, if there was anything to choose
-    path : every round's candidate models, if asked for
-    state : what a further round would start from
-    costs : what passed between server and sites
-    certificate : distance to the best possible objective, if asked for
-    status : how the fit ended
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from fedlasso import InProcess, Site, fit
-    >>> result = fit(InProcess([Site("a", np.eye(3), [3.0, 2.0, 0.1])]), "CD", penalty=0.5)
-    >>> result.coefficients
-    array([1.5, 0.5, 0. ])
-    """
-
-    procedure: Procedure[Any]
-    problem: Problem
-    rounds: int
-    coefficients: Array
-    candidates: Array
-    chosen: int
-    validation: Validation | None
-    path: tuple[Array, ...] | None
-    state: State
-    costs: Costs
-    certificate: Certificate | None
-    status: Status
-
-    @property
-    def penalty(self) -> Penalty:
-        """The penalty of the model."""
-        return self.problem.penalty
-
-    @property
-    def method(self) -> str:
-        """Name of the procedure."""
-        return self.procedure.name
-
-    @property
-    def setting(self) -> float:
-        """Threshold or rate of the chosen candidate."""
-        return self.procedure.settings[self.chosen]
 
 
 def fit(
@@ -176,22 +93,23 @@ def fit(
         certificate = certify(ledger, problem, b)
     status = Status.UNCERTIFIED
     if certificate is not None:
-        arrived = certificate.relative_gap <= tol
-        arrived = arrived or certificate.gap <= procedure.finest(problem, run.state)
-        status = Status.OPTIMAL if arrived else Status.SHORT
+        best = Status.OPTIMAL if certificate.stationary is None else Status.STATIONARY
+        arrived = certificate.reaches(tol, procedure.finest(problem, run.state))
+        status = best if arrived else Status.SHORT
     return Fit(
-        procedure=procedure,
         problem=problem,
-        rounds=run.state.round,
+        method=procedure.name,
         coefficients=b,
+        certificate=certificate,
+        costs=ledger.costs - before,
+        rounds=run.state.round,
+        status=status,
         candidates=candidates,
         chosen=chosen,
+        settings=procedure.settings,
         validation=validation,
         path=path,
         state=run.state,
-        costs=ledger.costs - before,
-        certificate=certificate,
-        status=status,
     )
 
 
@@ -199,7 +117,8 @@ def certify(federation: Federation, problem: Problem, b: Array) -> Certificate:
     """Certify a model by one gradient and a few scalars from every site.
 
     Least squares takes one question. For any other loss the dual value depends on how far the
-    slopes must be scaled down to be feasible, so it is asked for once that is known.
+    slopes must be scaled down to be feasible, so it is asked for once that is known. A penalty
+    without a duality gap, such as a non-convex one, takes loss and gradient alone.
 
     Examples
     --------
@@ -212,7 +131,7 @@ def certify(federation: Federation, problem: Problem, b: Array) -> Certificate:
     """
     m = problem.m
     penalty = problem.penalty
-    if problem.loss == "quadratic":
+    if problem.quadratic and penalty.certifiable:
         fit = federation.total(FitAt(b))
         gap = duality_gap(
             fit.residual_ss, fit.residual_y, fit.y_ss, fit.gradient / m, b, penalty, m
@@ -220,5 +139,7 @@ def certify(federation: Federation, problem: Problem, b: Array) -> Certificate:
         return Certificate(fit.residual_ss / (2 * m) + penalty.value(b), gap)
     at = federation.total(LossAt(b))
     gradient = at.gradient / m
+    if not penalty.certifiable:
+        return certify_stationary(at.loss / m, b, gradient, penalty)
     dual = federation.total(DualAt(b, feasible_scale(b, gradient, penalty))).value / m
     return certify_loss(at.loss / m, dual, b, gradient, penalty)

@@ -1,0 +1,104 @@
+"""What each site may send for a fit: one account of vectors, numbers, bytes and round trips."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import numpy as np
+
+from fedlasso.errors import FedLassoError
+from fedlasso.federation import Ledger
+
+Panel = Literal["upload", "joint", "work"]
+PANELS: tuple[Panel, ...] = ("upload", "joint")
+
+
+class Budget:
+    """What each site may send, and what it has sent.
+
+    Parameters
+    ----------
+    ledger : the sites; numbers, bytes and round trips are read from it
+    vectors : vectors of p numbers that each site may send; None until a plan sets it
+
+    Attributes
+    ----------
+    spent : vectors sent so far, the last one perhaps in part
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fedlasso import InProcess, Ledger, Site
+    >>> from fedlasso.fitting.budget import Budget
+    >>> whole = Budget(Ledger(InProcess([Site("a", np.eye(2), [1, 2])])), 100)
+    >>> half = whole.part(50)
+    >>> half.spend(1.5)
+    >>> half.left, whole.spent, whole.round_trips
+    (48.5, 1.5, 0)
+    """
+
+    def __init__(
+        self, ledger: Ledger, vectors: float | None = None, whole: Budget | None = None
+    ) -> None:
+        if vectors is not None and (not isinstance(vectors, int | np.integer) or vectors < 1):
+            raise FedLassoError(f"uploads is {vectors!r}; give a whole number, 1 or more")
+        self.vectors = np.inf if vectors is None else float(vectors)
+        self.spent = 0.0
+        self._whole = whole
+        self._ledger = ledger
+        self._before = ledger.costs
+
+    @property
+    def left(self) -> float:
+        """Vectors that each site may still send."""
+        return self.vectors - self.spent
+
+    @property
+    def bytes(self) -> int:
+        """Bytes sent by the site that has sent most."""
+        costs = self._ledger.costs - self._before
+        return max((costs.total(None, site).upload for site in costs.sites), default=0)
+
+    @property
+    def numbers(self) -> int:
+        """Numbers sent by that site."""
+        return self.bytes // 8
+
+    @property
+    def round_trips(self) -> int:
+        """Questions answered by the site that was asked most."""
+        costs = self._ledger.costs - self._before
+        return max((costs.total(None, site).messages for site in costs.sites), default=0)
+
+    def spend(self, vectors: float) -> None:
+        """Record vectors that each site has sent; the budget that this is part of counts them."""
+        self.spent += vectors
+        if self._whole is not None:
+            self._whole.spend(vectors)
+
+    def part(self, vectors: float) -> Budget:
+        """Return a budget of so many vectors, whose spending counts here as well."""
+        return Budget(self._ledger, max(int(vectors), 1), self)
+
+    def limit(self, vectors: float) -> None:
+        """Set how many vectors each site may send in all, unless that is set."""
+        if self.vectors == np.inf:
+            self.vectors = vectors
+
+    def require(self, vectors: float) -> None:
+        """Refuse to go on with fewer than two vectors."""
+        if vectors < 2:
+            raise FedLassoError(
+                f"uploads is {self.vectors:.0f}, and {np.ceil(self.spent):.0f} are needed to "
+                "standardise and tune; give more"
+            )
+
+
+def rounds_within(budget: int, panel: Panel, paths: int, epochs: int) -> int:
+    """Rounds a path may take: floor(B/q) by uploads, floor(5B/(qE)) by work, the lesser jointly."""
+    uploads = budget // paths
+    work = 5 * budget // (paths * epochs)
+    limits = {"upload": uploads, "work": work, "joint": min(uploads, work)}
+    if panel not in limits:
+        raise FedLassoError(f"no panel is called {panel!r}; use one of {', '.join(limits)}")
+    return limits[panel]

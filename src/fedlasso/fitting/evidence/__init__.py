@@ -1,0 +1,9 @@
+"""Evidence: what the server knows of the pooled objective, by second moments or by gradients."""
+
+from fedlasso.fitting.evidence.evidence import Evidence as Evidence
+from fedlasso.fitting.evidence.evidence import PathPoint as PathPoint
+from fedlasso.fitting.evidence.evidence import Wanted as Wanted
+from fedlasso.fitting.evidence.gradients import GradientEvidence as GradientEvidence
+from fedlasso.fitting.evidence.moments import Folded as Folded
+from fedlasso.fitting.evidence.opening import open_evidence as open_evidence
+from fedlasso.fitting.evidence.splits import SplitEvidence as SplitEvidence

@@ -1,0 +1,1 @@
+"""Examination: what a card shows beside the model."""

@@ -1,0 +1,103 @@
+"""Before trusting averaging: what it does on these sites.
+
+Averaging local fits has a limit of its own. How far that lies from the pooled Lasso grows with the
+local epochs and with how unlike the sites are, and an average is active wherever any site is.
+"""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from fedlasso.errors import FedLassoError
+from fedlasso.federation import Federation
+from fedlasso.fitting.at_penalty import GRADIENTS, fit_pooled
+from fedlasso.fitting.examination.comparison import share_above
+from fedlasso.fitting.goal import lasso_goal
+from fedlasso.fitting.model import fit_model
+from fedlasso.fitting.procedure_fit import certify
+from fedlasso.fitting.result import Fit
+from fedlasso.fitting.rounds import Run, when_still
+from fedlasso.fitting.settings import Settings
+from fedlasso.fitting.validation import ACTIVE
+from fedlasso.numerics import Array
+from fedlasso.procedures import Averaging
+from fedlasso.procedures.one_shot import LocalFit
+from fedlasso.sites import Viewed, standardise
+
+EPOCHS = (1, 2, 5, 10, 20)
+# Averaging has settled when a round moves no coefficient by this share of the largest.
+SETTLED = 1e-7
+ROUNDS = 500
+
+
+@dataclass(frozen=True, eq=False)
+class Limit:
+    """Where averaging ends with some local epochs, in rounds until nothing moved or the last.
+
+    Its objective lies a share `above` the pooled Lasso's, which leaves `extra` active columns out.
+    """
+
+    epochs: int
+    rounds: int
+    above: float
+    active: int
+    extra: int
+
+
+@dataclass(frozen=True, eq=False)
+class Diagnosis:
+    """What averaging does on these sites, at one penalty."""
+
+    lam: float
+    columns: tuple[str, ...]
+    pooled: Array
+    limits: tuple[Limit, ...]
+    alone: dict[str, Array]
+
+    @property
+    def union(self) -> int:
+        """Columns that at least one site selects: where a one-shot average is active."""
+        return int(np.any([b != 0 for b in self.alone.values()], axis=0).sum())
+
+    @property
+    def lonely(self) -> dict[str, list[str]]:
+        """Columns that one site alone selects, by site."""
+        chosen = np.array([b != 0 for b in self.alone.values()])
+        once = chosen.sum(axis=0) == 1
+        return {
+            site: [self.columns[k] for k in np.flatnonzero(row & once)]
+            for site, row in zip(self.alone, chosen, strict=True)
+        }
+
+
+def diagnose(federation: Federation, settings: Settings) -> Diagnosis:
+    """Measure averaging on a federation's own records."""
+    if len(federation.sites) < 2:
+        raise FedLassoError("one site has nothing to average; give at least two")
+    lam = settings.penalty
+    if lam is None:
+        lam = fit_model(federation, replace(settings, goal=lasso_goal().name)).penalty
+    if not lam > 0:
+        raise FedLassoError(f"the penalty is {lam}; give one above zero")
+    view, scaling = standardise(federation, "", **settings.scaling)
+    best = fit_pooled(view, lam, settings.uploads or GRADIENTS, 1e-9)
+    limits = tuple(_limit(view, best, epochs) for epochs in EPOCHS)
+    alone = {
+        reply.site: reply.values[:, 0] / max(rows, 1)
+        for reply, rows in zip(view.ask(LocalFit(lam)), scaling.sizes, strict=True)
+    }
+    return Diagnosis(lam, federation.columns, best.coefficients, limits, alone)
+
+
+def _limit(view: Viewed, best: Fit, epochs: int) -> Limit:
+    pooled = best.coefficients
+    run = Run(view, Averaging(epochs=epochs), best.problem)
+    state = run.until(when_still(_still, ROUNDS))
+    b = np.ascontiguousarray(run.models[:, 0])
+    above = share_above(certify(view, best.problem, b), best)
+    active = np.abs(b) > ACTIVE * float(np.abs(pooled).max(initial=1e-300))
+    return Limit(epochs, state.round, above, int(active.sum()), int((active & (pooled == 0)).sum()))
+
+
+def _still(before: Array, now: Array) -> bool:
+    return float(np.abs(now - before).max()) <= SETTLED * float(np.abs(now).max(initial=0.0))

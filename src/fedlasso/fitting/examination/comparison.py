@@ -1,0 +1,226 @@
+"""What stands beside a model on its card: errors per site, other models, and other rows.
+
+All of it is asked through the federation; a model does not need it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TypeVar
+
+import numpy as np
+
+from fedlasso.errors import Refused
+from fedlasso.federation import Costs, Federation, Ledger, Reply, Request
+from fedlasso.fitting.at_penalty import fit_curved, fit_pooled, penalty_of
+from fedlasso.fitting.candidates import LASSO
+from fedlasso.fitting.evidence import open_evidence
+from fedlasso.fitting.inference.trust import NEXT_TO_NOTHING
+from fedlasso.fitting.local_penalty import ChoosePenalty
+from fedlasso.fitting.model import Model
+from fedlasso.fitting.procedure_fit import certify, fit
+from fedlasso.fitting.result import Fit, Tuned
+from fedlasso.fitting.validation import validate
+from fedlasso.numerics import L1, Array, Certificate
+from fedlasso.procedures import Averaging
+from fedlasso.procedures.one_shot import LocalFit
+from fedlasso.sites import ErrorAt, Scaling, Viewed, halves, standardise
+
+EPOCHS = 5
+ROUNDS = 30
+# The path to a penalty that was given.
+PATH_PENALTIES = 15
+PATH_UPLOADS = 60
+# Vectors of p numbers for the fit to one half of the rows, of least squares and of other losses.
+UPLOADS = 40
+CURVED_UPLOADS = 400
+# The relative gap of a fit that is compared.
+TOL = 1e-6
+# What a model is called in its own comparison, where it can be part of it.
+THIS_MODEL = "this model"
+OWN_COLUMNS = "this model's columns on the training rows"
+# A column is stable when this fraction of so many random halves of the rows select it.
+STABLE = 0.6
+SUBSAMPLES = 10
+R = TypeVar("R", bound=Reply)
+
+
+@dataclass(frozen=True)
+class CoefficientPath:
+    """Standardised coefficients along the penalties, one row per name."""
+
+    penalties: tuple[float, ...]
+    names: tuple[str, ...]
+    coefficients: tuple[tuple[float, ...], ...]
+
+    @classmethod
+    def largest(cls, penalties: Array, B: Array, columns: Sequence[str]) -> CoefficientPath:
+        """Return the 40 largest coefficients along a path, whose models are columns of B."""
+        largest = np.abs(B).max(axis=1)
+        shown = np.argsort(-largest, kind="stable")[:40]
+        shown = shown[largest[shown] > 0]
+        return cls(
+            tuple(penalties.tolist()),
+            tuple(columns[k] for k in shown),
+            tuple(tuple(row) for row in B[shown].tolist()),
+        )
+
+
+@dataclass(frozen=True)
+class ComparedModel:
+    """A model judged on the same held-out rows as the others.
+
+    `above` is the share of the pooled Lasso's objective that the model's lies above it.
+    """
+
+    name: str
+    active: int
+    mse: float | None
+    se: float | None
+    above: float | None
+    sent: int
+
+
+@dataclass(frozen=True)
+class SiteError:
+    """The model's mean squared error on the training rows of one site."""
+
+    name: str
+    rows: int
+    mse: float
+
+
+def pool_error(errors: Sequence[SiteError]) -> float:
+    """Return the mean squared error over the rows of all sites."""
+    return sum(error.mse * error.rows for error in errors) / sum(error.rows for error in errors)
+
+
+@dataclass(frozen=True)
+class ColumnStability:
+    """Whether the model uses a column, and the share of random halves of the rows that do."""
+
+    name: str
+    selected: bool
+    share: float
+
+
+def walk_to_penalty(ledger: Ledger, model: Model) -> CoefficientPath | None:
+    """Return the Lasso path down to the penalty that was given, unless all is zero there."""
+    evidence = open_evidence(Viewed(ledger, model.view), uploads=PATH_UPLOADS)
+    if evidence.largest_penalty <= model.penalty:
+        return None
+    grid = np.geomspace(evidence.largest_penalty, model.penalty, PATH_PENALTIES)
+    points = evidence.path([L1(float(at)) for at in grid])
+    B = np.column_stack([point.coefficients for point in points])
+    return CoefficientPath.largest(grid[: len(points)], B, model.columns)
+
+
+def ask_site_errors(ledger: Ledger, model: Model) -> tuple[SiteError, ...]:
+    """Return the model's error on the training rows of every site."""
+    replies = Viewed(ledger, model.view).ask(ErrorAt(model.fit.coefficients))
+    return tuple(
+        SiteError(reply.site, rows, reply.value / rows)
+        for reply, rows in zip(replies, model.scaling.sizes, strict=True)
+        if rows
+    )
+
+
+def compare_models(
+    ledger: Ledger, model: Model
+) -> tuple[tuple[ComparedModel, ...], dict[str, Array]]:
+    """Return the pooled Lasso, averaging and every site alone, fitted and judged on the same rows.
+
+    The first stands for the model: the model itself where those rows are its own, because a model
+    that has seen all rows cannot be judged on some. Else it is the pooled Lasso on the training
+    rows; or where the model is no Lasso, its columns, fitted to them nearly without a penalty.
+    """
+    settings = model.settings
+    view, scaling = standardise(ledger, settings.held_out, **settings.scaling)
+    lam = model.penalty
+    best = fit_pooled(view, lam)
+    rivals = [("pooled Lasso on the training rows", best.coefficients, _most(best.costs))]
+    if view.name == model.view.name:
+        rivals.insert(0, (THIS_MODEL, model.fit.coefficients, _most(model.costs)))
+    elif model.discovers or (isinstance(model.fit.reason, Tuned) and model.method != LASSO.name):
+        weights = np.where(model.standardised != 0, 1.0, np.inf)
+        own = fit_curved(view, L1(NEXT_TO_NOTHING * lam, weights), UPLOADS, TOL)
+        rivals.insert(0, (OWN_COLUMNS, own.coefficients, _most(own.costs)))
+    averaged = fit(view, Averaging(epochs=EPOCHS), penalty=lam, rounds=ROUNDS, certified=False)
+    name = f"averaging, {EPOCHS} local epochs, {ROUNDS} rounds"
+    rivals.append((name, averaged.coefficients, _most(averaged.costs)))
+    alone = _fit_each_alone(view, scaling, lam) if len(view.sites) > 1 else {}
+    rivals += [(name_alone(site), b, 0) for site, b in alone.items()]
+    models = np.column_stack([b for _, b, _ in rivals])
+    errors = validate(view, models) if scaling.held_out[1] else None
+    rows = []
+    for i, (name, b, sent) in enumerate(rivals):
+        above = share_above(certify(view, best.problem, b), best)
+        rows.append(
+            ComparedModel(
+                name=name,
+                active=int((b != 0).sum()),
+                mse=None if errors is None else float(errors.error[i]),
+                se=None if errors is None else float(errors.se[i]),
+                above=above if np.isfinite(above) else None,
+                sent=sent,
+            )
+        )
+    return tuple(rows), alone
+
+
+def _most(costs: Costs) -> int:
+    """Bytes sent by the site that sent most."""
+    return max(costs.total(None, site).upload for site in costs.sites)
+
+
+def share_above(certificate: Certificate, best: Fit) -> float:
+    """How much of the pooled Lasso's objective lies between it and a model's."""
+    assert best.certificate is not None
+    lowest = best.certificate.objective
+    above = max(certificate.objective - lowest, 0.0)
+    return above / lowest if lowest > 0 else (0.0 if above == 0 else float("inf"))
+
+
+def _fit_each_alone(view: Federation, scaling: Scaling, lam: float) -> dict[str, Array]:
+    """Every site's own Lasso, at its own penalty if its held-out rows choose one."""
+    alone = {}
+    for site, rows in zip(view.sites, scaling.sizes, strict=True):
+        choice = _answer(view, ChoosePenalty(to=(site,)))
+        reply = _answer(view, LocalFit(choice.lam if choice else lam, to=(site,)))
+        if reply:
+            alone[site] = reply.values[:, 0] / max(rows, 1)
+    return alone
+
+
+def _answer(view: Federation, request: Request[R]) -> R | None:
+    """What the one site that is asked answers, or None where it refuses."""
+    try:
+        (reply,) = view.ask(request)
+    except Refused:
+        return None
+    return reply
+
+
+def measure_stability(ledger: Ledger, model: Model) -> tuple[ColumnStability, ...]:
+    """Return how often random halves of all rows select each column (Meinshausen, Buhlmann)."""
+    p = len(model.columns)
+    counts = np.zeros(p)
+    form = penalty_of(model.settings, ledger.columns)
+    for split in halves(SUBSAMPLES, model.settings.seed):
+        view, scaling = standardise(ledger, split, **model.settings.scaling)
+        own = form.scaled(scaling.factors)
+        uploads = UPLOADS if model.settings.plain else CURVED_UPLOADS
+        point = open_evidence(view, uploads, own).fit(own.at(model.penalty), tol=1e-3)
+        counts += point.coefficients[:p] != 0
+    chosen = model.standardised != 0
+    shown = np.flatnonzero(chosen | (counts >= STABLE * SUBSAMPLES))
+    return tuple(
+        ColumnStability(model.columns[k], bool(chosen[k]), float(counts[k] / SUBSAMPLES))
+        for k in sorted(shown, key=lambda k: (-counts[k], k))
+    )
+
+
+def name_alone(site: str) -> str:
+    """Return what a site's own fit is called in a comparison."""
+    return f"{site} alone"

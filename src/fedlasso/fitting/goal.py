@@ -1,0 +1,68 @@
+"""What a goal is: what a model is for, and how it is fitted for that."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING, ClassVar
+
+from fedlasso.errors import FedLassoError
+from fedlasso.fitting.validation import Rule
+
+if TYPE_CHECKING:
+    from fedlasso.fitting.context import Context
+    from fedlasso.fitting.evidence.moments import Folded
+    from fedlasso.fitting.moment_choice import Chosen
+    from fedlasso.fitting.result import Fit
+
+
+class Goal(ABC):
+    """What a model is for. A new goal is one file with a subclass, and an entry in `GOALS`.
+
+    Attributes
+    ----------
+    name, help : as options call it, and what it is for in the words of the command line
+    rule : how held-out rows choose by default
+    is_lasso : whether it is the Lasso at one penalty, which may be given
+    infers : whether it includes inference about every column
+    more_folds : whether it needs more folds than others where that can be paid for
+    """
+
+    name: ClassVar[str]
+    help: ClassVar[str]
+    rule: ClassVar[Rule] = "min"
+    is_lasso: ClassVar[bool] = False
+    infers: ClassVar[bool] = False
+    more_folds: ClassVar[bool] = False
+
+    @abstractmethod
+    def run(self, context: Context) -> Fit:
+        """Fit across the sites, within the budget."""
+
+    def choose(self, folded: Folded, rule: Rule) -> Chosen:
+        """Choose by a rule among candidates, from second moments of folds: the Lasso alone here."""
+        return lasso_goal().choose(folded, rule)
+
+    def conclude(self, context: Context, fit: Fit) -> Fit:
+        """Return what the goal makes of a fit once inference about its columns is known."""
+        return fit
+
+
+# Goals by name; the first one is the default, the second what a given penalty makes of any goal.
+GOALS: dict[str, Goal] = {}
+
+
+def find_goal(name: str) -> Goal:
+    """Return the goal of that name."""
+    if name not in GOALS:
+        raise FedLassoError(f"no goal is called {name!r}; use one of {', '.join(GOALS)}")
+    return GOALS[name]
+
+
+def default_goal() -> Goal:
+    """Return the goal of a fit that names none."""
+    return next(iter(GOALS.values()))
+
+
+def lasso_goal() -> Goal:
+    """Return the goal of a fit whose penalty, procedure or loss leaves nothing but the Lasso."""
+    return next(goal for goal in GOALS.values() if goal.is_lasso)

@@ -1,0 +1,80 @@
+"""Objective: the pooled Lasso itself, at a penalty that is given or chosen on held-out rows."""
+
+from fedlasso.fitting.at_penalty import GRADIENTS, fit_at, search_and_fit
+from fedlasso.fitting.candidates import LASSO
+from fedlasso.fitting.context import Context
+from fedlasso.fitting.evidence import Folded
+from fedlasso.fitting.evidence.splits import count_gradients
+from fedlasso.fitting.fit_plan import gather_as_planned
+from fedlasso.fitting.goal import Goal
+from fedlasso.fitting.moment_choice import Choice, Chosen, choose_smallest, fit_gathered
+from fedlasso.fitting.result import Fit, How
+from fedlasso.fitting.tuning import judge_by_moments
+from fedlasso.fitting.validation import Rule
+from fedlasso.sites import folds
+
+# Vectors and folds by default where second moments do not choose; rounds are cheaper than vectors.
+CURVED_GRADIENTS = 1500
+CURVED_FOLDS = 5
+
+
+class Objective(Goal):
+    """The Lasso, or for other losses and penalties what corresponds to it."""
+
+    name = "objective"
+    help = "the pooled Lasso itself, at the penalty that predicts held-out rows best"
+    is_lasso = True
+
+    def choose(self, folded: Folded, rule: Rule) -> Chosen:
+        lasso = judge_by_moments(folded, LASSO, fractions=1)
+        if rule == "min":
+            return choose_smallest([lasso])
+        sparsest = Choice.on_path(lasso, 0, lasso.sparsest, How.SPARSEST_LASSO)
+        return Chosen(lasso, (sparsest,))
+
+    def run(self, context: Context) -> Fit:
+        settings = context.settings
+        budget = context.budget
+        if settings.penalty is not None:
+            budget.limit(GRADIENTS)
+            return fit_at(context, settings.penalty)
+        if not settings.plain:
+            return self._search_by_gradients(context)
+        held_out = (settings.held_out,)
+        if settings.validation is not None:
+            budget.limit(GRADIENTS)
+            return search_and_fit(context, held_out, "a holdout, as asked for")
+        gathered = gather_as_planned(context, self.more_folds)
+        plan = gathered.plan
+        if plan.how == "holdout":
+            return search_and_fit(context, held_out, plan.words)
+        judged_on = f"{plan.folds} folds"
+        if gathered.folded is None:
+            return search_and_fit(context, folds(plan.folds, settings.seed), plan.words, judged_on)
+        fit = fit_gathered(self, context, gathered)
+        if settings.procedure is None:
+            return fit
+        budget.limit(budget.spent + GRADIENTS)
+        assert fit.curve is not None
+        return fit_at(context, fit.curve.lam, fit.curve, plan.words, judged_on)
+
+    def _search_by_gradients(self, context: Context) -> Fit:
+        """Choose the strength of the penalty by held-out deviance along a path, and fit there."""
+        settings = context.settings
+        context.budget.limit(CURVED_GRADIENTS)
+        uploads = int(context.budget.vectors)
+        splits: tuple[str, ...] = (settings.held_out,)
+        judged_on = "held-out rows"
+        buys = ""
+        if settings.validation is None:
+            enough = count_gradients(CURVED_FOLDS + 1) * 2
+            if settings.cv is not None or uploads >= enough:
+                count = settings.cv or CURVED_FOLDS
+                splits = folds(count, settings.seed)
+                judged_on = f"{count} folds"
+            else:
+                buys = f"; uploads={enough} would buy {CURVED_FOLDS} folds"
+        words = f"gradients along a path on {judged_on}: at most {uploads} vectors of {context.p}"
+        plan = f"{words} numbers per site{buys}"
+        context.say(f"plan: {plan}")
+        return search_and_fit(context, splits, plan, judged_on)

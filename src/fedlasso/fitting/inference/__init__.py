@@ -1,0 +1,1 @@
+"""Inference about single columns: discoveries, estimates, intervals and p-values."""

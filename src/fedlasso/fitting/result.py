@@ -1,0 +1,258 @@
+"""What a fit is: coefficients, penalty and its certificate, cost, and why this model."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from enum import Enum
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from fedlasso.federation import Costs
+from fedlasso.fitting.validation import Curve, Rule, Validation
+from fedlasso.numerics import Array, Certificate, Penalty
+from fedlasso.procedures import Problem, State
+from fedlasso.sites import Scaling, Standardise
+
+if TYPE_CHECKING:
+    from fedlasso.fitting.evidence.evidence import PathPoint
+    from fedlasso.fitting.evidence.moments import Folded
+    from fedlasso.fitting.inference.trust import Trust
+
+
+class Status(Enum):
+    """How a fit ended; the text says what to do.
+
+    Examples
+    --------
+    >>> from fedlasso import Status
+    >>> print(Status.OPTIMAL.value)
+    The fit is the pooled Lasso to the tolerance asked for, or as far as rounding allows.
+    """
+
+    OPTIMAL = (
+        "The fit is the pooled Lasso to the tolerance asked for, or as far as rounding allows."
+    )
+    STATIONARY = (
+        "The fit is a stationary point to the tolerance requested. The penalty has no duality gap, "
+        "so a better model may exist: compare fits at other penalties or by another procedure."
+    )
+    SHORT = (
+        "The rounds are used up before the pooled Lasso was reached. Read the certificate; if it "
+        "is too loose, give more rounds or another procedure."
+    )
+    CHOSEN = (
+        "The model was chosen for the goal, not for one objective. Read `why`; the certificate is "
+        "about the penalty, weights and support of the chosen candidate."
+    )
+    CUT = (
+        "The uploads ended before the search did, so another penalty may do better. Give more "
+        "uploads, or fewer folds."
+    )
+    UNCERTIFIED = "No certificate was asked for. Fit with certified=True to know the distance."
+
+
+class How(Enum):
+    """What a model was chosen for, in words."""
+
+    SMALLEST = "the smallest error"
+    SURE = "the smallest error to be sure of"
+    SPARSEST_LASSO = "the sparsest Lasso within one standard error"
+    SPARSEST = "the sparsest within one standard error"
+    VALIDATED = "the smallest validation error"
+    VALIDATED_SPARSEST = "one standard error's sparsest"
+    EXPECTED_ERROR = "the smallest expected error"
+    EXPECTED_F1 = "the largest expected F1"
+    VOTED = "the columns that 25% of the fits to half of the rows use, judged"
+    LIKELIEST = "the columns with the largest expected F1, judged"
+
+
+@dataclass(frozen=True)
+class Reason(ABC):
+    """Why a fit is what it is, for a goal of this name; `str` is the only place with its words."""
+
+    goal: str
+
+    @abstractmethod
+    def words(self) -> str:
+        """What was fitted and why."""
+
+    def __str__(self) -> str:
+        return f"goal {self.goal!r}: {self.words()}"
+
+
+@dataclass(frozen=True)
+class Tuned(Reason):
+    """A model that held-out rows have chosen.
+
+    Attributes
+    ----------
+    model : its name
+    active : its active coefficients
+    how : what it was chosen for
+    candidates : among how many; None where that is not a number of models
+    folds : of the cross-validation, or None where a holdout has chosen
+    uploads : vectors that each site has sent and might have sent, where a holdout has chosen
+    all_rows : whether it was then fitted to all rows
+    """
+
+    model: str
+    active: int
+    how: How
+    candidates: int | None = None
+    folds: int | None = None
+    uploads: tuple[int, int] | None = None
+    all_rows: bool = False
+
+    def words(self) -> str:
+        text = f"{self.model} with {self.active} active coefficients, {self.how.value}"
+        if self.candidates is not None:
+            text += f" of {self.candidates} candidates"
+        if self.folds is not None:
+            text += f" on {self.folds} folds"
+        if self.uploads is not None:
+            text += f", after {self.uploads[0]} of {self.uploads[1]} uploads"
+        return text + ", fitted to all rows" * self.all_rows
+
+
+@dataclass(frozen=True)
+class AtPenalty(Reason):
+    """The pooled optimum at one penalty.
+
+    Attributes
+    ----------
+    model : its name, with the family
+    rule, error, judged_on : how held-out rows have chosen the penalty, by which error, and which
+        rows; None where the penalty was given
+    method, rounds : how it was fitted
+    instead_of : a goal that was asked for and that a procedure does not serve
+    """
+
+    model: str
+    rule: Rule | None
+    error: str
+    judged_on: str
+    method: str
+    rounds: int
+    instead_of: str | None = None
+
+    def __str__(self) -> str:
+        note = f" (not {self.instead_of!r}: a procedure fits a Lasso)" * bool(self.instead_of)
+        return f"goal {self.goal!r}{note}: {self.words()}"
+
+    def words(self) -> str:
+        where = "the given penalty"
+        if self.rule is not None:
+            smallest = f"the smallest {self.error}"
+            how = {"min": smallest, "1se": "one standard error's sparsest model"}[self.rule]
+            where = f"the penalty with {how} on {self.judged_on}"
+        rounds = f"{self.rounds} round{'s' * (self.rounds != 1)}"
+        return f"the {self.model} at {where}, by {self.method} in {rounds}"
+
+
+@dataclass(frozen=True)
+class Discovered(Reason):
+    """Columns that are likely enough to have an effect, of so many, at a false discovery rate."""
+
+    found: int
+    tests: int
+    rate: float
+
+    def words(self) -> str:
+        return (
+            f"{self.found} of {self.tests} columns, found at a false discovery rate of "
+            f"{self.rate:g} by how likely they are, and fitted to all rows"
+        )
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Fit:
+    """One fitted model: its coefficients, its penalty, and the certificate of that penalty.
+
+    Attributes
+    ----------
+    problem : the pooled problem, at the penalty of the coefficients
+    method : name of the procedure, or of the model that was chosen
+    coefficients : the model, on the scale of the sites that were asked
+    certificate : distance to the best possible objective at the penalty, if asked for
+    costs : what passed between server and sites
+    rounds : rounds, or vectors of p numbers that every site has sent where a goal has chosen
+    status : how the fit ended
+    candidates : every model that it was chosen from, one per column
+    chosen : index of the chosen candidate
+    settings : one number per candidate: a threshold, a rate or a penalty
+    points : the candidates with their penalties and certificates, where a goal has compared some
+    validation : pooled errors of the candidates, if there was anything to choose
+    reason : what was chosen and why
+    curve : held-out error along the penalties, if a penalty was chosen
+    plan : how uploads were to be spent, where anything was to be chosen
+    view, scaling : the standardised rows that it was fitted to
+    evidence : second moments of the folds, where the choice was made by them
+    trust : how sure its columns are, where that was asked
+    path : every round's candidate models, if asked for
+    state : what a further round would start from
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fedlasso import InProcess, Site, fit
+    >>> result = fit(InProcess([Site("a", np.eye(3), [3.0, 2.0, 0.1])]), "CD", penalty=0.5)
+    >>> result.coefficients
+    array([1.5, 0.5, 0. ])
+    """
+
+    problem: Problem
+    method: str
+    coefficients: Array
+    certificate: Certificate | None
+    costs: Costs
+    rounds: int
+    status: Status
+    candidates: Array
+    chosen: int = 0
+    settings: tuple[float, ...] = (0.0,)
+    points: tuple[PathPoint, ...] = ()
+    validation: Validation | None = None
+    reason: Reason | None = None
+    curve: Curve | None = None
+    plan: str = ""
+    view: Standardise | None = None
+    scaling: Scaling | None = None
+    evidence: Folded | None = None
+    trust: Trust | None = None
+    path: tuple[Array, ...] | None = None
+    state: State | Any = None
+
+    @classmethod
+    def of_points(
+        cls, points: Sequence[PathPoint], chosen: int, problem: Problem, **rest: Any
+    ) -> Fit:
+        """Return the fit that a goal has chosen among certified candidates."""
+        point = points[chosen]
+        return cls(
+            problem=replace(problem, penalty=point.penalty),
+            coefficients=point.coefficients,
+            certificate=point.certificate,
+            candidates=np.column_stack([each.coefficients for each in points]),
+            chosen=chosen,
+            settings=tuple(each.lam for each in points),
+            points=tuple(points),
+            **rest,
+        )
+
+    @property
+    def penalty(self) -> Penalty:
+        """The penalty of the model."""
+        return self.problem.penalty
+
+    @property
+    def why(self) -> str:
+        """What was chosen and why, in one line."""
+        return str(self.reason or "")
+
+    @property
+    def setting(self) -> float:
+        """Threshold, rate or penalty of the chosen candidate."""
+        return self.settings[self.chosen]
