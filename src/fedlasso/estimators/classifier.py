@@ -1,7 +1,5 @@
 """FederatedLogisticLasso, a scikit-learn classifier."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -12,9 +10,10 @@ from sklearn.utils.validation import validate_data
 
 from fedlasso.errors import FedLassoError
 from fedlasso.estimators.shared import WithIntercept
+from fedlasso.families import Family
+from fedlasso.families.binomial import Binomial
 from fedlasso.federation import Federation
-from fedlasso.numerics import Array, Family, find_loss
-from fedlasso.tables import Responses
+from fedlasso.numerics import Array
 
 
 @dataclass(eq=False, repr=False)
@@ -47,32 +46,7 @@ class FederatedLogisticLasso(ClassifierMixin, WithIntercept):  # type: ignore[mi
     ((569, 2), 0.96)
     """
 
-    family: ClassVar[Family] = "binomial"
-
-    def fit(
-        self,
-        X: Any,
-        y: Any = None,
-        sites: Any = None,
-        sample_weight: Any = None,
-        offset: Any = None,
-    ) -> FederatedLogisticLasso:
-        """Fit to a table whose rows belong to sites, or to a federation.
-
-        Parameters
-        ----------
-        X : table (NumPy, pandas, Polars, scipy sparse), or a federation
-        y : labels, two different ones; none with a federation
-        sites : one label per row; one site by default
-        sample_weight : how much each row counts; one by default
-        offset : what is added to each row's log-odds; zero by default
-        """
-        if isinstance(X, Federation):
-            self.classes_ = np.array([0, 1])
-        self._fit(X, y, sites, sample_weight, offset)
-        self.coef_ = self.coef_[None, :]
-        self.intercept_ = np.array([self.intercept_])
-        return self
+    family: ClassVar[Family] = Binomial()
 
     def decision_function(self, X: Any, offset: Any = None) -> Array:
         """Log-odds of the second class, one per row."""
@@ -80,7 +54,7 @@ class FederatedLogisticLasso(ClassifierMixin, WithIntercept):  # type: ignore[mi
 
     def predict_proba(self, X: Any, offset: Any = None) -> Array:
         """Probabilities, one row per row and one column per class."""
-        yes = find_loss("binomial").mean(self._score(X, offset))
+        yes = self.family.loss.mean(self._score(X, offset))
         return np.column_stack([1 - yes, yes])
 
     def predict(self, X: Any, offset: Any = None) -> Any:
@@ -88,7 +62,7 @@ class FederatedLogisticLasso(ClassifierMixin, WithIntercept):  # type: ignore[mi
         likelier = self._score(X, offset) > 0
         return self.classes_[likelier.astype(int)]
 
-    def _check(self, X: Any, y: Any) -> tuple[Any, Responses]:
+    def _check(self, X: Any, y: Any) -> tuple[Any, Array]:
         X, y = validate_data(self, X, y, accept_sparse=("csc", "csr"), dtype=np.float64)
         check_classification_targets(y)
         kind = type_of_target(y, input_name="y", raise_unknown=True)
@@ -99,14 +73,18 @@ class FederatedLogisticLasso(ClassifierMixin, WithIntercept):  # type: ignore[mi
                 f"{kind}, with {len(classes)} classes; fit one class against the others"
             )
         self.classes_ = classes
-        return X, Responses(places.astype(np.float64))
+        return X, places.astype(np.float64)
 
-    def _check_varies(self, y: Array) -> None:
-        if (y == y[0]).all():
-            name = str(self.classes_[int(y[0])])
-            raise FedLassoError(
-                f"y holds one class, {name!r}, in every row, so there is nothing to fit"
-            )
+    def _describe_constant(self, y: Array) -> str:
+        return f"holds one class, {str(self.classes_[int(y[0])])!r}, in every row"
+
+    def _accept(self, federation: Federation) -> None:
+        super()._accept(federation)
+        self.classes_ = np.array([0, 1])
+
+    def _finish(self, federation: Federation, y: Any) -> None:
+        self.coef_ = self.coef_[None, :]
+        self.intercept_ = np.array([self.intercept_])
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

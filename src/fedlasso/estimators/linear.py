@@ -1,14 +1,13 @@
 """FederatedLasso, a scikit-learn estimator of numbers."""
 
-from __future__ import annotations
-
 from dataclasses import KW_ONLY, dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from sklearn.base import RegressorMixin
 
 from fedlasso.estimators.shared import WithIntercept
-from fedlasso.numerics import Array, Family
+from fedlasso.families import Family
+from fedlasso.families.linear import Linear
 
 
 @dataclass(eq=False, repr=False)
@@ -87,32 +86,7 @@ class FederatedLasso(RegressorMixin, WithIntercept):  # type: ignore[misc]
     (7, ('0', '1', '2'))
     """
 
-    family: ClassVar[Family] = "linear"
+    family: ClassVar[Family] = Linear()
 
     _: KW_ONLY
     site_weights: str | None = None
-
-    def fit(
-        self,
-        X: Any,
-        y: Any = None,
-        sites: Any = None,
-        sample_weight: Any = None,
-        offset: Any = None,
-    ) -> FederatedLasso:
-        """Fit to a table whose rows belong to sites, or to a federation.
-
-        Parameters
-        ----------
-        X : table (NumPy, pandas, Polars, scipy sparse), or a federation
-        y : responses; none with a federation
-        sites : one label per row; one site by default
-        sample_weight : how much each row counts; one by default
-        offset : what is added to each row's prediction with coefficient one; zero by default
-        """
-        self._fit(X, y, sites, sample_weight, offset)
-        return self
-
-    def predict(self, X: Any, offset: Any = None) -> Array:
-        """Predictions, one per row."""
-        return self._score(X, offset)

@@ -1,23 +1,25 @@
 """What the estimators share: their parameters, and tables that are taken apart into sites."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from dataclasses import KW_ONLY, dataclass, fields, replace
 from functools import partial
 from numbers import Integral, Real
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from fedlasso.errors import FedLassoError
+from fedlasso.families import Family
 from fedlasso.federation import Federation, InProcess
-from fedlasso.models import Model, Settings, fit_model, tell_trust
-from fedlasso.numerics import Array, Family
-from fedlasso.sites import INTERCEPT, Site, check_two_rows
-from fedlasso.tables import Responses
+from fedlasso.fitting import Model, Settings, fit_model
+from fedlasso.models import tell_trust
+from fedlasso.models.inputs import make_site
+from fedlasso.numerics import Array
+from fedlasso.sites import INTERCEPT, check_two_rows
+from fedlasso.tables import Encoded, Responses
+from fedlasso.tables.outcomes import count_rows
 
 # What scikit-learn calls otherwise than settings do.
 _RENAMED = {"fit_intercept": "intercept", "standardize": "standardise"}
@@ -48,26 +50,42 @@ class FederatedEstimator(BaseEstimator):  # type: ignore[misc]
     standardize: bool = True
     seed: int = 0
 
-    def _fit(
-        self, X: Any, y: Any, sites: Any = None, sample_weight: Any = None, offset: Any = None
-    ) -> Federation:
-        """Fit to a table whose rows belong to sites, or to a federation, which is returned."""
+    def fit(
+        self,
+        X: Any,
+        y: Any = None,
+        sites: Any = None,
+        sample_weight: Any = None,
+        offset: Any = None,
+    ) -> Self:
+        """Fit to a table whose rows belong to sites, or to a federation.
+
+        Parameters
+        ----------
+        X : table (NumPy, pandas, Polars, scipy sparse), or a federation
+        y : responses: numbers, two different labels, counts of zero or more, or whether each row
+            had its event and its time (scikit-survival's structured array, or two columns in this
+            order), by the estimator; none with a federation
+        sites : one label per row; one site by default
+        sample_weight : how much each row counts; one by default
+        offset : what is added to each row's linear predictor, such as the logarithm of an exposure;
+            zero by default
+        """
         federation: Federation
         if isinstance(X, Federation):
             if any(given is not None for given in (y, sites, sample_weight, offset)):
                 raise FedLassoError("a federation has its own responses and sites; give it alone")
             federation = X
-            names = tuple(name for name in federation.columns if name != INTERCEPT)
-            self.n_features_in_ = len(names)
-            if names != tuple(f"x{k}" for k in range(self.n_features_in_)):
-                self.feature_names_in_ = np.array(names, dtype=object)
+            self._accept(federation)
         else:
-            X, responses = self._check(X, y)
-            responses = _with_rows(responses, sample_weight, offset)
-            federation = self._split(X, responses, sites)
+            X, response = self._check(X, y)
+            weights = _one_per_row("sample_weight", sample_weight, len(response))
+            offset = _one_per_row("offset", offset, len(response))
+            federation = self._split(X, Responses(response, weights, offset), sites)
         settings = self._settings(federation.columns)
         # Second moments are not kept: a pickle of the model must not tell more than the model.
-        self.model_: Model = replace(fit_model(federation, settings), folded=None)
+        model = fit_model(federation, settings)
+        self.model_: Model = replace(model, fit=replace(model.fit, evidence=None))
         self.coef_ = self.model_.coefficients
         self.intercept_: Any = self.model_.intercept
         self.certificate_ = self.model_.fit.certificate
@@ -75,24 +93,44 @@ class FederatedEstimator(BaseEstimator):  # type: ignore[misc]
         self.penalty_ = self.model_.penalty
         self.trust_ = tell_trust(self.model_)
         self.n_iter_ = self.model_.fit.rounds
-        return federation
+        self._finish(federation, y)
+        return self
 
-    def _check(self, X: Any, y: Any) -> tuple[Any, Responses]:
+    def predict(self, X: Any, offset: Any = None) -> Array:
+        """Expected responses, one per row."""
+        return self.family.loss.mean(self._score(X, offset))
+
+    def _accept(self, federation: Federation) -> None:
+        """Take the columns of a federation for those of a table."""
+        names = tuple(name for name in federation.columns if name != INTERCEPT)
+        self.n_features_in_ = len(names)
+        if names != tuple(f"x{k}" for k in range(self.n_features_in_)):
+            self.feature_names_in_ = np.array(names, dtype=object)
+
+    def _finish(self, federation: Federation, y: Any) -> None:
+        """Add what a kind of response has beside coefficients."""
+
+    def _check(self, X: Any, y: Any) -> tuple[Any, Array]:
         """Return a table and its responses as the loss takes them."""
         X, y = validate_data(
             self, X, y, accept_sparse=("csc", "csr"), dtype=np.float64, y_numeric=True
         )
-        return X, Responses(np.asarray(y, dtype=np.float64))
+        y = np.asarray(y, dtype=np.float64)
+        for problem, what in self.family.find_problems("target", y):
+            if problem.any():
+                raise FedLassoError(f"y {what.format(rows=count_rows(int(problem.sum())))}")
+        return X, y
 
-    def _check_varies(self, y: Array) -> None:
-        """Refuse responses that no model can be told by."""
+    def _describe_constant(self, y: Array) -> str:
+        """Return what is wrong with responses that no model can be fitted to."""
+        return self.family.constant
 
     def _score(self, X: Any, offset: Any = None) -> Array:
-        """Return linear predictors, one per row."""
         check_is_fitted(self)
         X = validate_data(self, X, accept_sparse=("csr", "csc"), reset=False)
         score = self.model_.score(X)
-        return score if offset is None else score + _one_per_row("offset", offset, X.shape[0])
+        added = _one_per_row("offset", offset, X.shape[0])
+        return score if added is None else score + added
 
     def _split(self, X: Any, responses: Responses, sites: Any) -> InProcess:
         # As elsewhere in scikit-learn, a row of weight zero is as good as absent.
@@ -104,26 +142,17 @@ class FederatedEstimator(BaseEstimator):  # type: ignore[misc]
             if sites is not None:
                 sites = np.asarray(sites)[present]
             responses = responses.take(present)
-        self._check_varies(responses.y)
+        if not self.family.varies(responses.y):
+            raise FedLassoError(
+                f"y {self._describe_constant(responses.y)}, so there is nothing to fit"
+            )
         rows = X.shape[0]
         if rows < 2:
             raise ValueError(f"{rows} sample is too few; give at least 2 rows (n_samples={rows})")
-        settings = self._settings(())
-        site = partial(
-            Site,
-            columns=getattr(self, "feature_names_in_", None),
-            loss=settings.loss,
-            intercept=settings.intercept,
-            effects=settings.site_effects,
-            raw=True,
-            copy=False,
-        )
-
-        def make(name: str, X: Any, own: Responses) -> Site:
-            return site(name, X, own.y, weights=own.weights, offset=own.offset)
-
+        columns = getattr(self, "feature_names_in_", None)
+        make = partial(make_site, columns=columns, settings=self._settings(()))
         if sites is None:
-            return InProcess([make("all", X, responses)])
+            return InProcess([make(Encoded("all", X, responses))])
         labels = check_array(sites, ensure_2d=False, dtype=None)
         if labels.shape != (rows,):
             raise FedLassoError(
@@ -132,15 +161,11 @@ class FederatedEstimator(BaseEstimator):  # type: ignore[misc]
         if hasattr(X, "tocsr"):
             X = X.tocsr()
         called, place = np.unique(labels.astype(str), return_inverse=True)
-        parts = [np.flatnonzero(place == j) for j in range(len(called))]
-        for name, own in zip(called, parts, strict=True):
-            check_two_rows(str(name), len(own))
-        return InProcess(
-            [
-                make(str(name), _part(X, own), responses.take(own))
-                for name, own in zip(called, parts, strict=True)
-            ]
-        )
+        parts = {str(name): np.flatnonzero(place == j) for j, name in enumerate(called)}
+        for name, own in parts.items():
+            check_two_rows(name, len(own))
+        records = (Encoded(name, _part(X, own), responses.take(own)) for name, own in parts.items())
+        return InProcess([make(own) for own in records])
 
     def _settings(self, columns: Iterable[str]) -> Settings:
         """Return the parameters as settings, the columns to keep by their names."""
@@ -151,13 +176,9 @@ class FederatedEstimator(BaseEstimator):  # type: ignore[misc]
                 raise FedLassoError(f"{name} is {getattr(self, name)!r}; give a whole number")
         if self.penalty is not None and not isinstance(self.penalty, Real):
             raise FedLassoError(f"penalty is {self.penalty!r}; give a number, or None to choose it")
-        given = self.get_params()
-        known = {own.name for own in fields(Settings)}
-        told = {_RENAMED.get(name, name): value for name, value in given.items()}
-        told = {name: value for name, value in told.items() if name in known}
         columns = tuple(name for name in columns if name != INTERCEPT)
-        keep = _names_of("keep", self.keep, columns)
-        intervals = _names_of("intervals", self.intervals, columns)
+        told = {_RENAMED.get(name, name): value for name, value in self.get_params().items()}
+        told |= {name: _names_of(name, told[name], columns) for name in ("keep", "intervals")}
         bounds = self.bounds or {}
         if not isinstance(bounds, Mapping):
             raise FedLassoError(
@@ -165,9 +186,10 @@ class FederatedEstimator(BaseEstimator):  # type: ignore[misc]
             )
         # Without columns nothing is known of them yet.
         bounded = _names_of("bounds", bounds, columns)
-        ranges = dict(zip(bounded, bounds.values(), strict=bool(columns)))
-        named = {"keep": keep, "intervals": intervals, "bounds": ranges}
-        return Settings(**told | {"family": self.family} | named)
+        told["bounds"] = dict(zip(bounded, bounds.values(), strict=bool(columns)))
+        known = {own.name for own in fields(Settings)}
+        own = {name: value for name, value in told.items() if name in known}
+        return Settings(family=self.family.name, **own)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -188,20 +210,16 @@ def _names_of(what: str, given: Any, columns: tuple[str, ...]) -> tuple[str, ...
     """Return columns by their names, where some are given by their numbers."""
     if isinstance(given, str):
         raise FedLassoError(f"{what} is {given!r}; give a list of columns, by names or numbers")
-    named = []
-    for column in given if columns else ():
-        if isinstance(column, Integral):
-            place = int(column)
-            if not 0 <= place < len(columns):
-                raise FedLassoError(f"{what}: there is no column {place}; X has {len(columns)}")
-            named.append(columns[place])
-        else:
-            named.append(str(column))
-    return tuple(named)
+    wanted = [int(c) if isinstance(c, Integral) else str(c) for c in given] if columns else []
+    for column in wanted:
+        if isinstance(column, int) and not 0 <= column < len(columns):
+            raise FedLassoError(f"{what}: there is no column {column}; X has {len(columns)}")
+    return tuple(columns[own] if isinstance(own, int) else own for own in wanted)
 
 
-def _one_per_row(what: str, values: Any, rows: int) -> Array:
-    """Return one number per row, checked."""
+def _one_per_row(what: str, values: Any, rows: int) -> Array | None:
+    if values is None:
+        return None
     numbers: Array = check_array(
         values, ensure_2d=False, dtype=np.float64, input_name=what, ensure_min_samples=0
     )
@@ -210,16 +228,6 @@ def _one_per_row(what: str, values: Any, rows: int) -> Array:
             f"{what} has shape {numbers.shape} but X has {rows} rows; give one number per row"
         )
     return numbers
-
-
-def _with_rows(responses: Responses, sample_weight: Any, offset: Any) -> Responses:
-    """Return responses with the weights and offsets that were given beside them."""
-    rows = len(responses.y)
-    if sample_weight is not None:
-        responses = replace(responses, weights=_one_per_row("sample_weight", sample_weight, rows))
-    if offset is not None:
-        responses = replace(responses, offset=_one_per_row("offset", offset, rows))
-    return responses
 
 
 def _part(X: Any, rows: Any) -> Any:

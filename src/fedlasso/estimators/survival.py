@@ -1,7 +1,5 @@
 """FederatedCoxLasso, a scikit-learn estimator of survival times."""
 
-from __future__ import annotations
-
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar
 
@@ -10,11 +8,12 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from fedlasso.errors import FedLassoError
 from fedlasso.estimators.shared import FederatedEstimator
+from fedlasso.families import Family
+from fedlasso.families.cox import Cox
 from fedlasso.federation import Federation
-from fedlasso.models.measures import find_concordance
-from fedlasso.numerics import Array, Family
+from fedlasso.fitting.examination.measures import find_concordance
+from fedlasso.numerics import Array
 from fedlasso.sites import BaselineAt, Viewed
-from fedlasso.tables import Responses
 
 
 @dataclass(eq=False, repr=False)
@@ -56,44 +55,11 @@ class FederatedCoxLasso(FederatedEstimator):
     (array([0]), 0.75)
     """
 
-    family: ClassVar[Family] = "cox"
+    family: ClassVar[Family] = Cox()
 
     _: KW_ONLY
     ties: str = "efron"
     fit_baseline_model: bool = False
-
-    def fit(
-        self,
-        X: Any,
-        y: Any = None,
-        sites: Any = None,
-        sample_weight: Any = None,
-        offset: Any = None,
-    ) -> FederatedCoxLasso:
-        """Fit to a table whose rows belong to sites, or to a federation.
-
-        Parameters
-        ----------
-        X : table (NumPy, pandas, Polars, scipy sparse), or a federation
-        y : whether each row had its event, and its time: scikit-survival's structured array, or
-            two columns in this order; none with a federation
-        sites : one label per row; one site by default
-        sample_weight : how much each row counts; one by default
-        offset : what is added to the logarithm of each row's hazard; zero by default
-        """
-        if self.fit_baseline_model and isinstance(X, Federation):
-            raise FedLassoError(
-                "fit_baseline_model takes the rows in this process, and this is a federation; "
-                "leave it out"
-            )
-        federation = self._fit(X, y, sites, sample_weight, offset)
-        if self.fit_baseline_model:
-            times, events = read_survival(y)
-            self.event_times_ = np.unique(times[events])
-            view = Viewed(federation, self.model_.view)
-            asked = BaselineAt(self.model_.fit.coefficients, self.event_times_)
-            self.baselines_ = {reply.site: reply.hazard for reply in view.ask(asked)}
-        return self
 
     def predict(self, X: Any, offset: Any = None) -> Array:
         """Logarithms of risks, relative to a row whose columns are all at their mean.
@@ -127,18 +93,30 @@ class FederatedCoxLasso(FederatedEstimator):
         times, events = read_survival(y)
         return find_concordance(times, events, self.predict(X))
 
-    def _check(self, X: Any, y: Any) -> tuple[Any, Responses]:
+    def _check(self, X: Any, y: Any) -> tuple[Any, Array]:
         if y is None:
             raise ValueError("y is None; give whether each row had its event, and its time")
         X = validate_data(self, X, accept_sparse=("csc", "csr"), dtype=np.float64)
         times, events = read_survival(y)
         if len(times) != X.shape[0]:
             raise FedLassoError(f"y has {len(times)} rows but X has {X.shape[0]}; give one each")
-        return X, Responses(np.copysign(times, np.where(events, 1.0, -1.0)))
+        return X, self.family.encode({"time": times, "event": events})
 
-    def _check_varies(self, y: Array) -> None:
-        if np.signbit(y).all():
-            raise FedLassoError("y has no event at all, so there is nothing to fit")
+    def _accept(self, federation: Federation) -> None:
+        if self.fit_baseline_model:
+            raise FedLassoError(
+                "fit_baseline_model takes the rows in this process, and this is a federation; "
+                "leave it out"
+            )
+        super()._accept(federation)
+
+    def _finish(self, federation: Federation, y: Any) -> None:
+        if self.fit_baseline_model:
+            times, events = read_survival(y)
+            self.event_times_ = np.unique(times[events])
+            view = Viewed(federation, self.model_.view)
+            asked = BaselineAt(self.model_.fit.coefficients, self.event_times_)
+            self.baselines_ = {reply.site: reply.hazard for reply in view.ask(asked)}
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -168,7 +146,6 @@ def read_survival(y: Any) -> tuple[Array, Any]:
         raise FedLassoError(
             "the first column of y is whether a row had its event, 0 or 1, and the second its time"
         )
-    if not (np.isfinite(times) & (times >= 0)).all():
-        bad = int((~(np.isfinite(times) & (times >= 0))).sum())
+    if bad := int((~(np.isfinite(times) & (times >= 0))).sum()):
         raise FedLassoError(f"times are negative, missing or infinite in {bad} rows; correct them")
     return times, event == 1

@@ -1,42 +1,23 @@
-"""A fitted model as a document: made, told, compared, written and read."""
+"""A fitted model as a document: inputs, document, text and card."""
 
-from fedlasso.models.card import draw_card
-from fedlasso.models.describing import describe_model
-from fedlasso.models.diagnosis import diagnose, draw_diagnosis
-from fedlasso.models.document import ModelDocument, read_document
-from fedlasso.models.estimates import ColumnEstimate, SiteEstimate, TrustDocument, tell_trust
-from fedlasso.models.fitted import fit_model
-from fedlasso.models.folder import FitPlan, ModelFolder, read_plan, write_model, write_plan
-from fedlasso.models.making import make_model
-from fedlasso.models.model import Model
-from fedlasso.models.predicting import Predictions, predict_file
-from fedlasso.models.settings import Range, Settings
-from fedlasso.models.sources import FileSource, NetworkSource, open_sites
-
-__all__ = [
-    "ColumnEstimate",
-    "FileSource",
-    "FitPlan",
-    "Model",
-    "ModelDocument",
-    "ModelFolder",
-    "NetworkSource",
-    "Predictions",
-    "Range",
-    "Settings",
-    "SiteEstimate",
-    "TrustDocument",
-    "describe_model",
-    "diagnose",
-    "draw_card",
-    "draw_diagnosis",
-    "fit_model",
-    "make_model",
-    "open_sites",
-    "predict_file",
-    "read_document",
-    "read_plan",
-    "tell_trust",
-    "write_model",
-    "write_plan",
-]
+from fedlasso.models.build import make_model as make_model
+from fedlasso.models.card import draw_card as draw_card
+from fedlasso.models.diagnosis import describe_diagnosis as describe_diagnosis
+from fedlasso.models.diagnosis import draw_diagnosis as draw_diagnosis
+from fedlasso.models.document import ModelDocument as ModelDocument
+from fedlasso.models.document import read_document as read_document
+from fedlasso.models.estimates import ColumnEstimate as ColumnEstimate
+from fedlasso.models.estimates import SiteEstimate as SiteEstimate
+from fedlasso.models.estimates import TrustDocument as TrustDocument
+from fedlasso.models.estimates import tell_trust as tell_trust
+from fedlasso.models.folder import FitPlan as FitPlan
+from fedlasso.models.folder import ModelFolder as ModelFolder
+from fedlasso.models.folder import read_plan as read_plan
+from fedlasso.models.folder import write_model as write_model
+from fedlasso.models.folder import write_plan as write_plan
+from fedlasso.models.inputs import FileSource as FileSource
+from fedlasso.models.inputs import NetworkSource as NetworkSource
+from fedlasso.models.inputs import open_sites as open_sites
+from fedlasso.models.predicting import Predictions as Predictions
+from fedlasso.models.predicting import predict_file as predict_file
+from fedlasso.models.text_summary import describe_model as describe_model

@@ -1,25 +1,23 @@
 """card.html: a model told on one page, from its document alone."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import asdict
-from html import escape
 
-from fedlasso.models import page
-from fedlasso.models.card_assessment import draw_assessment
-from fedlasso.models.card_trust import draw_trust
-from fedlasso.models.charts import QUIET, Line, bar_chart, line_chart
-from fedlasso.models.document import (
-    NESTED,
+from fedlasso import html
+from fedlasso.families import FAMILIES
+from fedlasso.fitting.examination.comparison import (
     OWN_COLUMNS,
     THIS_MODEL,
     ComparedModel,
-    ExpectedError,
-    ModelDocument,
     SiteError,
     pool_error,
 )
+from fedlasso.html import escape
+from fedlasso.models.card_assessment import draw_assessment
+from fedlasso.models.card_trust import draw_trust
+from fedlasso.models.charts import QUIET, Line, bar_chart, line_chart
+from fedlasso.models.document import NESTED, ExpectedError, ModelDocument
+from fedlasso.models.numbers import bytes_of, number, percent
 
 _SHOWN = 30
 _X_TITLE = "penalty (smaller to the right)"
@@ -28,8 +26,9 @@ _KINDS = {"scaling": "means and scales", "training": "gradients or models"}
 
 def draw_card(document: ModelDocument) -> str:
     """Return the card as HTML."""
-    target = document.schema.target
+    title = f"Model of {document.schema.target}"
     parts = [
+        f"<h1>{escape(title)}</h1>",
         _lead(document),
         _certificate(document),
         _reasons(document),
@@ -44,7 +43,7 @@ def draw_card(document: ModelDocument) -> str:
         _sent(document),
         _settings(document),
     ]
-    return page.whole(f"Model of {target}", f"<h1>Model of {escape(target)}</h1>{''.join(parts)}")
+    return html.page(title, "card", "".join(parts))
 
 
 def _lead(document: ModelDocument) -> str:
@@ -55,59 +54,57 @@ def _lead(document: ModelDocument) -> str:
     count = len(document.coefficients)
     sites = len(document.sites)
     stayed = " The sites sent no records; what they sent is listed below."
-    warnings = page.bullets(document.warnings or ())
+    warnings = html.bullets(document.warnings or ())
     facts = {
         "Training rows": f"{document.rows.training:,}",
         "Columns used": f"{count} of {document.columns:,}",
         **_error_facts(document),
         "Penalty" if own else "Penalty, on the path": f"{document.penalty:.4g}",
-        "Most sent by a site": page.bytes_of(document.most_sent),
+        "Most sent by a site": bytes_of(document.most_sent),
     }
-    cells = "".join(f"<div>{name}<b>{value}</b></div>" for name, value in facts.items())
+    first = f'<div class="warn"><b>Read this first</b>{warnings}</div>' if document.warnings else ""
     return (
         f'<p class="lead">{article} {escape(name)} with {count} of {document.columns} columns, '
         f"fitted across {sites} site{'s' * (sites > 1)}.{stayed if document.revealed else ''}</p>"
-        + (f'<div class="warn"><b>Read this first</b>{warnings}</div>' if document.warnings else "")
-        + f'<div class="facts">{cells}</div>'
+        f"{first}{html.facts(facts.items())}"
     )
 
 
 def _reasons(document: ModelDocument) -> str:
     """Why this model, how uploads were planned, and where the error comes from."""
-    reasons = [f"{document.why[:1].upper()}{document.why[1:]}."]
+    reasons = [f"{_capital(document.why)}."]
     if document.plan:
         reasons.append(f"The plan was {document.plan}.")
     reasons.append(f"The penalty is {document.penalty:.4g}, {document.penalty_words}.")
     if document.error is not None:
-        reasons.append(
-            f"The error, and with it {_explained(document)}, is on {document.error.rows}."
-        )
+        explained = _explained(document)
+        reasons.append(f"The error, and with it {explained}, is on {document.error.rows}.")
     return "".join(f"<p>{escape(reason)}</p>" for reason in reasons)
 
 
 def _error_facts(document: ModelDocument) -> dict[str, str]:
-    """The error to expect, as facts of the model."""
     error = document.error
     if error is None:
         return {}
-    facts = {document.error_name.capitalize(): _spread(error)}
+    facts = {document.settings.response_family.error_name.capitalize(): _spread(error)}
     if error.r2 is not None:
-        name = _explained(document)
-        facts[f"{name[:1].upper()}{name[1:]}"] = f"{error.r2:.3f}"
+        facts[_capital(_explained(document))] = f"{error.r2:.3f}"
     return facts
 
 
 def _explained(document: ModelDocument) -> str:
-    """What the share of the error that is explained is called on a page."""
-    return document.explained_name.replace("^2", "²")
+    return document.settings.response_family.explained_name.replace("^2", "²")
+
+
+def _capital(text: str) -> str:
+    return text[:1].upper() + text[1:]
 
 
 def _spread(error: ExpectedError | ComparedModel) -> str:
-    """An error and its standard error."""
     if error.mse is None:
         return "–"
-    spread = "" if error.se is None else f" ± {page.number(error.se, 2)}"
-    return f"{page.number(error.mse, 4)}{spread}"
+    spread = "" if error.se is None else f" ± {number(error.se, 2)}"
+    return f"{number(error.mse, 4)}{spread}"
 
 
 def _certificate(document: ModelDocument) -> str:
@@ -119,10 +116,11 @@ def _certificate(document: ModelDocument) -> str:
     )
     # How a fit ended is part of the warnings where uploads ended too early.
     known = math.isfinite(certificate.relative_gap)
-    how = document.status_text if known and document.status not in ("CHOSEN", "CUT") else ""
+    ended = known or certificate.stationary is not None
+    how = document.status_text if ended and document.status not in ("CHOSEN", "CUT") else ""
     return (
         "<h2>Certificate: how far from the pooled answer</h2>"
-        f'<p class="lead">This model is <b>{document.certificate_words}</b>.</p>'
+        f'<p class="lead">This model is <b>{certificate}</b>.</p>'
         f'<p class="soft">{bound if known else ""} {escape(how)}</p>'
     )
 
@@ -136,42 +134,34 @@ def _coefficients(document: ModelDocument) -> str:
             f"{document.intercept:.6g}.</p>"
         )
     note = _coefficient_note(document)
-    scaled = document.settings.standardise
     heads, lines = document.coefficient_table(_SHOWN)
     head = ["", heads[0], *heads]
     shares = {row.name: f"{row.share:.0%}" for row in document.stability or ()}
     if shares:
         head.append("halves that select it")
         lines = [[*texts, shares[row.name]] for row, texts in zip(rows, lines, strict=False)]
+    scaled = document.settings.standardise
     bars: list[tuple[str, float, *tuple[str, ...]]] = [
         (row.name, row.standardised if scaled else row.value, *texts)
         for row, texts in zip(rows, lines, strict=False)
     ]
-    chart = bar_chart(bars, head)
     if len(rows) > _SHOWN:
         note += f" The {len(rows) - _SHOWN} smaller ones are in coefficients.csv."
-    return page.section("Coefficients", note, chart)
+    return html.section("Coefficients", note, bar_chart(bars, head))
 
 
 def _coefficient_note(document: ModelDocument) -> str:
     """What the coefficients are of, and what belongs to none of them."""
-    target = escape(document.schema.target)
     settings = document.settings
-    what = {
-        "linear": f"How much {target} changes with a column.",
-        "binomial": f"How much the log-odds of {target} change with a column.",
-        "poisson": f"How much the logarithm of the rate of {target} changes with a column.",
-        "cox": "How much the logarithm of the hazard changes with a column.",
-    }
-    note = what[settings.family]
-    if settings.family != "cox":
+    family = settings.response_family
+    note = family.effect.format(target=escape(document.schema.target))
+    if family.intercept:
         note += f" Intercept {document.intercept:.6g}"
         note += ", the mean of the sites' own." if settings.site_effects else "."
     if settings.keep:
         note += f" Never penalised: {escape(', '.join(settings.keep))}."
     if settings.bounds:
-        words = document.bounds_words
-        note += f" {escape(words[:1].upper() + words[1:])}."
+        note += f" {escape(_capital(document.bounds_words))}."
     if settings.standardise:
         note += " Bars, and their order, are per standard deviation (SD) of the column."
     return note
@@ -182,8 +172,8 @@ def _curve(document: ModelDocument) -> str:
     if not curve:
         return ""
     line = Line(curve.penalties, curve.mse, "held-out error", 0, curve.se, dots=True)
-    mark = document.penalty
-    chart = line_chart([line], _X_TITLE, document.error_name, reverse=True, mark=mark)
+    y_title = document.settings.response_family.error_name
+    chart = line_chart([line], _X_TITLE, y_title, reverse=True, mark=document.penalty)
     if not chart:
         return ""
     # Over several splits the count is a mean.
@@ -196,7 +186,7 @@ def _curve(document: ModelDocument) -> str:
         f"dashed line is the penalty chosen on this path: the Lasso has {active} "
         f"column{'s' * (active != '1')} there{mean}, {also}."
     )
-    return page.section("Held-out error", note, chart)
+    return html.section("Held-out error", note, chart)
 
 
 def _path(document: ModelDocument) -> str:
@@ -212,78 +202,68 @@ def _path(document: ModelDocument) -> str:
     chart = line_chart(lines, _X_TITLE, title, reverse=True, mark=mark, legend=True)
     if not chart:
         return ""
-    few = len(lines) <= QUIET
+    grey = ", of which the smaller ones are grey" if len(lines) > QUIET else ""
     note = (
-        f"Coefficients of the Lasso as the penalty falls; the largest {len(lines)}"
-        f"{'' if few else ', of which the smaller ones are grey'}. Names are in the order of the "
-        "right ends, from top to bottom."
+        f"Coefficients of the Lasso as the penalty falls; the largest {len(lines)}{grey}. Names "
+        "are in the order of the right ends, from top to bottom."
     )
-    return page.section("Path", note, chart)
+    return html.section("Path", note, chart)
 
 
 def _site_errors(document: ModelDocument) -> str:
     title = "Error per site"
     errors = document.site_errors
     if not errors:
-        why = document.no_site_errors
-        return page.section(title, f"Left out: {escape(why)}.", "") if why else ""
+        return html.left_out(title, document.no_site_errors)
     pooled = pool_error(errors)
     everywhere = SiteError("all sites", sum(error.rows for error in errors), pooled)
     rooted = document.ratio is None
-    cells = [
-        [
-            error.name,
-            f"{error.rows:,}",
-            page.number(error.mse, 4),
-            *([page.number(math.sqrt(error.mse), 4)] if rooted else []),
-            f"{error.mse / pooled:.2f}" if pooled > 0 else "–",
-        ]
-        for error in (*errors, everywhere)
-    ]
-    root = ["its root"] if rooted else []
-    head = ["site", "rows", document.error_name, *root, "times that of all sites"]
+    cells = []
+    for error in (*errors, everywhere):
+        root = [number(math.sqrt(error.mse), 4)] if rooted else []
+        times = f"{error.mse / pooled:.2f}" if pooled > 0 else "–"
+        cells.append([error.name, f"{error.rows:,}", number(error.mse, 4), *root, times])
+    name = document.settings.response_family.error_name
+    head = ["site", "rows", name, *["its root"] * rooted, "times that of all sites"]
     note = (
         "On the rows that the model was fitted to, so on new rows expect more. It shows where the "
         "common model fits badly."
     )
-    return page.section(title, note, page.table(head, cells, own=len(errors)))
+    return html.section(title, note, html.text_table(head, cells, own=len(errors)))
 
 
 def _comparison(document: ModelDocument) -> str:
     title = "Compared with averaging and with each site alone"
     if not document.comparison:
-        why = document.not_compared
-        return page.section(title, f"Left out: {escape(why)}.", "") if why else ""
-    cells = [
-        [
-            row.name,
-            _spread(row),
-            str(row.active),
-            "–" if row.above is None else page.percent(row.above),
-            page.bytes_of(row.sent) if row.sent else "nothing",
-        ]
-        for row in document.comparison
-    ]
+        return html.left_out(title, document.not_compared)
+    cells = []
+    for row in document.comparison:
+        above = "–" if row.above is None else percent(row.above)
+        sent = bytes_of(row.sent) if row.sent else "nothing"
+        cells.append([row.name, _spread(row), str(row.active), above, sent])
     head = ["", "held-out error", "columns", "objective above the pooled Lasso's", "sent by a site"]
-    note = f"{_what_is_compared(document)} {escape(_own_error(document))}"
-    return page.section(title, note, page.table(head, cells, own=0))
+    note = f"{_what_is_compared(document, document.comparison[0].name)} "
+    if error := document.error:
+        itself = f"The error to expect of this model itself is {_spread(error)}, on {error.rows}."
+        note += escape(itself)
+    return html.section(title, note, html.text_table(head, cells, own=0))
 
 
-def _what_is_compared(document: ModelDocument) -> str:
-    """Which rows the compared models have seen, and which not."""
+def _what_is_compared(document: ModelDocument, first: str) -> str:
+    """Which rows the compared models have seen, and which not; `first` is this one, or for it."""
     words = (
         "All were trained on the same rows and are judged on the same held-out rows of all sites "
         "(± one standard error), which none of them was fitted to. Each site alone chose its own "
         "penalty on other held-out rows, where it could. The objective is that of the Lasso on the "
         "training rows; its column tells the distance itself, where a certificate tells a bound. "
     )
-    if document.comparison and document.comparison[0].name == THIS_MODEL:
+    if first == THIS_MODEL:
         return words + (
             "This model was fitted to the training rows only, and rows that judge here may have "
             "chosen it. What it sent includes standardising and tuning."
         )
     words += "This model was fitted to all rows, so no row can judge it here: "
-    if document.comparison and document.comparison[0].name == OWN_COLUMNS:
+    if first == OWN_COLUMNS:
         return words + (
             "its columns, fitted to the training rows nearly without a penalty, stand for it. Rows "
             "that judge here have helped to pick them."
@@ -296,14 +276,6 @@ def _what_is_compared(document: ModelDocument) -> str:
     return f"{words}, at this model's penalty, which rows that judge here may have helped choose."
 
 
-def _own_error(document: ModelDocument) -> str:
-    """The error to expect of the model itself, to be read beside the comparison."""
-    error = document.error
-    if error is None:
-        return ""
-    return f"The error to expect of this model itself is {_spread(error)}, on {error.rows}."
-
-
 def _stability(document: ModelDocument) -> str:
     if not document.stability:
         return ""
@@ -313,7 +285,7 @@ def _stability(document: ModelDocument) -> str:
     ]
     note = "Share of random halves of the rows, at the same penalty, that select each column."
     title = "Would other rows select the same columns?"
-    return page.section(title, note, bar_chart(bars, top=1.0))
+    return html.section(title, note, bar_chart(bars, top=1.0))
 
 
 def _sent(document: ModelDocument) -> str:
@@ -326,48 +298,35 @@ def _sent(document: ModelDocument) -> str:
         vectors = [site.sent.get(kind, 0) for kind in _KINDS]
         counts = [*vectors, whole - sum(vectors), whole]
         counts += [extra.get(site.name, 0)] if extra else []
-        cells.append([site.name, f"{site.rows:,}", *map(page.bytes_of, counts)])
-    parts = [page.table(head, cells)]
+        cells.append([site.name, f"{site.rows:,}", *map(bytes_of, counts)])
+    parts = [html.text_table(head, cells)]
     if document.revealed is not None:
         # What the questions that were really asked say that they reveal.
         fit = document.revealed.fit
         card = [text for text in document.revealed.card if text not in fit]
         for title, texts in (("for the fit", fit), ("for this card as well", card)):
             if texts:
-                parts.append(f"<p>What a site's answers reveal, {title}:</p>{page.bullets(texts)}")
+                parts.append(f"<p>What a site's answers reveal, {title}:</p>{html.bullets(texts)}")
     note = (
         "Counted from the messages, eight bytes per number; what was asked for this card is "
         "counted apart."
     )
-    return page.section("What each site sent", note, "".join(parts))
+    return html.section("What each site sent", note, "".join(parts))
 
 
 def _settings(document: ModelDocument) -> str:
-    settings = asdict(document.settings) | {"procedure": document.procedure}
-    if document.settings.cv is not None:
-        settings["validation"] = None
-    if document.settings.procedure is None:
-        settings["epochs"] = None
-    if document.settings.family != "cox":
-        settings["ties"] = None
-    settings["keep"] = ", ".join(document.settings.keep) or None
-    settings["intervals"] = ", ".join(document.settings.intervals) or None
-    settings["bounds"] = ", ".join(document.settings.bounds) or None
-    if document.settings.goal != "discoveries":
-        settings["fdr"] = None
-    if not document.settings.infers:
-        settings["level"] = None
-    settings |= {"missing values": document.missing, "fedlasso": document.fedlasso}
+    settings = document.settings
+    told = asdict(settings) | {"procedure": document.procedure}
+    for name in ("keep", "intervals", "bounds"):
+        told[name] = ", ".join(told[name]) or None
+    told |= {"missing values": document.missing, "fedlasso": document.fedlasso}
+    own = settings.response_family.options
+    unused = {name: name not in own for family in FAMILIES.values() for name in family.options}
+    unused |= {"validation": settings.cv is not None, "epochs": settings.procedure is None}
+    unused |= {"fdr": not settings.asked_goal.infers, "level": not settings.infers}
     rows = [
-        [name.replace("_", " "), _setting(value)]
-        for name, value in settings.items()
-        if value is not None
+        [name.replace("_", " "), ("no", "yes")[value] if isinstance(value, bool) else str(value)]
+        for name, value in told.items()
+        if value is not None and not unused.get(name)
     ]
-    return f"<h2>Settings</h2>{page.table(['setting', 'value'], rows)}"
-
-
-def _setting(value: object) -> str:
-    """A setting for people."""
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    return str(value)
+    return f"<h2>Settings</h2>{html.text_table(['setting', 'value'], rows)}"

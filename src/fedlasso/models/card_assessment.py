@@ -1,11 +1,7 @@
 """The card's section on how well a model predicts rows that had no part in it."""
 
-from __future__ import annotations
-
-from html import escape
-
-from fedlasso.models import page
-from fedlasso.models.assessment import Assessment, Calibration
+from fedlasso import html
+from fedlasso.fitting.examination.assessment import Assessment, Calibration
 from fedlasso.models.charts import Line, line_chart
 
 
@@ -13,27 +9,23 @@ def draw_assessment(found: Assessment | None, refused: str | None = None) -> str
     """Return the section, or why there is none; nothing where nobody asked."""
     title = "How well it predicts"
     if found is None:
-        return page.section(title, f"Left out: {escape(refused)}.", "") if refused else ""
+        return html.left_out(title, refused)
     note = (
         f"On {found.rows} rows that had no part in choosing or fitting: a model was chosen and "
         "fitted once more, in the same way, without them and without as many rows that chose its "
         "penalty. What this model itself does with new rows will be a little better."
     )
-    return page.section(title, note, _facts(found) + _charts(found) + _sites(found))
+    return html.section(title, note, _facts(found) + _charts(found) + _sites(found))
 
 
 def _facts(found: Assessment) -> str:
-    facts = {
-        "Deviance explained": None if found.explained is None else f"{found.explained:.3f}",
-        "AUROC": None if found.auroc is None else f"{found.auroc:.3f}",
-        "Concordance": None if found.concordance is None else f"{found.concordance:.3f}",
-    }
-    calibration = found.calibration
-    if calibration is not None:
-        facts["Calibration intercept (0 is right)"] = f"{calibration.intercept:.2f}"
-        facts["Calibration slope (1 is right)"] = f"{calibration.slope:.2f}"
-    cells = [f"<div>{name}<b>{value}</b></div>" for name, value in facts.items() if value]
-    return f'<div class="facts">{"".join(cells)}</div>'
+    values = (found.explained, found.auroc, found.concordance)
+    measured = zip(("Deviance explained", "AUROC", "Concordance"), values, strict=True)
+    facts = {name: f"{value:.3f}" for name, value in measured if value is not None}
+    if found.calibration is not None:
+        titles = ("Calibration intercept (0 is right)", "Calibration slope (1 is right)")
+        facts |= zip(titles, _calibration(found.calibration), strict=True)
+    return html.facts(facts.items())
 
 
 def _charts(found: Assessment) -> str:
@@ -63,11 +55,11 @@ def _sites(found: Assessment) -> str:
             [s.name, "–" if s.pairs is None else f"{s.pairs:,}", _number(s.concordance)]
             for s in found.sites
         ]
-        return page.table(["site", "pairs that can be compared", "concordance"], cells)
+        return html.text_table(["site", "pairs that can be compared", "concordance"], cells)
     cells = [
         [site.name, _number(site.auroc), *_calibration(site.calibration)] for site in found.sites
     ]
-    return page.table(["site", "AUROC", "calibration intercept", "calibration slope"], cells)
+    return html.text_table(["site", "AUROC", "calibration intercept", "calibration slope"], cells)
 
 
 def _number(value: float | None) -> str:

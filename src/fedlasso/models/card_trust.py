@@ -1,15 +1,13 @@
 """The card's part on how sure columns are: discoveries and intervals as a forest plot."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
-from html import escape
 
 import numpy as np
 
-from fedlasso.models import page
+from fedlasso import html
+from fedlasso.html import escape
 from fedlasso.models.estimates import ColumnEstimate, TrustDocument, tell_chance
-from fedlasso.models.page import number
+from fedlasso.models.numbers import number, p_value, ratio_of
 
 _SHOWN = 30
 # Sites whose own estimates are drawn below a column's.
@@ -37,7 +35,8 @@ EFFECTS = (
 )
 DEBIASED = (
     "Estimates are of each column with all others held fixed, without the Lasso's shrinkage, so "
-    "they differ from the model's own coefficients."
+    "they differ from the model's own coefficients. p-values are adjusted by Holm's method for the "
+    "columns listed here."
 )
 
 
@@ -45,34 +44,30 @@ def draw_trust(trust: TrustDocument | None, ratio: str | None) -> str:
     """Return what is known of how sure columns are."""
     if trust is None:
         return ""
-    parts = []
+    drawn = []
     if trust.rate is not None:
-        note = (
-            f"<b>{escape(trust.words)}</b> {trust.tests} columns might have been found. {PROMISE} "
-            f"{EFFECTS}{_name_sites(trust.found)}"
-        )
-        parts.append(page.section("Discoveries", note, _forest(trust.found, trust.level, ratio)))
+        found = f"<b>{escape(trust.words)}</b> {trust.tests} columns might have been found."
+        drawn.append(("Discoveries", f"{found} {PROMISE} {EFFECTS}", trust.found))
     if trust.selected:
-        sites = _name_sites(trust.selected)
-        note = f"Of the columns that the model uses. {SUPPOSED} {EFFECTS}{sites}"
-        drawn = _forest(trust.selected, trust.level, ratio)
-        parts.append(page.section("How sure the model's columns are", note, drawn))
+        note = f"Of the columns that the model uses. {SUPPOSED} {EFFECTS}"
+        drawn.append(("How sure the model's columns are", note, trust.selected))
     if trust.named:
-        adjusted = "p-values are adjusted by Holm's method for the columns listed here."
-        note = (
-            f"Of the columns that were asked for. {DEBIASED} {adjusted}{_name_sites(trust.named)}"
-        )
-        parts.append(page.section("Intervals", note, _forest(trust.named, trust.level, ratio)))
+        note = f"Of the columns that were asked for. {DEBIASED}"
+        drawn.append(("Intervals", note, trust.named))
+    parts = [
+        html.section(title, f"{note}{_name_sites(rows)}", _forest(rows, trust.level, ratio))
+        for title, note, rows in drawn
+    ]
     if trust.worth is not None:
         rows = [[site, number(worth, 3)] for site, worth in trust.worth.items()]
         note = (
             "Sites differ in noise, so a row counts by the inverse of the variance of its site's "
             "noise, in the model, its certificate and its intervals."
         )
-        table = page.table(["site", "what a row is worth"], rows)
-        parts.append(page.section("Weights of the sites", note, table))
+        table = html.text_table(["site", "what a row is worth"], rows)
+        parts.append(html.section("Weights of the sites", note, table))
     if trust.notes:
-        parts.append(page.bullets(trust.notes))
+        parts.append(html.bullets(trust.notes))
     return "".join(parts)
 
 
@@ -94,40 +89,34 @@ def _forest(rows: Sequence[ColumnEstimate], level: float, ratio: str | None) -> 
         return ""
     shown = rows[:_SHOWN]
     reach = _reach([row for row in shown if row.error > 0])
-    by_chance = shown[0].chance is not None
-    sureness = "chance of an effect" if by_chance else "adjusted p"
+    sureness = "adjusted p" if shown[0].chance is None else "chance of an effect"
     head = ["", "in standard errors", "estimate", f"{level:.0%} interval", sureness]
     if ratio is not None:
         head.append(f"{ratio} per SD")
     by_site = any(row.sites for row in shown)
     if by_site:
         head.append("sites differ: p, I²")
-    heads = page.tell_heads(head)
-    lines = [f"<tr>{''.join(f'<th>{escape(cell)}</th>' for cell in head)}</tr>"]
+    said = html.name_cells(head)
+    said[1] = ' class="bar"'
+    cells = []
     for row in shown:
         texts = [
             number(row.value, 3),
             _range(number(row.low, 3), number(row.high, 3)),
-            page.p_value(row.adjusted) if row.chance is None else tell_chance(row.chance),
+            p_value(row.adjusted) if row.chance is None else tell_chance(row.chance),
         ]
         if ratio is not None:
             with np.errstate(over="ignore"):
                 ends = np.exp(row.scale * np.array([row.value, row.low, row.high]))
-            ratios = [page.ratio(float(end), 3) for end in ends]
+            ratios = [ratio_of(float(end), 3) for end in ends]
             texts.append(f"{ratios[0]} ({_range(*ratios[1:])})")
         if by_site:
             texts.append(_unlike(row))
-        drawn = _draw(row, reach)
-        cells = [f"<td>{page.breakable(row.name)}</td>", f'<td class="bar">{drawn}</td>']
-        cells += [
-            f"<td{name}>{escape(text)}</td>" for name, text in zip(heads[2:], texts, strict=True)
-        ]
-        lines.append(f"<tr>{''.join(cells)}</tr>")
+        cells.append([html.breakable(row.name), _draw(row, reach), *map(escape, texts)])
     more = len(rows) - len(shown)
     rest = f'<p class="soft">{more} more are in model.json.</p>' if more else ""
-    return (
-        f'<div class="scroll"><table class="bars forest wide">{"".join(lines)}</table></div>{rest}'
-    )
+    drawn = html.table(head, cells, attributes=said, kind="bars forest wide")
+    return f"{html.scrolled(drawn)}{rest}"
 
 
 def _range(low: str, high: str) -> str:
@@ -153,7 +142,7 @@ def _unlike(row: ColumnEstimate) -> str:
     """The test of whether sites differ, where they tell their own estimates."""
     if row.unlike is None or row.share_unlike is None:
         return "–"
-    return f"{page.p_value(row.unlike)}, {row.share_unlike:.0%}"
+    return f"{p_value(row.unlike)}, {row.share_unlike:.0%}"
 
 
 def _draw(row: ColumnEstimate, reach: float) -> str:

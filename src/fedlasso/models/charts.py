@@ -4,15 +4,13 @@ Names stand in the page and not in the drawing, so they break into lines and are
 that are not finite, or have no place on an axis with powers of ten, are left out.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from html import escape
 from itertools import chain, repeat
 
-from fedlasso.models.page import WIDE, breakable, number, tell_heads
+from fedlasso.html import WIDE, breakable, escape, name_cells, table
+from fedlasso.models.numbers import number
 
 WIDTH = 380
 HEIGHT = 250
@@ -32,8 +30,6 @@ MOST_DOTS = 40
 HUGE = 1e300
 # Values that differ by a smaller share are one value.
 SAME = 1e-9
-
-Place = Callable[[float], float]
 
 
 @dataclass(frozen=True)
@@ -117,11 +113,7 @@ def bar_chart(
 ) -> str:
     """A table with a bar to one side of zero per row: its name, its value, and that in words.
 
-    Parameters
-    ----------
-    bars : name, value and texts of every row
-    head : titles of the columns, of which the second is the bar's
-    top : a value that the longest bar has at least
+    The second title of `head` is the bar's. The longest bar has at least the value `top`.
     """
     if not bars:
         return ""
@@ -131,9 +123,7 @@ def bar_chart(
     low = min(0.0, *shares)
     span = max(0.0, top / largest, *shares) - low or 1.0
     zero = -low / span * 100
-    lines = [f"<tr>{''.join(f'<th>{escape(cell)}</th>' for cell in head)}</tr>"] if head else []
-    wide = len(head) > WIDE
-    heads = tell_heads(head) if wide else [""] * len(bars[0])
+    rows = []
     for (name, _, *texts), share in zip(bars, shares, strict=True):
         width = abs(share) / span * 100
         start = zero if share >= 0 else max(zero - width, 0.0)
@@ -142,11 +132,11 @@ def bar_chart(
             f'<rect class="{"c0" if share >= 0 else "c1"}" x="{start:.2f}" y="1" '
             f'width="{width:.2f}" height="8"/>{_stroke((zero, zero), (0, 10), "zero")}</svg>'
         )
-        named = zip(heads[2:], texts, strict=True)
-        cells = "".join(f"<td{own}>{escape(text)}</td>" for own, text in named)
-        bar = f'<td class="bar"{heads[1]}>{svg}</td>'
-        lines.append(f"<tr><td>{breakable(name)}</td>{bar}{cells}</tr>")
-    return f'<table class="bars{" wide" * wide}">{"".join(lines)}</table>'
+        rows.append([breakable(name), svg, *map(escape, texts)])
+    wide = len(head) > WIDE
+    said = name_cells(head) if wide else [""] * len(rows[0])
+    said[1] = f' class="bar"{said[1]}'
+    return table(head, rows, attributes=said, kind=f"bars{' wide' * wide}")
 
 
 def _draw_line(line: Line, places: Sequence[tuple[float, float, float, float]]) -> str:
@@ -183,7 +173,6 @@ def _text(text: str, x: float, y: float, kind: str) -> str:
 
 
 def _width(text: str) -> float:
-    """How wide a text is at most, as it is drawn."""
     return LETTER * len(text)
 
 
@@ -210,8 +199,7 @@ def _limit(value: float) -> float:
     return max(-HUGE, min(HUGE, value))
 
 
-def _place(low: float, high: float, start: float, end: float) -> Place:
-    """Where a value lies on an axis."""
+def _place(low: float, high: float, start: float, end: float) -> Callable[[float], float]:
     return lambda value: start + (value - low) / (high - low) * (end - start)
 
 

@@ -1,10 +1,7 @@
 """model.json as typed values: everything that is told about a fitted model."""
 
-from __future__ import annotations
-
 import hashlib
 import json
-from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any, Literal
@@ -14,22 +11,23 @@ import numpy as np
 
 from fedlasso import __version__
 from fedlasso.errors import FedLassoError
-from fedlasso.models.assessment import Assessment
+from fedlasso.fitting.examination.assessment import Assessment
+from fedlasso.fitting.examination.comparison import (
+    CoefficientPath,
+    ColumnStability,
+    ComparedModel,
+    SiteError,
+)
+from fedlasso.fitting.settings import Settings
 from fedlasso.models.estimates import TrustDocument
-from fedlasso.models.page import number, ratio
-from fedlasso.models.settings import Settings
-from fedlasso.numerics import Array, Certificate
+from fedlasso.models.numbers import number, ratio_of
+from fedlasso.numerics import Certificate
 from fedlasso.tables import Schema
 
 Missing = Literal["refuse", "mean"]
 DIGEST = "digest"
-# What a model is called in its own comparison, where it can stand in it.
-THIS_MODEL = "this model"
-OWN_COLUMNS = "this model's columns on the training rows"
-# How the names of families end; other names are those of procedures.
-FAMILIES = ("Lasso", "elastic net")
-# What coefficients are called once they are exponentiated, by the family of the response.
-RATIOS = {"binomial": "odds ratio", "poisson": "rate ratio", "cox": "hazard ratio"}
+# How the names of models end; other names are those of procedures.
+MODEL_NAMES = ("Lasso", "elastic net")
 # What the rows of an error had to do with the model.
 CHOSE = "held-out rows that also chose the model, so it is a little optimistic"
 NESTED = "rows that took no part in any choice: nested cross-validation"
@@ -102,65 +100,6 @@ class ExpectedError:
 
 
 @dataclass(frozen=True)
-class CoefficientPath:
-    """Standardised coefficients along the penalties, one row per name."""
-
-    penalties: tuple[float, ...]
-    names: tuple[str, ...]
-    coefficients: tuple[tuple[float, ...], ...]
-
-    @classmethod
-    def largest(cls, penalties: Array, B: Array, columns: Sequence[str]) -> CoefficientPath:
-        """Return the 40 largest coefficients along a path, whose models are columns of B."""
-        largest = np.abs(B).max(axis=1)
-        shown = np.argsort(-largest, kind="stable")[:40]
-        shown = shown[largest[shown] > 0]
-        return cls(
-            tuple(penalties.tolist()),
-            tuple(columns[k] for k in shown),
-            tuple(tuple(row) for row in B[shown].tolist()),
-        )
-
-
-@dataclass(frozen=True)
-class ComparedModel:
-    """A model judged on the same held-out rows as the others.
-
-    `above` is the share of the pooled Lasso's objective that the model's lies above it.
-    """
-
-    name: str
-    active: int
-    mse: float | None
-    se: float | None
-    above: float | None
-    sent: int
-
-
-@dataclass(frozen=True)
-class SiteError:
-    """The model's mean squared error on the training rows of one site."""
-
-    name: str
-    rows: int
-    mse: float
-
-
-def pool_error(errors: Sequence[SiteError]) -> float:
-    """Return the mean squared error over the rows of all sites."""
-    return sum(error.mse * error.rows for error in errors) / sum(error.rows for error in errors)
-
-
-@dataclass(frozen=True)
-class ColumnStability:
-    """Whether the model uses a column, and the share of random halves of the rows that do."""
-
-    name: str
-    selected: bool
-    share: float
-
-
-@dataclass(frozen=True)
 class Revealed:
     """What the questions that were asked reveal about each site: for the fit, and for its card."""
 
@@ -225,14 +164,9 @@ class ModelDocument:
         return max((site.sent_in_all for site in self.sites), default=0)
 
     @property
-    def certificate_words(self) -> str:
-        """The certificate as terminal, card and model.json tell it."""
-        return str(self.certificate)
-
-    @property
     def family(self) -> str:
         """What kind of model it is: a procedure at one penalty fits a Lasso or an elastic net."""
-        if self.procedure.endswith(FAMILIES):
+        if self.procedure.endswith(MODEL_NAMES):
             return self.procedure
         return self.settings.model_name
 
@@ -244,17 +178,7 @@ class ModelDocument:
     @property
     def ratio(self) -> str | None:
         """What an exponentiated coefficient is called; none where a coefficient is a difference."""
-        return RATIOS.get(self.settings.family)
-
-    @property
-    def error_name(self) -> str:
-        """What errors of the model are."""
-        return "mean squared error" if self.ratio is None else "deviance per row"
-
-    @property
-    def explained_name(self) -> str:
-        """What the share of the error that the model explains is called."""
-        return "R^2" if self.ratio is None else "deviance explained"
+        return self.settings.response_family.ratio
 
     @property
     def penalty_words(self) -> str:
@@ -289,7 +213,7 @@ class ModelDocument:
             line = [number(value, 4) for value in values]
             if self.ratio is not None:
                 unit, deviation = row.ratios
-                line += [ratio(value) for value in [deviation, unit][-len(per) :]]
+                line += [ratio_of(value) for value in [deviation, unit][-len(per) :]]
             lines.append(line)
         return heads, lines
 
@@ -301,44 +225,31 @@ class ModelDocument:
         optional = {field.name for field in fields(self) if field.default is None}
         told = {k: v for k, v in asdict(self).items() if v is not None or k not in optional}
         certificate = self.certificate
-        more = {"relative_gap": certificate.relative_gap, "words": self.certificate_words}
-        told["certificate"] |= more
-        plain = _without_infinities(msgspec.to_builtins(told))
+        told["certificate"] |= {"relative_gap": certificate.relative_gap, "words": str(certificate)}
+        if certificate.stationary is None:
+            del told["certificate"]["stationary"]
+        plain = json.loads(msgspec.json.encode(told))
         plain[DIGEST] = _digest(plain)
         return json.dumps(plain, indent=1, ensure_ascii=False, allow_nan=False).encode()
 
 
 def _digest(values: dict[str, Any]) -> str:
-    """Return the hash of what a model.json says, however its text is laid out."""
+    """The hash of what a model.json says, however its text is laid out."""
     return hashlib.sha256(json.dumps(values, sort_keys=True).encode()).hexdigest()
-
-
-def _without_infinities(value: Any) -> Any:
-    """Return values as JSON can tell them."""
-    if isinstance(value, float):
-        return value if np.isfinite(value) else None
-    if isinstance(value, dict):
-        return {key: _without_infinities(own) for key, own in value.items()}
-    if isinstance(value, list | tuple):
-        return [_without_infinities(own) for own in value]
-    return value
 
 
 def read_document(path: Path) -> ModelDocument:
     """Return the document in a model.json; a damaged, changed or newer one is refused."""
-    document: ModelDocument | None = None
-    whole = False
     try:
         values = json.loads(path.read_bytes())
-        if isinstance(values, dict):
-            whole = values.pop(DIGEST, None) == _digest(values)
-            if isinstance(values.get("certificate"), dict):
-                # A bound that is not known is told as null.
-                told = values["certificate"].items()
-                values["certificate"] = {k: np.inf if v is None else v for k, v in told}
-        if not isinstance(values, dict) or values.get("version") in (None, 1):
-            # An edit that makes no sense is told as such.
-            document = msgspec.convert(values, ModelDocument)
+        told = values if isinstance(values, dict) else {}
+        whole = told.pop(DIGEST, None) == _digest(told)
+        if isinstance(bounds := told.get("certificate"), dict):
+            # A bound that is not known is told as null.
+            told["certificate"] = {k: np.inf if v is None else v for k, v in bounds.items()}
+        readable = told.get("version") in (None, 1)
+        # An edit that makes no sense is told as such.
+        document = msgspec.convert(values, ModelDocument) if readable else None
     except FileNotFoundError:
         raise FedLassoError(f"{path.parent} holds no model") from None
     except OSError as error:

@@ -1,15 +1,12 @@
 """How sure columns are, as a model's document tells it: in names, units and words."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
-from fedlasso.fitting.estimates import Estimates
-from fedlasso.models.model import Model
-from fedlasso.models.page import p_value
+from fedlasso.fitting.inference.estimates import Estimates
+from fedlasso.fitting.model import Model
+from fedlasso.models.numbers import p_value
 from fedlasso.numerics import Array
 
 
@@ -113,54 +110,49 @@ def tell_trust(model: Model) -> TrustDocument | None:
     trust = model.trust
     if trust is None:
         return None
-    level = model.settings.level
     found = trust.found
-    selected = trust.selected
-    named = trust.named
     return TrustDocument(
-        level=level,
+        level=model.settings.level,
         rate=None if found is None else model.settings.fdr,
         tests=0 if found is None else found.tests,
-        found=() if found is None else _tell(model, found, "bh"),
-        selected=() if selected is None else _tell(model, selected, "bh"),
-        named=() if named is None else _tell(model, named, "holm"),
-        worth=trust.worth,
+        found=_tell(model, found, "bh"),
+        selected=_tell(model, trust.selected, "bh"),
+        named=_tell(model, trust.named, "holm"),
+        worth=trust.site_weights,
         notes=trust.notes,
     )
 
 
-def _tell(model: Model, estimates: Estimates, how: str) -> tuple[ColumnEstimate, ...]:
-    """Estimates by name and per unit, the surest first."""
+def _tell(model: Model, estimates: Estimates | None, how: str) -> tuple[ColumnEstimate, ...]:
+    """Estimates by name and per unit, the surest first; none where they were not asked for."""
+    if estimates is None:
+        return ()
     effects = estimates.effects
     values = estimates.values if effects is None else effects.means
     errors = estimates.errors if effects is None else effects.spreads
     unsure = estimates.p_values if effects is None else 1 - effects.chances
-    level = model.settings.level
     factors = model.scaling.factors[estimates.columns]
-    intervals = estimates.intervals(level) * factors[:, None]
+    intervals = estimates.intervals(model.settings.level) * factors[:, None]
     unlike, share = estimates.heterogeneity()
     adjusted = estimates.adjusted(how)
     own = _tell_sites(model, estimates, factors)
-    rows = []
-    for i in np.argsort(unsure, kind="stable"):
-        k = int(estimates.columns[i])
-        rows.append(
-            ColumnEstimate(
-                name=model.columns[k],
-                scale=float(1 / factors[i]),
-                value=float(values[i] * factors[i]),
-                error=float(errors[i] * factors[i]),
-                low=float(intervals[i, 0]),
-                high=float(intervals[i, 1]),
-                p_value=float(estimates.p_values[i]),
-                adjusted=float(adjusted[i]),
-                chance=None if effects is None else float(effects.chances[i]),
-                unlike=_number(unlike[i]),
-                share_unlike=_number(share[i]),
-                sites=own[i],
-            )
+    return tuple(
+        ColumnEstimate(
+            name=model.columns[estimates.columns[i]],
+            scale=float(1 / factors[i]),
+            value=float(values[i] * factors[i]),
+            error=float(errors[i] * factors[i]),
+            low=float(intervals[i, 0]),
+            high=float(intervals[i, 1]),
+            p_value=float(estimates.p_values[i]),
+            adjusted=float(adjusted[i]),
+            chance=None if effects is None else float(effects.chances[i]),
+            unlike=number_or_none(unlike[i]),
+            share_unlike=number_or_none(share[i]),
+            sites=own[i],
         )
-    return tuple(rows)
+        for i in np.argsort(unsure, kind="stable")
+    )
 
 
 def _tell_sites(
@@ -171,21 +163,16 @@ def _tell_sites(
     variances = estimates.site_variances
     if values is None or variances is None:
         return [()] * estimates.columns.size
-    told = []
-    for i in range(estimates.columns.size):
-        rows = []
-        for name, value, variance in zip(
-            model.costs.sites, values[:, i], variances[:, i], strict=True
-        ):
-            if variance > 0:
-                one = Estimates(
-                    estimates.columns[[i]], np.array([value]), np.array([np.sqrt(variance)]), 1
-                )
-                low, high = one.intervals(model.settings.level)[0] * factors[i]
-                rows.append(SiteEstimate(name, float(value * factors[i]), float(low), float(high)))
-        told.append(tuple(rows))
-    return told
+    told: list[list[SiteEstimate]] = [[] for _ in estimates.columns]
+    for name, own, variance in zip(model.costs.sites, values, variances, strict=True):
+        alone = Estimates(estimates.columns, own, np.sqrt(variance), 1)
+        ends = alone.intervals(model.settings.level)
+        numbers = np.column_stack([own, ends]) * factors[:, None]
+        for i in np.flatnonzero(variance > 0):
+            told[i].append(SiteEstimate(name, *numbers[i].tolist()))
+    return [tuple(rows) for rows in told]
 
 
-def _number(value: Any) -> float | None:
+def number_or_none(value: float) -> float | None:
+    """A number, or none where it is not known."""
     return None if np.isnan(value) else float(value)

@@ -1,7 +1,5 @@
 """MODEL/: a fitted model as files, and the plan of an unfinished fit that can go on."""
 
-from __future__ import annotations
-
 import csv
 import io
 import json
@@ -15,26 +13,19 @@ from msgspec.structs import replace
 from fedlasso import __version__
 from fedlasso.errors import FedLassoError
 from fedlasso.files import write_atomically
+from fedlasso.fitting.settings import Settings
 from fedlasso.models.card import draw_card
-from fedlasso.models.document import ModelDocument
-from fedlasso.models.settings import Settings
-from fedlasso.models.sources import FileSource, NetworkSource
+from fedlasso.models.document import Coefficient, ModelDocument
+from fedlasso.models.inputs import FileSource, NetworkSource
 
 PLAN = "plan.json"
-
-
 S = TypeVar("S", bound=FileSource | NetworkSource)
 
 
 class FitPlan(msgspec.Struct, Generic[S], frozen=True):
     """What is going to be fitted, and where the records are.
 
-    Attributes
-    ----------
-    settings : what to fit
-    source : where the sites are
-    compare : whether the model is compared with others afterwards, which costs messages
-    version : the fedlasso that began the fit
+    To `compare` the model with others afterwards costs messages; `version` began the fit.
     """
 
     settings: Settings
@@ -150,22 +141,17 @@ def write_model(folder: Path, document: ModelDocument) -> None:
 def _tell_coefficients(document: ModelDocument) -> str:
     """All coefficients as CSV, zeros included; with ratios of odds, rates or hazards."""
     head = ["name", "coefficient", "standardised"]
-    empty = ["0.0", "0.0"]
     if document.ratio is not None:
         name = document.ratio.replace(" ", "_")
         head += [name, f"{name}_per_sd"]
-        empty += ["1.0", "1.0"]
     rows = [head]
-    if document.settings.family != "cox":
+    if document.settings.response_family.intercept:
         rows.append(["(intercept)", repr(float(document.intercept)), *[""] * (len(head) - 2)])
     used = {row.name: row for row in document.coefficients}
     for column in document.schema.encoded:
-        told = empty
-        if column in used:
-            row = used[column]
-            numbers = (row.value, row.standardised, *row.ratios)
-            told = [repr(number) for number in numbers[: len(head) - 1]]
-        rows.append([column, *told])
+        row = used.get(column, Coefficient(column, 0.0, 0.0, mean=0.0, scale=0.0))
+        numbers = (row.value, row.standardised, *row.ratios)
+        rows.append([column, *map(repr, numbers[: len(head) - 1])])
     out = io.StringIO()
     csv.writer(out, lineterminator="\n").writerows(rows)
     return out.getvalue()

@@ -1,7 +1,5 @@
 """Predictions for the rows of a file, and how good they are where the target is known."""
 
-from __future__ import annotations
-
 import csv
 import io
 from dataclasses import dataclass, replace
@@ -11,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from fedlasso.errors import FedLassoError
+from fedlasso.fitting.examination.measures import Errors, measure_errors
 from fedlasso.models.document import ModelDocument
-from fedlasso.models.measures import Errors, measure_errors
 from fedlasso.numerics import Array, Response, find_loss
 from fedlasso.tables import File, columns_of, encode_rows, read_outcome, to_numbers
 from fedlasso.tables.outcomes import check_responses
@@ -35,42 +33,28 @@ class Predictions:
 
     def to_bytes(self, ending: str) -> bytes:
         """Return them as a .csv or .parquet file."""
-        if ending == ".parquet":
-            return self._to_parquet()
-        out = io.StringIO()
-        table = csv.writer(out, lineterminator="\n")
-        told = [repr(float(value)) for value in self.values]
-        if self.ids is None:
-            table.writerow([PREDICTION])
-            table.writerows([value] for value in told)
-        else:
-            table.writerow([self.id_name, PREDICTION])
-            table.writerows(zip(self.ids.to_pylist(), told, strict=True))
-        return out.getvalue().encode()
-
-    def _to_parquet(self) -> bytes:
         import pyarrow as pa
         import pyarrow.parquet as pq
 
-        columns = {PREDICTION: pa.array(self.values)}
-        if self.id_name is not None:
-            columns = {self.id_name: self.ids, **columns}
-        sink = pa.BufferOutputStream()
-        pq.write_table(pa.table(columns), sink)
-        data: bytes = sink.getvalue().to_pybytes()
-        return data
+        ids = {} if self.id_name is None else {self.id_name: self.ids}
+        if ending == ".parquet":
+            sink = pa.BufferOutputStream()
+            pq.write_table(pa.table({**ids, PREDICTION: pa.array(self.values)}), sink)
+            data: bytes = sink.getvalue().to_pybytes()
+            return data
+        out = io.StringIO()
+        table = csv.writer(out, lineterminator="\n")
+        table.writerow([*ids, PREDICTION])
+        told = [repr(float(value)) for value in self.values]
+        table.writerows(zip(*(own.to_pylist() for own in ids.values()), told, strict=True))
+        return out.getvalue().encode()
 
 
 def predict_file(document: ModelDocument, path: Path, id_name: str | None = None) -> Predictions:
     """Return predictions for the rows of a file, which needs only the columns that the model uses.
 
     They are values, probabilities, rates, or risks relative to a row at the mean of every column.
-
-    Parameters
-    ----------
-    document : the model
-    path : a file with the columns whose coefficients are not zero
-    id_name : a column of the file to show beside the predictions
+    `id_name` is a column of the file to show beside them.
     """
     file = File(path, na=document.schema.na)
     if id_name == PREDICTION:
@@ -105,8 +89,7 @@ def _score(document: ModelDocument, file: File) -> Array:
         means = dict(zip(document.schema.encoded, document.means, strict=True))
         X = np.where(holes, [means[name] for name in schema.encoded], X)
     b = np.array([used.get(name, 0.0) for name in schema.encoded])
-    score: Array = X @ b + document.intercept + offset
-    return score
+    return np.asarray(X @ b + document.intercept + offset)
 
 
 def _read_offset(document: ModelDocument, file: File) -> Array:
@@ -141,7 +124,7 @@ def _measure(document: ModelDocument, file: File, scores: Array) -> Errors | Non
         response = check_responses("", outcome, own)
     except FedLassoError:
         return None
-    # The empty model that a share is explained against has the offset too.
+    # The empty model that a fraction is explained against has the offset too.
     offset = np.broadcast_to(_read_offset(document, file), scores.shape)[known]
     rows = Response.of(response.y, offset=offset)
-    return measure_errors(document.settings.loss, rows, scores[known])
+    return measure_errors(document.settings.response_family, rows, scores[known])

@@ -1,49 +1,24 @@
 """Users' files as sites: read, matched by column name, encoded alike at every site."""
 
-from fedlasso.tables.columns import (
-    Column,
-    Encoded,
-    Schema,
-    agree,
-    encode_file,
-    encode_rows,
-    kind_of,
-    read_outcome,
-    to_numbers,
-)
-from fedlasso.tables.files import File, columns_of
-from fedlasso.tables.formats import KINDS, check_file, stem_of
-from fedlasso.tables.levels import (
-    MIN_LEVEL,
-    OTHER,
-    agree_levels,
-    common_levels,
-    has_others,
-    union_levels,
-)
-from fedlasso.tables.outcomes import Outcome, Responses
-
-__all__ = [
-    "KINDS",
-    "MIN_LEVEL",
-    "OTHER",
-    "Column",
-    "Encoded",
-    "File",
-    "Outcome",
-    "Responses",
-    "Schema",
-    "agree",
-    "agree_levels",
-    "check_file",
-    "columns_of",
-    "common_levels",
-    "encode_file",
-    "encode_rows",
-    "has_others",
-    "kind_of",
-    "read_outcome",
-    "stem_of",
-    "to_numbers",
-    "union_levels",
-]
+from fedlasso.tables.columns import Column as Column
+from fedlasso.tables.columns import Encoded as Encoded
+from fedlasso.tables.columns import Schema as Schema
+from fedlasso.tables.columns import agree as agree
+from fedlasso.tables.columns import encode_file as encode_file
+from fedlasso.tables.columns import encode_rows as encode_rows
+from fedlasso.tables.columns import kind_of as kind_of
+from fedlasso.tables.columns import read_outcome as read_outcome
+from fedlasso.tables.columns import to_numbers as to_numbers
+from fedlasso.tables.files import File as File
+from fedlasso.tables.files import columns_of as columns_of
+from fedlasso.tables.formats import KINDS as KINDS
+from fedlasso.tables.formats import check_file as check_file
+from fedlasso.tables.formats import stem_of as stem_of
+from fedlasso.tables.levels import MIN_LEVEL as MIN_LEVEL
+from fedlasso.tables.levels import OTHER as OTHER
+from fedlasso.tables.levels import agree_levels as agree_levels
+from fedlasso.tables.levels import common_levels as common_levels
+from fedlasso.tables.levels import has_others as has_others
+from fedlasso.tables.levels import union_levels as union_levels
+from fedlasso.tables.outcomes import Outcome as Outcome
+from fedlasso.tables.outcomes import Responses as Responses

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, fields, replace
 from difflib import get_close_matches
 from itertools import chain, permutations
@@ -14,7 +14,7 @@ import numpy as np
 from fedlasso.errors import FedLassoError
 from fedlasso.numerics import Array
 from fedlasso.sites import check_size, check_two_rows
-from fedlasso.tables.files import File, columns_of
+from fedlasso.tables.files import File, columns_of, to_float
 from fedlasso.tables.levels import (
     MIN_LEVEL,
     OTHER,
@@ -88,11 +88,6 @@ class Encoded:
     missing: dict[str, int] = field(default_factory=dict)
 
     @property
-    def y(self) -> Array:
-        """The response; a survival time that was censored has a minus sign."""
-        return self.response.y
-
-    @property
     def gaps(self) -> str:
         """Where values are missing, column by column, in words."""
         some = [f"{name} {count}" for name, count in list(self.missing.items())[:8]]
@@ -126,15 +121,15 @@ def agree(
                 )
         for name, column in theirs.items():
             mine = merged[name]
-            if "empty" not in (mine.kind, column.kind) and mine.kind != column.kind:
+            if mine.kind == "empty":
+                merged[name] = column
+            elif column.kind not in ("empty", mine.kind):
                 raise FedLassoError(
                     f"column {name!r} holds {mine.kind}s in {first.path} but {column.kind}s in "
                     f"{file.path}; make them alike"
                 )
-            kind = column.kind if mine.kind == "empty" else mine.kind
-            merged[name] = Column(name, kind)
     if merged[outcome.target].kind == "text":
-        outcome = replace(outcome, classes=find_classes(outcome.target, files))
+        outcome = replace(outcome, classes=find_classes(outcome, files))
         zero, one = outcome.classes
         say(f"notice: in the target {outcome.target!r}, {one!r} counts as 1 and {zero!r} as 0")
     columns = [column for name, column in merged.items() if name not in outcome.names]
@@ -185,21 +180,24 @@ def _describe(
     file: File, outcome: Outcome, leave_out: Collection[str], say: Say
 ) -> dict[str, Column]:
     """Kinds of a file's columns, those of the outcome first."""
-    outcome.check_there(file)
     own = outcome.names
+    for name in own:
+        if name not in file.names:
+            raise FedLassoError(f"{file.path} has no column {name!r}; {columns_of(file.names)}")
     names = [*own, *(n for n in file.names if n not in own and n not in leave_out)]
     if len(names) == len(own):
         raise FedLassoError(f"{file.path} has no column beside the target; give predictors")
     found = {name: Column(name, kind_of(file, name)) for name in names}
     for role, name in outcome.roles.items():
         # A text target of two classes is judged over all files.
-        classes = role == "target" and outcome.family == "binomial"
+        classes = role == "target" and outcome.response_family.takes_classes
         if found[name].kind == "text" and not classes:
             ((_, values),) = file.columns([name])
+            texts = map(str, values.drop_null().to_pylist())
+            stray = next((text for text in texts if to_float(text) is None), "")
             column = "" if role == "target" else " column"
             raise FedLassoError(
-                f"{file.path}: the {role}{column} {name!r} is not numeric: it holds "
-                f"{_first_text(values)!r}"
+                f"{file.path}: the {role}{column} {name!r} is not numeric: it holds {stray!r}"
             )
     names = [name for name in names if name not in own]
     for name, values in file.columns([name for name in names if found[name].kind == "text"]):
@@ -234,30 +232,20 @@ def kind_of(file: File, name: str) -> Kind:
     )
 
 
-def _first_text(column: Any) -> str:
-    for value in column.drop_null().to_pylist():
-        try:
-            float(value)
-        except ValueError:
-            return str(value)
-    return ""
-
-
 def encode_file(file: File, schema: Schema) -> tuple[Encoded, ...]:
     """The sites in a file, each in one array of its own; columns are matched by name."""
     for name, rows in file.groups.items():
         check_two_rows(name, len(rows))
     whole = read_outcome(file, schema)
-    sites = []
+    responses = []
     for site, rows in file.groups.items():
         own = {name: numbers[rows] for name, numbers in whole.items()}
-        response = check_responses(site, schema, own)
+        responses.append(check_responses(site, schema, own))
         for name, numbers in own.items():
             check_size(f"site {site!r}: column {name!r}", numbers)
-        sites.append(_allocate(site, len(rows), schema, response))
-    _fill(file, schema, sites)
+    sites = _encode(file, schema, responses)
     file.forget()
-    return tuple(sites)
+    return sites
 
 
 def encode_rows(file: File, schema: Schema) -> Array:
@@ -267,43 +255,43 @@ def encode_rows(file: File, schema: Schema) -> Array:
             raise FedLassoError(
                 f"{file.path} lacks the column {column.name!r} that the model needs"
             )
-    ((name, rows),) = file.groups.items()
-    site = _allocate(name, len(rows), schema, Responses(np.empty(0)))
-    _fill(file, schema, [site])
+    (site,) = _encode(file, schema, [Responses(np.empty(0))])
     return site.X
-
-
-def _allocate(site: str, rows: int, schema: Schema, response: Responses) -> Encoded:
-    return Encoded(site, np.empty((rows, len(schema.encoded)), order="F"), response)
 
 
 def read_outcome(file: File, outcome: Outcome) -> dict[str, Array]:
     """The columns of an outcome as numbers, missing ones not a number."""
     numbers = {}
     for name, values in file.columns(outcome.names):
-        if name == outcome.target and outcome.classes:
-            target = Column(name, "text", outcome.classes)
-            (numbers[name],) = _text(file, target, values)
-        else:
-            numbers[name] = to_numbers(values, file, name)
+        is_text = name == outcome.target and outcome.classes
+        column = Column(name, "text", outcome.classes) if is_text else Column(name, "number")
+        (numbers[name],) = _encode_column(file, column, values)
     return numbers
 
 
-def _fill(file: File, schema: Schema, sites: Sequence[Encoded]) -> None:
+def _encode(file: File, schema: Schema, responses: Sequence[Responses]) -> tuple[Encoded, ...]:
+    """The sites in a file, with these responses."""
+    width = len(schema.encoded)
+    sites = tuple(
+        Encoded(site, np.empty((len(rows), width), order="F"), response)
+        for (site, rows), response in zip(file.groups.items(), responses, strict=True)
+    )
+    known = {column.name: column for column in schema.columns}
     at = 0
-    known = {c.name: c for c in schema.columns}
     for name, values in file.columns(list(known)):
-        if known[name].kind == "text":
-            block = _text(file, known[name], values)
-        else:
-            block = [to_numbers(values, file, name)]
-        for numbers in block:
+        for numbers in _encode_column(file, known[name], values):
             for site, rows in zip(sites, file.groups.values(), strict=True):
                 site.X[:, at] = numbers[rows]
-                _check(site, name, site.X[:, at])
+                where = f"site {site.site!r}: column {name!r}"
+                if infinite := int(np.isinf(site.X[:, at]).sum()):
+                    raise FedLassoError(
+                        f"{where} has {infinite} infinite values; correct or remove them"
+                    )
+                check_size(where, site.X[:, at])
                 if missing := int(np.isnan(site.X[:, at]).sum()):
                     site.missing[name] = missing
             at += 1
+    return sites
 
 
 def to_numbers(column: Any, file: File | None = None, name: str = "") -> Array:
@@ -324,10 +312,14 @@ def to_numbers(column: Any, file: File | None = None, name: str = "") -> Array:
     return numbers
 
 
-def _text(file: File, column: Column, values: Any) -> Iterable[Array]:
+def _encode_column(file: File, column: Column, values: Any) -> Iterator[Array]:
+    """The columns of X that a column of a file has."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
+    if column.kind != "text":
+        yield to_numbers(values, file, column.name)
+        return
     texts = values.cast(pa.string())
     places = pc.index_in(texts, value_set=pa.array(column.levels, pa.string()))
     if OTHER in column.levels:
@@ -343,12 +335,3 @@ def _text(file: File, column: Column, values: Any) -> Iterable[Array]:
     codes = to_numbers(places)
     for k in range(1, len(column.levels)):
         yield np.where(np.isnan(codes), np.nan, codes == k)
-
-
-def _check(site: Encoded, name: str, numbers: Array) -> None:
-    if infinite := int(np.isinf(numbers).sum()):
-        raise FedLassoError(
-            f"site {site.site!r}: column {name!r} has {infinite} infinite values; correct or "
-            "remove them"
-        )
-    check_size(f"site {site.site!r}: column {name!r}", numbers)

@@ -1,7 +1,5 @@
 """One table in a file, read a few columns at a time."""
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -36,9 +34,9 @@ class File:
 
     Attributes
     ----------
-    names : the columns that have a name
+    by_text : whether the file holds its numbers as text
+    names, unnamed : the columns that have a name, and how many have none and are left out
     groups : the rows of every site
-    unnamed : how many columns have no name and are left out
     """
 
     def __init__(
@@ -50,6 +48,9 @@ class File:
     ) -> None:
         self.path = path
         self.na = tuple(na)
+        self.by_text = is_text(path)
+        # A few columns can be read without the others.
+        self._by_columns = ending_of(path) == ".parquet"
         self._name = site or stem_of(path)
         self._site_column = site_column
         self._kept: Any = None
@@ -75,9 +76,8 @@ class File:
         try:
             import pyarrow.parquet as pq
         except ModuleNotFoundError:
-            raise FedLassoError(
-                "reading files takes pyarrow: pip install 'fedlasso[fit]'"
-            ) from None
+            need = "reading files takes pyarrow: pip install 'fedlasso[fit]'"
+            raise FedLassoError(need) from None
         check_file(self.path)
         if not self._by_columns:
             return self._table().schema
@@ -85,16 +85,6 @@ class File:
             return pq.read_schema(self.path)
         except (OSError, ValueError) as error:
             raise FedLassoError(f"{self.path} is not a Parquet file") from error
-
-    @property
-    def by_text(self) -> bool:
-        """Whether the file holds its numbers as text."""
-        return is_text(self.path)
-
-    @property
-    def _by_columns(self) -> bool:
-        """Whether a few columns can be read without the others."""
-        return ending_of(self.path) == ".parquet"
 
     def _table(self) -> Any:
         """The table of a file that is read as a whole."""
@@ -141,7 +131,7 @@ class File:
             column = column.cast(column.type.value_type)
         numeric = (pa.types.is_integer, pa.types.is_floating, pa.types.is_decimal)
         if any(is_one(column.type) for is_one in numeric):
-            codes = pa.array([n for n in map(_number, self.na) if n is not None], pa.float64())
+            codes = pa.array([n for n in map(to_float, self.na) if n is not None], pa.float64())
             coded = pc.is_in(column.cast(pa.float64(), safe=False), value_set=codes)
         elif pa.types.is_string(column.type) or pa.types.is_large_string(column.type):
             coded = pc.is_in(column, value_set=pa.array(self.na, column.type))
@@ -173,7 +163,8 @@ class File:
         return {str(n): rows for n, rows in zip(names, np.split(order, ends), strict=True)}
 
 
-def _number(text: str) -> float | None:
+def to_float(text: str) -> float | None:
+    """A text as a number, if it is one."""
     try:
         return float(text)
     except ValueError:
@@ -184,9 +175,8 @@ def _numbers_rows(values: Any) -> bool:
     """Whether values are 0, 1, 2, ... or 1, 2, 3, ..."""
     import pyarrow as pa
 
-    if values.null_count or not (
-        pa.types.is_integer(values.type) or pa.types.is_floating(values.type)
-    ):
+    whole = pa.types.is_integer(values.type)
+    if values.null_count or not (whole or pa.types.is_floating(values.type)):
         return False
     numbers = values.to_numpy().astype(np.float64)
     return len(numbers) > 1 and numbers[0] in (0, 1) and bool((np.diff(numbers) == 1).all())

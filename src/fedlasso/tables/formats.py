@@ -1,7 +1,6 @@
 """Formats of tables: text with its separator and decimal mark recognised, Parquet, Excel."""
 
-from __future__ import annotations
-
+import codecs
 import contextlib
 import csv
 import gzip
@@ -13,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from fedlasso.errors import FedLassoError
+from fedlasso.errors import FedLassoError, QuotesRecords
 
 # Text, by what its name ends with; any of these may be compressed as .gz.
 TEXT = (".csv", ".tsv", ".txt")
@@ -104,6 +103,17 @@ def find_dialect(start: str) -> Dialect:
     return Dialect(found, "," if comma and not point else ".")
 
 
+def _is_utf8(path: Path, packed: bool) -> bool:
+    decoder = codecs.getincrementaldecoder("utf-8")()
+    try:
+        with gzip.open(path) if packed else path.open("rb") as file:
+            while chunk := file.read(_START):
+                decoder.decode(chunk)
+    except UnicodeError:
+        return False
+    return True
+
+
 def read_text(path: Path, na: Sequence[str] = ()) -> Any:
     """Return a text file as an Arrow table."""
     import pyarrow as pa
@@ -113,7 +123,7 @@ def read_text(path: Path, na: Sequence[str] = ()) -> Any:
         packed = ending_of(path).endswith(".gz")
         with gzip.open(path) if packed else path.open("rb") as file:
             start = file.read(_START)
-        if not start:
+        if not start.strip():
             raise FedLassoError(f"{path} {EMPTY}")
         if b"\0" in start[:4096]:
             raise FedLassoError(f"{path} {NOT_UTF8}")
@@ -131,12 +141,12 @@ def read_text(path: Path, na: Sequence[str] = ()) -> Any:
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
         raise FedLassoError(f"{path} is cut short or not compressed as its name says") from error
     except (pa.ArrowInvalid, UnicodeError) as error:
-        wrong = f"is not a CSV table: {str(error).splitlines()[0][:200]}"
-        if isinstance(error, UnicodeError) or "UTF8" in str(error):
-            wrong = NOT_UTF8
-        elif "Empty CSV" in str(error):
-            wrong = EMPTY
-        raise FedLassoError(f"{path} {wrong}") from error
+        if isinstance(error, UnicodeError) or not _is_utf8(path, packed):
+            raise FedLassoError(f"{path} {NOT_UTF8}") from error
+        quoted = str(error).splitlines()[0][:200]
+        raise QuotesRecords(
+            f"{path} is not a CSV table: {quoted}", f"{path} is no readable table"
+        ) from error
     except OSError as error:
         reason = error.strerror or "is it cut short?"
         raise FedLassoError(f"cannot read {path}: {reason}") from error
@@ -186,11 +196,8 @@ def _to_arrow(cells: list[Any]) -> Any:
     filled = [cell for cell in cells if cell is not None]
     if not filled:
         return pa.nulls(len(cells))
-    if any(isinstance(cell, str) for cell in filled):
-        with contextlib.suppress(TypeError, ValueError):
+    with contextlib.suppress(TypeError, ValueError):
+        if any(isinstance(cell, str) for cell in filled):
             return pa.array([None if cell is None else float(cell) for cell in cells])
-        return pa.array([None if cell is None else str(cell) for cell in cells], pa.string())
-    try:
         return pa.array(cells)
-    except (pa.ArrowInvalid, pa.ArrowTypeError):
-        return pa.array([None if cell is None else str(cell) for cell in cells], pa.string())
+    return pa.array([None if cell is None else str(cell) for cell in cells], pa.string())

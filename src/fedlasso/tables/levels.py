@@ -4,8 +4,6 @@ A site tells the levels that it has often enough; all that any site tells are ag
 another level are pooled in one more. Files and sites across a network follow the same rule.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 
@@ -20,13 +18,7 @@ MOST_LEVELS = 200
 
 
 def common_levels(values: Any, min_level: int = MIN_LEVEL) -> tuple[str, ...]:
-    """Levels that one site may tell: those with at least so many of its rows, sorted.
-
-    Parameters
-    ----------
-    values : the column of that site, text in Arrow
-    min_level : rows that a level needs at a site
-    """
+    """Levels that one site may tell: those with at least `min_level` of its rows, sorted."""
     counts = values.drop_null().value_counts().to_pylist()
     return tuple(sorted(str(c["values"]) for c in counts if c["counts"] >= min_level))
 
@@ -56,12 +48,8 @@ def agree_levels(
 ) -> tuple[str, ...]:
     """Levels of a text column at every site: all that were told, sorted, and the others last.
 
-    Parameters
-    ----------
-    name : the column
-    per_site : what `common_levels` says at each site, in any order
-    others : whether any site `has_others` beside the `union_levels` of them
-    min_level : rows that a level needs at a site
+    `per_site` has the `common_levels` of each site, in any order; `others` is whether any site
+    `has_others` beside the `union_levels` of them.
     """
     levels = tuple(level for level in union_levels(per_site) if level != OTHER)
     if others and not levels:

@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 
 from fedlasso.errors import FedLassoError
-from fedlasso.numerics import Array, Family
-from fedlasso.tables.files import File, columns_of
+from fedlasso.families import DEFAULT, Family, find_family
+from fedlasso.numerics import Array
+from fedlasso.tables.files import File
 
 
 @dataclass(frozen=True)
@@ -29,18 +30,22 @@ class Outcome:
 
     target: str
     _: KW_ONLY
-    family: Family = "linear"
+    family: str = DEFAULT
     event: str | None = None
     offset: str | None = None
     weights: str | None = None
     classes: tuple[str, ...] = ()
 
     @property
+    def response_family(self) -> Family:
+        """The family as an object."""
+        return find_family(self.family)
+
+    @property
     def roles(self) -> dict[str, str]:
         """What each of its columns is for, in words, and the column's name."""
-        target = "time" if self.family == "cox" else "target"
         told = {
-            target: self.target,
+            self.response_family.roles[0]: self.target,
             "event": self.event,
             "offset": self.offset,
             "weights": self.weights,
@@ -51,12 +56,6 @@ class Outcome:
     def names(self) -> tuple[str, ...]:
         """Its columns, none of which is a predictor."""
         return tuple(self.roles.values())
-
-    def check_there(self, file: File) -> None:
-        """Refuse a file that lacks one of its columns."""
-        for name in self.names:
-            if name not in file.names:
-                raise FedLassoError(f"{file.path} has no column {name!r}; {columns_of(file.names)}")
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,8 +76,9 @@ class Responses:
         return Responses(self.y[rows], weights, offset)
 
 
-def find_classes(name: str, files: Sequence[File]) -> tuple[str, ...]:
-    """Return the two texts that a column holds in all files, sorted; more or fewer are refused."""
+def find_classes(outcome: Outcome, files: Sequence[File]) -> tuple[str, ...]:
+    """Return the two texts that a target holds in all files, sorted; more or fewer are refused."""
+    name = outcome.target
     found: set[str] = set()
     for file in files:
         ((_, values),) = file.columns([name])
@@ -88,7 +88,8 @@ def find_classes(name: str, files: Sequence[File]) -> tuple[str, ...]:
     some = ", ".join(map(repr, sorted(found)[:4])) + (", ..." if len(found) > 4 else "")
     raise FedLassoError(
         f"{files[0].path}: the target {name!r} holds {len(found)} different texts in all files "
-        f"({some}), and --family binomial takes two; group them, or code the target as 0 and 1"
+        f"({some}), and --family {outcome.family} takes two; group them, or code the "
+        "target as 0 and 1"
     )
 
 
@@ -102,16 +103,16 @@ def check_responses(site: str, outcome: Outcome, columns: Mapping[str, Array]) -
         if rows:
             name = outcome.roles[role]
             words = f"the {role}{' column' if role != 'target' else ''} {name!r}"
-            raise FedLassoError(f"site {site!r}: {words} {what.format(rows=_rows(rows))}")
-    y = columns[outcome.target]
-    if outcome.event is not None:
-        y = np.copysign(y, np.where(columns[outcome.event] == 1, 1.0, -1.0))
+            raise FedLassoError(f"site {site!r}: {words} {what.format(rows=count_rows(rows))}")
+    family = outcome.response_family
+    y = family.encode({role: columns[outcome.roles[role]] for role in family.roles})
     weights = None if outcome.weights is None else columns[outcome.weights]
     offset = None if outcome.offset is None else columns[outcome.offset]
     return Responses(y, weights, offset)
 
 
-def _rows(count: int) -> str:
+def count_rows(count: int) -> str:
+    """Return a number of rows in words."""
     return f"{count} row{'s' * (count > 1)}"
 
 
@@ -119,21 +120,14 @@ def _find_problems(
     outcome: Outcome, columns: Mapping[str, Array]
 ) -> Iterator[tuple[str, Any, str]]:
     """Yield a role, the rows that do not fit it, and what to say and do about them."""
+    family = outcome.response_family
     for role, name in outcome.roles.items():
         numbers = columns[name]
         yield role, np.isnan(numbers), "is missing in {rows}; remove those rows"
         yield role, np.isinf(numbers), "is infinite in {rows}; correct or remove those rows"
-        if role == "time":
-            yield role, numbers < 0, "is negative in {rows}; times begin at zero: correct them"
-        if role == "event":
-            what = "is neither 0 nor 1 in {rows}; code it as 1 (event) and 0 (censored)"
-            yield role, (numbers != 0) & (numbers != 1), what
+        if role in family.roles:
+            for problem, what in family.find_problems(role, numbers):
+                yield role, problem, what
         if role == "weights":
             what = "is not above zero in {rows}; give positive weights, or remove those rows"
             yield role, numbers <= 0, what
-        if role == "target" and outcome.family == "binomial":
-            what = "is neither 0 nor 1 in {rows}; code it as 0 and 1, or choose another --family"
-            yield role, (numbers != 0) & (numbers != 1), what
-        if role == "target" and outcome.family == "poisson":
-            what = "is negative in {rows}; counts begin at zero: correct them"
-            yield role, numbers < 0, what

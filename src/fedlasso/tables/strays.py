@@ -1,7 +1,5 @@
 """Texts that stand among numbers by mistake: a column is refused before it becomes dummies."""
 
-from __future__ import annotations
-
 import shlex
 from typing import Any, Literal
 
@@ -65,7 +63,6 @@ def judge_texts(file: File, name: str, values: Any) -> tuple[Verdict, str]:
 
 
 def _first(true: Any) -> int:
-    """The first row where it is so."""
     import pyarrow.compute as pc
 
     return int(np.argmax(pc.fill_null(true, False).to_numpy()))

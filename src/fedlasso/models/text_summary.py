@@ -1,19 +1,18 @@
 """A model in a few lines, as the terminal tells it."""
 
-from __future__ import annotations
-
-from fedlasso.fitting import Status
+from fedlasso.fitting.result import Status
 from fedlasso.models.document import ExpectedError, ModelDocument
-from fedlasso.models.estimates import ColumnEstimate, TrustDocument
-from fedlasso.models.page import bytes_of, number
+from fedlasso.models.estimates import TrustDocument
+from fedlasso.models.numbers import bytes_of, number
 
 _SHOWN = 20
 
 
 def _error_line(document: ModelDocument, error: ExpectedError) -> str:
     spread = "" if error.se is None else f" ± {number(error.se, 2)}"
-    explained = "" if error.r2 is None else f", {document.explained_name} {error.r2:.3f}"
-    return f"{document.error_name}: {number(error.mse, 4)}{spread}{explained}, on {error.rows}"
+    family = document.settings.response_family
+    explained = "" if error.r2 is None else f", {family.explained_name} {error.r2:.3f}"
+    return f"{family.error_name}: {number(error.mse, 4)}{spread}{explained}, on {error.rows}"
 
 
 def describe_model(document: ModelDocument) -> str:
@@ -27,7 +26,7 @@ def describe_model(document: ModelDocument) -> str:
         f"{document.schema.target}: {len(rows)} of {document.columns} columns, "
         f"{document.rows.training} training rows at {len(document.sites)} sites",
         f"penalty {document.penalty:.4g}, {document.penalty_words}",
-        f"certificate: {document.certificate_words}",
+        f"certificate: {document.certificate}",
         document.why,
         *([] if document.error is None else [_error_line(document, document.error)]),
         *([] if document.trust is None else _trust_lines(document.trust)),
@@ -52,19 +51,16 @@ def _trust_lines(trust: TrustDocument) -> list[str]:
     """What was found, intervals that were asked for, and what rows are worth."""
     lines = [trust.words] if trust.words else []
     told = (("found", trust.found), ("selected", trust.selected), ("interval", trust.named))
-    for label, rows in told:
-        lines += [_interval_line(label, trust.level, row) for row in rows[:_SHOWN]]
+    lines += [
+        f"{label}: {row.name} {number(row.value, 3)}, {trust.level:.0%} interval "
+        f"{number(row.low, 3)} to {number(row.high, 3)}, {row.sureness}"
+        for label, rows in told
+        for row in rows[:_SHOWN]
+    ]
     if trust.worth is not None:
         worth = ", ".join(f"{site} {number(share, 2)}" for site, share in trust.worth.items())
         lines.append(f"rows weigh by their site's noise: {worth}")
     return [*lines, *trust.notes]
-
-
-def _interval_line(label: str, level: float, row: ColumnEstimate) -> str:
-    return (
-        f"{label}: {row.name} {number(row.value, 3)}, {level:.0%} interval {number(row.low, 3)} to "
-        f"{number(row.high, 3)}, {row.sureness}"
-    )
 
 
 def _coefficient_lines(document: ModelDocument) -> list[str]:

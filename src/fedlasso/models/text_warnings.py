@@ -1,20 +1,23 @@
 """What somebody must know before using a model, as lines of text: the gravest first."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from fedlasso.fitting import Status
-from fedlasso.models.document import ColumnStability, ComparedModel, SiteError, pool_error
-from fedlasso.models.model import Model
-from fedlasso.models.page import number
+from fedlasso.families import warn_binary
+from fedlasso.fitting.examination.comparison import (
+    STABLE,
+    SUBSAMPLES,
+    ComparedModel,
+    name_alone,
+    pool_error,
+)
+from fedlasso.fitting.examination.examine import Examination
+from fedlasso.fitting.model import Model
+from fedlasso.fitting.result import Status
+from fedlasso.models.numbers import number
 from fedlasso.numerics import Array
 
-# A column is stable when this share of so many random halves of the rows select it.
-STABLE = 0.6
-SUBSAMPLES = 10
 # A site disagrees when the common model's error there is this many times the error over all sites.
 DISAGREES = 1.5
 # A site is small with fewer rows, and so is a sample with fewer rows per coefficient.
@@ -39,7 +42,7 @@ def warn_of_fit(model: Model, target: str) -> list[str]:
     active = int((model.standardised != 0).sum())
     if active == 0:
         warnings.append("no column is selected: every row gets the same prediction")
-    curve = model.curve
+    curve = model.fit.curve
     last = curve is not None and 0 < curve.chosen == len(curve.penalties) - 1
     if last and model.status is not Status.CUT:
         warnings.append(
@@ -47,7 +50,7 @@ def warn_of_fit(model: Model, target: str) -> list[str]:
             "give a penalty to see"
         )
     if _is_binary(model):
-        warnings.append(words_of_binary(target))
+        warnings.append(warn_binary(target))
     endless = _name_endless(model)
     if endless:
         warnings.append(
@@ -68,17 +71,9 @@ def warn_of_fit(model: Model, target: str) -> list[str]:
     return warnings
 
 
-def words_of_binary(target: str) -> str:
-    """Return what is said of a linear model of zeros and ones."""
-    return (
-        f"the target {target!r} is 0 or 1: this is a linear model of those numbers, and its "
-        "predictions are not probabilities; use --family binomial"
-    )
-
-
 def _name_endless(model: Model) -> list[str]:
     """Columns that pay nothing and whose coefficients have run away."""
-    if model.settings.family == "linear":
+    if model.settings.response_family.quadratic:
         return []
     sizes = dict(zip(model.columns, np.abs(model.standardised).tolist(), strict=True))
     return [name for name in model.settings.keep if sizes.get(name, 0.0) > ENDLESS]
@@ -89,11 +84,11 @@ def _is_binary(model: Model) -> bool:
 
     The sum of y(y - 1) is then zero in every fold. The folds hold responses about their mean.
     """
-    if model.folded is None:
+    if model.fit.evidence is None:
         return False
     mean = model.scaling.y_mean
     ones = 0.0
-    for fold in model.folded.folds:
+    for fold in model.fit.evidence.folds:
         rows = fold.products[0, 0]
         total = fold.products[0, -1] + rows * mean
         squares = fold.products[-1, -1] + 2 * mean * total - rows * mean**2
@@ -101,21 +96,32 @@ def _is_binary(model: Model) -> bool:
             return False
         ones += total
     # Responses that are all next to zero, or all next to one, pass as well.
-    return 0.5 < ones < model.folded.whole.rows - 0.5
+    return 0.5 < ones < model.fit.evidence.whole.rows - 0.5
 
 
-def warn_of_sites(errors: Sequence[SiteError]) -> list[str]:
-    """Return at which sites the model fits much worse than over all of them."""
-    pooled = pool_error(errors)
-    return [
-        f"site {error.name} disagrees: the common model's error there is "
-        f"{error.mse / pooled:.1f} times the error over all sites"
-        for error in errors
-        if error.mse > DISAGREES * pooled
-    ]
+def warn_of_examination(model: Model, found: Examination) -> list[str]:
+    """Return at which sites the model fits badly, and which columns other rows would not select."""
+    warnings = []
+    if found.site_errors is not None:
+        pooled = pool_error(found.site_errors)
+        warnings += [
+            f"site {error.name} disagrees: the common model's error there is "
+            f"{error.mse / pooled:.1f} times the error over all sites"
+            for error in found.site_errors
+            if error.mse > DISAGREES * pooled
+        ]
+    if found.comparison is not None:
+        warnings += _warn_of_comparison(model, found.comparison, found.alone)
+    unstable = [row.name for row in found.stability or () if row.selected and row.share < STABLE]
+    if unstable:
+        warnings.append(
+            f"unstable: {some_of(unstable)} {'is' if len(unstable) == 1 else 'are'} selected in "
+            f"fewer than {STABLE:.0%} of {SUBSAMPLES} random halves of the rows"
+        )
+    return warnings
 
 
-def warn_of_comparison(
+def _warn_of_comparison(
     model: Model, comparison: Sequence[ComparedModel], alone: Mapping[str, Array]
 ) -> list[str]:
     """Return which sites do better alone, and on which columns they disagree."""
@@ -138,22 +144,6 @@ def warn_of_comparison(
             names = some_of([model.columns[k] for k in np.flatnonzero(both)])
             warnings.append(f"sites disagree on the sign of {names} when each fits alone")
     return warnings
-
-
-def name_alone(site: str) -> str:
-    """Return what a site's own fit is called in a comparison."""
-    return f"{site} alone"
-
-
-def warn_of_selection(stability: Sequence[ColumnStability]) -> list[str]:
-    """Return which columns other rows would not have selected."""
-    unstable = [row.name for row in stability if row.selected and row.share < STABLE]
-    if not unstable:
-        return []
-    return [
-        f"unstable: {some_of(unstable)} {'is' if len(unstable) == 1 else 'are'} selected in "
-        f"fewer than {STABLE:.0%} of {SUBSAMPLES} random halves of the rows"
-    ]
 
 
 def some_of(names: Sequence[str], most: int = 5) -> str:

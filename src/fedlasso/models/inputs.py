@@ -1,7 +1,5 @@
 """Where the sites are, files here or members of a network, and files opened as sites."""
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -11,18 +9,18 @@ import msgspec
 import numpy as np
 
 from fedlasso.errors import FedLassoError
+from fedlasso.families import family_with
 from fedlasso.federation import InProcess
+from fedlasso.fitting.settings import Settings
 from fedlasso.models.document import Missing
-from fedlasso.models.settings import Settings
-from fedlasso.models.warning import words_of_binary
-from fedlasso.numerics import Array, find_loss
+from fedlasso.numerics import find_loss
 from fedlasso.sites import INTERCEPT, Memory, Site
 from fedlasso.sites.site import adds_intercept
 from fedlasso.tables import MIN_LEVEL, Encoded, File, Outcome, Schema, agree, encode_file, stem_of
 
 
 class Source(msgspec.Struct, frozen=True, kw_only=True):
-    """Which columns are no predictors, wherever the sites are.
+    """Which columns are no predictors, and how tables are read, wherever the sites are.
 
     Attributes
     ----------
@@ -30,32 +28,40 @@ class Source(msgspec.Struct, frozen=True, kw_only=True):
         ended in an event (1) or was censored (0)
     offset : the column that is added to every row's linear predictor
     weights : the column that says how much every row counts
+    drop : columns to leave out
+    missing : refuse missing values, or fill them with the mean over all sites
+    min_level : rows that a level of text needs at some site; rarer ones are pooled
+    na : texts and numbers that mean a missing value, beside the usual ones
     """
 
     time: str | None = None
     event: str | None = None
     offset: str | None = None
     weights: str | None = None
+    drop: tuple[str, ...] = ()
+    missing: Missing = "refuse"
+    min_level: int = MIN_LEVEL
+    na: tuple[str, ...] = ()
 
     def outcome(self, settings: Settings) -> Outcome:
         """Return what is to be explained; options that contradict each other are refused."""
-        target: str = getattr(self, "target", "")
-        drop: tuple[str, ...] = getattr(self, "drop", ())
-        survival = settings.family == "cox"
-        if survival and target:
-            raise FedLassoError("--family cox takes --time and --event; leave out --target")
-        if survival and not (self.time and self.event):
+        family = settings.response_family
+        given: dict[str, Any] = {
+            role: getattr(self, role, None) for role in ("target", "time", "event")
+        }
+        extra = [role for role, column in given.items() if column and role not in family.roles]
+        if "target" in extra:
+            takes = " and ".join(f"--{role}" for role in family.roles)
+            raise FedLassoError(f"--family {family.name} takes {takes}; leave out --target")
+        if extra:
+            other = family_with(extra[0])
             raise FedLassoError(
-                "--family cox takes two columns: --time NAME, and --event NAME, which is 1 for an "
-                "event and 0 for a censored time"
+                f"--{extra[0]} is for {other.responses}; say --family {other.name}, or leave it out"
             )
-        if not survival and (self.time or self.event):
-            given = "--time" if self.time else "--event"
-            raise FedLassoError(f"{given} is for survival times; say --family cox, or leave it out")
-        if not survival and not target:
-            raise FedLassoError("say which column to predict: --target NAME")
+        if not all(given[role] for role in family.roles):
+            raise FedLassoError(family.asks_for)
         outcome = Outcome(
-            (self.time if survival else target) or "",
+            given[family.roles[0]],
             family=settings.family,
             event=self.event,
             offset=self.offset,
@@ -67,7 +73,7 @@ class Source(msgspec.Struct, frozen=True, kw_only=True):
                 raise FedLassoError(
                     f"column {name!r} is named as --{roles[name]} and as --{role}; name it once"
                 )
-            if name in drop:
+            if name in self.drop:
                 raise FedLassoError(
                     f"column {name!r} is named as --{role} and by --drop; choose one"
                 )
@@ -83,20 +89,12 @@ class FileSource(Source, frozen=True, tag="files"):
     files : one per site, or one table with `site_column`
     target : the response; empty for survival times
     site_column : the column that names each row's site
-    drop : columns to leave out
-    missing : refuse missing values, or fill them with the mean over all sites
-    min_level : rows that a level of text needs at some site; rarer ones are pooled
-    na : texts and numbers that mean a missing value, beside the usual ones
     stamps : size and time of every file when the fit was begun
     """
 
     files: tuple[str, ...]
     target: str = ""
     site_column: str | None = None
-    drop: tuple[str, ...] = ()
-    missing: Missing = "refuse"
-    min_level: int = MIN_LEVEL
-    na: tuple[str, ...] = ()
     stamps: tuple[tuple[int, int], ...] = ()
 
 
@@ -109,10 +107,6 @@ class NetworkSource(Source, frozen=True, tag="network"):
     fit : identity of the fit, hexadecimal
     target : the response; empty for survival times
     columns : predictors; empty means every column that all sites show but the target
-    drop : columns to leave out of those
-    missing : refuse missing values, or fill them with the mean over all sites
-    na : texts that count as missing
-    min_level : rows that a level of text needs at some site; rarer ones are pooled
     schema : what the sites have agreed that the columns hold, once the fit has begun
     fingerprints : of each site's data, once the fit has begun
     sites : who takes part; empty means everybody
@@ -124,10 +118,6 @@ class NetworkSource(Source, frozen=True, tag="network"):
     fit: str
     target: str = ""
     columns: tuple[str, ...] = ()
-    drop: tuple[str, ...] = ()
-    missing: Missing = "refuse"
-    na: tuple[str, ...] = ()
-    min_level: int = MIN_LEVEL
     schema: Schema | None = None
     fingerprints: dict[str, str] | None = None
     sites: tuple[str, ...] = ()
@@ -141,14 +131,10 @@ def open_sites(
     memory: Path | None = None,
     say: Callable[[str], None] = lambda text: None,
 ) -> tuple[InProcess, Schema]:
-    """Read every file into sites, each record held once, and say how the columns were agreed on.
+    """Read every file into sites, each record held once, and return how columns were agreed on.
 
-    Parameters
-    ----------
-    source : the files
-    settings : what is going to be fitted to them; a linear model by default
-    memory : a folder in which sites keep what must outlive the process
-    say : called with one line per site
+    A linear model is going to be fitted unless `settings` say otherwise. `memory` is a folder in
+    which sites keep what must outlive the process; `say` is called with one line per site.
     """
     settings = settings or Settings()
     outcome = source.outcome(settings)
@@ -181,16 +167,18 @@ def open_sites(
             if not gaps:
                 place = hashlib.sha256(part.site.encode()).hexdigest()[:16]
                 kept = Memory(None if memory is None else memory / place)
-                sites.append(make_site(part, schema, settings, memory=kept))
+                sites.append(make_site(part, schema.encoded, settings, memory=kept))
                 parts.append(part)
-                say(f"read {part.site}: {len(part.y)} rows ({i + 1} of {len(files)} files)")
+                say(f"read {part.site}: {len(part.X)} rows ({i + 1} of {len(files)} files)")
     if gaps:
         raise FedLassoError(f"missing values ({'; '.join(gaps)}); fill them, or say --missing mean")
     _check_variation(parts, schema, say)
     return InProcess(sites), schema
 
 
-def make_site(records: Encoded, schema: Schema, settings: Settings, **more: Any) -> Site:
+def make_site(
+    records: Encoded, columns: Sequence[str] | None, settings: Settings, **more: Any
+) -> Site:
     """Return one site's records as a site that a fit with these settings can ask."""
     return Site(
         records.site,
@@ -198,7 +186,7 @@ def make_site(records: Encoded, schema: Schema, settings: Settings, **more: Any)
         records.response.y,
         weights=records.response.weights,
         offset=records.response.offset,
-        columns=schema.encoded,
+        columns=columns,
         loss=settings.loss,
         intercept=settings.intercept,
         effects=settings.site_effects,
@@ -237,54 +225,17 @@ def _check_variation(
     parts: Sequence[Encoded], outcome: Outcome, say: Callable[[str], None]
 ) -> None:
     """Refuse an outcome, or predictors, that are the same in every row of every site."""
-    if outcome.family == "cox":
-        _check_events(parts, outcome, say)
-    else:
-        _check_target(parts, outcome, say)
-    columns = range(parts[0].X.shape[1])
-    ranges = (_range_of([part.X[:, k] for part in parts]) for k in columns)
-    if not any(low < high for low, high in ranges):
+    responses = {part.site: part.response.y for part in parts}
+    for notice in outcome.response_family.check_sites(responses, outcome.roles):
+        say(notice)
+
+    def varies(k: int) -> bool:
+        # Missing values do not count.
+        low = min(np.fmin.reduce(part.X[:, k]) for part in parts)
+        return bool(low < max(np.fmax.reduce(part.X[:, k]) for part in parts))
+
+    if not any(map(varies, range(parts[0].X.shape[1]))):
         raise FedLassoError(
             "every predictor is the same in every row of every site, so there is nothing to fit; "
             "give columns that vary"
         )
-
-
-def _check_target(parts: Sequence[Encoded], outcome: Outcome, say: Callable[[str], None]) -> None:
-    target = outcome.target
-    low, high = _range_of([part.y for part in parts])
-    if low == high:
-        raise FedLassoError(
-            f"the target {target!r} is {low:g} in every row of every site, so there is nothing to "
-            "fit; choose another target"
-        )
-    if outcome.family == "binomial":
-        for part in parts:
-            if (part.y == part.y[0]).all():
-                say(
-                    f"notice: site {part.site!r}: the target {target!r} is {part.y[0]:g} in every "
-                    "row"
-                )
-    elif outcome.family == "linear" and all(np.isin(part.y, (0, 1)).all() for part in parts):
-        say(f"warning: {words_of_binary(target)}")
-
-
-def _check_events(parts: Sequence[Encoded], outcome: Outcome, say: Callable[[str], None]) -> None:
-    without = [part.site for part in parts if np.signbit(part.y).all()]
-    if len(without) == len(parts):
-        raise FedLassoError(
-            f"the event column {outcome.event!r} is 0 in every row of every site, so there is "
-            "nothing to fit; is 1 an event there?"
-        )
-    for site in without:
-        say(
-            f"notice: site {site!r} has no event in {outcome.event!r}; it tells nothing about the "
-            "coefficients"
-        )
-
-
-def _range_of(numbers: Sequence[Array]) -> tuple[float, float]:
-    """Smallest and largest number at all sites; missing ones do not count."""
-    low = min(float(np.fmin.reduce(own)) for own in numbers)
-    high = max(float(np.fmax.reduce(own)) for own in numbers)
-    return low, high
