@@ -81,9 +81,7 @@ class CorrelatedPair:
 
     def limit(self, epochs: float) -> Array:
         """b_E, where averaging with E epochs ends."""
-        r = self.r
-        a = self.a
-        d = self.d
+        r, a, d = self.r, self.a, self.d
         s = r ** (2 * epochs)
         return np.array([a + s / r * d / (2 * (2 - s)), a + (1 - s) * d / (2 - s)])
 
@@ -94,15 +92,12 @@ class CorrelatedPair:
     @property
     def pooled(self) -> Array:
         """b_star, the pooled Lasso."""
-        r = self.r
-        a = self.a
-        d = self.d
+        r, a, d = self.r, self.a, self.d
         return np.array([a + r * d / (4 - r**2), a + (2 - r**2) * d / (4 - r**2)])
 
     def gap(self, epochs: float) -> float:
         """F(b_E) - F(b_star)."""
-        r = self.r
-        d = self.d
+        r, d = self.r, self.d
         s = r ** (2 * epochs)
         t = s / (2 - s)
         return float(d**2 * r**4 / (32 * (4 - r**2)) + d**2 / (8 * r**2) * (t - r**2 / 2) ** 2)

@@ -1,9 +1,9 @@
 """From a results folder to what a reader looks at: tables, figures, supplement and a page."""
 
-from fedlasso.report.compare import Comparison, compare
-from fedlasso.report.every_figure import FIGURES
-from fedlasso.report.every_table import TABLES
-from fedlasso.report.records import Results, read_results
-from fedlasso.report.write import write_report
-
-__all__ = ["FIGURES", "TABLES", "Comparison", "Results", "compare", "read_results", "write_report"]
+from fedlasso.report.compare import Comparison as Comparison
+from fedlasso.report.compare import compare as compare
+from fedlasso.report.figure_registry import FIGURES as FIGURES
+from fedlasso.report.records import Results as Results
+from fedlasso.report.records import read_results as read_results
+from fedlasso.report.table_registry import TABLES as TABLES
+from fedlasso.report.write import write_report as write_report

@@ -1,7 +1,5 @@
 """Do these records agree with a table of published means and standard errors?"""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib.resources import files
@@ -24,8 +22,7 @@ PUBLISHED_REPLICATES = 50
 class Comparison:
     """One row per published cell, ours beside it, and what the whole says.
 
-    ``z`` is the difference, ours minus published, in standard errors of it; missing where it cannot
-    be formed.
+    ``z`` is ours minus published in standard errors of that; missing where it cannot be formed.
     """
 
     cells: pd.DataFrame
@@ -87,12 +84,9 @@ def find_spread(cells: pd.DataFrame) -> pd.Series:
 @lru_cache(maxsize=1)
 def agree_with_paper(results: Results) -> Comparison | None:
     """The paper's main table beside these records; nothing if they share no cell."""
+    scenarios = results.manifest.scenarios
+    same = [s for s in results.values("scenario") if scenarios[s] == SCENARIOS.get(s)]
     table = read_main()
-    same = [
-        name
-        for name, scenario in results.manifest.scenarios.items()
-        if scenario == SCENARIOS.get(name) and name in results.values("scenario")
-    ]
     table = table[table["scenario"].isin(same)]
     needed = {"scenario", "method", "epochs", "budget", "panel", "rule"}
     if table.empty or set(results.axes) != needed or 100 not in results.values("budget"):
@@ -106,10 +100,9 @@ def read_main() -> pd.DataFrame:
     with (files("fedlasso.report") / "published" / "main.csv").open(encoding="utf-8") as file:
         wide = pd.read_csv(file).rename(columns={"E": "epochs"})
     wide["scenario"] = wide["scenario"].replace("different", "different-distributions")
+    cell = wide[["scenario", "method", "epochs"]]
     parts = [
-        wide[["scenario", "method", "epochs"]].assign(
-            metric=metric, mean=wide[name], se=wide[f"{name}_se"]
-        )
+        cell.assign(metric=metric, mean=wide[name], se=wide[f"{name}_se"])
         for name, metric in (("f1", "f1"), ("mse", "test_mse"), ("gap", "gap"))
     ]
     return _usual_axes(pd.concat(parts, ignore_index=True).assign(replicates=PUBLISHED_REPLICATES))

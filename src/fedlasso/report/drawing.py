@@ -1,7 +1,5 @@
 """Figures in processes of their own, which draw and write them beside what is done meanwhile."""
 
-from __future__ import annotations
-
 import multiprocessing
 import os
 import sys
@@ -60,11 +58,10 @@ class Drawing:
 
     def finish(self) -> None:
         """Wait until every format is written."""
-        if self._process is None:
-            return
-        self._process.join(PATIENCE)
-        if self._process.exitcode != 0:
-            self._draw_here()
+        if self._process is not None:
+            self._process.join(PATIENCE)
+            if self._process.exitcode != 0:
+                self._draw_here()
 
     def stop(self) -> None:
         """End the process, whatever it is at."""
@@ -99,8 +96,7 @@ def _work(draw: Draw, results: Results, folder: Path, telling: Connection) -> No
     # Who waits for figures, or reads them, goes before who draws them.
     os.nice(5)
     try:
-        figure = draw(results)
-        if figure is None:
+        if (figure := draw(results)) is None:
             telling.send(None)
             return
         figure.write(folder, FIRST)

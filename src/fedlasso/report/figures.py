@@ -4,12 +4,10 @@ Colours are Paul Tol's "bright" scheme: told apart with every common colour visi
 3:1 against both the white and the dark page.
 """
 
-from __future__ import annotations
-
 import atexit
 import shutil
 import tempfile
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import cache
@@ -18,8 +16,10 @@ from typing import Any
 
 import matplotlib
 import numpy as np
+import pandas as pd
 from fontTools import subset
 from matplotlib import font_manager
+from matplotlib import pyplot as plt
 from matplotlib.axes import Axes
 from matplotlib.axis import Axis
 from matplotlib.backend_bases import FigureCanvasBase
@@ -30,6 +30,8 @@ from matplotlib.container import ErrorbarContainer
 from matplotlib.figure import Figure as Canvas
 from matplotlib.font_manager import FontProperties
 from matplotlib.ticker import LogFormatter
+
+from fedlasso.study.columns import say
 
 WIDTH = 6.5  # inches between the margins of a page
 # Formats, each without the time of writing: the same records give the same bytes.
@@ -97,27 +99,22 @@ _PAPER = {
 }
 # Seven colours and eight shapes: the pairs repeat after 56 methods.
 _COLOURS = ("#997700", "#2b8cae", "#dd7700", "#777777", "#7766dd", "#00857a", "#b0603c")
+_MARKERS = ("v", "P", "<", ">", "*", "X", "p", "d")
 _SHAPES = (
-    ("v", "triangle-down"),
-    ("P", "cross"),
-    ("<", "triangle-left"),
-    (">", "triangle-right"),
-    ("*", "star"),
-    ("X", "saltire"),
-    ("p", "pentagon"),
-    ("d", "narrow"),
-)
+    "triangle-down", "cross", "triangle-left", "triangle-right",
+    "star", "saltire", "pentagon", "narrow",
+)  # fmt: skip
 PLAIN = _PAPER["CD"]
 
 
 def looks(methods: Iterable[str]) -> dict[str, Look]:
     """The look of every method: the paper's four always have theirs, others in order."""
-    others = (method for method in dict.fromkeys(methods) if method not in _PAPER)
-    more = {
-        method: Look(_COLOURS[i % len(_COLOURS)], *_SHAPES[(i % 7 + i // 7) % 8])
-        for i, method in enumerate(others)
-    }
-    return {m: _PAPER[m] if m in _PAPER else more[m] for m in dict.fromkeys(methods)}
+    names = list(dict.fromkeys(methods))
+    more = {}
+    for i, method in enumerate(name for name in names if name not in _PAPER):
+        shape = (i % 7 + i // 7) % 8
+        more[method] = Look(_COLOURS[i % 7], _MARKERS[shape], _SHAPES[shape])
+    return {name: (_PAPER | more)[name] for name in names}
 
 
 @dataclass(frozen=True)
@@ -138,8 +135,9 @@ class Figure(Words):
     def write(self, folder: Path, kinds: Collection[str] = FIRST + REST) -> None:
         """``NAME.pdf``, ``NAME.svg`` and ``NAME.png``, or some of them."""
         with look():
-            # One layout serves every format.
-            lay_out(self.canvas)
+            # One layout, placed now as drawing would do it, serves every format.
+            if (engine := self.canvas.get_layout_engine()) is not None:
+                engine.execute(self.canvas)
             self.canvas.set_layout_engine("none")
             # Figure.savefig would draw everything twice for every format.
             for kind, (sheet, metadata) in FORMATS.items():
@@ -200,11 +198,53 @@ def label_powers(axis: Axis) -> None:
     axis.set_minor_formatter(Powers())
 
 
-def lay_out(canvas: Canvas) -> None:
-    """Place the axes now, as drawing would do it."""
-    engine = canvas.get_layout_engine()
-    if engine is not None:
-        engine.execute(canvas)
+def make_panels(
+    down: int, across: int, height: float, sharex: Any = True, sharey: Any = True
+) -> tuple[Canvas, Any]:
+    """A canvas as wide as a page, and its panels in rows."""
+    size = (WIDTH, height)
+    return plt.subplots(down, across, figsize=size, sharex=sharex, sharey=sharey, squeeze=False)
+
+
+def mark_rows(
+    axes: Axes,
+    own: pd.DataFrame,
+    names: Sequence[str],
+    by: str,
+    value: str,
+    drawn: Mapping[str, Look],
+    one_sided: bool = False,
+    **style: Any,
+) -> None:
+    """Mark a value in every scenario, a line for each, with the values of an axis beside another.
+
+    Bars of the length ``bar`` go either side of the marks, or to the right alone.
+    """
+    style = {"elinewidth": 0.9, "markersize": 3} | style
+    values = [name for name in drawn if name in set(own[by])]
+    for i, name in enumerate(values):
+        here = own[own[by] == name]
+        shift = 0.22 * (i - (len(values) - 1) / 2)
+        rows = [names.index(scenario) + shift for scenario in here["scenario"]]
+        bars = [0 * here["bar"], here["bar"]] if one_sided else here["bar"]
+        style |= {"fmt": drawn[name].marker, "color": drawn[name].colour, "label": say(by, name)}
+        axes.errorbar(here[value], rows, xerr=bars, **style)
+    name_rows(axes)
+
+
+def name_rows(axes: Axes, names: Sequence[str] = ()) -> None:
+    """Draw a line across for every row, and name them, the first one at the top."""
+    axes.grid(axis="y", visible=True)
+    axes.tick_params(axis="y", length=0)
+    if names:
+        axes.set_yticks(range(len(names)), names)
+        axes.set_ylim(len(names) - 0.4, -0.6)
+
+
+def put_legend(canvas: Canvas, axes: Axes, columns: int) -> None:
+    """Put what the marks of these axes mean above all panels."""
+    marks = axes.get_legend_handles_labels()
+    canvas.legend(*marks, loc="outside upper center", ncols=columns, frameon=False)
 
 
 def label_ends(axes: Axes, gap: float) -> None:
@@ -224,25 +264,9 @@ def label_ends(axes: Axes, gap: float) -> None:
     ends.sort()
     places = spread([height for height, *_ in ends], gap)
     for (height, text, colour, across), place in zip(ends, places, strict=True):
-        axes.plot(
-            (across + 0.02, 1.025),
-            (height, place),
-            color=colour,
-            lw=0.5,
-            transform=axes.transAxes,
-            clip_on=False,
-            marker="",
-        )
-        axes.text(
-            1.035,
-            place,
-            text,
-            color=colour,
-            fontsize=7.5,
-            fontweight="bold",
-            va="center",
-            transform=axes.transAxes,
-        )
+        aside: Any = {"color": colour, "transform": axes.transAxes, "clip_on": False}
+        axes.plot((across + 0.02, 1.025), (height, place), lw=0.5, marker="", **aside)
+        axes.text(1.035, place, text, fontsize=7.5, fontweight="bold", va="center", **aside)
 
 
 def spread(places: Sequence[float], gap: float) -> list[float]:

@@ -1,7 +1,5 @@
 """Fills the templates of pages, of the supplement and of tables."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from importlib.resources import files
 from typing import Any
@@ -36,8 +34,8 @@ _PLAIN = _HTML.overlay(
 
 
 # Rows of tables are filled here: a template would take most of a report's time for their cells.
+# Those that have a colour get a dot before them.
 def _cells(row: Sequence[str], table: Any) -> Markup:
-    """Cells of a row in HTML, with a dot before those that have a colour."""
     cells = []
     for column, side, cell in zip(table.columns, table.alignment, row, strict=True):
         kind = ' class="text"' if side == "l" else ""
@@ -48,7 +46,6 @@ def _cells(row: Sequence[str], table: Any) -> Markup:
 
 
 def _tex_cells(row: Sequence[str], table: Any) -> str:
-    """The same in LaTeX."""
     cells = []
     for column, cell in zip(table.columns, row, strict=True):
         colour = table.colours.get((column, cell))

@@ -5,8 +5,6 @@ replicate, averaged over the cells of a scenario and then over replicates; scena
 apart from each other, so the standard error of their mean adds their variances.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -19,6 +17,7 @@ from fedlasso.report.records import Results, count_of
 from fedlasso.report.tables import decimals_of
 from fedlasso.study.columns import COLUMNS, titles
 from fedlasso.study.conclusions import CONCLUSIONS
+from fedlasso.study.means import over_scenarios, pair, pair_with_best
 
 FOUR = ("CD", "ST", "P", "DA")
 TARGET = 1e-8
@@ -45,11 +44,9 @@ def find(results: Results) -> list[Finding]:
 
 def agreement_finding(results: Results) -> Iterator[Finding]:
     """Whether the paper's main table is reproduced."""
-    comparison = agree_with_paper(results)
-    if comparison is None:
-        return
-    z = comparison.cells["z"].dropna()
-    if len(z):
+    # A comparison that there is has some cell that could be compared.
+    if comparison := agree_with_paper(results):
+        z = comparison.cells["z"].dropna().abs()
         replicates = int(comparison.cells["n"].min())
         count = count_of(replicates, "replicate")
         claim = ""
@@ -59,9 +56,9 @@ def agreement_finding(results: Results) -> Iterator[Finding]:
             claim = "The paper is reproduced: "
         yield Finding(
             "agreement",
-            f"{claim}{int((z.abs() > 1.96).sum())} of {len(z)} means of the paper's main table lie "
-            f"more than 1.96 standard errors from ours (about {0.05 * len(z):.1f} would by chance; "
-            f"largest |z| {z.abs().max():.2f}; {count}).",
+            f"{claim}{(z > 1.96).sum()} of {len(z)} means of the paper's main table lie more than "
+            f"1.96 standard errors from ours (about {0.05 * len(z):.1f} would by chance; largest "
+            f"|z| {z.max():.2f}; {count}).",
             "agreement",
         )
 
@@ -71,19 +68,17 @@ def lead_findings(results: Results) -> Iterator[Finding]:
     rivals = [method for method in FOUR[:3] if method in results.values("method")]
     if "DA" not in results.values("method") or not rivals:
         return
-    words = {
-        "relative_gap": "ends nearer the pooled optimum than",
-        "f1": "selects better (higher mean F1) than",
+    claims = {
+        "relative_gap": "ends nearer the pooled optimum",
+        "f1": "selects better (higher mean F1)",
     }
-    for metric, claim in words.items():
-        if metric not in results.metrics:
-            continue
-        lead = compare_with_best(results, metric, ["DA"], rivals)
+    for metric in results.measured(*claims):
+        lead = compare_with_best(results, metric, "DA", rivals)
         if lead.cells:
             yield Finding(
                 f"lead-{metric}",
-                f"DA {claim} the best of {_and(rivals)} in {lead.counted}{_except(lead)}; "
-                f"difference in mean {_label(metric)} {lead.told}.",
+                f"DA {claims[metric]} than the best of {_and(rivals)} in {lead.counted}"
+                f"{_except(lead)}; difference in mean {_label(metric)} {lead.told} ({lead.error}).",
                 "overview",
                 {"metric": metric},
             )
@@ -99,13 +94,13 @@ def goal_findings(results: Results) -> Iterator[Finding]:
     for goal, (metric, claim) in claims.items():
         if goal not in results.values("method") or not rivals or metric not in results.metrics:
             continue
-        lead = compare_with_best(results, metric, [goal], rivals, over_epochs=True)
+        lead = compare_with_best(results, metric, goal, rivals, over_epochs=True)
         if lead.cells:
             yield Finding(
                 goal.replace(":", "-"),
                 f"The fit for {goal.removeprefix('goal:')} {claim} than each of {_and(rivals)} at "
                 f"every E in {lead.counted}{_except(lead)}; difference to "
-                f"the best of them in mean {_label(metric)} {lead.told}.",
+                f"the best of them in mean {_label(metric)} {lead.told} ({lead.error}).",
                 "contrast",
                 {"metric": metric, "pair": f"method~{rivals[-1]}~{goal}", "scope": "all"},
             )
@@ -130,8 +125,8 @@ def upload_finding(results: Results) -> Iterator[Finding]:
         )
         if len(theirs):
             best = theirs.groupby(level=["scenario", "replicate"]).min()
-            ratio = np.log10(_positive(best)) - np.log10(_positive(ours))
-            mean, se = _over_scenarios(ratio)
+            ratio = _log10(best) - _log10(ours)
+            mean, se = over_scenarios(ratio.rename("ratio").reset_index(), "ratio")
             best_of = " at its best E" if results.several_epochs else ""
             text += (
                 f"; DA{best_of} is there in {int((best <= TARGET).sum())} of {len(best)} "
@@ -144,23 +139,19 @@ def upload_finding(results: Results) -> Iterator[Finding]:
 def epoch_findings(results: Results) -> Iterator[Finding]:
     """What more local epochs change: F1 and test error, all methods together."""
     epochs = [number for number in results.values("epochs") if number]
-    if len(epochs) < 2:
-        return
-    first, last = epochs[0], epochs[-1]
-    for metric in ("f1", "test_mse", "test_deviance"):
-        yield from _contrast_finding(
-            results, metric, "epochs", first, last, f"From E = {first} to E = {last}"
-        )
+    if len(epochs) > 1:
+        first, last = epochs[0], epochs[-1]
+        for metric in results.measured("f1", "test_mse", "test_deviance"):
+            words = f"From E = {first} to E = {last}"
+            yield from _contrast_finding(results, metric, "epochs", first, last, words)
 
 
 def tuning_findings(results: Results) -> Iterator[Finding]:
     """What choosing the penalty too changes, in the study that has both arms."""
-    if len(results.values("tuning")) < 2:
-        return
-    for metric in ("test_mse", "f1"):
-        yield from _contrast_finding(
-            results, metric, "tuning", "inherited", "joint", "With the penalty tuned too"
-        )
+    if len(results.values("tuning")) > 1:
+        for metric in results.measured("test_mse", "f1"):
+            words = "With the penalty tuned too"
+            yield from _contrast_finding(results, metric, "tuning", "inherited", "joint", words)
 
 
 def rule_finding(results: Results) -> Iterator[Finding]:
@@ -175,7 +166,7 @@ def rule_finding(results: Results) -> Iterator[Finding]:
         if metric in results.metrics and methods:
             change = paired_change(results, metric, "rule", "min", "1se", methods)
             counted = f"{change.count} of them" if parts else change.counted
-            parts.append(f"{words} {counted} (average change {change.told})")
+            parts.append(f"{words} {counted} (average change {change.told}, {change.error})")
     if parts:
         text = f"From the smallest validation error to the one-standard-error rule, {_and(parts)}."
         yield Finding("rule", text, "tradeoff")
@@ -189,91 +180,58 @@ def told_findings(results: Results) -> Iterator[Finding]:
 
 
 @dataclass(frozen=True)
-class Lead:
-    """In how many cells one beats the best of others, by how much, and where it does not."""
+class Paired:
+    """In how many cells, of which keys, something holds, and the mean difference on average.
 
-    wins: int
+    Where one is to beat the best of others, ``exceptions`` are the places where it does not, each
+    with its epoch count.
+    """
+
+    count: str
     cells: int
     mean: float
     se: float
-    keys: tuple[str, ...] = ()
+    keys: tuple[str, ...]
     exceptions: tuple[tuple[str, int], ...] = ()
 
     @property
     def counted(self) -> str:
-        """In how many combinations of what."""
-        return f"{self.wins} of {self.cells} {_combinations(self.keys)}"
-
-    @property
-    def told(self) -> str:
-        """The mean difference with its standard error."""
-        return f"{_signed(self.mean, self.se)} (paired SE {_two_digits(self.se)})"
-
-
-@dataclass(frozen=True)
-class Change:
-    """In how many cells a mean rises and falls, of how many, and by how much on average."""
-
-    rises: int
-    falls: int
-    cells: int
-    mean: float
-    se: float
-    keys: tuple[str, ...] = ()
-
-    @property
-    def count(self) -> str:
-        """Which way it goes on average, and in how many cells."""
-        return f"falls in {self.falls}" if self.mean < 0 else f"rises in {self.rises}"
-
-    @property
-    def counted(self) -> str:
-        """The same, with how many combinations there are of what."""
         return f"{self.count} of {self.cells} {_combinations(self.keys)}"
 
     @property
     def told(self) -> str:
-        """The mean change with its standard error."""
-        return f"{_signed(self.mean, self.se)}, paired SE {_two_digits(self.se)}"
+        return _signed(self.mean, self.se)
+
+    @property
+    def error(self) -> str:
+        return f"paired SE {_two_digits(self.se)}"
 
 
 def compare_with_best(
-    results: Results,
-    metric: str,
-    ours: Sequence[str],
-    rivals: Sequence[str],
-    over_epochs: bool = False,
-) -> Lead:
+    results: Results, metric: str, ours: str, rivals: Sequence[str], over_epochs: bool = False
+) -> Paired:
     """Compare a method with the best of others by mean, cell by cell, within replicate.
 
     A cell is a scenario and an epoch count; with ``over_epochs`` a scenario alone, where the rivals
     take their best epoch count.
     """
-    sign = 1 if COLUMNS[metric].better == "higher" else -1
     rows = results.at(**results.primary).dropna(subset=[metric])
     if "epochs" not in rows:
         rows = rows.assign(epochs=0)
     over_epochs = over_epochs or not results.several_epochs
     where = ["scenario", *results.arms]
     by = where + ([] if over_epochs else ["epochs"])
-    among = ["method", "epochs"] if over_epochs else ["method"]
-    others = rows[rows["method"].isin(rivals)].set_index([*by, *among])
-    means = others.groupby(level=[*by, *among])[metric].mean().groupby(level=by, sort=False)
-    best = others[others.index.isin(means.idxmax() if sign > 0 else means.idxmin())]
-    theirs = best.droplevel(among).set_index("replicate", append=True)[metric]
-    own = rows[rows["method"].isin(ours)].set_index([*by, "replicate"])[metric]
-    cells = own.index.droplevel("replicate").unique()
-    cells = cells[cells.isin(theirs.index.droplevel("replicate"))]
-    if cells.empty:
-        return Lead(0, 0, np.nan, np.nan)
-    difference = (own - theirs.reindex(own.index)).dropna()
-    won = sign * difference.groupby(level=by).mean().reindex(cells) > 0
+    pairs = pair_with_best(rows, metric, ours, rivals, by)
+    if pairs.empty:
+        return Paired("0", 0, np.nan, np.nan, ())
+    means = pairs.groupby(by, sort=False)["difference"].mean()
+    won = means > 0 if COLUMNS[metric].better == "higher" else means < 0
     exceptions = tuple(
         (titles(dict(zip(where, key, strict=False))), 0 if over_epochs else int(key[-1]))
-        for key in cells[~won].to_frame()[by].itertuples(index=False, name=None)
+        for key in won[~won].reset_index()[by].itertuples(index=False, name=None)
     )
-    within = difference.groupby(level=["scenario", "replicate"]).mean()
-    return Lead(int(won.sum()), len(cells), *_over_scenarios(within), tuple(by), exceptions)
+    mean, se = over_scenarios(pairs, "difference")
+    return Paired(str(won.sum()), len(won), mean, se, tuple(by), exceptions)
 
 
 def paired_change(
@@ -283,35 +241,30 @@ def paired_change(
     first: object,
     second: object,
     methods: Sequence[str] = (),
-) -> Change:
+) -> Paired:
     """How a metric changes along one axis, over every other cell of the paper's view."""
     fixed = {axis: value for axis, value in results.primary.items() if axis != along}
     rows = results.at(**fixed)
     if methods:
         rows = rows[rows["method"].isin(methods)]
     keys = [axis for axis in results.axes if axis != along]
-    before, after = (
-        rows[rows[along] == value].set_index([*keys, "replicate"])[metric]
-        for value in (first, second)
-    )
-    difference = (after - before).dropna()
-    cells = difference.groupby(level=keys).mean()
-    within = difference.groupby(level=["scenario", "replicate"]).mean()
+    pairs = pair(rows, along, first, second, [metric])
+    cells = pairs.groupby(keys)[metric].mean()
     told = [axis for axis in keys if axis not in fixed and len(results.values(axis)) > 1]
-    rises, falls = int((cells > 0).sum()), int((cells < 0).sum())
-    return Change(rises, falls, len(cells), *_over_scenarios(within), tuple(told))
+    mean, se = over_scenarios(pairs, metric)
+    count = f"falls in {(cells < 0).sum()}" if mean < 0 else f"rises in {(cells > 0).sum()}"
+    return Paired(count, len(cells), mean, se, tuple(told))
 
 
 def _contrast_finding(
     results: Results, metric: str, along: str, first: Any, second: Any, words: str
 ) -> Iterator[Finding]:
-    if metric not in results.metrics:
-        return
     change = paired_change(results, metric, along, first, second)
     if change.cells:
         yield Finding(
             f"{along}-{metric}",
-            f"{words}, mean {_label(metric)} {change.counted}; average change {change.told}.",
+            f"{words}, mean {_label(metric)} {change.counted}; average change {change.told}, "
+            f"{change.error}.",
             "contrast",
             {"metric": metric, "pair": f"{along}~{first}~{second}", "scope": "all"},
         )
@@ -320,36 +273,22 @@ def _contrast_finding(
 def _gaps(rows: pd.DataFrame) -> pd.Series:
     if rows.empty:
         return pd.Series(dtype=float)
-    keys = [name for name in ("scenario", "epochs", "family", "replicate") if name in rows]
-    return (
-        rows.set_index(keys)["relative_gap"]
-        .dropna()
-        .droplevel([name for name in keys if name == "epochs"])
-    )
+    keys = [name for name in ("scenario", "family", "replicate") if name in rows]
+    return rows.set_index(keys)["relative_gap"].dropna()
 
 
-def _positive(gaps: pd.Series) -> pd.Series:
-    """Gaps that have a logarithm: what rounding leaves is no closer than this."""
-    return gaps.clip(lower=1e-16)
+def _log10(gaps: pd.Series) -> pd.Series:
+    """Logarithms of gaps: what rounding leaves is no closer than 1e-16."""
+    return np.log10(gaps.clip(lower=1e-16))
 
 
-def _over_scenarios(within: pd.Series) -> tuple[float, float]:
-    """Mean over scenarios, and its standard error, of one number per scenario and replicate."""
-    groups = within.groupby(level="scenario")
-    means = groups.mean()
-    return float(means.mean()), float(np.sqrt((groups.sem() ** 2).sum(skipna=False)) / len(means))
-
-
-def _except(lead: Lead) -> str:
+def _except(lead: Paired) -> str:
     if not 0 < len(lead.exceptions) <= 12:
         return ""
     by_place: dict[str, list[str]] = {}
     for place, epochs in lead.exceptions:
         by_place.setdefault(place, []).append(str(epochs))
-    told = [
-        place + (f" at E = {_and(numbers)}" if numbers != ["0"] else "")
-        for place, numbers in by_place.items()
-    ]
+    told = [f"{place} at E = {_and(n)}" if n != ["0"] else place for place, n in by_place.items()]
     return f" (not in: {'; '.join(told)})"
 
 
@@ -360,7 +299,7 @@ def _and(words: Sequence[str]) -> str:
 def _combinations(keys: Sequence[str]) -> str:
     """What was counted: values of one axis, or combinations of several."""
     if len(keys) < 2:
-        key = keys[0] if keys else "scenario"
+        (key,) = keys or ("scenario",)
         return MANY.get(key, f"{key}s")
     return f"combinations of {_and([SHORT.get(key, key) for key in keys])}"
 

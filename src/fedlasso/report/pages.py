@@ -7,8 +7,6 @@ both rules of CD) are stored once, and a quantity that is the same in every repl
 is a vector of length one.
 """
 
-from __future__ import annotations
-
 import base64
 import json
 import zlib
@@ -26,30 +24,19 @@ from fedlasso.report.compare import Comparison, agree_with_paper, read_citation
 from fedlasso.report.figures import Words, looks
 from fedlasso.report.filling import fill
 from fedlasso.report.findings import Finding
+from fedlasso.report.glossary import tell_axes, tell_words
 from fedlasso.report.records import Results
 from fedlasso.report.tables import Table, mean_se
 from fedlasso.report.traces import follow_gaps
-from fedlasso.report.words import tell_axes, tell_words
 from fedlasso.study import Scenario
 from fedlasso.study.columns import COLUMNS, known, say, title
+from fedlasso.study.means import average
 from fedlasso.study.purposes import PURPOSES
 
 SCRIPTS = (
-    "data.js",
-    "draw.js",
-    "labels.js",
-    "menu.js",
-    "charts.js",
-    "overview.js",
-    "uploads.js",
-    "agreement.js",
-    "titles.js",
-    "sections.js",
-    "theory.js",
-    "use.js",
-    "grid.js",
-    "page.js",
-)
+    "data.js", "draw.js", "labels.js", "menu.js", "charts.js", "overview.js", "uploads.js",
+    "agreement.js", "titles.js", "sections.js", "theory.js", "use.js", "grid.js", "page.js",
+)  # fmt: skip
 
 
 def write_page(
@@ -95,10 +82,9 @@ def write_page(
     (out / "index.html").write_text(text, encoding="utf-8")
 
 
-def _linked(finding: Finding) -> dict[str, str]:
+def _linked(finding: Finding) -> dict[str, Any]:
     """A finding with the part of the address that shows it."""
-    address = urlencode({"at": finding.chart, **finding.view})
-    return {"name": finding.name, "text": finding.text, "chart": finding.chart, "address": address}
+    return asdict(finding) | {"address": urlencode({"at": finding.chart, **finding.view})}
 
 
 def _badges(results: Results) -> list[dict[str, Any]]:
@@ -134,9 +120,8 @@ def _scenarios(results: Results) -> dict[str, dict[str, Any]]:
 
 
 def _tell_scenario(each: Scenario) -> str:
-    sizes = "/".join(map(str, each.sizes))
-    if len(set(each.sizes)) == 1:
-        sizes = f"{each.sizes[0]} each"
+    equal = len(set(each.sizes)) == 1
+    sizes = f"{each.sizes[0]} each" if equal else "/".join(map(str, each.sizes))
     told = [
         f"{len(each.sizes)} sites, {sizes} training rows",
         f"{each.p} predictors, {each.nonzeros} of them with an effect",
@@ -187,9 +172,8 @@ def _agreement_table(
     claims = [finding.text for finding in findings if finding.chart == "agreement"]
     cells = comparison.cells
     lines = []
-    for (scenario, method, epochs), own in cells.groupby(
-        ["scenario", "method", "epochs"], sort=False
-    ):
+    by = ["scenario", "method", "epochs"]
+    for (scenario, method, epochs), own in cells.groupby(by, sort=False):
         texts = [
             {
                 "published": f"{cell['mean']:g} ({cell['se']:g})",
@@ -199,14 +183,8 @@ def _agreement_table(
             }
             for cell in own.to_dict("records")
         ]
-        lines.append(
-            {
-                "scenario": say("scenario", scenario),
-                "method": method,
-                "epochs": epochs,
-                "cells": texts,
-            }
-        )
+        where = {"scenario": say("scenario", scenario), "method": method, "epochs": epochs}
+        lines.append(where | {"cells": texts})
     return {
         "verdict": comparison.verdict,
         "agrees": comparison.agrees,
@@ -221,14 +199,10 @@ def _pooled(results: Results) -> dict[str, dict[str, list[float]]]:
     metrics = [m for m in results.metrics if m in results.reference and COLUMNS[m].scale != "log"]
     if not metrics or "family" in results.axes:
         return {}
-    groups = results.reference.groupby("scenario", sort=False)[metrics]
-    means = groups.mean()
-    errors = groups.sem().fillna(0.0)
+    table = average(results.reference, ["scenario"], metrics).fillna(0.0).set_index("scenario")
     return {
-        scenario: {
-            m: [float(means.loc[scenario, m]), float(errors.loc[scenario, m])] for m in metrics
-        }
-        for scenario in means.index
+        scenario: {m: [float(own[m]), float(own[f"{m}_se"])] for m in metrics}
+        for scenario, own in table.iterrows()
     }
 
 
@@ -272,22 +246,14 @@ def page_data(results: Results) -> dict[str, Any]:
         "axis_words": tell_axes(results),
         "scenarios": _scenarios(results),
         "pooled": _pooled(results),
-        "gaps": _gap_rows(results),
+        "gaps": [] if (gaps := follow_gaps(results)) is None else gaps.to_dict("records"),
         "cite": {
             "seed": results.manifest.study["seed"],
             "code": results.manifest.code.get("hash", ""),
             "version": results.manifest.code.get("fedlasso", ""),
             "started": results.manifest.runs[0].started,
         },
-        "axes": [
-            {
-                **_axis(results, axis),
-                "values": results.values(axis),
-                "titles": [title(axis, v) for v in results.values(axis)],
-                "words": [say(axis, v) for v in results.values(axis)],
-            }
-            for axis in results.axes
-        ],
+        "axes": [_axis(results, axis) for axis in results.axes],
         "primary": results.primary,
         "columns": [_column(name) for name in columns],
         "methods": {m: asdict(look) for m, look in looks(results.values("method")).items()},
@@ -298,17 +264,14 @@ def page_data(results: Results) -> dict[str, Any]:
     }
 
 
-def _gap_rows(results: Results) -> list[dict[str, Any]]:
-    table = follow_gaps(results)
-    return [] if table is None else table.to_dict("records")
-
-
 def _axis(results: Results, name: str) -> dict[str, Any]:
     """The entry of an axis; what simulations call a scenario is a data set of real data."""
     entry = _column(name)
     if name == "scenario" and results.on_real_data:
         entry |= {"label": "Data set", "heading": "Data set"}
-    return entry
+    values = results.values(name)
+    entry |= {"values": values, "titles": [title(name, v) for v in values]}
+    return entry | {"words": [say(name, v) for v in values]}
 
 
 def _column(name: str) -> dict[str, Any]:

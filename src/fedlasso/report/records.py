@@ -1,7 +1,5 @@
 """What a results folder holds, read once: rows, provenance, and what is missing."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -50,6 +48,10 @@ class Results:
         """Outcomes that were measured."""
         return known("metric", self.outcome)
 
+    def measured(self, *metrics: str) -> list[str]:
+        """Those of some outcomes that were measured."""
+        return [metric for metric in metrics if metric in self.metrics]
+
     @property
     def several_epochs(self) -> bool:
         """Whether some method was run with more than one number of local epochs."""
@@ -61,11 +63,8 @@ class Results:
 
     @cached_property
     def _values(self) -> dict[str, list[Any]]:
-        found = {axis: self.outcome[axis].unique().tolist() for axis in self.axes}
-        return {
-            axis: sorted(values) if axes()[axis].number else values
-            for axis, values in found.items()
-        }
+        found = ((axis, self.outcome[axis].unique().tolist()) for axis in self.axes)
+        return {axis: sorted(own) if axes()[axis].number else own for axis, own in found}
 
     @property
     def first_scenario(self) -> str:

@@ -4,8 +4,6 @@
 ``tests/report/test_proof.py`` checks the algebra of every step with exact symbols.
 """
 
-from __future__ import annotations
-
 import html
 import os
 import re
@@ -53,7 +51,10 @@ class Supplement:
             tables=self.tables,
             figures=figures,
             findings=self.findings,
-            failures=_failures(self.results),
+            failures=[
+                f"failed: {scenario} {number}: {text.strip().splitlines()[-1]}"
+                for (scenario, number), text in self.results.failures.items()
+            ],
             provenance=_provenance(self.results),
             proof=proof,
         )
@@ -72,8 +73,7 @@ def draft_tex(folder: Path) -> None:
 
 def compile_tex(folder: Path) -> Path | None:
     """Compile the supplement where a TeX is found; nothing where it is not, or cannot."""
-    engine = _find_tex()
-    if engine is None:
+    if (engine := _find_tex()) is None:
         return None
     for _ in range(TURNS):
         before = _read_notes(folder)
@@ -95,16 +95,11 @@ def _turn(engine: Path, folder: Path, *options: str) -> bool:
     """Whether a TeX went through the source."""
     if engine.name == "pdflatex":
         options = ("-interaction=batchmode", "-halt-on-error", *options)
+    command = [str(engine), *options, "supplement.tex"]
+    # The same records give the same bytes.
+    undated = os.environ | {"SOURCE_DATE_EPOCH": "0", "FORCE_SOURCE_DATE": "1"}
     try:
-        done = subprocess.run(
-            [engine, *options, "supplement.tex"],
-            cwd=folder,
-            # The same records give the same bytes.
-            env=os.environ | {"SOURCE_DATE_EPOCH": "0", "FORCE_SOURCE_DATE": "1"},
-            capture_output=True,
-            timeout=120,
-            check=False,
-        )
+        done = subprocess.run(command, cwd=folder, env=undated, capture_output=True, timeout=120)
     except (OSError, subprocess.TimeoutExpired):
         return False
     return done.returncode == 0
@@ -117,13 +112,6 @@ def _read_notes(folder: Path) -> list[bytes]:
     return [line for line in lines if not line.startswith(UNPRINTED)]
 
 
-def _failures(results: Results) -> list[str]:
-    return [
-        f"failed: {scenario} {number}: {text.strip().splitlines()[-1]}"
-        for (scenario, number), text in results.failures.items()
-    ]
-
-
 def _provenance(results: Results) -> list[str]:
     """What was run, flat enough for a list."""
     manifest = results.manifest
@@ -132,10 +120,9 @@ def _provenance(results: Results) -> list[str]:
         text = ", ".join(map(str, value)) if isinstance(value, list) else value
         lines.append(f"{key}: {text}")
     for run in manifest.runs:
-        lines.append(
-            f"run started {run.started}, engine {run.engine}, {run.workers} workers, "
-            f"{run.machine.processor}, {run.machine.system}"
-        )
+        how = f"engine {run.engine}, {run.workers} workers"
+        on = f"{run.machine.processor}, {run.machine.system}"
+        lines.append(f"run started {run.started}, {how}, {on}")
         if run.another_processor:
             lines.append(f"on another kind of processor: {run.another_processor}")
     return lines

@@ -1,7 +1,5 @@
 """A table: numbers for machines and text for readers, and the means and differences in it."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -11,13 +9,13 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-import numpy as np
 import pandas as pd
 
 from fedlasso.report.figures import looks
 from fedlasso.report.filling import fill
 from fedlasso.report.records import Results, count_of
 from fedlasso.study.columns import COLUMNS, axes, known, say, title
+from fedlasso.study.means import average, measure
 
 # Smaller means and standard errors come from the rounding of sums.
 ROUNDING = 1e-14
@@ -115,12 +113,9 @@ def _pair(mean: float, se: float, digits: int, sign: bool) -> str:
 
 def means(results: Results, rows: pd.DataFrame, metrics: Sequence[str]) -> pd.DataFrame:
     """One row per cell: its axes, n, and ``METRIC`` and ``METRIC_se`` of every metric."""
-    groups = rows.groupby(results.axes, sort=False)[list(metrics)]
-    count = groups.count()
-    table = groups.mean().join((groups.std() / np.sqrt(count)).add_suffix("_se"))
-    table.insert(0, "n", count[metrics[0]])
+    table = average(rows, results.axes, metrics)
     pairs = [name for metric in metrics for name in (metric, f"{metric}_se")]
-    return in_order(results, table.reset_index()[[*results.axes, "n", *pairs]])
+    return in_order(results, table[[*results.axes, "n", *pairs]])
 
 
 def differences(results: Results, along: str, metrics: Sequence[str]) -> pd.DataFrame:
@@ -136,19 +131,15 @@ def differences(results: Results, along: str, metrics: Sequence[str]) -> pd.Data
         f"{title(along, second)} minus {title(along, first)}": (first, second)
         for first, second in combinations(values, 2)
     }
-    wide = pd.DataFrame(
-        {
-            (contrast, metric): beside[metric, second] - beside[metric, first]
-            for contrast, (first, second) in pairs.items()
-            for metric in metrics
-        }
-    )
+    changes = {
+        (contrast, metric): beside[metric, second] - beside[metric, first]
+        for contrast, (first, second) in pairs.items()
+        for metric in metrics
+    }
+    wide = pd.DataFrame(changes)
     wide.columns.names = ["contrast", None]
     groups = wide.groupby(level=keys, sort=False)
-    mean, error, count = (
-        each.stack("contrast", future_stack=True)
-        for each in (groups.mean(), groups.sem(), groups.count())
-    )
+    mean, error, count = (each.stack("contrast", future_stack=True) for each in measure(groups))
     table = mean.join(error.add_suffix("_se"))
     table.insert(0, "n", count.max(axis=1))
     table = in_order(results, table[table["n"] > 0].reset_index())
@@ -191,8 +182,5 @@ def in_order(
     by = [axis for axis in results.order if axis in table] if by is None else list(by)
     position = {axis: {v: i for i, v in enumerate(results.values(axis))} for axis in by}
     return table.sort_values(
-        by,
-        key=lambda column: column.map(position[str(column.name)]),
-        ignore_index=True,
-        kind="stable",
+        by, key=lambda own: own.map(position[str(own.name)]), ignore_index=True, kind="stable"
     )

@@ -1,7 +1,5 @@
 """How the gap to the pooled optimum falls with what is uploaded."""
 
-from __future__ import annotations
-
 from functools import lru_cache
 
 import pandas as pd
@@ -17,31 +15,26 @@ def follow_gaps(results: Results) -> pd.DataFrame | None:
     replicates, ``low`` and ``high`` are its quartiles. Traces are read where a study records them,
     else the outcomes at its budgets.
     """
-    rows = _traced(results) if len(results.trace) else _at_budgets(results)
+    rows = results.trace if len(results.trace) else _at_budgets(results)
     if rows is None:
         return None
-    by = [
-        name for name in ("scenario", "method", "epochs", *results.arms, "uploads") if name in rows
-    ]
+    if len(results.trace):
+        rows = rows.assign(epochs=rows["epochs"].fillna(0).astype(int))
+    keys = ("scenario", "method", "epochs", *results.arms, "uploads")
+    by = [name for name in keys if name in rows]
     groups = rows.dropna(subset=["relative_gap"]).groupby(by, sort=False)["relative_gap"]
     shares = {"gap": 0.5, "low": 0.25, "high": 0.75}
     table = pd.DataFrame({name: groups.quantile(share) for name, share in shares.items()})
     return table.assign(n=groups.size()).reset_index()
 
 
-def _traced(results: Results) -> pd.DataFrame:
-    epochs = results.trace["epochs"].fillna(0).astype(int)
-    return results.trace.assign(epochs=epochs)
-
-
 def _at_budgets(results: Results) -> pd.DataFrame | None:
     if not {"upload_bytes", "relative_gap", "budget"} <= set(results.outcome.columns):
         return None
     rows = results.at(**{a: v for a, v in results.primary.items() if a != "budget"})
-    vector = {
-        name: 8 * each.p * len(each.sizes) for name, each in results.manifest.scenarios.items()
-    }
-    uploads = rows["upload_bytes"] / rows["scenario"].map(vector)
+    scenarios = results.manifest.scenarios
+    bytes_of = {name: 8 * each.p * len(each.sizes) for name, each in scenarios.items()}
+    uploads = rows["upload_bytes"] / rows["scenario"].map(bytes_of)
     # Replicates of a cell may differ in a scalar or two.
     by = [axis for axis in results.axes if axis in rows]
     mean = uploads.groupby([rows[axis] for axis in by]).transform("mean")

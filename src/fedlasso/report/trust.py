@@ -1,16 +1,14 @@
 """Tables and figures of the study of trust; nothing for the records of other studies."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pandas as pd
-from matplotlib import pyplot as plt
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Canvas
 from matplotlib.ticker import MaxNLocator, MultipleLocator
 
-from fedlasso.report.figures import FAINT, INK, WIDTH, Figure, look, looks
+from fedlasso.report import figures
+from fedlasso.report.figures import Figure
 from fedlasso.report.records import Results
 from fedlasso.report.tables import Table, mean_se, shown
 from fedlasso.study.columns import say, title
@@ -103,23 +101,18 @@ def discovery_figure(results: Results) -> Figure | None:
         "either side. Upright lines are at the rate q that was asked for, which the mean share of "
         "false columns is not to exceed."
     )
-    with look():
+    with figures.look():
         canvas, grid = _grid(results, len(panels))
         for row, family in zip(grid, results.values("family"), strict=True):
             for axes, (name, rate) in zip(row, panels, strict=True):
                 own = data[(data["family"] == family) & (data["rate"] == rate)]
                 if name == "fdp":
-                    axes.axvline(rate, color=INK, lw=0.8)
+                    axes.axvline(rate, color=figures.INK, lw=0.8)
                 _draw(axes, own, name, results)
                 axes.set_xlim(0, 1)
                 axes.set_xticks([0, 0.5, 1])
                 axes.set_title(f"{DISCOVERIES[name]}, {title('rate', rate)}", fontsize=7.5)
-        canvas.legend(
-            *grid[0][0].get_legend_handles_labels(),
-            loc="outside upper center",
-            ncols=len(results.values("method")),
-            frameon=False,
-        )
+        figures.put_legend(canvas, grid[0][0], len(results.values("method")))
     return Figure("discoveries", "False discoveries and power", caption, canvas)
 
 
@@ -132,17 +125,16 @@ def interval_figure(results: Results) -> Figure | None:
     rate = results.values("rate")[0]
     caption = (
         "Share of the 95% intervals that hold the true coefficient, by kind of column: means over "
-        "replicates, with 1.96 Monte Carlo standard errors either side. The line is at "
-        f"95%, and {LEAST:.0%} to {MOST:.0%} is shaded. Columns found are those at "
-        f"{title('rate', rate)}."
+        "replicates, with 1.96 Monte Carlo standard errors either side. The line is at 95%, and "
+        f"{LEAST:.0%} to {MOST:.0%} is shaded. Columns found are those at {title('rate', rate)}."
     )
-    with look():
+    with figures.look():
         canvas, grid = _grid(results, len(names))
         for row, family in zip(grid, results.values("family"), strict=True):
             own = data[(data["family"] == family) & (data["rate"] == rate)]
             for axes, name in zip(row, names, strict=True):
-                axes.axvline(0.95, color=INK, lw=0.8)
-                axes.axvspan(LEAST, MOST, color=FAINT, alpha=0.5, lw=0)
+                axes.axvline(0.95, color=figures.INK, lw=0.8)
+                axes.axvspan(LEAST, MOST, color=figures.FAINT, alpha=0.5, lw=0)
                 _draw(axes, own, name, results)
                 axes.set_title(INTERVALS[name], fontsize=7.5)
         # No share is above 1, though an interval of its mean may be.
@@ -159,40 +151,17 @@ def _grid(results: Results, across: int) -> tuple[Canvas, Any]:
     """Panels side by side with scenarios down, a row per family."""
     names = results.values("scenario")
     families = results.values("family")
-    canvas, grid = plt.subplots(
-        len(families),
-        across,
-        figsize=(WIDTH, (1.2 + 0.22 * len(names)) * len(families)),
-        sharex=True,
-        sharey=True,
-        squeeze=False,
-    )
+    height = (1.2 + 0.22 * len(names)) * len(families)
+    canvas, grid = figures.make_panels(len(families), across, height)
     for row, family in zip(grid, families, strict=True):
-        row[0].set_yticks(range(len(names)), [say("scenario", name) for name in names])
-        row[0].set_ylim(len(names) - 0.4, -0.6)
+        figures.name_rows(row[0], [say("scenario", name) for name in names])
         if len(families) > 1:
             row[0].set_ylabel(say("family", family), fontweight="bold")
     return canvas, grid
 
 
 def _draw(axes: Axes, own: pd.DataFrame, name: str, results: Results) -> None:
-    """One metric of every method, a line per scenario."""
-    names = results.values("scenario")
-    drawn = looks(results.values("method"))
-    methods = [method for method in drawn if method in set(own["method"])]
-    for i, method in enumerate(methods):
-        here = own[own["method"] == method]
-        shift = 0.22 * (i - (len(methods) - 1) / 2)
-        axes.errorbar(
-            here[name],
-            [names.index(scenario) + shift for scenario in here["scenario"]],
-            xerr=1.96 * here[f"{name}_se"].fillna(0.0),
-            fmt=drawn[method].marker,
-            color=drawn[method].colour,
-            label=method,
-            elinewidth=0.9,
-            markersize=3,
-        )
-    axes.grid(axis="y", visible=True)
-    axes.tick_params(axis="y", length=0)
+    own = own.assign(bar=1.96 * own[f"{name}_se"].fillna(0.0))
+    drawn = figures.looks(results.values("method"))
+    figures.mark_rows(axes, own, results.values("scenario"), "method", name, drawn)
     axes.xaxis.set_major_locator(MaxNLocator(3))

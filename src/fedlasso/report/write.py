@@ -1,7 +1,5 @@
 """The whole report: every table, figure and page, from one reading of the records."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -9,12 +7,12 @@ from pathlib import Path
 
 from fedlasso.errors import FedLassoError
 from fedlasso.report.drawing import draw_beside
-from fedlasso.report.every_figure import FIGURES
-from fedlasso.report.every_table import TABLES, grid_table, resource_table
+from fedlasso.report.figure_registry import FIGURES
 from fedlasso.report.findings import find
 from fedlasso.report.pages import write_page
 from fedlasso.report.records import Results, read_results
 from fedlasso.report.supplement import Supplement, compile_tex, draft_tex
+from fedlasso.report.table_registry import TABLES, grid_table, resource_table
 from fedlasso.report.tables import Table
 
 

@@ -1,36 +1,24 @@
 """Monte Carlo studies: scenarios, replicates, a store of records, and a runner."""
 
-from __future__ import annotations
-
 from importlib import import_module
 from typing import TYPE_CHECKING
 
 from fedlasso.errors import FedLassoError
-from fedlasso.study.scenario import SCENARIOS, Scenario, read_scenarios
-from fedlasso.study.summary import contrast, summarise
+from fedlasso.study.means import contrast as contrast
+from fedlasso.study.means import summarise as summarise
+from fedlasso.study.scenario import SCENARIOS as SCENARIOS
+from fedlasso.study.scenario import Scenario as Scenario
+from fedlasso.study.scenario import read_scenarios as read_scenarios
 
 if TYPE_CHECKING:
-    from fedlasso.study.draws import Draw
-    from fedlasso.study.every_study import STUDIES, rerun
-    from fedlasso.study.paper import PaperStudy
-    from fedlasso.study.runner import Progress, Study, run_study
-    from fedlasso.study.store import Store
-
-__all__ = [
-    "SCENARIOS",
-    "STUDIES",
-    "Draw",
-    "PaperStudy",
-    "Progress",
-    "Scenario",
-    "Store",
-    "Study",
-    "contrast",
-    "read_scenarios",
-    "rerun",
-    "run_study",
-    "summarise",
-]
+    from fedlasso.study.draws import Draw as Draw
+    from fedlasso.study.every_study import STUDIES as STUDIES
+    from fedlasso.study.every_study import rerun as rerun
+    from fedlasso.study.paper import PaperStudy as PaperStudy
+    from fedlasso.study.runner import Progress as Progress
+    from fedlasso.study.runner import Study as Study
+    from fedlasso.study.runner import run_study as run_study
+    from fedlasso.study.store import Store as Store
 
 # Imported when first used: who reads records does not wait for what computes them, and scenarios
 # do without the pandas and pyarrow of the store.
@@ -62,4 +50,4 @@ def __getattr__(name: str) -> object:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    return sorted({*globals(), *_HOMES})

@@ -6,8 +6,6 @@ tells how likely columns are, and whoever knows less cannot expect to find more 
 ones. Gibbs sampling draws the effects one by one.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 
@@ -31,12 +29,7 @@ SURE = 30.0
 def find_chances(scenario: Scenario, truth: Array, samples: Sequence[Sample], seed: int) -> Array:
     """Return how likely columns are to have an effect, for whoever knows the scenario.
 
-    Parameters
-    ----------
-    scenario : how the data were drawn
-    truth : the true effects, of which only the size of the noise is used
-    samples : columns and response of every site
-    seed : of the draws
+    Of the true effects only the size of the noise is used. Samples are those of every site.
     """
     p = scenario.p
     gram = np.zeros((p, p))
@@ -45,30 +38,19 @@ def find_chances(scenario: Scenario, truth: Array, samples: Sequence[Sample], se
         variance = noise_of(scenario, j, truth) ** 2
         gram += X.T @ X / variance
         score += X.T @ y / variance
-    share = scenario.nonzeros / p
-    chances = [
-        _sample(gram, score, share, scenario.magnitudes, np.random.default_rng([seed, run]))
-        for run in range(RUNS)
-    ]
+    known = (scenario.nonzeros / p, *scenario.magnitudes)
+    chances = []
+    for run in range(RUNS):
+        rng = np.random.default_rng([seed, run])
+        b = np.zeros(p)
+        rest = score.copy()
+        told = np.zeros(p)
+        for draw in range(DRAWS):
+            if draw == FORGOTTEN:
+                told[:] = 0.0
+            draw_known_effects(gram, b, rest, *known, rng.random((p, 3)), told)
+        chances.append(told / (DRAWS - FORGOTTEN))
     return np.asarray(np.mean(chances, axis=0))
-
-
-def _sample(
-    gram: Array,
-    score: Array,
-    share: float,
-    magnitudes: tuple[float, float],
-    rng: np.random.Generator,
-) -> Array:
-    """Chances from one run of draws, which starts without any effect."""
-    b = np.zeros(score.size)
-    rest = score.copy()
-    told = np.zeros(score.size)
-    for draw in range(DRAWS):
-        if draw == FORGOTTEN:
-            told[:] = 0.0
-        draw_known_effects(gram, b, rest, share, *magnitudes, rng.random((score.size, 3)), told)
-    return told / (DRAWS - FORGOTTEN)
 
 
 @compiled
@@ -120,10 +102,7 @@ def measure_between(low: float, high: float) -> float:
 
 @compiled
 def draw_between(low: float, high: float, share: float) -> float:
-    """Return the standard normal number within a range that has a share of the range before it.
-
-    The share is counted from the end that is nearer to zero.
-    """
+    """Return the standard normal quantile of a range, counted from its end nearer to zero."""
     flipped = low + high < 0
     if flipped:
         low, high = -high, -low

@@ -4,11 +4,15 @@ Summaries, tables, figures, the comparison and the page read this table and spel
 column from outside the package is one entry more: ``COLUMNS[column.name] = column``.
 """
 
-from __future__ import annotations
-
 from collections.abc import Container, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
+
+# Names of goals: a report must not wait for what computes them.
+PREDICTION = "prediction"
+SELECTION = "selection"
+OBJECTIVE = "objective"
+DISCOVERIES = "discoveries"
 
 Kind = Literal["axis", "metric", "cost", "note", "raw"]
 RECORDS = ("outcome", "candidate", "reference", "penalty", "trace")
@@ -55,6 +59,7 @@ class Axis(Column):
     number : values are numbers, sorted as such and printed with their axis (E = 5)
     control : the page shows one value at a time, else all side by side
     words : how values are printed, where not as they are
+    capital : whether they are printed with a capital
     """
 
     kind: Kind = "axis"
@@ -62,6 +67,7 @@ class Axis(Column):
     number: bool = False
     control: bool = True
     words: Mapping[Any, str] = field(default_factory=dict)
+    capital: bool = False
 
 
 @dataclass(frozen=True)
@@ -74,30 +80,22 @@ class Cost(Column):
     less: str = ""
 
 
-_SCENARIOS = {
-    "baseline": "Baseline",
+# Scenarios whose names are their words.
+_PLAIN_SCENARIOS = (
+    "baseline", "strong-correlation", "two-sites", "five-sites", "ten-sites", "weak-signal",
+    "strong-signal", "fewer-predictors", "more-predictors", "dense-truth", "unequal-noise",
+)  # fmt: skip
+_SCENARIOS = {name: name.replace("-", " ").capitalize() for name in _PLAIN_SCENARIOS} | {
     "independent": "Independent predictors",
-    "strong-correlation": "Strong correlation",
-    "two-sites": "Two sites",
-    "five-sites": "Five sites",
-    "ten-sites": "Ten sites",
-    "weak-signal": "Weak signal",
-    "strong-signal": "Strong signal",
-    "fewer-predictors": "Fewer predictors",
-    "more-predictors": "More predictors",
     "unequal-sizes": "Unequal site sizes",
     "different-distributions": "Different site distributions",
-    "dense-truth": "Dense truth",
     "near-collinear": "Nearly collinear predictors",
     "twenty-sites": "Twenty small sites",
-    "unequal-noise": "Unequal noise",
     "heavy-tails": "Heavy-tailed predictors",
     "correlated": "Correlated predictors",
     "heterogeneous": "Different site distributions",
     "deviating-0": "No deviations of sites",
-    "deviating-5": "Sites deviate in 5 coefficients",
-    "deviating-15": "Sites deviate in 15 coefficients",
-    "deviating-30": "Sites deviate in 30 coefficients",
+    **{f"deviating-{n}": f"Sites deviate in {n} coefficients" for n in (5, 15, 30)},
 }
 _PANELS = {"upload": "upload-only limit", "joint": "joint limits", "work": "equal work"}
 _RULES = {"min": "minimum validation error", "1se": "one standard error"}
@@ -108,13 +106,12 @@ _SPLITS = {
     "sorted": "sorted by the response",
     "pooled": "all in one place",
 }
-_FAMILIES = {"linear": "Linear", "binomial": "Binomial", "poisson": "Poisson", "cox": "Cox"}
 _UPLOADS = "Uploads (bytes)"
 _WORK = "Leading operations"
 
 _TABLE: tuple[Column, ...] = (
     Axis("scenario", "Scenario", words=_SCENARIOS),
-    Axis("family", "Family", words=_FAMILIES),
+    Axis("family", "Family", capital=True),
     Axis("method", "Method", control=False),
     Axis("epochs", "Local epochs", short="E", number=True, control=False, words={0: "none"}),
     Axis("tuning", "Tuning", words=_TUNING),
@@ -233,7 +230,8 @@ def say(axis: str, value: object) -> str:
     """How a value is printed in a column of its axis."""
     column = COLUMNS[axis]
     assert isinstance(column, Axis)
-    return column.words.get(value, str(value))
+    said = column.words.get(value, str(value))
+    return said.capitalize() if column.capital else said
 
 
 def title(axis: str, value: object) -> str:

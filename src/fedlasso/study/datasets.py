@@ -5,9 +5,7 @@ is a data set: numbers only, the response in the column ``y``. The known sets we
 sizes, without a look at how any method does on them.
 """
 
-from __future__ import annotations
-
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -56,49 +54,24 @@ ORIGINS: Mapping[str, str] = {
 Table = tuple["Array", "Array"]
 
 
-def _diabetes() -> Table:
-    from sklearn.datasets import load_diabetes
-
-    X, y = load_diabetes(return_X_y=True, scaled=False)
-    return X, y
+# What scikit-learn brings along.
+BUNDLED = ("diabetes", "breast_cancer", "wine", "digits")
 
 
-def _breast_cancer() -> Table:
-    from sklearn.datasets import load_breast_cancer
+def _load(name: str) -> Table:
+    from sklearn import datasets
 
-    X, y = load_breast_cancer(return_X_y=True)
-    return X, y
-
-
-def _wine() -> Table:
-    from sklearn.datasets import load_wine
-
-    X, _ = load_wine(return_X_y=True)
-    return X[:, 1:], X[:, 0]
-
-
-def _digits() -> Table:
-    from sklearn.datasets import load_digits
-
-    X, y = load_digits(return_X_y=True)
-    return X, y
-
-
-BUNDLED: Mapping[str, Callable[[], Table]] = {
-    "diabetes": _diabetes,
-    "breast_cancer": _breast_cancer,
-    "wine": _wine,
-    "digits": _digits,
-}
+    options = {"scaled": False} if name == "diabetes" else {}
+    X, y = getattr(datasets, f"load_{name}")(return_X_y=True, **options)
+    # Wines have a class; what is measured is alcohol, from the other measurements.
+    return (X[:, 1:], X[:, 0]) if name == "wine" else (X, y)
 
 
 def find_sets(folder: str) -> list[str]:
     """Names of the sets that can be read: the known ones in their order, then a folder's others."""
-    own: list[str] = []
-    if folder:
-        if not Path(folder).is_dir():
-            raise FedLassoError(f"there is no folder {folder}; make one with: {EXPORT}")
-        own = sorted(file.stem for file in Path(folder).glob("*.csv"))
+    if folder and not Path(folder).is_dir():
+        raise FedLassoError(f"there is no folder {folder}; make one with: {EXPORT}")
+    own = sorted(file.stem for file in Path(folder).glob("*.csv")) if folder else []
     known = [name for name in ORIGINS if name in own or name in BUNDLED]
     return known + [name for name in own if name not in ORIGINS]
 
@@ -110,7 +83,7 @@ def read_set(folder: str, name: str) -> Table:
     if folder and file.exists():
         X, y = _read_csv(file)
     elif name in BUNDLED:
-        X, y = BUNDLED[name]()
+        X, y = _load(name)
     else:
         raise FedLassoError(f"no data set is called {name!r}; export it with: {EXPORT}")
     if len(y) < FEWEST:

@@ -1,14 +1,12 @@
 """One replicate's data, drawn as a scenario says."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from fedlasso.numerics import Array, LeastSquares
-from fedlasso.numerics.machine import autoregress
+from fedlasso.numerics import DEFAULT_LOSS, Array, LeastSquares
+from fedlasso.numerics.machine import compiled
 from fedlasso.sites import Site
 from fedlasso.study.scenario import Scenario, split
 
@@ -25,20 +23,16 @@ class Draw:
     candidate_validation: tuple[Sample, ...]
     test: tuple[Sample, ...]
 
-    def sites(self, loss: str = "quadratic") -> list[Site]:
+    def sites(self, loss: str = DEFAULT_LOSS) -> list[Site]:
         """Sites that hold the training and validation records; the test sample stays outside."""
         kinds = (self.training, self.penalty_validation, self.candidate_validation)
         width = len(str(len(self.training)))  # names that sort as numbers do
-        return [
-            Site(
-                f"site{j:0{width}d}",
-                *training,
-                loss=loss,
-                copy=False,
-                validation={"penalty": penalty, "candidate": candidate},
-            )
-            for j, (training, penalty, candidate) in enumerate(zip(*kinds, strict=True), 1)
-        ]
+        sites = []
+        for j, (training, penalty, candidate) in enumerate(zip(*kinds, strict=True), 1):
+            name = f"site{j:0{width}d}"
+            validation = {"penalty": penalty, "candidate": candidate}
+            sites.append(Site(name, *training, loss=loss, copy=False, validation=validation))
+        return sites
 
 
 def pool(samples: Sequence[Sample]) -> LeastSquares:
@@ -104,3 +98,13 @@ def signal_variance(b: Array, rho: float) -> float:
     """b' Sigma b with Sigma_kl = rho^|k-l|."""
     tail = autoregress(b[:, None], rho)[:, 0]
     return float((b * (2 * tail - b)).sum())
+
+
+@compiled
+def autoregress(shocks: Array, rho: float) -> Array:
+    """Return rows that follow one another: each is its shock plus rho times the row before."""
+    x = shocks.copy()
+    for k in range(1, x.shape[0]):
+        for i in range(x.shape[1]):
+            x[k, i] += rho * x[k - 1, i]
+    return x

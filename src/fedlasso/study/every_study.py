@@ -20,19 +20,11 @@ from fedlasso.study.whole import WholeStudy
 if TYPE_CHECKING:
     import pandas as pd
 
-STUDIES: dict[str, type[Study]] = {
-    "paper": paper.PaperStudy,
-    "whole": WholeStudy,
-    "earlier": EarlierStudy,
-    "literature": LiteratureStudy,
-    "tuned": paper.TunedStudy,
-    "epochs": paper.EpochStudy,
-    "joint-tuning": paper.JointTuningStudy,
-    "site-effects": paper.SiteEffectsStudy,
-    "real": RealStudy,
-    "families": FamilyStudy,
-    "trust": TrustStudy,
-}
+_STUDIES: tuple[type[Study], ...] = (
+    paper.PaperStudy, WholeStudy, EarlierStudy, LiteratureStudy, paper.TunedStudy, paper.EpochStudy,
+    paper.JointTuningStudy, paper.SiteEffectsStudy, RealStudy, FamilyStudy, TrustStudy,
+)  # fmt: skip
+STUDIES: dict[str, type[Study]] = {study.name: study for study in _STUDIES}
 
 
 def rerun(folder: str | Path, scenario: str, number: int) -> pd.DataFrame:

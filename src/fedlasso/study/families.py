@@ -1,28 +1,25 @@
 """Binomial, Poisson and Cox responses: uploads to the pooled optimum, and what is found there."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar
+from functools import cached_property, partial
+from typing import Any, ClassVar
 
 import numpy as np
 
 from fedlasso.errors import FedLassoError
-from fedlasso.federation import Costs, InProcess, Ledger
+from fedlasso.families import find_family
+from fedlasso.federation import InProcess
 from fedlasso.fitting import Run, after_rounds, certify, fix_penalty, validate, within_uploads
+from fedlasso.fitting.paths import has_risen, walk_down
 from fedlasso.numerics import Array, one_thread
 from fedlasso.procedures import Newton, Problem, Procedure, find_procedure
 from fedlasso.sites import GradientAt
 from fedlasso.study.family_summary import ARRIVING, tell_families
-from fedlasso.study.outcomes import Record, cost_record, support_record
+from fedlasso.study.outcomes import TARGET, Reader, Record, Trial, Watch, support_record
 from fedlasso.study.responses import UNITS, draw_family
 from fedlasso.study.scenario import Scenario
 
-if TYPE_CHECKING:
-    import pandas as pd
-
-TARGET = 1e-8
 # Methods that go to the pooled optimum are followed for so many uploads.
 FOLLOWED = 400
 # Penalties from the largest useful one down to this share of it; the path ends once the error has
@@ -33,60 +30,36 @@ RISES = 4
 ROUNDS = 10_000
 
 
-class FamilyTrial:
-    """One replicate of one family: its draw, its metered sites, the penalty and the optimum.
+class FamilyTrial(Trial):
+    """One replicate of one family, at the penalty that predicts its first validation sample."""
 
-    Attributes
-    ----------
-    draw, test : data, and the test samples among them
-    ledger, problem : the federation, and what the server knows of it
-    optimum : the smallest pooled objective at the penalty
-    where : columns that every record carries
-    """
+    least: ClassVar[float] = 0.0
 
     def __init__(self, scenario: Scenario, family: str, seed: int, number: int) -> None:
-        self.draw = draw_family(scenario, family, seed, number)
-        self.sites = self.draw.sites(family)
-        self.test = [
-            site.training for site in replace(self.draw, training=self.draw.test).sites(family)
-        ]
-        self.federation = InProcess(self.sites)
-        lam = choose_by_path(self.federation)
-        self.ledger = Ledger(self.federation)
-        self.problem = fix_penalty(self.ledger, lam)
-        self.setup = self.ledger.costs
-        reference = Run(self.federation, Newton(tol=1e-13), self.problem)
-        reference.until(after_rounds(ROUNDS))
-        self.optimum = self.objective(reference.models[:, 0])
-        self.where: Record = {
-            "scenario": scenario.name,
-            "replicate": number,
-            "family": family,
-            "lam": lam,
-        }
+        where: Record = {"scenario": scenario.name, "replicate": number, "family": family}
+        draw = draw_family(scenario, family, seed, number)
+        super().__init__(draw, where, find_family(family).loss.name)
+
+    def choose_problem(self) -> Problem:
+        """The problem at the penalty of the best path, which nobody is charged for."""
+        return fix_penalty(self.ledger, choose_by_path(self.federation))
+
+    @cached_property
+    def optimum(self) -> float:
+        run = Run(self.federation, Newton(tol=1e-13), self.problem)
+        run.until(after_rounds(ROUNDS))
+        return self.objective(run.models[:, 0])
 
     def objective(self, b: Array) -> float:
         """The pooled objective: of sites together, each with its own baseline hazard."""
         loss = sum(site.rows * site.training.value(b) for site in self.sites) / self.problem.m
         return loss + self.problem.penalty.value(b)
 
-    def gap(self, b: Array) -> float:
-        """How far the pooled objective is above its optimum, as a share of that."""
-        return (self.objective(b) - self.optimum) / self.optimum
+    def optimality(self, b: Array) -> Record:
+        return {**self.gaps(b)}
 
-    def outcome(self, b: Array, costs: Costs, **labels: str | int | float | None) -> Record:
-        """One outcome row."""
-        deviance = sum(float(part.errors(b).sum()) for part in self.test)
-        objective = self.objective(b)
-        measured: Record = {
-            "test_deviance": deviance / sum(part.m for part in self.test),
-            "objective": objective,
-            "gap": objective - self.optimum,
-            "relative_gap": self.gap(b),
-        }
-        support = support_record(b, self.draw.truth)
-        spent = cost_record(self.setup + costs)
-        return {"record": "outcome"} | self.where | labels | support | measured | spent
+    def compare(self, b: Array) -> Record:
+        return support_record(b, self.draw.truth) | {"test_deviance": self.test_error(b)}
 
 
 def choose_by_path(federation: InProcess) -> float:
@@ -101,14 +74,17 @@ def choose_by_path(federation: InProcess) -> float:
     state = None
     errors: list[float] = []
     penalties = float(np.abs(slopes).max()) * np.geomspace(1.0, RATIO, COUNT)
-    for lam in penalties:
-        problem = replace(problem, penalty=problem.penalty.at(lam))
-        begin = None if state is None else newton.go_on(problem, state)
-        run = Run(federation, newton, problem, state=begin)
+
+    def visit(lam: float) -> list[float]:
+        nonlocal state
+        own = replace(problem, penalty=problem.penalty.at(lam))
+        begin = None if state is None else newton.go_on(own, state)
+        run = Run(federation, newton, own, state=begin)
         state = run.until(after_rounds(ROUNDS))
         errors.append(float(validate(federation, run.models, purpose="penalty").error[0]))
-        if len(errors) - 1 - int(np.argmin(errors)) >= RISES:
-            break
+        return errors
+
+    walk_down(penalties, visit, partial(has_risen, patience=RISES))
     return float(penalties[int(np.argmin(errors))])
 
 
@@ -148,7 +124,6 @@ class FamilyStudy:
 
     @one_thread()
     def replicate(self, scenario: Scenario, number: int) -> list[Record]:
-        """All records of one replicate: a pure function of (study, scenario, number)."""
         return [
             record for family in self.families for record in self._rows(scenario, family, number)
         ]
@@ -159,76 +134,46 @@ class FamilyStudy:
             kind = find_procedure(method)
             if kind.name in ("CD", "ST", "P", "DA"):
                 for epochs in self.epochs:
-                    yield from self._follow(trial, kind(epochs=epochs), {"epochs": epochs})
+                    yield from self._follow(trial, kind(epochs=epochs), epochs)
             else:
-                yield from self._follow(trial, kind(), {"epochs": None})
+                yield from self._follow(trial, kind(), None)
 
     def _follow(
-        self, trial: FamilyTrial, procedure: Procedure[Any], labels: Record
+        self, trial: FamilyTrial, procedure: Procedure[Any], epochs: int | None
     ) -> list[Record]:
         """One procedure, read at every budget and never beyond it, and how far it had to go."""
-        run = Run(trial.ledger, procedure, trial.problem)
-        watch = Watch(trial)
-        rows: list[Record] = []
-        reading = Costs()
-        for budget in self.budgets:
-            for _ in run.rounds(within_uploads(budget)):
-                watch.look(run)
-            # What reading at smaller budgets cost is not part of this one's bill.
-            training = run.costs - reading
-            before = trial.ledger.costs
-            validation = validate(trial.ledger, run.models, exact=True)
-            asking = trial.ledger.costs - before
-            chosen = validation.select("min")
-            row = trial.outcome(
-                run.models[:, chosen],
-                training + asking,
-                **labels,
-                method=procedure.name,
-                budget=budget,
-                rounds=run.state.round,
-                candidate=procedure.settings[chosen],
-            )
-            rows.append(row)
-            reading += asking
+        watch = ProofWatch(trial)
+        reader = Reader(trial, procedure, watch.look)
+        rows = [
+            reader.read(budget, epochs=epochs, method=procedure.name, budget=budget)
+            for budget in self.budgets
+        ]
         if procedure.name in ARRIVING:
-            for _ in run.rounds(lambda run: watch.over or within_uploads(FOLLOWED)(run)):
-                watch.look(run)
+            enough = within_uploads(FOLLOWED)
+            reader.go_on(lambda run: watch.certified is not None or enough(run))
         found: Record = {"uploads_needed": watch.needed, "uploads_certified": watch.certified}
         return [row | found for row in rows]
 
-    @staticmethod
-    def conclude(rows: pd.DataFrame) -> list[str]:
-        """Uploads to the pooled optimum, and every method at the last reading; family by family."""
-        return tell_families(rows)
+    conclude = staticmethod(tell_families)
 
 
-class Watch:
+class ProofWatch(Watch):
     """When a run first reached the pooled optimum, and when that was first proven."""
 
-    def __init__(self, trial: FamilyTrial) -> None:
-        self.trial = trial
-        self.needed: float | None = None
-        self.certified: float | None = None
-
-    @property
-    def over(self) -> bool:
-        """Whether nothing is left to see."""
-        return self.certified is not None
+    certified: float | None = None
 
     def look(self, run: Run[Any]) -> None:
-        """Look at the models after a round."""
-        if self.over:
+        if self.certified is not None:
             return
-        gaps = [self.trial.gap(b) for b in run.models.T]
+        gaps = self.trial.relative_gaps(run.models)
         best = int(np.argmin(gaps))
         if gaps[best] > TARGET:
             return
         if self.needed is None:
             self.needed = run.uploads
         problem: Problem = run.problem
-        own = run.procedure.certificate(problem, run.state)
         if isinstance(run.procedure, Newton):
+            own = run.procedure.certificate(problem, run.state)
             if own is not None and own.relative_gap <= TARGET:
                 self.certified = run.uploads
             return

@@ -25,28 +25,19 @@ def count_uploads(rows: pd.DataFrame) -> pd.DataFrame:
     many replicates got there, and how many there are. A replicate that did not get there counts as
     infinitely many.
     """
-    import pandas as pd
-
     once = rows[(rows["budget"] == rows["budget"].max()) & rows["method"].isin(ARRIVING)]
-    found = []
-    by = ["family", "scenario", "method"]
-    for (family, scenario, method), own in once.groupby(by, sort=False):
-        needed = own["uploads_needed"].astype(float).fillna(np.inf)
-        certified = own["uploads_certified"].astype(float).fillna(np.inf)
-        found.append(
-            {
-                "family": family,
-                "scenario": scenario,
-                "method": method,
-                "n": len(own),
-                "reached": int(np.isfinite(needed).sum()),
-                "median": _middle(needed),
-                "worst": float(needed.max()),
-                "certified_median": _middle(certified),
-                "certified_worst": float(certified.max()),
-            }
-        )
-    return pd.DataFrame(found)
+    # What no replicate reached is no column of the records.
+    columns = ["uploads_needed", "uploads_certified"]
+    uploads = once.reindex(columns=columns).astype(float).fillna(np.inf)
+    groups = once.assign(**uploads).groupby(["family", "scenario", "method"], sort=False)
+    return groups.agg(
+        n=("uploads_needed", "size"),
+        reached=("uploads_needed", lambda own: int(np.isfinite(own).sum())),
+        median=("uploads_needed", _middle),
+        worst=("uploads_needed", "max"),
+        certified_median=("uploads_certified", _middle),
+        certified_worst=("uploads_certified", "max"),
+    ).reset_index()
 
 
 def _middle(uploads: pd.Series[float]) -> float:
@@ -70,13 +61,11 @@ def find_promises(rows: pd.DataFrame) -> list[str]:
     for family, own in once.groupby("family", sort=False):
         parts = []
         for method in ARRIVING:
-            needed = own.loc[own["method"] == method, "uploads_needed"].astype(float)
+            needed = own.loc[own["method"] == method, "uploads_needed"].astype(float).fillna(np.inf)
             if len(needed):
-                worst = needed.max() if needed.notna().all() else np.inf
                 parts.append(
-                    f"{method} in {int((needed <= FEW).sum())} of {len(needed)} replicates "
-                    f"(uploads needed, median and worst: "
-                    f"{_tell(_middle(needed.fillna(np.inf)))} and {_tell(worst)})"
+                    f"{method} in {(needed <= FEW).sum()} of {len(needed)} replicates (uploads "
+                    f"needed, median and worst: {_tell(_middle(needed))} and {_tell(needed.max())})"
                 )
         if parts:
             lines.append(
@@ -99,11 +88,9 @@ def tell_families(rows: pd.DataFrame) -> list[str]:
         means = own.assign(epochs=own["epochs"].fillna(0).astype(int))
         columns = [measure for measure in MEASURES if measure in own]
         table = means.groupby(["method", "epochs"], sort=False)[columns].mean()
-        lines += [
-            "",
-            f"{name}: means over scenarios and replicates, {last['budget'].max()} uploads",
-        ]
-        lines += table.to_string(float_format=lambda v: f"{v:.4g}").splitlines()
+        uploads = last["budget"].max()
+        lines += ["", f"{name}: means over scenarios and replicates, {uploads} uploads"]
+        lines += table.to_string(float_format="{:.4g}".format).splitlines()
     return [*lines, ""]
 
 

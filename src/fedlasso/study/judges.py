@@ -77,12 +77,8 @@ def fit_glmnet(X: Array, y: Array, folds: NDArray[np.integer]) -> list[Judged]:
         (folder / "x.bin").write_bytes(X.astype("<f8").tobytes(order="F"))
         (folder / "y.bin").write_bytes(y.astype("<f8").tobytes())
         (folder / "fold.bin").write_bytes((folds + 1).astype("<i4").tobytes())
-        run = subprocess.run(
-            ["Rscript", str(script), name, str(n), str(p)],
-            capture_output=True,
-            text=True,
-            check=False,
-        )
+        command = ["Rscript", str(script), name, str(n), str(p)]
+        run = subprocess.run(command, capture_output=True, text=True, check=False)
         out = folder / "fits.bin"
         if run.returncode or not out.exists():
             said = " ".join(run.stderr.split()) or f"exit code {run.returncode}"

@@ -4,21 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import product
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
 from fedlasso.errors import FedLassoError
-from fedlasso.federation import Costs
-from fedlasso.fitting import Run, within_uploads
 from fedlasso.procedures import REGISTRY, Procedure, find_procedure
-from fedlasso.study.outcomes import Record, Trial
+from fedlasso.study.outcomes import TARGET, Reader, Record, Trial, Watch
 from fedlasso.study.paper import PaperStudy
 
 if TYPE_CHECKING:
     import pandas as pd
-
-TARGET = 1e-8
 
 
 @dataclass(frozen=True)
@@ -42,41 +39,17 @@ class LiteratureStudy(PaperStudy):
 
     def rows(self, trial: Trial) -> Iterator[Record]:
         """Outcome rows of every procedure at every budget."""
-        for epochs in self.epochs:
-            for method in self.methods:
-                yield from self._follow(trial, find_procedure(method)(epochs=epochs))
+        for epochs, method in product(self.epochs, self.methods):
+            yield from self._follow(trial, find_procedure(method)(epochs=epochs))
 
     def _follow(self, trial: Trial, procedure: Procedure[Any]) -> list[Record]:
         """One procedure up to the largest budget, never beyond a budget when it is read."""
-        run = Run(trial.ledger, procedure, trial.problem)
-        rows: list[Record] = []
-        reading = Costs()
-        needed: float | None = None
-        for budget in self.budgets:
-            for _ in run.rounds(within_uploads(budget)):
-                if needed is None:
-                    gaps = [trial.gaps(b)["relative_gap"] for b in run.models.T]
-                    if min(gaps) <= TARGET:
-                        needed = run.uploads
-            # What reading at smaller budgets cost is not part of this one's bill.
-            training = run.costs - reading
-            models = run.models
-            validation, asking = trial.validate(models)
-            chosen = validation.select("min")
-            row = trial.outcome(
-                models[:, chosen],
-                trial.setup + training + asking,
-                method=procedure.name,
-                epochs=procedure.epochs,
-                budget=budget,
-                panel="upload",
-                rule="min",
-                rounds=run.state.round,
-                candidate=procedure.settings[chosen],
-            )
-            rows.append(row)
-            reading += asking
-        return [row | {"uploads_needed": needed} for row in rows]
+        watch = Watch(trial)
+        reader = Reader(trial, procedure, watch.look)
+        who: dict[str, Any] = {"method": procedure.name, "epochs": procedure.epochs}
+        read_as: dict[str, Any] = {"panel": "upload", "rule": "min"}
+        rows = [reader.read(budget, **who, budget=budget, **read_as) for budget in self.budgets]
+        return [row | {"uploads_needed": watch.needed} for row in rows]
 
     @staticmethod
     def conclude(rows: pd.DataFrame) -> list[str]:

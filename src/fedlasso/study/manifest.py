@@ -20,18 +20,9 @@ from fedlasso.study.scenario import Scenario
 
 Setting = str | int | float | bool | list[str | int | float] | None
 _LIBRARIES = ("fedlasso", "numpy", "scipy", "numba", "scikit-learn", "pyarrow")
-# The rooms and files that compute a study's numbers, and what of the study's own room only keeps
-# and tells.
-ROOMS = ("numerics", "federation", "sites", "procedures", "fitting", "study")
-FILES = (
-    "models/at_penalty.py",
-    "models/fitted.py",
-    "models/inferring.py",
-    "models/model.py",
-    "models/planned.py",
-    "models/settings.py",
-)
-BESIDE = ("columns", "conclusions", "every_study", "manifest", "runner", "store", "summary")
+# The rooms that compute a study's numbers, and what of the study's own room only keeps and prints.
+ROOMS = ("numerics", "families", "federation", "sites", "procedures", "fitting", "study")
+BESIDE = ("columns", "conclusions", "diagnose", "every_study", "manifest", "runner", "store")
 
 
 @dataclass(frozen=True)
@@ -143,7 +134,7 @@ def code_hash(package: Path = Path(fedlasso.__file__).parent) -> str:
     """Hash of the source files that compute a study's numbers; no page, model or command is in."""
     digest = hashlib.sha256()
     rooms = [path for room in ROOMS for path in (package / room).rglob("*.py")]
-    for path in sorted([*rooms, *(package / file for file in FILES)]):
+    for path in sorted(rooms):
         relative = path.relative_to(package)
         if relative.parts[0] != "study" or path.stem not in BESIDE:
             digest.update(str(relative).encode() + b"\0" + path.read_bytes() + b"\0")

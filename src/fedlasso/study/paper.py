@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from itertools import product
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -11,18 +12,11 @@ import numpy as np
 from fedlasso import fitting
 from fedlasso.errors import FedLassoError
 from fedlasso.federation import Costs
-from fedlasso.fitting import (
-    PANELS,
-    RULES,
-    Goal,
-    Panel,
-    Prepared,
-    Run,
-    after_rounds,
-    rounds_within,
-)
-from fedlasso.numerics import Array, one_thread
+from fedlasso.fitting import GOALS, PANELS, RULES, Panel, Prepared, Run, after_rounds, rounds_within
+from fedlasso.numerics import one_thread
 from fedlasso.procedures import Procedure, State, find_procedure
+from fedlasso.study.columns import COLUMNS, PREDICTION, SELECTION
+from fedlasso.study.means import mean_error, pair_with_best
 from fedlasso.study.outcomes import Record, Trial
 from fedlasso.study.scenario import Scenario
 
@@ -31,7 +25,7 @@ if TYPE_CHECKING:
 
 
 # Goals whose models are compared by F1 and test error.
-COMPARED: tuple[Goal, ...] = ("prediction", "selection", "objective")
+COMPARED = tuple(goal.name for goal in GOALS.values() if not goal.infers)
 
 
 class Checkpoint(NamedTuple):
@@ -43,10 +37,7 @@ class Checkpoint(NamedTuple):
 
 @dataclass(frozen=True)
 class PaperStudy:
-    """The paper's comparison: CD, ST, P and DA at every epoch count, budget, limit and rule.
-
-    Every method runs at every epoch count, and is read at every budget, panel and rule.
-    """
+    """The paper's comparison: CD, ST, P and DA at every epoch count, budget, limit and rule."""
 
     name: ClassVar[str] = "paper"
     panels: ClassVar[tuple[Panel, ...]] = PANELS
@@ -66,9 +57,8 @@ class PaperStudy:
 
     @one_thread()
     def replicate(self, scenario: Scenario, number: int) -> list[Record]:
-        """All records of one replicate: a pure function of (study, scenario, number)."""
-        trial = Trial(scenario, self.seed, number)
-        return [*trial.records(), *self.rows(trial)]
+        trial = Trial.of(scenario, self.seed, number)
+        return [*trial.references(), *self.rows(trial)]
 
     def rows(self, trial: Trial) -> Iterator[Record]:
         """Outcome and candidate rows of every cell."""
@@ -89,8 +79,7 @@ class PaperStudy:
     def _rounds(self, procedure: Procedure[Any]) -> dict[tuple[int, Panel], int]:
         return {
             (budget, panel): rounds_within(budget, panel, procedure.paths, procedure.epochs)
-            for budget in self.budgets
-            for panel in self.panels
+            for budget, panel in product(self.budgets, self.panels)
         }
 
     def _train(
@@ -114,31 +103,18 @@ class PaperStudy:
         for (budget, panel), rounds in self._rounds(procedure).items():
             if rounds not in done:
                 done[rounds] = _read(trial, procedure, trained[rounds])
-            cell: Record = {
-                "method": procedure.name,
-                "epochs": procedure.epochs,
-                "budget": budget,
-                "panel": panel,
-                "rounds": rounds,
-            }
-            yield from (cell | record for record in done[rounds])
+            cell: Record = {"method": procedure.name, "epochs": procedure.epochs, "budget": budget}
+            limits: Record = {"panel": panel, "rounds": rounds}
+            yield from (cell | limits | record for record in done[rounds])
 
     def _traces(
         self, trial: Trial, procedure: Procedure[Any], trained: Mapping[int, Checkpoint]
     ) -> Iterator[Record]:
         """Gaps along a path, where at least one round was paid for."""
         for uploads in self.traced:
-            rounds = uploads // procedure.paths
-            if rounds:
+            if rounds := uploads // procedure.paths:
                 models = procedure.models(trial.problem, trained[rounds].state)
-                yield trace(trial, models, uploads, procedure.name, procedure.epochs)
-
-
-def trace(trial: Trial, models: Array, uploads: int, method: str, epochs: int | None) -> Record:
-    """The smallest gap among the candidates after so many uploads, all of them charged."""
-    gap = min(trial.gaps(np.ascontiguousarray(b))["relative_gap"] for b in models.T)
-    told: Record = {"record": "trace", "method": method, "epochs": epochs, "uploads": uploads}
-    return trial.where | told | {"relative_gap": gap}
+                yield trial.trace(models, procedure.name, procedure.epochs, uploads)
 
 
 def _read(trial: Trial, procedure: Procedure[Any], at: Checkpoint) -> list[Record]:
@@ -184,10 +160,9 @@ class EpochStudy(PaperStudy):
 class JointTuningStudy(PaperStudy):
     """Is it worth while to choose penalty and threshold or rate together, in the same uploads?
 
-    Both are chosen on the second validation sample.
-
-    Candidates are every setting of a procedure at every multiple of the inherited penalty; all
-    paths share the upload budget, so five penalties leave each path a fifth of its rounds.
+    Both are chosen on the second validation sample. Candidates are every setting of a procedure at
+    every multiple of the inherited penalty; all paths share the upload budget, so five penalties
+    leave each path a fifth of its rounds.
     """
 
     name: ClassVar[str] = "joint-tuning"
@@ -199,44 +174,31 @@ class JointTuningStudy(PaperStudy):
         """The inherited penalty alone, then the penalties together."""
         for record in super().rows(trial):
             yield record | {"tuning": "inherited"}
-        for epochs in self.epochs:
-            for method in self.methods:
-                for budget in self.budgets:
-                    yield from self._jointly(trial, method, epochs, budget)
+        for epochs, method, budget in product(self.epochs, self.methods, self.budgets):
+            yield from self._jointly(trial, method, epochs, budget)
 
     def _jointly(self, trial: Trial, method: str, epochs: int, budget: int) -> Iterator[Record]:
         procedure = find_procedure(method)(epochs=epochs)
-        ledger = trial.ledger
         rounds = rounds_within(budget, "upload", procedure.paths * len(self.multiples), epochs)
-        before = ledger.costs
+        before = trial.ledger.costs
+        penalty = trial.problem.penalty
         models = []
-        labels = []
         for multiple in self.multiples:
-            penalty = trial.problem.penalty
             problem = replace(trial.problem, penalty=penalty.at(multiple * penalty.lam))
-            run = Run(ledger, procedure, problem)
+            run = Run(trial.ledger, procedure, problem)
             run.until(after_rounds(rounds))
             models.append(run.models)
-            labels += [(multiple, setting) for setting in procedure.settings]
+        settings = list(product(self.multiples, procedure.settings))
         candidates = np.column_stack(models)
-        validation = fitting.validate(ledger, candidates, exact=True)
-        costs = ledger.costs - before
+        training = trial.ledger.costs - before
+        validation, asking = trial.validate(candidates)
         for rule in RULES:
             i = validation.select(rule)
-            multiple, setting = labels[i]
-            yield trial.outcome(
-                candidates[:, i],
-                trial.setup + costs,
-                method=procedure.name,
-                epochs=epochs,
-                budget=budget,
-                panel="upload",
-                rule=rule,
-                rounds=rounds,
-                candidate=setting,
-                penalty_multiple=multiple,
-                tuning="joint",
-            )
+            multiple, setting = settings[i]
+            labels: Record = {"method": procedure.name, "epochs": epochs, "budget": budget}
+            labels |= {"panel": "upload", "rule": rule, "rounds": rounds, "candidate": setting}
+            labels |= {"penalty_multiple": multiple, "tuning": "joint"}
+            yield trial.outcome(candidates[:, i], trial.setup + training + asking, **labels)
 
 
 @dataclass(frozen=True)
@@ -267,23 +229,19 @@ class TunedStudy(PaperStudy):
     def rows(self, trial: Trial) -> Iterator[Record]:
         """The paper's four, then the goals."""
         yield from super().rows(trial)
-        for budget in self.budgets:
-            for goal in COMPARED:
-                yield goal_row(trial, goal, budget) | {"panel": "upload", "rule": "min"}
+        for budget, goal in product(self.budgets, COMPARED):
+            yield goal_row(trial, goal, budget) | {"panel": "upload", "rule": "min"}
 
     @staticmethod
     def conclude(rows: pd.DataFrame) -> list[str]:
         """Where the goal-directed fits beat each of the paper's four at its best epoch count."""
-        return [
-            *_compare(rows, "goal:prediction", "test_mse", -1),
-            *_compare(rows, "goal:selection", "f1", 1),
-        ]
+        predicting = _compare(rows, f"goal:{PREDICTION}", "test_mse")
+        return predicting + _compare(rows, f"goal:{SELECTION}", "f1")
 
 
-def goal_row(trial: Trial, goal: Goal, budget: int) -> Record:
+def goal_row(trial: Trial, goal: str, budget: int) -> Record:
     """The outcome of one fit by goal within so many uploads, without panel and rule."""
-    result: fitting.Fit | fitting.GoalFit
-    if goal == "objective":
+    if GOALS[goal].is_lasso:
         # Only the objective is that of the inherited penalty, and pays for its search.
         penalty = trial.problem.penalty
         result = fitting.fit(trial.ledger, "Secant", penalty=penalty, rounds=budget)
@@ -291,34 +249,24 @@ def goal_row(trial: Trial, goal: Goal, budget: int) -> Record:
     else:
         result = fitting.fit_for(trial.ledger, goal, uploads=budget, exact=True)
         costs = result.costs
-    return trial.outcome(
-        result.coefficients,
-        costs,
-        method=f"goal:{goal}",
-        budget=budget,
-        rounds=result.rounds,
-        candidate=result.setting,
-    )
+    labels: Record = {"method": f"goal:{goal}", "budget": budget, "rounds": result.rounds}
+    return trial.outcome(result.coefficients, costs, **labels, candidate=result.setting)
 
 
-def _compare(rows: pd.DataFrame, goal: str, metric: str, sign: int) -> list[str]:
+def _compare(rows: pd.DataFrame, goal: str, metric: str) -> list[str]:
     """One line per scenario: the goal against the best of the others, paired within replicate."""
     lines = []
     wins = 0
-    for scenario, here in rows[rows["rule"] == "min"].groupby("scenario", sort=False):
-        ours = here[here["method"] == goal].set_index("replicate")[metric]
-        others = here[~here["method"].str.startswith("goal:")]
-        means = others.groupby(["method", "epochs"])[metric].mean()
-        method, epochs = means.idxmax() if sign > 0 else means.idxmin()
-        rival = others[(others["method"] == method) & (others["epochs"] == epochs)]
-        difference = ours - rival.set_index("replicate")[metric]
-        won = bool(sign * difference.mean() > 0)
+    rivals = [name for name in rows["method"].unique() if not name.startswith("goal:")]
+    pairs = pair_with_best(rows[rows["rule"] == "min"], metric, goal, rivals, ["scenario"])
+    for scenario, own in pairs.groupby("scenario", sort=False):
+        mean, se = mean_error(own["difference"])
+        won = mean > 0 if COLUMNS[metric].better == "higher" else mean < 0
         wins += won
-        se = difference.std(ddof=1) / np.sqrt(len(difference))
         lines.append(
-            f"  {scenario}: {ours.mean():.4g} against {method} (E = {epochs:g}) "
-            f"{means.loc[(method, epochs)]:.4g}, difference {difference.mean():+.3g} "
-            f"(SE {se:.2g}){'' if won else ', not better'}"
+            f"  {scenario}: {own[metric].mean():.4g} against {own['method'].iloc[0]} "
+            f"(E = {own['epochs'].iloc[0]:g}) {own[f'{metric}_best'].mean():.4g}, difference "
+            f"{mean:+.3g} (SE {se:.2g}){'' if won else ', not better'}"
         )
     head = f"{goal} has better mean {metric} than each of CD, ST, P, DA at every epoch count in"
     return [f"{head} {wins} of {len(lines)} scenarios", *lines]

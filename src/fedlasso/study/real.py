@@ -1,38 +1,28 @@
 """Real data: federated fits by goal against what people fit to pooled rows."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, ClassVar
+from dataclasses import dataclass, field, replace
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fedlasso.errors import FedLassoError
 from fedlasso.federation import InProcess
-from fedlasso.models.fitted import fit_model
-from fedlasso.models.settings import Settings
+from fedlasso.fitting import Settings, fit_model
 from fedlasso.numerics import Array, one_thread
 from fedlasso.sites import Site
 from fedlasso.study.datasets import EXPORT, ORIGINS, find_sets, read_set
 from fedlasso.study.judges import FOLDS, GLMNET, JUDGES, glmnet_runs, judge
-from fedlasso.study.outcomes import Record
+from fedlasso.study.outcomes import Record, upload_record
 from fedlasso.study.paper import COMPARED
+from fedlasso.study.real_summary import tell_real
 from fedlasso.study.scenario import Scenario, split
-from fedlasso.study.verdict import find_verdict, tell_absent, tell_table
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 TRAINING = 0.7
 # Sites' shares of the training rows, for each way of dealing rows out to sites.
-SHARES: Mapping[str, tuple[int, ...]] = {
-    "random": (1, 1, 1),
-    "unequal": (6, 3, 1),
-    "sorted": (1, 1, 1),
-}
+SHARES = {"random": (1, 1, 1), "unequal": (6, 3, 1), "sorted": (1, 1, 1)}
 # A column is used if one standard deviation of it moves the prediction by more than this share of
 # the response's standard deviation.
 USED = 1e-8
@@ -60,31 +50,23 @@ class Rows:
 
     def federation(self, way: str) -> InProcess:
         """The training rows at three sites."""
-        labels = self.sites[way]
-        chosen = [labels == j for j in range(len(SHARES[way]))]
-        return InProcess(
-            [
-                Site(f"site{j}", self.X[own], self.y[own], raw=True)
-                for j, own in enumerate(chosen, 1)
-            ]
-        )
+        chosen = [self.sites[way] == j for j in range(len(SHARES[way]))]
+        sites = enumerate(((self.X[own], self.y[own]) for own in chosen), 1)
+        return InProcess([Site(f"site{j}", X, y, raw=True) for j, (X, y) in sites])
 
 
 def draw_rows(X: Array, y: Array, rng: np.random.Generator) -> Rows:
     """Deal the rows of a data set out."""
-    order = rng.permutation(len(y))
     count = round(TRAINING * len(y))
-    training = order[:count]
-    test = order[count:]
+    training, test = np.split(rng.permutation(len(y)), [count])
     sites = {}
     for way, shares in SHARES.items():
-        labels = np.repeat(np.arange(len(shares)), split(count, shares))
         if way == "sorted":  # the first site has the smallest responses, the last the largest
             place = np.argsort(y[training], kind="stable")
         else:
             place = rng.permutation(count)
         sites[way] = np.empty(count, dtype=np.int64)
-        sites[way][place] = labels
+        sites[way][place] = np.repeat(np.arange(len(shares)), split(count, shares))
     folds = rng.permutation(np.arange(count) % FOLDS)
     return Rows(X[training], y[training], X[test], y[test], sites, folds)
 
@@ -108,9 +90,8 @@ class RealStudy:
         known = (*COMPARED, *JUDGES)
         for method in self.methods:
             if method not in known:
-                raise FedLassoError(
-                    f"study 'real' has no method {method!r}; known: {', '.join(known)}"
-                )
+                names = ", ".join(known)
+                raise FedLassoError(f"study 'real' has no method {method!r}; known: {names}")
         if set(self.methods) & set(GLMNET) and not glmnet_runs():
             raise FedLassoError(
                 "pooled cv.glmnet takes Rscript with the package glmnet, which is not here; "
@@ -125,15 +106,10 @@ class RealStudy:
     def _scenario(self, name: str) -> Scenario:
         X, y = read_set(self.data, name)
         count = round(TRAINING * len(y))
+        sizes = split(count, SHARES["random"])
         # There is no truth to draw; only sizes are said.
-        return Scenario(
-            name,
-            sizes=split(count, SHARES["random"]),
-            p=X.shape[1],
-            nonzeros=0,
-            validation=0,
-            test=len(y) - count,
-        )
+        nothing = Scenario(name, nonzeros=0, validation=0)
+        return replace(nothing, sizes=sizes, p=X.shape[1], test=len(y) - count)
 
     @property
     def notices(self) -> list[str]:
@@ -154,7 +130,6 @@ class RealStudy:
 
     @one_thread()
     def replicate(self, scenario: Scenario, number: int) -> list[Record]:
-        """All records of one replicate."""
         X, y = read_set(self.data, scenario.name)
         rows = draw_rows(X, y, scenario.generator(self.seed, number))
         where: Record = {"record": "outcome", "scenario": scenario.name, "replicate": number}
@@ -167,43 +142,26 @@ class RealStudy:
                 start = time.perf_counter()
                 model = fit_model(federation, Settings(goal=goal))
                 seconds = time.perf_counter() - start
-                total = model.costs.total()
-                sent = len(federation.sites) * 8 * rows.X.shape[1]
-                yield {
-                    "method": goal,
-                    "split": way,
-                    **_measure(rows, model.coefficients, model.intercept),
-                    "lam": model.penalty,
-                    "uploads": total.upload / sent,
-                    "upload_bytes": total.upload,
-                    "download_bytes": total.download,
-                    "seconds": seconds,
-                    "status": model.status.name.lower(),
-                }
+                record: Record = {"method": goal, "split": way}
+                record |= _measure(rows, model.coefficients, model.intercept)
+                record |= {"lam": model.penalty}
+                record |= upload_record(model.costs, rows.X.shape[1], len(federation.sites))
+                yield record | {"seconds": seconds, "status": model.status.name.lower()}
 
     def _judges(self, rows: Rows) -> Iterator[Record]:
         """Judges see all training rows, so the way of dealing them out is nothing to them."""
         for fit in judge(self.methods, rows.X, rows.y, rows.folds):
-            yield {
-                "method": fit.judge,
-                "split": "pooled",
-                **_measure(rows, fit.coefficients, fit.intercept),
-                "lam": fit.lam,
-                "seconds": fit.seconds,
-            }
+            record: Record = {"method": fit.judge, "split": "pooled"}
+            record |= _measure(rows, fit.coefficients, fit.intercept)
+            yield record | {"lam": fit.lam, "seconds": fit.seconds}
 
-    @staticmethod
-    def conclude(rows: pd.DataFrame) -> list[str]:
-        """Every data set against its judges, and the verdict."""
-        return [*tell_table(rows), *find_verdict(rows), *tell_absent(rows)]
+    conclude = staticmethod(tell_real)
 
 
 def _measure(rows: Rows, coefficients: Array, intercept: float) -> Record:
     """Error on the test rows, and the columns that the model uses."""
     error = rows.test_y - rows.test_X @ coefficients - intercept
     used = np.abs(coefficients) * rows.X.std(axis=0) > USED * rows.y.std()
-    return {
-        "test_mse": float((error * error).mean()),
-        "active": int(used.sum()),
-        "support": ",".join(map(str, np.flatnonzero(used))),
-    }
+    support = ",".join(map(str, np.flatnonzero(used)))
+    mse = float((error * error).mean())
+    return {"test_mse": mse, "active": int(used.sum()), "support": support}

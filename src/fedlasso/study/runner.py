@@ -36,7 +36,7 @@ class Study(Protocol):
     name: ClassVar[str]
 
     def replicate(self, scenario: Scenario, number: int) -> list[Record]:
-        """All records of one replicate."""
+        """All records of one replicate: a pure function of (study, scenario, number)."""
 
 
 def run_replicate(
@@ -171,12 +171,8 @@ def open_executor(engine: str, workers: int) -> Iterator[Executor]:
         context = multiprocessing.get_context("forkserver" if "forkserver" in methods else "spawn")
         # The fork server imports what every worker needs once for all of them.
         context.set_forkserver_preload([__name__, "fedlasso.study.store"])
-        pool = ProcessPoolExecutor(
-            workers,
-            mp_context=context,
-            initializer=signal.signal,
-            initargs=(signal.SIGINT, signal.SIG_IGN),
-        )
+        ignoring = (signal.SIGINT, signal.SIG_IGN)
+        pool = ProcessPoolExecutor(workers, context, initializer=signal.signal, initargs=ignoring)
         try:
             yield pool
         finally:
@@ -203,8 +199,7 @@ def _dask_client(engine: str, workers: int) -> Any:
         ) from error
     if engine == "dask":
         # Any free port will do: the usual one may be another cluster's.
-        address = "127.0.0.1:0"
-        return Client(n_workers=workers, threads_per_worker=1, dashboard_address=address)
+        return Client(n_workers=workers, threads_per_worker=1, dashboard_address="127.0.0.1:0")
     try:
         return Client(engine, timeout="10s")
     except (OSError, TimeoutError) as error:

@@ -54,9 +54,9 @@ class Scenario:
 
     def __post_init__(self) -> None:
         for label in ("correlations", "scales", "noise"):
-            if len(getattr(self, label)) not in (1, len(self.sizes)):
+            if (count := len(getattr(self, label))) not in (1, len(self.sizes)):
                 raise FedLassoError(
-                    f"scenario {self.name!r}: {label} has {len(getattr(self, label))} values; "
+                    f"scenario {self.name!r}: {label} has {count} values; "
                     f"give one, or one for each of the {len(self.sizes)} sites"
                 )
         if not self.sizes or min(self.sizes) < 1:
@@ -139,11 +139,9 @@ def read_scenarios(path: Path) -> tuple[Scenario, ...]:
     for name, table in tables.items():
         if not isinstance(table, dict):
             raise FedLassoError(f"{path}: {name!r} stands outside a [scenario] table")
-        for key in table:
-            if key not in known:
-                raise FedLassoError(
-                    f"{path}: scenario {name!r} has no setting {key!r}; known: {', '.join(known)}"
-                )
+        if foreign := [key for key in table if key not in known]:
+            told = f"has no setting {foreign[0]!r}; known: {', '.join(known)}"
+            raise FedLassoError(f"{path}: scenario {name!r} {told}")
         try:
             scenarios.append(msgspec.convert(table | {"name": name}, Scenario))
         except msgspec.ValidationError as error:

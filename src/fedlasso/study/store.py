@@ -10,7 +10,6 @@ import hashlib
 import os
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -39,25 +38,15 @@ def to_parquet(records: Sequence[Record]) -> bytes:
     return data
 
 
-@dataclass(frozen=True)
 class Store:
     """A results folder."""
 
-    folder: Path
-
     def __init__(self, folder: Path | str) -> None:
-        object.__setattr__(self, "folder", Path(folder))
-
-    @property
-    def manifest_file(self) -> Path:
-        """Where the manifest is."""
-        return self.folder / "manifest.json"
+        self.folder = Path(folder)
+        self.manifest_file = self.folder / "manifest.json"
 
     def manifest(self) -> Manifest:
-        """What was run, with which code, versions, seeds and machine.
-
-        A missing, damaged or foreign manifest is one clear error.
-        """
+        """What was run, with which code, versions, seeds and machine."""
         file = self.manifest_file
         try:
             return msgspec.json.decode(file.read_bytes(), type=Manifest)
@@ -84,9 +73,7 @@ class Store:
             manifest = old.extended(manifest, self.folder, allow_code_change=allow_code_change)
         write_atomically(self.manifest_file, manifest.text().encode())
         changed = manifest.runs[-1].another_processor
-        if not changed:
-            return ""
-        return (
+        return changed and (
             f"{self.folder} was computed on another kind of processor: {changed}; what is "
             "kept stays, and what follows agrees with it to rounding, not to the last bit"
         )
@@ -133,12 +120,8 @@ class Store:
     def tables(self, records: Sequence[str]) -> dict[str, pd.DataFrame]:
         """Rows of several kinds of record, reading every part once."""
         parts = sorted(self.parts().items())
-        paths = [
-            path
-            for name in self.manifest().scenarios
-            for (scenario, _), path in parts
-            if scenario == name
-        ]
+        names = self.manifest().scenarios
+        paths = [path for name in names for (own, _), path in parts if own == name]
         if not paths:
             return {record: pd.DataFrame() for record in records}
         # Threads read parts side by side: Parquet is decoded without the interpreter's lock.

@@ -1,34 +1,28 @@
 """Can discoveries and intervals be trusted: how often they are false, and how often they cover."""
 
-from __future__ import annotations
-
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fedlasso.errors import FedLassoError
+from fedlasso.families import DEFAULT, find_family
 from fedlasso.federation import Costs, InProcess, Ledger
-from fedlasso.fitting.by_moments import gather
-from fedlasso.fitting.estimates import Estimates
-from fedlasso.fitting.splitting import combine_splits, find_above, split_rows
-from fedlasso.models.fitted import fit_model
-from fedlasso.models.model import Model
-from fedlasso.models.settings import Settings
-from fedlasso.numerics import FAMILIES, Array, Family, one_thread
+from fedlasso.fitting import Model, Settings, fit_model
+from fedlasso.fitting.evidence import Folded
+from fedlasso.fitting.inference.estimates import Estimates
+from fedlasso.numerics import Array, one_thread
 from fedlasso.numerics.spike_slab import USED, find_likely
 from fedlasso.sites import Site, standardise
 from fedlasso.study.best_possible import find_chances
+from fedlasso.study.data_splitting import combine_splits, find_above, split_rows
 from fedlasso.study.draws import Draw, Sample
-from fedlasso.study.outcomes import Record, support_record
+from fedlasso.study.outcomes import Record, support_record, upload_record
 from fedlasso.study.responses import UNITS, draw_family
 from fedlasso.study.scenario import SCENARIOS, Scenario
 from fedlasso.study.trust_summary import BEST, MANY, ONE, OURS, tell_trust
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 # Folds that choose the Lasso's penalty.
 FOLDS = 5
@@ -43,10 +37,7 @@ OWN = (
     Scenario("near-collinear", correlations=(0.95,)),
     Scenario("twenty-sites", sizes=(40,) * 20),
     Scenario(
-        "unequal-noise",
-        sizes=(600, 150, 50),
-        correlations=(0.8, 0.2, -0.5),
-        noise=(3.0, 1.0, 0.5),
+        "unequal-noise", sizes=(600, 150, 50), correlations=(0.8, 0.2, -0.5), noise=(3.0, 1.0, 0.5)
     ),
     Scenario("heavy-tails", tails=3.0),
 )
@@ -67,19 +58,17 @@ class TrustStudy:
     name: ClassVar[str] = "trust"
     summary_is_whole: ClassVar[bool] = True
     seed: int = 1
-    families: tuple[Family, ...] = ("linear",)
+    families: tuple[str, ...] = (DEFAULT,)
     methods: tuple[str, ...] = (OURS, ONE, MANY, BEST)
     rates: tuple[float, ...] = (0.1, 0.2)
 
     def __post_init__(self) -> None:
-        known = {"families": ("linear", *UNITS), "methods": (OURS, ONE, MANY, BEST)}
+        known = {"families": (DEFAULT, *UNITS), "methods": (OURS, ONE, MANY, BEST)}
         for label, names in known.items():
             for given in getattr(self, label):
                 if given not in names:
-                    raise FedLassoError(
-                        f"study 'trust' has no {given!r} among its {label}; known: "
-                        f"{', '.join(names)}"
-                    )
+                    told = f"no {given!r} among its {label}; known: {', '.join(names)}"
+                    raise FedLassoError(f"study 'trust' has {told}")
         if not self.rates or not all(0 < rate < 1 for rate in self.rates):
             raise FedLassoError(f"rates is {self.rates}; give shares above 0 and below 1")
 
@@ -90,7 +79,6 @@ class TrustStudy:
 
     @one_thread()
     def replicate(self, scenario: Scenario, number: int) -> list[Record]:
-        """All records of one replicate: a pure function of (study, scenario, number)."""
         if scenario.deviations:
             raise FedLassoError(
                 f"scenario {scenario.name!r} has deviations, and intervals are judged by one truth "
@@ -99,90 +87,65 @@ class TrustStudy:
         records = []
         for family in self.families:
             trial = TrustTrial.draw(scenario, family, self.seed, number)
-            where: Record = {
-                "record": "outcome",
-                "scenario": scenario.name,
-                "replicate": number,
-                "family": family,
-            }
-            records += [where | record for record in self._rows(trial)]
+            where: Record = {"scenario": scenario.name, "replicate": number, "family": family}
+            records += [{"record": "outcome"} | where | row for row in self._rows(trial)]
         return records
 
-    def _rows(self, trial: TrustTrial) -> Iterator[Record]:
+    def _rows(self, trial: "TrustTrial") -> Iterator[Record]:
         if OURS in self.methods:
             yield from trial.discover(self.rates)
-        if trial.family != "linear":
+        if not find_family(trial.family).quadratic:
             return
-        splitting = tuple(method for method in self.methods if method in (ONE, MANY))
-        if splitting:
+        if splitting := [method for method in self.methods if method in (ONE, MANY)]:
             yield from trial.split(splitting, self.rates)
         if BEST in self.methods:
             yield from trial.find_best(self.rates)
 
-    @staticmethod
-    def conclude(rows: pd.DataFrame) -> list[str]:
-        """Which promises were kept, and means and paired differences, scenario by scenario."""
-        return tell_trust(rows)
+    conclude = staticmethod(tell_trust)
 
 
 @dataclass(frozen=True, eq=False)
 class TrustTrial:
-    """One replicate of one family: the truth, and sites with all rows.
-
-    Attributes
-    ----------
-    scenario, family : what was drawn
-    truth : the true effects
-    samples : columns and response of every site
-    sites : the same as sites
-    """
+    """One replicate of one family: the true effects, every site's rows, and the sites."""
 
     scenario: Scenario
-    family: Family
+    family: str
     truth: Array
     samples: list[Sample]
     sites: list[Site]
 
     @classmethod
-    def draw(cls, scenario: Scenario, family: Family, seed: int, number: int) -> TrustTrial:
+    def draw(cls, scenario: Scenario, family: str, seed: int, number: int) -> Self:
         """Draw the data."""
-        if family == "linear":
+        kind = find_family(family)
+        if kind.quadratic:
             drawn = scenario.draw(scenario.generator(seed, number))
         else:
             drawn = draw_family(scenario, family, seed, number)
         samples = join_samples(drawn)
         width = len(str(len(samples)))
         sites = [
-            Site(f"site{j:0{width}d}", X, y, raw=True, loss=FAMILIES[family], intercept=True)
+            Site(f"site{j:0{width}d}", X, y, raw=True, loss=kind.loss.name, intercept=True)
             for j, (X, y) in enumerate(samples, 1)
         ]
         return cls(scenario, family, drawn.truth, samples, sites)
 
     def discover(self, rates: tuple[float, ...]) -> Iterator[Record]:
-        """The goal of discoveries at every rate.
+        """The goal of discoveries at every rate, by one fit.
 
-        One fit does: what is found at a smaller rate is among what is found at a larger one, with
-        the same estimates.
+        What is found at a smaller rate is found at a larger one too, with the same estimates.
         """
-        model = self._fit(max(rates))
+        places = np.sort(np.concatenate(list(name_columns(self.truth).values())))
+        named = tuple(self.sites[0].columns[k] for k in places)
+        settings = Settings(
+            family=self.family, goal=OURS, fdr=max(rates), cv=FOLDS, intervals=named
+        )
+        model = fit_model(InProcess(self.sites), settings)
         for rate in rates:
             record: Record = {"method": OURS, "rate": rate}
             yield record | self._measure(model, rate) | self._costs(model.costs)
 
-    def _fit(self, rate: float) -> Model:
-        columns = self.sites[0].columns
-        places = np.concatenate(list(name_columns(self.truth).values()))
-        settings = Settings(
-            family=self.family,
-            goal="discoveries",
-            fdr=rate,
-            cv=FOLDS,
-            intervals=tuple(columns[k] for k in np.sort(places)),
-        )
-        return fit_model(InProcess(self.sites), settings)
-
     def _measure(self, model: Model, rate: float) -> Record:
-        """What was found, and how intervals do."""
         trust = model.trust
         if trust is None or trust.found is None or trust.named is None:
             raise FedLassoError("a fit of discoveries tells none; this is a mistake of the study")
@@ -202,11 +165,11 @@ class TrustTrial:
             record["width_found"] = measure_width(found)
         return record
 
-    def split(self, methods: tuple[str, ...], rates: tuple[float, ...]) -> Iterator[Record]:
+    def split(self, methods: Sequence[str], rates: tuple[float, ...]) -> Iterator[Record]:
         """Discoveries by one data split, and by several that are combined; the one is the first."""
         ledger = Ledger(InProcess(self.sites))
         view, _ = standardise(ledger, "", centre=True, scale=True)
-        folded = gather(view, PIECES, centre=True, scale=True).folded
+        folded = Folded.ask(view, PIECES, centre=True, scale=True)
         mirrors = split_rows(folded, SPLITS if MANY in methods else 1)
         for method in methods:
             for rate in rates:
@@ -225,13 +188,7 @@ class TrustTrial:
             yield record | judge_selection(selected, self.truth)
 
     def _costs(self, costs: Costs) -> Record:
-        total = costs.total()
-        vector = 8 * self.truth.size * len(self.sites)
-        return {
-            "uploads": total.upload / vector,
-            "upload_bytes": total.upload,
-            "download_bytes": total.download,
-        }
+        return upload_record(costs, self.truth.size, len(self.sites))
 
 
 def join_samples(draw: Draw) -> list[Sample]:

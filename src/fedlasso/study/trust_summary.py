@@ -7,12 +7,15 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from fedlasso.study.columns import COLUMNS, say, title
+from fedlasso.study.columns import COLUMNS, DISCOVERIES, say, title
+from fedlasso.study.means import average as average_cells
+from fedlasso.study.means import pair as pair_cells
+from fedlasso.study.means import show
 
 if TYPE_CHECKING:
     import pandas as pd
 
-OURS = "discoveries"
+OURS = DISCOVERIES
 ONE = "one split"
 MANY = "20 splits"
 BEST = "best possible"
@@ -30,30 +33,24 @@ SELECTION = ("fdp", "recall", "f1", "active", "uploads")
 COVERAGES = ("coverage_nonzero", "coverage_zero", "coverage_near", "coverage_found")
 WIDTHS = ("width_named", "width_found")
 PAIRED = ("fdp", "recall", "f1")
+CELL = ("scenario", "family", "rate")
 
 
 def average(rows: pd.DataFrame) -> pd.DataFrame:
     """One row per scenario, family, rate and method: ``METRIC`` and ``METRIC_se`` of each metric.
 
-    ``kept`` says whether the mean false discovery proportion is at most the rate and two standard
-    errors.
+    ``kept``: is the mean false discovery proportion at most the rate and two standard errors?
     """
     wanted = [name for name in (*SELECTION, *COVERAGES, *WIDTHS) if name in rows]
-    groups = rows.groupby(["scenario", "family", "rate", "method"], sort=False)[wanted]
-    table = groups.mean().join(groups.sem().add_suffix("_se")).reset_index()
+    table = average_cells(rows, [*CELL, "method"], wanted).drop(columns="n")
     bar = table["rate"] + STANDARD_ERRORS * table["fdp_se"].fillna(0.0)
     return table.assign(kept=table["fdp"] <= bar)
 
 
 def pair(rows: pd.DataFrame) -> pd.DataFrame:
     """Differences of our discoveries minus those of one split, within replicate, as `average`."""
-    cell = ["scenario", "family", "rate"]
-    ours, one = (
-        rows[rows["method"] == method].set_index([*cell, "replicate"])[list(PAIRED)]
-        for method in (OURS, ONE)
-    )
-    groups = (ours - one).dropna().groupby(level=cell, sort=False)
-    return groups.mean().join(groups.sem().add_suffix("_se")).reset_index()
+    differences = pair_cells(rows, "method", ONE, OURS, PAIRED)
+    return average_cells(differences, CELL, PAIRED).drop(columns="n")
 
 
 def find_promises_kept(rows: pd.DataFrame) -> list[str]:
@@ -72,8 +69,8 @@ def find_promises_kept(rows: pd.DataFrame) -> list[str]:
             told = [_tell_rate(methods), *_tell_power(here, methods)]
             for line in [*told, *_tell_coverage(methods[OURS])]:
                 rates.setdefault(line, []).append(title("rate", rate))
-        for line, names in rates.items():
-            lines.append(f"{say('family', family)}, {' and '.join(names)}: {line}.")
+        name = say("family", family)
+        lines += [f"{name}, {' and '.join(names)}: {line}." for line, names in rates.items()]
     return lines
 
 
@@ -96,21 +93,16 @@ def _tell_power(here: pd.DataFrame, methods: dict[str, pd.DataFrame]) -> Iterato
             f"the goal {OURS!r} finds at least as large a share of the true columns (power) as "
             f"{ONE} in {counted}"
         )
-    if MANY in methods:
-        both = methods[OURS].merge(methods[MANY], on="scenario", suffixes=("", "_many"))
-        both = both[both["kept_many"]]
-        counted = _count(both, "recall", both["recall"] >= SHARE * both["recall_many"])
-        yield (
-            f"the goal {OURS!r} has at least {SHARE:g} of the power of {MANY}, where those keep "
-            f"their rate, in {counted}"
-        )
-    if BEST in methods:
-        both = methods[OURS].merge(methods[BEST], on="scenario", suffixes=("", "_best"))
-        counted = _count(both, "recall", both["recall"] >= SHARE * both["recall_best"])
-        yield (
-            f"the goal {OURS!r} has at least {SHARE:g} of the power of the {BEST}, which knows how "
-            f"the data were drawn, in {counted}"
-        )
+    rivals = {
+        MANY: f"{MANY}, where those keep their rate",
+        BEST: f"the {BEST}, which knows how the data were drawn",
+    }
+    enough = f"the goal {OURS!r} has at least {SHARE:g} of the power of"
+    for rival in (name for name in rivals if name in methods):
+        both = methods[OURS].merge(methods[rival], on="scenario", suffixes=("", "_rival"))
+        both = both[both["kept_rival"]] if rival == MANY else both
+        counted = _count(both, "recall", both["recall"] >= SHARE * both["recall_rival"])
+        yield f"{enough} {rivals[rival]}, in {counted}"
 
 
 def _tell_coverage(own: pd.DataFrame) -> Iterator[str]:
@@ -134,37 +126,22 @@ def _count(own: pd.DataFrame, metric: str, good: pd.Series[bool], before: str = 
     many = len(bad) > NAMED
     if many:
         bad = bad.sort_values(metric, kind="stable")
-    told = [
-        f"{say('scenario', scenario)}: {before}{_signed(mean)}"
-        + ("" if np.isnan(se) else f", SE {se:.3f}")
-        for scenario, mean, se in zip(
-            bad["scenario"], bad[metric], bad[f"{metric}_se"], strict=True
-        )
-    ]
+    told = []
+    for scenario, mean, se in bad[["scenario", metric, f"{metric}_se"]].itertuples(index=False):
+        signed = f"{mean:.3f}".replace("-", "−")
+        error = "" if np.isnan(se) else f", SE {se:.3f}"
+        told.append(f"{say('scenario', scenario)}: {before}{signed}{error}")
     text = f"{len(own) - len(bad)} of {len(own)} scenarios"
     if many:
         return f"{text} (the others go from {told[0]}, to {told[-1]})"
     return f"{text} (not in {'; '.join(told)})" if told else text
 
 
-def _signed(mean: float) -> str:
-    return f"{mean:.3f}".replace("-", "−")
-
-
-def show(mean: float, se: float, sign: str = "") -> str:
-    """Mean and standard error to three digits; a dash where there is none."""
-    if np.isnan(mean):
-        return "–"
-    return f"{mean:{sign}.3f} ({'–' if np.isnan(se) else f'{se:.3f}'})"
-
-
 def tell_trust(rows: pd.DataFrame) -> list[str]:
     """Lines: the promises, and means and paired differences by scenario, rate by rate."""
     lines = find_promises_kept(rows)
-    means = average(rows)
-    methods = set(rows["method"])
-    differences = pair(rows) if {OURS, ONE} <= methods else None
-    for (family, rate), own in means.groupby(["family", "rate"], sort=False):
+    differences = pair(rows) if {OURS, ONE} <= set(rows["method"]) else None
+    for (family, rate), own in average(rows).groupby(["family", "rate"], sort=False):
         where = f"{say('family', family)}, {title('rate', rate)}"
         lines += ["", f"{where}: means (standard errors)"]
         lines += _tell_table(own.set_index(["scenario", "method"]), SELECTION)
@@ -174,10 +151,9 @@ def tell_trust(rows: pd.DataFrame) -> list[str]:
             lines += _tell_table(ours, (*COVERAGES, *WIDTHS))
         if differences is not None:
             both = (differences["family"] == family) & (differences["rate"] == rate)
-            paired = differences[both]
-            if len(paired):
+            if both.any():
                 lines += ["", f"{where}: {OURS} minus {ONE}, paired (standard errors)"]
-                lines += _tell_table(paired.set_index("scenario"), PAIRED, "+")
+                lines += _tell_table(differences[both].set_index("scenario"), PAIRED, "+")
     return [*lines, ""]
 
 
@@ -187,6 +163,6 @@ def _tell_table(own: pd.DataFrame, metrics: tuple[str, ...], sign: str = "") -> 
     for name in metrics:
         if name in own:
             pairs = zip(own[name], own[f"{name}_se"], strict=True)
-            text[name] = [show(mean, se, sign) for mean, se in pairs]
+            text[name] = [show(mean, se, f"{sign}.3f", ".3f", "–") for mean, se in pairs]
     told: str = text.to_string()
     return told.splitlines()

@@ -1,16 +1,14 @@
 """The whole story on the same draws: the paper's four, Secant, SecantWS and fits by goal."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import product
 from typing import ClassVar
 
-from fedlasso.federation import Costs
-from fedlasso.fitting import RULES, Goal, Run, within_uploads
+from fedlasso.fitting import GOALS, RULES, within_uploads
 from fedlasso.procedures import find_procedure
-from fedlasso.study.outcomes import Record, Trial
-from fedlasso.study.paper import COMPARED, PaperStudy, goal_row, trace
+from fedlasso.study.outcomes import Reader, Record, Trial
+from fedlasso.study.paper import COMPARED, PaperStudy, goal_row
 
 # What is about the objective of the penalty that the paper's procedures share.
 _OF_THE_OBJECTIVE = ("objective", "gap", "relative_gap", "stationarity")
@@ -29,7 +27,7 @@ class WholeStudy(PaperStudy):
     name: ClassVar[str] = "whole"
     traced: ClassVar[tuple[int, ...]] = (1, 2, 3, 5, 10, 15, 20, 30, 50, 70, 100)
     further: tuple[str, ...] = ("Secant", "SecantWS")
-    goals: tuple[Goal, ...] = COMPARED
+    goals: tuple[str, ...] = COMPARED
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -44,36 +42,25 @@ class WholeStudy(PaperStudy):
         for budget in self.budgets:
             for goal in self.goals:
                 row = goal_row(trial, goal, budget)
-                if goal != "objective":
+                if not GOALS[goal].is_lasso:
                     row |= dict.fromkeys(_OF_THE_OBJECTIVE)
                 yield from self._in_panels(row, budget)
 
     def _follow(self, trial: Trial, method: str) -> Iterator[Record]:
         """One procedure, read after every number of uploads and never beyond it."""
-        run = Run(trial.ledger, find_procedure(method)(), trial.problem)
-        reading = Costs()
+        reader = Reader(trial, find_procedure(method)())
         for uploads in sorted({*self.traced, *self.budgets}):
-            run.until(within_uploads(uploads))
+            reader.go_on(within_uploads(uploads))
             if uploads in self.traced:
-                yield trace(trial, run.models, uploads, method, None)
+                yield trial.trace(reader.run.models, method, None, uploads)
             if uploads in self.budgets:
-                # What reading at smaller budgets cost is not part of this one's bill.
-                training = run.costs - reading
-                _, asking = trial.validate(run.models)
-                reading += asking
-                row = trial.outcome(
-                    run.models[:, 0],
-                    trial.setup + training + asking,
-                    method=method,
-                    budget=uploads,
-                    rounds=run.state.round,
-                )
-                yield from self._in_panels(row, uploads)
+                row = reader.read(uploads, method=method, budget=uploads)
+                # The only candidate there is.
+                yield from self._in_panels(row | {"candidate": None}, uploads)
 
     def _in_panels(self, row: Record, budget: int) -> Iterator[Record]:
         """The row under every rule, in every panel whose limits the fit keeps to."""
         steps = row["local_steps"]
-        for panel in self.panels:
+        for panel, rule in product(self.panels, RULES):
             if panel == "upload" or (isinstance(steps, int) and steps <= 5 * budget):
-                for rule in RULES:
-                    yield row | {"panel": panel, "rule": rule}
+                yield row | {"panel": panel, "rule": rule}

@@ -1,7 +1,5 @@
 """One plain sentence for every term on the page: on hover, and under "How to read this"."""
 
-from __future__ import annotations
-
 from fedlasso.report.records import Results
 
 METHODS = {

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from itertools import combinations
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from fedlasso.study.columns import say
+from fedlasso.study.columns import OBJECTIVE, PREDICTION, SELECTION, say
 from fedlasso.study.datasets import EXPORT, ORIGINS, TUNED
 from fedlasso.study.judges import GLMNET, LASSO_CV
+from fedlasso.study.means import mean_error
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -17,9 +19,9 @@ if TYPE_CHECKING:
 MIN, ONE_SE, RELAXED = GLMNET
 # Whom each method is compared with: the first that is there.
 AGAINST = {
-    "prediction": (MIN, LASSO_CV),
-    "selection": (ONE_SE, LASSO_CV),
-    "objective": (MIN, LASSO_CV),
+    PREDICTION: (MIN, LASSO_CV),
+    SELECTION: (ONE_SE, LASSO_CV),
+    OBJECTIVE: (MIN, LASSO_CV),
     RELAXED: (MIN,),
     LASSO_CV: (MIN,),
 }
@@ -30,6 +32,7 @@ WORDS = {
     LASSO_CV: "pooled LassoCV of scikit-learn",
 }
 
+NAMED = 5  # data sets at most that a sentence names
 HEADINGS = {
     "scenario": "data",
     "split": "sites",
@@ -52,18 +55,11 @@ def jaccard(supports: Iterable[str]) -> float:
     >>> jaccard(["0,1", "1,2", "1"])
     0.4444444444444444
     """
-    sets = [{int(k) for k in text.split(",") if k} for text in supports]
+    sets = [{k for k in text.split(",") if k} for text in supports]
     if len(sets) < 2:
         return float("nan")
-    columns = 1 + max((k for own in sets for k in own), default=0)
-    used = np.zeros((len(sets), columns))
-    for row, own in zip(used, sets, strict=True):
-        row[list(own)] = 1
-    common = used @ used.T
-    sizes = used.sum(axis=1)
-    union = sizes[:, None] + sizes - common
-    index = np.divide(common, union, out=np.ones_like(common), where=union > 0)
-    return float(index[np.triu_indices(len(sets), 1)].mean())
+    pairs = [(a & b, a | b) for a, b in combinations(sets, 2)]
+    return float(np.mean([len(both) / len(either) if either else 1.0 for both, either in pairs]))
 
 
 def compare_with_judges(rows: pd.DataFrame) -> pd.DataFrame:
@@ -90,14 +86,15 @@ def _comparisons(rows: pd.DataFrame) -> Iterator[dict[str, object]]:
             both = own.merge(judges[names[0]], on="replicate", suffixes=("", "_judge"))
             difference = both["test_mse"] - both["test_mse_judge"]
             scale = 100 / both["test_mse_judge"].mean()
+            mean, error = mean_error(difference)
             yield {
                 "scenario": scenario,
                 "split": way,
                 "method": method,
                 "judge": names[0],
                 "n": len(both),
-                "percent": scale * difference.mean(),
-                "percent_se": scale * difference.std(ddof=1) / np.sqrt(len(both)),
+                "percent": scale * mean,
+                "percent_se": scale * error,
                 "active": both["active"].mean(),
                 "judge_active": both["active_judge"].mean(),
                 "jaccard": jaccard(own["support"]),
@@ -106,15 +103,20 @@ def _comparisons(rows: pd.DataFrame) -> Iterator[dict[str, object]]:
             }
 
 
+def tell_real(rows: pd.DataFrame) -> list[str]:
+    """Lines: every data set against its judges, and the verdict."""
+    return [*tell_table(rows), *find_verdict(rows), *tell_absent(rows)]
+
+
 def find_verdict(rows: pd.DataFrame) -> list[str]:
     """Sentences: prediction, selection and the judges among themselves."""
     table = compare_with_judges(rows)
-    lines = []
-    if not table.empty:
-        for method in ("prediction", "objective", RELAXED, LASSO_CV):
-            lines += [_tell_error(own) for own in _ways(table, method)]
-        for own in _ways(table, "selection"):
-            lines += [_tell_selection(own), _tell_columns(own)]
+    if table.empty:
+        return []
+    methods = (PREDICTION, OBJECTIVE, RELAXED, LASSO_CV)
+    lines = [_tell_error(own) for method in methods for own in _ways(table, method)]
+    for own in _ways(table, SELECTION):
+        lines += [_tell_selection(own), _tell_columns(own)]
     return lines
 
 
@@ -129,18 +131,16 @@ def tell_absent(rows: pd.DataFrame) -> list[str]:
     ]
 
 
-def _ways(table: pd.DataFrame, method: str) -> Iterator[pd.DataFrame]:
+def _ways(table: pd.DataFrame, method: str) -> list[pd.DataFrame]:
     """Rows of one method, one way of dealing rows out to sites after the other."""
-    own = table[table["method"] == method]
-    for way in dict.fromkeys(own["split"]):
-        yield own[own["split"] == way]
+    return [own for _, own in table[table["method"] == method].groupby("split", sort=False)]
 
 
 def _subject(own: pd.DataFrame) -> str:
     """Which fit a sentence is about, and how rows were dealt out to sites for it."""
     first = own.iloc[0]
     method = first["method"]
-    goal = "the objective" if method == "objective" else method
+    goal = "the objective" if method == OBJECTIVE else method
     name = WORDS.get(method, f"the fit for {goal}")
     dealt = f", with rows dealt to sites {say('split', first['split'])},"
     return f"{name[:1].upper()}{name[1:]}{'' if first['split'] == 'pooled' else dealt}"
@@ -159,54 +159,45 @@ def _away(percent: float) -> str:
     return f"{abs(percent):.2f}% {'lower' if percent < 0 else 'higher'}"
 
 
-def _untried(own: pd.DataFrame) -> pd.DataFrame:
-    """Rows of data sets that no default was tried on, where there are others beside them."""
+def _tell_untried(own: pd.DataFrame, close: pd.Series[bool] | None = None) -> str:
+    """The mean over data sets that no default was tried on, where there are others beside them."""
     others = own[~own["tuned"]]
-    return others if len(others) < len(own) else others[:0]
+    if not 0 < len(others) < len(own):
+        return ""
+    near = "" if close is None else f", and no worse on {int(close[others.index].sum())}"
+    return (
+        f" Where no default was tried ({len(others)} of them) it is "
+        f"{_away(others['percent'].mean())} on average{near}."
+    )
 
 
 def _tell_error(own: pd.DataFrame) -> str:
     worst = own.loc[own["percent"].idxmax()]
     se = "" if np.isnan(worst["percent_se"]) else f", SE {worst['percent_se']:.2f}"
-    told = (
+    return (
         f"{_tell_mean(own)} It is lower on {int((own['percent'] < 0).sum())} of {len(own)}, and at "
-        f"worst {_away(worst['percent'])} ({worst['scenario']}{se})."
+        f"worst {_away(worst['percent'])} ({worst['scenario']}{se}).{_tell_untried(own)}"
     )
-    others = _untried(own)
-    if len(others):
-        told += (
-            f" Where no default was tried ({len(others)} of them) it is "
-            f"{_away(others['percent'].mean())} on average."
-        )
-    return told
 
 
 def _tell_selection(own: pd.DataFrame) -> str:
     # With one replicate there is no standard error, and so no benefit of the doubt.
     close = own["percent"] <= 2 * own["percent_se"].fillna(0)
     worse = list(own.loc[~close, "scenario"])
-    named = f" (worse on {_some(worse)})" if worse else ""
-    told = (
+    more = f" and {len(worse) - NAMED} more" if len(worse) > NAMED else ""
+    named = f" (worse on {', '.join(worse[:NAMED])}{more})" if worse else ""
+    return (
         f"{_tell_mean(own)} It is no worse, within 2 standard errors, on {int(close.sum())} of "
-        f"{len(own)}{named}."
+        f"{len(own)}{named}.{_tell_untried(own, close)}"
     )
-    others = _untried(own)
-    if len(others):
-        told += (
-            f" Where no default was tried ({len(others)} of them) it is "
-            f"{_away(others['percent'].mean())} on average, and no worse on "
-            f"{int(close[others.index].sum())}."
-        )
-    return told
 
 
 def _tell_columns(own: pd.DataFrame) -> str:
-    count = len(own)
     fewer = own["active"] <= own["judge_active"]
     told = (
         f"{_subject(own)} uses {own['active'].mean():.1f} columns on average, where "
         f"{WORDS[own['judge'].iloc[0]]} uses {own['judge_active'].mean():.1f}; it uses no more on "
-        f"{int(fewer.sum())} of {count}."
+        f"{int(fewer.sum())} of {len(own)}."
     )
     known = own.dropna(subset=["jaccard", "judge_jaccard"])
     if len(known):
@@ -219,12 +210,6 @@ def _tell_columns(own: pd.DataFrame) -> str:
     return told
 
 
-def _some(names: list[str], most: int = 5) -> str:
-    """The first few names, and how many there are beside."""
-    more = f" and {len(names) - most} more" if len(names) > most else ""
-    return ", ".join(names[:most]) + more
-
-
 def tell_table(rows: pd.DataFrame) -> list[str]:
     """Lines of a table per method: one line per data set and way of dealing rows out."""
     table = compare_with_judges(rows)
@@ -233,11 +218,11 @@ def tell_table(rows: pd.DataFrame) -> list[str]:
     lines = []
     for method, own in table.groupby("method", sort=False):
         judge = own["judge"].iloc[0]
-        lines.append(
-            f"{WORDS.get(method, method)}: per cent worse than {WORDS[judge]}, with standard "
-            "error; columns used and mean Jaccard index over replicates, beside the judge's"
-        )
         shown = own.drop(columns=["method", "judge", "tuned"]).rename(columns=HEADINGS)
-        lines += shown.to_string(index=False, float_format="{:.2f}".format).splitlines()
-        lines.append("")
+        lines += [
+            f"{WORDS.get(method, method)}: per cent worse than {WORDS[judge]}, with standard "
+            "error; columns used and mean Jaccard index over replicates, beside the judge's",
+            *shown.to_string(index=False, float_format="{:.2f}".format).splitlines(),
+            "",
+        ]
     return lines

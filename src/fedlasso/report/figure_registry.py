@@ -1,9 +1,8 @@
 """The figures of a report: theory, outcomes against epochs, and the gap against uploads."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from itertools import product
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -24,6 +23,10 @@ from fedlasso.report.figures import (
     label_powers,
     look,
     looks,
+    make_panels,
+    mark_rows,
+    name_rows,
+    put_legend,
 )
 from fedlasso.report.real import judged_figure
 from fedlasso.report.records import Results, count_of
@@ -49,30 +52,20 @@ def theory_figure(results: Results | None = None) -> Figure | None:
     with look():
         canvas, (left, right) = plt.subplots(1, 2, figsize=(WIDTH, 2.5))
         colour = PLAIN.colour
+        small: Any = {"fontsize": 7.5, "color": colour}
         real = np.linspace(1, EPOCHS[-1], 400)
         left.plot(real, [PAIR.gap(e) for e in real], color=colour, lw=0.9, alpha=0.6)
         left.plot(EPOCHS, [PAIR.gap(e) for e in EPOCHS], "o", color=colour)
         floor = PAIR.d**2 * PAIR.r**4 / (32 * (4 - PAIR.r**2))
         left.axhline(floor, color=INK, lw=0.8, ls=(0, (4, 3)))
-        left.text(
-            EPOCHS[-1],
-            floor * 0.9,
-            "no E goes below this",
-            ha="right",
-            va="top",
-            fontsize=7.5,
-            color=INK,
-        )
+        below: Any = small | {"color": INK, "ha": "right", "va": "top"}
+        left.text(EPOCHS[-1], floor * 0.9, "no E goes below this", **below)
         best = PAIR.best_whole_epochs
-        left.annotate(
-            f"smallest at E = {best}",
-            (best, PAIR.gap(best)),
-            (best + 1.4, PAIR.gap(best) * 1.25),
-            fontsize=7.5,
-            va="center",
-            color=colour,
-            arrowprops={"arrowstyle": "-", "color": colour, "lw": 0.6, "shrinkB": 4},
-        )
+        point = (best, PAIR.gap(best))
+        aside = (best + 1.4, PAIR.gap(best) * 1.25)
+        line = {"arrowstyle": "-", "color": colour, "lw": 0.6, "shrinkB": 4}
+        words = f"smallest at E = {best}"
+        left.annotate(words, point, aside, va="center", arrowprops=line, **small)
         left.set(xlabel="local epochs E", ylabel="limiting objective gap", xticks=EPOCHS)
         left.set_ylim(0, None)
         left.set_title(f"Limiting gap (r = {PAIR.r}, a = {PAIR.a}, d = {PAIR.d})")
@@ -81,15 +74,9 @@ def theory_figure(results: Results | None = None) -> Figure | None:
         right.plot(r, [CorrelatedPair(v, PAIR.a, PAIR.d).best_epochs for v in r], color=colour)
         right.axvline(PAIR.r, color=FAINT, lw=0.8, zorder=0)
         right.plot(PAIR.r, PAIR.best_epochs, "o", color=colour)
-        right.annotate(
-            f"r = {PAIR.r}: {PAIR.best_epochs:.2f}",
-            (PAIR.r, PAIR.best_epochs),
-            (-8, 6),
-            textcoords="offset points",
-            ha="right",
-            fontsize=7.5,
-            color=colour,
-        )
+        words = f"r = {PAIR.r}: {PAIR.best_epochs:.2f}"
+        small |= {"textcoords": "offset points", "ha": "right"}
+        right.annotate(words, (PAIR.r, PAIR.best_epochs), (-8, 6), **small)
         right.set(xlabel="correlation r at site 2", ylabel="minimising epoch count", xlim=(0, 1))
         right.set_ylim(1, None)
         right.set_title("Real epoch count with the smallest gap")
@@ -104,9 +91,7 @@ def theory_figure(results: Results | None = None) -> Figure | None:
 
 def baseline_figure(results: Results) -> Figure | None:
     """Means with 1.96 standard errors; nothing if the study has no epochs to compare."""
-    metrics = [
-        m for m in ("f1", "test_mse", "test_deviance", "relative_gap") if m in results.metrics
-    ]
+    metrics = results.measured("f1", "test_mse", "test_deviance", "relative_gap")
     if not metrics or len(results.values("epochs")) < 2:
         return None
     scenario = results.first_scenario
@@ -116,15 +101,9 @@ def baseline_figure(results: Results) -> Figure | None:
     rows_by = [axis for axis in results.axes if axis == "panel" or axis in results.arms]
     arms = [dict(zip(rows_by, v, strict=True)) for v in product(*map(results.values, rows_by))]
     with look():
-        canvas, grid = plt.subplots(
-            len(arms),
-            len(metrics),
-            figsize=(WIDTH, 0.5 + 1.85 * len(arms)),
-            squeeze=False,
-            # Deviances of families have nothing in common.
-            sharey=False if "family" in rows_by else "col",
-            sharex=True,
-        )
+        # Deviances of families have nothing in common.
+        sharey = False if "family" in rows_by else "col"
+        canvas, grid = make_panels(len(arms), len(metrics), 0.5 + 1.85 * len(arms), sharey=sharey)
         for row, arm in enumerate(arms):
             rows = table[(table[rows_by] == pd.Series(arm)).all(axis=1)]
             for axes, metric in zip(grid[row], metrics, strict=True):
@@ -135,27 +114,22 @@ def baseline_figure(results: Results) -> Figure | None:
                 if row == len(arms) - 1:
                     axes.set_xlabel("local epochs E")
             grid[row][0].set_ylabel(titles(arm).replace(", ", ",\n"), fontweight="bold")
-        handles, names = grid[0][0].get_legend_handles_labels()
-        if len(names) > FEW:  # too many to be named at the ends of their lines
-            canvas.legend(
-                handles,
-                names,
-                loc="outside upper center",
-                ncols=len(names) // 2 + 1,
-                frameon=False,
-            )
+        lines = len(grid[0][0].get_legend_handles_labels()[1])
+        if lines > FEW:  # too many to be named at the ends of their lines
+            put_legend(canvas, grid[0][0], lines // 2 + 1)
         else:
             for axes in grid.flat:
                 label_ends(axes, gap=0.105)
     view = titles(fixed)
+    title = f"{say('scenario', scenario)} scenario"
+    count = count_of(int(table["n"].min()), "replicate")
     caption = (
-        f"{say('scenario', scenario)} scenario{view and f', {view}'}. "
-        f"Means over {count_of(int(table['n'].min()), 'replicate')} with "
-        "1.96 Monte Carlo standard errors either side, which describe the precision of the "
-        "simulation, not the spread between data sets. Points of methods are set apart sideways. "
-        f"{FLOOR_TOLD if 'relative_gap' in metrics else ''}"
-    ).strip()
-    return Figure("baseline", f"{say('scenario', scenario)} scenario", caption, canvas)
+        f"{title}{view and f', {view}'}. Means over {count} with 1.96 Monte Carlo standard errors "
+        "either side, which describe the precision of the simulation, not the spread between data "
+        "sets. Points of methods are set apart sideways."
+        f"{f' {FLOOR_TOLD}' if 'relative_gap' in metrics else ''}"
+    )
+    return Figure("baseline", title, caption, canvas)
 
 
 def _lines(axes: Axes, table: pd.DataFrame, metric: str, epochs: list[int]) -> None:
@@ -175,16 +149,9 @@ def _lines(axes: Axes, table: pd.DataFrame, metric: str, epochs: list[int]) -> N
             continue
         aside = 0.09 * (moving.index(method) - (len(moving) - 1) / 2)
         x = [epochs.index(e) + aside for e in own["epochs"]]
-        axes.errorbar(
-            x,
-            own[metric],
-            yerr=1.96 * own[f"{metric}_se"].fillna(0),
-            label=method,
-            color=drawn[method].colour,
-            marker=drawn[method].marker,
-            elinewidth=0.9,
-            capsize=1.6,
-        )
+        bars = 1.96 * own[f"{metric}_se"].fillna(0)
+        style: Any = {"color": drawn[method].colour, "marker": drawn[method].marker}
+        axes.errorbar(x, own[metric], bars, label=method, elinewidth=0.9, capsize=1.6, **style)
     axes.set_xticks(range(len(epochs)), [say("epochs", e) for e in epochs])
     axes.grid(axis="x", visible=False)
     axes.set_xlim(-0.3, len(epochs) - 0.7)
@@ -210,40 +177,20 @@ def contrast_figure(results: Results) -> Figure | None:
         return None
     rows = results.at(**results.primary)[[*results.axes, "replicate", "f1"]]
     table = contrast(rows, "epochs", epochs[0], epochs[-1], ["f1"])
-    shown = table[["scenario", *results.arms]].to_dict("records")
-    table["row"] = [titles(cell) for cell in shown]
-    rows_shown = list(dict.fromkeys(table["row"]))
+    cells = table[["scenario", *results.arms]].to_dict("records")
+    table = table.assign(scenario=[*map(titles, cells)], bar=1.96 * table["se"].fillna(0))
+    names = list(dict.fromkeys(table["scenario"]))
     drawn = looks(results.values("method"))
     methods = [m for m in drawn if m in set(table["method"])]
     with look():
-        canvas, grid = plt.subplots(
-            1,
-            len(methods),
-            figsize=(WIDTH, 0.9 + 0.2 * len(rows_shown)),
-            sharex=True,
-            sharey=True,
-            squeeze=False,
-        )
+        canvas, grid = make_panels(1, len(methods), 0.9 + 0.2 * len(names))
         for axes, method in zip(grid[0], methods, strict=True):
             own = table[table["method"] == method]
-            y = [rows_shown.index(row) for row in own["row"]]
             axes.axvline(0, color=INK, lw=0.8)
-            axes.errorbar(
-                own["mean"],
-                y,
-                xerr=1.96 * own["se"].fillna(0),
-                fmt=drawn[method].marker,
-                color=drawn[method].colour,
-                elinewidth=1.1,
-                capsize=2,
-                markersize=3,
-            )
+            mark_rows(axes, own, names, "method", "mean", drawn, elinewidth=1.1, capsize=2)
             axes.set_title(method, color=drawn[method].colour, fontweight="bold")
-            axes.grid(axis="y", visible=True)
-            axes.tick_params(axis="y", length=0)
             axes.xaxis.set_major_locator(MaxNLocator(3))
-        grid[0][0].set_yticks(range(len(rows_shown)), rows_shown)
-        grid[0][0].set_ylim(len(rows_shown) - 0.4, -0.6)
+        name_rows(grid[0][0], names)
         canvas.supxlabel(f"change in F1, E = {epochs[-1]} minus E = {epochs[0]}", fontsize=8)
     view = titles(results.primary)
     caption = (
@@ -276,9 +223,8 @@ def upload_figure(results: Results) -> Figure | None:
         "Distance to the pooled optimum against what every site uploads, in vectors of p numbers; "
         f"{say('scenario', scenario)} scenario, medians over replicates, every candidate charged. "
         "Each method at the epoch count (in brackets where there are several) with its smallest "
-        "gap at its last reading. "
-        "A small gap says that the pooled Lasso was reached, not that it selects or predicts well. "
-        f"{FLOOR_TOLD}"
+        "gap at its last reading. A small gap says that the pooled Lasso was reached, not that it "
+        f"selects or predicts well. {FLOOR_TOLD}"
     )
     return Figure("uploads", "Objective gap against uploads", caption, canvas)
 
@@ -302,9 +248,7 @@ def _apart(lines: list[pd.DataFrame], names: list[str]) -> Canvas:
     """A panel per method, with all the others in grey behind it: none to tell apart by colour."""
     across = 4
     down = -(-len(lines) // across)
-    canvas, grid = plt.subplots(
-        down, across, figsize=(WIDTH, 1.25 * down + 0.4), sharex=True, sharey=True, squeeze=False
-    )
+    canvas, grid = make_panels(down, across, 1.25 * down + 0.4)
     for axes, name, own in zip(grid.flat, names, lines, strict=False):
         # One collection is drawn far faster than as many lines.
         others = [np.column_stack(_points(other)) for other in lines]

@@ -1,7 +1,5 @@
 """The tables of a report: outcomes, then resources, diagnostics and what was run."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import asdict
 from functools import partial
@@ -23,6 +21,7 @@ from fedlasso.report.tables import (
 )
 from fedlasso.report.trust import discovery_table, interval_table, paired_discovery_table
 from fedlasso.study.columns import COLUMNS, known, say, titles
+from fedlasso.study.means import average
 
 BLOCKS = ("baseline", "different-distributions")
 # Rules in the words of a narrow table.
@@ -41,10 +40,9 @@ def main_table(results: Results) -> Table | None:
     have = results.values("scenario")
     blocks = [s for s in BLOCKS if s in have] or have[:2]
     rows = results.at(**results.primary)
-    wanted: tuple[str, ...] = ("f1", "test_mse", "test_deviance", "gap")
+    metrics = results.measured("f1", "test_mse", "test_deviance", "gap")
     if "fdp" in results.metrics:
-        wanted = ("fdp", "recall", *wanted)
-    metrics = [m for m in wanted if m in results.metrics]
+        metrics = results.measured("fdp", "recall") + metrics
     data = means(results, rows[rows["scenario"].isin(blocks)], metrics)
     text = shown(results.usual(data), metrics)
     note = f"Mean (Monte Carlo standard error) over {tell_replicates(data)}; {_where(results)}."
@@ -62,11 +60,8 @@ def main_table(results: Results) -> Table | None:
 
 def grid_table(results: Results) -> Table:
     """Every cell; what is the same under either limit or either rule is printed once."""
-    metrics = results.metrics
-    data = means(results, results.outcome, metrics)
-    printed = [
-        m for m in ("f1", "active", "test_mse", "test_deviance", "relative_gap") if m in metrics
-    ]
+    data = means(results, results.outcome, results.metrics)
+    printed = results.measured("f1", "active", "test_mse", "test_deviance", "relative_gap")
     seen = [*known("axis", data), *(name for m in printed for name in (m, f"{m}_se"))]
     rows = data[seen]
     for axis in ("rule", "panel"):
@@ -74,9 +69,8 @@ def grid_table(results: Results) -> Table:
             rows = collapse(rows, axis, len(results.values(axis)))
     above = ["scenario", *(axis for axis in ("budget",) if axis in results.axes)]
     rows = in_order(results, rows, [*above, *(a for a in ("method", "epochs") if a in rows)])
-    text = shown(rows, printed).rename(
-        columns={COLUMNS[m].label: COLUMNS[m].heading for m in printed}
-    )
+    headings = {COLUMNS[m].label: COLUMNS[m].heading for m in printed}
+    text = shown(rows, printed).rename(columns=headings)
     if "Rule" in text:
         text["Rule"] = text["Rule"].replace(SHORT_RULES)
     text["Scenario"] = [titles(cell) for cell in rows[above].to_dict("records")]
@@ -84,7 +78,7 @@ def grid_table(results: Results) -> Table:
     text = text.drop(columns=[COLUMNS[axis].heading for axis in alone])
     note = (
         f"Mean (Monte Carlo standard error) over {tell_replicates(data)}. "
-        f"The CSV file holds all {len(metrics)} outcomes, every cell on a row of its own."
+        f"The CSV file holds all {len(results.metrics)} outcomes, every cell on a row of its own."
     )
     prose = (
         f"Every cell of the study: {len(data):,} of them, printed as {len(rows):,} rows. Where a "
@@ -96,8 +90,7 @@ def grid_table(results: Results) -> Table:
 
 def difference_table(results: Results, along: str) -> Table | None:
     """Every value of an axis against every other, paired within replicate."""
-    wanted = ("f1", "test_mse", "test_deviance", "relative_gap")
-    metrics = [m for m in wanted if m in results.metrics]
+    metrics = results.measured("f1", "test_mse", "test_deviance", "relative_gap")
     data = differences(results, along, metrics)
     if data.empty:
         return None
@@ -120,7 +113,7 @@ def difference_table(results: Results, along: str) -> Table | None:
 
 def cutoff_table(results: Results) -> Table | None:
     """The same selected fits, judged with other activity cutoffs."""
-    metrics = [m for m in ("f1_1e6", "f1", "f1_1e2") if m in results.outcome]
+    metrics = results.measured("f1_1e6", "f1", "f1_1e2")
     if len(metrics) < 2:
         return None
     data = means(results, results.outcome, metrics)
@@ -143,18 +136,18 @@ def empty_table(results: Results) -> Table | None:
         return None
     rows = results.outcome[results.outcome["active"].notna()]
     rows = rows.assign(empty=(rows["active"] == 0).astype(float))
-    measures = {"empty": "empty"}
+    measures = ["empty"]
     if "candidate" in rows and rows["method"].isin(THRESHOLDED).any():
         chosen = rows["candidate"].where(rows["method"].isin(THRESHOLDED))
         rows = rows.assign(zero=(chosen == 0).astype(float).where(chosen.notna()))
-        measures["zero"] = "zero"
+        measures.append("zero")
     groups = rows.groupby(results.axes, sort=False, observed=True)
     data = groups["empty"].agg(share="mean", empty="sum", n="count").reset_index()
     if "zero" in measures:
         data = data.merge(groups["zero"].agg(zero_threshold="sum").reset_index())
     by = ["scenario", "method", *results.arms]
     usual = results.usual(rows)
-    counts = usual.groupby(by, sort=False)[list(measures)].agg(["sum", "count"]).reset_index()
+    counts = usual.groupby(by, sort=False)[measures].agg(["sum", "count"]).reset_index()
     counts.columns = ["_".join(name for name in pair if name) for pair in counts.columns]
     text = shown(counts[by])
     text["Empty models"] = _of(counts["empty_sum"], counts["empty_count"])
@@ -192,9 +185,7 @@ def resource_table(results: Results) -> Table | None:
         rows["penalty_share"] = rows["seconds_penalty"] / rows["seconds_total"]
         metrics += ["seconds_total", "penalty_share"]
     data = means(results, rows, metrics)
-    timed = [
-        name for name in metrics if name in seconds or name in ("seconds_total", "penalty_share")
-    ]
+    timed = [m for m in metrics if m in (*seconds, "seconds_total", "penalty_share")]
     medians = rows.groupby(results.axes, sort=False)[timed].median().add_suffix("_median")
     data = data.merge(medians.reset_index(), on=results.axes, validate="one_to_one")
     primary = results.usual(data)
@@ -214,9 +205,8 @@ def resource_table(results: Results) -> Table | None:
         "Search share: seconds of the penalty search over all seconds. "
         f"Printed: {_where(results)}; the CSV file holds every cell."
     )
-    return Table(
-        "resources", "Resource accounting", note, data, text, "Scenario", _tell_search(primary)
-    )
+    prose = _tell_search(primary)
+    return Table("resources", "Resource accounting", note, data, text, "Scenario", prose)
 
 
 def _tell_search(primary: pd.DataFrame) -> str:
@@ -230,9 +220,8 @@ def _tell_search(primary: pd.DataFrame) -> str:
         "the joint limits does not include it."
     )
     if {"penalty_operations", "operations"} <= set(primary.columns):
-        ratio = (primary["penalty_operations"] / primary["operations"]).dropna()
-        ratio = ratio[ratio > 0]
-        if len(ratio):
+        ratio = primary["penalty_operations"] / primary["operations"]
+        if len(ratio := ratio[ratio > 0]):
             prose += (
                 f" In the printed cells the search takes between {ratio.min():.2g} and "
                 f"{ratio.max():.3g} times the operations of the training that follows it."
@@ -280,9 +269,8 @@ def diagnostic_table(results: Results) -> Table | None:
 
 
 def _of(part: pd.Series, whole: pd.Series) -> list[str]:
-    return [
-        "—" if pd.isna(p) else f"{int(p)} of {int(w)}" for p, w in zip(part, whole, strict=True)
-    ]
+    pairs = zip(part, whole, strict=True)
+    return ["—" if pd.isna(p) else f"{int(p)} of {int(w)}" for p, w in pairs]
 
 
 def _numbers(values: pd.Series, form: str) -> list[str]:
@@ -320,9 +308,7 @@ def reference_table(results: Results) -> Table | None:
     metrics = [m for m in ("f1", "active", "test_mse", "coef_error") if m in results.reference]
     if not metrics:
         return None
-    groups = results.reference.groupby("scenario", sort=False)[metrics]
-    data = groups.mean().join(groups.sem().add_suffix("_se")).reset_index()
-    data.insert(1, "n", groups.size().to_numpy())
+    data = average(results.reference, ["scenario"], metrics)
     text = shown(data[["scenario"]])
     for name in metrics:
         text[COLUMNS[name].heading] = mean_se(data[name], data[f"{name}_se"])
