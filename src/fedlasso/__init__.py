@@ -13,7 +13,7 @@ if TYPE_CHECKING:
         FederatedPoissonLasso,
     )
     from fedlasso.federation import Disclosure, Federation, InProcess, Ledger, Reply, Request
-    from fedlasso.fitting import Fit, GoalFit, PathPoint, Session, Status, certify, fit, fit_for
+    from fedlasso.fitting import Fit, PathPoint, Status, certify, fit, fit_for, open_evidence
     from fedlasso.numerics import L1, Certificate, Design, Loss, Penalty
     from fedlasso.procedures import REGISTRY, Problem, Procedure, State, find_procedure
     from fedlasso.sites import Site
@@ -33,7 +33,6 @@ __all__ = [
     "FederatedPoissonLasso",
     "Federation",
     "Fit",
-    "GoalFit",
     "InProcess",
     "Ledger",
     "Loss",
@@ -43,7 +42,6 @@ __all__ = [
     "Procedure",
     "Reply",
     "Request",
-    "Session",
     "Site",
     "State",
     "Status",
@@ -51,6 +49,7 @@ __all__ = [
     "find_procedure",
     "fit",
     "fit_for",
+    "open_evidence",
 ]
 
 # Rooms are imported when one of their names is first used: nobody waits for what they do not use.
@@ -60,7 +59,7 @@ _ROOMS = {
     ),
     "federation": ("Disclosure", "Federation", "InProcess", "Ledger", "Reply", "Request"),
     "fitting": (
-        "Fit", "GoalFit", "PathPoint", "Session", "Status", "certify", "fit", "fit_for",
+        "Fit", "PathPoint", "Status", "certify", "fit", "fit_for", "open_evidence",
     ),
     "numerics": ("L1", "Certificate", "Design", "Loss", "Penalty"),
     "procedures": ("REGISTRY", "Problem", "Procedure", "State", "find_procedure"),

@@ -1,7 +1,5 @@
 """The command line: thin, one module per group of commands."""
 
-from __future__ import annotations
-
 import argparse
 import os
 import sys

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import argparse
 import inspect
 import signal
 import socket
 import sys
 import time
+from collections.abc import Collection
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
@@ -52,6 +54,11 @@ def names(text: str) -> tuple[str, ...]:
     return tuple(name.strip() for name in text.split(",") if name.strip())
 
 
+def given_options(options: argparse.Namespace, known: Collection[str]) -> dict[str, Any]:
+    """Return the options that were given, among those of some names."""
+    return {name: value for name, value in vars(options).items() if name in known}
+
+
 def print_frame(frame: pd.DataFrame) -> None:
     """A table in plain text; what is missing is a dash."""
     print(frame.to_string(index=False, float_format=lambda v: f"{v:.4g}", na_rep="-"))
@@ -65,15 +72,12 @@ def stop_on_term() -> None:
 def need(extra: str) -> None:
     """Refuse in one sentence what an extra's packages, or this system, do not allow."""
     if extra == "nvflare" and (not hasattr(socket, "AF_UNIX") or find_spec("fcntl") is None):
-        raise FedLassoError(
-            "real sites take Unix sockets and file locks, which this system does not have"
-        )
+        takes = "real sites take Unix sockets and file locks"
+        raise FedLassoError(f"{takes}, which this system does not have")
     missing = [name for name in EXTRAS.get(extra, ()) if find_spec(name) is None]
     if missing:
-        raise FedLassoError(
-            f"this command takes {', '.join(missing)}; "
-            f"install with: pip install 'fedlasso[{extra}]'"
-        )
+        install = f"pip install 'fedlasso[{extra}]'"
+        raise FedLassoError(f"this command takes {', '.join(missing)}; install with: {install}")
 
 
 def say(text: str) -> None:
@@ -104,12 +108,11 @@ class Display:
         """Take note of a question, and show it if the last one was shown a while ago."""
         self._asked = exchange.number
         self._costs = exchange.costs
-        terminal = sys.stderr.isatty()
+        wait, end = (0.1, "\r") if sys.stderr.isatty() else (5.0, "\n")
         now = time.monotonic()
-        if now - self._shown > (0.1 if terminal else 5.0):
+        if now - self._shown > wait:
             self._shown = now
             line = self._line(exchange.request.kind)
-            end = "\r" if terminal else "\n"
             print(f"fedlasso: {line}   ", end=end, file=sys.stderr, flush=True)
 
     def show(self, done: str) -> None:
@@ -117,7 +120,7 @@ class Display:
         say(self._line(done))
 
     def _line(self, doing: str) -> str:
-        from fedlasso.models.page import bytes_of
+        from fedlasso.models.numbers import bytes_of
 
         sent = [self._costs.total(None, site).upload for site in self._costs.sites]
         elapsed = time.monotonic() - self._start

@@ -1,7 +1,5 @@
 """``fedlasso federation``: set up, serve, fit and resume across the network."""
 
-from __future__ import annotations
-
 import argparse
 import errno
 import sys
@@ -11,25 +9,12 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from fedlasso.cli.common import (
-    INTERRUPTED,
-    add_action,
-    add_group,
-    names,
-    say,
-    say_constant,
-    stop_on_term,
-)
-from fedlasso.cli.options import (
-    add_outcome,
-    add_reading,
-    add_settings,
-    given_options,
-    read_settings,
-)
+from fedlasso.cli import common
+from fedlasso.cli.common import add_action, add_group, given_options, names, say
+from fedlasso.cli.options import add_outcome, add_reading, add_settings, read_settings
 from fedlasso.errors import FedLassoError
 from fedlasso.federation import Exchange
-from fedlasso.files import find_cannot_write
+from fedlasso.files import CannotWrite
 from fedlasso.models import FitPlan, NetworkSource
 
 
@@ -50,14 +35,10 @@ def add(commands: Any) -> None:
     for parser in (init, sign, add_site, revoke, renew, server, status, fit):
         parser.add_argument("project", type=Path, metavar="PROJECT", help="its folder")
     init.add_argument("--server", required=True, metavar="HOST:PORT", help="where it will listen")
+    each = "a site that will take part; once per site"
     for parser in (init, add_site):
         parser.add_argument(
-            "--site",
-            action="append",
-            default=[],
-            metavar="NAME",
-            dest="sites",
-            help="a site that will take part; once per site",
+            "--site", action="append", default=[], metavar="NAME", dest="sites", help=each
         )
     what = "the sites' requests, NAME.csr"
     sign.add_argument("requests", type=Path, nargs="+", metavar="FILE", help=what)
@@ -80,10 +61,10 @@ def add(commands: Any) -> None:
     resume.add_argument("out", type=Path, metavar="MODEL", help=begun)
     when = "when a site or the server goes away: stop (resumable), retry, or wait a day"
     ways = ["stop", "retry", "wait"]
-    start = "seconds for sites to be there"
+    there = "seconds for sites to be there"
     for parser in (fit, resume):
         parser.add_argument("--on-failure", choices=ways, default="stop", help=when)
-        parser.add_argument("--start", type=float, default=60.0, help=start)
+        parser.add_argument("--start", type=float, default=60.0, help=there)
     demo.add_argument("--keep", type=Path, help="keep everything in this new folder")
 
 
@@ -153,7 +134,7 @@ def start_server_command(options: argparse.Namespace) -> None:
     """Run the server until Ctrl-C."""
     from fedlasso.deploy.nvflare.stay import serve
 
-    stop_on_term()
+    common.stop_on_term()
     try:
         serve(options.project)
     except KeyboardInterrupt:
@@ -204,9 +185,6 @@ def fit_command(options: argparse.Namespace) -> int:
             raise FedLassoError(f"column {name!r} is no predictor; leave it out of --columns")
     if source.min_level < 1:
         raise FedLassoError(f"--min-level is {source.min_level}; give a whole number, 1 or more")
-    # What the sites answer is kept there, so it is for nobody else.
-    if not options.out.exists():
-        options.out.mkdir(mode=0o700, parents=True)
     begin_plan(options.out, FitPlan(settings, source, options.compare))
     return resume_command(options)
 
@@ -216,32 +194,24 @@ def resume_command(options: argparse.Namespace) -> int:
     from fedlasso.deploy.nvflare.line import connect
     from fedlasso.deploy.run import run_plan, tell_fit
 
-    stop_on_term()
+    common.stop_on_term()
+    resume = f"`fedlasso federation resume {options.out}`"
+    patience = given_options(options, ("on_failure", "start"))
     try:
-        finished = run_plan(
-            options.out,
-            connect,
-            listen=show_progress,
-            on_failure=options.on_failure,
-            start=options.start,
-            say=say,
-        )
+        finished = run_plan(options.out, connect, listen=show_progress, say=say, **patience)
     except KeyboardInterrupt:
         print(file=sys.stderr)
-        say(f"stopped; `fedlasso federation resume {options.out}` goes on from here")
-        return INTERRUPTED
-    except (FedLassoError, OSError) as error:
-        unwritten = find_cannot_write(error)
-        if unwritten is not None:
-            what = unwritten.what
-        elif isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
+        say(f"stopped; {resume} goes on from here")
+        return common.INTERRUPTED
+    except (CannotWrite, OSError) as error:
+        if isinstance(error, CannotWrite):
+            what = error.what
+        elif error.errno in (errno.ENOSPC, errno.EDQUOT):
             what = f"cannot write {options.out}: {error.strerror}"
         else:
             raise
-        raise FedLassoError(
-            f"{what}; make room, then `fedlasso federation resume {options.out}` goes on"
-        ) from error
-    say_constant(finished.document)
+        raise FedLassoError(f"{what}; make room, then {resume} goes on") from error
+    common.say_constant(finished.document)
     for warning in finished.document.warnings or ():
         say(f"warning: {warning}")
     print(tell_fit(options.out, finished))
@@ -251,11 +221,9 @@ def resume_command(options: argparse.Namespace) -> int:
 def show_progress(exchange: Exchange) -> None:
     """Print one line per question on stderr: what was asked, and what all sites have sent."""
     asked = exchange.request
-    print(
-        f"{exchange.number:4d} {asked.kind:12s} {type(asked).__name__:18s} "
-        f"{exchange.seconds:6.2f} s   {exchange.costs.total().upload} bytes up so far",
-        file=sys.stderr,
-    )
+    line = f"{exchange.number:4d} {asked.kind:12s} {type(asked).__name__:18s} "
+    line += f"{exchange.seconds:6.2f} s   {exchange.costs.total().upload} bytes up so far"
+    print(line, file=sys.stderr)
 
 
 def demo_command(options: argparse.Namespace) -> int:

@@ -1,7 +1,5 @@
 """``fedlasso fit``, ``predict``, ``inspect`` and ``diagnose``: an analyst's own files."""
 
-from __future__ import annotations
-
 import argparse
 import os
 import sys
@@ -9,14 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from fedlasso import models
-from fedlasso.cli.common import (
-    INTERRUPTED,
-    Display,
-    add_action,
-    say,
-    say_constant,
-    stop_on_term,
-)
+from fedlasso.cli.common import INTERRUPTED, Display, add_action, say, say_constant, stop_on_term
 from fedlasso.cli.options import (
     PENALTY,
     add_outcome,
@@ -29,7 +20,8 @@ from fedlasso.cli.options import (
 )
 from fedlasso.errors import FedLassoError
 from fedlasso.federation import Journal, Ledger
-from fedlasso.files import find_cannot_write, write_atomically
+from fedlasso.files import CannotWrite, write_atomically
+from fedlasso.fitting.examination.averaging import diagnose
 from fedlasso.models.predicting import ENDINGS as PREDICTION_ENDINGS
 from fedlasso.tables import KINDS
 
@@ -77,17 +69,13 @@ def add(commands: Any) -> None:
 def _refuse_beside_resume(options: argparse.Namespace) -> None:
     """A fit goes on as it was begun; what else was said would be ignored."""
     always = {"command", "debug", "run", "extra", "resume", "files", "out"}
-    beside = [str(file) for file in options.files]
-    beside += ["--out"] if options.out is not None else []
-    for name in vars(options):
-        if name not in always:
-            no = "no-" if name in ("intercept", "standardise", "compare") else ""
-            beside.append(f"--{no}{name.replace('_', '-')}")
+    beside = [*options.files, *(["--out"] if options.out is not None else [])]
+    for name in [name for name in vars(options) if name not in always]:
+        no = "no-" if name in ("intercept", "standardise", "compare") else ""
+        beside.append(f"--{no}{name.replace('_', '-')}")
     if beside:
-        raise FedLassoError(
-            f"--resume goes on with the fit as it was asked for; leave out {', '.join(beside)}, or "
-            "fit anew into another folder"
-        )
+        remedy = f"leave out {', '.join(beside)}, or fit anew into another folder"
+        raise FedLassoError(f"--resume goes on with the fit as it was asked for; {remedy}")
 
 
 def fit_command(options: argparse.Namespace) -> int:
@@ -107,6 +95,7 @@ def fit_command(options: argparse.Namespace) -> int:
         folder.check()
     # An ending terminal and a service manager stop a fit just as Ctrl-C does.
     stop_on_term()
+    resume = f"go on with: fedlasso fit --resume {folder.path}"
     said: list[str] = []
 
     def tell(text: str) -> None:
@@ -118,34 +107,25 @@ def fit_command(options: argparse.Namespace) -> int:
         if options.resume is None:
             folder.begin(plan)
         display = Display()
-        document = models.make_model(
-            Ledger(Journal(sites, folder.journal), display.listen),
-            plan.settings,
-            schema,
-            missing=plan.source.missing,
-            compare=plan.compare,
-            say=display.show,
-        )
+        ledger = Ledger(Journal(sites, folder.journal), display.listen)
+        asked: dict[str, Any] = {"missing": plan.source.missing, "compare": plan.compare}
+        document = models.make_model(ledger, plan.settings, schema, say=display.show, **asked)
         folder.finish(document)
     except KeyboardInterrupt:
-        resume = f"go on with: fedlasso fit --resume {folder.path}"
         say(f"stopped; {resume if folder.begun else 'nothing is begun'}")
         return INTERRUPTED
     except FedLassoError as error:
         # What cannot be fitted is not worth resuming; a full disk is.
-        unwritten = find_cannot_write(error)
-        if unwritten is not None and folder.begun:
-            raise FedLassoError(
-                f"{unwritten.what}; what is finished is kept: make room, then go on with: "
-                f"fedlasso fit --resume {folder.path}"
-            ) from error
+        if isinstance(error, CannotWrite) and folder.begun:
+            remedy = f"make room, then {resume}"
+            raise FedLassoError(f"{error.what}; what is finished is kept: {remedy}") from error
         if options.resume is None:
             folder.discard()
         raise
     say_constant(document)
-    for line in (f"warning: {warning}" for warning in document.warnings or ()):
-        if line not in said:
-            say(line)
+    for warning in document.warnings or ():
+        if f"warning: {warning}" not in said:
+            say(f"warning: {warning}")
     print(models.describe_model(document))
     print(f"The model is in {folder.path}; open {folder.path / 'card.html'}")
     return 0
@@ -194,9 +174,8 @@ def diagnose_command(options: argparse.Namespace) -> None:
     settings = read_settings(options)
     sites, _ = models.open_sites(source, say=say)
     display = Display()
-    found = models.diagnose(Ledger(sites, display.listen), settings)
+    found = diagnose(Ledger(sites, display.listen), settings)
     display.show("diagnosed")
-    for line in found.lines():
-        print(line)
+    print(*models.describe_diagnosis(found), sep="\n")
     write_atomically(options.out, models.draw_diagnosis(found).encode())
     print(f"Pictures are in {options.out}")

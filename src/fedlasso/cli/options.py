@@ -1,9 +1,7 @@
 """Options that commands about fits share: what to fit, to which files, and how they are read."""
 
-from __future__ import annotations
-
 import argparse
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields
 from functools import partial
 from math import isnan
@@ -11,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from fedlasso import models
-from fedlasso.cli.common import names
+from fedlasso.cli.common import given_options, names
 from fedlasso.errors import FedLassoError
-from fedlasso.fitting import GOALS, RULES
-from fedlasso.numerics import FAMILIES
+from fedlasso.families import FAMILIES, family_with
+from fedlasso.fitting import GOALS, RULES, Range, Settings
 from fedlasso.procedures import REGISTRY
 from fedlasso.tables import KINDS, MIN_LEVEL, check_file
 
@@ -36,12 +34,10 @@ def tell_choices(choices: Mapping[Any, str]) -> str:
 def add_settings(parser: Any) -> None:
     """Options that say what to fit."""
     option = options_of(parser)
-    what = (
-        "what the response is: linear, any number (default); binomial, yes or no, by logistic "
-        "regression; poisson, counts; cox, survival times, every site with a baseline of its own"
-    )
-    option("--family", choices=list(FAMILIES), help=what)
-    ties = "events at the same time, with --family cox; default: efron"
+    kinds = [f"{name}, {family.summary}" for name, family in FAMILIES.items()]
+    kinds[0] += " (default)"
+    option("--family", choices=list(FAMILIES), help=f"what the response is: {'; '.join(kinds)}")
+    ties = f"events at the same time, with --family {family_with('ties').name}; default: efron"
     option("--ties", choices=["efron", "breslow"], help=ties)
     kept = "columns that are always in the model, never penalised: as --keep age,sex"
     option("--keep", type=names, metavar="COLUMNS", help=kept)
@@ -64,7 +60,8 @@ def add_settings(parser: Any) -> None:
         "sites' noise clearly differs"
     )
     option("--site-weights", choices=["equal", "variance"], help=weights)
-    option("--goal", choices=list(GOALS), help=f"what the model is for. {tell_choices(GOALS)}")
+    goals = tell_choices({name: goal.help for name, goal in GOALS.items()})
+    option("--goal", choices=list(GOALS), help=f"what the model is for. {goals}")
     run = f"run this procedure at the penalty, whatever the goal: {', '.join(REGISTRY)}"
     option("--procedure", metavar="NAME", help=run)
     option("--epochs", type=int, help="its local epochs per round; default: 1")
@@ -88,13 +85,12 @@ def add_settings(parser: Any) -> None:
     option("--seed", type=int, help="seed of every split; default: 0")
 
 
-def read_settings(options: argparse.Namespace) -> models.Settings:
+def read_settings(options: argparse.Namespace) -> Settings:
     """Return those options as settings, whose names they have."""
-    known = {field.name for field in fields(models.Settings)}
-    given = given_options(options, known)
+    given = given_options(options, [field.name for field in fields(Settings)])
     if "bounds" in given:
         given["bounds"] = read_bounds(given["bounds"])
-    return models.Settings(**given)
+    return Settings(**given)
 
 
 def add_source(parser: Any) -> None:
@@ -140,11 +136,6 @@ def read_source(options: argparse.Namespace) -> models.FileSource:
     return models.FileSource(**given | {"files": tuple(options.files)})
 
 
-def given_options(options: argparse.Namespace, known: Collection[str]) -> dict[str, Any]:
-    """Return the options that were given, among those of some names."""
-    return {name: value for name, value in vars(options).items() if name in known}
-
-
 def read_penalty(text: str) -> float | None:
     """A penalty, or nothing where it is to be chosen."""
     if text == "auto":
@@ -155,26 +146,19 @@ def read_penalty(text: str) -> float | None:
         raise argparse.ArgumentTypeError(f"{text!r} is not a number nor auto") from None
 
 
-def read_bounds(ranges: Sequence[str]) -> dict[str, models.Range]:
+def read_bounds(ranges: Sequence[str]) -> dict[str, Range]:
     """Return ranges of coefficients by columns, as age=0: or dose=-1:2."""
-    found: dict[str, models.Range] = {}
+    found: dict[str, Range] = {}
     for text in ranges:
         name, _, ends = text.rpartition("=")
-        lower, colon, upper = ends.partition(":")
-        if not (name and colon and _is_end(lower) and _is_end(upper)):
-            raise FedLassoError(
-                f"--bounds: {text!r} is no range; say COLUMN=LOWER:UPPER in numbers, as age=0: or "
-                "dose=-1:2"
-            )
+        try:
+            lower, upper = (float(end) if end else None for end in ends.split(":"))
+        except ValueError:
+            name = ""
+        if not name or isnan(lower or 0.0) or isnan(upper or 0.0):
+            remedy = "say COLUMN=LOWER:UPPER in numbers, as age=0: or dose=-1:2"
+            raise FedLassoError(f"--bounds: {text!r} is no range; {remedy}")
         if name in found:
             raise FedLassoError(f"--bounds: {name!r} has two ranges; give one")
-        found[name] = (float(lower) if lower else None, float(upper) if upper else None)
+        found[name] = (lower, upper)
     return found
-
-
-def _is_end(text: str) -> bool:
-    """Whether this is a number, or nothing."""
-    try:
-        return not text or not isnan(float(text))
-    except ValueError:
-        return False

@@ -1,7 +1,5 @@
 """``fedlasso report`` and ``fedlasso compare``: read a results folder, never compute it again."""
 
-from __future__ import annotations
-
 import argparse
 import gc
 from pathlib import Path
@@ -18,9 +16,8 @@ def add(commands: Any) -> None:
     more = "another study for the supplement, e.g. the earlier experiment"
     report.add_argument("--also", type=Path, action="append", default=[], metavar="DIR", help=more)
 
-    compare = add_action(
-        commands, compare_command, "results/paper --published table2.csv", "report"
-    )
+    example = "results/paper --published table2.csv"
+    compare = add_action(commands, compare_command, example, "report")
     compare.add_argument("folder", type=Path, metavar="DIR", help=RESULTS)
     columns = (
         "columns scenario, method, epochs, metric, mean, se; optional budget, panel, rule; "

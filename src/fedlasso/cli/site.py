@@ -1,7 +1,5 @@
 """``fedlasso site``: take part in a federation, on your own terms."""
 
-from __future__ import annotations
-
 import argparse
 import time
 from functools import partial
@@ -49,7 +47,7 @@ def request_command(options: argparse.Namespace) -> None:
 
     The private key never leaves the kit. Asked again, the same key is to be signed anew.
     """
-    from fedlasso.deploy.nvflare.kit import read_kit, request
+    from fedlasso.deploy.kit import read_kit, request
 
     name = read_kit(options.kit).name
     asked, fingerprint = request(options.kit)
@@ -64,7 +62,7 @@ def accept_command(options: argparse.Namespace) -> None:
     Each key that is new here is shown, and you are asked whether that site itself has read it to
     you: you take part with no other sites. When a site joins later, accept the new file.
     """
-    from fedlasso.deploy.nvflare.kit import accept
+    from fedlasso.deploy.kit import accept
 
     agree = _show_key if options.yes else _ask_about_key
     ends, peers = accept(options.kit, options.certificate, agree)
@@ -86,15 +84,14 @@ def _ask_about_key(name: str, fingerprint: str, changed: bool) -> bool:
     try:
         word = input(f"Has {name!r} itself read it to you just so, by telephone? [y]es, [n]o: ")
     except EOFError:
-        raise FedLassoError(
-            "nobody is here to say whether the keys are right; --yes says that they were compared"
-        ) from None
+        nobody = "nobody is here to say whether the keys are right"
+        raise FedLassoError(f"{nobody}; --yes says that they were compared") from None
     return word.strip().lower() in ("y", "yes")
 
 
 def check_command(options: argparse.Namespace) -> None:
     """Say what would be answered and what refused; nothing is connected."""
-    from fedlasso.deploy.nvflare.kit import PEERS, check_certificate, read_kit
+    from fedlasso.deploy.kit import PEERS, check_certificate, read_kit
     from fedlasso.deploy.records import TableRecords
     from fedlasso.federation.messages import questions
     from fedlasso.governance import read_policy
@@ -123,8 +120,8 @@ def check_command(options: argparse.Namespace) -> None:
 
 def start_command(options: argparse.Namespace) -> None:
     """Answer what the policy allows until Ctrl-C; waits for the server, and for its return."""
+    from fedlasso.deploy.kit import check_certificate, make_places, read_kit
     from fedlasso.deploy.nvflare.engine import find_user
-    from fedlasso.deploy.nvflare.kit import check_certificate, make_places, read_kit
     from fedlasso.deploy.nvflare.stay import LateKeeper, take_part
 
     kit = read_kit(options.kit)
@@ -151,7 +148,7 @@ def status_command(options: argparse.Namespace) -> int:
     for line in well:
         print(f"  well: {line}")
     for line in ill:
-        print(f"NOT WELL: {line}")
+        print(f"PROBLEM: {line}")
     return 1 if ill else 0
 
 
@@ -176,7 +173,7 @@ def unit_command(options: argparse.Namespace) -> None:
 
 def audit_command(options: argparse.Namespace) -> None:
     """What has left, when, how much, for which fit, and what is used up."""
-    from fedlasso.deploy.nvflare.kit import open_audit, read_kit
+    from fedlasso.deploy.kit import open_audit, read_kit
     from fedlasso.governance import read_policy
     from fedlasso.governance.telling import check_ledgers, tell_budgets, tell_chain, tell_entry
 
@@ -194,10 +191,9 @@ def audit_command(options: argparse.Namespace) -> None:
     sent = [e for e in chosen if e.verdict == "sent"]
     fits = {e.fit for e in chosen if e.fit}
     whole, chain = tell_chain(audit)
-    print(
-        f"Site {kit.name!r}: {len(sent)} replies and {sum(e.payload for e in sent)} bytes of "
-        f"numbers have left for {len(fits)} fits, {len(chosen) - len(sent)} refused; {chain}"
-    )
+    left = f"{len(sent)} replies and {sum(e.payload for e in sent)} bytes of numbers have left"
+    refused = f"{len(chosen) - len(sent)} refused"
+    print(f"Site {kit.name!r}: {left} for {len(fits)} fits, {refused}; {chain}")
     if not whole:
         raise FedLassoError(chain)
     if wrong := check_ledgers(audit):
@@ -206,7 +202,7 @@ def audit_command(options: argparse.Namespace) -> None:
 
 def report_command(options: argparse.Namespace) -> None:
     """Write one page, "What left my site", for whoever answers for the records."""
-    from fedlasso.deploy.nvflare.kit import open_audit, read_kit
+    from fedlasso.deploy.kit import open_audit, read_kit
     from fedlasso.files import write_atomically
     from fedlasso.governance import read_policy
     from fedlasso.governance.page import write_page

@@ -1,9 +1,6 @@
 """``fedlasso study``: run, look at, summarise and export Monte Carlo studies."""
 
-from __future__ import annotations
-
 import argparse
-import math
 import sys
 import textwrap
 import time
@@ -15,22 +12,15 @@ from pathlib import Path
 from typing import Any
 
 from fedlasso import study as studies
-from fedlasso.cli.common import (
-    INTERRUPTED,
-    RESULTS,
-    add_action,
-    add_group,
-    names,
-    print_frame,
-    say,
-    stop_on_term,
-)
+from fedlasso.cli import common
+from fedlasso.cli.common import add_action, add_group, given_options, names, print_frame, say
 from fedlasso.errors import FedLassoError
 from fedlasso.study import SCENARIOS, STUDIES, Progress, Scenario, read_scenarios, run_study
 from fedlasso.study.columns import RECORDS, axes, known
+from fedlasso.study.diagnose import diagnose
+from fedlasso.study.means import contrast, show, summarise
 from fedlasso.study.purposes import PURPOSES
 from fedlasso.study.runner import Listener
-from fedlasso.study.summary import contrast, diagnose, summarise
 
 
 def add(commands: Any) -> None:
@@ -61,18 +51,14 @@ def add(commands: Any) -> None:
     summary = add_one(summary_command, "results/two --scenario baseline --budget 30")
     export = add_one(export_command, "results/two outcomes.csv")
     for parser in (status, summary, export):
-        parser.add_argument("folder", type=Path, metavar="DIR", help=RESULTS)
+        parser.add_argument("folder", type=Path, metavar="DIR", help=common.RESULTS)
     summary.add_argument("--scenario", help="one scenario only")
     summary.add_argument("--budget", type=int, help="default: the largest")
     for name in ("panel", "rule"):
         axis = axes()[name]
         told = ", ".join(f"{value}: {words}" for value, words in axis.words.items())
-        summary.add_argument(
-            f"--{name}",
-            default=axis.usual,
-            choices=list(axis.words),
-            help=f"{told}; default: {axis.usual}",
-        )
+        told += f"; default: {axis.usual}"
+        summary.add_argument(f"--{name}", default=axis.usual, choices=list(axis.words), help=told)
     into = "the table to write"
     export.add_argument("file", type=Path, metavar="FILE.csv|FILE.parquet", help=into)
     records = f"one of {', '.join(RECORDS)}; default: outcome"
@@ -81,12 +67,10 @@ def add(commands: Any) -> None:
 
 def _list_studies() -> str:
     """Return what each study is for."""
-    lines = ["studies:"]
     width = max(map(len, PURPOSES))
-    for name, purpose in PURPOSES.items():
-        after = " " * (width + 4)
-        lines.append(textwrap.fill(f"  {name:{width}}  {purpose}", 79, subsequent_indent=after))
-    return "\n".join(lines)
+    fill = partial(textwrap.fill, width=79, subsequent_indent=" " * (width + 4))
+    listed = [fill(f"  {name:{width}}  {purpose}") for name, purpose in PURPOSES.items()]
+    return "\n".join(["studies:", *listed])
 
 
 def _numbers(text: str) -> tuple[int, ...]:
@@ -102,8 +86,7 @@ def run_command(options: argparse.Namespace) -> int:
         raise FedLassoError(f"no study is called {options.study!r}; known: {', '.join(STUDIES)}")
     kind = STUDIES[options.study]
     settable = {f.name for f in fields(kind)}  # type: ignore[arg-type]
-    told = ("methods", "epochs", "budgets", "families", "data", "seed")
-    given = {n: getattr(options, n) for n in told}
+    given = given_options(options, ("methods", "epochs", "budgets", "families", "data", "seed"))
     settings = {name: value for name, value in given.items() if value is not None}
     for name in settings:
         if name not in settable:
@@ -113,33 +96,22 @@ def run_command(options: argparse.Namespace) -> int:
     for notice in getattr(study, "notices", ()):
         say(notice)
     store = studies.Store(options.out)
-    stop_on_term()
+    common.stop_on_term()
     try:
         with _progress_bar(f"{options.study} study") as listen:
+            how = given_options(options, ("engine", "workers", "allow_code_change"))
             progress = run_study(
-                study,
-                scenarios,
-                options.replicates,
-                store,
-                engine=options.engine,
-                workers=options.workers,
-                allow_code_change=options.allow_code_change,
-                listen=listen,
-                tell=say,
+                study, scenarios, options.replicates, store, listen=listen, tell=say, **how
             )
     except KeyboardInterrupt:
         print(file=sys.stderr)
-        say(
-            f"stopped; {len(store.parts())} replicates are kept in {options.out}. "
-            "Run the same command again to go on."
-        )
-        return INTERRUPTED
+        kept = f"{len(store.parts())} replicates are kept in {options.out}"
+        say(f"stopped; {kept}. Run the same command again to go on.")
+        return common.INTERRUPTED
     print(diagnose(store))
     if progress.failed:
-        say(
-            f"{progress.failed} replicates failed; `fedlasso study status {options.out}` "
-            "shows why, and running again retries them"
-        )
+        why = f"`fedlasso study status {options.out}` shows why"
+        say(f"{progress.failed} replicates failed; {why}, and running again retries them")
         return 1
     return 0
 
@@ -186,13 +158,6 @@ def _progress_bar(title: str) -> Iterator[Listener]:
         yield listen
 
 
-def _show(mean: float, se: float) -> str:
-    """Mean and standard error; one replicate has no standard error."""
-    if math.isnan(mean):
-        return "-"
-    return f"{mean:.4g} ({'-' if math.isnan(se) else f'{se:.2g}'})"
-
-
 def status_command(options: argparse.Namespace) -> None:
     """How far a study is, and whether its numbers hold."""
     store = studies.Store(options.folder)
@@ -229,7 +194,8 @@ def summary_command(options: argparse.Namespace) -> None:
     print(f"Mean (standard error){': ' if title else ''}{title}")
     metrics = ["f1", "active", "test_mse", "gap", "relative_gap", "rounds", "upload_bytes"]
     means = summarise(rows, [name for name in metrics if name in rows])
-    means["text"] = [_show(m, s) for m, s in zip(means["mean"], means["se"], strict=True)]
+    pairs = zip(means["mean"], means["se"], strict=True)
+    means["text"] = [show(mean, error, ".4g", ".2g", "-") for mean, error in pairs]
     keys = [name for name in known("axis", rows) if axes()[name].usual is None]
     print_frame(means.set_index([*keys, "metric"])["text"].unstack(sort=False).reset_index())
     for along in [name for name in keys if name != "scenario"]:

@@ -1,8 +1,5 @@
 """A federation across a network: questions go over a line of bytes to the doors of the sites."""
 
-from __future__ import annotations
-
-import dataclasses
 import hashlib
 import time
 from collections.abc import Sequence
@@ -16,12 +13,13 @@ from fedlasso import __version__
 from fedlasso.deploy.schemas import (
     agree_on_columns,
     leave_out,
+    make_opening,
     name_outcome,
-    name_settings,
+    names_in,
     read_schema,
     write_schema,
 )
-from fedlasso.errors import FedLassoError, Interrupted
+from fedlasso.errors import FedLassoError, Interrupted, RefusalCode, Refused
 from fedlasso.federation import Federation, Reply, Request, encode
 from fedlasso.federation.checking import (
     LONGEST,
@@ -33,22 +31,24 @@ from fedlasso.federation.checking import (
     plain,
     read_bounded,
 )
+from fedlasso.federation.codec import seal
 from fedlasso.federation.federation import asked, check_replies, name_site
 from fedlasso.federation.magnitudes import Magnitudes
 from fedlasso.federation.messages import PROTOCOL
 from fedlasso.federation.words import grid_of
 from fedlasso.files import append_privately
+from fedlasso.fitting import Settings
 from fedlasso.governance.masks import OfferKey, draw_session
 from fedlasso.governance.messages import (
     DescribeColumns,
     FindOthers,
     Introduce,
     Introduction,
-    Open,
     Refusal,
 )
-from fedlasso.models import NetworkSource, Settings
-from fedlasso.models.sources import name_columns
+from fedlasso.models import NetworkSource
+from fedlasso.models.inputs import name_columns
+from fedlasso.numerics import DEFAULT_LOSS
 from fedlasso.sites.views import Standardise
 from fedlasso.tables import Outcome, Schema
 
@@ -93,7 +93,7 @@ class Network(Federation):
         self.timeout = timeout
         self.sites = tuple(sorted(sites))
         self.columns = ()
-        self.loss = "quadratic"
+        self.loss = DEFAULT_LOSS
         self.receipts: Path | None = None
         self.introductions: tuple[Introduction, ...] = ()
         self.ahead: dict[str, float] = {}
@@ -111,16 +111,15 @@ class Network(Federation):
         most_bytes(request, len(self.columns))
         if self.masked and request.reach:
             if set(names) != set(self.sites):
-                raise FedLassoError(
-                    f"{type(request).__name__} asks {', '.join(names)} for a sum of its own, and "
-                    "the sites mask theirs; use a procedure that needs totals only"
-                )
+                own = f"{type(request).__name__} asks {', '.join(names)} for a sum of its own"
+                remedy = "use a procedure that needs totals only"
+                raise Refused(f"{own}, and the sites mask theirs; {remedy}", names)
             self._number += 1
-            request = dataclasses.replace(request, number=self._number)
+            request = seal(request, number=self._number)
         answers = sorted(self.line.exchange(names, encode(request), self.timeout))
         replies: list[R] = []
         receipts = ""
-        failed: FedLassoError | None = None
+        failed: list[FedLassoError] = []
         if isinstance(request, Standardise):
             self._views[request.name] = request.magnitudes.of_loss(self.loss)
         grid = grid_of(request, self._views.get(request.on), len(self.columns))
@@ -129,11 +128,11 @@ class Network(Federation):
                 replies.append(self._receive(request, answer, None if self.masked else grid))
                 receipts += f"{answer.site} {hashlib.sha256(answer.data).hexdigest()}\n"
             except FedLassoError as error:
-                failed = failed or error
+                failed.append(error)
         if self.receipts is not None and receipts:
             append_privately(self.receipts, receipts)
-        if failed is not None:
-            raise failed
+        if failed:
+            raise failed[0]
         whole = check_replies(names, replies)
         if self.masked and request.reach:
             check_total(request, whole, sum(self._rows.values()), grid)
@@ -143,17 +142,16 @@ class Network(Federation):
         """Return the reply of one site, checked; anything else is an error that names it."""
         site, kind, data = answer
         if kind == "late":
-            raise Interrupted(
-                f"site {site!r} did not answer within {self.timeout:.0f} s; bring it back, "
-                "or fit without it"
-            )
+            late = f"site {site!r} did not answer within {self.timeout:.0f} s"
+            raise Interrupted(f"{late}; bring it back, or fit without it")
         if kind == "lost":
             raise Interrupted(f"site {site!r} was lost; bring it back")
         p = len(self.columns)
         message = read_bounded(request, site, data, p)
         # A refusal carries no numbers, and the site's audit has no hash of it.
         if isinstance(message, Refusal):
-            raise FedLassoError(name_site(site, plain(message.text)[:LONGEST]))
+            text = name_site(site, plain(message.text)[:LONGEST])
+            raise Refused(text, (site,), RefusalCode.read(message.code))
         rows = self._rows.get(site, MOST_ROWS)
         return check_reply(request, site, data, message, p, rows, grid)
 
@@ -162,14 +160,12 @@ class Network(Federation):
         before = time.time()
         self.introductions = self.replies(Introduce())
         after = time.time()
-        self._rows = {i.site: i.rows for i in self.introductions}
-        for site, rows in self._rows.items():
-            if not 0 <= rows <= MOST_ROWS:
-                raise BadReply(site, Introduce(), f"{rows} rows")
-        # A clock is off by what it lies outside the time of asking.
-        self.ahead = {
-            i.site: i.clock - min(max(i.clock, before), after) for i in self.introductions
-        }
+        for i in self.introductions:
+            if not 0 <= i.rows <= MOST_ROWS:
+                raise BadReply(i.site, Introduce(), f"{i.rows} rows")
+            self._rows[i.site] = i.rows
+            # A clock is off by what it lies outside the time of asking.
+            self.ahead[i.site] = i.clock - min(max(i.clock, before), after)
 
     def odd_clocks(self) -> dict[str, str]:
         """Return the sites whose clocks are off by more than a minute, and how, in words."""
@@ -197,50 +193,32 @@ class Network(Federation):
         columns = _choose_columns(self.introductions, source, outcome)
         # A fit that goes on does so with what was agreed on when it began.
         schema = source.schema or self._agree(source, outcome, columns)
-        columns = tuple(column.name for column in schema.columns)
         began = source.fingerprints or {i.site: i.fingerprint for i in self.introductions}
-        prints = tuple(f"{site}:{value}" for site, value in began.items())
-        session, offers = self._agree_on_masks(source.fit)
-        self.replies(
-            Open(
-                source.fit,
-                outcome.target,
-                columns,
-                self.sites,
-                prints,
-                write_schema(schema),
-                source.missing,
-                source.na,
-                session,
-                offers,
-                **name_outcome(outcome),
-                **name_settings(settings),
-            )
-        )
+        session: dict[str, Any] = {
+            "sites": self.sites,
+            "fingerprints": tuple(f"{site}:{value}" for site, value in began.items()),
+        }
+        # Sites draw keys for masks, unless all of them send their sums in the clear.
+        self.masked = any(i.sums == "masked" for i in self.introductions)
+        if self.masked:
+            offer = OfferKey(source.fit, draw_session())
+            offers = tuple(reply.offer for reply in self.replies(offer))
+            session |= {"session": offer.session, "offers": offers}
+        self.replies(make_opening(source.fit, schema, settings, source.missing, **session))
         self.loss = settings.loss
         self.columns = name_columns(schema.encoded, settings)
-        return replace(source, columns=columns, schema=schema, fingerprints=began, sites=self.sites)
-
-    def _agree_on_masks(self, fit: str) -> tuple[str, tuple[str, ...]]:
-        """Let the sites draw keys for masks, unless all of them send their sums in the clear."""
-        self.masked = any(i.sums == "masked" for i in self.introductions)
-        if not self.masked:
-            return "", ()
-        session = draw_session()
-        replies = self.replies(OfferKey(fit, session))
-        return session, tuple(reply.offer for reply in replies)
+        source = replace(source, schema=schema, columns=names_in(schema))
+        return replace(source, fingerprints=began, sites=self.sites)
 
     def _agree(self, source: NetworkSource, outcome: Outcome, columns: tuple[str, ...]) -> Schema:
         """Ask the sites what the columns hold, and then whether the agreed levels leave rows."""
-        target = outcome.target
-        roles: dict[str, Any] = name_outcome(outcome)
-        replies = self.replies(
-            DescribeColumns(source.fit, target, columns, source.na, source.min_level, **roles)
-        )
+        target, na, roles = outcome.target, source.na, name_outcome(outcome)
+        asked = DescribeColumns(source.fit, target, columns, na, source.min_level, **roles)
+        replies = self.replies(asked)
         told = {}
         for reply in replies:
             try:
-                told[reply.site] = read_schema(reply.schema, outcome, columns, source.na)
+                told[reply.site] = read_schema(reply.schema, outcome, columns, na)
                 _check_levels(told[reply.site])
             except FedLassoError as error:
                 raise FedLassoError(name_site(reply.site, str(error))) from None
@@ -250,9 +228,8 @@ class Network(Federation):
             told = leave_out(told, self.left_out)
 
         def find_others(schema: Schema) -> set[str]:
-            names = tuple(column.name for column in schema.columns)
             text = write_schema(schema)
-            asked = FindOthers(source.fit, target, names, text, source.na, **roles)
+            asked = FindOthers(source.fit, target, names_in(schema), text, na, **roles)
             return {name for reply in self.replies(asked) for name in reply.columns}
 
         return agree_on_columns(told, source.min_level, find_others)
@@ -266,19 +243,17 @@ def _check_protocols(sites: Sequence[Introduction]) -> None:
         if i.protocol != PROTOCOL
     ]
     if others:
-        raise FedLassoError(
-            f"{', '.join(others)}, the coordinator {__version__} (protocol {PROTOCOL}); install "
-            "versions with the same protocol, best the same version everywhere"
-        )
+        here = f"the coordinator {__version__} (protocol {PROTOCOL})"
+        remedy = "install versions with the same protocol, best the same version everywhere"
+        raise FedLassoError(f"{', '.join(others)}, {here}; {remedy}")
 
 
 def _check_levels(schema: Schema) -> None:
     """Refuse levels that would steer a terminal when they are shown."""
     for column in schema.columns:
         if any(plain(level) != level for level in column.levels):
-            raise FedLassoError(
-                f"a level of text column {column.name!r} holds control characters; clean it there"
-            )
+            where = f"a level of text column {column.name!r}"
+            raise FedLassoError(f"{where} holds control characters; clean it there")
 
 
 def _choose_columns(
@@ -299,8 +274,6 @@ def _choose_columns(
     odd = {name: sorted(shown - shared) for name, shown in everyone.items()}
     if any(odd.values()):
         listed = "; ".join(f"{n!r} alone: {', '.join(c)}" for n, c in odd.items() if c)
-        raise FedLassoError(
-            f"the sites' columns differ, {listed}; choose with --columns those that all have, or "
-            "--drop the others"
-        )
+        remedy = "choose with --columns those that all have, or --drop the others"
+        raise FedLassoError(f"the sites' columns differ, {listed}; {remedy}")
     return tuple(c for c in sites[0].columns if c in shared and c not in outcome.names)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import hmac
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,36 +14,19 @@ import numpy as np
 # A site reads only messages that it knows: those of every room that asks questions.
 import fedlasso.fitting
 import fedlasso.procedures  # noqa: F401
-from fedlasso.deploy.schemas import (
-    read_outcome_of,
-    read_schema,
-    read_settings_of,
-    write_schema,
-)
+from fedlasso import tables
+from fedlasso.deploy.schemas import read_outcome_of, read_schema, read_settings_of, write_schema
 from fedlasso.errors import FedLassoError
 from fedlasso.governance.messages import DescribeColumns, Described, FindOthers, Open
 from fedlasso.governance.policy import Rare
 from fedlasso.models.document import Missing
-from fedlasso.models.sources import make_site
+from fedlasso.models.inputs import make_site
 from fedlasso.sites import Site
-from fedlasso.tables import (
-    OTHER,
-    Column,
-    File,
-    Schema,
-    common_levels,
-    encode_file,
-    has_others,
-    kind_of,
-    stem_of,
-    to_numbers,
-)
+from fedlasso.tables import OTHER, Column, File, Schema
 from fedlasso.tables.columns import Kind
 from fedlasso.tables.strays import judge_texts
 
 _PLAIN = Rare()
-# What is said of a number that is too large quotes it.
-_SIZE = re.compile(r" of size \S+,")
 
 
 class TableRecords:
@@ -61,7 +43,7 @@ class TableRecords:
         self._stamp = self._stat()
         self.fingerprint = self._hash()
         # How the file was opened: for which site, and with which codes for missing values.
-        self._reading: tuple[str, tuple[str, ...]] = (name or stem_of(path), ())
+        self._reading: tuple[str, tuple[str, ...]] = (name or tables.stem_of(path), ())
         self._file = _read_file(path, *self._reading)
         self.columns: tuple[str, ...] = self._file.names
         self.rows: int = sum(map(len, self._file.groups.values()))
@@ -82,28 +64,26 @@ class TableRecords:
         """Refuse if the file is no longer what was read."""
         stamp = self._stat()
         if stamp != self._stamp and self._hash() != self.fingerprint:
-            raise FedLassoError(
-                "the data file has changed since it was read; restore it and resume, or start a "
-                "new fit"
-            )
+            changed = "the data file has changed since it was read"
+            raise FedLassoError(f"{changed}; restore it and resume, or start a new fit")
         self._stamp = stamp
 
     def remarks(self, columns: Sequence[str], fewest: int) -> Iterator[tuple[str, str]]:
         """Say of these columns what a fit would refuse or be told beside numbers; no values."""
-        readable = []
+        kinds: dict[str, Kind] = {}
         for name in columns:
             try:
-                self._file.kinds([name])
-                readable.append(name)
+                kinds |= self._file.kinds([name])
             except FedLassoError as error:
-                yield name, _about_column(error, name)
-        for name, values in self._file.columns(readable):
+                # The column's name is told beside it.
+                yield name, str(error).rpartition(f"column {name!r} ")[2]
+        for name, values in self._file.columns(list(kinds)):
             missing = values.null_count
-            if self._file.kinds([name])[name] == "text":
-                told = len(common_levels(values, fewest))
+            if kinds[name] == "text":
+                told = len(tables.common_levels(values, fewest))
                 yield name, f"is text; {told} levels that {fewest} rows or more have would be told"
             else:
-                numbers = to_numbers(values)
+                numbers = tables.to_numbers(values)
                 missing = int(np.isnan(numbers).sum())
                 if infinite := int(np.isinf(numbers).sum()):
                     yield name, f"has {infinite} infinite values; a fit with it would be refused"
@@ -115,12 +95,12 @@ class TableRecords:
         outcome = read_outcome_of(asked)
         with self._opened(name, asked.na) as file:
             for role, column in outcome.roles.items():
-                if kind_of(file, column) == "text":
+                if tables.kind_of(file, column) == "text":
                     named = role if role == "target" else f"{role} column"
                     raise FedLassoError(f"the {named} {column!r} is not numeric")
             kinds = file.kinds(asked.columns)
             texts = file.pool(kinds, rare)
-            levels = {c: common_levels(values, fewest) for c, values in file.columns(texts)}
+            levels = {c: tables.common_levels(values, fewest) for c, values in file.columns(texts)}
             numbering = tuple(c for c in file.row_numbers if c in kinds)
         columns = tuple(Column(c, kind, levels.get(c, ())) for c, kind in kinds.items())
         told = write_schema(Schema.of(outcome, columns, asked.na))
@@ -143,22 +123,16 @@ class TableRecords:
             unplaced = set(file.find_others(schema, rare))
             for column in schema.columns:
                 if column.name in unplaced and OTHER not in column.levels:
-                    raise FedLassoError(
-                        f"column {column.name!r} has rows at none of the {len(column.levels)} "
-                        "levels agreed on; start a new fit"
-                    )
-            (part,) = encode_file(file, schema)
+                    rows = f"rows at none of the {len(column.levels)} levels agreed on"
+                    raise FedLassoError(f"column {column.name!r} has {rows}; start a new fit")
+            (part,) = tables.encode_file(file, schema)
         if part.missing and opening.missing == "refuse":
             raise FedLassoError(f"{part.gaps} missing; fill them, or say --missing mean")
-        secret = hmac.digest(self._key, f"splits of {self.fingerprint}".encode(), "sha256")
-        return make_site(
-            part,
-            schema,
-            settings,
-            secret=secret if self._key else b"",
-            cell=rare.cell,
-            part=rare.part,
-        )
+        secret = b""
+        if self._key:
+            secret = hmac.digest(self._key, f"splits of {self.fingerprint}".encode(), "sha256")
+        encoded = schema.encoded
+        return make_site(part, encoded, settings, secret=secret, cell=rare.cell, part=rare.part)
 
     @contextmanager
     def _opened(self, name: str, na: tuple[str, ...]) -> Iterator[PooledFile]:
@@ -169,8 +143,8 @@ class TableRecords:
                 self._reading = (name, na)
             yield self._file
         except FedLassoError as error:
-            text = str(error).replace(str(self._path), f"site {name!r}")
-            raise FedLassoError(_SIZE.sub(",", text)) from None
+            text = error.unquoted.replace(str(self._path), f"site {name!r}")
+            raise FedLassoError(text) from None
         # A large file is read again for this; it must still be the one that was fingerprinted.
         self.check_unchanged()
 
@@ -183,15 +157,14 @@ class PooledFile(File):
 
     def kinds(self, names: Sequence[str]) -> dict[str, Kind]:
         """What columns hold, as files are judged; texts among numbers are refused, not quoted."""
-        found = {name: kind_of(self, name) for name in names}
+        found = {name: tables.kind_of(self, name) for name in names}
         for name, values in super().columns([name for name in names if found[name] == "text"]):
             try:
                 verdict, _ = judge_texts(self, name, values)
             except FedLassoError:
-                raise FedLassoError(
-                    f"column {name!r} holds texts among numbers; correct them there, or say --na "
-                    "if they mean missing values"
-                ) from None
+                texts = f"column {name!r} holds texts among numbers"
+                remedy = "correct them there, or say --na if they mean missing values"
+                raise FedLassoError(f"{texts}; {remedy}") from None
             # Where codes are named, numbers that were kept as text for their sake are numbers.
             if verdict == "numbers" and self.na:
                 found[name] = "number"
@@ -222,19 +195,19 @@ class PooledFile(File):
         agreed = {column.name: column for column in schema.columns}
         for name, kind in self.kinds(list(agreed)).items():
             if kind not in (agreed[name].kind, "empty"):
-                raise FedLassoError(
-                    f"column {name!r} holds {kind}s here, and others say {agreed[name].kind}s; "
-                    "make them alike"
-                )
+                kinds = f"{kind}s here, and others say {agreed[name].kind}s"
+                raise FedLassoError(f"column {name!r} holds {kinds}; make them alike")
         texts = self.pool({name: column.kind for name, column in agreed.items()}, rare)
         return tuple(
-            name for name, values in self.columns(texts) if has_others(values, agreed[name].levels)
+            name
+            for name, values in self.columns(texts)
+            if tables.has_others(values, agreed[name].levels)
         )
 
 
 def _keep_apart(texts: Any, rare: Rare) -> tuple[str, ...]:
     """Levels that are not pooled; where the others are few, the rarest of them joins these."""
-    common = common_levels(texts, rare.level)
+    common = tables.common_levels(texts, rare.level)
     counts = {c["values"]: c["counts"] for c in texts.drop_null().value_counts().to_pylist()}
     pooled = sum(rows for level, rows in counts.items() if level not in common)
     while 0 < pooled < rare.cell and common:
@@ -248,16 +221,7 @@ def _read_file(path: Path, site: str, na: tuple[str, ...]) -> PooledFile:
     """Open a table; an error names the file and no value."""
     try:
         return PooledFile(path, site=site, na=na)
+    except FedLassoError as error:
+        raise FedLassoError(error.unquoted.replace(str(path), path.name)) from None
     except Exception as error:
-        text = str(error).replace(str(path), path.name)
-        # What a parser says of a bad row quotes it.
-        if not isinstance(error, FedLassoError):
-            text = f"{path.name} is no readable table: {type(error).__name__}"
-        elif "is not a CSV table" in text:
-            text = f"{path.name} is no readable table"
-        raise FedLassoError(text) from None
-
-
-def _about_column(error: FedLassoError, name: str) -> str:
-    """What an error says of a column, without its name."""
-    return str(error).rpartition(f"column {name!r} ")[2]
+        raise FedLassoError(f"{path.name} is no readable table: {type(error).__name__}") from None

@@ -1,7 +1,5 @@
 """A fit over a network from its plan to its model: stopped, gone on with, its books compared."""
 
-from __future__ import annotations
-
 import json
 import secrets
 import time
@@ -15,11 +13,14 @@ from typing import Literal
 from msgspec.structs import replace
 
 from fedlasso import __version__, models
-from fedlasso.deploy.books import JOURNAL, RECEIPTS, Books, compare_books, heads_of
 from fedlasso.deploy.network import Network
+from fedlasso.deploy.reconcile import JOURNAL, RECEIPTS, Books, compare_books
+from fedlasso.deploy.records import TableRecords
+from fedlasso.deploy.schemas import make_opening
 from fedlasso.errors import FedLassoError, Interrupted
-from fedlasso.federation import Journal, Ledger, Listen
+from fedlasso.federation import InProcess, Journal, Ledger, Listen
 from fedlasso.files import make_private, write_atomically
+from fedlasso.governance import Policy
 from fedlasso.models import FitPlan, ModelDocument, NetworkSource
 
 Say = Callable[[str], None]
@@ -51,13 +52,12 @@ def begin_plan(out: Path, plan: FitPlan[NetworkSource]) -> None:
     """Give a fit its identity and write its plan down, before the first question."""
     # A fit that has asked nothing yet may be begun anew.
     if _answered(out) or (out / "model.json").exists():
-        raise FedLassoError(
-            f"{out} holds a fit; go on with it by `fedlasso federation resume {out}`, or choose "
-            "another folder"
-        )
-    identity = secrets.token_hex(16)
+        resume = f"go on with it by `fedlasso federation resume {out}`"
+        raise FedLassoError(f"{out} holds a fit; {resume}, or choose another folder")
+    # What the sites answer is kept there, so it is for nobody else.
     make_private(out)
-    models.write_plan(out, replace(plan, source=replace(plan.source, fit=identity)))
+    source = replace(plan.source, fit=secrets.token_hex(16))
+    models.write_plan(out, replace(plan, source=source))
     (out / RECEIPTS).unlink(missing_ok=True)
 
 
@@ -99,9 +99,8 @@ def run_plan(
             # Whoever goes on and is interrupted again has not failed again.
             vain = vain + 1 if _answered(out) == before else 1
             if on_failure == "stop" or (on_failure == "retry" and vain > RETRIES):
-                raise Interrupted(
-                    f"{error} (`fedlasso federation resume {out}` goes on from there)"
-                ) from None
+                resume = f"`fedlasso federation resume {out}`"
+                raise Interrupted(f"{error} ({resume} goes on from there)") from None
             again = "waiting" if on_failure == "wait" else f"{vain} of {RETRIES}"
             say(f"{error} (trying again, {again})")
         else:
@@ -124,9 +123,7 @@ def _attempt(out: Path, reach: Connect, times: Times, listen: Listen | None, say
         # From here on the fit is bound to these data, these columns and what they hold.
         source = network.open(source, plan.settings)
         # What the journal has is used only if the sites know it, and if their audits are whole.
-        books = compare_books(network, source.fit, out, source.audits)
-        source = replace(source, audits=heads_of(books))
-        models.write_plan(out, replace(plan, source=source))
+        books, source = _compare(network, out, plan, source)
         for site, off in network.odd_clocks().items():
             say(f"site {site!r}: {off}; set it right (the fit goes on)")
         for site, version in network.other_versions().items():
@@ -137,22 +134,50 @@ def _attempt(out: Path, reach: Connect, times: Times, listen: Listen | None, say
         times.start += opened - began
         network.receipts = out / RECEIPTS
         federation = Ledger(Journal(network, out / JOURNAL), listen)
-        assert source.schema is not None
+        schema, missing = source.schema, source.missing
+        assert schema is not None
         # The model stands, whatever a site's policy says to the questions of its card.
         document = models.make_model(
-            federation,
-            plan.settings,
-            source.schema,
-            missing=source.missing,
-            compare=plan.compare,
-            tolerant=True,
+            federation, plan.settings, schema, missing=missing, compare=plan.compare, tolerant=True
         )
         network.receipts = None
-        books = compare_books(network, source.fit, out, source.audits)
-        source = replace(source, audits=heads_of(books))
-        models.write_plan(out, replace(plan, source=source))
+        books, _ = _compare(network, out, plan, source)
         times.fit += time.perf_counter() - opened
     return Finished(document, books, times)
+
+
+def _compare(
+    network: Network, out: Path, plan: FitPlan[NetworkSource], source: NetworkSource
+) -> tuple[dict[str, Books], NetworkSource]:
+    """Compare the books, and write down in the plan how the sites' audits end now."""
+    books = compare_books(network, source.fit, out, source.audits)
+    audits = {site: (entry.lines, entry.head) for site, entry in books.items()}
+    source = replace(source, audits=audits)
+    models.write_plan(out, replace(plan, source=source))
+    return books, source
+
+
+def repeat_fit(
+    document: ModelDocument,
+    tables: Mapping[str, Path],
+    keys: Mapping[str, bytes],
+    compare: bool = False,
+) -> ModelDocument:
+    """Make a network's model once more in this process, where rows are split as the sites do.
+
+    `tables` and `keys` are the data file and the secret of each site.
+    """
+    schema, settings, missing = document.schema, document.settings, document.missing
+    join = make_opening("0" * 8, schema, settings, missing)
+    sites = InProcess(
+        [
+            TableRecords(path, keys[name], name).site(name, join, Policy().rare)
+            for name, path in tables.items()
+        ]
+    )
+    return models.make_model(
+        sites, settings, schema, missing=missing, compare=compare, tolerant=True
+    )
 
 
 def tell_fit(out: Path, finished: Finished) -> str:

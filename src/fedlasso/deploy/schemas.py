@@ -1,20 +1,26 @@
 """What columns hold, on its way between sites and coordinator, and how the sites agree on it."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
-from typing import Any, cast, get_args
+from typing import Any, cast
 
 import msgspec
 
 from fedlasso.errors import FedLassoError
+from fedlasso.families import FAMILIES
+from fedlasso.fitting import Settings
 from fedlasso.governance.messages import DescribeColumns, FindOthers, Open
-from fedlasso.models import Settings
-from fedlasso.numerics import Family
 from fedlasso.tables import OTHER, Column, Outcome, Schema, agree_levels, union_levels
 from fedlasso.tables.columns import Kind
+
+# The columns that a response may have beside its target.
+ROLES = ("event", "offset", "weights")
+
+
+def names_in(schema: Schema) -> tuple[str, ...]:
+    """Return the names of a schema's columns."""
+    return tuple(column.name for column in schema.columns)
 
 
 def write_schema(schema: Schema) -> str:
@@ -24,46 +30,42 @@ def write_schema(schema: Schema) -> str:
 
 def read_outcome_of(asked: DescribeColumns | FindOthers | Open) -> Outcome:
     """Return what is to be explained, as a question says it."""
-    if asked.family not in get_args(Family):
+    if asked.family not in FAMILIES:
         raise FedLassoError(f"no family is called {asked.family!r}; update fedlasso")
-    return Outcome(
-        asked.target,
-        family=cast(Family, asked.family),
-        event=asked.event or None,
-        offset=asked.offset or None,
-        weights=asked.weights or None,
-    )
+    others: dict[str, Any] = {role: getattr(asked, role) or None for role in ROLES}
+    return Outcome(asked.target, family=asked.family, **others)
 
 
 def name_outcome(outcome: Outcome) -> dict[str, Any]:
     """Return the same as the fields of a question, beside the target."""
-    return {
-        "family": outcome.family,
-        "event": outcome.event or "",
-        "offset": outcome.offset or "",
-        "weights": outcome.weights or "",
-    }
+    return {"family": outcome.family} | {role: getattr(outcome, role) or "" for role in ROLES}
 
 
-def name_settings(settings: Settings) -> dict[str, Any]:
-    """Return what a site must know of the settings to join a fit, as the fields of `Open`."""
-    return {
-        "ties": settings.ties,
-        "intercept": int(settings.intercept),
-        "effects": int(settings.site_effects),
-    }
+def make_opening(
+    fit: str, schema: Schema, settings: Settings, missing: str, **session: Any
+) -> Open:
+    """Return the question to join a fit; `session` are its fields about the sites, if any."""
+    return Open(
+        fit,
+        schema.target,
+        names_in(schema),
+        schema=write_schema(schema),
+        missing=missing,
+        na=schema.na,
+        ties=settings.ties,
+        intercept=settings.intercept,
+        effects=settings.site_effects,
+        **name_outcome(schema),
+        **{"sites": (), "fingerprints": (), **session},
+    )
 
 
 def read_settings_of(opening: Open) -> Settings:
     """Return the settings that a site must know, as the question to join a fit says them."""
     if opening.ties not in ("efron", "breslow"):
         raise FedLassoError(f"ties are treated in no way called {opening.ties!r}")
-    return Settings(
-        family=cast(Family, opening.family),
-        ties=cast(Any, opening.ties),
-        intercept=opening.intercept != 0,
-        site_effects=opening.effects != 0,
-    )
+    settings = Settings(family=opening.family, ties=cast(Any, opening.ties))
+    return replace(settings, intercept=opening.intercept, site_effects=opening.effects)
 
 
 def read_schema(
@@ -74,8 +76,7 @@ def read_schema(
         schema = msgspec.json.decode(text, type=Schema)
     except (ValueError, RecursionError):
         raise FedLassoError("what the columns hold was told in a way nobody can read") from None
-    names = tuple(column.name for column in schema.columns)
-    if names != tuple(columns) or schema != Schema.of(outcome, schema.columns, na):
+    if names_in(schema) != tuple(columns) or schema != Schema.of(outcome, schema.columns, na):
         raise FedLassoError("what was told is about other columns or codes than those asked for")
     for column in schema.columns:
         levels = column.levels
@@ -100,46 +101,37 @@ def leave_out(told: Mapping[str, Schema], names: Collection[str]) -> dict[str, S
 
 
 def agree_on_columns(
-    told: Mapping[str, Schema],
-    min_level: int,
-    find_others: Callable[[Schema], Collection[str]],
+    told: Mapping[str, Schema], min_level: int, find_others: Callable[[Schema], Collection[str]]
 ) -> Schema:
     """Return one schema for all sites, as `tables.agree` makes one for files.
 
-    Parameters
-    ----------
-    told : what every site has told of the same columns, in one order
-    min_level : rows that a level of text needs at some site
-    find_others : asks the sites which text columns have rows at none of the levels in a schema
+    `told` is about the same columns in one order. A level of text needs `min_level` rows at some
+    site; `find_others` asks the sites which text columns have rows at none of a schema's levels.
     """
     first, *_ = told.values()
     united = []
-    for place, column in enumerate(first.columns):
-        theirs = {site: schema.columns[place] for site, schema in told.items()}
-        kind = _agree_on_kind(theirs)
-        united.append(Column(column.name, kind, union_levels([c.levels for c in theirs.values()])))
+    for columns in zip(*(schema.columns for schema in told.values()), strict=True):
+        kind = _agree_on_kind(dict(zip(told, columns, strict=True)))
+        levels = union_levels([column.levels for column in columns])
+        united.append(Column(columns[0].name, kind, levels))
     texts = [column for column in united if column.kind == "text"]
-    others: Collection[str] = ()
-    if texts:
-        for column in texts:
-            # Too many levels are told before more is asked.
-            agree_levels(column.name, [column.levels], False, min_level)
-        others = find_others(replace(first, columns=tuple(united)))
-    levels = {
+    for column in texts:
+        # Too many levels are told before more is asked.
+        agree_levels(column.name, [column.levels], False, min_level)
+    others = find_others(replace(first, columns=tuple(united))) if texts else ()
+    agreed = {
         # Sites that pool rare levels tell of them as one.
         c.name: agree_levels(c.name, [c.levels], c.name in others or OTHER in c.levels, min_level)
         for c in texts
     }
-    agreed = tuple(Column(c.name, c.kind, levels.get(c.name, ())) for c in united)
-    return replace(first, columns=agreed)
+    columns = tuple(Column(c.name, c.kind, agreed.get(c.name, ())) for c in united)
+    return replace(first, columns=columns)
 
 
 def _agree_on_kind(theirs: Mapping[str, Column]) -> Kind:
     full = [(site, column) for site, column in theirs.items() if column.kind != "empty"]
     for (one, mine), (other, column) in pairwise(full):
         if mine.kind != column.kind:
-            raise FedLassoError(
-                f"column {column.name!r} holds {mine.kind}s at site {one!r} but {column.kind}s at "
-                f"site {other!r}; make them alike"
-            )
+            held = f"{mine.kind}s at site {one!r} but {column.kind}s at site {other!r}"
+            raise FedLassoError(f"column {column.name!r} holds {held}; make them alike")
     return full[0][1].kind if full else "empty"

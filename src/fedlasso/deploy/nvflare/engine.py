@@ -1,7 +1,5 @@
 """The engine's processes: a server or a site as a child of this one, stopped with it."""
 
-from __future__ import annotations
-
 import contextlib
 import ctypes
 import json
@@ -20,34 +18,27 @@ from typing import Any
 
 import psutil
 
-from fedlasso.deploy.nvflare.kit import Kit
+from fedlasso.deploy.kit import Kit
 from fedlasso.deploy.nvflare.settings import LOG
 from fedlasso.errors import FedLassoError, Interrupted
 
 # Seconds that an engine may take to be ready.
 START = 120.0
 PROGRAM = "fedlasso.deploy.nvflare.program"
-# What an engine reads of its kit.
-_READ = ("startup", "local")
 
 
 class Engine:
     """The engine of the server or of a site, which works in a folder of its own in the kit.
 
-    Parameters
-    ----------
-    folder, kit : the kit
-    user : the user that the engine's processes run as, if it is another than who runs this
+    Its processes run as `user`, if it is another than who runs this.
     """
 
     def __init__(self, folder: Path, kit: Kit, user: pwd.struct_passwd | None = None) -> None:
         if kit.role == "server":
-            program = "server"
             settings = ["fed_server.json", "--set"]
             self._word = "Server started"
             self._failure = "the server did not start"
         else:
-            program = "site"
             settings = ["fed_client.json", "--set", f"uid={kit.name}", "heart_beat_interval=4"]
             self._word = "Successfully registered client"
             self._failure = "the server did not let this site in"
@@ -57,12 +48,12 @@ class Engine:
         self._log = self.folder / LOG
         self._printed = folder / "engine.log"
         options = ["secure_train=true", "org=fedlasso", "config_folder="]
-        command = [sys.executable, "-P", "-m", PROGRAM, program]
+        command = [sys.executable, "-P", "-m", PROGRAM, kit.role]
         command += ["-m", str(self.folder), "-s", *settings, *options]
-        become: dict[str, Any] = {}
         if user is not None:
-            become = {"user": user.pw_uid, "group": user.pw_gid, "extra_groups": []}
-            _give(self.folder, user)
+            # Nothing that the user has slipped in is followed elsewhere.
+            for path in (*self.folder.rglob("*"), self.folder):
+                os.chown(path, user.pw_uid, user.pw_gid, follow_symlinks=False)
         with self._printed.open("wb") as printed:
             self.process = subprocess.Popen(
                 command,
@@ -73,7 +64,7 @@ class Engine:
                 umask=0o077,
                 start_new_session=True,
                 preexec_fn=_die_with_parent,
-                **become,
+                **_become(user),
             )
 
     def _make_folder(self, folder: Path, kit: Kit) -> None:
@@ -82,7 +73,7 @@ class Engine:
             (self.folder / LOG).replace(folder / "engine-before.log")
         shutil.rmtree(self.folder, ignore_errors=True)
         self.folder.mkdir(mode=0o700)
-        for name in _READ:
+        for name in ("startup", "local"):
             shutil.copytree(folder / name, self.folder / name)
         (self.folder / "transfer").mkdir(mode=0o700)
         if kit.role == "server":
@@ -113,9 +104,8 @@ class Engine:
             if self.process.poll() is not None:
                 raise FedLassoError(f"{self._failure}: the engine ended; its log is {self.log}")
             if time.monotonic() > end:
-                raise FedLassoError(
-                    f"{self._failure} within {START:.0f} s; the engine's log: {self.log}"
-                )
+                late = f"{self._failure} within {START:.0f} s"
+                raise FedLassoError(f"{late}; the engine's log: {self.log}")
             time.sleep(0.1)
 
 
@@ -137,24 +127,21 @@ def find_user(name: str, folder: Path) -> pwd.struct_passwd:
     # Names in the kit stay hidden; what is in it keeps its own modes.
     folder.chmod(0o711)
     script = f"import os, {PROGRAM}; os.stat({str(folder.resolve() / 'kit.json')!r})"
-    become: dict[str, Any] = {"user": user.pw_uid, "group": user.pw_gid, "extra_groups": []}
+    command = [sys.executable, "-P", "-c", script]
     try:
-        subprocess.run(
-            [sys.executable, "-P", "-c", script], cwd="/", check=True, capture_output=True, **become
-        )
+        subprocess.run(command, cwd="/", check=True, capture_output=True, **_become(user))
     except (OSError, subprocess.CalledProcessError):
-        raise FedLassoError(
-            f"--engine-user: {name!r} cannot reach {folder.resolve()}, or cannot run "
-            f"{sys.executable} with fedlasso; put both where every folder above may be entered "
-            "(chmod o+x)"
-        ) from None
+        cannot = f"cannot reach {folder.resolve()}, or cannot run {sys.executable} with fedlasso"
+        remedy = "put both where every folder above may be entered (chmod o+x)"
+        raise FedLassoError(f"--engine-user: {name!r} {cannot}; {remedy}") from None
     return user
 
 
-def _give(folder: Path, user: pwd.struct_passwd) -> None:
-    """Make a folder a user's own; nothing that the user has slipped in is followed elsewhere."""
-    for path in (*folder.rglob("*"), folder):
-        os.chown(path, user.pw_uid, user.pw_gid, follow_symlinks=False)
+def _become(user: pwd.struct_passwd | None) -> dict[str, Any]:
+    """How a process is started as a user; as who runs this, without one."""
+    if user is None:
+        return {}
+    return {"user": user.pw_uid, "group": user.pw_gid, "extra_groups": []}
 
 
 def find_family(process: subprocess.Popen[bytes]) -> list[Any]:
@@ -182,7 +169,8 @@ def _die_with_parent() -> None:
 
 def check_server(folder: Path, kit: Kit) -> None:
     """Is the server there, and is it the one this kit belongs to?"""
-    where = f"{kit.host}:{kit.port}"
+    address = f"{kit.host}:{kit.port}"
+    where = f"the server at {address}"
     startup = folder / "startup"
     context = ssl.create_default_context(cafile=str(startup / "rootCA.pem"))
     context.load_cert_chain(startup / "client.crt", startup / "client.key")
@@ -192,27 +180,20 @@ def check_server(folder: Path, kit: Kit) -> None:
         with socket.create_connection((kit.host, kit.port), timeout=10) as plain:
             context.wrap_socket(plain, server_hostname=kit.host).close()
     except socket.gaierror:
-        raise Interrupted(
-            f"the name {kit.host} cannot be resolved; ask your network, or add it to /etc/hosts"
-        ) from None
+        remedy = "ask your network, or add it to /etc/hosts"
+        raise Interrupted(f"the name {kit.host} cannot be resolved; {remedy}") from None
     except ssl.SSLCertVerificationError as error:
         # X509_V_ERR_CERT_NOT_YET_VALID and X509_V_ERR_CERT_HAS_EXPIRED
         if error.verify_code in (9, 10):
-            raise FedLassoError(
-                f"the server at {where}: {error.verify_message}; is the clock here right? "
-                f"It says {datetime.now(UTC):%Y-%m-%d %H:%M} UTC"
-            ) from None
-        raise FedLassoError(
-            f"the server at {where} is not of project {kit.project!r} ({error.verify_message}); "
-            "use the kit of its project"
-        ) from None
+            clock = f"is the clock here right? It says {datetime.now(UTC):%Y-%m-%d %H:%M} UTC"
+            raise FedLassoError(f"{where}: {error.verify_message}; {clock}") from None
+        other = f"{where} is not of project {kit.project!r} ({error.verify_message})"
+        raise FedLassoError(f"{other}; use the kit of its project") from None
     except (ssl.SSLEOFError, ConnectionResetError):
-        raise Interrupted(
-            f"the server at {where} hung up on {kit.name!r}: it is not ready yet, or this "
-            "certificate was revoked or replaced; ask the coordinator"
-        ) from None
+        why = "it is not ready yet, or this certificate was revoked or replaced"
+        raise Interrupted(f"{where} hung up on {kit.name!r}: {why}; ask the coordinator") from None
     except ssl.SSLError as error:
-        raise FedLassoError(f"no secure connection to {where}: {error.reason}") from None
+        raise FedLassoError(f"no secure connection to {address}: {error.reason}") from None
     except OSError as error:
         why = error.strerror or type(error).__name__
-        raise Interrupted(f"no server at {where}: {why}; is it started?") from None
+        raise Interrupted(f"no server at {address}: {why}; is it started?") from None

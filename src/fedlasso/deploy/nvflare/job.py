@@ -1,7 +1,5 @@
 """The engine's job: three JSON files and no code. A site runs this one and no other."""
 
-from __future__ import annotations
-
 import io
 import json
 import zipfile
@@ -20,11 +18,7 @@ _CLIENT = {
     "executors": [
         {
             "tasks": ["*"],
-            "executor": {
-                "id": "executor",
-                "path": EXECUTOR,
-                "args": {"client_obj_id": "member"},
-            },
+            "executor": {"id": "executor", "path": EXECUTOR, "args": {"client_obj_id": "member"}},
         }
     ],
     "components": [{"id": "member", "path": MEMBER, "args": {}}],

@@ -1,7 +1,5 @@
 """The coordinator's end: its session with the server, and the line to a job submitted there."""
 
-from __future__ import annotations
-
 import json
 import tempfile
 import time
@@ -13,12 +11,12 @@ from typing import Any
 
 from nvflare.fuel.flare_api.flare_api import new_secure_session
 
+from fedlasso.deploy.kit import check_certificate, read_kit
 from fedlasso.deploy.network import Answer, Network
 from fedlasso.deploy.nvflare import project
 from fedlasso.deploy.nvflare.engine import check_server
 from fedlasso.deploy.nvflare.job import write_job
-from fedlasso.deploy.nvflare.kit import check_certificate, read_kit
-from fedlasso.errors import FedLassoError, Interrupted
+from fedlasso.errors import Interrupted
 
 # Seconds between two looks at who is still there, and those that a job may take to start.
 PULSE = 5.0
@@ -45,10 +43,9 @@ class Console(AbstractContextManager["Console"]):
             except Exception as error:
                 # A server that listens may not be ready yet, or busy.
                 if time.monotonic() > end:
-                    raise Interrupted(
-                        f"the server at {kit.host}:{kit.port} does not let the coordinator in "
-                        f"({type(error).__name__}); is it fully started?"
-                    ) from None
+                    why = f"does not let the coordinator in ({type(error).__name__})"
+                    where = f"the server at {kit.host}:{kit.port}"
+                    raise Interrupted(f"{where} {why}; is it fully started?") from None
                 time.sleep(0.5)
 
     def __exit__(self, *_: object) -> None:
@@ -61,9 +58,8 @@ class Console(AbstractContextManager["Console"]):
             with project.keep_quiet():
                 return getattr(self._session, name)(*arguments)
         except Exception as error:
-            raise Interrupted(
-                f"the server does not answer ({type(error).__name__}); restart it"
-            ) from None
+            kind = type(error).__name__
+            raise Interrupted(f"the server does not answer ({kind}); restart it") from None
 
     def connected(self) -> dict[str, float]:
         """Return the sites that are there, and when each was last heard of."""
@@ -73,16 +69,12 @@ class Console(AbstractContextManager["Console"]):
         """Wait until all of these sites are there, and return their names."""
         names = tuple(sorted(wanted or self.project.sites))
         for name in names:
-            if name not in self.project.sites:
-                raise FedLassoError(
-                    f"no site is called {name!r}; the sites are {', '.join(self.project.sites)}"
-                )
+            project.check_site(self.project, name)
         end = time.monotonic() + seconds
         while missing := sorted(set(names) - set(self.connected())):
             if time.monotonic() > end:
-                raise Interrupted(
-                    f"not connected: {', '.join(missing)}; start them, or fit without them"
-                )
+                listed = ", ".join(missing)
+                raise Interrupted(f"not connected: {listed}; start them, or fit without them")
             time.sleep(0.5)
         return names
 
@@ -112,10 +104,9 @@ class JobLine:
             kinds = json.loads(self._connection.recv_bytes())
             return [Answer(site, kind, self._connection.recv_bytes()) for site, kind in kinds]
         except (EOFError, OSError):
-            raise Interrupted(
-                "the run was broken off: the server or a site stopped; see "
-                "`fedlasso federation status`, and bring it back"
-            ) from None
+            remedy = "see `fedlasso federation status`, and bring it back"
+            stopped = "the run was broken off: the server or a site stopped"
+            raise Interrupted(f"{stopped}; {remedy}") from None
 
 
 @contextmanager
@@ -169,10 +160,8 @@ def _launch(console: Console, names: Sequence[str], seconds: float) -> Connectio
                     return listener.accept()
                 status = str(console.call("get_job_status", job))
                 if status.startswith(("FINISHED", "FAILED")):
-                    raise Interrupted(
-                        f"the engine ended the job ({status}): a site or the server stopped, or "
-                        "fedlasso is missing or differs there"
-                    )
+                    why = "a site or the server stopped, or fedlasso is missing or differs there"
+                    raise Interrupted(f"the engine ended the job ({status}): {why}")
                 # A site that was killed counts as connected for a while; its job would start late
                 # or never.
                 if not set(names) <= set(console.connected()):

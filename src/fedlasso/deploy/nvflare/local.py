@@ -1,7 +1,5 @@
 """A whole federation on this machine, as real processes: for the demo, tests and benchmarks."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import socket
@@ -17,17 +15,14 @@ from typing import Self
 from sklearn.datasets import load_diabetes
 
 from fedlasso import models
+from fedlasso.deploy.kit import accept, open_audit, read_key, request
 from fedlasso.deploy.nvflare.engine import kill_family
-from fedlasso.deploy.nvflare.kit import accept, open_audit, read_key, request
 from fedlasso.deploy.nvflare.line import Console, connect
 from fedlasso.deploy.nvflare.project import create_project, read_project, sign_request
-from fedlasso.deploy.records import TableRecords
-from fedlasso.deploy.run import begin_plan, run_plan, tell_fit
-from fedlasso.deploy.schemas import name_outcome, name_settings, write_schema
+from fedlasso.deploy.run import begin_plan, repeat_fit, run_plan, tell_fit
 from fedlasso.errors import FedLassoError
-from fedlasso.federation import InProcess, Listen
-from fedlasso.governance import Policy
-from fedlasso.governance.messages import Open
+from fedlasso.federation import Listen
+from fedlasso.fitting import Settings
 
 # Seconds that a loaded machine may take to start somebody.
 START = 300.0
@@ -152,53 +147,9 @@ class LocalFederation:
             time.sleep(0.1)
 
 
-def repeat_fit(
-    document: models.ModelDocument,
-    tables: Mapping[str, Path],
-    keys: Mapping[str, bytes],
-    compare: bool = False,
-) -> models.ModelDocument:
-    """Make a network's model once more in this process, where rows are split as the sites do.
-
-    Parameters
-    ----------
-    document : the model
-    tables, keys : data file and secret of each site
-    compare : compare the model with others as well
-    """
-    schema = document.schema
-    columns = tuple(column.name for column in schema.columns)
-    told = write_schema(schema)
-    join = Open(
-        "0" * 8,
-        schema.target,
-        columns,
-        (),
-        (),
-        told,
-        document.missing,
-        schema.na,
-        **name_outcome(schema),
-        **name_settings(document.settings),
-    )
-    sites = [
-        TableRecords(path, keys[name], name).site(name, join, Policy().rare)
-        for name, path in tables.items()
-    ]
-    return models.make_model(
-        InProcess(sites),
-        document.settings,
-        schema,
-        missing=document.missing,
-        compare=compare,
-        tolerant=True,
-    )
-
-
 def run_demo(keep: Path | None, listen: Listen) -> int:
     """Fit the diabetes data of three hospitals over mutual TLS, and once more in this process."""
     began = time.monotonic()
-    settings = models.Settings(goal="prediction")
     with ExitStack() as stack:
         base = keep or Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="fedlasso-")))
         base.mkdir(parents=True, exist_ok=True)
@@ -211,13 +162,12 @@ def run_demo(keep: Path | None, listen: Listen) -> int:
         print(f"Server and {len(tables)} sites are up after {time.monotonic() - began:.0f} s")
         out = base / "model"
         source = models.NetworkSource(str(local.folder), "", "target")
-        begin_plan(out, models.FitPlan(settings, source))
+        begin_plan(out, models.FitPlan(Settings(), source))
         print(tell_fit(out, run_plan(out, connect, listen=listen)))
         alone = base / "alone"
         keys = {name: read_key(local.kit(name)) for name in tables}
-        models.write_model(
-            alone, repeat_fit(models.read_document(out / "model.json"), tables, keys)
-        )
+        document = models.read_document(out / "model.json")
+        models.write_model(alone, repeat_fit(document, tables, keys))
         written = ("coefficients.csv", "model.json", "card.html")
         same = all((out / n).read_bytes() == (alone / n).read_bytes() for n in written)
         said = "the same bytes" if same else "DIFFERS"

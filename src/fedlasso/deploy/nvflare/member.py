@@ -4,19 +4,18 @@ Both pass bytes on and know nothing of what they mean. The engine finds these cl
 installed package, so no code ever travels.
 """
 
-from __future__ import annotations
-
 import json
 import socket
 import threading
 import time
+from contextlib import suppress
 from multiprocessing.connection import Client
 from pathlib import Path
 from typing import Any
 
 from nvflare.collab import collab
 
-from fedlasso.deploy.nvflare import bridge
+from fedlasso.deploy import bridge
 
 
 class Relay:
@@ -28,17 +27,14 @@ class Relay:
     @collab.main  # type: ignore[untyped-decorator]
     def run(self) -> None:
         """Pass questions on until the coordinator hangs up."""
-        with Client(self._address, family="AF_UNIX") as line:
-            try:
-                while True:
-                    head = json.loads(line.recv_bytes())
-                    answers = self._ask(head, line.recv_bytes())
-                    kinds = [(site, kind) for site, kind, _ in answers]
-                    line.send_bytes(json.dumps(kinds).encode())
-                    for _, _, data in answers:
-                        line.send_bytes(data)
-            except EOFError:
-                return
+        with suppress(EOFError), Client(self._address, family="AF_UNIX") as line:
+            while True:
+                head = json.loads(line.recv_bytes())
+                answers = self._ask(head, line.recv_bytes())
+                kinds = [(site, kind) for site, kind, _ in answers]
+                line.send_bytes(json.dumps(kinds).encode())
+                for _, _, data in answers:
+                    line.send_bytes(data)
 
     def _ask(self, head: Any, data: bytes) -> list[tuple[str, str, bytes]]:
         began = time.monotonic()
@@ -46,9 +42,8 @@ class Relay:
         results = ask.echo(data) if head["echo"] else ask.answer(data)
         answers = [(site, "reply", reply) for site, reply in results]
         # A site that is gone fails at once; one that is slow or frozen fails when its time is up.
-        late = time.monotonic() - began >= 0.9 * head["timeout"]
-        answers += [(site, "late" if late else "lost", b"") for site in results.failures]
-        return answers
+        failed = "late" if time.monotonic() - began >= 0.9 * head["timeout"] else "lost"
+        return [*answers, *((site, failed, b"") for site in results.failures)]
 
 
 class Member:

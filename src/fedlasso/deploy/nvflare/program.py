@@ -9,8 +9,6 @@ starts ``job`` for a fit. Each runs the engine's own program after taking away w
 - certificates that the project has revoked are not let in.
 """
 
-from __future__ import annotations
-
 import logging
 import runpy
 import shlex
@@ -35,15 +33,12 @@ from nvflare.utils.job_launcher_utils import get_client_job_args, get_server_job
 
 from fedlasso.deploy.nvflare.job import is_ours
 
-SERVER = "server"
 PROGRAMS = {
     "site": "nvflare.private.fed.app.client.client_train",
     "server": "nvflare.private.fed.app.server.server_train",
     "job": "nvflare.private.fed.app.client.worker_process",
 }
 SERVER_JOB = "nvflare.private.fed.app.server.runner_process"
-# Revoked certificates, in a server's startup folder.
-REVOKED = "revoked.pem"
 _log = logging.getLogger(__name__)
 
 
@@ -66,7 +61,7 @@ def is_allowed(here: str, sender: str, origin: str, destination: str) -> bool:
     """
     own, near, first, last = (name.split(".")[0] for name in (here, sender, origin, destination))
     # Who sends in another's name is lying. One site has nothing to say to another.
-    return near == first and own in (near, last) and (near == last or SERVER in (near, last))
+    return near == first and own in (near, last) and (near == last or "server" in (near, last))
 
 
 def guard_cells() -> None:
@@ -91,7 +86,6 @@ class AboutJob(RequestProcessor):  # type: ignore[misc]
         self._inner = inner
 
     def get_topics(self) -> list[str]:
-        """What it answers."""
         return list(self._inner.get_topics())
 
     def process(self, req: Any, app_ctx: Any) -> Any:
@@ -105,7 +99,11 @@ class AboutJob(RequestProcessor):  # type: ignore[misc]
         if type(self._inner).__name__ == "DeployProcessor":
             if job is None or not is_ours(req.body):
                 return error_reply("this site runs no other job than fedlasso's own")
-            _clean(Path(app_ctx.args.workspace), app_ctx.client_executor.run_processes)
+            # The folders of jobs that are over are removed.
+            for folder in Path(app_ctx.args.workspace).iterdir():
+                running = folder.name in app_ctx.client_executor.run_processes
+                if _is_identity(folder.name) and not running:
+                    shutil.rmtree(folder, ignore_errors=True)
         return self._inner.process(req, app_ctx)
 
 
@@ -114,13 +112,6 @@ def _is_identity(text: object) -> bool:
         return str(uuid.UUID(str(text))) == text
     except ValueError:
         return False
-
-
-def _clean(workspace: Path, running: Any) -> None:
-    """Remove the folders of jobs that are over."""
-    for folder in workspace.iterdir():
-        if _is_identity(folder.name) and folder.name not in running:
-            shutil.rmtree(folder, ignore_errors=True)
 
 
 def keep_processors() -> None:
@@ -145,7 +136,7 @@ def refuse_revoked() -> None:
     def check(params: dict[str, Any], ssl_server: bool) -> Any:
         context = make(params, ssl_server)
         if context is not None and ssl_server:
-            revoked = Path(params["ca_cert"]).with_name(REVOKED)
+            revoked = Path(params["ca_cert"]).with_name("revoked.pem")
             context.load_verify_locations(revoked)
             context.verify_flags |= ssl.VERIFY_CRL_CHECK_LEAF
         return context

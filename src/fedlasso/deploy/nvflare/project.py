@@ -1,7 +1,5 @@
 """A project: a server, a coordinator and sites; its authority signs the keys that they make."""
 
-from __future__ import annotations
-
 import contextlib
 import io
 import json
@@ -17,17 +15,17 @@ from pathlib import Path
 import msgspec
 
 from fedlasso import __version__
-from fedlasso.deploy.nvflare import settings
-from fedlasso.deploy.nvflare.authority import (
+from fedlasso.deploy.authority import (
     Authority,
     check_dates,
-    fingerprint,
     make_key,
     read_key,
     read_request,
+    spell,
     write_certificates,
 )
-from fedlasso.deploy.nvflare.kit import NAME, Kit, read_kit, seal
+from fedlasso.deploy.kit import NAME, Kit, read_kit, seal
+from fedlasso.deploy.nvflare.settings import write_settings
 from fedlasso.errors import FedLassoError
 from fedlasso.files import write_atomically
 
@@ -50,9 +48,8 @@ def read_project(folder: Path) -> Project:
     try:
         return msgspec.json.decode((folder / "project.json").read_bytes(), type=Project)
     except (OSError, ValueError):
-        raise FedLassoError(
-            f"{folder} holds no project; begin with `fedlasso federation init {folder}`"
-        ) from None
+        init = f"`fedlasso federation init {folder}`"
+        raise FedLassoError(f"{folder} holds no project; begin with {init}") from None
 
 
 @contextlib.contextmanager
@@ -85,21 +82,18 @@ def create_project(folder: Path, server: str, sites: Sequence[str]) -> Project:
     folder.mkdir(parents=True, exist_ok=True)
     folder.chmod(0o700)
     authority = Authority.create(folder / "authority", name)
-    settings.write_server(folder / "server", name, host, project.port)
-    shutil.copy(authority.revoked, folder / "server" / "startup")
-    told = _instructions("server", project, host)
-    write_atomically(folder / "server" / "INSTRUCTIONS.md", told, private=True)
-    _admit(folder / "server", Kit(name, host, "server", host, project.port, {}), authority)
-    settings.write_coordinator(folder / "coordinator", name, COORDINATOR, host, project.port)
-    kit = Kit(name, COORDINATOR, "coordinator", host, project.port, {})
-    _admit(folder / "coordinator", kit, authority)
+    for who, role in ((host, "server"), (COORDINATOR, "coordinator")):
+        kit = Kit(name, who, role, host, project.port, {})
+        write_settings(folder / role, kit)
+        if role == "server":
+            shutil.copy(authority.revoked, folder / role / "startup")
+        _admit(folder / role, kit, authority)
     (folder / "kits").mkdir(mode=0o700)
     for site in sites:
         _pack(folder, project, site)
     _write(folder, project)
-    write_atomically(
-        folder / "INSTRUCTIONS.md", _instructions("coordinator", project, str(folder)), private=True
-    )
+    _instruct(folder / "server", "server", project, host)
+    _instruct(folder, "coordinator", project, str(folder))
     return project
 
 
@@ -128,17 +122,17 @@ def _admit(folder: Path, kit: Kit, authority: Authority) -> None:
     seal(folder, kit)
 
 
-def _pack(folder: Path, project: Project, site: str) -> Path:
+def _pack(folder: Path, project: Project, site: str) -> None:
     """Write a site's kit, without a key, as an archive."""
     with tempfile.TemporaryDirectory() as scratch:
-        kit = Path(scratch) / site
-        settings.write_site(kit, project.name, site, project.host, project.port)
-        shutil.copy(Authority(folder / "authority").root, kit / "startup")
-        (kit / "INSTRUCTIONS.md").write_bytes(_instructions("site", project, site))
-        seal(kit, Kit(project.name, site, "site", project.host, project.port, {}))
+        place = Path(scratch) / site
+        kit = Kit(project.name, site, "site", project.host, project.port, {})
+        write_settings(place, kit)
+        shutil.copy(Authority(folder / "authority").root, place / "startup")
+        _instruct(place, "site", project, site)
+        seal(place, kit)
         packed = Path(shutil.make_archive(str(folder / "kits" / site), "zip", scratch, site))
     packed.chmod(0o600)
-    return packed
 
 
 def add_sites(folder: Path, sites: Sequence[str]) -> Project:
@@ -160,34 +154,33 @@ def sign_request(folder: Path, path: Path, replace_key: bool = False) -> tuple[P
     The file holds the certificates of all other sites too, and theirs hold this one's. A second key
     for a site is refused unless it shall replace the first, which is revoked.
     """
+    # A site that only waits does not need this room.
+    from fedlasso.governance.identity import fingerprint_of
+
     project = read_project(folder)
     name, key = read_request(path, project.name)
-    _check_site(project, name)
+    check_site(project, name)
     authority = Authority(folder / "authority")
     before = authority.issued(name)
     if before is not None and before.public_key() != key and not replace_key:
-        raise FedLassoError(
-            f"site {name!r} has another key already; if it has lost that one, ask it by telephone "
-            "and say --replace"
-        )
-    authority.sign(name, key)
-    _tell_sites(folder, project, authority)
-    _tell_server(folder, authority)
-    return folder / "kits" / f"{name}.crt", fingerprint(key)
+        remedy = "if it has lost that one, ask it by telephone and say --replace"
+        raise FedLassoError(f"site {name!r} has another key already; {remedy}")
+    certificate = authority.sign(name, key)
+    _tell(folder, project, authority)
+    return folder / "kits" / f"{name}.crt", spell(fingerprint_of(certificate))
 
 
 def revoke_site(folder: Path, name: str) -> Project:
     """Let a site take part no longer: fits do not name it, and the server refuses it."""
     project = read_project(folder)
-    _check_site(project, name)
+    check_site(project, name)
     project = replace(project, sites=tuple(site for site in project.sites if site != name))
     _write(folder, project)
     authority = Authority(folder / "authority")
     authority.revoke(name)
     for suffix in ("zip", "crt"):
         (folder / "kits" / f"{name}.{suffix}").unlink(missing_ok=True)
-    _tell_sites(folder, project, authority)
-    _tell_server(folder, authority)
+    _tell(folder, project, authority)
     return project
 
 
@@ -204,17 +197,17 @@ def warn(folder: Path) -> list[str]:
     told = []
     for path in sorted((folder / "authority" / "issued").glob("*.crt")):
         try:
-            told.append(check_dates(path, path.stem, "it must be renewed"))
+            told += check_dates(path, path.stem, "it must be renewed")
         except FedLassoError as error:
             told.append(str(error))
-    return [warning for warning in told if warning and COORDINATOR not in warning]
+    return [warning for warning in told if COORDINATOR not in warning]
 
 
-def _check_site(project: Project, name: str) -> None:
+def check_site(project: Project, name: str) -> None:
+    """Refuse a name that no site of the project has."""
     if name not in project.sites:
-        raise FedLassoError(
-            f"no site is called {name!r}; the sites are {', '.join(project.sites) or 'none'}"
-        )
+        known = ", ".join(project.sites) or "none"
+        raise FedLassoError(f"no site is called {name!r}; the sites are {known}")
 
 
 def list_unsigned(folder: Path) -> list[str]:
@@ -223,24 +216,23 @@ def list_unsigned(folder: Path) -> list[str]:
     return [site for site in read_project(folder).sites if authority.issued(site) is None]
 
 
-def _tell_sites(folder: Path, project: Project, authority: Authority) -> None:
-    """Write what each site is sent: its own certificate, and after it those of all others."""
+def _tell(folder: Path, project: Project, authority: Authority) -> None:
+    """Write what each site is sent, its own certificate and those of all others after it.
+
+    The server gets the list of revoked ones, which it reads when it starts.
+    """
     issued = {site: authority.issued(site) for site in project.sites}
     signed = {site: each for site, each in issued.items() if each is not None}
     for site, own in signed.items():
         others = [each for name, each in signed.items() if name != site]
         write_certificates(folder / "kits" / f"{site}.crt", own, *others)
-
-
-def _tell_server(folder: Path, authority: Authority) -> None:
-    """Give the server the list of revoked certificates, which it reads when it starts."""
     server = folder / "server"
     kit = read_kit(server, "server")
     shutil.copy(authority.revoked, server / "startup")
     seal(server, kit)
 
 
-def _instructions(role: str, project: Project, name: str) -> bytes:
+def _instruct(place: Path, role: str, project: Project, name: str) -> None:
     text = (files("fedlasso.deploy.nvflare") / "instructions" / f"{role}.md").read_text()
     values = asdict(project) | {"who": name, "sites": ", ".join(project.sites)}
-    return text.format(**values).encode()
+    write_atomically(place / "INSTRUCTIONS.md", text.format(**values).encode(), private=True)

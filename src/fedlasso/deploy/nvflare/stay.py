@@ -1,7 +1,5 @@
 """Server and sites that stay: engines kept alive, questions answered, approvals asked for."""
 
-from __future__ import annotations
-
 import contextlib
 import fcntl
 import os
@@ -13,9 +11,9 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from fedlasso.deploy.nvflare.bridge import Answer, Bridge, Keeper
+from fedlasso.deploy.bridge import Answer, Bridge, Keeper
+from fedlasso.deploy.kit import Kit, check_certificate, read_kit
 from fedlasso.deploy.nvflare.engine import Engine, check_server, kill_family
-from fedlasso.deploy.nvflare.kit import Kit, check_certificate, read_kit
 from fedlasso.deploy.nvflare.project import read_project
 from fedlasso.errors import FedLassoError, Interrupted
 from fedlasso.files import write_atomically
@@ -30,13 +28,7 @@ STATE = "state.txt"
 
 
 class LateKeeper:
-    """A doorkeeper who comes with the first job: until then a site only waits, and needs little.
-
-    Parameters
-    ----------
-    folder : the site's kit
-    data, policy : files with its records and, if it has one, its rules
-    """
+    """A doorkeeper who comes with the first job: until then a site only waits, and needs little."""
 
     def __init__(self, folder: Path, data: Path, policy: Path | None) -> None:
         self._given = (folder, data, policy)
@@ -44,15 +36,13 @@ class LateKeeper:
 
     def look(self) -> str:
         """Say what there is to answer from; a process of its own reads it, and is gone again."""
-        _, data, policy = self._given
-        command = [sys.executable, "-P", "-m", "fedlasso.deploy.nvflare.doorkeeper", str(data)]
-        looked = subprocess.run(
-            [*command, *([str(policy)] if policy else [])], capture_output=True, text=True
-        )
+        _, *given = self._given
+        command = [sys.executable, "-P", "-m", "fedlasso.deploy.doorkeeper"]
+        command += [str(path) for path in given if path]
+        looked = subprocess.run(command, capture_output=True, text=True)
         if looked.returncode:
-            raise FedLassoError(
-                looked.stderr.strip().rpartition("\n")[2] or "the data are unreadable"
-            )
+            why = looked.stderr.strip().rpartition("\n")[2]
+            raise FedLassoError(why or "the data are unreadable")
         return looked.stdout.strip()
 
     @property
@@ -63,7 +53,7 @@ class LateKeeper:
     def greet(self) -> Answer:
         """Bring the doorkeeper, who greets."""
         if self._keeper is None:
-            from fedlasso.deploy.nvflare.doorkeeper import Doorkeeper
+            from fedlasso.deploy.doorkeeper import Doorkeeper
 
             self._keeper = Doorkeeper(*self._given)
         return self._keeper.greet()
@@ -113,32 +103,25 @@ def take_part(
     user, hand over bytes.
     """
     os.umask(PRIVATE)
-    users = {os.getuid()} | ({user.pw_uid} if user else set())
-    with lock(folder):
-        bridge = Bridge(folder, keeper, users, user.pw_uid if user else None)
-        try:
-            _stay(folder, kit, bridge, user)
-        finally:
-            bridge.close()
-
-
-def _stay(folder: Path, kit: Kit, bridge: Bridge, user: pwd.struct_passwd | None) -> None:
+    owner = user.pw_uid if user else None
+    users = {os.getuid(), *([owner] if owner else [])}
     first = True
-    while True:
-        # Only at the start is somebody here to mend what is wrong.
-        _wait_for_server(folder, kit, Interrupted if first else FedLassoError)
-        engine = Engine(folder, kit, user)
-        try:
-            with contextlib.suppress(*([] if first else [FedLassoError])):
-                engine.wait()
-            first = False
-            if engine.ready:
-                _note(folder, f"Connected to {kit.host}:{kit.port}; Ctrl-C leaves")
-            while engine.process.poll() is None:
-                bridge.serve(LOOK)
-        finally:
-            kill_family(engine.process)
-        _note(folder, "The connection was lost; trying again")
+    with lock(folder), contextlib.closing(Bridge(folder, keeper, users, owner)) as bridge:
+        while True:
+            # Only at the start is somebody here to mend what is wrong.
+            _wait_for_server(folder, kit, Interrupted if first else FedLassoError)
+            engine = Engine(folder, kit, user)
+            try:
+                with contextlib.suppress(*([] if first else [FedLassoError])):
+                    engine.wait()
+                first = False
+                if engine.ready:
+                    _note(folder, f"Connected to {kit.host}:{kit.port}; Ctrl-C leaves")
+                while engine.process.poll() is None:
+                    bridge.serve(LOOK)
+            finally:
+                kill_family(engine.process)
+            _note(folder, "The connection was lost; trying again")
 
 
 def _wait_for_server(folder: Path, kit: Kit, passing: type[FedLassoError]) -> None:

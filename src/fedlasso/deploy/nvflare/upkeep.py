@@ -1,17 +1,14 @@
 """A site over the years: is it well, what can be thrown away, how its machine starts it."""
 
-from __future__ import annotations
-
 import getpass
 import shutil
 import sys
 import time
-from collections.abc import Sequence
 from importlib.resources import files
 from pathlib import Path
 
 from fedlasso import __version__
-from fedlasso.deploy.nvflare.kit import Kit, check_certificate, read_kit
+from fedlasso.deploy.kit import check_certificate, read_kit
 from fedlasso.deploy.nvflare.stay import STATE, lock
 from fedlasso.errors import FedLassoError
 
@@ -38,8 +35,7 @@ def check_health(folder: Path) -> tuple[list[str], list[str]]:
     else:
         ill.append(said)
     free = shutil.disk_usage(folder).free
-    told = f"{free // 1_000_000} MB are free for its books"
-    (well if free >= ROOM else ill).append(told)
+    (well if free >= ROOM else ill).append(f"{free // 1_000_000} MB are free for its books")
     return well, ill
 
 
@@ -58,15 +54,13 @@ def clean(folder: Path, days: float) -> tuple[int, int]:
     """
     read_kit(folder)
     end = time.time() - days * DAY
-    count = 0
-    freed = 0
+    freed = []
     for fit in sorted(folder.glob("memory/*")):
         kept = [path for path in fit.rglob("*") if path.is_file()]
         if max([path.stat().st_mtime for path in (fit, *kept)]) < end:
-            count += 1
-            freed += sum(path.stat().st_size for path in kept)
+            freed.append(sum(path.stat().st_size for path in kept))
             shutil.rmtree(fit)
-    return count, freed
+    return len(freed), sum(freed)
 
 
 def write_units(
@@ -74,10 +68,12 @@ def write_units(
 ) -> list[Path]:
     """Write a systemd unit and a Containerfile that start a site, and return their paths."""
     kit = read_kit(folder)
-    given = [str(folder.resolve()), str(data.resolve())]
-    given += ["--policy", str(policy.resolve())] if policy else []
-    given += ["--engine-user", user] if user else []
-    command = [sys.executable, "-m", "fedlasso", "site", "start", *given]
+    command = [sys.executable, "-m", "fedlasso", "site", "start"]
+    command += [str(folder.resolve()), str(data.resolve())]
+    command += ["--policy", str(policy.resolve())] if policy else []
+    command += ["--engine-user", user] if user else []
+    started = ["fedlasso", "site", "start", "/kit", f"/data/{data.name}"]
+    started += ["--policy", f"/data/{policy.name}"] if policy else []
     # Root is needed only to become the engine's user and to give it its folder.
     rights = "CAP_CHOWN CAP_DAC_OVERRIDE CAP_FOWNER CAP_KILL CAP_SETGID CAP_SETUID" if user else ""
     values = {
@@ -89,18 +85,14 @@ def write_units(
         "rights": rights,
         "version": __version__,
         "python": f"{sys.version_info.major}.{sys.version_info.minor}",
-        "start": _container_command(data, policy),
+        "start": ", ".join(f'"{word}"' for word in started),
     }
-    return [
-        _fill(kit, "site.service", out / f"fedlasso-{kit.name}.service", values),
-        _fill(kit, "Containerfile", out / "Containerfile", values),
-    ]
-
-
-def _container_command(data: Path, policy: Path | None) -> str:
-    words: Sequence[str] = ["fedlasso", "site", "start", "/kit", f"/data/{data.name}"]
-    words = [*words, *(["--policy", f"/data/{policy.name}"] if policy else [])]
-    return ", ".join(f'"{word}"' for word in words)
+    written = {"site.service": f"fedlasso-{kit.name}.service", "Containerfile": "Containerfile"}
+    out.mkdir(parents=True, exist_ok=True)
+    for template, name in written.items():
+        text = (files("fedlasso.deploy.nvflare") / "units" / template).read_text()
+        (out / name).write_text(text.format(**values))
+    return [out / name for name in written.values()]
 
 
 def _quote(word: str) -> str:
@@ -109,10 +101,3 @@ def _quote(word: str) -> str:
         raise FedLassoError(f"{word}: a path with quotes or backslashes cannot be put into a unit")
     word = word.replace("%", "%%").replace("$", "$$")
     return f'"{word}"' if " " in word else word
-
-
-def _fill(kit: Kit, template: str, path: Path, values: dict[str, str]) -> Path:
-    text = (files("fedlasso.deploy.nvflare") / "units" / template).read_text()
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(text.format(**values))
-    return path

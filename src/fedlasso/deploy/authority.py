@@ -5,11 +5,11 @@ from __future__ import annotations
 import ipaddress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 from cryptography import x509
-from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import padding, rsa
+from cryptography.hazmat.primitives.asymmetric import rsa
 from cryptography.x509.oid import NameOID
 
 from fedlasso.errors import FedLassoError
@@ -26,11 +26,8 @@ ORGANISATION = "fedlasso"
 def make_key(path: Path, bits: int = 2048) -> rsa.RSAPrivateKey:
     """Make a private key that only its owner may read."""
     key = rsa.generate_private_key(public_exponent=65537, key_size=bits)
-    told = key.private_bytes(
-        serialization.Encoding.PEM,
-        serialization.PrivateFormat.TraditionalOpenSSL,
-        serialization.NoEncryption(),
-    )
+    form = serialization.PrivateFormat.TraditionalOpenSSL
+    told = key.private_bytes(serialization.Encoding.PEM, form, serialization.NoEncryption())
     write_atomically(path, told, private=True)
     return key
 
@@ -43,15 +40,12 @@ def read_key(path: Path) -> rsa.RSAPrivateKey:
 
 
 def read_certificate(path: Path) -> x509.Certificate:
-    """Read a certificate; anything else is an error that names the file."""
-    try:
-        return x509.load_pem_x509_certificate(_read(path))
-    except ValueError:
-        raise FedLassoError(f"{path} is no certificate") from None
+    """Read the first certificate in a file."""
+    return read_certificates(path)[0]
 
 
 def read_certificates(path: Path) -> list[x509.Certificate]:
-    """Read all certificates in a file, of which there is one at least."""
+    """Read all certificates in a file; no certificate is an error that names the file."""
     try:
         return list(x509.load_pem_x509_certificates(_read(path)))
     except ValueError:
@@ -65,20 +59,10 @@ def _read(path: Path) -> bytes:
         raise FedLassoError(f"cannot read {path}: {error.strerror}") from None
 
 
-def write_certificates(path: Path, *certificates: x509.Certificate) -> None:
-    """Write certificates one after another."""
-    told = b"".join(each.public_bytes(serialization.Encoding.PEM) for each in certificates)
+def write_certificates(path: Path, *signed: Any) -> None:
+    """Write certificates one after another; or a request, or the list of revoked ones."""
+    told = b"".join(each.public_bytes(serialization.Encoding.PEM) for each in signed)
     write_atomically(path, told, private=True)
-
-
-def fingerprint(key: rsa.RSAPublicKey) -> str:
-    """Return the SHA-256 of a public key, spelled to be compared by telephone."""
-    told = key.public_bytes(
-        serialization.Encoding.DER, serialization.PublicFormat.SubjectPublicKeyInfo
-    )
-    digest = hashes.Hash(hashes.SHA256())
-    digest.update(told)
-    return spell(digest.finalize().hex())
 
 
 def spell(text: str) -> str:
@@ -87,13 +71,10 @@ def spell(text: str) -> str:
 
 
 def _name(name: str, role: str = "", organisation: str = ORGANISATION) -> x509.Name:
-    parts = [x509.NameAttribute(NameOID.COMMON_NAME, name)]
-    if organisation:
-        parts.append(x509.NameAttribute(NameOID.ORGANIZATION_NAME, organisation))
-    if role:
-        # Where the engine looks for what somebody may do.
-        parts.append(x509.NameAttribute(NameOID.UNSTRUCTURED_NAME, role))
-    return x509.Name(parts)
+    # The unstructured name is where the engine looks for what somebody may do.
+    kinds = (NameOID.COMMON_NAME, NameOID.ORGANIZATION_NAME, NameOID.UNSTRUCTURED_NAME)
+    parts = zip(kinds, (name, organisation, role), strict=True)
+    return x509.Name([x509.NameAttribute(kind, part) for kind, part in parts if part])
 
 
 def common_name(subject: x509.Name) -> str:
@@ -105,8 +86,7 @@ def common_name(subject: x509.Name) -> str:
 def write_request(path: Path, key: rsa.RSAPrivateKey, name: str, project: str) -> None:
     """Ask for a certificate: name, project and public key, signed with the private one."""
     asked = x509.CertificateSigningRequestBuilder().subject_name(_name(name, "", project))
-    signed = asked.sign(key, hashes.SHA256())
-    write_atomically(path, signed.public_bytes(serialization.Encoding.PEM), private=True)
+    write_certificates(path, asked.sign(key, hashes.SHA256()))
 
 
 def read_request(path: Path, project: str) -> tuple[str, rsa.RSAPublicKey]:
@@ -114,48 +94,48 @@ def read_request(path: Path, project: str) -> tuple[str, rsa.RSAPublicKey]:
     try:
         request = x509.load_pem_x509_csr(_read(path))
     except ValueError:
-        raise FedLassoError(
-            f"{path} is no signing request; the site makes one with `fedlasso site request`"
-        ) from None
+        remedy = "the site makes one with `fedlasso site request`"
+        raise FedLassoError(f"{path} is no signing request; {remedy}") from None
     key = request.public_key()
     if not request.is_signature_valid or not isinstance(key, rsa.RSAPublicKey):
         raise FedLassoError(f"{path} was changed since it was made; ask for it again")
-    told = request.subject.get_attributes_for_oid(NameOID.ORGANIZATION_NAME)
-    if [part.value for part in told] != [project]:
+    organisations = request.subject.get_attributes_for_oid(NameOID.ORGANIZATION_NAME)
+    if [part.value for part in organisations] != [project]:
         raise FedLassoError(f"{path} is a request of another project than {project!r}")
     return common_name(request.subject), key
 
 
 class Authority:
-    """The key of a project, and what it has signed; a folder that only the coordinator has."""
+    """The key of a project, and what it has signed; a folder that only the coordinator has.
+
+    Attributes
+    ----------
+    root : file of the authority's own certificate
+    revoked : file of the signed list of revoked certificates
+    """
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
+        self.root = folder / "rootCA.pem"
+        self.revoked = folder / "revoked.pem"
+
+    def _issued(self, name: str) -> Path:
+        return self._folder / "issued" / f"{name}.crt"
 
     @classmethod
     def create(cls, folder: Path, project: str) -> Authority:
         """Make the key of a new project."""
         folder.mkdir(mode=0o700)
         key = make_key(folder / "root.key", 3072)
-        root = _certify(key.public_key(), _name(project, "", ""), None, key, ROOT_DAYS, project)
-        write_certificates(folder / "rootCA.pem", root)
+        root = _certify(key.public_key(), _name(project, organisation=""), key, None)
         authority = cls(folder)
+        write_certificates(authority.root, root)
         authority._write_revoked([])
         return authority
 
-    @property
-    def root(self) -> Path:
-        """The authority's own certificate."""
-        return self._folder / "rootCA.pem"
-
-    @property
-    def revoked(self) -> Path:
-        """The list of revoked certificates, signed."""
-        return self._folder / "revoked.pem"
-
     def issued(self, name: str) -> x509.Certificate | None:
         """Return the certificate that somebody has, if any."""
-        path = self._folder / "issued" / f"{name}.crt"
+        path = self._issued(name)
         return read_certificate(path) if path.exists() else None
 
     def sign(self, name: str, key: rsa.RSAPublicKey, role: str = "") -> x509.Certificate:
@@ -164,11 +144,8 @@ class Authority:
         if before is not None and before.public_key() != key:
             self.revoke(name)
         own = read_key(self._folder / "root.key")
-        root = read_certificate(self.root)
-        certificate = _certify(key, _name(name, role), root, own, DAYS, name)
-        place = self._folder / "issued"
-        place.mkdir(mode=0o700, exist_ok=True)
-        write_certificates(place / f"{name}.crt", certificate)
+        certificate = _certify(key, _name(name, role), own, read_certificate(self.root))
+        write_certificates(self._issued(name), certificate)
         return certificate
 
     def revoke(self, name: str) -> bool:
@@ -178,7 +155,7 @@ class Authority:
             return False
         listed = x509.load_pem_x509_crl(self.revoked.read_bytes())
         self._write_revoked([*(entry.serial_number for entry in listed), certificate.serial_number])
-        (self._folder / "issued" / f"{name}.crt").unlink()
+        self._issued(name).unlink()
         return True
 
     def _write_revoked(self, serials: list[int]) -> None:
@@ -193,36 +170,35 @@ class Authority:
         for serial in serials:
             entry = x509.RevokedCertificateBuilder().serial_number(serial).revocation_date(now)
             listed = listed.add_revoked_certificate(entry.build())
-        signed = listed.sign(read_key(self._folder / "root.key"), hashes.SHA256())
-        told = signed.public_bytes(serialization.Encoding.PEM)
-        write_atomically(self.revoked, told, private=True)
+        key = read_key(self._folder / "root.key")
+        write_certificates(self.revoked, listed.sign(key, hashes.SHA256()))
 
 
 def _certify(
-    key: rsa.RSAPublicKey,
-    subject: x509.Name,
-    root: x509.Certificate | None,
-    own: rsa.RSAPrivateKey,
-    days: int,
-    host: str,
+    key: rsa.RSAPublicKey, subject: x509.Name, own: rsa.RSAPrivateKey, root: x509.Certificate | None
 ) -> x509.Certificate:
+    """Sign a public key for somebody; without a root, for the authority itself."""
     now = datetime.now(UTC)
-    # Clocks elsewhere may be behind.
-    begin = now - timedelta(days=1)
-    end = now + timedelta(days=days)
+    end = now + timedelta(days=ROOT_DAYS if root is None else DAYS)
     # What is signed does not outlive who signed it.
     end = end if root is None else min(end, root.not_valid_after_utc)
+    host = common_name(subject)
+    try:
+        called = x509.IPAddress(ipaddress.ip_address(host))
+    except ValueError:
+        called = x509.DNSName(host)
     built = (
         x509.CertificateBuilder()
         .subject_name(subject)
         .issuer_name(subject if root is None else root.subject)
         .public_key(key)
         .serial_number(x509.random_serial_number())
-        .not_valid_before(begin)
+        # Clocks elsewhere may be behind.
+        .not_valid_before(now - timedelta(days=1))
         .not_valid_after(end)
         .add_extension(x509.SubjectKeyIdentifier.from_public_key(key), False)
         .add_extension(x509.AuthorityKeyIdentifier.from_issuer_public_key(own.public_key()), False)
-        .add_extension(x509.SubjectAlternativeName([_host(host)]), False)
+        .add_extension(x509.SubjectAlternativeName([called]), False)
     )
     if root is None:
         usage = dict.fromkeys(
@@ -235,45 +211,18 @@ def _certify(
     return built.sign(own, hashes.SHA256())
 
 
-def _host(name: str) -> x509.GeneralName:
-    try:
-        return x509.IPAddress(ipaddress.ip_address(name))
-    except ValueError:
-        return x509.DNSName(name)
-
-
-def is_signed_by(certificate: x509.Certificate, root: x509.Certificate) -> bool:
-    """Whether an authority has signed a certificate."""
-    key = root.public_key()
-    assert isinstance(key, rsa.RSAPublicKey)
-    assert certificate.signature_hash_algorithm is not None
-    try:
-        key.verify(
-            certificate.signature,
-            certificate.tbs_certificate_bytes,
-            padding.PKCS1v15(),
-            certificate.signature_hash_algorithm,
-        )
-    except InvalidSignature:
-        return False
-    return bool(certificate.issuer == root.subject)
-
-
-def check_dates(path: Path, name: str, what: str) -> str:
+def check_dates(path: Path, name: str, what: str) -> list[str]:
     """Refuse a certificate that is not valid now; return a warning if it ends soon."""
     certificate = read_certificate(path)
     now = datetime.now(UTC)
+    clock = f"{now:%Y-%m-%d %H:%M}"
     told = f"the certificate {path.name} of {name!r}"
     if now < (begins := certificate.not_valid_before_utc):
-        raise FedLassoError(
-            f"{told} is not valid before {begins:%Y-%m-%d %H:%M} UTC; is the clock here right? "
-            f"It says {now:%Y-%m-%d %H:%M}"
-        )
+        remedy = f"is the clock here right? It says {clock}"
+        raise FedLassoError(f"{told} is not valid before {begins:%Y-%m-%d %H:%M} UTC; {remedy}")
     ends = certificate.not_valid_after_utc
     if now > ends:
-        raise FedLassoError(
-            f"{told} expired on {ends:%Y-%m-%d}; {what}, or set the clock here: it says "
-            f"{now:%Y-%m-%d %H:%M}"
-        )
+        remedy = f"{what}, or set the clock here: it says {clock}"
+        raise FedLassoError(f"{told} expired on {ends:%Y-%m-%d}; {remedy}")
     left = (ends - now).days
-    return f"{told} ends on {ends:%Y-%m-%d}, in {left} days; {what}" if left < EARLY else ""
+    return [f"{told} ends on {ends:%Y-%m-%d}, in {left} days; {what}"] if left < EARLY else []

@@ -4,8 +4,6 @@ Only bytes cross: the records, the policy and the books stay with the process th
 file imports nothing of ours, so that the engine's job stays small and starts fast.
 """
 
-from __future__ import annotations
-
 import contextlib
 import os
 import selectors
@@ -56,14 +54,13 @@ def receive(line: socket.socket, limit: int | None = None) -> bytes:
 
 
 def _take(line: socket.socket, length: int) -> bytes:
-    parts = []
-    while length:
-        part = line.recv(min(length, 1 << 20))
+    data = bytearray()
+    while len(data) < length:
+        part = line.recv(min(length - len(data), 1 << 20))
         if not part:
             raise EOFError
-        parts.append(part)
-        length -= len(part)
-    return b"".join(parts)
+        data += part
+    return bytes(data)
 
 
 def ask(folder: Path) -> socket.socket:
@@ -88,12 +85,7 @@ class Keeper(Protocol):
 class Bridge:
     """Listens in a site's kit for the engine's jobs, and answers one question at a time.
 
-    Parameters
-    ----------
-    folder : the kit
-    keeper : who answers
-    users : numbers of the users whose processes may ask
-    owner : the user that the socket is for, if it is another than who runs this
+    Processes of `users` may ask; the socket is the `owner`'s, if it is another than who runs this.
     """
 
     def __init__(
@@ -161,5 +153,4 @@ def peer_user(line: socket.socket) -> int:
         # Elsewhere the folder's and the socket's modes alone keep others out.
         return os.getuid()
     told = line.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
-    user: int = struct.unpack("3i", told)[1]
-    return user
+    return int(struct.unpack("3i", told)[1])

@@ -12,8 +12,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
+from cryptography.exceptions import InvalidSignature
 
-from fedlasso.deploy.nvflare import authority
+from fedlasso.deploy import authority
 from fedlasso.errors import FedLassoError
 from fedlasso.files import write_atomically
 
@@ -45,14 +46,14 @@ class Kit:
     files: dict[str, str]
 
     @property
-    def key(self) -> str:
-        """The file with the private key."""
-        return f"startup/{'server' if self.role == 'server' else 'client'}.key"
-
-    @property
     def certificate(self) -> str:
         """The file with the certificate."""
         return f"startup/{'server' if self.role == 'server' else 'client'}.crt"
+
+    @property
+    def key(self) -> str:
+        """The file with the private key."""
+        return self.certificate.replace(".crt", ".key")
 
 
 def seal(folder: Path, kit: Kit) -> None:
@@ -87,13 +88,15 @@ def request(folder: Path) -> tuple[Path, str]:
 
     Returns the request's file and the fingerprint of the public key.
     """
+    from fedlasso.governance.identity import fingerprint_of
+
     kit = read_kit(folder)
     place = folder / kit.key
     key = authority.read_key(place) if place.exists() else authority.make_key(place)
     seal(folder, kit)
     asked = folder / f"{kit.name}.csr"
     authority.write_request(asked, key, kit.name, kit.project)
-    return asked, authority.fingerprint(key.public_key())
+    return asked, authority.spell(fingerprint_of(key))
 
 
 def accept(folder: Path, path: Path, agree: Agree) -> tuple[str, list[str]]:
@@ -112,8 +115,11 @@ def accept(folder: Path, path: Path, agree: Agree) -> tuple[str, list[str]]:
     if authority.common_name(certificate.subject) != kit.name:
         raise FedLassoError(f"{path} is not for site {kit.name!r}; ask for the right one")
     root = authority.read_certificate(folder / "startup" / "rootCA.pem")
-    if not all(authority.is_signed_by(each, root) for each in (certificate, *others)):
-        raise FedLassoError(f"{path} is not signed by project {kit.project!r}")
+    try:
+        for each in (certificate, *others):
+            each.verify_directly_issued_by(root)
+    except (InvalidSignature, TypeError, ValueError):
+        raise FedLassoError(f"{path} is not signed by project {kit.project!r}") from None
     if certificate.public_key() != authority.read_key(folder / kit.key).public_key():
         raise FedLassoError(f"{path} is for another key than the one here; send a new request")
     peers = _accept_peers(folder, others, agree)
@@ -149,16 +155,12 @@ def check_certificate(folder: Path, kit: Kit) -> list[str]:
             f"{folder} has no certificate yet; `fedlasso site request {folder}`, have the request "
             f"signed, then `fedlasso site accept {folder} {kit.name}.crt`"
         )
-    renew = {
-        "site": f"`fedlasso site request {folder}` and have it signed again",
-        "server": "`fedlasso federation renew`",
-        "coordinator": "`fedlasso federation renew`",
-    }[kit.role]
-    told = [
-        authority.check_dates(folder / kit.certificate, kit.name, renew),
-        authority.check_dates(folder / "startup" / "rootCA.pem", kit.project, "make a new project"),
-    ]
-    return [warning for warning in told if warning]
+    renew = "`fedlasso federation renew`"
+    if kit.role == "site":
+        renew = f"`fedlasso site request {folder}` and have it signed again"
+    own = authority.check_dates(folder / kit.certificate, kit.name, renew)
+    root = folder / "startup" / "rootCA.pem"
+    return [*own, *authority.check_dates(root, kit.project, "make a new project")]
 
 
 def make_places(folder: Path) -> None:
@@ -188,10 +190,5 @@ def identify(folder: Path) -> Identity:
     """Return what a site signs with, and what it knows the other sites by."""
     from fedlasso.governance.identity import Identity
 
-    startup = folder / "startup"
-    return Identity(
-        startup / "client.crt",
-        startup / "client.key",
-        startup / "rootCA.pem",
-        folder / PEERS,
-    )
+    own = folder / "startup" / "client.crt"
+    return Identity(own, own.with_suffix(".key"), own.with_name("rootCA.pem"), folder / PEERS)

@@ -1,7 +1,5 @@
 """Who holds a site's door open for the engine's jobs, in the process that has the records."""
 
-from __future__ import annotations
-
 import contextlib
 import sys
 import threading
@@ -10,8 +8,8 @@ from dataclasses import astuple
 from pathlib import Path
 
 from fedlasso import __version__
-from fedlasso.deploy.nvflare.bridge import Answer
-from fedlasso.deploy.nvflare.kit import identify, open_audit, read_key, read_kit
+from fedlasso.deploy.bridge import Answer
+from fedlasso.deploy.kit import identify, open_audit, read_key, read_kit
 from fedlasso.deploy.records import TableRecords
 from fedlasso.errors import FedLassoError
 from fedlasso.federation import encode
@@ -37,14 +35,9 @@ class SpokenAudit(Audit):
 
 
 class Doorkeeper:
-    """Opens a door for each of the engine's jobs.
+    """Opens a door of the site with a kit for each of the engine's jobs.
 
     Data and policy may change between two jobs: the next job finds them as they are then.
-
-    Parameters
-    ----------
-    folder : the site's kit
-    data, policy : files with its records and, if it has one, its rules
     """
 
     def __init__(self, folder: Path, data: Path, policy: Path | None) -> None:
@@ -71,10 +64,8 @@ class Doorkeeper:
             self._asking = True
             threading.Thread(target=self._ask_operator, daemon=True).start()
         memory = self._folder / "memory"
-        approve = self._desk.approve
         given = (self._name, records, policy, self._audit, memory, __version__)
-        door = Door(*given, approve, identify(self._folder))
-        return door.answer_bytes
+        return Door(*given, self._desk.approve, identify(self._folder)).answer_bytes
 
     def _read(self) -> TableRecords:
         """Read the data, unless they are as they were read before."""
@@ -92,7 +83,7 @@ class Doorkeeper:
             time.sleep(0.2)
 
 
-def look(data: Path, policy: Path | None) -> str:
+def look(data: Path, policy: Path | None = None) -> str:
     """Say what there is to answer from, or why nothing can be answered."""
     if read_policy(policy).approval and not sys.stdin.isatty():
         raise FedLassoError("the policy asks for approval, and nobody is here to ask: no terminal")
@@ -101,8 +92,7 @@ def look(data: Path, policy: Path | None) -> str:
 
 
 if __name__ == "__main__":
-    given = [Path(word) for word in sys.argv[1:]]
     try:
-        print(look(given[0], given[1] if len(given) > 1 else None))
+        print(look(*map(Path, sys.argv[1:])))
     except FedLassoError as error:
         sys.exit(str(error))
