@@ -2,7 +2,8 @@
 
 from typing import Any
 
-import fedlasso.deploy.records  # noqa: F401  (knows the messages of all rooms)
+import fedlasso.deploy.records
+import fedlasso.study.earlier  # noqa: F401  (has two questions of its own)
 from fedlasso.federation import Message, Request
 from fedlasso.federation.messages import TYPES, questions
 

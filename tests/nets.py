@@ -107,7 +107,7 @@ def fit_files(tables: dict[str, Path], out: Path, *options: object) -> Path:
 
 def fit_alike(tables: dict[str, Path], out: Path, *options: object, compare: bool = False) -> Path:
     """The same of files whose rows are split, and whose levels are pooled, as sites do."""
-    from fedlasso.deploy.nvflare.local import repeat_fit
+    from fedlasso.deploy.run import repeat_fit
 
     plain = fit_files(tables, out.with_name(f"{out.name}-plain"), *options)
     document = read_document(plain / "model.json")

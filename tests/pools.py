@@ -7,7 +7,7 @@ from responses import draw_response
 from scipy.optimize import minimize
 
 from fedlasso import Site
-from fedlasso.numerics import L1, Array, ElasticNet
+from fedlasso.numerics import L1, Array
 
 LOSSES = ["quadratic", "binomial", "poisson", "cox", "cox with Breslow ties"]
 
@@ -93,12 +93,13 @@ def draw(loss: str, sizes: tuple[int, ...], p: int = 6, seed: int = 0) -> Pool:
 def solve(pool: Pool, penalty: L1) -> Array:
     """Split every coefficient into its two signs, and let a quasi-Newton method with bounds do."""
     p = pool.X.shape[1]
-    pays = penalty.each(p)
+    pays = penalty.thresholds(p)
     ranges = [(0.0, np.inf)] * (2 * p)
     if penalty.bounds is not None:
         ends = np.concatenate([penalty.bounds.upper, -penalty.bounds.lower])
         ranges = [(0.0, float(end)) for end in ends]
-    ridges = penalty.ridges(p) if isinstance(penalty, ElasticNet) else np.zeros(p)
+    own = penalty.smooth_part(p)
+    ridges = np.zeros(p) if own is None else own
 
     def cost(v: Array) -> float:
         b = v[:p] - v[p:]

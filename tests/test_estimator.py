@@ -152,9 +152,9 @@ def test_every_goal_predicts_and_keeps_within_its_uploads(goal: str, cv: int | N
     again = FederatedLasso(goal, cv=cv, uploads=100).fit(X, y, sites=np.arange(200) % 3)
     assert model.coef_.tobytes() == again.coef_.tobytes()
     other = FederatedLasso(goal, cv=cv, seed=1).fit(X, y, sites=np.arange(200) % 3)
-    assert model.model_.curve is not None
-    assert other.model_.curve is not None
-    assert model.model_.curve.validation.error[0] != other.model_.curve.validation.error[0]
+    assert model.model_.fit.curve is not None
+    assert other.model_.fit.curve is not None
+    assert model.model_.fit.curve.validation.error[0] != other.model_.fit.curve.validation.error[0]
 
 
 @pytest.mark.parametrize("procedure", ["CD", "ST", "DA", "FISTA", "ADMM"])

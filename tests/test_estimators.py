@@ -94,7 +94,7 @@ def test_rates_are_those_of_an_independent_solver_with_an_offset() -> None:
     ratio = model.predict(X, offset=np.log(exposure)) / model.predict(X)
     np.testing.assert_allclose(ratio, exposure)
     assert model.score(X, y) > 0.3
-    with pytest.raises(FedLassoError, match="y is negative in 1 rows; give counts"):
+    with pytest.raises(FedLassoError, match="y is negative in 1 row; counts begin at zero"):
         FederatedPoissonLasso().fit(X, np.append(y[:-1], -1))
 
 
@@ -188,7 +188,7 @@ def test_a_penalty_is_chosen_and_what_is_kept_holds_no_record(kind: Any, make: A
     X, y = make()
     frame = pd.DataFrame(X, columns=[f"column {k}" for k in range(6)])
     model = kind(keep=["column 5"]).fit(frame, y, sites=SITES)
-    assert model.model_.curve is not None
+    assert model.model_.fit.curve is not None
     assert np.ravel(model.coef_)[5] != 0
     kept = pickle.dumps(model)
     assert X[:, 0].tobytes() not in kept

@@ -12,7 +12,8 @@ from models.files import write_sites
 
 from fedlasso.federation import Journal
 from fedlasso.files import CannotWrite, append_privately, write_atomically
-from fedlasso.models import FileSource, FitPlan, Settings
+from fedlasso.fitting import Settings
+from fedlasso.models import FileSource, FitPlan
 from fedlasso.models.folder import ModelFolder
 from fedlasso.sites import Memory, Rows
 

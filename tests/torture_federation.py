@@ -16,13 +16,14 @@ from pathlib import Path
 from deploy.nvflare.stories import Breakable
 from nets import COLUMNS, SITES, in_process, same_files, share_key, write_tables
 
-from fedlasso.deploy.nvflare.kit import open_audit
+from fedlasso.deploy.kit import open_audit
 from fedlasso.deploy.nvflare.line import connect
 from fedlasso.deploy.run import begin_plan, run_plan
 from fedlasso.errors import FedLassoError
 from fedlasso.federation import Exchange
+from fedlasso.fitting import Settings
 from fedlasso.governance import Policy
-from fedlasso.models import FitPlan, NetworkSource, Settings, make_model, read_plan, write_model
+from fedlasso.models import FitPlan, NetworkSource, make_model, read_plan, write_model
 from fedlasso.tables import Column, Schema
 
 SETTINGS = (

@@ -12,10 +12,10 @@ from nets import FIT, KEY, SITES, same_files
 
 from fedlasso import FedLassoError
 from fedlasso.cli import main
-from fedlasso.deploy.nvflare.local import repeat_fit
-from fedlasso.deploy.run import begin_plan, run_plan
+from fedlasso.deploy.run import begin_plan, repeat_fit, run_plan
+from fedlasso.fitting import Settings
 from fedlasso.governance import Policy
-from fedlasso.models import FitPlan, NetworkSource, Settings, read_document, write_model
+from fedlasso.models import FitPlan, NetworkSource, read_document, write_model
 
 OUTCOMES = ("yes", "count", "time", "dead", "weight", "offset", "fee", "cost")
 ROLES: dict[str, dict[str, str]] = {
@@ -101,6 +101,22 @@ def test_a_fit_across_doors_has_the_bytes_of_the_same_fit_here(
     assert main(["fit", *files, *options, "--out", str(tmp_path / "files")]) == 0
     told = (tmp_path / "files" / "coefficients.csv").read_bytes()
     assert told == (out / "coefficients.csv").read_bytes()
+
+
+@pytest.mark.parametrize("masked", [False, True], ids=["clear", "masked"])
+def test_weighted_rows_are_tuned_across_doors(
+    masked: bool, tables: dict[str, Path], tmp_path: Path
+) -> None:
+    """Second moments of weighted rows add up to weights, which are no whole numbers of rows."""
+    project = Project(tables, authority=Authority(tmp_path / "ca") if masked else None)
+    out = tmp_path / "model"
+    begin_plan(out, FitPlan(Settings(cv=3), source_of("linear")))
+    document = run_plan(out, project.connect).document
+    assert document.plan.startswith("second moments of 3 folds")
+    again = tmp_path / "again"
+    keys = dict.fromkeys(tables, KEY)
+    write_model(again, repeat_fit(read_document(out / "model.json"), tables, keys))
+    assert same_files(out, again)
 
 
 def refuse(tables: dict[str, Path], family: Any, policy: Policy, **more: Any) -> str:

@@ -18,18 +18,12 @@ from fedlasso.deploy.run import begin_plan, run_plan
 from fedlasso.federation import decode, encode
 from fedlasso.federation.messages import add_up
 from fedlasso.federation.words import OFFSET, Words, from_words, grid_of
+from fedlasso.fitting import Settings, fit_model
+from fedlasso.fitting.inference.site_weights import find_noise_inflation
 from fedlasso.governance import Door, GuardedSite, Policy, door, masks
 from fedlasso.governance.identity import Identity
 from fedlasso.governance.messages import Refusal
-from fedlasso.models import (
-    FitPlan,
-    NetworkSource,
-    Settings,
-    fit_model,
-    make_model,
-    write_model,
-)
-from fedlasso.models.inferring import find_caution
+from fedlasso.models import FitPlan, NetworkSource, make_model, write_model
 from fedlasso.sites import ErrorAt, GradientAt, NoiseAbove, Viewed, Weighed, standardise
 
 SETTINGS = {
@@ -120,7 +114,7 @@ def test_masked_sites_are_counted_by_their_noise_and_none_is_named(
     np.testing.assert_array_equal(total, own.sum(axis=0))
     assert set(total.tolist()) & {1.0, 2.0}
     assert {type(reply) for reply in tap.seen[-1][1]} == {Words}
-    assert find_caution(view, scaling, b) == find_caution(alone, scaling, b)
+    assert find_noise_inflation(view, scaling, b) == find_noise_inflation(alone, scaling, b)
 
 
 def in_process_view(tables: dict[str, Path], view: Viewed) -> Viewed:

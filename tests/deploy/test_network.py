@@ -9,15 +9,17 @@ import pytest
 from deploy.doors import DoorLine, join_doors, make_door, make_doors
 from nets import COLUMNS, FIT, SECRET, SITES, write_tables
 
-from fedlasso import FedLassoError, __version__
+from fedlasso import FedLassoError, InProcess, __version__
 from fedlasso.deploy.network import Answer, Network
-from fedlasso.errors import Interrupted
-from fedlasso.federation import decode
-from fedlasso.governance import Door, Policy
-from fedlasso.governance.messages import Described, Introduce
+from fedlasso.errors import Interrupted, RefusalCode, Refused
+from fedlasso.federation import decode, encode
+from fedlasso.governance import Audit, Door, GuardedSite, Policy
+from fedlasso.governance.messages import Described, Introduce, Refusal
 from fedlasso.models import FileSource, NetworkSource, open_sites
-from fedlasso.sites import Rows
+from fedlasso.sites import FoldMoments, Rows, standardise
+from fedlasso.sites.rows import deal
 
+NEWER = encode(Refusal("not today", "another day", site="b"))
 SERIES = ".".join(__version__.split(".")[:2])
 
 
@@ -202,3 +204,40 @@ def test_what_nobody_can_read_is_an_error_that_names_the_site() -> None:
 
     with pytest.raises(FedLassoError, match=r"site 'a': .*is fedlasso the same there"):
         Network(Noise(), ["a"], 2.0).ask(Rows())
+
+
+@pytest.mark.parametrize(
+    ("policy", "code"),
+    [
+        (Policy(min_validation_rows=30), RefusalCode.FEWER_FOLDS),
+        (Policy(deny=("FoldMoments",)), RefusalCode.OTHER),
+        (Policy(dry_run=True), RefusalCode.OTHER),
+    ],
+)
+def test_a_refusal_has_the_same_code_in_process_and_over_a_network(
+    tables: dict[str, Path], tmp_path: Path, policy: Policy, code: RefusalCode
+) -> None:
+    network = join_doors(make_doors(tables))
+    network.open(source(*COLUMNS))
+    guarded = []
+    for name, door in network.line.doors.items():  # type: ignore[attr-defined]
+        assert door._site is not None
+        own = door._site.site
+        guarded.append(GuardedSite(own, policy, Audit(tmp_path / "own" / f"{name}.jsonl"), FIT))
+    view, _ = standardise(network)
+    for door in network.line.doors.values():  # type: ignore[attr-defined]
+        door._site.policy = policy
+    refusals = []
+    for federation in (network, InProcess(guarded)):
+        with pytest.raises(Refused) as refused:
+            federation.total(FoldMoments(deal(10, 0), on=view.name))
+        refusals.append(refused.value)
+    assert {str(refusal) for refusal in refusals} == {str(refusals[0])}
+    assert all(refusal.code is code and refusal.sites == ("a",) for refusal in refusals)
+
+
+def test_a_code_of_another_version_is_as_good_as_none(tables: dict[str, Path]) -> None:
+    line = DoorLine(make_doors(tables), tampering={"Rows": lambda reply: NEWER})
+    with pytest.raises(Refused, match="site 'b': not today") as refused:
+        Network(line, ["b"], 1.0).ask(Rows())
+    assert refused.value.code is RefusalCode.OTHER

@@ -11,8 +11,9 @@ from nets import COLUMNS, fit_files, in_process, numbers, opening, same_files, w
 from fedlasso.deploy.run import DAY, RETRIES, Finished, begin_plan, run_plan, tell_fit
 from fedlasso.errors import FedLassoError
 from fedlasso.federation import Exchange
+from fedlasso.fitting import Settings
 from fedlasso.governance import Policy
-from fedlasso.models import FitPlan, NetworkSource, Settings, make_model, read_plan, write_model
+from fedlasso.models import FitPlan, NetworkSource, make_model, read_plan, write_model
 
 SETTINGS = Settings(procedure="ADMM", penalty=0.1, uploads=12)
 # Joining takes four questions: who the sites are, what columns hold, whether they take part, and

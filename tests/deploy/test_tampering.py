@@ -18,10 +18,10 @@ from fedlasso.deploy.run import begin_plan, run_plan
 from fedlasso.errors import FedLassoError, Stopped
 from fedlasso.federation import decode, encode
 from fedlasso.federation.ledger import read_journal
+from fedlasso.fitting import Settings
 from fedlasso.models import (
     FitPlan,
     NetworkSource,
-    Settings,
     make_model,
     read_document,
     read_plan,

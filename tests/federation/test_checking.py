@@ -11,7 +11,7 @@ from fedlasso import InProcess, Site
 from fedlasso.federation import encode
 from fedlasso.federation.checking import check_reply, most_bytes
 from fedlasso.numerics import Array
-from fedlasso.numerics.moments import are_products, pack
+from fedlasso.numerics.triangles import are_products, pack
 from fedlasso.sites import holdout, standardise
 
 ROWS = 60

@@ -61,8 +61,8 @@ def test_missing_values_are_counted_when_asked_for_and_else_refused() -> None:
     whole = Site("a", X, y, raw=True)
     holes = Site("a", np.where(X == 9.0, np.nan, X), y, raw=True)
     for site, counts in ((whole, [0.0, 0.0, 0.0]), (holes, [1.0, 0.0, 0.0])):
-        reply = site.answer(ColumnSums(missing=1))
-        assert shapes_of(reply) == ColumnSums(missing=1).expects(3)
+        reply = site.answer(ColumnSums(missing=True))
+        assert shapes_of(reply) == ColumnSums(missing=True).expects(3)
         assert reply.missing is not None
         assert reply.missing.tolist() == counts
     assert whole.answer(ColumnSums()).missing is None

@@ -6,7 +6,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from fedlasso.fitting.families import Folded
+from fedlasso.fitting import GOALS, Rule
+from fedlasso.fitting.evidence import Folded
+from fedlasso.fitting.moment_choice import Chosen
 from fedlasso.numerics import Array
 from fedlasso.numerics.moments import Moments
 
@@ -40,6 +42,11 @@ class Records:
     def take(self, rows: "Array | NDArray[np.bool_]") -> "Records":
         """Some of the rows."""
         return Records(self.X[rows], self.y[rows], self.fold[rows])
+
+
+def choose(folded: Folded, goal: str, rule: Rule) -> Chosen:
+    """What a goal chooses."""
+    return GOALS[goal].choose(folded, rule)
 
 
 def draw_records(

@@ -1,26 +1,19 @@
 """Fits from moments: chosen fairly, fitted exactly, and the same however rows are split."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
-from fitting.folded import Records, draw_records
+from fitting.folded import Records, choose, draw_records
 from numpy.testing import assert_allclose
+from results import certificate_of, curve_of, validation_of
 from swept import swept_elastic_net, swept_lasso
 
 from fedlasso import InProcess, Site, certify
-from fedlasso.federation import Costs
-from fedlasso.fitting import GOALS, Goal, Rule
-from fedlasso.fitting.by_moments import (
-    Gathered,
-    fit_by_moments,
-    fit_choice,
-    gather,
-    nested_error,
-)
-from fedlasso.fitting.choosing import choose
-from fedlasso.fitting.families import SURE, Folded, solve_at
-from fedlasso.numerics import L1, Array, ElasticNet
+from fedlasso.fitting import GOALS, Fit, Rule, fix_penalty
+from fedlasso.fitting.evidence import Folded
+from fedlasso.fitting.evidence.moments import solve_at
+from fedlasso.fitting.moment_choice import fit_by_moments, fit_choice, nested_error
+from fedlasso.fitting.tuning import SURE
+from fedlasso.numerics import L1, Array, ElasticNet, Penalty
 from fedlasso.numerics.moments import Moments
 from fedlasso.procedures import Problem
 from fedlasso.sites import standardise
@@ -30,14 +23,14 @@ by_rule = pytest.mark.parametrize("rule", ["min", "1se"])
 DRAWS = [(seed, m, p) for seed in range(4) for m, p in ((60, 8), (30, 12), (25, 40))]
 
 
-def gathered(records: Records) -> Gathered:
-    """What sites would have sent of standardised rows."""
+def fit_records(records: Records, goal: str, rule: Rule) -> Fit:
+    """What a goal makes of the moments that sites would have sent of standardised rows."""
     p = records.X.shape[1]
     problem = Problem(L1(0.0), sites=("a",), sizes=(len(records.y),), p=p)
-    return Gathered(records.folded, problem, Costs())
+    return fit_by_moments(GOALS[goal], rule, records.folded, problem)
 
 
-def solve(X: Array, y: Array, penalty: L1) -> Array:
+def solve(X: Array, y: Array, penalty: Penalty) -> Array:
     """The minimiser of a penalty by scikit-learn; infinite weights keep columns out."""
     weights = np.ones(X.shape[1]) if penalty.weights is None else penalty.weights
     on = np.isfinite(weights)
@@ -55,10 +48,10 @@ def solve(X: Array, y: Array, penalty: L1) -> Array:
 @pytest.mark.parametrize(("m", "p"), [(60, 8), (40, 12)])
 @pytest.mark.parametrize("seed", range(4))
 def test_every_candidate_is_the_minimiser_of_its_own_penalty(
-    goal: Goal, rule: Rule, m: int, p: int, seed: int
+    goal: str, rule: Rule, m: int, p: int, seed: int
 ) -> None:
     records = draw_records(seed, m, p).standard
-    result = fit_by_moments(gathered(records), goal, rule)
+    result = fit_records(records, goal, rule)
     for point in result.points:
         exact = solve(records.X, records.y, point.penalty)
         assert_allclose(point.coefficients, exact, rtol=0, atol=1e-7)
@@ -68,13 +61,13 @@ def test_every_candidate_is_the_minimiser_of_its_own_penalty(
         assert point.certificate.objective == pytest.approx(value, rel=1e-9)
         assert point.certificate.gap <= 1e-9 * records.y.var()
     assert result.coefficients is result.points[result.chosen].coefficients
-    assert result.validation.error[result.chosen] == result.validation.error.min()
+    assert validation_of(result).error[result.chosen] == validation_of(result).error.min()
 
 
 @by_goal
 @pytest.mark.parametrize(("seed", "m", "p"), DRAWS)
 def test_a_family_is_taken_only_if_it_is_surely_better(
-    goal: Goal, seed: int, m: int, p: int
+    goal: str, seed: int, m: int, p: int
 ) -> None:
     chosen = choose(draw_records(seed, m, p).folded, goal, "min")
     plain, *others = chosen.candidates
@@ -86,7 +79,7 @@ def test_a_family_is_taken_only_if_it_is_surely_better(
         spread = float(np.average((difference - mean) ** 2, weights=plain.judged.rows))
         assert mean < -SURE * np.sqrt(spread / (len(difference) - 1))
     assert chosen.choice.error == min(each.error for each in chosen.candidates)
-    families = {each.judged.family.name for each in chosen.candidates}
+    families = {each.judged.candidate.name for each in chosen.candidates}
     allowed = {"prediction": {"Lasso", "elastic net", "adaptive Lasso"}}.get(goal, {"Lasso"})
     assert families <= allowed
 
@@ -95,18 +88,18 @@ def test_a_family_is_taken_only_if_it_is_surely_better(
 @pytest.mark.parametrize(("seed", "m", "p"), DRAWS)
 def test_the_objective_is_a_plain_lasso(rule: Rule, seed: int, m: int, p: int) -> None:
     records = draw_records(seed, m, p).standard
-    result = fit_by_moments(gathered(records), "objective", rule)
+    result = fit_records(records, "objective", rule)
     lasso = choose(records.folded, "objective", rule).lasso
     assert lasso.each.shape[1] == 1
     at = lasso.sparsest if rule == "1se" else int(np.argmin(lasso.error[0]))
-    assert (result.method, result.curve.chosen) == ("Lasso", at)
+    assert (result.method, curve_of(result).chosen) == ("Lasso", at)
     assert type(result.penalty) is L1
     assert result.penalty.weights is None
-    assert result.penalty.lam == result.curve.lam
-    told = result.validation.error[result.chosen]
-    assert result.curve.validation.error[at] == pytest.approx(told, rel=1e-12)
+    assert result.penalty.lam == curve_of(result).lam
+    told = validation_of(result).error[result.chosen]
+    assert curve_of(result).validation.error[at] == pytest.approx(told, rel=1e-12)
     # The curve has the models of all rows.
-    own = result.curve.coefficients[:, at]
+    own = curve_of(result).coefficients[:, at]
     assert_allclose(result.coefficients, own, rtol=0, atol=1e-7)
     if m > p:
         exact = solve(records.X, records.y, result.penalty)
@@ -115,7 +108,7 @@ def test_the_objective_is_a_plain_lasso(rule: Rule, seed: int, m: int, p: int) -
 
 @by_goal
 @pytest.mark.parametrize(("seed", "m", "p"), DRAWS)
-def test_one_standard_error_makes_a_sparser_lasso(goal: Goal, seed: int, m: int, p: int) -> None:
+def test_one_standard_error_makes_a_sparser_lasso(goal: str, seed: int, m: int, p: int) -> None:
     folded = draw_records(seed, m, p).folded
     smallest = choose(folded, "objective", "min").choice
     sparse = choose(folded, goal, "1se").choice
@@ -136,11 +129,10 @@ def test_one_standard_error_makes_a_sparser_lasso(goal: Goal, seed: int, m: int,
 @by_goal
 @pytest.mark.parametrize("seed", range(3))
 def test_the_fit_does_not_depend_on_how_rows_are_split_into_sites(
-    goal: Goal, rule: Rule, seed: int
+    goal: str, rule: Rule, seed: int
 ) -> None:
     records = draw_records(seed, 80, 10).standard
-    whole = gathered(records)
-    one = fit_by_moments(whole, goal, rule)
+    one = fit_records(records, goal, rule)
     rng = np.random.default_rng(seed)
     at_random = rng.integers(0, 3, 80)
     unequal = np.minimum(rng.geometric(0.5, 80), 5)
@@ -152,20 +144,20 @@ def test_the_fit_does_not_depend_on_how_rows_are_split_into_sites(
             for k, part in zip(np.unique(mine.fold), mine.folded.folds, strict=True):
                 sums[k] += part.products
         folded = Folded(tuple(Moments(products) for products in sums))
-        other = fit_by_moments(replace(whole, folded=folded), goal, rule)
+        other = fit_by_moments(GOALS[goal], rule, folded, one.problem)
         assert other.method == one.method
         assert_allclose(other.coefficients, one.coefficients, rtol=0, atol=1e-9)
-        assert_allclose(other.validation.error, one.validation.error, rtol=1e-9)
+        assert_allclose(validation_of(other).error, validation_of(one).error, rtol=1e-9)
 
 
 @by_rule
 @by_goal
 @pytest.mark.parametrize("seed", range(3))
 def test_the_nested_error_is_that_of_choosing_anew_without_each_fold(
-    goal: Goal, rule: Rule, seed: int
+    goal: str, rule: Rule, seed: int
 ) -> None:
     records = draw_records(seed, 60, 8)
-    nested = nested_error(records.folded, goal, rule)
+    nested = nested_error(records.folded, GOALS[goal], rule)
     errors = []
     active = []
     for train, test in records.splits():
@@ -187,16 +179,16 @@ def test_the_nested_error_is_that_of_choosing_anew_without_each_fold(
 @by_goal
 @by_rule
 @pytest.mark.parametrize("seed", range(3))
-def test_sites_certify_what_the_server_chose(goal: Goal, rule: Rule, seed: int) -> None:
+def test_sites_certify_what_the_server_chose(goal: str, rule: Rule, seed: int) -> None:
     records = draw_records(seed, 90, 8)
     cuts = np.array_split(np.random.default_rng(seed).permutation(90), 3)
     sites = [Site(f"s{j}", records.X[r], records.y[r], raw=True) for j, r in enumerate(cuts)]
     view, scaling = standardise(InProcess(sites), "")
-    found = gather(view, 5, seed, centre=True, scale=True)
-    assert sum(fold.rows for fold in found.folded.folds) == 90
-    result = fit_by_moments(found, goal, rule)
+    folded = Folded.ask(view, 5, seed, centre=True, scale=True)
+    assert sum(fold.rows for fold in folded.folds) == 90
+    result = fit_by_moments(GOALS[goal], rule, folded, fix_penalty(view, 0.0))
     asked = certify(view, result.problem, result.coefficients)
-    assert result.certificate.objective == pytest.approx(asked.objective, rel=1e-9)
+    assert certificate_of(result).objective == pytest.approx(asked.objective, rel=1e-9)
     assert asked.gap <= 1e-9 * records.y.var()
     own = records.standard
     assert_allclose(result.coefficients, solve(own.X, own.y, result.penalty), rtol=0, atol=1e-7)
@@ -223,6 +215,6 @@ def test_a_response_that_no_column_explains_gives_the_empty_model() -> None:
     records = draw_records(0, 60, 8, active=0)
     flat = Records(records.X, np.zeros(60), records.fold)
     for goal in GOALS:
-        result = fit_by_moments(gathered(flat), goal, "min")
+        result = fit_records(flat, goal, "min")
         assert not result.coefficients.any()
-        assert result.certificate.gap == 0.0
+        assert certificate_of(result).gap == 0.0

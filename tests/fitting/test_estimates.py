@@ -8,7 +8,7 @@ from scipy import stats
 from statistics_of import benjamini_hochberg, holm
 
 from fedlasso import FedLassoError
-from fedlasso.fitting.estimates import Effects, Estimates
+from fedlasso.fitting.inference.estimates import Effects, Estimates
 
 
 def make(scores: list[float], tests: int = 0) -> Estimates:

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from fedlasso import InProcess, Ledger, Site, Status, certify, fit
 from fedlasso.fitting import fix_penalty
 from fedlasso.numerics import Array, LeastSquares, solve_reference
+from fedlasso.procedures import find_procedure
 
 
 def pooled(sites: list[Site]) -> tuple[Array, Array]:
@@ -83,7 +84,7 @@ def test_rules_choose_among_the_same_candidates() -> None:
     sparse = fit(draw_federation(), "ST", penalty=0.05, rounds=5, rule="1se")
     assert np.array_equal(least.candidates, sparse.candidates)
     assert np.count_nonzero(sparse.coefficients) <= np.count_nonzero(least.coefficients)
-    assert sparse.setting in sparse.procedure.settings
+    assert sparse.setting in find_procedure("ST")().settings
 
 
 def test_a_repeated_question_is_answered_from_memory_with_the_same_bits() -> None:

@@ -10,9 +10,9 @@ from scipy.optimize import minimize
 from scipy.special import expit
 
 from fedlasso import InProcess, Site
-from fedlasso.fitting.estimates import Effects
-from fedlasso.fitting.inference import RUNS, Start
-from fedlasso.fitting.tuning import fix_penalty
+from fedlasso.fitting import fix_penalty
+from fedlasso.fitting.inference.debiased import RUNS, Start
+from fedlasso.fitting.inference.estimates import Effects
 from fedlasso.numerics import L1, Array
 from fedlasso.numerics.moments import Normal
 from fedlasso.numerics.spike_slab import weigh_columns

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from fedlasso import InProcess, Ledger, Site
 from fedlasso.fitting import choose_penalty, local_search, search_penalty, validate
-from fedlasso.fitting.tuning import Validation
+from fedlasso.fitting.validation import Validation
 from fedlasso.numerics import Array, LeastSquares
 from fedlasso.sites import HeldOutErrors
 

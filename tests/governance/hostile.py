@@ -50,13 +50,13 @@ def _fill(cls: Any, p: int, candidates: int, given: dict[str, Any]) -> Request[A
     rng = np.random.default_rng(0)
     vector, table = rng.standard_normal(p), rng.standard_normal((p, candidates))
     by_role = {
-        "per candidate": np.linspace(0.1, 2.0, candidates), "columns": np.array([0.0, 3.0]),
+        "per candidate": np.linspace(0.1, 2.0, candidates), "columns": np.array([0, 3]),
         "weights": np.linspace(0.0, 2.0, p), "purpose": "candidate", "steps": 2,
         "times": np.array([0.0, 1.5]), "directions": table,
     }  # fmt: skip
-    by_kind = {"float": 0.5, "int": 1, "text": "", "texts": (), "note": 0}
+    by_kind = {"float": 0.5, "int": 1, "flag": True, "text": "", "texts": (), "note": 0}
     # A first round remembers nothing, a fit has a name, columns are new or known and not both.
-    given = given | {"round": 0, "fit": "a fit", "known": np.array([1.0])}
+    given = given | {"round": 0, "fit": "a fit", "known": np.array([1])}
     values = {}
     for field, kind in layout(cls):
         role = roles(cls).get(field, Role("signed"))
@@ -106,6 +106,8 @@ def _wrong_values(request: Request[Any], field: str, kind: str) -> list[Any]:
         return [longer, old[:-1], np.array(1.0), np.ones((0, *old.shape[1:])), *wide]
     if kind == "int":
         return [-1, LARGEST + 1, *([ALL.max_steps + 1] if role == Role("steps") else [])]
+    if kind == "flag":
+        return [-1, 2]
     if kind == "float":
         signed = (Role("signed"), Role("centre of response"))
         return [] if role in signed else [-1.0, -5e-324]
@@ -170,9 +172,9 @@ class Fuzz:
             value = self.rng.integers(0, 2**64 - 1, self.rng.integers(5), np.uint64)
         elif fields[field] == "float":
             value = self._pick([0.0, -0.0, -1.0, 1e-300, 5e-324, 1e300, 1e-8, 3.0, 1e8])
-        elif fields[field] in ("int", "note"):
+        elif fields[field] in ("int", "flag", "note"):
             value = self._pick([0, 1, 3, 1000, 1001, 10**9, 2**40, 2**62])
-            value *= self._pick([1, -1, -2]) if fields[field] == "int" else 1
+            value *= self._pick([1, -1, -2]) if fields[field] != "note" else 1
         elif fields[field] == "texts":
             more = [self._pick(self._texts) for _ in range(self.rng.integers(4))]
             value = (*old, *self._pick([more, old]))

@@ -10,7 +10,7 @@ from governance.victims import Victim, distance, draw_records
 from fedlasso.governance import Policy
 from fedlasso.governance.messages import Refusal
 from fedlasso.numerics import Array
-from fedlasso.numerics.moments import unpack
+from fedlasso.numerics.triangles import unpack
 from fedlasso.sites import FoldMoments, GradientAt
 from fedlasso.sites.views import ColumnSums
 
@@ -87,7 +87,7 @@ def missing_rows(victim: Victim) -> Array:
     A missing value is at the mean that whoever asks has given, so that two means make a column that
     is not zero at those rows alone.
     """
-    sums: Any = victim.ask(ColumnSums(missing=1))
+    sums: Any = victim.ask(ColumnSums(missing=True))
     found = []
     for mean in (40.0, 60.0):
         means = np.zeros(P)
@@ -161,8 +161,8 @@ def test_the_rows_that_a_split_leaves_out_are_not_few_at_a_value(
 
 def lone_missing(victim: Victim, splits: list[str]) -> int:
     """How many splits leave out one row at which the last column is missing."""
-    everybody: Any = victim.ask(ColumnSums(missing=1))
-    told = [victim.ask(ColumnSums(split, missing=1)) for split in splits]
+    everybody: Any = victim.ask(ColumnSums(missing=True))
+    told = [victim.ask(ColumnSums(split, missing=True)) for split in splits]
     left = [everybody.missing[-1] - t.missing[-1] for t in told if not isinstance(t, Refusal)]
     return sum(round(float(count)) == 1 for count in left)
 

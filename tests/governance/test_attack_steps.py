@@ -82,15 +82,15 @@ def test_sums_of_gradients_are_judged_by_the_model_they_lead_to(tmp_path: Path) 
     large = 200.0 * one
     for request in (
         DualSteps(1.0, sums, one, 100, 1),
-        CompositeSteps(1.0, sums, 10 * sums, large, 1.0, 1000, 1, 1),
+        CompositeSteps(1.0, sums, 10 * sums, large, 1.0, 1000, 1, True),
         SurrogateFit(0 * sums, sums, 1.0, large),
     ):
         assert isinstance(decode(site.answer_bytes(encode(request))), Reply)
     steep = 1e-6 * one
     for hidden in (
         DualSteps(0.0, sums, one, 100, 1),
-        CompositeSteps(0.0, sums / 1000, 0 * sums, steep, 0.0, 0, 1, 1),
-        CompositeSteps(0.0, 0 * sums, 0 * sums, 0 * one, 0.0, 0, 1, 1),
+        CompositeSteps(0.0, sums / 1000, 0 * sums, steep, 0.0, 0, 1, True),
+        CompositeSteps(0.0, 0 * sums, 0 * sums, 0 * one, 0.0, 0, 1, True),
     ):
         with pytest.raises(FedLassoError, match="the site does not answer"):
             site.answer_bytes(encode(hidden))

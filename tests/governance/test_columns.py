@@ -174,7 +174,7 @@ def test_codes_and_stray_texts_are_read_as_files_read_them(tmp_path: Path) -> No
     codes = (".", "-999", "patient")
     coded = Schema("y", (U,), codes)
     assert isinstance(ask(site, opening(coded, na=codes, missing="mean")), Opened)
-    sums: Any = ask(site, ColumnSums(missing=1))
+    sums: Any = ask(site, ColumnSums(missing=True))
     assert (sums.sums.tolist(), sums.missing.tolist()) == ([sum(range(26)) + 3], [3])
     assert "other columns or codes" in refusal(site, opening(coded, na=("-999",), missing="mean"))
 
@@ -196,7 +196,7 @@ def test_a_site_encodes_by_the_schema_it_is_given(path: Path) -> None:
     site = door(path)
     wards = Column("ward", "text", ("east", "north", "south", "west", "(other)"))
     assert isinstance(ask(site, joining(U, wards, missing="mean")), Opened)
-    sums: Any = ask(site, ColumnSums(missing=1))
+    sums: Any = ask(site, ColumnSums(missing=True))
     assert sums.sums.tolist() == [sum(range(30)) - 3, 14, 10, 4, 1]
     assert sums.missing.tolist() == [1, 1, 1, 1, 1]
 
@@ -206,7 +206,7 @@ def test_rare_levels_are_pooled_where_the_policy_says_so(path: Path) -> None:
     assert levels(site) == ["north", "south"]
     wards = Column("ward", "text", ("north", "south", "west", SECRET, "(other)"))
     assert isinstance(ask(site, joining(wards, missing="mean")), Opened)
-    sums: Any = ask(site, ColumnSums(missing=1))
+    sums: Any = ask(site, ColumnSums(missing=True))
     assert sums.sums.tolist() == [10, 0, 0, 5]
     bare = Column("ward", "text", ("north", "south", "west", SECRET))
     assert "rows at none of the 4 levels agreed on" in refusal(site, joining(bare, missing="mean"))

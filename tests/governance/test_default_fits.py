@@ -15,9 +15,9 @@ from sklearn.datasets import load_diabetes
 
 from fedlasso.deploy.network import Network
 from fedlasso.federation import Ledger
-from fedlasso.fitting import GOALS
+from fedlasso.fitting import GOALS, Settings
 from fedlasso.governance import Door, Policy
-from fedlasso.models import ModelDocument, NetworkSource, Settings, make_model
+from fedlasso.models import ModelDocument, NetworkSource, make_model
 from fedlasso.numerics import Array
 
 # Discoveries ask sites one by one where these differ, which masked sites do not answer.

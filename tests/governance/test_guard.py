@@ -10,10 +10,11 @@ import pytest
 from draws import draw_sites
 
 from fedlasso import REGISTRY, FedLassoError, InProcess, Site, fit, fit_for
+from fedlasso.errors import QuotesRecords
 from fedlasso.federation import Disclosure, Reply, Request, decode, encode
 from fedlasso.fitting import ChoosePenalty
 from fedlasso.governance import Audit, Entry, GuardedSite, Policy
-from fedlasso.governance.refusals import SILENCE
+from fedlasso.governance.refusals import SILENCE, say_refusal
 from fedlasso.procedures.averaging import LocalSweeps
 from fedlasso.procedures.dual_averaging import DualSteps
 from fedlasso.procedures.one_shot import AllMoments
@@ -49,7 +50,7 @@ def entries(folder: Path) -> list[Entry]:
     ("request_", "policy", "message"),
     [
         (AllMoments(), SAFE, "does not answer AllMoments"),
-        (MomentsOf(np.arange(2.0), np.zeros(0)), SAFE, "does not answer MomentsOf"),
+        (MomentsOf(np.arange(2), np.arange(0)), SAFE, "does not answer MomentsOf"),
         (ValidationErrors(np.zeros((P, 1))), SAFE, "does not answer ValidationErrors"),
         (Rows(), replace(SAFE, deny=("Rows",)), "does not answer Rows"),
         (Rows(), replace(SAFE, min_rows=31), "30 training rows here, and the policy answers about"),
@@ -59,11 +60,11 @@ def entries(folder: Path) -> list[Entry]:
             "12 validation rows here",
         ),
         (
-            SubsetMoments(np.arange(2.0)),
+            SubsetMoments(np.arange(2)),
             replace(SAFE, min_validation_rows=13),
             "12 validation rows here",
         ),
-        (WeighedMoments(np.arange(2.0), np.ones(P), 1.0), SAFE, "does not answer WeighedMoments"),
+        (WeighedMoments(np.arange(2), np.ones(P), 1.0), SAFE, "does not answer WeighedMoments"),
         (FitAt(np.ones(P)), replace(SAFE, max_active_per_row=1.0), "40 active coefficients"),
         (GradientAt(np.ones(P + 1)), SAFE, "b does not fit the 40 columns"),
         (
@@ -86,7 +87,7 @@ def entries(folder: Path) -> list[Entry]:
         (HeldOutErrors(np.zeros((P, 1)), "x" * 2_000), SAFE, "no rows to validate the xxx"),
         (LocalSweeps(np.ones((P, 1)), -0.1, 1), SAFE, "lam does not fit"),
         (
-            MomentsOf(np.array([40.0]), np.zeros(0)),
+            MomentsOf(np.array([40]), np.arange(0)),
             replace(SAFE, allow=("MomentsOf",)),
             "new does not fit",
         ),
@@ -301,3 +302,9 @@ def test_splits_are_counted_over_all_fits_and_outlive_the_process(tmp_path: Path
     again.answer_bytes(questions[0])
     with pytest.raises(FedLassoError, match="has been split in 2 ways over all fits"):
         again.answer_bytes(questions[2])
+
+
+def test_a_refusal_leaves_without_the_record_that_it_quotes() -> None:
+    error = QuotesRecords("a value of size 4711, too large", "a value, too large")
+    assert str(error) == "a value of size 4711, too large"
+    assert str(say_refusal(error, SAFE)) == "a value, too large"

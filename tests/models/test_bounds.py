@@ -80,8 +80,8 @@ def test_a_penalty_is_chosen_within_bounds(loss: str) -> None:
     found = np.ravel(model.coef_)
     assert (found >= 0).all()
     assert found[0] > 0
-    assert model.model_.curve is not None
-    assert (model.model_.curve.coefficients[:P] >= 0).all()
+    assert model.model_.fit.curve is not None
+    assert (model.model_.fit.curve.coefficients[:P] >= 0).all()
     # Without bounds some are negative, so these were of use.
     assert (np.ravel(KINDS[loss](cv=3).fit(X, as_given(loss, y), sites=SITES).coef_) < 0).any()
 

@@ -13,18 +13,13 @@ from playwright.sync_api import Browser
 from programs import needs
 
 from fedlasso import InProcess, Site
-from fedlasso.models import (
-    ModelDocument,
-    Settings,
-    describe_model,
-    draw_card,
-    make_model,
-    write_model,
-)
-from fedlasso.models.document import CHOSE, Coefficient, ComparedModel, SiteError
+from fedlasso.fitting import Settings
+from fedlasso.fitting.examination.comparison import ComparedModel, SiteError
+from fedlasso.models import ModelDocument, describe_model, draw_card, make_model, write_model
+from fedlasso.models.document import CHOSE, Coefficient
 from fedlasso.models.estimates import ColumnEstimate, SiteEstimate, TrustDocument
-from fedlasso.models.page import number
-from fedlasso.numerics import Certificate, Family
+from fedlasso.models.numbers import number
+from fedlasso.numerics import Certificate
 from fedlasso.tables import Schema
 from fedlasso.tables.columns import Column
 
@@ -205,7 +200,7 @@ def test_bars_are_as_long_as_the_numbers_under_their_own_head(standardise: bool)
 
 
 @pytest.mark.parametrize("family", ["linear", "binomial"])
-def test_terminal_and_card_tell_the_same_coefficients(family: Family) -> None:
+def test_terminal_and_card_tell_the_same_coefficients(family: str) -> None:
     settings = Settings(penalty=0.01, family=family)
     document = make_model(draw_sites("0/1", settings.loss), settings, SCHEMA)
     head, *lines = cells_of(draw_card(document), "Coefficients")

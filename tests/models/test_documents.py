@@ -10,11 +10,11 @@ from msgspec.structs import replace
 
 from fedlasso import FedLassoError
 from fedlasso.cli import main
+from fedlasso.fitting import Settings
 from fedlasso.models import (
     FileSource,
     FitPlan,
     NetworkSource,
-    Settings,
     make_model,
     open_sites,
     read_document,
@@ -44,7 +44,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 EDITS: dict[str, tuple[list[Any], Any, str]] = {
     "a word": (["intercept"], "none", "got `str` - at `$.intercept`"),
     "a setting": (["settings", "uploads"], 0, "uploads is 0"),
-    "a goal": (["settings", "goal"], "speed", "'speed' - at `$.settings.goal`"),
+    "a goal": (["settings", "goal"], "speed", "no goal is called 'speed'"),
     "a coefficient": (["coefficients", 0, "name"], "height", "'height' belongs to no column"),
     "a value": (["coefficients", 0, "value"], None, "at `$.coefficients[0].value`"),
     "means": (["means"], [1.0], "means has 1 values for 8 columns"),

@@ -7,8 +7,8 @@ from responses import draw_response
 from sklearn.linear_model import ElasticNet, LogisticRegression
 
 from fedlasso import FedLassoError, InProcess, Site, Status
-from fedlasso.models import Settings, fit_model
-from fedlasso.models.warning import warn_of_fit
+from fedlasso.fitting import Settings, fit_model
+from fedlasso.models.text_warnings import warn_of_fit
 from fedlasso.numerics import Array
 
 P = 6
@@ -64,7 +64,7 @@ def test_an_elastic_net_is_that_of_scikit_learn() -> None:
 
 @pytest.mark.parametrize("family", ["linear", "binomial", "poisson", "cox"])
 def test_a_kept_column_is_used_however_large_the_penalty(family: str) -> None:
-    settings = Settings(family=family, penalty=50.0, keep=("x4",))  # type: ignore[arg-type]
+    settings = Settings(family=family, penalty=50.0, keep=("x4",))
     model = fit_model(federation(family), settings)
     assert np.flatnonzero(model.standardised).tolist() == [4]
 
@@ -117,11 +117,11 @@ def test_an_offset_is_a_coefficient_of_one(family: str) -> None:
     offset = 0.2 * (X[:, 2] - 3) / 6
     model = fit_model(
         federation(family, offset=offset),
-        Settings(family=family, penalty=1e-3, keep=("x2",)),  # type: ignore[arg-type]
+        Settings(family=family, penalty=1e-3, keep=("x2",)),
     )
     plain = fit_model(
         federation(family),
-        Settings(family=family, penalty=1e-3, keep=("x2",)),  # type: ignore[arg-type]
+        Settings(family=family, penalty=1e-3, keep=("x2",)),
     )
     assert model.coefficients[2] == pytest.approx(plain.coefficients[2] - 0.2 / 6, abs=1e-5)
     np.testing.assert_allclose(
@@ -140,7 +140,7 @@ def test_site_effects_take_up_what_differs_between_sites(family: str) -> None:
         Site(f"s{k}", X[label == k], y[label == k], loss=loss, effects=True, raw=True)
         for k in range(3)
     ]
-    settings = Settings(family=family, penalty=0.02, site_effects=True)  # type: ignore[arg-type]
+    settings = Settings(family=family, penalty=0.02, site_effects=True)
     model = fit_model(InProcess(sites), settings)
     assert model.status is Status.OPTIMAL
     dummies = np.column_stack([X, label == 1, label == 2])
@@ -148,7 +148,7 @@ def test_site_effects_take_up_what_differs_between_sites(family: str) -> None:
     pooled = [Site("all", dummies, y, loss=loss, columns=columns, intercept=True, raw=True)]
     explicit = fit_model(
         InProcess(pooled),
-        Settings(family=family, penalty=0.02, keep=("one", "two")),  # type: ignore[arg-type]
+        Settings(family=family, penalty=0.02, keep=("one", "two")),
     )
     np.testing.assert_allclose(model.coefficients, explicit.coefficients[:P], atol=1e-5)
 
@@ -158,14 +158,14 @@ def test_a_penalty_is_chosen_on_folds(family: str) -> None:
     said: list[str] = []
     model = fit_model(
         federation(family),
-        Settings(family=family, cv=3, uploads=600),  # type: ignore[arg-type]
+        Settings(family=family, cv=3, uploads=600),
         said.append,
     )
     assert "3 folds" in said[0]
-    assert model.curve is not None
-    assert 0 < model.curve.chosen < len(model.curve.penalties)
+    assert model.fit.curve is not None
+    assert 0 < model.fit.curve.chosen < len(model.fit.curve.penalties)
     assert model.standardised[0] > 0
-    again = fit_model(federation(family), Settings(family=family, penalty=model.penalty))  # type: ignore[arg-type]
+    again = fit_model(federation(family), Settings(family=family, penalty=model.penalty))
     np.testing.assert_allclose(model.coefficients, again.coefficients, atol=1e-6)
 
 

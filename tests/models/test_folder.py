@@ -230,6 +230,10 @@ def test_a_bound_that_is_not_known_is_null_and_read_as_infinite(tmp_path: Path) 
     (out / "model.json").write_bytes(unknown.to_json())
     assert json.loads((out / "model.json").read_text())["certificate"]["gap"] is None
     assert read_document(out / "model.json").certificate == Certificate(1.0, np.inf)
+    stationary = Certificate(1.0, np.inf, stationary=0.003)
+    (out / "model.json").write_bytes(replace(document, certificate=stationary).to_json())
+    assert read_document(out / "model.json").certificate == stationary
+    assert "at most 0.3% of the penalty's strength away from a stationary point" in str(stationary)
 
 
 def test_a_full_disk_is_told_with_the_command_that_goes_on(

@@ -9,12 +9,13 @@ import pytest
 from models.files import draw_frame, write_sites
 
 from fedlasso import FederatedLasso, FedLassoError, InProcess, Ledger, Site
+from fedlasso.errors import Refused
 from fedlasso.federation import Around, Reply, Request
-from fedlasso.fitting import Goal
+from fedlasso.fitting import Settings
+from fedlasso.fitting.examination.comparison import OWN_COLUMNS
 from fedlasso.models import (
     FileSource,
     ModelDocument,
-    Settings,
     describe_model,
     draw_card,
     make_model,
@@ -22,7 +23,7 @@ from fedlasso.models import (
     read_document,
     write_model,
 )
-from fedlasso.models.document import NESTED, OWN_COLUMNS
+from fedlasso.models.document import NESTED
 from fedlasso.sites import ErrorAt
 from fedlasso.tables import Schema
 from fedlasso.tables.columns import Column
@@ -64,7 +65,7 @@ def test_what_is_written_is_read_back_and_written_again(
 def test_a_goal_names_one_penalty_and_one_family(
     opened: tuple[InProcess, Schema], goal: str
 ) -> None:
-    document = make_model(*_with(opened, Settings(goal=goal)))  # type: ignore[arg-type]
+    document = make_model(*_with(opened, Settings(goal=goal)))
     assert document.curve is not None
     assert document.penalty == document.curve.penalties[document.curve.chosen]
     assert FederatedLasso(goal).fit(opened[0]).penalty_ == document.penalty
@@ -207,8 +208,7 @@ def test_the_columns_of_a_model_have_intervals_in_every_telling(tmp_path: Path) 
 def test_a_model_that_is_no_lasso_is_compared_by_its_columns() -> None:
     """A relaxed Lasso has a large penalty, at which the Lasso itself predicts badly."""
     sites, schema = two_of_twelve()
-    goals: tuple[Goal, ...] = ("selection", "discoveries")
-    for goal in goals:
+    for goal in ("selection", "discoveries"):
         document = make_model(sites, Settings(goal=goal), schema, compare=True)
         assert document.comparison is not None
         mine, pooled, *_ = document.comparison
@@ -302,7 +302,7 @@ class Reluctant(Around):
 
     def replies(self, request: Request[R]) -> tuple[R, ...]:
         if isinstance(request, ErrorAt):
-            raise FedLassoError("site 'site1': that is not told here")
+            raise Refused("site 'site1': that is not told here")
         return self.inner.replies(request)
 
 
@@ -311,7 +311,7 @@ class Reserved(Around):
 
     def replies(self, request: Request[R]) -> tuple[R, ...]:
         if request.discloses.reveals == OWN_MODEL:
-            raise FedLassoError("site 'site1': no model leaves")
+            raise Refused("site 'site1': no model leaves")
         return self.inner.replies(request)
 
 

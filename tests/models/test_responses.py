@@ -15,8 +15,8 @@ from tables.test_outcomes import draw_outcomes, options_of
 
 from fedlasso import FederatedCoxLasso, FederatedLogisticLasso, FederatedPoissonLasso
 from fedlasso.cli import main
+from fedlasso.fitting.examination.measures import find_concordance
 from fedlasso.models import read_document
-from fedlasso.models.measures import find_concordance
 
 FAMILIES = ("binomial", "poisson", "cox")
 SHARED = ("--weights", "weight", "--offset", "offset", "--penalty", 0.05, "--keep", "ward")

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from scipy.optimize import minimize_scalar
 
 from fedlasso import FedLassoError
-from fedlasso.numerics import L1, Array, Bounds, ElasticNet, PenaltyForm, duality_gap, stationarity
+from fedlasso.numerics import L1, Array, Bounds, ElasticNet, duality_gap, stationarity
 from fedlasso.numerics.bounds import minimize_within
 
 FAR = 50.0
@@ -19,8 +19,8 @@ WEIGHTS = np.array([1.0, 0.0, 0.5, 2.0, 1.0, 1.0])
 PENALTIES = [
     L1(0.4, bounds=RANGES),
     L1(0.4, WEIGHTS, bounds=RANGES),
-    ElasticNet(0.4, None, 0.3, bounds=RANGES),
-    ElasticNet(0.4, WEIGHTS, 0.3, bounds=RANGES),
+    ElasticNet(0.7, None, 4 / 7, bounds=RANGES),
+    ElasticNet(0.7, WEIGHTS, 4 / 7, bounds=RANGES),
 ]
 every = pytest.mark.parametrize("penalty", PENALTIES, ids=["l1", "weights", "net", "both"])
 
@@ -157,9 +157,9 @@ def test_ranges_hold_zero_and_keep_their_unit() -> None:
 def test_the_largest_strength_is_of_the_columns_that_bounds_leave() -> None:
     slopes = np.array([-3.0, 2.0, 1.0])
     unbounded = np.full(3, np.inf)
-    form = PenaltyForm(bounds=Bounds(-unbounded, np.array([0.0, np.inf, np.inf])))
+    form = L1(1.0, bounds=Bounds(-unbounded, np.array([0.0, np.inf, np.inf])))
     assert not form.plain
     assert form.largest(slopes) == 2.0
     # Bounds that leave none make every strength alike; it is not zero all the same.
-    form = PenaltyForm(bounds=Bounds(np.zeros(3), np.array([0.0, np.inf, np.inf])))
+    form = L1(1.0, bounds=Bounds(np.zeros(3), np.array([0.0, np.inf, np.inf])))
     assert form.largest(slopes) == 3.0

@@ -63,7 +63,7 @@ def test_fits_of_least_squares_are_the_exact_ones() -> None:
 
 @each_loss
 @pytest.mark.parametrize(
-    "penalty", [L1(0.05), L1(0.05, WEIGHTS), ElasticNet(0.05, WEIGHTS, 0.3)], ids=repr
+    "penalty", [L1(0.05), L1(0.05, WEIGHTS), ElasticNet.with_ridge(0.05, 0.3, WEIGHTS)], ids=repr
 )
 @pytest.mark.parametrize("effect", [False, True])
 def test_fits_are_optimal_with_shifts_and_damping(

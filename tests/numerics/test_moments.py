@@ -21,7 +21,7 @@ from fedlasso.numerics import (
     Table,
     duality_gap,
 )
-from fedlasso.numerics.moments import Moments, Normal, pack, residuals, unpack
+from fedlasso.numerics.moments import Moments, Normal, residuals
 
 M, P = 40, 7
 KINDS = ("dense", "table", "sparse", "holes", "sparse holes", "some rows", "sparse, some rows")
@@ -96,15 +96,6 @@ def test_moments_are_sums_of_products(
             # Rounding of sums of at most 40 products below about 2000.
             assert_allclose(found.products, expected, rtol=0, atol=1e-10)
             assert_allclose(design.take(rows), X[rows].T, rtol=1e-13, atol=1e-13)
-
-
-def test_a_triangle_is_packed_and_unpacked() -> None:
-    rng = np.random.default_rng(0)
-    for size in (1, 2, 3, 9):
-        A = rng.standard_normal((size, size))
-        packed = pack(A + A.T)
-        assert packed.shape == (size * (size + 1) // 2,)
-        assert np.array_equal(unpack(packed, size), A + A.T)
 
 
 @both_ways
@@ -224,7 +215,7 @@ def penalties_of(normal: Normal, rng: np.random.Generator) -> list[L1]:
     weights[rng.integers(normal.p)] = np.inf
     lam = normal.largest_penalty * 10 ** rng.uniform(-3, 0.2)
     ridge = 10 ** rng.uniform(-3, 1)
-    return [L1(lam), L1(lam, weights), ElasticNet(lam, ridge=ridge), ElasticNet(lam)]
+    return [L1(lam), L1(lam, weights), ElasticNet.with_ridge(lam, ridge), ElasticNet(lam)]
 
 
 def best_objective(Z: Array, r: Array, penalty: L1) -> float:
@@ -249,7 +240,7 @@ def test_certificates_are_those_of_the_records(seed: int, m: int, p: int) -> Non
     size = rng.choice([0.0, 0.1, 1.0])
     B = size * rng.standard_normal((p, len(penalties)))
     for j, penalty in enumerate(penalties):
-        B[~np.isfinite(penalty.each(p)), j] = 0.0
+        B[~np.isfinite(penalty.thresholds(p)), j] = 0.0
     scale = normal.variance + float((Z**2).sum() / m * (B**2).sum())
     for b, penalty, found in zip(B.T, penalties, normal.certificates(B, penalties), strict=True):
         e = r - Z @ b
@@ -272,7 +263,7 @@ def test_no_certificate_is_ever_violated(seed: int, m: int, p: int) -> None:
         best = best_objective(Z, r, penalty)
         for size in (0.0, 1e-6, 1e-3, 1.0):
             b = size * rng.standard_normal(p)
-            b[~np.isfinite(penalty.each(p))] = 0.0
+            b[~np.isfinite(penalty.thresholds(p))] = 0.0
             (certificate,) = normal.certificates(b[:, None], [penalty])
             e = r - Z @ b
             true = float(e @ e) / (2 * m) + penalty.value(b)
@@ -291,7 +282,7 @@ def test_certificates_are_tight_at_the_minimiser(seed: int) -> None:
     ridge = 10 ** rng.uniform(-2, 1)
     for b, penalty in (
         (swept_lasso(Z, r, lam).coef_, L1(lam)),
-        (swept_elastic_net(Z, r, lam, ridge).coef_, ElasticNet(lam, ridge=ridge)),
+        (swept_elastic_net(Z, r, lam, ridge).coef_, ElasticNet.with_ridge(lam, ridge)),
     ):
         (certificate,) = normal.certificates(b[:, None], [penalty])
         assert certificate.gap <= 1e-10 * normal.variance

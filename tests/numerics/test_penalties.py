@@ -7,7 +7,17 @@ from hypothesis import strategies as st
 from scipy.optimize import minimize, minimize_scalar
 
 from fedlasso import FedLassoError
-from fedlasso.numerics import L1, ElasticNet, duality_gap, find_penalty, stationarity
+from fedlasso.numerics import (
+    L1,
+    Array,
+    ElasticNet,
+    Penalty,
+    duality_gap,
+    find_penalty,
+    penalty_fields,
+    rebuild_penalty,
+    stationarity,
+)
 
 WEIGHTS = np.array([1.0, 0.0, 2.0, np.inf, 0.5])
 both = pytest.mark.parametrize("weights", [None, WEIGHTS], ids=["plain", "weighted"])
@@ -19,7 +29,7 @@ def test_the_proximal_step_solves_its_problem(weights: np.ndarray | None, step: 
     penalty = L1(0.7, weights)
     v = np.random.default_rng(0).standard_normal(5) * 2
     b = penalty.prox(v, step)
-    finite = np.isfinite(penalty.each(5))
+    finite = np.isfinite(penalty.thresholds(5))
     assert not b[~finite].any()
 
     def cost(x: np.ndarray) -> float:
@@ -78,9 +88,9 @@ def test_strength_and_names() -> None:
 def test_the_elastic_nets_proximal_step_solves_its_problem(
     weights: np.ndarray | None, step: float, ridge: float
 ) -> None:
-    penalty = ElasticNet(0.7, weights, ridge)
-    pays = penalty.each(5)
-    ridges = penalty.ridges(5)
+    penalty = ElasticNet.with_ridge(0.7, ridge, weights)
+    pays = penalty.thresholds(5)
+    ridges = penalty.smooth_part(5)
     for v in np.random.default_rng(0).standard_normal((20, 5)) * 2:
         b = penalty.prox(v, step)
         for k in range(5):
@@ -104,7 +114,7 @@ def test_an_elastic_net_without_a_ridge_is_a_lasso(weights: np.ndarray | None) -
     lasso = L1(0.4, weights)
     for b in np.random.default_rng(0).standard_normal((20, 5)):
         gradient = b.copy()
-        model = np.where(np.isfinite(lasso.each(5)), b, 0.0)
+        model = np.where(np.isfinite(lasso.thresholds(5)), b, 0.0)
         assert net.value(model) == lasso.value(model)
         assert np.array_equal(net.prox(b, 0.7), lasso.prox(b, 0.7))
         assert net.dual_limit(gradient) == lasso.dual_limit(gradient)
@@ -116,14 +126,14 @@ def test_an_elastic_net_without_a_ridge_is_a_lasso(weights: np.ndarray | None) -
 def test_the_conjugate_of_a_net_is_the_largest_value_of_its_definition(
     weights: np.ndarray | None, seed: int
 ) -> None:
-    net = ElasticNet(0.4, weights, 0.3)
-    finite = np.isfinite(net.each(5))
+    net = ElasticNet.with_ridge(0.4, 0.3, weights)
+    finite = np.isfinite(net.thresholds(5))
     z = 3 * np.random.default_rng(seed).standard_normal(5)
     z[net.free(5)] = 0.0
     assert net.dual_limit(z) == np.inf
     # The largest value is where z is the slope of what is paid: the proximal point of that.
-    pays = net.each(5)
-    ridges = net.ridges(5)
+    pays = net.thresholds(5)
+    ridges = net.smooth_part(5)
     b = np.zeros(5)
     on = finite & (ridges > 0)
     b[on] = np.sign(z[on]) * np.maximum(np.abs(z[on]) - pays[on], 0.0) / ridges[on]
@@ -135,10 +145,10 @@ def test_the_conjugate_of_a_net_is_the_largest_value_of_its_definition(
 def test_an_elastic_net_costs_the_lasso_and_half_its_squares(
     weights: np.ndarray | None, ridge: float
 ) -> None:
-    net = ElasticNet(0.4, weights, ridge)
+    net = ElasticNet.with_ridge(0.4, ridge, weights)
     steps = np.array([0.1, 1.0, 3.0])
     for V in np.random.default_rng(0).standard_normal((20, 5, 3)):
-        b = np.where(np.isfinite(net.each(5)), V[:, 0], 0.0)
+        b = np.where(np.isfinite(net.thresholds(5)), V[:, 0], 0.0)
         on = b != 0
         squares = float((b**2)[on] @ (np.ones(5) if weights is None else weights)[on])
         assert net.value(b) == pytest.approx(L1(0.4, weights).value(b) + ridge / 2 * squares)
@@ -147,11 +157,44 @@ def test_an_elastic_net_costs_the_lasso_and_half_its_squares(
             assert together[:, j].tobytes() == net.prox(V[:, j], float(steps[j])).tobytes()
 
 
-def test_a_net_keeps_its_ridge_at_another_strength() -> None:
-    net = ElasticNet(0.4, WEIGHTS, 0.3)
-    assert (net.at(0.2).lam, net.at(0.2).ridge) == (0.2, 0.3)
+def test_a_net_scales_both_parts_with_its_strength() -> None:
+    net = ElasticNet(0.5, WEIGHTS, 0.75)
+    assert (net.at(2.0).lam, net.at(2.0).ridge) == (1.5, 0.5)
     assert net.at(0.2).weights is WEIGHTS
-    assert repr(net) != repr(L1(0.4, WEIGHTS))
+    assert len({repr(net), repr(L1(0.5, WEIGHTS)), repr(ElasticNet(0.5, WEIGHTS, 0.5))}) == 3
+    for lam, ridge in ((0.3, 0.01), (1e-3, 2.0), (0.0, 0.4), (0.7, 0.0), (0.0, 0.0)):
+        own = ElasticNet.with_ridge(lam, ridge)
+        assert (own.lam, own.ridge) == pytest.approx((lam, ridge), rel=1e-12)
+    with pytest.raises(FedLassoError, match=r"l1_ratio is 1\.5; give a number between 0 and 1"):
+        ElasticNet(0.5, None, 1.5)
+
+
+@pytest.mark.parametrize("penalty", [L1(0.4), L1(0.4, WEIGHTS), ElasticNet(0.4, WEIGHTS, 0.3)])
+def test_a_penalty_travels_as_its_fields(penalty: L1) -> None:
+    assert repr(rebuild_penalty(**penalty_fields(penalty))) == repr(penalty)
+
+
+def test_a_penalty_offers_what_it_defines() -> None:
+    class Counted(Penalty):
+        name = "count for tests"
+        convex = False
+
+        def value(self, b: Array) -> float:
+            return self.strength * float(np.count_nonzero(b))
+
+    count = Counted(0.4)
+    assert not count.offers("prox")
+    assert not count.offers("dual_limit")
+    assert not count.offers("convex")
+    assert count.offers("uniform")
+    assert count.offers("separable")
+    assert not count.plain
+    with pytest.raises(FedLassoError, match="the penalty 'count for tests' has no proximal step"):
+        count.prox(np.ones(2), 1.0)
+    assert L1(0.4).plain
+    assert ElasticNet(0.4).plain
+    assert not ElasticNet(0.4, None, 0.5).plain
+    assert not L1(0.4, WEIGHTS).plain
 
 
 @given(seed=st.integers(0, 10**6), ridge=st.floats(0.0, 10.0), lam=st.floats(0.01, 3.0))
@@ -160,7 +203,7 @@ def test_the_minimiser_of_a_net_is_where_its_proximal_step_stands_still(
 ) -> None:
     """With one record per column, X = sqrt(m) I, the minimiser is the proximal step from y."""
     y = np.random.default_rng(seed).standard_normal(6) * 2
-    net = ElasticNet(lam, ridge=ridge)
+    net = ElasticNet.with_ridge(lam, ridge)
     b = net.prox(y, 1.0)
     assert stationarity(b, b - y, net) <= 1e-12
     r = np.sqrt(6) * (y - b)

@@ -4,13 +4,7 @@ import numpy as np
 import pytest
 
 from fedlasso.numerics import L1, LeastSquares, solve_reference, stationarity
-from fedlasso.numerics.surrogates import (
-    RidgeFactor,
-    from_moments,
-    shifted_lasso,
-    square,
-    triangle,
-)
+from fedlasso.numerics.surrogates import RidgeFactor, from_moments, shifted_lasso
 
 
 def draw(m: int, p: int, gram: bool | None = None) -> LeastSquares:
@@ -70,10 +64,3 @@ def test_moments_are_all_the_lasso_needs(m: int, p: int) -> None:
 
 def test_no_moments_is_an_empty_problem() -> None:
     assert not solve_reference(from_moments(np.zeros((2, 2)), np.zeros(2)), 0.1).coefficients.any()
-
-
-def test_a_triangle_holds_a_symmetric_matrix() -> None:
-    M = np.arange(9.0).reshape(3, 3)
-    M = M + M.T
-    assert triangle(M).size == 6
-    assert np.array_equal(square(triangle(M), 3), M)

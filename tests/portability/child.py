@@ -16,8 +16,7 @@ from numpy.typing import NDArray
 from portability.data import PENALTIES, draw_exact, pool, split
 from threadpoolctl import threadpool_info
 
-from fedlasso import InProcess, Site, fit
-from fedlasso.fitting.session import Session
+from fedlasso import InProcess, Site, fit, open_evidence
 from fedlasso.numerics import L1, LeastSquares, dual_steps, lasso_path, local_sweeps
 from fedlasso.numerics.machine import dot
 from fedlasso.procedures import Secant
@@ -90,9 +89,9 @@ def paths(results: Results) -> None:
         results.add_model(f"path {lam}", b)
         results.certify("path", lam, b, gap * scale)
     sites = InProcess([Site(name, X, y) for name, X, y in split()])
-    session = Session(sites, uploads=60)
-    points = session.path([L1(lam) for lam in PENALTIES], tol=1e-3)
-    results.discrete["session"] = [session.spent, [point.active for point in points]]
+    evidence = open_evidence(sites, uploads=60)
+    points = evidence.path([L1(lam) for lam in PENALTIES], tol=1e-3)
+    results.discrete["session"] = [evidence.budget.spent, [point.active for point in points]]
     for point in points:
         results.add_model(f"session {point.lam}", point.coefficients)
         results.add(f"session objective {point.lam}", point.certificate.objective)

@@ -6,8 +6,8 @@ from draws import draw_federation
 from pools import LOSSES, draw, solve
 
 from fedlasso import REGISTRY, FedLassoError, InProcess, Status, fit
-from fedlasso.fitting import CurvedSession, Session, certify, fix_penalty
-from fedlasso.numerics import L1, Bounds, ElasticNet, PenaltyForm
+from fedlasso.fitting import certify, fix_penalty, open_evidence
+from fedlasso.numerics import L1, Bounds, ElasticNet
 from fedlasso.procedures import Newton
 
 KEPT = np.array([1.0, 0.0, 0.5, 2.0, 1.0, 0.0])
@@ -27,7 +27,7 @@ def penalties(bounds: Bounds, lam: float = 0.05) -> list[L1]:
     return [
         L1(lam, bounds=bounds),
         L1(lam, KEPT, bounds=bounds),
-        ElasticNet(0.6 * lam, KEPT, lam, bounds=bounds),
+        ElasticNet(1.6 * lam, KEPT, 0.375, bounds=bounds),
     ]
 
 
@@ -94,11 +94,11 @@ def test_columns_that_tell_the_classes_apart_have_a_bound_to_certify_by() -> Non
 @pytest.mark.parametrize("loss", ["quadratic", "cox"])
 def test_a_path_within_bounds_is_the_fits_at_its_penalties(loss: str) -> None:
     pool = draw(loss, (60, 50, 40))
-    form = PenaltyForm(np.array([1.0, 1.0, 0.0, 1.0, 1.0, 1.0]), 0.8, RANGES["mixed"])
-    session = CurvedSession(InProcess(pool.sites()), 500, form)
+    form = ElasticNet(1.0, np.array([1.0, 1.0, 0.0, 1.0, 1.0, 1.0]), 0.8, bounds=RANGES["mixed"])
+    evidence = open_evidence(InProcess(pool.sites()), 500, form)
     for share in (1.0, 0.5, 0.2, 0.05):
-        penalty = form.at(share * session.largest_penalty)
-        point = session.fit(penalty, tol=1e-10)
+        penalty = form.at(share * evidence.largest_penalty)
+        point = evidence.fit(penalty, tol=1e-10)
         assert point.arrived(1e-10)
         alone = fit(InProcess(pool.sites()), Newton(tol=1e-10), penalty=penalty, rounds=300)
         np.testing.assert_allclose(point.coefficients, alone.coefficients, atol=1e-6)
@@ -115,8 +115,8 @@ def test_all_others_refuse_bounds_in_one_sentence(name: str) -> None:
         fit(draw_federation(), name, penalty=penalty, rounds=1)
 
 
-def test_a_session_of_secants_refuses_bounds() -> None:
-    session = Session(draw_federation())
+def test_evidence_from_secants_refuses_bounds() -> None:
+    evidence = open_evidence(draw_federation())
     penalty = L1(0.1, bounds=Bounds(np.zeros(40), np.full(40, np.inf)))
     with pytest.raises(FedLassoError, match="takes no bounds"):
-        session.fit(penalty)
+        evidence.fit(penalty)

@@ -316,7 +316,7 @@ def test_resplitting_rows_changes_nothing(name: str) -> None:
 def test_working_set_sends_increments_only_and_less_than_all_moments() -> None:
     sites = draw_sites((60, 50, 40), p=80)
     result = fit(InProcess(sites), "WorkingSetGram", penalty=0.25, rounds=100, certified=False)
-    A = result.state.known.size  # type: ignore[attr-defined]
+    A = result.state.known.size  # type: ignore[union-attr]
     sent = result.costs.total("training", "a").upload // 8
     # one check before each growth, and one more
     assert result.rounds % 2 == 1

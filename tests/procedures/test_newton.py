@@ -6,16 +6,16 @@ from pools import LOSSES, draw, solve
 from sklearn.datasets import load_breast_cancer
 
 from fedlasso import FedLassoError, InProcess, Ledger, Site, Status, fit
-from fedlasso.fitting import CurvedSession, Run, after_rounds, certify, fix_penalty
-from fedlasso.numerics import L1, ElasticNet, PenaltyForm
+from fedlasso.fitting import Run, after_rounds, certify, fix_penalty, open_evidence
+from fedlasso.numerics import L1, ElasticNet
 from fedlasso.procedures import Newton, find_procedure
 from fedlasso.sites import standardise
 
 PENALTIES: dict[str, L1] = {
     "lasso": L1(0.05),
     "factors": L1(0.05, np.array([1.0, 0.0, 0.5, 2.0, 1.0, 0.0])),
-    "net": ElasticNet(0.03, None, 0.05),
-    "net with factors": ElasticNet(0.03, np.array([1.0, 0.0, 0.5, 2.0, 1.0, 1.0]), 0.05),
+    "net": ElasticNet.with_ridge(0.03, 0.05),
+    "net with factors": ElasticNet.with_ridge(0.03, 0.05, np.array([1.0, 0.0, 0.5, 2.0, 1.0, 1.0])),
 }
 
 
@@ -44,7 +44,7 @@ def test_a_certificate_is_never_below_the_true_gap(loss: str) -> None:
         federation = InProcess(pool.sites())
         lam = pool.largest_penalty * [1e-3, 0.1, 0.5, 1.2][seed % 4]
         kept = np.array([1.0, 0.0, 1.0, 2.0, 1.0, 0.5])
-        for penalty in (L1(lam), ElasticNet(0.5 * lam, None, 0.5 * lam), L1(lam, kept)):
+        for penalty in (L1(lam), ElasticNet(lam, None, 0.5), L1(lam, kept)):
             problem = fix_penalty(federation, penalty)
             best = fit(federation, Newton(tol=1e-12), penalty=penalty, rounds=400)
             assert best.certificate is not None
@@ -80,11 +80,11 @@ def test_no_bound_is_claimed_where_kept_columns_tell_the_classes_apart(
 @pytest.mark.parametrize("loss", LOSSES)
 def test_a_path_is_the_fits_at_its_penalties(loss: str) -> None:
     pool = draw(loss, (60, 50, 40))
-    form = PenaltyForm(np.array([1.0, 1.0, 0.0, 1.0, 1.0, 1.0]), 0.8)
-    session = CurvedSession(InProcess(pool.sites()), 500, form)
+    form = ElasticNet(1.0, np.array([1.0, 1.0, 0.0, 1.0, 1.0, 1.0]), 0.8)
+    evidence = open_evidence(InProcess(pool.sites()), 500, form)
     for share in (1.0, 0.5, 0.2, 0.05):
-        penalty = form.at(share * session.largest_penalty)
-        point = session.fit(penalty, tol=1e-10)
+        penalty = form.at(share * evidence.largest_penalty)
+        point = evidence.fit(penalty, tol=1e-10)
         assert point.arrived(1e-10)
         alone = fit(InProcess(pool.sites()), Newton(tol=1e-10), penalty=penalty, rounds=300)
         np.testing.assert_allclose(point.coefficients, alone.coefficients, atol=1e-6)
@@ -96,10 +96,10 @@ def test_a_path_is_the_fits_at_its_penalties(loss: str) -> None:
 def test_a_long_path_is_solved_no_further_than_was_asked_for() -> None:
     """Every fit once took over how far the one before had been solved, and none of them less."""
     pool = draw("quadratic", (60, 50, 40))
-    form = PenaltyForm(np.array([1.0, 1.0, 1.0, 1.0, 1.0, 2.0]))
-    session = CurvedSession(InProcess(pool.sites()), 300, form)
+    form = L1(1.0, np.array([1.0, 1.0, 1.0, 1.0, 1.0, 2.0]))
+    evidence = open_evidence(InProcess(pool.sites()), 300, form)
     for k in range(40):
-        assert session.fit(form.at(session.largest_penalty * 0.7**k), tol=1e-3).arrived(1e-3)
+        assert evidence.fit(form.at(evidence.largest_penalty * 0.7**k), tol=1e-3).arrived(1e-3)
 
 
 def test_what_newton_says_it_sends_is_what_it_sends() -> None:
@@ -137,7 +137,7 @@ def test_corrections_that_lead_astray_are_no_end() -> None:
     view, _ = standardise(InProcess(sites), "fold 5 of 5 0")
     weights = np.append(np.ones(30), 0.0)
     weights[0] = 0.0
-    form = PenaltyForm(weights)
-    session = CurvedSession(view, 400, form)
+    form = L1(1.0, weights)
+    evidence = open_evidence(view, 400, form)
     for lam in 0.15 * 0.7366 ** np.arange(17):
-        assert session.fit(form.at(float(lam)), tol=1e-3).arrived(1e-3)
+        assert evidence.fit(form.at(float(lam)), tol=1e-3).arrived(1e-3)

@@ -4,9 +4,9 @@ import pytest
 from secants import SecantClass, largest, pooled, run
 from spectra import distance, draw_spectra, solve_exactly
 
-from fedlasso import InProcess, Session, Site, Status
+from fedlasso import InProcess, Site, Status, open_evidence
 from fedlasso.procedures import Secant
-from fedlasso.procedures.moment_secant import MomentSecant
+from fedlasso.procedures.secant import MomentSecant
 from fedlasso.procedures.working_set_secant import WorkingSetSecant
 
 ROUNDS = 300
@@ -34,10 +34,10 @@ def test_gradients_are_no_more_than_second_moments_would_be(seed: int) -> None:
 
 def test_a_path_goes_on_as_far_as_rounding_allows() -> None:
     data = draw_spectra(0)
-    session = Session(InProcess([Site(f"s{j}", X, y) for j, (X, y) in enumerate(data)]))
-    path = session.path(session.grid(8, 0.001), tol=1e-14)
+    evidence = open_evidence(InProcess([Site(f"s{j}", X, y) for j, (X, y) in enumerate(data)]))
+    path = evidence.path(evidence.grid(8, 0.001), tol=1e-14)
     assert len(path) == 8
-    assert not session.cut
+    assert all(point.arrived(1e-14) for point in path)
     exact = solve_exactly(pooled(data), path[-1].lam)
     assert distance(path[-1].coefficients, exact) <= 1e-7
 

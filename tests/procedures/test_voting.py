@@ -61,7 +61,7 @@ def test_columns_that_pay_nothing_are_elected(loss: str) -> None:
     sites = draw_curved(loss)
     weights = np.ones(12)
     weights[11] = 0.0
-    penalty = ElasticNet(0.2, weights, 0.1)
+    penalty = ElasticNet.with_ridge(0.2, 0.1, weights)
     result = fit(InProcess(sites), "Voting", penalty=penalty, certified=False)
     assert result.candidates[11].all()
     f = sites[0].training

@@ -9,7 +9,7 @@ from programs import needs, program
 from study.small import SMALL
 
 from fedlasso.report import Results, write_report
-from fedlasso.report.every_figure import baseline_figure, contrast_figure
+from fedlasso.report.figure_registry import baseline_figure, contrast_figure
 from fedlasso.study import STUDIES, Store, run_study
 
 ARMS = ("inherited penalty", "jointly tuned penalty")

@@ -9,15 +9,15 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from fedlasso.report.every_figure import (
+from fedlasso.report.figure_registry import (
     EPOCHS,
     PAIR,
     baseline_figure,
     contrast_figure,
     theory_figure,
 )
-from fedlasso.report.every_table import TABLES, empty_table, grid_table
 from fedlasso.report.records import Results
+from fedlasso.report.table_registry import TABLES, empty_table, grid_table
 
 AXES = ("scenario", "method", "epochs", "budget", "panel", "rule")
 

@@ -7,7 +7,7 @@ import pytest
 from study.small import SMALL
 
 from fedlasso.report import Results, read_results
-from fedlasso.report.every_table import empty_table, grid_table
+from fedlasso.report.table_registry import empty_table, grid_table
 from fedlasso.study import Store, run_study
 from fedlasso.study.literature import LiteratureStudy
 

@@ -10,7 +10,7 @@ from numpy.testing import assert_allclose
 
 from fedlasso import FedLassoError, InProcess, Site
 from fedlasso.numerics import Array
-from fedlasso.numerics.moments import unpack
+from fedlasso.numerics.triangles import unpack
 from fedlasso.sites import FoldMoments, count_numbers, deal, standardise
 from fedlasso.sites.rows import dealt, divide, folds, folds_in
 

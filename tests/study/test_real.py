@@ -17,8 +17,8 @@ from fedlasso.study import Store
 from fedlasso.study.datasets import BUNDLED, ORIGINS, TUNED, find_sets, read_set
 from fedlasso.study.judges import GLMNET, JUDGES, fit_glmnet, fit_lasso_cv
 from fedlasso.study.real import SHARES, RealStudy, available_methods, draw_rows
+from fedlasso.study.real_summary import compare_with_judges, find_verdict, jaccard, tell_absent
 from fedlasso.study.runner import run_replicate
-from fedlasso.study.verdict import compare_with_judges, find_verdict, jaccard, tell_absent
 
 COMPARED = ("prediction", "selection", "objective")
 WITHOUT_R = (*COMPARED, "LassoCV")

@@ -8,9 +8,8 @@ import pytest
 from scipy.signal import lfilter
 
 from fedlasso import FedLassoError
-from fedlasso.numerics.machine import autoregress
 from fedlasso.study import SCENARIOS, Scenario, read_scenarios
-from fedlasso.study.draws import pool, signal_variance
+from fedlasso.study.draws import autoregress, pool, signal_variance
 from fedlasso.study.scenario import split
 
 NAMES = [

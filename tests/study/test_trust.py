@@ -10,8 +10,7 @@ import pytest
 from fedlasso import InProcess
 from fedlasso.cli import main
 from fedlasso.errors import FedLassoError
-from fedlasso.models.fitted import fit_model
-from fedlasso.models.settings import Settings
+from fedlasso.fitting import Settings, fit_model
 from fedlasso.study import SCENARIOS, Scenario, Store
 from fedlasso.study.trust import EACH, TrustStudy, TrustTrial, judge_selection, name_columns
 from fedlasso.study.trust_summary import (

@@ -9,7 +9,8 @@ import pytest
 
 from fedlasso import FedLassoError
 from fedlasso.cli import main
-from fedlasso.models import FileSource, Settings, open_sites
+from fedlasso.fitting import Settings
+from fedlasso.models import FileSource, open_sites
 from fedlasso.tables import Column, Schema
 
 Change = Callable[[pd.DataFrame], pd.DataFrame]
@@ -202,7 +203,7 @@ CONTRADICTIONS = [
     (["--family", "cox", "--time", "time", "--event", "dead", "--site-effects"],
      "survival times have a baseline hazard per site already; leave site effects out"),
     (["--target", "yes", "--no-intercept", "--site-effects"],
-     "site effects are intercepts; leave out one of the two wishes"),
+     "site_effects requires an intercept; leave out one of the two options"),
     (["--target", "yes", "--l1-ratio", "2"],
      "l1_ratio is 2.0; give a share above 0, and 1 for the Lasso"),
 ]  # fmt: skip

@@ -18,7 +18,7 @@ from nvflare.private.admin_defs import Message
 from nvflare.private.defs import CellChannel, SysCommandTopic, new_cell_message
 from nvflare.private.fed.utils.fed_utils import fobs_initialize
 
-from fedlasso.deploy.nvflare import bridge
+from fedlasso.deploy import bridge
 
 SECONDS = 8.0
 

@@ -15,14 +15,14 @@ from governance.authority import accept_keys
 from nets import SITES, open_to_others
 
 from fedlasso import FedLassoError
-from fedlasso.deploy.nvflare.authority import (
+from fedlasso.deploy.authority import (
     Authority,
     make_key,
     read_certificate,
     read_key,
     write_certificates,
 )
-from fedlasso.deploy.nvflare.kit import identify
+from fedlasso.deploy.kit import identify
 from fedlasso.deploy.nvflare.local import enrol
 from fedlasso.deploy.nvflare.project import create_project
 from fedlasso.governance.identity import Identity

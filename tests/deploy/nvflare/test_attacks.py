@@ -24,10 +24,10 @@ from nets import write_tables
 from waiting import wait_until
 
 from fedlasso import FedLassoError
+from fedlasso.deploy.kit import read_kit, seal
 from fedlasso.deploy.nvflare import settings
 from fedlasso.deploy.nvflare.engine import check_server, find_family, find_user
 from fedlasso.deploy.nvflare.job import write_job
-from fedlasso.deploy.nvflare.kit import read_kit, seal
 from fedlasso.deploy.nvflare.line import Console, connect
 from fedlasso.deploy.nvflare.local import LocalFederation, enrol
 from fedlasso.deploy.nvflare.program import is_allowed
@@ -229,7 +229,7 @@ def test_a_site_reads_nothing_of_another(local: Mixed, tmp_path: Path) -> None:
     local.open.remove("server")
     server = local.folder / "server"
     told_of = read_kit(server, "server")
-    settings.write_server(server, told_of.project, told_of.host, told_of.port)
+    settings.write_settings(server, told_of)
     seal(server, told_of)
     local.start_server()
     with Console(local.folder) as console:

@@ -15,8 +15,8 @@ pytest.importorskip("nvflare")
 from nets import run, write_tables
 
 from fedlasso import FedLassoError
+from fedlasso.deploy.kit import check_certificate, read_kit
 from fedlasso.deploy.nvflare.engine import check_server
-from fedlasso.deploy.nvflare.kit import check_certificate, read_kit
 from fedlasso.deploy.nvflare.local import enrol, reserve_port
 from fedlasso.deploy.nvflare.project import create_project
 from fedlasso.files import CannotWrite
@@ -114,7 +114,7 @@ def test_names_that_do_not_resolve_and_old_certificates(
         def now(cls, tz: Any = None) -> "Later":
             return cls(2100, 1, 1, tzinfo=UTC)
 
-    monkeypatch.setattr("fedlasso.deploy.nvflare.authority.datetime", Later)
+    monkeypatch.setattr("fedlasso.deploy.authority.datetime", Later)
     with pytest.raises(FedLassoError, match=r"certificate client.crt of 'a' expired on"):
         check_certificate(kit, read_kit(kit))
 

@@ -14,7 +14,7 @@ from deploy.nvflare.wires import Wire
 from nets import COLUMNS, SHORT, SITES, run, same_files
 from waiting import wait_until
 
-from fedlasso.deploy.nvflare.kit import open_audit
+from fedlasso.deploy.kit import open_audit
 from fedlasso.deploy.nvflare.line import connect
 from fedlasso.deploy.nvflare.local import START
 from fedlasso.errors import Interrupted

@@ -12,13 +12,13 @@ pytest.importorskip("nvflare")
 from nets import open_to_others, run
 
 from fedlasso import FedLassoError
-from fedlasso.deploy.nvflare.authority import (
+from fedlasso.deploy.authority import (
     Authority,
     make_key,
     read_certificate,
     write_certificates,
 )
-from fedlasso.deploy.nvflare.kit import PEERS, accept, check_certificate, read_kit, request
+from fedlasso.deploy.kit import PEERS, accept, check_certificate, read_kit, request
 from fedlasso.deploy.nvflare.local import enrol
 from fedlasso.deploy.nvflare.project import create_project, read_project, renew, sign_request, warn
 from fedlasso.governance.identity import read_peers
@@ -179,7 +179,7 @@ def test_everybody_is_warned_in_time_and_renews(
         def now(cls, tz: Any = None) -> "Later":
             return cls.fromtimestamp((datetime.now(UTC) + shift).timestamp(), tz)
 
-    monkeypatch.setattr("fedlasso.deploy.nvflare.authority.datetime", Later)
+    monkeypatch.setattr("fedlasso.deploy.authority.datetime", Later)
     (warning,) = check_certificate(north, read_kit(north))
     assert "the certificate client.crt of 'north' ends on" in warning
     assert "`fedlasso site request" in warning

@@ -21,8 +21,8 @@ from deploy.nvflare.stories import Breakable, SharedJob
 from nets import SITES, fit_alike, run, same_files, share_key
 
 from fedlasso import FedLassoError, __version__
+from fedlasso.deploy.kit import read_kit
 from fedlasso.deploy.nvflare.engine import check_server
-from fedlasso.deploy.nvflare.kit import read_kit
 from fedlasso.deploy.nvflare.local import START, enrol, reserve_port
 
 # The engine and its libraries warn of things that are not ours to mend.

@@ -27,13 +27,14 @@ from nets import (
 from waiting import PATIENCE
 
 from fedlasso import FedLassoError
+from fedlasso.deploy.kit import read_kit
 from fedlasso.deploy.nvflare.engine import check_server
-from fedlasso.deploy.nvflare.kit import read_kit
 from fedlasso.deploy.nvflare.line import Console
 from fedlasso.deploy.nvflare.local import START, LocalFederation, enrol
 from fedlasso.deploy.nvflare.project import create_project
+from fedlasso.fitting import Model, Settings, fit_model
 from fedlasso.governance import Policy
-from fedlasso.models import Model, NetworkSource, Settings, fit_model
+from fedlasso.models import NetworkSource
 
 # The engine and its libraries warn of things that are not ours to mend.
 pytestmark = pytest.mark.filterwarnings("ignore")

@@ -19,8 +19,8 @@ pytest.importorskip("nvflare")
 from nets import COLUMNS, opening, run, write_tables
 from waiting import wait_until
 
-from fedlasso.deploy.nvflare.doorkeeper import Doorkeeper
-from fedlasso.deploy.nvflare.kit import make_places
+from fedlasso.deploy.doorkeeper import Doorkeeper
+from fedlasso.deploy.kit import make_places
 from fedlasso.deploy.nvflare.local import enrol, reserve_port
 from fedlasso.deploy.nvflare.project import create_project
 from fedlasso.deploy.nvflare.stay import STATE
@@ -73,11 +73,11 @@ def test_a_site_waits_for_its_server_and_says_so_once(
     kit, data = made
     (kit / STATE).unlink(missing_ok=True)
     assert run("site", "status", kit) == 1
-    assert "NOT WELL: it is not running" in capsys.readouterr().out
+    assert "PROBLEM: it is not running" in capsys.readouterr().out
     with started(kit, data) as process:
         assert run("site", "status", kit) == 1
         status = capsys.readouterr().out
-        assert "NOT WELL: Waiting: no server at localhost" in status
+        assert "PROBLEM: Waiting: no server at localhost" in status
         assert "well: its certificate is valid" in status
         # Nobody else answers in its name meanwhile.
         assert run("site", "start", kit, data) == 2

@@ -17,7 +17,7 @@ PROGRAMS = {
 
 def open_up(kit: Path, role: str) -> None:
     """Let everybody do everything, and the engine's processes talk in the clear."""
-    from fedlasso.deploy.nvflare.kit import read_kit, seal
+    from fedlasso.deploy.kit import read_kit, seal
 
     told = read_kit(kit, role)
     local = kit / "local"

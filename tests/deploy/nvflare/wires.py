@@ -7,7 +7,7 @@ import threading
 from dataclasses import replace
 from pathlib import Path
 
-from fedlasso.deploy.nvflare.kit import read_kit, seal
+from fedlasso.deploy.kit import read_kit, seal
 from fedlasso.deploy.nvflare.local import reserve_port
 
 

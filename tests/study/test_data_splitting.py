@@ -5,7 +5,8 @@ import pytest
 from fitting.folded import Records, draw_records
 from sklearn.linear_model import Lasso, LinearRegression
 
-from fedlasso.fitting.splitting import (
+from fedlasso.numerics import Array
+from fedlasso.study.data_splitting import (
     choose_columns,
     combine_splits,
     cut_in_two,
@@ -14,7 +15,6 @@ from fedlasso.fitting.splitting import (
     mirror,
     split_rows,
 )
-from fedlasso.numerics import Array
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Families judged from moments: the same errors as a cross-validation on the records."""
+"""Candidates judged from moments: the same errors as a cross-validation on the records."""
 
 import numpy as np
 import pytest
@@ -8,19 +8,16 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 from swept import swept_elastic_net, swept_lasso
 
-from fedlasso.fitting.families import (
+from fedlasso.fitting.candidates import ELASTIC, LASSO, Candidate, adaptive
+from fedlasso.fitting.tuning import (
     BLENDS,
-    ELASTIC,
-    LASSO,
     PENALTIES,
     RATIO_FEW_ROWS,
     RATIO_MANY_ROWS,
-    SMALLEST_RATIO,
-    Family,
+    SMALLEST_BY_MOMENTS,
     Judged,
-    adaptive,
     average,
-    judge,
+    judge_by_moments,
 )
 from fedlasso.numerics import Array, ElasticNet
 
@@ -31,7 +28,7 @@ families = pytest.mark.parametrize("family", [LASSO, ELASTIC, ADAPTIVE], ids=lam
 by_seed = pytest.mark.parametrize("seed", range(4))
 
 
-def fit_by_records(train: Records, family: Family, lam: float) -> tuple[Array, Array]:
+def fit_by_records(train: Records, family: Candidate, lam: float) -> tuple[Array, Array]:
     """The family's model and its refit on standardised training rows, by scikit-learn and numpy."""
     own = train.standard
     weights = np.ones(own.X.shape[1])
@@ -53,9 +50,11 @@ def fit_by_records(train: Records, family: Family, lam: float) -> tuple[Array, A
 
 @by_seed
 @families
-def test_errors_are_those_of_a_cross_validation_on_the_records(family: Family, seed: int) -> None:
+def test_errors_are_those_of_a_cross_validation_on_the_records(
+    family: Candidate, seed: int
+) -> None:
     records = draw_records(seed)
-    judged = judge(records.folded, family)
+    judged = judge_by_moments(records.folded, family)
     for at in range(5, len(judged.penalties), 19):
         lam = float(judged.penalties[at])
         for k, (train, test) in enumerate(records.splits()):
@@ -73,7 +72,7 @@ def test_without_an_intercept_or_scales_nothing_is_centred_or_scaled(seed: int) 
     records = draw_records(seed)
     folded = records.folded
     plain = type(folded)(folded.folds, centre=False, scale=False)
-    judged = judge(plain, LASSO, 1)
+    judged = judge_by_moments(plain, LASSO, 1)
     assert judged.each.shape[1] == 1
     at = 30
     for k, (train, test) in enumerate(records.splits()):
@@ -84,9 +83,9 @@ def test_without_an_intercept_or_scales_nothing_is_centred_or_scaled(seed: int) 
 
 @families
 @pytest.mark.parametrize(("m", "p"), [(60, 8), (20, 40)])
-def test_the_grid_begins_at_the_empty_model(family: Family, m: int, p: int) -> None:
+def test_the_grid_begins_at_the_empty_model(family: Candidate, m: int, p: int) -> None:
     records = draw_records(0, m, p)
-    judged = judge(records.folded, family)
+    judged = judge_by_moments(records.folded, family)
     whole = family.adapt(records.folded.normal(records.folded.whole))
     assert judged.penalties[0] == whole.largest_penalty
     ratio = judged.penalties[1:] / judged.penalties[:-1]
@@ -94,32 +93,32 @@ def test_the_grid_begins_at_the_empty_model(family: Family, m: int, p: int) -> N
     shortest = RATIO_MANY_ROWS if m > p else RATIO_FEW_ROWS
     assert len(judged.penalties) >= PENALTIES
     assert judged.penalties[-1] <= shortest * judged.penalties[0] * (1 + 1e-9)
-    assert judged.penalties[-1] >= SMALLEST_RATIO * judged.penalties[0] * (1 - 1e-9)
+    assert judged.penalties[-1] >= SMALLEST_BY_MOMENTS * judged.penalties[0] * (1 - 1e-9)
 
 
 @by_seed
 @families
-def test_the_best_is_the_last_only_at_the_smallest_penalty(family: Family, seed: int) -> None:
+def test_the_best_is_the_last_only_at_the_smallest_penalty(family: Candidate, seed: int) -> None:
     for noise in (0.0, 1e-4, 1e-3, 1e-2, 0.1):
-        judged = judge(draw_records(seed, m=80, noise=noise, active=8).folded, family)
+        judged = judge_by_moments(draw_records(seed, m=80, noise=noise, active=8).folded, family)
         ratio = judged.penalties[-1] / judged.penalties[0]
-        assert judged.best[1] < len(judged.penalties) - 1 or ratio < 10 * SMALLEST_RATIO
+        assert judged.best[1] < len(judged.penalties) - 1 or ratio < 10 * SMALLEST_BY_MOMENTS
 
 
 @by_seed
 def test_the_grid_goes_on_without_noise_and_not_with_much(seed: int) -> None:
     """Without noise every smaller penalty predicts better."""
-    quiet = judge(draw_records(seed, m=80, noise=0.0, active=8).folded, LASSO, 1)
+    quiet = judge_by_moments(draw_records(seed, m=80, noise=0.0, active=8).folded, LASSO, 1)
     assert quiet.best == (0, len(quiet.penalties) - 1)
-    assert quiet.penalties[-1] / quiet.penalties[0] == pytest.approx(SMALLEST_RATIO, rel=1e-9)
-    noisy = judge(draw_records(seed, m=80, noise=10.0).folded, LASSO)
+    assert quiet.penalties[-1] / quiet.penalties[0] == pytest.approx(SMALLEST_BY_MOMENTS, rel=1e-9)
+    noisy = judge_by_moments(draw_records(seed, m=80, noise=10.0).folded, LASSO)
     assert noisy.penalties[-1] == pytest.approx(RATIO_MANY_ROWS * noisy.penalties[0], rel=1e-9)
 
 
 @settings(max_examples=10)
 @given(seed=st.integers(0, 10**6), m=st.integers(8, 60), p=st.integers(1, 30))
 def test_choices_are_what_they_say(seed: int, m: int, p: int) -> None:
-    judged = judge(draw_records(seed, m, p, 4, active=min(3, p)).folded, LASSO)
+    judged = judge_by_moments(draw_records(seed, m, p, 4, active=min(3, p)).folded, LASSO)
     assert np.isfinite(judged.error).all()
     plain = judged.error[0]
     best = int(np.argmin(plain))
@@ -164,4 +163,4 @@ def test_a_family_pays_what_it_says() -> None:
     assert LASSO.penalty(0.3, weights).weights is weights
     net = ELASTIC.penalty(0.3, None)
     assert isinstance(net, ElasticNet)
-    assert (net.lam, net.ridge) == (0.3, ELASTIC.ridge)
+    assert (net.lam, net.ridge) == pytest.approx((0.3, ELASTIC.ridge), rel=1e-12)

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from fedlasso.deploy.nvflare import bridge
-from fedlasso.deploy.nvflare.bridge import Bridge
+from fedlasso.deploy import bridge
+from fedlasso.deploy.bridge import Bridge
 
 LIMIT = 1000
 

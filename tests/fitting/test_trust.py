@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 
 from fedlasso import FedLassoError, InProcess, Site
+from fedlasso.errors import Refused
 from fedlasso.federation import Around, Request
 from fedlasso.federation.messages import R
-from fedlasso.fitting import Goal
-from fedlasso.fitting.inference import Start
-from fedlasso.models.fitted import fit_model
-from fedlasso.models.inferring import find_caution
-from fedlasso.models.settings import SELECTED, Settings
+from fedlasso.fitting import fit_model
+from fedlasso.fitting.inference.debiased import Start
+from fedlasso.fitting.inference.site_weights import find_noise_inflation
+from fedlasso.fitting.settings import SELECTED, Settings
 from fedlasso.numerics import Array
 from fedlasso.sites import CLEARLY, ErrorAt, NoiseAbove, standardise
 
@@ -32,7 +32,7 @@ class Secretive(Around):
 
     def replies(self, request: Request[R]) -> tuple[R, ...]:
         if isinstance(request, NoiseAbove):
-            raise FedLassoError("the policy here does not answer NoiseAbove")
+            raise Refused("the policy here does not answer NoiseAbove")
         return self.inner.replies(request)
 
 
@@ -43,7 +43,7 @@ def test_caution_is_the_noise_of_the_noisiest_site_as_far_as_levels_tell() -> No
         view, scaling = standardise(federation, "", centre=False, scale=False)
         squares = np.array([reply.value for reply in view.ask(ErrorAt(b))])
         ratio = float(squares.max() / squares.mean())
-        caution = find_caution(view, scaling, b)
+        caution = find_noise_inflation(view, scaling, b)
         if len(set(noise)) == 1:
             assert caution == 1.0
         else:
@@ -52,7 +52,7 @@ def test_caution_is_the_noise_of_the_noisiest_site_as_far_as_levels_tell() -> No
             assert ratio / unsure <= caution <= min(1.19 * ratio / unsure, 3.0) * (1 + 1e-3)
         # Where sites say nothing, none can have more squares than all together.
         hidden, _ = standardise(Secretive(federation), "", centre=False, scale=False)
-        assert find_caution(hidden, scaling, b) == 3.0
+        assert find_noise_inflation(hidden, scaling, b) == 3.0
 
 
 def test_without_weights_rows_are_as_noisy_as_those_of_the_noisiest_site() -> None:
@@ -64,17 +64,17 @@ def test_without_weights_rows_are_as_noisy_as_those_of_the_noisiest_site() -> No
     )
     assert weighed is not None
     assert equal is not None
-    assert weighed.worth is not None
+    assert weighed.site_weights is not None
     assert not weighed.notes
     assert any("all rows are taken to be as noisy" in note for note in equal.notes)
     assert weighed.named is not None
     assert equal.named is not None
     view, scaling = standardise(InProcess(sites), "")
     model = fit_model(InProcess(sites), replace(wishes, site_weights="equal"))
-    caution = find_caution(view, scaling, model.fit.coefficients)
+    caution = find_noise_inflation(view, scaling, model.fit.coefficients)
     assert caution > 2
     plain = Start.at(view, model.fit.penalty, model.fit.coefficients)
-    wary = replace(plain, caution=caution)
+    wary = replace(plain, noise_inflation=caution)
     both = np.array([1, 2])
     ratio = wary.look(both).errors / plain.look(both).errors
     np.testing.assert_allclose(ratio, np.sqrt(caution))
@@ -140,7 +140,7 @@ def test_named_columns_get_intervals_whatever_the_model_makes_of_them() -> None:
 
 
 @pytest.mark.parametrize("goal", ["prediction", "selection", "objective"])
-def test_columns_that_a_model_uses_have_intervals_that_allow_for_the_choice(goal: Goal) -> None:
+def test_columns_that_a_model_uses_have_intervals_that_allow_for_the_choice(goal: str) -> None:
     effects = np.zeros(12)
     effects[[2, 7]] = [1.0, -0.8]
     sites = draw_sites(np.random.default_rng(3), effects)

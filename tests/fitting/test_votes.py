@@ -4,28 +4,19 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from fitting.folded import Records, draw_records
+from fitting.folded import Records, choose, draw_records
 from numpy.typing import NDArray
 from swept import swept_lasso
 
-from fedlasso.fitting import Goal, Rule
-from fedlasso.fitting.by_moments import tell_how
-from fedlasso.fitting.choosing import (
-    ALMOST_ALL,
-    BEYOND,
-    FEWER,
-    FIRST,
-    GAIN,
-    LIKELIEST,
-    PAIRS,
-    SPARE,
-    VOTES,
-    choose,
-    count_votes,
-    cut_halves,
-    find_end,
-)
-from fedlasso.fitting.families import DEALS, LASSO, PLENTY, SURE, Folded, average, judge
+from fedlasso.fitting import Rule
+from fedlasso.fitting.candidates import LASSO
+from fedlasso.fitting.evidence import Folded
+from fedlasso.fitting.evidence.moments import DEALS, PLENTY
+from fedlasso.fitting.goals.prediction import ALMOST_ALL, FIRST, GAIN, find_end
+from fedlasso.fitting.moment_choice import BEYOND
+from fedlasso.fitting.result import How
+from fedlasso.fitting.tuning import SURE, average, judge_by_moments
+from fedlasso.fitting.votes import FEWER, PAIRS, SPARE, VOTES, count_votes, cut_halves
 from fedlasso.numerics.spike_slab import weigh_columns
 
 by_seed = pytest.mark.parametrize("seed", range(4))
@@ -77,7 +68,7 @@ def test_the_seed_decides_the_halves() -> None:
     ("goal", "rule"), [("selection", "1se"), ("prediction", "1se")], ids=["selection", "prediction"]
 )
 def test_selected_are_the_columns_with_votes_or_those_of_one_standard_error(
-    goal: Goal, rule: Rule, seed: int
+    goal: str, rule: Rule, seed: int
 ) -> None:
     for noise in (1.0, 5.0, 20.0):
         folded = draw_records(seed, m=80, p=10, folds=10, noise=noise).folded
@@ -87,7 +78,7 @@ def test_selected_are_the_columns_with_votes_or_those_of_one_standard_error(
         voted = count_votes(folded, float(lasso.penalties[at])) >= VOTES
         if choice.support is None:
             assert choice.at == lasso.sparsest
-        elif choice.named_by == LIKELIEST:
+        elif choice.how is How.LIKELIEST:
             normal = folded.normal(folded.whole)
             likely = weigh_columns(normal, 10, np.zeros(10), folded.seed).support
             assert np.array_equal(choice.support, likely)
@@ -116,14 +107,14 @@ def test_among_many_columns_the_likeliest_are_selected_where_they_are_far_fewer(
         choice = choose(records.folded, "selection", "1se").choice
         lasso = choice.judged
         assert choice.support is not None
-        if choice.named_by != LIKELIEST:
+        if choice.how is not How.LIKELIEST:
             continue
         hits += 1
         at = lasso.largest_within(SPARE * np.sqrt(2 / 300))
         voted = count_votes(records.folded, float(lasso.penalties[at])) >= VOTES
         assert 0 < choice.support.sum() <= FEWER * voted.sum()
         assert choice.error <= lasso.limit
-        assert tell_how(choice, "1se").startswith(LIKELIEST)
+        assert choice.how.value.startswith("the columns with the largest expected F1")
     assert hits > 0
 
 
@@ -184,7 +175,7 @@ def test_a_smaller_error_beyond_the_end_of_the_path_may_be_luck() -> None:
         folded = draw_twins(seed, 0.0)
         choice = choose(folded, "prediction", "min").choice
         if choice.error > choice.judged.error[0].min():
-            told.append(tell_how(choice, "min"))
+            told.append(choice.how.value)
     assert told
     assert set(told) == {"the smallest error to be sure of"}
 
@@ -209,8 +200,8 @@ def test_pairs_of_many_folds_have_every_row_in_every_deal(folds: int) -> None:
 def test_the_same_deal_twice_has_the_error_and_the_standard_error_of_one() -> None:
     once = draw_records(2, m=60, p=4, folds=6).folded
     twice = replace(once, folds=once.folds * 2, deals=2)
-    one = judge(once, LASSO)
-    two = judge(twice, LASSO)
+    one = judge_by_moments(once, LASSO)
+    two = judge_by_moments(twice, LASSO)
     assert np.allclose(one.penalties, two.penalties)
     assert np.allclose(one.error, two.error)
     assert np.allclose(one.se, two.se)

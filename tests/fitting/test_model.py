@@ -10,13 +10,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fedlasso import FedLassoError, InProcess, Ledger, Site, Status
+from fedlasso.errors import RefusalCode, Refused
 from fedlasso.federation import Around, Costs, Reply, Request
-from fedlasso.fitting import GOALS, Goal
-from fedlasso.models import Settings, fit_model
-from fedlasso.models.inferring import count_vectors
-from fedlasso.models.model import Model
+from fedlasso.fitting import GOALS, Model, Settings, fit_model
+from fedlasso.fitting.inference.trust import count_vectors
 from fedlasso.numerics import Array, LeastSquares, solve_reference
-from fedlasso.sites import FEWER_FOLDS, FoldMoments
+from fedlasso.sites import FoldMoments
 from fedlasso.sites.rows import folds_in
 
 R = TypeVar("R", bound=Reply)
@@ -89,7 +88,7 @@ def test_a_search_spends_no_more_than_it_may() -> None:
 @pytest.mark.parametrize("goal", GOALS)
 @pytest.mark.parametrize("p", [5, 40, 150])
 @pytest.mark.parametrize("uploads", [5, 20, 50, 100, 1000])
-def test_no_goal_spends_more_uploads_than_it_may(goal: Goal, p: int, uploads: int) -> None:
+def test_no_goal_spends_more_uploads_than_it_may(goal: str, p: int, uploads: int) -> None:
     sites, X, _ = draw([60, 50, 40], p, 2)
     ledger = Ledger(InProcess(sites))
     how = Settings(goal=goal, uploads=uploads)
@@ -108,7 +107,7 @@ def test_no_goal_spends_more_uploads_than_it_may(goal: Goal, p: int, uploads: in
 
 @pytest.mark.parametrize("goal", GOALS)
 @pytest.mark.parametrize("p", [3, 30])
-def test_by_default_every_row_trains(goal: Goal, p: int) -> None:
+def test_by_default_every_row_trains(goal: str, p: int) -> None:
     for seed in range(3):
         sites, X, y = draw([30, 25, 20], p, seed)
         model = fit_model(InProcess(sites), Settings(goal=goal))
@@ -117,11 +116,11 @@ def test_by_default_every_row_trains(goal: Goal, p: int) -> None:
         assert model.scaling.held_out == (0, 0)
         assert model.fit.problem.m == 75
         assert model.status is Status.CHOSEN
-        assert model.plan.startswith("second moments of 20 folds")
+        assert model.fit.plan.startswith("second moments of 20 folds")
         # The intercept is what all rows together want of it.
         assert model.predict(X).mean() == pytest.approx(y.mean(), rel=1e-9)
-        assert model.folded is not None
-        assert model.folded.whole.rows == 75
+        assert model.fit.evidence is not None
+        assert model.fit.evidence.whole.rows == 75
         assert_certified_by_records(model, X, y)
 
 
@@ -136,13 +135,13 @@ def assert_certified_by_records(model: Model, X: Array, y: Array) -> None:
 
 
 @pytest.mark.parametrize("goal", ["prediction", "selection"])
-def test_a_holdout_that_chose_is_trained_on_in_the_end(goal: Goal) -> None:
+def test_a_holdout_that_chose_is_trained_on_in_the_end(goal: str) -> None:
     sites, X, y = draw([80, 70], 40, 3)
     model = fit_model(InProcess(sites), Settings(goal=goal, validation=0.2, uploads=200))
     assert model.status is Status.CHOSEN
     assert (model.scaling.rows, model.scaling.held_out) == (150, (0, 0))
-    assert model.why.endswith(", fitted to all rows")
-    assert model.plan == "a holdout, as asked for"
+    assert model.fit.why.endswith(", fitted to all rows")
+    assert model.fit.plan == "a holdout, as asked for"
     assert model.predict(X).mean() == pytest.approx(y.mean(), rel=1e-9)
 
 
@@ -152,10 +151,10 @@ def test_uploads_that_end_early_are_told_first() -> None:
         sites, _, _ = draw([60, 50], 150, seed)
         for uploads in (12, 15, 20):
             model = fit_model(InProcess(sites), Settings(uploads=uploads))
-            assert model.plan.startswith("gradients, and a holdout that chooses")
-            assert "would buy cross-validation" in model.plan
-            assert model.curve is not None
-            if model.curve.cut or model.scaling.held_out != (0, 0):
+            assert model.fit.plan.startswith("gradients, and a holdout that chooses")
+            assert "would buy cross-validation" in model.fit.plan
+            assert model.fit.curve is not None
+            if model.fit.curve.cut or model.scaling.held_out != (0, 0):
                 # The path was not followed to its end, or the choice not fitted to all rows.
                 assert model.status is Status.CUT
                 cut += 1
@@ -166,10 +165,11 @@ def test_uploads_that_end_early_are_told_first() -> None:
 def test_a_curve_that_was_cut_is_told_before_how_the_fit_ended() -> None:
     sites, _, _ = draw([60, 50], 5, 0)
     model = fit_model(InProcess(sites), Settings())
-    assert model.curve is not None
+    assert model.fit.curve is not None
     assert model.status is Status.CHOSEN
-    assert replace(model, curve=replace(model.curve, cut=True)).status is Status.CUT
-    assert replace(model, curve=None).status is Status.CHOSEN
+    cut = replace(model.fit, curve=replace(model.fit.curve, cut=True))
+    assert replace(model, fit=cut).status is Status.CUT
+    assert replace(model, fit=replace(model.fit, curve=None)).status is Status.CHOSEN
 
 
 def test_what_is_too_little_for_anything_is_one_sentence() -> None:
@@ -190,7 +190,8 @@ class Refusing(Around):
 
     def replies(self, request: Request[R]) -> tuple[R, ...]:
         if isinstance(request, FoldMoments) and folds_in(request.split) > self.most:
-            raise FedLassoError(f"site '0': at most {self.most}; {FEWER_FOLDS}")
+            text = f"site '0': at most {self.most}; ask for fewer folds"
+            raise Refused(text, ("0",), RefusalCode.FEWER_FOLDS)
         return self.inner.replies(request)
 
 
@@ -203,7 +204,7 @@ def test_a_site_that_refuses_some_folds_gets_another_plan(sizes: list[int], most
     # Every plan is told, and none is made twice.
     *_, plan = said
     assert len(set(said)) == len(said)
-    assert plan == f"plan: {model.plan}"
+    assert plan == f"plan: {model.fit.plan}"
     if most == 1:
         assert plan.startswith("plan: gradients, and a holdout that chooses")
         assert "because site '0': at most 1; ask for fewer folds" in plan

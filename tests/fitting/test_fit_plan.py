@@ -8,19 +8,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fedlasso import FedLassoError
-from fedlasso.fitting import GOALS, Goal
-from fedlasso.fitting.plan import FOLDS, MOMENT_BYTES, MORE_FOLDS, SCALING, make_plan, vectors_of
+from fedlasso.fitting import GOALS
+from fedlasso.fitting.evidence.moments import vectors_of
+from fedlasso.fitting.fit_plan import FOLDS, MOMENT_BYTES, MORE_FOLDS, SCALING, make_plan
 from fedlasso.sites import count_numbers
 
-goals = st.sampled_from(list(GOALS))
+more = st.booleans()
 columns = st.integers(1, 3000)
 row_counts = st.integers(4, 10**6)
 CANDIDATES = (MORE_FOLDS, *FOLDS)
 
 
-@given(p=columns, rows=row_counts, goal=goals, uploads=st.integers(1, 5000))
-def test_no_plan_costs_more_than_was_given(p: int, rows: int, goal: Goal, uploads: int) -> None:
-    plan = make_plan(p, rows, goal, uploads=uploads)
+@given(p=columns, rows=row_counts, many=more, uploads=st.integers(1, 5000))
+def test_no_plan_costs_more_than_was_given(p: int, rows: int, many: bool, uploads: int) -> None:
+    plan = make_plan(p, rows, more_folds=many, uploads=uploads)
     assert plan.uploads <= uploads
     assert 1 <= plan.folds <= rows
     fewest = SCALING + vectors_of(p, min(FOLDS[-1], rows))
@@ -35,12 +36,12 @@ def test_no_plan_costs_more_than_was_given(p: int, rows: int, goal: Goal, upload
         (buys,) = re.findall(r"uploads=(\d+) would buy cross-validation", plan.words)
         # What more uploads would buy is what the plan with so many is.
         assert int(buys) > uploads
-        assert make_plan(p, rows, goal, uploads=int(buys)).how != "holdout"
+        assert make_plan(p, rows, more_folds=many, uploads=int(buys)).how != "holdout"
 
 
-@given(p=columns, rows=row_counts, goal=goals)
-def test_without_a_number_of_uploads_moments_have_a_size(p: int, rows: int, goal: Goal) -> None:
-    plan = make_plan(p, rows, goal)
+@given(p=columns, rows=row_counts, many=more)
+def test_without_a_number_of_uploads_moments_have_a_size(p: int, rows: int, many: bool) -> None:
+    plan = make_plan(p, rows, more_folds=many)
     fewest = SCALING + vectors_of(p, min(FOLDS[-1], rows))
     assert (plan.how == "moments") == (8 * p * fewest <= MOMENT_BYTES)
     if plan.how == "moments":
@@ -62,21 +63,23 @@ def test_more_folds_never_come_with_fewer_uploads(p: int, rows: int, uploads: in
 def test_twenty_folds_where_rows_are_few_or_columns_are_selected() -> None:
     assert make_plan(13, 199).folds == 20
     assert make_plan(13, 200).folds == 10
-    assert make_plan(13, 200, "objective").folds == 10
-    assert make_plan(13, 200, "selection").folds == 20
+    folds = {
+        name: make_plan(13, 200, more_folds=goal.more_folds).folds for name, goal in GOALS.items()
+    }
+    assert folds == {"prediction": 10, "selection": 20, "objective": 10, "discoveries": 10}
     assert make_plan(13, 7).folds == 7
     # A number that somebody wants is the one.
-    assert make_plan(13, 100, "selection", cv=3).folds == 3
+    assert make_plan(13, 100, more_folds=True, cv=3).folds == 3
 
 
-@given(p=columns, rows=row_counts, goal=goals, cv=st.integers(2, 50), uploads=st.integers(1, 5000))
+@given(p=columns, rows=row_counts, many=more, cv=st.integers(2, 50), uploads=st.integers(1, 5000))
 def test_folds_that_were_asked_for_are_made_or_refused(
-    p: int, rows: int, goal: Goal, cv: int, uploads: int
+    p: int, rows: int, many: bool, cv: int, uploads: int
 ) -> None:
     fits = SCALING + vectors_of(p, min(cv, rows)) <= uploads
     refusal = ""
     try:
-        plan = make_plan(p, rows, goal, cv=cv, uploads=uploads)
+        plan = make_plan(p, rows, more_folds=many, cv=cv, uploads=uploads)
     except FedLassoError as error:
         refusal = str(error)
     if refusal:
@@ -97,18 +100,18 @@ def test_ten_folds_of_600_columns_are_refused_with_20_uploads() -> None:
         make_plan(600, 500, cv=10, uploads=20)
 
 
-@given(p=st.integers(1, 200), rows=row_counts, goal=goals)
-def test_a_refused_number_of_folds_leads_to_the_next_plan(p: int, rows: int, goal: Goal) -> None:
+@given(p=st.integers(1, 200), rows=row_counts, many=more)
+def test_a_refused_number_of_folds_leads_to_the_next_plan(p: int, rows: int, many: bool) -> None:
     refused: dict[int, str] = {}
     # However small the table, every plan differs from those that were refused.
     for _ in CANDIDATES:
-        plan = make_plan(p, rows, goal, refused=refused)
+        plan = make_plan(p, rows, more_folds=many, refused=refused)
         if plan.how != "moments":
             break
         assert plan.folds not in refused
         assert not refused or plan.folds < min(refused)
         refused[plan.folds] = f"site 'a' does not tell moments of {plan.folds} folds"
-    plan = make_plan(p, rows, goal, refused=refused)
+    plan = make_plan(p, rows, more_folds=many, refused=refused)
     assert plan.how != "moments"
     assert f"because {next(iter(refused.values()))}" in plan.words
 

@@ -5,12 +5,11 @@ import pytest
 from draws import draw_sites
 from spectra import distance, draw_spectra, solve_exactly
 
-from fedlasso import FedLassoError, InProcess, Site
+from fedlasso import InProcess, Site
+from fedlasso.errors import Refused
 from fedlasso.federation import Around, Federation, Request
 from fedlasso.federation.messages import R
-from fedlasso.models.fitted import fit_model
-from fedlasso.models.model import Model
-from fedlasso.models.settings import Settings
+from fedlasso.fitting import Model, Settings, fit_model
 from fedlasso.numerics import Array, LeastSquares
 from fedlasso.sites import FoldMoments
 
@@ -22,7 +21,7 @@ class Silent(Around):
 
     def replies(self, request: Request[R]) -> tuple[R, ...]:
         if isinstance(request, FoldMoments):
-            raise FedLassoError("second moments are not told here")
+            raise Refused("second moments are not told here")
         return self.inner.replies(request)
 
 

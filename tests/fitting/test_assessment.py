@@ -6,8 +6,8 @@ from responses import draw_response
 from sklearn.metrics import roc_auc_score
 
 from fedlasso import InProcess, Ledger, Site
-from fedlasso.models import Settings, fit_model
-from fedlasso.models.assessment import assess, auroc_of, groups_of, survival_curves
+from fedlasso.fitting import Settings, fit_model
+from fedlasso.fitting.examination.assessment import assess, auroc_of, groups_of, survival_curves
 from fedlasso.numerics import Array, Response, Sample
 from fedlasso.sites import Viewed, standardise
 from fedlasso.sites.assessing import (
@@ -121,7 +121,7 @@ def test_groups_hold_every_row_once() -> None:
 @pytest.mark.parametrize("family", ["binomial", "poisson", "cox"])
 def test_a_model_is_judged_on_rows_that_it_has_not_seen(family: str) -> None:
     ledger = Ledger(InProcess(draw_sites(family, 900)))
-    settings = Settings(family=family, penalty=0.05)  # type: ignore[arg-type]
+    settings = Settings(family=family, penalty=0.05)
     model = fit_model(ledger, settings)
     found = assess(ledger, model)
     assert found.rows == 90

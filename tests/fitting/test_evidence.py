@@ -4,8 +4,10 @@ import numpy as np
 import pytest
 from draws import draw_federation, draw_sites
 
-from fedlasso import FedLassoError, InProcess, Ledger, Session, Site
-from fedlasso.fitting.session import ebic
+from fedlasso import FedLassoError, InProcess, Ledger, Site, open_evidence
+from fedlasso.fitting import ACTIVE
+from fedlasso.fitting.candidates import adaptive_weights, relaxed
+from fedlasso.fitting.paths import log_grid
 from fedlasso.numerics import L1, LeastSquares, duality_gap, solve_reference
 
 K, P = 3, 40
@@ -19,8 +21,8 @@ def pooled(sites: list[Site]) -> LeastSquares:
 def test_every_gap_along_the_path_is_the_true_pooled_gap() -> None:
     sites = draw_sites()
     f = pooled(sites)
-    session = Session(InProcess(sites))
-    points = session.path(session.grid(12))
+    evidence = open_evidence(InProcess(sites))
+    points = evidence.path(evidence.grid(12))
     assert len(points) == 12
     for point in points:
         b, r = point.coefficients, f.residual(point.coefficients)
@@ -35,35 +37,35 @@ def test_every_gap_along_the_path_is_the_true_pooled_gap() -> None:
 
 
 def test_the_path_costs_less_than_its_fits_one_by_one() -> None:
-    grid = Session(draw_federation()).grid(12)
-    together = Session(draw_federation(), uploads=200)
+    grid = open_evidence(draw_federation()).grid(12)
+    together = open_evidence(draw_federation(), uploads=200)
     together.path(grid)
-    alone = 0
+    alone = 0.0
     for penalty in grid:
-        one = Session(draw_federation(), uploads=200)
+        one = open_evidence(draw_federation(), uploads=200)
         one.fit(penalty)
-        alone += one.spent
-    assert together.spent < alone / 2
+        alone += one.budget.spent
+    assert together.budget.spent < alone / 2
 
 
 @pytest.mark.parametrize("uploads", [1, 2, 7, 15])
 def test_uploads_are_charged_and_never_exceeded(uploads: int) -> None:
     ledger = Ledger(draw_federation())
-    session = Session(ledger, uploads)
-    points = session.path(session.grid(20), tol=1e-6)
+    evidence = open_evidence(ledger, uploads)
+    points = evidence.path(evidence.grid(20), tol=1e-6)
     assert points[0].active == 0
     assert len(points) < 20
     assert all(point.certificate.relative_gap <= 1e-6 for point in points)
-    assert session.spent <= uploads
-    assert ledger.costs.total("training").upload == 8 * K * P * session.spent
-    assert ledger.costs.total().upload == 8 * K * (P * session.spent + 2)
+    assert evidence.budget.spent <= uploads
+    assert ledger.costs.total("training").upload == 8 * K * P * evidence.budget.spent
+    assert ledger.costs.total().upload == 8 * K * (P * evidence.budget.spent + 2)
 
 
 def test_out_of_uploads_a_fit_is_honest_about_its_gap() -> None:
     sites = draw_sites()
     f = pooled(sites)
-    session = Session(InProcess(sites), uploads=4)
-    point = session.fit(L1(0.05), tol=1e-8)
+    evidence = open_evidence(InProcess(sites), uploads=4)
+    point = evidence.fit(L1(0.05), tol=1e-8)
     value = f.value(point.coefficients) + 0.05 * np.abs(point.coefficients).sum()
     assert point.certificate.objective == pytest.approx(value, rel=1e-10)
     assert point.certificate.relative_gap > 1e-8
@@ -71,60 +73,51 @@ def test_out_of_uploads_a_fit_is_honest_about_its_gap() -> None:
 
 
 def test_a_reserve_is_left_over() -> None:
-    session = Session(draw_federation(), uploads=20)
-    session.fit(L1(0.02), tol=0.0, reserve=8)
-    assert session.spent == 12
+    evidence = open_evidence(draw_federation(), uploads=20)
+    evidence.fit(L1(0.02), tol=0.0, reserve=8)
+    assert evidence.budget.spent == 12
 
 
 def test_adaptive_fits_solve_the_weighted_lasso() -> None:
     sites = draw_sites()
     f = pooled(sites)
-    session = Session(InProcess(sites))
-    first = session.fit(L1(0.1), tol=1e-6)
-    w = session.adaptive_weights(first.coefficients)
-    second = session.fit(L1(0.02, w), first.coefficients, tol=1e-9)
+    evidence = open_evidence(InProcess(sites))
+    first = evidence.fit(L1(0.1), tol=1e-6)
+    w = adaptive_weights(first.coefficients, cutoff=ACTIVE)
+    second = evidence.fit(L1(0.02, w), first.coefficients, tol=1e-9)
     on = np.isfinite(w)
     other = solve_reference(LeastSquares(f.X[:, on] / w[on], f.y), 0.02)
     assert not second.coefficients[~on].any()
     np.testing.assert_allclose(second.coefficients[on], other.coefficients / w[on], atol=1e-6)
-    assert session.path(session.grid(5, 1e-3, w))[0].active == 0
+    form = L1(1.0, w)
+    grid = log_grid(form.largest(f.gradient(np.zeros(P))), 5, 1e-3)
+    assert evidence.path([form.at(lam) for lam in grid.tolist()])[0].active == 0
 
 
 def test_a_relaxed_fit_is_least_squares_on_the_support() -> None:
     sites = draw_sites((60, 50, 40))
     f = pooled(sites)
-    session = Session(InProcess(sites))
-    first = session.fit(L1(0.3))
+    evidence = open_evidence(InProcess(sites))
+    first = evidence.fit(L1(0.3))
     on = np.flatnonzero(first.coefficients)
-    relaxed = session.relax(first.coefficients, phi=1e-9, tol=1e-6)
+    penalty = relaxed(first.coefficients, evidence.largest_penalty, phi=1e-9)
+    refit = evidence.fit(penalty, first.coefficients, tol=1e-6)
     assert 0 < len(on) < 20
-    assert not np.delete(relaxed.coefficients, on).any()
+    assert not np.delete(refit.coefficients, on).any()
     exact = np.linalg.lstsq(f.X[:, on], f.y)[0]
-    np.testing.assert_allclose(relaxed.coefficients[on], exact, atol=1e-3)
-    assert relaxed.residual_ss <= first.residual_ss
-
-
-def test_information_criteria_from_what_the_server_knows() -> None:
-    session = Session(draw_federation((100, 80, 60)))
-    points = session.path(session.grid(10))
-    m = 240
-    plain, extended = ebic(points, m, P), ebic(points, m, P, gamma=1.0)
-    first = m * np.log(points[0].residual_ss / m)
-    assert plain[0] == extended[0] == pytest.approx(first)
-    assert points[int(np.argmin(extended))].active <= points[int(np.argmin(plain))].active
-    actives = np.array([point.active for point in points])
-    np.testing.assert_allclose(extended - plain, 2 * actives * np.log(P), atol=1e-9)
+    np.testing.assert_allclose(refit.coefficients[on], exact, atol=1e-3)
+    assert refit.residual_ss <= first.residual_ss
 
 
 def test_no_correlation_at_all_gives_an_empty_path() -> None:
     X = np.vstack([np.eye(3), -np.eye(3)])
-    session = Session(InProcess([Site("a", X, np.ones(6))]))
-    points = session.path(session.grid(4))
-    assert session.spent == 1
+    evidence = open_evidence(InProcess([Site("a", X, np.ones(6))]))
+    points = evidence.path(evidence.grid(4))
+    assert evidence.budget.spent == 1
     assert not any(point.active for point in points)
 
 
 @pytest.mark.parametrize("uploads", [0, -1, 2.5])
 def test_uploads_are_a_whole_number(uploads: int) -> None:
     with pytest.raises(FedLassoError, match="give a whole number, 1 or more"):
-        Session(draw_federation(), uploads)
+        open_evidence(draw_federation(), uploads)
