@@ -27,9 +27,10 @@ from celer import celer_path
 from numpy.typing import NDArray
 
 from fedlasso import InProcess, Site, fit
+from fedlasso.families import find_family
 from fedlasso.numerics import Array
 from fedlasso.sites import GradientAt
-from fedlasso.study.responses import UNITS, draw_responses
+from fedlasso.study.responses import UNITS
 
 ROWS, COLUMNS, SITES = 20_000, 2_000, 3
 SHARE = 0.1
@@ -83,7 +84,7 @@ def draw(family: str, rows: int = ROWS, columns: int = COLUMNS, seed: int = 0) -
     b = np.zeros(columns)
     b[rng.choice(columns, ACTIVE, replace=False)] = rng.choice([-1.0, 1.0], ACTIVE)
     eta = X @ b
-    y = draw_responses(family, UNITS[family] * eta / eta.std(), rng)
+    y = find_family(family).draw(UNITS[family] * eta / eta.std(), rng)
     return Rows(family, X, y, rng.integers(SITES, size=rows))
 
 

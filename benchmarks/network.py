@@ -19,7 +19,8 @@ from fedlasso.deploy.nvflare.line import JobLine, connect
 from fedlasso.deploy.nvflare.local import LocalFederation
 from fedlasso.deploy.run import begin_plan, run_plan
 from fedlasso.federation import Exchange, encode
-from fedlasso.models import FitPlan, NetworkSource, Settings
+from fedlasso.fitting import Settings
+from fedlasso.models import FitPlan, NetworkSource
 from fedlasso.sites import GradientAt, standardise
 
 

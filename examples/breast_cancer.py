@@ -27,7 +27,7 @@ X, y = tumours.drop(columns="diagnosis"), tumours["diagnosis"]
 model = FederatedLogisticLasso(keep=["mean radius"])
 model.fit(X[~new], y[~new], sites=hospital[~new])
 chance = model.predict_proba(X[new])[:, 1]
-print(model.model_.why)
+print(model.model_.fit.why)
 used = int((model.coef_ != 0).sum())
 print(f"{used} of {X.shape[1]} measurements tell {model.classes_[1]} from {model.classes_[0]}: "
       f"AUROC {roc_auc_score(y[new], chance):.3f} on {new.sum()} new tumours")  # fmt: skip

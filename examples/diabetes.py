@@ -22,7 +22,7 @@ hospital = np.random.default_rng(0).choice(["north", "south", "west"], len(y), p
 
 # 1. A model for prediction: penalty and candidates are chosen on rows held out at each hospital.
 model = FederatedLasso("prediction").fit(X, y, sites=hospital)
-print(model.model_.why)
+print(model.model_.fit.why)
 for name, b in zip(X.columns, model.coef_, strict=True):
     if b != 0:
         print(f"  {name:4} {b:9.4f}")

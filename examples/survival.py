@@ -22,7 +22,7 @@ y = patients[["status", "time"]]
 model = FederatedCoxLasso(keep=["age", "sex"], fit_baseline_model=True)
 model.fit(X, y, sites=hospital)
 print(f"{len(X)} patients, {int(y['status'].sum())} deaths at {len(model.ledger_.sites)} sites")
-print(model.model_.why)
+print(model.model_.fit.why)
 for name, b, ratio in zip(X.columns, model.coef_, np.exp(model.coef_), strict=True):
     if b != 0:
         print(f"  {name:10} hazard ratio {ratio:6.3f} per unit")

@@ -15,10 +15,10 @@ not listed here may change without notice.
 KINDS = {
     "Fit a model": (
         "fit", "fit_for", "FederatedLasso", "FederatedLogisticLasso", "FederatedPoissonLasso",
-        "FederatedCoxLasso", "certify", "Session",
+        "FederatedCoxLasso", "certify", "open_evidence",
     ),
     "Sites": ("Site", "InProcess", "Federation", "Ledger"),
-    "What comes back": ("Fit", "GoalFit", "PathPoint", "Certificate", "Status", "FedLassoError"),
+    "What comes back": ("Fit", "PathPoint", "Certificate", "Status", "FedLassoError"),
     "Procedures": ("REGISTRY", "find_procedure", "Procedure", "Problem", "State"),
     "Losses, penalties, designs": ("Loss", "Penalty", "L1", "Design"),
     "Questions": ("Request", "Reply", "Disclosure"),
