@@ -101,10 +101,17 @@ def _split(cls: type[Message]) -> tuple[Layout, Layout]:
 
 def _head(message: Message) -> tuple[bytes, int]:
     """The head of a message, and how many numbers follow it."""
-    told = [(kind, getattr(message, name)) for name, kind in _split(type(message))[0]]
-    long = any(kind == "texts" and len(value) > _LISTED for kind, value in told)
+    cls = type(message)
+    values: list[Any] = []
+    long = False
+    # One plain loop: every message of a study passes here twice.
+    for name, kind in _split(cls)[0]:
+        value = getattr(message, name)
+        if kind == "texts":
+            long |= len(value) > _LISTED
+        values.append(getattr(value, "shape", value))
     write = _write_head.__wrapped__ if long else _write_head
-    return write(type(message).__name__, tuple(getattr(value, "shape", value) for _, value in told))
+    return write(cls.__name__, tuple(values))
 
 
 # Rounds repeat the same few short heads, so writing and reading one is worth remembering.

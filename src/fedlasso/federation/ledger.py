@@ -39,7 +39,14 @@ class Cost:
     operations: int = 0
 
     def __add__(self, other: Cost) -> Cost:
-        return Cost(*map(operator.add, _counts(self), _counts(other)))
+        return Cost(
+            self.upload + other.upload,
+            self.download + other.download,
+            self.framing + other.framing,
+            self.messages + other.messages,
+            self.steps + other.steps,
+            self.operations + other.operations,
+        )
 
     def __sub__(self, other: Cost) -> Cost:
         return Cost(*map(operator.sub, _counts(self), _counts(other)))

@@ -109,23 +109,21 @@ class Run(Generic[S]):
 
     def asking(self, stop: Stop) -> Asking[S]:
         """Go on to the end as one of several runs that `run_together` asks for."""
-        while (request := self._next(stop)) is not None:
+        while (request := one_thread()(self._next)(stop)) is not None:
             so_far = self.costs
             total, cost = yield self.ledger, request
             # What others have asked meanwhile is not this run's cost.
             self._asked = so_far + cost
             self._before = self.ledger.costs
-            self._take(total)
+            one_thread()(self._take)(total)
         return self.state
 
-    @one_thread()
     def _next(self, stop: Stop) -> Request[Any] | None:
         """Return what the next round asks, unless the run has ended."""
         if self.procedure.done(self.problem, self.state) or stop(self):
             return None
         return self.procedure.request(self.problem, self.state)
 
-    @one_thread()
     def _take(self, total: Any) -> None:
         """Take the sites' answer."""
         with self.ledger.clock("training"):
