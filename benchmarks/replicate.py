@@ -26,14 +26,14 @@ from threadpoolctl import threadpool_limits
 
 from fedlasso.fitting import PANELS, rounds_within
 from fedlasso.numerics import Array, soft_threshold
-from fedlasso.study import SCENARIOS, Draw, PaperStudy, Store, run_study
+from fedlasso.study import SCENARIOS, PaperStudy, ReplicateData, Store, run_study
 
 STUDY = PaperStudy()
 THRESHOLDS = np.array([0.0, 0.03, 0.1, 0.3, 1.0])
 RATES = np.array([0.03, 0.1, 0.3, 0.6, 1.0])
 
 
-def plain_penalty(draw: Draw) -> float:
+def plain_penalty(draw: ReplicateData) -> float:
     """Each site's validated penalty, averaged by size."""
     chosen, sizes = [], []
     for (X, y), (Xv, yv) in zip(draw.training, draw.penalty_validation, strict=True):
@@ -46,7 +46,9 @@ def plain_penalty(draw: Draw) -> float:
     return float(np.average(chosen, weights=sizes))
 
 
-def plain_average(draw: Draw, lam: float, epochs: int, rounds: list[int], tau: float) -> Any:
+def plain_average(
+    draw: ReplicateData, lam: float, epochs: int, rounds: list[int], tau: float
+) -> Any:
     """CD's path, or P's at one threshold, read at some rounds."""
     m = sum(len(y) for _, y in draw.training)
     models = [
@@ -67,7 +69,7 @@ def plain_average(draw: Draw, lam: float, epochs: int, rounds: list[int], tau: f
     return read
 
 
-def plain_dual(draw: Draw, lam: float, epochs: int, rounds: list[int], L: float) -> Any:
+def plain_dual(draw: ReplicateData, lam: float, epochs: int, rounds: list[int], L: float) -> Any:
     """DA's five paths, read at some rounds."""
     m = sum(len(y) for _, y in draw.training)
     eta = RATES / L
@@ -87,7 +89,7 @@ def plain_dual(draw: Draw, lam: float, epochs: int, rounds: list[int], L: float)
     return read
 
 
-def plain_replicate(draw: Draw) -> list[dict[str, Any]]:
+def plain_replicate(draw: ReplicateData) -> list[dict[str, Any]]:
     """Outcomes of every method, epoch count, budget, panel and rule."""
     lam = plain_penalty(draw)
     L = max(np.linalg.eigvalsh(X @ X.T / len(y))[-1] for X, y in draw.training)
@@ -141,13 +143,13 @@ def plain_replicate(draw: Draw) -> list[dict[str, Any]]:
     return results
 
 
-def row_major(draw: Draw) -> Draw:
+def row_major(draw: ReplicateData) -> ReplicateData:
     """The same numbers as a plain script would hold them."""
 
     def rows(samples: tuple[tuple[Array, Array], ...]) -> tuple[tuple[Array, Array], ...]:
         return tuple((np.ascontiguousarray(X), y) for X, y in samples)
 
-    return Draw(
+    return ReplicateData(
         draw.truth, rows(draw.training), rows(draw.penalty_validation),
         rows(draw.candidate_validation), rows(draw.test),
     )  # fmt: skip

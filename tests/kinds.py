@@ -2,7 +2,7 @@
 
 from typing import Any
 
-import fedlasso.deploy.records
+import fedlasso.deploy.site_data
 import fedlasso.study.earlier  # noqa: F401  (has two questions of its own)
 from fedlasso.federation import Message, Request
 from fedlasso.federation.messages import TYPES, questions

@@ -7,12 +7,12 @@ import numpy as np
 import pandas as pd
 
 from fedlasso import InProcess
+from fedlasso.atomic_files import write_atomically
 from fedlasso.cli import main
-from fedlasso.deploy.records import TableRecords
 from fedlasso.deploy.schemas import write_schema
-from fedlasso.files import write_atomically
+from fedlasso.deploy.site_data import TableRecords
 from fedlasso.governance import Policy
-from fedlasso.governance.messages import Open
+from fedlasso.governance.door_messages import Open
 from fedlasso.models import read_document, write_model
 from fedlasso.tables import Column, Schema
 

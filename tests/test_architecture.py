@@ -8,7 +8,7 @@ import fedlasso
 from fedlasso.families import FAMILIES
 from fedlasso.fitting import GOALS
 from fedlasso.numerics import LOSSES
-from fedlasso.study import columns
+from fedlasso.study import record_columns
 
 ROOT = Path(fedlasso.__file__).parent
 SOURCES = sorted(ROOT.rglob("*.py"))
@@ -85,5 +85,10 @@ def test_models_decide_nothing() -> None:
 
 
 def test_reports_call_goals_as_they_are_called() -> None:
-    named = {columns.PREDICTION, columns.SELECTION, columns.OBJECTIVE, columns.DISCOVERIES}
+    named = {
+        record_columns.PREDICTION,
+        record_columns.SELECTION,
+        record_columns.OBJECTIVE,
+        record_columns.DISCOVERIES,
+    }
     assert named == set(GOALS)

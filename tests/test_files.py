@@ -10,8 +10,8 @@ import pytest
 from draws import draw_federation
 from models.files import write_sites
 
+from fedlasso.atomic_files import CannotWrite, append_privately, write_atomically
 from fedlasso.federation import Journal
-from fedlasso.files import CannotWrite, append_privately, write_atomically
 from fedlasso.fitting import Settings
 from fedlasso.models import FileSource, FitPlan
 from fedlasso.models.folder import ModelFolder
@@ -68,7 +68,7 @@ def test_what_could_not_be_added_in_whole_is_not_added(
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     with monkeypatch.context() as patch:
-        patch.setattr("fedlasso.files.os.fsync", full)
+        patch.setattr("fedlasso.atomic_files.os.fsync", full)
         with pytest.raises(CannotWrite, match=r"receipts\.txt: No space left on device"):
             append_privately(path, "two\n")
     append_privately(path, "three\n")

@@ -12,12 +12,12 @@ from nets import COLUMNS, KEY
 
 from fedlasso import FedLassoError, __version__
 from fedlasso.deploy.network import Answer, Network
-from fedlasso.deploy.records import TableRecords
+from fedlasso.deploy.site_data import TableRecords
 from fedlasso.errors import Interrupted
 from fedlasso.federation import decode, encode
+from fedlasso.federation.fixed_point import UNBOUNDED, Words, _round, from_words, grid_of
 from fedlasso.federation.magnitudes import Bound, Magnitudes
 from fedlasso.federation.messages import layout
-from fedlasso.federation.words import UNBOUNDED, Words, _round, from_words, grid_of
 from fedlasso.governance import Audit, Door, Policy
 from fedlasso.governance.identity import Identity
 from fedlasso.sites.views import Standardise

@@ -10,11 +10,11 @@ from nets import COLUMNS, FIT, in_process, numbers, opening
 
 from fedlasso import FedLassoError
 from fedlasso.federation import decode, encode
+from fedlasso.federation.fixed_point import OFFSET, Words, from_words, grid_of
 from fedlasso.federation.messages import add_up
-from fedlasso.federation.words import OFFSET, Words, from_words, grid_of
 from fedlasso.governance import Door
+from fedlasso.governance.door_messages import Opened, Refusal
 from fedlasso.governance.masks import OfferKey
-from fedlasso.governance.messages import Opened, Refusal
 from fedlasso.sites import GradientAt, Standardise, Viewed
 
 

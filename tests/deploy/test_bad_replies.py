@@ -18,7 +18,7 @@ from fedlasso.federation import Message, encode
 from fedlasso.federation.checking import BadReply, most_bytes, plain
 from fedlasso.federation.ledger import read_journal
 from fedlasso.fitting import Settings
-from fedlasso.governance.messages import Introduce, Refusal
+from fedlasso.governance.door_messages import Introduce, Refusal
 from fedlasso.models import FitPlan, NetworkSource, make_model, write_model
 from fedlasso.sites import GradientAt, Rows
 from fedlasso.sites.questions import RowCount

@@ -24,7 +24,7 @@ class Parrot:
         self.limit = LIMIT
         self.jobs = 0
 
-    def greet(self) -> bridge.Answer:
+    def greet(self) -> bridge.AnswerBytes:
         self.jobs += 1
         job = str(self.jobs).encode()
         return lambda question: job + b":" + question

@@ -16,13 +16,13 @@ from fedlasso import FedLassoError
 from fedlasso.deploy.network import Answer, Network
 from fedlasso.deploy.run import begin_plan, run_plan
 from fedlasso.federation import decode, encode
+from fedlasso.federation.fixed_point import OFFSET, Words, from_words, grid_of
 from fedlasso.federation.messages import add_up
-from fedlasso.federation.words import OFFSET, Words, from_words, grid_of
 from fedlasso.fitting import Settings, fit_model
-from fedlasso.fitting.inference.site_weights import find_noise_inflation
+from fedlasso.fitting.inference.noise_weights import find_noise_inflation
 from fedlasso.governance import Door, GuardedSite, Policy, door, masks
+from fedlasso.governance.door_messages import Refusal
 from fedlasso.governance.identity import Identity
-from fedlasso.governance.messages import Refusal
 from fedlasso.models import FitPlan, NetworkSource, make_model, write_model
 from fedlasso.sites import ErrorAt, GradientAt, NoiseAbove, Viewed, Weighed, standardise
 

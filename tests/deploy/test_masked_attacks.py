@@ -15,9 +15,9 @@ from governance.victims import distance, draw_records
 from nets import COLUMNS, opening, write_tables
 
 from fedlasso.federation import magnitudes
-from fedlasso.federation.words import OFFSET, answer_in_words, from_words, grid_of
+from fedlasso.federation.fixed_point import OFFSET, answer_in_words, from_words, grid_of
 from fedlasso.governance import Door, GuardedSite, Policy, guard
-from fedlasso.governance.messages import Opened, Refusal
+from fedlasso.governance.door_messages import Opened, Refusal
 from fedlasso.numerics import Array
 from fedlasso.procedures.splitting import DualProximal
 from fedlasso.sites import GradientAt, Standardise

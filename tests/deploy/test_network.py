@@ -14,7 +14,7 @@ from fedlasso.deploy.network import Answer, Network
 from fedlasso.errors import Interrupted, RefusalCode, Refused
 from fedlasso.federation import decode, encode
 from fedlasso.governance import Audit, Door, GuardedSite, Policy
-from fedlasso.governance.messages import Described, Introduce, Refusal
+from fedlasso.governance.door_messages import Described, Introduce, Refusal
 from fedlasso.models import FileSource, NetworkSource, open_sites
 from fedlasso.sites import FoldMoments, Rows, standardise
 from fedlasso.sites.rows import deal

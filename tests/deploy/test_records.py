@@ -5,7 +5,7 @@ from pathlib import Path
 import pandas as pd
 from nets import SECRET
 
-from fedlasso.deploy.records import TableRecords
+from fedlasso.deploy.site_data import TableRecords
 
 
 def test_owners_are_told_what_a_fit_would_refuse_or_be_told(tmp_path: Path) -> None:

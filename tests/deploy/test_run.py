@@ -116,7 +116,7 @@ def test_retry_tries_three_times_more_and_then_stops(project: Project, out: Path
 def test_retry_counts_anew_once_the_fit_has_moved_on(project: Project, out: Path) -> None:
     project.cuts = [JOINED + 1] + [AGAIN + 1] * (2 * RETRIES - 1)
     said: list[str] = []
-    finished = attempt(out, project, "retry", say=said.append)
+    finished = attempt(out, project, "retry", notify=said.append)
     assert finished.times.attempts == 2 * RETRIES + 1
     assert set(said) == {"site 'b' did not answer (trying again, 1 of 3)"}
 

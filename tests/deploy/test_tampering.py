@@ -269,7 +269,7 @@ def test_without_private_files_others_read_the_journal(
     project: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(
-        "fedlasso.files._open_private", lambda path, flags: os.open(path, flags, 0o644)
+        "fedlasso.atomic_files._open_private", lambda path, flags: os.open(path, flags, 0o644)
     )
     before = os.umask(0o022)
     try:

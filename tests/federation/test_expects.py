@@ -12,7 +12,7 @@ from kinds import own_messages, own_questions
 from fedlasso import FedLassoError, InProcess, Site
 from fedlasso.federation import Disclosure, Reply, Request
 from fedlasso.federation.messages import layout, reply_to
-from fedlasso.governance.messages import AboutOutcome
+from fedlasso.governance.door_messages import AboutOutcome
 from fedlasso.numerics import Array
 from fedlasso.sites import GradientAt, Penalised, holdout, standardise
 from fedlasso.sites.views import ColumnSums

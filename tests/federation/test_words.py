@@ -14,9 +14,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fedlasso import FedLassoError, InProcess, Ledger, Site
+from fedlasso.federation.fixed_point import Words, from_words, parts_of_reply, reaching, to_words
 from fedlasso.federation.magnitudes import FINE, WIDE, Bound, Magnitudes, power_above
 from fedlasso.federation.messages import add_up, reply_to, roles
-from fedlasso.federation.words import Words, from_words, parts_of_reply, reaching, to_words
 from fedlasso.sites import FitAt, GradientAt, LargestEigenvalue, holdout, standardise
 from fedlasso.sites.views import Standardise
 

@@ -13,7 +13,7 @@ from fedlasso.federation import Federation, metered
 from fedlasso.fitting import GOALS, Budget, Fit, Rule, Settings, Status
 from fedlasso.fitting.context import Context
 from fedlasso.fitting.evidence import SplitEvidence
-from fedlasso.fitting.evidence.splits import count_gradients
+from fedlasso.fitting.evidence.split_evidence import count_gradients
 from fedlasso.fitting.fit_plan import Gathered, Plan
 from fedlasso.fitting.goals.by_folds import fit_by_folds
 from fedlasso.fitting.goals.compared import ComparedGoal

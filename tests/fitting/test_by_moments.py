@@ -10,7 +10,7 @@ from swept import swept_elastic_net, swept_lasso
 from fedlasso import InProcess, Site, certify
 from fedlasso.fitting import GOALS, Fit, Rule, fix_penalty
 from fedlasso.fitting.evidence import Folded
-from fedlasso.fitting.evidence.moments import solve_at
+from fedlasso.fitting.evidence.moment_evidence import solve_at
 from fedlasso.fitting.moment_choice import fit_by_moments, fit_choice, nested_error
 from fedlasso.fitting.tuning import SURE
 from fedlasso.numerics import L1, Array, ElasticNet, Penalty

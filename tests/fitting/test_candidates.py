@@ -15,7 +15,7 @@ from fedlasso.fitting.tuning import (
     RATIO_FEW_ROWS,
     RATIO_MANY_ROWS,
     SMALLEST_BY_MOMENTS,
-    Judged,
+    CandidateErrors,
     average,
     judge_by_moments,
 )
@@ -142,7 +142,7 @@ def test_choices_are_what_they_say(seed: int, m: int, p: int) -> None:
 def test_a_tie_goes_to_the_larger_penalty_and_to_the_plain_fit() -> None:
     each = np.array([[[3.0, 2.0, 1.0, 1.0], [3.0, 2.0, 1.0, 1.0]]] * 2)
     rows = np.array([10.0, 10.0])
-    judged = Judged(LASSO, np.array([4.0, 3.0, 2.0, 1.0]), each, rows)
+    judged = CandidateErrors(LASSO, np.array([4.0, 3.0, 2.0, 1.0]), each, rows)
     assert judged.best == (0, 2)
     assert judged.sparsest == 2
 

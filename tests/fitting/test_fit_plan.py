@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from fedlasso import FedLassoError
 from fedlasso.fitting import GOALS
-from fedlasso.fitting.evidence.moments import vectors_of
+from fedlasso.fitting.evidence.moment_evidence import vectors_of
 from fedlasso.fitting.fit_plan import FOLDS, MOMENT_BYTES, MORE_FOLDS, SCALING, make_plan
 from fedlasso.sites import count_numbers
 

@@ -13,7 +13,7 @@ from fedlasso import FedLassoError, InProcess, Ledger, Site, Status
 from fedlasso.errors import RefusalCode, Refused
 from fedlasso.federation import Around, Costs, Reply, Request
 from fedlasso.fitting import GOALS, Model, Settings, fit_model
-from fedlasso.fitting.inference.trust import count_vectors
+from fedlasso.fitting.inference.infer import count_vectors
 from fedlasso.numerics import Array, LeastSquares, solve_reference
 from fedlasso.sites import FoldMoments
 from fedlasso.sites.rows import folds_in

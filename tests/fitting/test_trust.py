@@ -11,7 +11,7 @@ from fedlasso.federation import Around, Request
 from fedlasso.federation.messages import R
 from fedlasso.fitting import fit_model
 from fedlasso.fitting.inference.debiased import Start
-from fedlasso.fitting.inference.site_weights import find_noise_inflation
+from fedlasso.fitting.inference.noise_weights import find_noise_inflation
 from fedlasso.fitting.settings import SELECTED, Settings
 from fedlasso.numerics import Array
 from fedlasso.sites import CLEARLY, ErrorAt, NoiseAbove, standardise

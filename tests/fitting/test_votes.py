@@ -11,7 +11,7 @@ from swept import swept_lasso
 from fedlasso.fitting import Rule
 from fedlasso.fitting.candidates import LASSO
 from fedlasso.fitting.evidence import Folded
-from fedlasso.fitting.evidence.moments import DEALS, PLENTY
+from fedlasso.fitting.evidence.moment_evidence import DEALS, PLENTY
 from fedlasso.fitting.goals.prediction import ALMOST_ALL, FIRST, GAIN, find_end
 from fedlasso.fitting.moment_choice import BEYOND
 from fedlasso.fitting.result import How

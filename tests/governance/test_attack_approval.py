@@ -13,7 +13,7 @@ from nets import FIT
 
 from fedlasso.federation import Request
 from fedlasso.governance import Desk, Entry, Policy, guard
-from fedlasso.governance.messages import DescribeColumns, Described, Refusal
+from fedlasso.governance.door_messages import DescribeColumns, Described, Refusal
 from fedlasso.governance.refusals import SILENCE
 from fedlasso.sites import GradientAt
 from fedlasso.sites.views import ColumnSums

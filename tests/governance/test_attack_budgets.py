@@ -9,8 +9,8 @@ from governance.victims import Victim, draw_records
 
 from fedlasso import FedLassoError
 from fedlasso.governance import GuardedSite, Lifetime, Policy
+from fedlasso.governance.door_messages import Refusal
 from fedlasso.governance.lifetime import BUDGETS
-from fedlasso.governance.messages import Refusal
 from fedlasso.numerics import Array
 from fedlasso.sites import CLEARLY, GradientAt, HeldOutErrors, NoiseAbove, Rows
 from fedlasso.sites.views import ColumnSums

@@ -10,7 +10,7 @@ import pytest
 from governance.victims import Victim, draw_records
 
 from fedlasso.governance import Policy
-from fedlasso.governance.messages import Refusal
+from fedlasso.governance.door_messages import Refusal
 from fedlasso.numerics import Array
 from fedlasso.sites import HeldOutErrors, ValidationErrors
 

@@ -8,7 +8,7 @@ import pytest
 from governance.victims import Victim, distance, draw_records
 
 from fedlasso.governance import Policy
-from fedlasso.governance.messages import Refusal
+from fedlasso.governance.door_messages import Refusal
 from fedlasso.numerics import Array
 from fedlasso.numerics.triangles import unpack
 from fedlasso.sites import FoldMoments, GradientAt
@@ -155,7 +155,9 @@ def test_the_rows_that_a_split_leaves_out_are_not_few_at_a_value(
     halves = [f"half {k} 0" for k in range(1, 25)]
     assert lone_in_the_rest(Victim(tmp_path / "after", X, y).opened(), halves) == 0
     # As it was, only the rows that train were looked at.
-    monkeypatch.setattr("fedlasso.sites.draws.np.setdiff1d", lambda *rows: np.zeros(0, np.int64))
+    monkeypatch.setattr(
+        "fedlasso.sites.fold_assignment.np.setdiff1d", lambda *rows: np.zeros(0, np.int64)
+    )
     assert lone_in_the_rest(Victim(tmp_path / "before", X, y).opened(), halves) > 0
 
 
@@ -175,6 +177,7 @@ def test_the_rows_that_a_split_leaves_out_are_not_missing_alone(
     splits = [f"holdout 0.2 {seed}" for seed in range(24)]
     assert lone_missing(Victim(tmp_path / "after", X, y).opened(missing="mean"), splits) == 0
     monkeypatch.setattr(
-        "fedlasso.sites.draws.few_missing", lambda table, rows, cell: np.zeros(table.p, bool)
+        "fedlasso.sites.fold_assignment.few_missing",
+        lambda table, rows, cell: np.zeros(table.p, bool),
     )
     assert lone_missing(Victim(tmp_path / "before", X, y).opened(missing="mean"), splits) > 0

@@ -10,7 +10,7 @@ from governance.victims import Victim, draw_records
 
 from fedlasso.federation import Request
 from fedlasso.governance import Policy, policy
-from fedlasso.governance.messages import Refusal
+from fedlasso.governance.door_messages import Refusal
 from fedlasso.governance.refusals import SILENCE
 from fedlasso.numerics import Array
 from fedlasso.sites import FitAt, GradientAt, Rows

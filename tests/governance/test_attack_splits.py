@@ -9,7 +9,7 @@ import pytest
 from governance.victims import Victim, distance, draw_records
 
 from fedlasso.governance import Policy
-from fedlasso.governance.messages import Refusal
+from fedlasso.governance.door_messages import Refusal
 from fedlasso.numerics import Array
 from fedlasso.sites.rows import divide
 from fedlasso.sites.views import ColumnSums

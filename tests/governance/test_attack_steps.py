@@ -8,10 +8,10 @@ import pytest
 
 from fedlasso import FedLassoError, Site
 from fedlasso.federation import Reply, decode, encode
-from fedlasso.governance import Audit, Policy, sizes
+from fedlasso.governance import Audit, Policy, scale_checks
 from fedlasso.governance.guard import GuardedSite
 from fedlasso.numerics import Array
-from fedlasso.numerics.losses.cox import Cox
+from fedlasso.numerics.losses.cox import CoxLoss
 from fedlasso.procedures.csl import SurrogateFit
 from fedlasso.procedures.dual_averaging import CompositeSteps, DualSteps
 from fedlasso.sites import GradientAt
@@ -50,7 +50,7 @@ def steal(site: GuardedSite) -> list[Array]:
 
 
 def test_steps_told_records(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sizes, "STEEPEST", np.inf)
+    monkeypatch.setattr(scale_checks, "STEEPEST", np.inf)
     site, X = guarded(tmp_path)
     found = steal(site)
     assert len(found) >= 5
@@ -137,6 +137,6 @@ def take_last_event(folder: Path) -> tuple[Array, Array]:
 def test_survival_times_are_not_moved(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(FedLassoError, match="Standardise: y_mean must be 0 for this loss"):
         take_last_event(tmp_path)
-    monkeypatch.setattr(Cox, "centres", True)
+    monkeypatch.setattr(CoxLoss, "centres", True)
     found, record = take_last_event(tmp_path / "before")
     np.testing.assert_allclose(found, record, rtol=1e-9)

@@ -11,7 +11,7 @@ import pytest
 from fedlasso import FedLassoError
 from fedlasso.governance import Audit, Entry
 from fedlasso.governance.audit import FIRST
-from fedlasso.governance.telling import tell_chain
+from fedlasso.governance.audit_text import tell_chain
 
 ROWS = Entry("f1", "Rows", "sent", numbers=1, payload=8)
 

@@ -12,7 +12,7 @@ from nets import FIT, SECRET, opening
 from fedlasso.deploy.schemas import write_schema
 from fedlasso.federation import Message, Reply, Request, decode, encode
 from fedlasso.governance import Door, Entry, Policy
-from fedlasso.governance.messages import (
+from fedlasso.governance.door_messages import (
     DescribeColumns,
     Described,
     FindOthers,

@@ -7,10 +7,10 @@ import pytest
 from nets import COLUMNS, FIT, SECRET, opening, write_tables
 
 from fedlasso import FedLassoError, __version__
-from fedlasso.deploy.records import TableRecords
+from fedlasso.deploy.site_data import TableRecords
 from fedlasso.federation import Message, Request, decode, encode
 from fedlasso.governance import Audit, Door, Policy
-from fedlasso.governance.messages import (
+from fedlasso.governance.door_messages import (
     AuditSummary,
     Introduce,
     Introduction,

@@ -15,14 +15,14 @@ from kinds import own_messages
 from nets import COLUMNS, FIT, SECRET, opening, write_tables
 
 from fedlasso import FedLassoError, Site
-from fedlasso.deploy.records import TableRecords
 from fedlasso.deploy.schemas import write_schema
+from fedlasso.deploy.site_data import TableRecords
 from fedlasso.federation import Message, Reply, Request, decode, encode
 from fedlasso.federation.codec import _read_head, _write_head
+from fedlasso.federation.fixed_point import Words
 from fedlasso.federation.messages import layout
-from fedlasso.federation.words import Words
 from fedlasso.governance import Audit, Door, GuardedSite, policy
-from fedlasso.governance.messages import (
+from fedlasso.governance.door_messages import (
     DescribeColumns,
     FindOthers,
     Introduce,

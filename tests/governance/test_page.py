@@ -10,9 +10,9 @@ from nets import FIT
 from programs import needs
 
 from fedlasso.governance import Policy
+from fedlasso.governance.audit_text import check_ledgers, tell_entry
 from fedlasso.governance.page import write_page
 from fedlasso.governance.refusals import SILENCE
-from fedlasso.governance.telling import check_ledgers, tell_entry
 from fedlasso.sites import GradientAt, HeldOutErrors
 from fedlasso.sites.views import ColumnSums, Standardise
 

@@ -9,10 +9,10 @@ import pandas as pd
 from nets import FIT, KEY, numbers, opening
 
 from fedlasso import __version__
-from fedlasso.deploy.records import TableRecords
+from fedlasso.deploy.site_data import TableRecords
 from fedlasso.federation import Message, Request, decode, encode
 from fedlasso.governance import Audit, Door, Policy
-from fedlasso.governance.messages import Opened
+from fedlasso.governance.door_messages import Opened
 from fedlasso.numerics import Array
 from fedlasso.sites.views import Standardise
 

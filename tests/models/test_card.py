@@ -17,7 +17,7 @@ from fedlasso.fitting import Settings
 from fedlasso.fitting.examination.comparison import ComparedModel, SiteError
 from fedlasso.models import ModelDocument, describe_model, draw_card, make_model, write_model
 from fedlasso.models.document import CHOSE, Coefficient
-from fedlasso.models.estimates import ColumnEstimate, SiteEstimate, TrustDocument
+from fedlasso.models.inference_document import ColumnEstimate, SiteEstimate, TrustDocument
 from fedlasso.models.numbers import number
 from fedlasso.numerics import Certificate
 from fedlasso.tables import Schema

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fedlasso.models.charts import Line, bar_chart, line_chart
+from fedlasso.models.charts import ChartLine, bar_chart, line_chart
 
 FLOATS = st.floats() | st.sampled_from([0.0, 5e-324, 1e-300, 1.0, 1.0 + 1e-15, 1e300, -1.7e308])
 POINTS = st.lists(st.tuples(FLOATS, FLOATS, st.none() | FLOATS))
@@ -46,7 +46,7 @@ def test_lines_of_any_numbers_are_drawn_inside_the_chart(
     reverse: bool,
 ) -> None:
     lines = [
-        Line([x for x, _, _ in points], [y for _, y, _ in points], label, i,
+        ChartLine([x for x, _, _ in points], [y for _, y, _ in points], label, i,
              [e for _, _, e in points], dots=True, quiet=i > 2)
         for i, (points, label) in enumerate(drawn)
     ]  # fmt: skip
@@ -87,6 +87,6 @@ def test_a_longer_bar_is_a_larger_number() -> None:
 
 
 def test_counts_have_no_halves_on_their_axis() -> None:
-    chart = line_chart([Line([1.0, 2.0, 5.0], [9.0, 9.0, 10.0])], "epochs", "columns")
+    chart = line_chart([ChartLine([1.0, 2.0, 5.0], [9.0, 9.0, 10.0])], "epochs", "columns")
     ticks = re.findall('<text class="tick side".*?>(.*?)</text>', chart)
     assert ticks == ["9", "10"]

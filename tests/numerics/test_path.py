@@ -21,7 +21,7 @@ from fedlasso.numerics import (
     solve_reference,
     stationarity,
 )
-from fedlasso.numerics.homotopy import Columns, State, advance, enter, leave, stand_at
+from fedlasso.numerics.homotopy import ActiveColumns, HomotopyState, advance, enter, leave, stand_at
 from fedlasso.numerics.path import relative_gap
 from fedlasso.numerics.repair import feature_sign_search
 
@@ -135,7 +135,7 @@ def test_agrees_with_lars_and_its_knots(draw: Draw, gram: bool) -> None:
 @pytest.mark.parametrize("gram", [True, False])
 def test_inverse_by_bordering_and_deflation(draw: Draw, gram: bool) -> None:
     f = draw(30, 10)
-    D = Columns(f.columns, f.y, f.gram if gram else np.empty((0, 0)), f.design.norms)
+    D = ActiveColumns(f.columns, f.y, f.gram if gram else np.empty((0, 0)), f.design.norms)
     S = stand_at(D, float(np.abs(f.score).max()), np.zeros(f.p), f.score, f.m)
     for k in (7, 2, 5, 0, 9):
         assert enter(D, S, k, 1.0)
@@ -174,7 +174,7 @@ def test_the_fallback_repairs_a_lost_homotopy(draw: Draw, monkeypatch: pytest.Mo
     grid = penalty_grid(f, count=10)
     good = lasso_path(f, grid)
 
-    def lost(D: Columns, S: State, target: float, limit: int) -> int:
+    def lost(D: ActiveColumns, S: HomotopyState, target: float, limit: int) -> int:
         if not failing:
             return advance(D, S, target, limit)
         failing.pop()

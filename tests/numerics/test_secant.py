@@ -5,7 +5,7 @@ import pytest
 from swept import swept_lasso
 
 from fedlasso.numerics import L1, Array, LeastSquares, Secants, duality_gap, solve_reference
-from fedlasso.numerics.secant_lasso import Model
+from fedlasso.numerics.secant_lasso import CurvatureModel
 
 
 def problem(m: int = 50, p: int = 30, seed: int = 0) -> LeastSquares:
@@ -24,7 +24,7 @@ def explored(f: LeastSquares, count: int, seed: int = 1) -> Secants:
     return known
 
 
-def dense(model: Model) -> Array:
+def dense(model: CurvatureModel) -> Array:
     B: Array = model.A @ np.diag(model.d) @ model.A.T + model.mu * np.eye(len(model.A))
     return B
 

@@ -6,19 +6,19 @@ from secants import pooled
 from spectra import distance, draw_spectra, solve_exactly
 
 from fedlasso.numerics import L1, Array, Secants
-from fedlasso.numerics.secant_lasso import Model, descend, search, solve_model
+from fedlasso.numerics.secant_lasso import CurvatureModel, descend, search, solve_model
 
 
-def draw_model(seed: int, spread: float, p: int = 40, r: int = 15) -> tuple[Model, Array]:
+def draw_model(seed: int, spread: float, p: int = 40, r: int = 15) -> tuple[CurvatureModel, Array]:
     """A model whose columns differ by a share `spread`, and a score."""
     rng = np.random.default_rng(seed)
     A = rng.standard_normal(r) + spread * rng.standard_normal((p, r))
     mu = 1e-6 * spread
-    model = Model(A, np.ones(r), mu, (A**2).sum(axis=1) + mu)
+    model = CurvatureModel(A, np.ones(r), mu, (A**2).sum(axis=1) + mu)
     return model, np.asarray(A @ rng.standard_normal(r))
 
 
-def check_optimal(model: Model, c: Array, penalties: Array, b: Array, tol: float) -> None:
+def check_optimal(model: CurvatureModel, c: Array, penalties: Array, b: Array, tol: float) -> None:
     slope = c - model.times(b)
     on = b != 0
     np.testing.assert_allclose(slope[on], penalties[on] * np.sign(b[on]), rtol=0, atol=tol)

@@ -11,10 +11,10 @@ from study.signs import count_wrong_signs
 from fedlasso.report import FIGURES, Results, write_report
 from fedlasso.report.figures import Figure, look
 from fedlasso.study import SCENARIOS, PaperStudy, Scenario, Store, run_study
-from fedlasso.study.columns import COLUMNS, Column
 from fedlasso.study.outcomes import METRICS, add_metric
+from fedlasso.study.record_columns import COLUMNS, Field
 
-SIGNS = Column("wrong_signs", "Wrong signs", "metric", "lower", caption="Signs that are wrong.")
+SIGNS = Field("wrong_signs", "Wrong signs", "metric", "lower", caption="Signs that are wrong.")
 TINY = Scenario("tiny", sizes=(15, 12), p=20, nonzeros=3, validation=10, test=20)
 
 

@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from fedlasso.report.trust import discovery_figure, interval_figure
+from fedlasso.report.trust_section import discovery_figure, interval_figure
 from fedlasso.report.write import write_report
 from fedlasso.study import Scenario, Store, run_study
 from fedlasso.study.trust import TrustStudy

@@ -10,7 +10,7 @@ from fedlasso.numerics import Array, Sample
 from fedlasso.numerics.triangles import unpack
 from fedlasso.sites import SubsetMoments, WeighedMoments, standardise
 from fedlasso.sites.rows import PURPOSES
-from fedlasso.sites.subset import HEAVIEST, PRIOR
+from fedlasso.sites.subset_moments import HEAVIEST, PRIOR
 
 COLUMNS = np.array([1, 4, 30])
 

@@ -8,7 +8,7 @@ from scipy.stats import norm, truncnorm
 from fedlasso.numerics import Array
 from fedlasso.study import Scenario
 from fedlasso.study.best_possible import draw_between, find_chances, measure_between
-from fedlasso.study.draws import noise_of
+from fedlasso.study.replicate_data import noise_of
 from fedlasso.study.trust import TrustTrial, join_samples
 
 PAIR = Scenario(

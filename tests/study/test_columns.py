@@ -4,8 +4,8 @@ import pytest
 from study.small import SMALL
 
 from fedlasso.study import STUDIES
-from fedlasso.study.columns import COLUMNS, RECORDS, known, say, title
 from fedlasso.study.real import RealStudy
+from fedlasso.study.record_columns import COLUMNS, RECORDS, display_name, known, title
 
 
 @pytest.mark.parametrize("name", sorted(STUDIES))
@@ -30,6 +30,6 @@ def test_every_entry_is_complete() -> None:
 
 def test_values_are_printed_in_words() -> None:
     assert title("epochs", 5) == "E = 5"
-    assert say("epochs", 0) == "none"
+    assert display_name("epochs", 0) == "none"
     assert title("tuning", "joint") == "jointly tuned penalty"
-    assert say("scenario", "unheard-of") == "unheard-of"
+    assert display_name("scenario", "unheard-of") == "unheard-of"

@@ -125,12 +125,12 @@ def test_going_on_on_another_kind_of_processor_is_told_and_recorded(
     finished: Store, tmp_path: Path
 ) -> None:
     told: list[str] = []
-    store = run(tmp_path, replicates=1, tell=told.append)
-    run(tmp_path, replicates=1, tell=told.append)
+    store = run(tmp_path, replicates=1, notify=told.append)
+    run(tmp_path, replicates=1, notify=told.append)
     assert told == []
     pretend(store, processor="Abacus 3000", numpy_blas="openblas Abacus")
     kept = {path: path.stat().st_mtime_ns for path in store.parts().values()}
-    run(tmp_path, tell=told.append)
+    run(tmp_path, notify=told.append)
     (notice,) = told
     assert "another kind of processor: processor was 'Abacus 3000' and is " in notice
     assert "numpy_blas was 'openblas Abacus'" in notice
@@ -142,7 +142,7 @@ def test_going_on_on_another_kind_of_processor_is_told_and_recorded(
     assert third.another_processor
     assert third.another_processor in notice
     # The next run is on the processor of the last one.
-    run(tmp_path, tell=told.append)
+    run(tmp_path, notify=told.append)
     assert len(told) == 1
 
 
@@ -153,7 +153,7 @@ def test_a_manifest_without_instruction_sets_is_compared_by_what_it_has(tmp_path
     machine = manifest["runs"][0]["machine"]
     manifest["runs"][0]["machine"] = {k: machine[k] for k in ("system", "processor", "cores")}
     store.manifest_file.write_text(json.dumps(manifest))
-    run(tmp_path, scenarios=[SMALL], replicates=1, tell=told.append)
+    run(tmp_path, scenarios=[SMALL], replicates=1, notify=told.append)
     assert told == []
 
 
@@ -270,7 +270,7 @@ def test_no_file_that_computes_imports_one_that_is_not_in_the_hash() -> None:
             continue
         for name in re.findall(r"^ *from fedlasso\.([\w.]+) import", file.read_text(), re.M):
             first, *rest = name.split(".")
-            assert first in (*ROOMS, "errors", "files"), (file, name)
+            assert first in (*ROOMS, "errors", "atomic_files"), (file, name)
             assert first != "study" or rest[0] not in set(BESIDE) - {"columns"}, (file, name)
 
 

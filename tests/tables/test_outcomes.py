@@ -170,7 +170,7 @@ def test_two_texts_are_classes_and_more_are_refused(
         frame.assign(yes=frame["yes"].map({0: "no", 1: "yes"})).to_csv(f"{name}.csv", index=False)
     source = FileSource(("a.csv", "b.csv"), "yes", drop=("count", "time", "dead"))
     said: list[str] = []
-    sites, schema = open_sites(source, Settings(family="binomial"), say=said.append)
+    sites, schema = open_sites(source, Settings(family="binomial"), notify=said.append)
     assert schema.classes == ("no", "yes")
     assert said[0] == "notice: in the target 'yes', 'yes' counts as 1 and 'no' as 0"
     assert sites.loss == "binomial"

@@ -80,7 +80,7 @@ def need(extra: str) -> None:
         raise FedLassoError(f"this command takes {', '.join(missing)}; install with: {install}")
 
 
-def say(text: str) -> None:
+def notify(text: str) -> None:
     """Print one line for the user, beside the output."""
     print(f"fedlasso: {text}", file=sys.stderr, flush=True)
 
@@ -88,7 +88,7 @@ def say(text: str) -> None:
 def say_constant(document: ModelDocument) -> None:
     """Say which columns never vary."""
     for name in document.constant:
-        say(f"notice: column {name!r} is constant; it is left out with coefficient 0")
+        notify(f"notice: column {name!r} is constant; it is left out with coefficient 0")
 
 
 class Display:
@@ -117,7 +117,7 @@ class Display:
 
     def show(self, done: str) -> None:
         """Show a line that stays."""
-        say(self._line(done))
+        notify(self._line(done))
 
     def _line(self, doing: str) -> str:
         from fedlasso.models.numbers import bytes_of

@@ -9,12 +9,12 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from fedlasso.atomic_files import CannotWrite
 from fedlasso.cli import common
-from fedlasso.cli.common import add_action, add_group, given_options, names, say
+from fedlasso.cli.common import add_action, add_group, given_options, names, notify
 from fedlasso.cli.options import add_outcome, add_reading, add_settings, read_settings
 from fedlasso.errors import FedLassoError
 from fedlasso.federation import Exchange
-from fedlasso.files import CannotWrite
 from fedlasso.models import FitPlan, NetworkSource
 
 
@@ -149,7 +149,7 @@ def status_command(options: argparse.Namespace) -> int:
         project = console.project
         seen = console.connected()
         for warning in console.warnings:
-            say(f"warning: {warning}")
+            notify(f"warning: {warning}")
     there = [site for site in project.sites if site in seen]
     facts = dict.fromkeys(project.sites, "")
     if there and not options.quick:
@@ -198,10 +198,10 @@ def resume_command(options: argparse.Namespace) -> int:
     resume = f"`fedlasso federation resume {options.out}`"
     patience = given_options(options, ("on_failure", "start"))
     try:
-        finished = run_plan(options.out, connect, listen=show_progress, say=say, **patience)
+        finished = run_plan(options.out, connect, listen=show_progress, notify=notify, **patience)
     except KeyboardInterrupt:
         print(file=sys.stderr)
-        say(f"stopped; {resume} goes on from here")
+        notify(f"stopped; {resume} goes on from here")
         return common.INTERRUPTED
     except (CannotWrite, OSError) as error:
         if isinstance(error, CannotWrite):
@@ -213,7 +213,7 @@ def resume_command(options: argparse.Namespace) -> int:
         raise FedLassoError(f"{what}; make room, then {resume} goes on") from error
     common.say_constant(finished.document)
     for warning in finished.document.warnings or ():
-        say(f"warning: {warning}")
+        notify(f"warning: {warning}")
     print(tell_fit(options.out, finished))
     return 0
 

@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from fedlasso import models
-from fedlasso.cli.common import INTERRUPTED, Display, add_action, say, say_constant, stop_on_term
+from fedlasso.atomic_files import CannotWrite, write_atomically
+from fedlasso.cli.common import INTERRUPTED, Display, add_action, notify, say_constant, stop_on_term
 from fedlasso.cli.options import (
     PENALTY,
     add_outcome,
@@ -20,8 +21,7 @@ from fedlasso.cli.options import (
 )
 from fedlasso.errors import FedLassoError
 from fedlasso.federation import Journal, Ledger
-from fedlasso.files import CannotWrite, write_atomically
-from fedlasso.fitting.examination.averaging import diagnose
+from fedlasso.fitting.examination.averaging_diagnosis import diagnose
 from fedlasso.models.predicting import ENDINGS as PREDICTION_ENDINGS
 from fedlasso.tables import KINDS
 
@@ -100,7 +100,7 @@ def fit_command(options: argparse.Namespace) -> int:
 
     def tell(text: str) -> None:
         said.append(text)
-        say(text)
+        notify(text)
 
     try:
         sites, schema = models.open_sites(plan.source, plan.settings, folder.memory, tell)
@@ -109,10 +109,10 @@ def fit_command(options: argparse.Namespace) -> int:
         display = Display()
         ledger = Ledger(Journal(sites, folder.journal), display.listen)
         asked: dict[str, Any] = {"missing": plan.source.missing, "compare": plan.compare}
-        document = models.make_model(ledger, plan.settings, schema, say=display.show, **asked)
+        document = models.make_model(ledger, plan.settings, schema, notify=display.show, **asked)
         folder.finish(document)
     except KeyboardInterrupt:
-        say(f"stopped; {resume if folder.begun else 'nothing is begun'}")
+        notify(f"stopped; {resume if folder.begun else 'nothing is begun'}")
         return INTERRUPTED
     except FedLassoError as error:
         # What cannot be fitted is not worth resuming; a full disk is.
@@ -125,7 +125,7 @@ def fit_command(options: argparse.Namespace) -> int:
     say_constant(document)
     for warning in document.warnings or ():
         if f"warning: {warning}" not in said:
-            say(f"warning: {warning}")
+            notify(f"warning: {warning}")
     print(models.describe_model(document))
     print(f"The model is in {folder.path}; open {folder.path / 'card.html'}")
     return 0
@@ -150,7 +150,7 @@ def predict_command(options: argparse.Namespace) -> None:
         print(f"{len(found.values)} predictions in {out}")
     if found.errors is not None:
         # On the terminal the predictions stand alone.
-        tell = say if out is None else print
+        tell = notify if out is None else print
         tell(f"{options.file} has the target {document.schema.target!r}: {found.errors}")
 
 
@@ -172,7 +172,7 @@ def diagnose_command(options: argparse.Namespace) -> None:
         raise FedLassoError(f"{options.out}: name a .html file for the pictures")
     source = read_source(options)
     settings = read_settings(options)
-    sites, _ = models.open_sites(source, say=say)
+    sites, _ = models.open_sites(source, notify=notify)
     display = Display()
     found = diagnose(Ledger(sites, display.listen), settings)
     display.show("diagnosed")

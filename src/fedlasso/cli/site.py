@@ -92,7 +92,7 @@ def _ask_about_key(name: str, fingerprint: str, changed: bool) -> bool:
 def check_command(options: argparse.Namespace) -> None:
     """Say what would be answered and what refused; nothing is connected."""
     from fedlasso.deploy.kit import PEERS, check_certificate, read_kit
-    from fedlasso.deploy.records import TableRecords
+    from fedlasso.deploy.site_data import TableRecords
     from fedlasso.federation.messages import questions
     from fedlasso.governance import read_policy
     from fedlasso.governance.identity import read_peers
@@ -175,7 +175,7 @@ def audit_command(options: argparse.Namespace) -> None:
     """What has left, when, how much, for which fit, and what is used up."""
     from fedlasso.deploy.kit import open_audit, read_kit
     from fedlasso.governance import read_policy
-    from fedlasso.governance.telling import check_ledgers, tell_budgets, tell_chain, tell_entry
+    from fedlasso.governance.audit_text import check_ledgers, tell_budgets, tell_chain, tell_entry
 
     kit = read_kit(options.kit)
     audit = open_audit(options.kit)
@@ -202,8 +202,8 @@ def audit_command(options: argparse.Namespace) -> None:
 
 def report_command(options: argparse.Namespace) -> None:
     """Write one page, "What left my site", for whoever answers for the records."""
+    from fedlasso.atomic_files import write_atomically
     from fedlasso.deploy.kit import open_audit, read_kit
-    from fedlasso.files import write_atomically
     from fedlasso.governance import read_policy
     from fedlasso.governance.page import write_page
 

@@ -13,13 +13,13 @@ from typing import Any
 
 from fedlasso import study as studies
 from fedlasso.cli import common
-from fedlasso.cli.common import add_action, add_group, given_options, names, print_frame, say
+from fedlasso.cli.common import add_action, add_group, given_options, names, notify, print_frame
 from fedlasso.errors import FedLassoError
 from fedlasso.study import SCENARIOS, STUDIES, Progress, Scenario, read_scenarios, run_study
-from fedlasso.study.columns import RECORDS, axes, known
 from fedlasso.study.diagnose import diagnose
 from fedlasso.study.means import contrast, show, summarise
 from fedlasso.study.purposes import PURPOSES
+from fedlasso.study.record_columns import RECORDS, axes, known
 from fedlasso.study.runner import Listener
 
 
@@ -94,24 +94,24 @@ def run_command(options: argparse.Namespace) -> int:
     study = kind(**settings)
     scenarios = _scenarios(study, options)
     for notice in getattr(study, "notices", ()):
-        say(notice)
+        notify(notice)
     store = studies.Store(options.out)
     common.stop_on_term()
     try:
         with _progress_bar(f"{options.study} study") as listen:
             how = given_options(options, ("engine", "workers", "allow_code_change"))
             progress = run_study(
-                study, scenarios, options.replicates, store, listen=listen, tell=say, **how
+                study, scenarios, options.replicates, store, listen=listen, notify=notify, **how
             )
     except KeyboardInterrupt:
         print(file=sys.stderr)
         kept = f"{len(store.parts())} replicates are kept in {options.out}"
-        say(f"stopped; {kept}. Run the same command again to go on.")
+        notify(f"stopped; {kept}. Run the same command again to go on.")
         return common.INTERRUPTED
     print(diagnose(store))
     if progress.failed:
         why = f"`fedlasso study status {options.out}` shows why"
-        say(f"{progress.failed} replicates failed; {why}, and running again retries them")
+        notify(f"{progress.failed} replicates failed; {why}, and running again retries them")
         return 1
     return 0
 

@@ -12,8 +12,8 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
 from cryptography.x509.oid import NameOID
 
+from fedlasso.atomic_files import write_atomically
 from fedlasso.errors import FedLassoError
-from fedlasso.files import write_atomically
 
 # Days that the authority lasts, and those that what it signs lasts.
 ROOT_DAYS = 3650

@@ -18,7 +18,7 @@ ADDRESS = ("door", "socket")
 # Seconds for the other end to send what it has begun, or to take what it has asked for.
 PATIENCE = 60.0
 _LENGTH = struct.Struct("!Q")
-Answer = Callable[[bytes], bytes]
+AnswerBytes = Callable[[bytes], bytes]
 
 
 @contextlib.contextmanager
@@ -78,7 +78,7 @@ class Keeper(Protocol):
     def limit(self) -> int:
         """How many bytes of a question are read."""
 
-    def greet(self) -> Answer:
+    def greet(self) -> AnswerBytes:
         """Return who answers another job that has come; it never raises."""
 
 

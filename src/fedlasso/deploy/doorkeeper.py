@@ -8,13 +8,13 @@ from dataclasses import astuple
 from pathlib import Path
 
 from fedlasso import __version__
-from fedlasso.deploy.bridge import Answer
+from fedlasso.deploy.bridge import AnswerBytes
 from fedlasso.deploy.kit import identify, open_audit, read_key, read_kit
-from fedlasso.deploy.records import TableRecords
+from fedlasso.deploy.site_data import TableRecords
 from fedlasso.errors import FedLassoError
 from fedlasso.federation import encode
 from fedlasso.governance import Audit, Desk, Door, Entry, read_policy
-from fedlasso.governance.messages import Refusal
+from fedlasso.governance.door_messages import Refusal
 from fedlasso.governance.refusals import tell
 
 
@@ -51,7 +51,7 @@ class Doorkeeper:
         self._asking = False
         self.limit = 0
 
-    def greet(self) -> Answer:
+    def greet(self) -> AnswerBytes:
         """Open a door for another job; if that fails the job is told why, whatever it asks."""
         try:
             policy = read_policy(self._rules)

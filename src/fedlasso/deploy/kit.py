@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING
 import msgspec
 from cryptography.exceptions import InvalidSignature
 
+from fedlasso.atomic_files import write_atomically
 from fedlasso.deploy import authority
 from fedlasso.errors import FedLassoError
-from fedlasso.files import write_atomically
 
 if TYPE_CHECKING:
     from cryptography import x509

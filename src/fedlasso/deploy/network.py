@@ -10,6 +10,7 @@ from typing import Any, Literal, NamedTuple, Protocol, TypeVar
 from msgspec.structs import replace
 
 from fedlasso import __version__
+from fedlasso.atomic_files import append_privately
 from fedlasso.deploy.schemas import (
     agree_on_columns,
     leave_out,
@@ -33,19 +34,18 @@ from fedlasso.federation.checking import (
 )
 from fedlasso.federation.codec import seal
 from fedlasso.federation.federation import asked, check_replies, name_site
+from fedlasso.federation.fixed_point import grid_of
 from fedlasso.federation.magnitudes import Magnitudes
 from fedlasso.federation.messages import PROTOCOL
-from fedlasso.federation.words import grid_of
-from fedlasso.files import append_privately
 from fedlasso.fitting import Settings
-from fedlasso.governance.masks import OfferKey, draw_session
-from fedlasso.governance.messages import (
+from fedlasso.governance.door_messages import (
     DescribeColumns,
     FindOthers,
     Introduce,
     Introduction,
     Refusal,
 )
+from fedlasso.governance.masks import OfferKey, draw_session
 from fedlasso.models import NetworkSource
 from fedlasso.models.inputs import name_columns
 from fedlasso.numerics import DEFAULT_LOSS

@@ -11,7 +11,7 @@ from fedlasso.deploy.network import Network
 from fedlasso.errors import FedLassoError, Stopped
 from fedlasso.federation import Message, Reply, decode
 from fedlasso.federation.ledger import read_journal
-from fedlasso.governance.messages import AuditSummary, SummariseAudit
+from fedlasso.governance.door_messages import AuditSummary, SummariseAudit
 
 JOURNAL = "journal"
 RECEIPTS = "receipts.txt"

@@ -13,17 +13,17 @@ from typing import Literal
 from msgspec.structs import replace
 
 from fedlasso import __version__, models
+from fedlasso.atomic_files import make_private, write_atomically
 from fedlasso.deploy.network import Network
 from fedlasso.deploy.reconcile import JOURNAL, RECEIPTS, Books, compare_books
-from fedlasso.deploy.records import TableRecords
 from fedlasso.deploy.schemas import make_opening
+from fedlasso.deploy.site_data import TableRecords
 from fedlasso.errors import FedLassoError, Interrupted
 from fedlasso.federation import InProcess, Journal, Ledger, Listen
-from fedlasso.files import make_private, write_atomically
+from fedlasso.federation.ledger import Notify
 from fedlasso.governance import Policy
 from fedlasso.models import FitPlan, ModelDocument, NetworkSource
 
-Say = Callable[[str], None]
 # Reaches the sites of a project by some engine: `nvflare.line.connect` is one.
 Connect = Callable[..., AbstractContextManager[Network]]
 RETRIES = 3
@@ -31,7 +31,7 @@ DAY = 86400.0
 
 
 @dataclass
-class Times:
+class Timeline:
     """Where the seconds of a fit went."""
 
     start: float = 0.0
@@ -45,7 +45,7 @@ class Finished:
 
     document: ModelDocument
     books: Mapping[str, Books]
-    times: Times
+    times: Timeline
 
 
 def begin_plan(out: Path, plan: FitPlan[NetworkSource]) -> None:
@@ -68,7 +68,7 @@ def run_plan(
     listen: Listen | None = None,
     on_failure: Literal["stop", "retry", "wait"] = "stop",
     start: float = 60.0,
-    say: Say = lambda line: None,
+    notify: Notify = lambda line: None,
 ) -> Finished:
     """Fit what a folder's plan says, or go on with it, and write the model into the folder.
 
@@ -86,7 +86,7 @@ def run_plan(
     start : seconds that sites may take to be there
     say : is told of every interruption that the fit outlives, and of clocks that are off
     """
-    times = Times()
+    times = Timeline()
     patience = DAY if on_failure == "wait" else start
     vain = 0
     while True:
@@ -94,7 +94,7 @@ def run_plan(
         times.attempts += 1
         reach = partial(connect, start=patience, restart=patience if times.attempts > 1 else 0.0)
         try:
-            finished = _attempt(out, reach, times, listen, say)
+            finished = _attempt(out, reach, times, listen, notify)
         except Interrupted as error:
             # Whoever goes on and is interrupted again has not failed again.
             vain = vain + 1 if _answered(out) == before else 1
@@ -102,7 +102,7 @@ def run_plan(
                 resume = f"`fedlasso federation resume {out}`"
                 raise Interrupted(f"{error} ({resume} goes on from there)") from None
             again = "waiting" if on_failure == "wait" else f"{vain} of {RETRIES}"
-            say(f"{error} (trying again, {again})")
+            notify(f"{error} (trying again, {again})")
         else:
             books = {site: asdict(entry) for site, entry in finished.books.items()}
             told = json.dumps(books, indent=1).encode()
@@ -115,7 +115,9 @@ def _answered(out: Path) -> int:
     return sum(1 for _ in (out / JOURNAL).glob("*.entry"))
 
 
-def _attempt(out: Path, reach: Connect, times: Times, listen: Listen | None, say: Say) -> Finished:
+def _attempt(
+    out: Path, reach: Connect, times: Timeline, listen: Listen | None, notify: Notify
+) -> Finished:
     plan = models.read_plan(out, NetworkSource)
     source = plan.source
     began = time.perf_counter()
@@ -125,11 +127,11 @@ def _attempt(out: Path, reach: Connect, times: Times, listen: Listen | None, say
         # What the journal has is used only if the sites know it, and if their audits are whole.
         books, source = _compare(network, out, plan, source)
         for site, off in network.odd_clocks().items():
-            say(f"site {site!r}: {off}; set it right (the fit goes on)")
+            notify(f"site {site!r}: {off}; set it right (the fit goes on)")
         for site, version in network.other_versions().items():
-            say(f"notice: site {site!r} runs fedlasso {version}, the coordinator {__version__}")
+            notify(f"notice: site {site!r} runs fedlasso {version}, the coordinator {__version__}")
         for name in network.left_out:
-            say(f"notice: column {name!r} only numbers the rows; it is left out")
+            notify(f"notice: column {name!r} only numbers the rows; it is left out")
         opened = time.perf_counter()
         times.start += opened - began
         network.receipts = out / RECEIPTS

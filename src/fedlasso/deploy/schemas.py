@@ -10,9 +10,9 @@ import msgspec
 from fedlasso.errors import FedLassoError
 from fedlasso.families import FAMILIES
 from fedlasso.fitting import Settings
-from fedlasso.governance.messages import DescribeColumns, FindOthers, Open
+from fedlasso.governance.door_messages import DescribeColumns, FindOthers, Open
 from fedlasso.tables import OTHER, Column, Outcome, Schema, agree_levels, union_levels
-from fedlasso.tables.columns import Kind
+from fedlasso.tables.columns import ColumnKind
 
 # The columns that a response may have beside its target.
 ROLES = ("event", "offset", "weights")
@@ -128,7 +128,7 @@ def agree_on_columns(
     return replace(first, columns=columns)
 
 
-def _agree_on_kind(theirs: Mapping[str, Column]) -> Kind:
+def _agree_on_kind(theirs: Mapping[str, Column]) -> ColumnKind:
     full = [(site, column) for site, column in theirs.items() if column.kind != "empty"]
     for (one, mine), (other, column) in pairwise(full):
         if mine.kind != column.kind:

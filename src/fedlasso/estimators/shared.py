@@ -19,7 +19,7 @@ from fedlasso.models.inputs import make_site
 from fedlasso.numerics import Array
 from fedlasso.sites import INTERCEPT, check_two_rows
 from fedlasso.tables import Encoded, Responses
-from fedlasso.tables.outcomes import count_rows
+from fedlasso.tables.targets import count_rows
 
 # What scikit-learn calls otherwise than settings do.
 _RENAMED = {"fit_intercept": "intercept", "standardize": "standardise"}

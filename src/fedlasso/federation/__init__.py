@@ -17,8 +17,8 @@ from fedlasso.federation.messages import AnyPoints as AnyPoints
 from fedlasso.federation.messages import Columns as Columns
 from fedlasso.federation.messages import Disclosure as Disclosure
 from fedlasso.federation.messages import Message as Message
-from fedlasso.federation.messages import Model as Model
 from fedlasso.federation.messages import Models as Models
+from fedlasso.federation.messages import ModelVector as ModelVector
 from fedlasso.federation.messages import PerCandidate as PerCandidate
 from fedlasso.federation.messages import Points as Points
 from fedlasso.federation.messages import Positive as Positive

@@ -16,9 +16,15 @@ import numpy as np
 
 from fedlasso.errors import FedLassoError, Stopped
 from fedlasso.federation.codec import decode, encode
+from fedlasso.federation.fixed_point import (
+    Words,
+    count_words,
+    find_excess,
+    from_words,
+    parts_of_reply,
+)
 from fedlasso.federation.magnitudes import Magnitudes
 from fedlasso.federation.messages import Message, R, Reply, Request, add_up, layout, reply_to, roles
-from fedlasso.federation.words import Words, count_words, find_excess, from_words, parts_of_reply
 
 # Sites refuse larger records: their squares, summed over many rows, are no float64 any more.
 LARGEST = 1e150

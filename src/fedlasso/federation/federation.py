@@ -5,10 +5,10 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Any, Protocol, cast
 
+from fedlasso.atomic_files import CannotWrite
 from fedlasso.errors import FedLassoError, Refused, code_of
 from fedlasso.federation.codec import decode, encode
 from fedlasso.federation.messages import Message, R, Request, add_up
-from fedlasso.files import CannotWrite
 
 
 class Federation(ABC):

@@ -18,11 +18,11 @@ from typing import Any, NamedTuple, cast
 
 import msgspec
 
+from fedlasso.atomic_files import make_private, write_atomically
 from fedlasso.errors import FedLassoError, Stopped
 from fedlasso.federation.codec import decode, encode, seal, size
 from fedlasso.federation.federation import Around, Federation, PassedOn, asked, check_replies
 from fedlasso.federation.messages import R, Request
-from fedlasso.files import make_private, write_atomically
 
 _LENGTH = struct.Struct("<Q")
 
@@ -109,6 +109,8 @@ class Exchange:
 
 
 Listen = Callable[[Exchange], None]
+# Receives one line for the user: a plan, a stage that is over, a warning.
+Notify = Callable[[str], None]
 
 
 class Ledger(Around):

@@ -34,7 +34,9 @@ FieldKind = Literal[ArrayField, "float", "int", "flag", "text", "texts", "note"]
 VectorKind = Literal["points", "model", "accumulated", "directions", "centre", "factors"]
 ArrayKind = Literal[VectorKind, "weights", "per candidate", "times", "columns"]
 ReplyKind = Literal["rows", "positive", "vectors", "products", "lower products"]
-Kind = Literal[ArrayKind, ReplyKind, "steps", "signed", "centre of response", "split", "purpose"]
+RoleKind = Literal[
+    ArrayKind, ReplyKind, "steps", "signed", "centre of response", "split", "purpose"
+]
 _KINDS: dict[object, FieldKind] = {
     Array: "array",
     Array | None: "optional array",
@@ -76,14 +78,14 @@ class Role:
     within : the field that lists the columns which the vectors are over; all columns by default
     """
 
-    kind: Kind
+    kind: RoleKind
     dims: tuple[int, ...] = ()
     within: str = ""
 
 
 Points = Annotated[Array, Role("points", (2,))]
 AnyPoints = Annotated[Array, Role("points", (1, 2))]
-Model = Annotated[Array, Role("model", (1,))]
+ModelVector = Annotated[Array, Role("model", (1,))]
 Models = Annotated[Array, Role("model", (2,))]
 Accumulated = Annotated[Array, Role("accumulated", (2,))]
 Centre = Annotated[Array, Role("centre", (1,))]

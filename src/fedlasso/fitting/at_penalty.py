@@ -11,8 +11,8 @@ import numpy as np
 
 from fedlasso.errors import FedLassoError, Refused
 from fedlasso.federation import Federation
-from fedlasso.fitting.evidence.moments import vectors_of
-from fedlasso.fitting.evidence.splits import SplitEvidence
+from fedlasso.fitting.evidence.moment_evidence import vectors_of
+from fedlasso.fitting.evidence.split_evidence import SplitEvidence
 from fedlasso.fitting.goal import lasso_goal
 from fedlasso.fitting.procedure_fit import fit
 from fedlasso.fitting.result import AtPenalty, Fit

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fedlasso.fitting.evidence.moments import solve_at
+from fedlasso.fitting.evidence.moment_evidence import solve_at
 from fedlasso.fitting.validation import ACTIVE
 from fedlasso.numerics import L1, Array, ElasticNet, Penalty
 from fedlasso.numerics.moments import Normal

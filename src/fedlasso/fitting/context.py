@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 from fedlasso.errors import FedLassoError
 from fedlasso.federation import Ledger
+from fedlasso.federation.ledger import Notify
 from fedlasso.fitting.at_penalty import penalty_of
 from fedlasso.fitting.budget import Budget
 from fedlasso.fitting.settings import Settings
@@ -29,7 +29,7 @@ class Context:
 
     ledger: Ledger
     settings: Settings
-    say: Callable[[str], None] = lambda text: None
+    notify: Notify = lambda text: None
     budget: Budget = field(init=False)
     form: Penalty = field(init=False)
 
@@ -56,4 +56,4 @@ class Context:
 
     def again(self, ledger: Ledger, **changes: object) -> Context:
         """Return the context of another fit, of other sites or with other settings."""
-        return Context(ledger, replace(self.settings, **changes), self.say)  # type: ignore[arg-type]
+        return Context(ledger, replace(self.settings, **changes), self.notify)  # type: ignore[arg-type]

@@ -7,8 +7,8 @@ from typing import Literal
 from fedlasso.errors import CannotFit, FedLassoError, RefusalCode, Refused
 from fedlasso.fitting.at_penalty import GRADIENTS
 from fedlasso.fitting.context import Context
-from fedlasso.fitting.evidence.moments import Folded, vectors_of
-from fedlasso.fitting.evidence.splits import count_gradients
+from fedlasso.fitting.evidence.moment_evidence import Folded, vectors_of
+from fedlasso.fitting.evidence.split_evidence import count_gradients
 from fedlasso.numerics import L1
 from fedlasso.procedures import Problem
 from fedlasso.sites import Rows, Scaling, Viewed
@@ -165,7 +165,7 @@ def gather_as_planned(context: Context, more_folds: bool) -> Gathered:
             refused=refused,
             keep=settings.procedure is not None,
         )
-        context.say(f"plan: {plan.words}")
+        context.notify(f"plan: {plan.words}")
         if plan.how != "moments":
             context.budget.limit(plan.uploads)
             return Gathered(plan, view, scaling)

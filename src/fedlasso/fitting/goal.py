@@ -10,7 +10,7 @@ from fedlasso.fitting.validation import Rule
 
 if TYPE_CHECKING:
     from fedlasso.fitting.context import Context
-    from fedlasso.fitting.evidence.moments import Folded
+    from fedlasso.fitting.evidence.moment_evidence import Folded
     from fedlasso.fitting.moment_choice import Chosen
     from fedlasso.fitting.result import Fit
 

@@ -1,18 +1,18 @@
 """A fit as an analyst wants it: for a goal, with inference, on the columns' original scale."""
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
 from fedlasso.errors import CannotFit, FedLassoError, Refused
 from fedlasso.federation import Costs, Federation, Ledger, metered
+from fedlasso.federation.ledger import Notify
 from fedlasso.fitting.context import Context
-from fedlasso.fitting.inference.site_weights import (
+from fedlasso.fitting.inference.infer import Trust, count_vectors, infer
+from fedlasso.fitting.inference.noise_weights import (
     find_noise_inflation,
     find_site_weights,
     weight_sites,
 )
-from fedlasso.fitting.inference.trust import Trust, count_vectors, infer
 from fedlasso.fitting.result import Fit, Status
 from fedlasso.fitting.settings import Settings
 from fedlasso.numerics import Array, find_loss
@@ -20,7 +20,6 @@ from fedlasso.sites import INTERCEPT, EffectAt, Scaling, Standardise, Viewed
 
 # What a model of discoveries is called.
 DISCOVERED = "refitted Lasso"
-Say = Callable[[str], None]
 
 
 @dataclass(frozen=True, eq=False)
@@ -111,14 +110,16 @@ class Model:
         return find_loss(self.settings.loss).mean(self.score(X))
 
 
-def fit_model(federation: Federation, settings: Settings, say: Say = lambda text: None) -> Model:
+def fit_model(
+    federation: Federation, settings: Settings, notify: Notify = lambda text: None
+) -> Model:
     """Fit across the sites of a federation, whose records may be on any scale.
 
-    `say` is called with the plan before much is sent.
+    `notify` is called with the plan before much is sent.
     """
     ledger = metered(federation)
     before = ledger.costs
-    fit = _fit(ledger, settings, say)
+    fit = _fit(ledger, settings, notify)
     assert fit.scaling is not None
     assert fit.view is not None
     coefficients, intercept = fit.scaling.original(fit.coefficients)
@@ -134,10 +135,10 @@ def fit_model(federation: Federation, settings: Settings, say: Say = lambda text
     return Model(settings, columns, coefficients, intercept, fit, ledger.costs - before)
 
 
-def _fit(ledger: Ledger, settings: Settings, say: Say) -> Fit:
+def _fit(ledger: Ledger, settings: Settings, notify: Notify) -> Fit:
     """Fit for the goal, weight sites where that is asked or clearly needed, and infer."""
     goal = settings.goal_in_force
-    context = Context(ledger, _leave_for_inference(settings, len(ledger.columns)), say)
+    context = Context(ledger, _leave_for_inference(settings, len(ledger.columns)), notify)
     fit = goal.run(context)
     weights = None
     notes: tuple[str, ...] = ()
@@ -146,7 +147,7 @@ def _fit(ledger: Ledger, settings: Settings, say: Say) -> Fit:
         try:
             weights = _find_weights(ledger, fit, settings)
             if weights is not None:
-                say("sites differ in noise: rows are weighed, and the Lasso is fitted again")
+                notify("sites differ in noise: rows are weighed, and the Lasso is fitted again")
                 weighted = context.again(weight_sites(ledger, weights))
                 fit = goal.run(weighted)
                 context = weighted

@@ -10,11 +10,17 @@ from numpy.typing import NDArray
 from fedlasso.federation import Costs
 from fedlasso.fitting.context import Context
 from fedlasso.fitting.evidence.evidence import PathPoint
-from fedlasso.fitting.evidence.moments import REFIT, Folded, certify_point, mean_error, solve_at
+from fedlasso.fitting.evidence.moment_evidence import (
+    REFIT,
+    Folded,
+    certify_point,
+    mean_error,
+    solve_at,
+)
 from fedlasso.fitting.fit_plan import Gathered
 from fedlasso.fitting.goal import Goal
 from fedlasso.fitting.result import Fit, How, Status, Tuned
-from fedlasso.fitting.tuning import BLENDS, Judged, average, is_surely_better
+from fedlasso.fitting.tuning import BLENDS, CandidateErrors, average, is_surely_better
 from fedlasso.fitting.validation import Curve, Rule, Validation
 from fedlasso.numerics import L1, Array, one_thread
 from fedlasso.numerics.moment_path import solve_path
@@ -40,7 +46,7 @@ class Choice:
     support : columns that may be used, where some were named; else the path's own
     """
 
-    judged: Judged
+    judged: CandidateErrors
     blend: int
     at: int
     each: Array
@@ -48,7 +54,9 @@ class Choice:
     support: NDArray[np.bool_] | None = None
 
     @classmethod
-    def on_path(cls, judged: Judged, blend: int, at: int, how: How = How.SMALLEST) -> Choice:
+    def on_path(
+        cls, judged: CandidateErrors, blend: int, at: int, how: How = How.SMALLEST
+    ) -> Choice:
         """Return the model that the path itself has at a place."""
         return cls(judged, blend, at, judged.each[:, blend, at], how)
 
@@ -79,7 +87,7 @@ class Chosen:
     candidates : the best of every candidate
     """
 
-    lasso: Judged
+    lasso: CandidateErrors
     candidates: tuple[Choice, ...]
 
     @property
@@ -93,7 +101,7 @@ class Chosen:
         return self.candidates[self.place]
 
 
-def choose_smallest(judged: list[Judged], end: int | None = None) -> Chosen:
+def choose_smallest(judged: list[CandidateErrors], end: int | None = None) -> Chosen:
     """Choose the smallest error; what is not the plain Lasso must surely beat that.
 
     `end` is the place of the penalty from which on only a large gain counts.

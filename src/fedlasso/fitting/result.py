@@ -18,8 +18,8 @@ from fedlasso.sites import Scaling, Standardise
 
 if TYPE_CHECKING:
     from fedlasso.fitting.evidence.evidence import PathPoint
-    from fedlasso.fitting.evidence.moments import Folded
-    from fedlasso.fitting.inference.trust import Trust
+    from fedlasso.fitting.evidence.moment_evidence import Folded
+    from fedlasso.fitting.inference.infer import Trust
 
 
 class Status(Enum):

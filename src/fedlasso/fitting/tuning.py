@@ -46,7 +46,7 @@ def average(each: Array, rows: Array, deals: int = 1) -> tuple[Array, Array]:
 
 
 @dataclass(frozen=True, eq=False)
-class Judged:
+class CandidateErrors:
     """Errors of one candidate on held-out rows, at every fraction of shrinkage and penalty.
 
     Attributes
@@ -123,13 +123,15 @@ class Judged:
         return int(place), int(at)
 
 
-def judge_by_moments(folded: Folded, candidate: Candidate, fractions: int = len(BLENDS)) -> Judged:
+def judge_by_moments(
+    folded: Folded, candidate: Candidate, fractions: int = len(BLENDS)
+) -> CandidateErrors:
     """Cross-validate over penalties that reach beyond the one with the smallest error."""
     whole = folded.normal(folded.whole)
     largest = candidate.adapt(whole).largest_penalty
     ratio = RATIO_MANY_ROWS if whole.rows > whole.p else RATIO_FEW_ROWS
     walks = [(fold, Walk(candidate.adapt(normal))) for fold, normal in folded.training()]
-    judged = Judged(
+    judged = CandidateErrors(
         candidate,
         np.empty(0),
         np.empty((len(walks), fractions, 0)),
@@ -172,7 +174,7 @@ def judge_by_gradients(
     candidate: Candidate,
     fits: Fits,
     ended: Callable[[Errors], bool] = has_risen,
-) -> tuple[Judged, bool]:
+) -> tuple[CandidateErrors, bool]:
     """Judge fits on all splits, penalty by penalty, until the error on held-out rows ends it.
 
     The second result is whether uploads ended first: there are no fits at a penalty then.
@@ -194,7 +196,7 @@ def judge_by_gradients(
         return [float(average(np.array(one), evidence.rows)[0]) for one in each]
 
     cut = walk_down(fits, visit, ended)
-    judged = Judged(
+    judged = CandidateErrors(
         candidate,
         np.array(penalties),
         np.array(each).reshape(len(each), len(evidence.splits)).T[:, None, :],
@@ -221,7 +223,7 @@ def fit_down(
         starts = [point.coefficients for point in points]
 
 
-def judge_lasso(evidence: SplitEvidence, reserve: float = 0.0) -> tuple[Judged, bool]:
+def judge_lasso(evidence: SplitEvidence, reserve: float = 0.0) -> tuple[CandidateErrors, bool]:
     """Walk down the penalties of the Lasso, or of whatever the form of the penalty makes of it."""
     parts = evidence.parts.values()
     largest = max(part.largest_penalty for part in parts)
@@ -232,7 +234,7 @@ def judge_lasso(evidence: SplitEvidence, reserve: float = 0.0) -> tuple[Judged, 
     return judge_by_gradients(evidence, LASSO, fits)
 
 
-def curve_of(lasso: Judged, at: int, cut: bool) -> Curve:
+def curve_of(lasso: CandidateErrors, at: int, cut: bool) -> Curve:
     """Return the Lasso's errors along its penalties, and its fits on the first split."""
     coefficients = np.column_stack([fits[0].coefficients for fits in lasso.fits])
     return Curve(lasso.penalties, coefficients, lasso.validation, at, cut)
@@ -248,15 +250,15 @@ def search_penalty_curve(evidence: SplitEvidence, rule: Rule) -> Curve:
     return curve_of(lasso, lasso.validation.select(rule), cut)
 
 
-def is_surely_better(each: Array, plain: Array, judged: Judged) -> bool:
+def is_surely_better(each: Array, plain: Array, judged: CandidateErrors) -> bool:
     """Return whether errors beat the plain Lasso's by more than the luck of the folds, paired."""
     error, se = judged.average(each - plain)
     return bool(error < -SURE * se)
 
 
 def choose_by_gradients(
-    judged: list[Judged], plain: tuple[Judged, int], rule: Rule
-) -> tuple[Judged, int]:
+    judged: list[CandidateErrors], plain: tuple[CandidateErrors, int], rule: Rule
+) -> tuple[CandidateErrors, int]:
     """Return the sparsest within one standard error, or the best if it surely beats the Lasso."""
     places = [(one, at) for one in judged for at in range(one.penalties.size)]
     errors = [float(one.validation.error[at]) for one, at in places]

@@ -6,10 +6,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedlasso.fitting.evidence import Folded, Wanted
-from fedlasso.fitting.evidence.moments import mean_error, solve_at
+from fedlasso.fitting.evidence.moment_evidence import mean_error, solve_at
 from fedlasso.fitting.moment_choice import Choice
 from fedlasso.fitting.result import How
-from fedlasso.fitting.tuning import BLENDS, Judged
+from fedlasso.fitting.tuning import BLENDS, CandidateErrors
 from fedlasso.numerics import L1, Array
 from fedlasso.numerics.moments import Moments
 from fedlasso.numerics.spike_slab import weigh_columns
@@ -26,7 +26,7 @@ VOTES = 0.25
 FEWER = 0.75
 
 
-def select_columns(folded: Folded, lasso: Judged) -> Choice:
+def select_columns(folded: Folded, lasso: CandidateErrors) -> Choice:
     """The columns that fits to half of the folds use, or the likeliest where those are far fewer.
 
     Neither may predict worse than the Lasso's smallest error and one standard error.
@@ -44,7 +44,7 @@ def select_columns(folded: Folded, lasso: Judged) -> Choice:
     return likeliest if likeliest.error <= lasso.limit else voted
 
 
-def _vote(folded: Folded, lasso: Judged) -> Choice:
+def _vote(folded: Folded, lasso: CandidateErrors) -> Choice:
     """The columns that fits to half of the folds use at a large penalty, relaxed or not.
 
     Where those predict worse than the Lasso's smallest error and one standard error, the sparsest
@@ -79,7 +79,7 @@ def cut_halves(folded: Folded) -> Iterator[Moments]:
 
 
 def _judge_support(
-    folded: Folded, lasso: Judged, at: int, support: NDArray[np.bool_], how: How
+    folded: Folded, lasso: CandidateErrors, at: int, support: NDArray[np.bool_], how: How
 ) -> Choice:
     """Cross-validate the Lasso on given columns, with the best fraction of its shrinkage."""
     choices = []

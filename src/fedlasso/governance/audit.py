@@ -16,8 +16,8 @@ from typing import BinaryIO
 
 import msgspec
 
+from fedlasso.atomic_files import write_atomically
 from fedlasso.errors import FedLassoError
-from fedlasso.files import write_atomically
 
 FIRST = "0" * 64
 # Where an audit without lines ends, as `_last` has it.

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import numpy as np
 
+from fedlasso.atomic_files import write_atomically
 from fedlasso.federation import Reply
 from fedlasso.federation.messages import layout
-from fedlasso.files import write_atomically
 from fedlasso.governance.audit import Entry
 from fedlasso.governance.policy import Policy
 from fedlasso.governance.refusals import Withheld

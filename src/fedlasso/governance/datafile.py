@@ -5,13 +5,19 @@ from typing import Protocol
 import numpy as np
 
 from fedlasso.errors import FedLassoError
+from fedlasso.governance.door_messages import (
+    AboutColumns,
+    DescribeColumns,
+    Described,
+    FindOthers,
+    Open,
+)
 from fedlasso.governance.entries import list_names
-from fedlasso.governance.messages import AboutColumns, DescribeColumns, Described, FindOthers, Open
 from fedlasso.governance.policy import Policy, Rare
 from fedlasso.governance.refusals import CorrectableRefusal
 from fedlasso.numerics import Table
 from fedlasso.sites import Site
-from fedlasso.sites.draws import few_apart
+from fedlasso.sites.fold_assignment import few_apart
 
 
 class DataFile(Protocol):

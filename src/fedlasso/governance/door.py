@@ -16,16 +16,22 @@ from typing import Any
 from fedlasso.errors import FedLassoError
 from fedlasso.federation import Reply, Request, encode
 from fedlasso.federation.messages import PROTOCOL
-from fedlasso.governance import messages
+from fedlasso.governance import door_messages
 from fedlasso.governance.audit import Audit, Entry
 from fedlasso.governance.consent import Approve, ask_leave
 from fedlasso.governance.datafile import DataFile, check_cells, check_columns
+from fedlasso.governance.door_messages import (
+    AboutColumns,
+    DescribeColumns,
+    FindOthers,
+    Introduce,
+    Open,
+)
 from fedlasso.governance.entries import describe_fit, describe_question
 from fedlasso.governance.guard import GuardedSite, read_question
 from fedlasso.governance.identity import Identity
 from fedlasso.governance.lifetime import Lifetime, short_hash
 from fedlasso.governance.masks import KeyOffered, Masks, Offer, OfferKey, Ring
-from fedlasso.governance.messages import AboutColumns, DescribeColumns, FindOthers, Introduce, Open
 from fedlasso.governance.policy import Policy, Rare
 from fedlasso.governance.refusals import check_open, consult, refuse, say_refusal
 from fedlasso.sites import Memory
@@ -68,7 +74,7 @@ class Door:
             return self._answer(data)
         except Exception as error:
             refused = say_refusal(error, Policy())
-            return encode(messages.Refusal(str(refused), refused.code, site=self.name))
+            return encode(door_messages.Refusal(str(refused), refused.code, site=self.name))
 
     def _answer(self, data: bytes) -> bytes:
         entry = Entry("", "unreadable", "refused", data=self.records.fingerprint)
@@ -101,18 +107,18 @@ class Door:
             here = self.records
             shown = tuple(filter(self.policy.shows, here.columns))
             told = (self.version, shown, here.fingerprint, here.rows, time.time())
-            return messages.Introduction(*told, self._sums, self.protocol, site=self.name)
+            return door_messages.Introduction(*told, self._sums, self.protocol, site=self.name)
         if isinstance(request, OfferKey):
             return self._offer(request)
         if isinstance(request, DescribeColumns | FindOthers):
             return self._describe(request)
         if isinstance(request, Open):
             return self._open(request)
-        if isinstance(request, messages.SummariseAudit):
+        if isinstance(request, door_messages.SummariseAudit):
             return self._summarise(request)
         return None
 
-    def _summarise(self, asked: messages.SummariseAudit) -> messages.AuditSummary:
+    def _summarise(self, asked: door_messages.SummariseAudit) -> door_messages.AuditSummary:
         head = self.audit.head
         entries = list(self.audit.entries())
         sent = [e for e in entries if e.fit == asked.fit and e.verdict == "sent"]
@@ -122,7 +128,9 @@ class Door:
         here.add(f"{self.name}:{len(entries)}:{head}")
         mine = [known for known in asked.heads if known.rsplit(":", 2)[0] == self.name]
         lost = tuple(known for known in mine if known not in here)
-        return messages.AuditSummary(hashes, questions, len(entries), head, lost, site=self.name)
+        return door_messages.AuditSummary(
+            hashes, questions, len(entries), head, lost, site=self.name
+        )
 
     @property
     def _sums(self) -> str:
@@ -166,7 +174,7 @@ class Door:
         reply: Reply
         if isinstance(asked, FindOthers):
             found = consult(lambda: self.records.find_others(self.name, asked, rare))
-            reply = messages.Others(found, site=self.name)
+            reply = door_messages.Others(found, site=self.name)
         else:
             fewest = max(asked.min_level, self.policy.min_level_rows)
             reply = consult(lambda: self.records.describe(self.name, asked, fewest, rare))
@@ -177,7 +185,7 @@ class Door:
         ask_leave(self.policy, self.approve, entry, reply, what)
         return reply
 
-    def _open(self, opening: Open) -> messages.Opened:
+    def _open(self, opening: Open) -> door_messages.Opened:
         check_open(self.lifetime, self.policy)
         if len(set(opening.sites)) < self.policy.min_sites:
             raise FedLassoError(
@@ -214,7 +222,7 @@ class Door:
             masks=masks,
             strict=self.identity is not None,
         )
-        return messages.Opened(site=self.name)
+        return door_messages.Opened(site=self.name)
 
 
 def _opening_scope(asked: AboutColumns, rare: Rare) -> str:

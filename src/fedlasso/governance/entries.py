@@ -11,7 +11,7 @@ from fedlasso.federation import Reply, Request
 from fedlasso.federation.codec import size
 from fedlasso.federation.messages import layout
 from fedlasso.governance.audit import Entry
-from fedlasso.governance.messages import AboutColumns
+from fedlasso.governance.door_messages import AboutColumns
 from fedlasso.governance.policy import values_of
 from fedlasso.governance.refusals import LONGEST
 

@@ -9,7 +9,7 @@ import numpy as np
 from fedlasso.errors import FedLassoError
 from fedlasso.federation import Reply, Request, encode
 from fedlasso.federation.codec import decode_question, seal, size
-from fedlasso.federation.words import Words, from_words, grid_of
+from fedlasso.federation.fixed_point import Words, from_words, grid_of
 from fedlasso.governance.audit import Audit, Entry
 from fedlasso.governance.consent import Approve, ask_leave
 from fedlasso.governance.entries import describe_question, describe_reply
@@ -17,7 +17,7 @@ from fedlasso.governance.lifetime import Charge, Lifetime, short_hash
 from fedlasso.governance.masks import Masks
 from fedlasso.governance.policy import Policy, values_of
 from fedlasso.governance.refusals import Withheld, check_open, refuse, tell
-from fedlasso.governance.sizes import check_means, check_powers, check_reach, check_steepness
+from fedlasso.governance.scale_checks import check_means, check_powers, check_reach, check_steepness
 from fedlasso.sites import Memory, Site, folds_in
 from fedlasso.sites.rows import count_parts, name_draw
 from fedlasso.sites.views import Standardise

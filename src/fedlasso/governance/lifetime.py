@@ -23,8 +23,8 @@ import msgspec
 from fedlasso.errors import FedLassoError
 from fedlasso.governance.audit import Audit, lock
 
-Budget = Literal["vectors", "splits", "parts", "candidates", "comparisons", "refusals"]
-BUDGETS: tuple[Budget, ...] = get_args(Budget)
+BudgetName = Literal["vectors", "splits", "parts", "candidates", "comparisons", "refusals"]
+BUDGETS: tuple[BudgetName, ...] = get_args(BudgetName)
 
 
 class Charge(msgspec.Struct, frozen=True, array_like=True):
@@ -33,7 +33,7 @@ class Charge(msgspec.Struct, frozen=True, array_like=True):
     The same `key` is charged once. Charges count together `within` one set of held-out rows.
     """
 
-    budget: Budget
+    budget: BudgetName
     key: str
     amount: float
     within: str = ""
@@ -61,20 +61,20 @@ class Lifetime:
             )
         return ledger
 
-    def used(self, budget: Budget, within: str = "") -> float:
+    def used(self, budget: BudgetName, within: str = "") -> float:
         """Return how much of a budget is used up."""
         self._refresh()
         return self._used.get((budget, within), 0.0)
 
-    def busiest(self, budget: Budget) -> float:
+    def busiest(self, budget: BudgetName) -> float:
         """Return the most that was used of a budget in one place."""
         self._refresh()
         return max((used for (of, _), used in self._used.items() if of == budget), default=0.0)
 
-    def check(self, charges: Iterable[Charge], limits: Mapping[Budget, float]) -> None:
+    def check(self, charges: Iterable[Charge], limits: Mapping[BudgetName, float]) -> None:
         """Refuse what would use more than a limit."""
         self._refresh()
-        asked: defaultdict[tuple[Budget, str], float] = defaultdict(float)
+        asked: defaultdict[tuple[BudgetName, str], float] = defaultdict(float)
         for place, charge in {_place(charge): charge for charge in charges}.items():
             if place not in self._known:
                 asked[charge.budget, charge.within] += charge.amount
@@ -84,7 +84,9 @@ class Lifetime:
             if self._used.get((budget, within), 0.0) + amount > limit * (1 + 1e-9):
                 raise FedLassoError(_WORDS[budget].format(int(limit)))
 
-    def charge(self, charges: Iterable[Charge], limits: Mapping[Budget, float]) -> dict[str, float]:
+    def charge(
+        self, charges: Iterable[Charge], limits: Mapping[BudgetName, float]
+    ) -> dict[str, float]:
         """Write charges down, and return what they newly use of every budget."""
         charges = list(charges)
         self.path.parent.mkdir(parents=True, exist_ok=True)
@@ -132,7 +134,7 @@ def _place(charge: Charge) -> tuple[str, str, str]:
     return charge.budget, charge.within, charge.key
 
 
-_WORDS: dict[Budget, str] = {
+_WORDS: dict[BudgetName, str] = {
     "vectors": (
         "this data file has given {} vectors over all fits, and the policy here allows no more; "
         "enough of them would determine the records"

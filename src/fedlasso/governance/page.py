@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 
 from fedlasso import html
-from fedlasso.governance import telling
+from fedlasso.governance import audit_text
 from fedlasso.governance.audit import Audit
 from fedlasso.governance.policy import Policy
 from fedlasso.html import escape
@@ -15,7 +15,7 @@ def write_page(site: str, project: str, audit: Audit, policy: Policy) -> str:
 
     An audit that is broken is shown as broken, with nothing made of it.
     """
-    whole, chain = telling.tell_chain(audit)
+    whole, chain = audit_text.tell_chain(audit)
     parts = [
         f"<h1>What left my site: {escape(site)}</h1>",
         f"<p class='soft'>Project {escape(project)}; written "
@@ -28,7 +28,7 @@ def write_page(site: str, project: str, audit: Audit, policy: Policy) -> str:
 
 
 def _body(audit: Audit, policy: Policy) -> Iterable[str]:
-    fits = telling.gather_fits(audit.entries())
+    fits = audit_text.gather_fits(audit.entries())
     real = [books for books in fits if books.fit]
     replies = sum(asked.times for books in real for asked in books.asked.values())
     numbers = sum(asked.numbers for books in real for asked in books.asked.values())
@@ -47,7 +47,7 @@ def _body(audit: Audit, policy: Policy) -> Iterable[str]:
         "<p class='soft'>Limits hold for the lifetime of a data file, over all fits. To allow "
         "more, raise the number in policy.toml.</p>"
     )
-    if words := telling.check_ledgers(audit):
+    if words := audit_text.check_ledgers(audit):
         yield f"<p class='bad'>{escape(words)}.</p>"
     yield _table(("data file", "", "used", "limit", ""), _budget_rows(audit, policy))
     yield "<h2>Fits</h2>"
@@ -64,14 +64,14 @@ def _body(audit: Audit, policy: Policy) -> Iterable[str]:
 
 
 def _budget_rows(audit: Audit, policy: Policy) -> Iterable[Sequence[str]]:
-    for data, words, used, limit in telling.tell_budgets(audit, policy):
+    for data, words, used, limit in audit_text.tell_budgets(audit, policy):
         share = min(used / limit, 1.0) if limit else 0.0
         bar = f"<meter value='{share:.3f}' high='0.8'>{share:.0%}</meter>" if limit else ""
         shown = "half of the rows" if limit is None else f"{limit:,.0f}"
         yield escape(data), escape(words), f"{used:,.1f}".removesuffix(".0"), shown, bar
 
 
-def _fit(books: telling.FitBooks) -> Iterable[str]:
+def _fit(books: audit_text.FitBooks) -> Iterable[str]:
     yield f"<h3>Fit {escape(books.fit)}</h3>"
     yield f"<p class='soft'>{escape(books.first)} to {escape(books.last)}</p>"
     if books.about:
@@ -85,7 +85,7 @@ def _fit(books: telling.FitBooks) -> Iterable[str]:
     yield _refusals(books)
 
 
-def _questions(books: telling.FitBooks) -> str:
+def _questions(books: audit_text.FitBooks) -> str:
     rows = [
         (escape(a.question), escape(a.reveals), f"{a.times:,}", f"{a.numbers:,}", f"{a.payload:,}")
         for a in books.asked.values()
@@ -93,7 +93,7 @@ def _questions(books: telling.FitBooks) -> str:
     return _table(("question", "what it revealed", "times", "numbers", "bytes"), rows)
 
 
-def _refusals(books: telling.FitBooks) -> str:
+def _refusals(books: audit_text.FitBooks) -> str:
     told = books.refused.items()
     rows = [(escape(question), escape(why), f"{times:,}") for (question, why), times in told]
     return _table(("refused", "why (this stays here)", "times"), rows)

@@ -16,13 +16,13 @@ from msgspec import Meta
 
 from fedlasso.errors import FedLassoError, RefusalCode, Refused
 from fedlasso.federation import Request, Role
-from fedlasso.federation.messages import Kind, layout, questions, roles
-from fedlasso.governance.lifetime import BUDGETS, Budget
+from fedlasso.federation.messages import RoleKind, layout, questions, roles
+from fedlasso.governance.lifetime import BUDGETS, BudgetName
 from fedlasso.numerics import Array
 from fedlasso.sites import Site
 from fedlasso.sites.rows import divide, folds_in
 
-Count = Annotated[int, Meta(ge=0, description="a whole number, zero or more")]
+WholeNumber = Annotated[int, Meta(ge=0, description="a whole number, zero or more")]
 Share = Annotated[float, Meta(ge=0, description="a number, zero or more")]
 Names = Annotated[tuple[str, ...], Meta(description="a list of names")]
 Switch = Annotated[bool, Meta(description="true or false")]
@@ -90,28 +90,28 @@ class Policy:
     keep_payloads : keep every reply in full beside the audit
     """
 
-    min_rows: Count = 20
-    min_validation_rows: Count = 10
-    min_cell_rows: Count = 5
-    min_part_cell_rows: Count = 2
-    min_sites: Count = 3
+    min_rows: WholeNumber = 20
+    min_validation_rows: WholeNumber = 10
+    min_cell_rows: WholeNumber = 5
+    min_part_cell_rows: WholeNumber = 2
+    min_sites: WholeNumber = 3
     sums: Sums = "masked"
     single: Names = ("ColumnSizes", "Rows", "Standardise")
     peers: Names = ()
     allow: Names = ()
     deny: Names = ()
     columns: Names = ()
-    min_level_rows: Count = 10
+    min_level_rows: WholeNumber = 10
     pool_rare_levels: Switch = True
     na_codes: Names = NA_CODES
     max_active_per_row: Share = 5.0
-    max_vectors: Count = 3000
-    max_splits: Count = 30
-    max_candidates: Count = 500
-    max_comparisons: Count = 20
-    max_refusals: Count = 50
-    max_steps: Count = 1000
-    max_bytes: Count = 64 << 20
+    max_vectors: WholeNumber = 3000
+    max_splits: WholeNumber = 30
+    max_candidates: WholeNumber = 500
+    max_comparisons: WholeNumber = 20
+    max_refusals: WholeNumber = 50
+    max_steps: WholeNumber = 1000
+    max_bytes: WholeNumber = 64 << 20
     dry_run: Switch = False
     approval: Switch = False
     keep_payloads: Switch = False
@@ -133,7 +133,7 @@ class Policy:
         """Whether a column exists for the coordinator."""
         return not self.columns or column in self.columns
 
-    def limits(self, rows: int) -> dict[Budget, float]:
+    def limits(self, rows: int) -> dict[BudgetName, float]:
         """Return how much of every budget a data file with so many rows has in its lifetime.
 
         Sums over half as many parts as there are rows leave the rows open, even to somebody who
@@ -205,7 +205,7 @@ class Policy:
             )
 
 
-def values_of(request: Request[Any], kind: Kind) -> list[Any]:
+def values_of(request: Request[Any], kind: RoleKind) -> list[Any]:
     """Return the values of all fields that have one role."""
     declared = roles(type(request))
     return [getattr(request, field) for field, role in declared.items() if role.kind == kind]

@@ -1,15 +1,15 @@
 """The one place where a model's document is built, whether its sites are files or far away."""
 
-from collections.abc import Callable
 from dataclasses import replace
 from typing import TypeVar
 
 import numpy as np
 
 from fedlasso.federation import Around, Federation, Reply, Request, metered
+from fedlasso.federation.ledger import Notify
 from fedlasso.fitting.examination.comparison import CoefficientPath
 from fedlasso.fitting.examination.examine import examine, expect_error
-from fedlasso.fitting.inference.site_weights import weight_sites
+from fedlasso.fitting.inference.noise_weights import weight_sites
 from fedlasso.fitting.model import Model, fit_model
 from fedlasso.fitting.result import Status, Tuned
 from fedlasso.fitting.settings import SELECTED, Settings
@@ -25,7 +25,7 @@ from fedlasso.models.document import (
     RowCounts,
     SiteBooks,
 )
-from fedlasso.models.estimates import number_or_none, tell_trust
+from fedlasso.models.inference_document import number_or_none, tell_trust
 from fedlasso.models.text_warnings import warn_of_examination, warn_of_fit
 from fedlasso.tables import Schema
 
@@ -52,12 +52,12 @@ def make_model(
     missing: Missing = "refuse",
     compare: bool = False,
     tolerant: bool = False,
-    say: Callable[[str], None] = lambda text: None,
+    notify: Notify = lambda text: None,
 ) -> ModelDocument:
     """Fit a model across the sites of a federation, and tell all that there is to know about it.
 
     To `compare` it with others afterwards costs messages of their own; where that is `tolerant`, a
-    site's refusal is told, and the model stands. `say` is called when a stage is over.
+    site's refusal is told, and the model stands. `notify` is called when a stage is over.
     """
     noted = _Noted(federation)
     encode = schema.encode_names
@@ -68,10 +68,10 @@ def make_model(
         keep=encode(settings.keep),
         intervals=(*encode(settings.named), *selected),
     )
-    model = fit_model(noted, settings, say)
+    model = fit_model(noted, settings, notify)
     document = _tell_model(model, schema, missing)
     revealed = Revealed(tuple(noted.revealed))
-    say("fitted")
+    notify("fitted")
     error = document.error
     if (nested := expect_error(model)) is not None:
         error = _tell_error(model, nested.error[0], nested.se[0], NESTED)
@@ -91,7 +91,7 @@ def make_model(
         told["examination_sent"] = {site: costs.total(None, site).upload for site in costs.sites}
         document = replace(document, **told)
         revealed = replace(revealed, card=tuple(noted.revealed))
-        say("examined for its card")
+        notify("examined for its card")
     return replace(document, revealed=revealed)
 
 

@@ -15,7 +15,7 @@ from fedlasso.fitting.examination.comparison import (
 from fedlasso.html import escape
 from fedlasso.models.card_assessment import draw_assessment
 from fedlasso.models.card_trust import draw_trust
-from fedlasso.models.charts import QUIET, Line, bar_chart, line_chart
+from fedlasso.models.charts import QUIET, ChartLine, bar_chart, line_chart
 from fedlasso.models.document import NESTED, ExpectedError, ModelDocument
 from fedlasso.models.numbers import bytes_of, number, percent
 
@@ -171,7 +171,7 @@ def _curve(document: ModelDocument) -> str:
     curve = document.curve
     if not curve:
         return ""
-    line = Line(curve.penalties, curve.mse, "held-out error", 0, curve.se, dots=True)
+    line = ChartLine(curve.penalties, curve.mse, "held-out error", 0, curve.se, dots=True)
     y_title = document.settings.response_family.error_name
     chart = line_chart([line], _X_TITLE, y_title, reverse=True, mark=document.penalty)
     if not chart:
@@ -194,7 +194,7 @@ def _path(document: ModelDocument) -> str:
     if not path or not path.names:
         return ""
     lines = [
-        Line(path.penalties, values, name, i, quiet=i >= QUIET)
+        ChartLine(path.penalties, values, name, i, quiet=i >= QUIET)
         for i, (name, values) in enumerate(zip(path.names, path.coefficients, strict=True))
     ]
     mark = document.penalty if document.curve else None

@@ -2,7 +2,7 @@
 
 from fedlasso import html
 from fedlasso.fitting.examination.assessment import Assessment, Calibration
-from fedlasso.models.charts import Line, line_chart
+from fedlasso.models.charts import ChartLine, line_chart
 
 
 def draw_assessment(found: Assessment | None, refused: str | None = None) -> str:
@@ -35,13 +35,13 @@ def _charts(found: Assessment) -> str:
         observed = [group.observed for group in found.groups]
         ends = [min(expected + observed), max(expected + observed)]
         lines = [
-            Line(expected, observed, "groups of rows", 0, dots=True),
-            Line(ends, ends, "as predicted", 7),
+            ChartLine(expected, observed, "groups of rows", 0, dots=True),
+            ChartLine(ends, ends, "as predicted", 7),
         ]
         parts.append("<p>What was predicted, and what happened, in groups of like predictions:</p>")
         parts.append(line_chart(lines, "mean prediction", "mean response", log=False, legend=True))
     if found.curves:
-        lines = [Line(c.times, c.shares, c.name, k) for k, c in enumerate(found.curves)]
+        lines = [ChartLine(c.times, c.shares, c.name, k) for k, c in enumerate(found.curves)]
         parts.append("<p>Share of rows without an event (Kaplan and Meier), by predicted risk:</p>")
         parts.append(line_chart(lines, "time", "share without an event", log=False, legend=True))
     return "".join(parts)

@@ -6,7 +6,7 @@ import numpy as np
 
 from fedlasso import html
 from fedlasso.html import escape
-from fedlasso.models.estimates import ColumnEstimate, TrustDocument, tell_chance
+from fedlasso.models.inference_document import ColumnEstimate, TrustDocument, tell_chance
 from fedlasso.models.numbers import number, p_value, ratio_of
 
 _SHOWN = 30

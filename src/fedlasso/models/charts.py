@@ -33,7 +33,7 @@ SAME = 1e-9
 
 
 @dataclass(frozen=True)
-class Line:
+class ChartLine:
     """One line of a chart; a quiet one is grey, and the legend does not name it."""
 
     x: Sequence[float]
@@ -59,7 +59,7 @@ class Line:
 
 
 def line_chart(
-    lines: Sequence[Line],
+    lines: Sequence[ChartLine],
     x_title: str,
     y_title: str,
     *,
@@ -139,7 +139,7 @@ def bar_chart(
     return table(head, rows, attributes=said, kind=f"bars{' wide' * wide}")
 
 
-def _draw_line(line: Line, places: Sequence[tuple[float, float, float, float]]) -> str:
+def _draw_line(line: ChartLine, places: Sequence[tuple[float, float, float, float]]) -> str:
     """A line with its dots and error bars, where every point is (x, y, lower end, upper end)."""
     title = f"<title>{escape(line.label)}</title>"
     corners = " ".join(f"{a:.1f},{b:.1f}" for a, b, _, _ in places)
@@ -154,7 +154,7 @@ def _draw_line(line: Line, places: Sequence[tuple[float, float, float, float]]) 
     return f'<g class="{kind}">{"".join(parts)}</g>'
 
 
-def _legend(drawn: Sequence[tuple[Line, Sequence[tuple[float, float, float]]]]) -> str:
+def _legend(drawn: Sequence[tuple[ChartLine, Sequence[tuple[float, float, float]]]]) -> str:
     """Names of the lines, in the order in which they end, from top to bottom."""
     named = [(line, points[-1][1]) for line, points in drawn if line.label and not line.quiet]
     items = [

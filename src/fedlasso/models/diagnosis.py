@@ -1,8 +1,8 @@
 """What averaging does on some sites, as a page and in words."""
 
-from fedlasso.fitting.examination.averaging import Diagnosis
+from fedlasso.fitting.examination.averaging_diagnosis import Diagnosis
 from fedlasso.html import bullets, page, section, text_table
-from fedlasso.models.charts import Line, bar_chart, line_chart
+from fedlasso.models.charts import ChartLine, bar_chart, line_chart
 from fedlasso.models.numbers import percent
 from fedlasso.models.text_warnings import some_of
 
@@ -30,12 +30,12 @@ def draw_diagnosis(found: Diagnosis) -> str:
     epochs = [float(limit.epochs) for limit in limits]
     gaps = [100 * max(limit.above, 1e-12) for limit in limits]
     pooled = float((found.pooled != 0).sum())
-    averaging = Line(epochs, gaps, "averaging", 1, dots=True)
+    averaging = ChartLine(epochs, gaps, "averaging", 1, dots=True)
     moves = line_chart([averaging], "local epochs per round", "% above the best objective")
     lines = [
-        Line(epochs, [float(limit.active) for limit in limits], "averaging", 1, dots=True),
-        Line(epochs, [pooled] * len(epochs), "pooled", 0),
-        Line(epochs, [float(found.union)] * len(epochs), "any site", 7),
+        ChartLine(epochs, [float(limit.active) for limit in limits], "averaging", 1, dots=True),
+        ChartLine(epochs, [pooled] * len(epochs), "pooled", 0),
+        ChartLine(epochs, [float(found.union)] * len(epochs), "any site", 7),
     ]
     grows = line_chart(lines, "local epochs per round", "active columns", legend=True)
     counts = {site: len(names) for site, names in found.lonely.items()}

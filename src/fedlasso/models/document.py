@@ -19,7 +19,7 @@ from fedlasso.fitting.examination.comparison import (
     SiteError,
 )
 from fedlasso.fitting.settings import Settings
-from fedlasso.models.estimates import TrustDocument
+from fedlasso.models.inference_document import TrustDocument
 from fedlasso.models.numbers import number, ratio_of
 from fedlasso.numerics import Certificate
 from fedlasso.tables import Schema

@@ -11,8 +11,8 @@ import msgspec
 from msgspec.structs import replace
 
 from fedlasso import __version__
+from fedlasso.atomic_files import write_atomically
 from fedlasso.errors import FedLassoError
-from fedlasso.files import write_atomically
 from fedlasso.fitting.settings import Settings
 from fedlasso.models.card import draw_card
 from fedlasso.models.document import Coefficient, ModelDocument

@@ -1,7 +1,7 @@
 """Where the sites are, files here or members of a network, and files opened as sites."""
 
 import hashlib
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +11,7 @@ import numpy as np
 from fedlasso.errors import FedLassoError
 from fedlasso.families import family_with
 from fedlasso.federation import InProcess
+from fedlasso.federation.ledger import Notify
 from fedlasso.fitting.settings import Settings
 from fedlasso.models.document import Missing
 from fedlasso.numerics import find_loss
@@ -129,12 +130,12 @@ def open_sites(
     source: FileSource,
     settings: Settings | None = None,
     memory: Path | None = None,
-    say: Callable[[str], None] = lambda text: None,
+    notify: Notify = lambda text: None,
 ) -> tuple[InProcess, Schema]:
     """Read every file into sites, each record held once, and return how columns were agreed on.
 
     A linear model is going to be fitted unless `settings` say otherwise. `memory` is a folder in
-    which sites keep what must outlive the process; `say` is called with one line per site.
+    which sites keep what must outlive the process; `notify` is called with one line per site.
     """
     settings = settings or Settings()
     outcome = source.outcome(settings)
@@ -153,7 +154,7 @@ def open_sites(
         if not any(name in file.names for file in files):
             raise FedLassoError(f"no file has a column {name!r} to drop")
     left_out = [*source.drop, *filter(None, [source.site_column])]
-    schema = agree(files, outcome, left_out, source.min_level, say)
+    schema = agree(files, outcome, left_out, source.min_level, notify)
     # A name that no column has is refused before the records are read.
     schema.encode_names((*settings.keep, *settings.bounds))
     sites: list[Site] = []
@@ -169,10 +170,10 @@ def open_sites(
                 kept = Memory(None if memory is None else memory / place)
                 sites.append(make_site(part, schema.encoded, settings, memory=kept))
                 parts.append(part)
-                say(f"read {part.site}: {len(part.X)} rows ({i + 1} of {len(files)} files)")
+                notify(f"read {part.site}: {len(part.X)} rows ({i + 1} of {len(files)} files)")
     if gaps:
         raise FedLassoError(f"missing values ({'; '.join(gaps)}); fill them, or say --missing mean")
-    _check_variation(parts, schema, say)
+    _check_variation(parts, schema, notify)
     return InProcess(sites), schema
 
 
@@ -221,13 +222,11 @@ def _refuse_twins(files: Sequence[str]) -> None:
         known |= dict.fromkeys(spellings, file)
 
 
-def _check_variation(
-    parts: Sequence[Encoded], outcome: Outcome, say: Callable[[str], None]
-) -> None:
+def _check_variation(parts: Sequence[Encoded], outcome: Outcome, notify: Notify) -> None:
     """Refuse an outcome, or predictors, that are the same in every row of every site."""
     responses = {part.site: part.response.y for part in parts}
     for notice in outcome.response_family.check_sites(responses, outcome.roles):
-        say(notice)
+        notify(notice)
 
     def varies(k: int) -> bool:
         # Missing values do not count.

@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 
 from fedlasso.errors import FedLassoError
-from fedlasso.fitting.examination.measures import Errors, measure_errors
+from fedlasso.fitting.examination.measures import ErrorSummary, measure_errors
 from fedlasso.models.document import ModelDocument
 from fedlasso.numerics import Array, Response, find_loss
 from fedlasso.tables import File, columns_of, encode_rows, read_outcome, to_numbers
-from fedlasso.tables.outcomes import check_responses
+from fedlasso.tables.targets import check_responses
 
 PREDICTION = "prediction"
 ENDINGS = (".csv", ".parquet")
@@ -29,7 +29,7 @@ class Predictions:
     values: Array
     id_name: str | None = None
     ids: Any = None
-    errors: Errors | None = None
+    errors: ErrorSummary | None = None
 
     def to_bytes(self, ending: str) -> bytes:
         """Return them as a .csv or .parquet file."""
@@ -109,7 +109,7 @@ def _read_offset(document: ModelDocument, file: File) -> Array:
     return offset
 
 
-def _measure(document: ModelDocument, file: File, scores: Array) -> Errors | None:
+def _measure(document: ModelDocument, file: File, scores: Array) -> ErrorSummary | None:
     """Errors over the rows whose response is known; none where no row's is, or it does not fit."""
     schema = document.schema
     outcome = replace(schema, offset=None, weights=None)

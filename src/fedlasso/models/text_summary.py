@@ -2,7 +2,7 @@
 
 from fedlasso.fitting.result import Status
 from fedlasso.models.document import ExpectedError, ModelDocument
-from fedlasso.models.estimates import TrustDocument
+from fedlasso.models.inference_document import TrustDocument
 from fedlasso.models.numbers import bytes_of, number
 
 _SHOWN = 20

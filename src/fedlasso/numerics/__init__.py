@@ -36,6 +36,6 @@ from fedlasso.numerics.response import Response as Response
 from fedlasso.numerics.sample import LeastSquares as LeastSquares
 from fedlasso.numerics.sample import Sample as Sample
 from fedlasso.numerics.sample import make_sample as make_sample
-from fedlasso.numerics.secant import Secants as Secants
+from fedlasso.numerics.secant_model import Secants as Secants
 from fedlasso.numerics.table import Standardised as Standardised
 from fedlasso.numerics.table import Table as Table

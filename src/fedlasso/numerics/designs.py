@@ -11,7 +11,7 @@ from scipy.sparse.linalg import LinearOperator, eigsh
 
 from fedlasso.numerics.machine import Array, inner_products, one_thread, subtract_product
 
-Rows = NDArray[np.int64]
+RowIndex = NDArray[np.int64]
 # Up to this size a dense eigenvalue is cheaper than starting Lanczos.
 DENSE_EIGENVALUE = 64
 # Rows that are copied at once where all of them would take too much memory.
@@ -64,16 +64,16 @@ class Design(ABC):
         gram /= max(self.m, 1)
         return gram
 
-    def constant(self, rows: Rows) -> Array:
+    def constant(self, rows: RowIndex) -> Array:
         """Return what an intercept adds to some rows."""
         return np.ones(len(rows))
 
-    def take(self, rows: Rows) -> Array:
+    def take(self, rows: RowIndex) -> Array:
         """Return some rows, a column of X in each row."""
         return self.columns[:, rows]
 
     @one_thread()
-    def moments(self, rows: Rows, y: Array) -> Array:
+    def moments(self, rows: RowIndex, y: Array) -> Array:
         """Return sums over some rows of all products of (constant, x, y), a block at a time."""
         total = np.zeros((self.p + 2, self.p + 2))
         for at in range(0, len(rows), BLOCK):
@@ -88,7 +88,7 @@ class Design(ABC):
         self.subtract(out, b)
         return -out
 
-    def pick(self, columns: Rows) -> Array:
+    def pick(self, columns: RowIndex) -> Array:
         """Return some columns, each in one row."""
         return self.columns[columns]
 
@@ -185,7 +185,7 @@ class Weighted(Design):
     def inner(self, r: Array) -> Array:
         return self._inner.inner(self._root * self._project(r))
 
-    def pick(self, columns: Rows) -> Array:
+    def pick(self, columns: RowIndex) -> Array:
         return self._project(self._root * self._inner.pick(columns))
 
     @cached_property
@@ -194,5 +194,5 @@ class Weighted(Design):
         columns.flags.writeable = False
         return columns
 
-    def constant(self, rows: Rows) -> Array:
+    def constant(self, rows: RowIndex) -> Array:
         return self._root[rows]

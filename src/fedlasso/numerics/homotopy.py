@@ -26,7 +26,7 @@ TURNS = 50
 STILL = 1e-12
 
 
-class Columns(NamedTuple):
+class ActiveColumns(NamedTuple):
     """What the kernels read: columns of X as rows, y, and X'X/m (0 x 0 when it is not used)."""
 
     Xt: Array
@@ -35,7 +35,7 @@ class Columns(NamedTuple):
     norms: Array
 
 
-class State(NamedTuple):
+class HomotopyState(NamedTuple):
     """Where the path stands; the first `a` entries of the active arrays are in use."""
 
     lam: Array  # (1,) current penalty
@@ -49,7 +49,9 @@ class State(NamedTuple):
     correlation: Array  # X'r/m
 
 
-def stand_at(D: Columns, lam: float, b: Array, correlation: Array, rank: int) -> State:
+def stand_at(
+    D: ActiveColumns, lam: float, b: Array, correlation: Array, rank: int
+) -> HomotopyState:
     """Return the state of the path on the solution b at `lam`, where X'r/m is `correlation`.
 
     No more than `rank` columns are ever active.
@@ -58,7 +60,7 @@ def stand_at(D: Columns, lam: float, b: Array, correlation: Array, rank: int) ->
     n = min(rank, p)
     support = np.flatnonzero(b)[:n]
     a = support.size
-    S = State(
+    S = HomotopyState(
         lam=np.array([lam]),
         a=np.array([a]),
         active=np.zeros(n, np.int64),
@@ -77,7 +79,7 @@ def stand_at(D: Columns, lam: float, b: Array, correlation: Array, rank: int) ->
 
 
 @compiled
-def times_inverse(S: State, v: Array) -> Array:
+def times_inverse(S: HomotopyState, v: Array) -> Array:
     """Return G_AA^-1 v."""
     a = S.a[0]
     out = np.empty(a)
@@ -87,7 +89,7 @@ def times_inverse(S: State, v: Array) -> Array:
 
 
 @compiled
-def spread(D: Columns, S: State, d: Array) -> Array:
+def spread(D: ActiveColumns, S: HomotopyState, d: Array) -> Array:
     """Return X'X_A d/m."""
     M = D.G if D.G.size else D.Xt
     out = np.zeros(M.shape[1])
@@ -96,7 +98,7 @@ def spread(D: Columns, S: State, d: Array) -> Array:
 
 
 @compiled
-def enter(D: Columns, S: State, k: int, sign: float) -> bool:
+def enter(D: ActiveColumns, S: HomotopyState, k: int, sign: float) -> bool:
     """Border the inverse with column k; return False when k depends on the active columns."""
     a = S.a[0]
     if a == S.active.size:
@@ -125,7 +127,7 @@ def enter(D: Columns, S: State, k: int, sign: float) -> bool:
 
 
 @compiled
-def leave(D: Columns, S: State, i: int) -> None:
+def leave(D: ActiveColumns, S: HomotopyState, i: int) -> None:
     """Deflate the inverse by the i-th active column."""
     k = S.active[i]
     last = S.a[0] - 1
@@ -151,7 +153,7 @@ def leave(D: Columns, S: State, i: int) -> None:
 
 
 @compiled
-def rebuild(D: Columns, S: State) -> None:
+def rebuild(D: ActiveColumns, S: HomotopyState) -> None:
     """Compute the inverse afresh by entering the active columns again, dependent ones left out."""
     a = S.a[0]
     active = S.active[:a].copy()
@@ -168,7 +170,7 @@ def rebuild(D: Columns, S: State) -> None:
 
 
 @compiled
-def direction(D: Columns, S: State) -> tuple[Array, Array]:
+def direction(D: ActiveColumns, S: HomotopyState) -> tuple[Array, Array]:
     """Return d and u; u_A = s shows whether the inverse is still good, and mends it if not."""
     d = times_inverse(S, S.signs[: S.a[0]])
     u = spread(D, S, d)
@@ -187,7 +189,7 @@ def direction(D: Columns, S: State) -> tuple[Array, Array]:
 
 
 @compiled
-def next_entry(S: State, u: Array, dropped: int) -> tuple[float, int, float]:
+def next_entry(S: HomotopyState, u: Array, dropped: int) -> tuple[float, int, float]:
     """Return the step to the first entry, the column that enters and its sign."""
     lam = S.lam[0]
     step = np.inf
@@ -212,7 +214,7 @@ def next_entry(S: State, u: Array, dropped: int) -> tuple[float, int, float]:
 
 
 @compiled
-def next_exit(S: State, d: Array) -> tuple[float, int]:
+def next_exit(S: HomotopyState, d: Array) -> tuple[float, int]:
     """Return the step to the first exit and the place of the column that leaves."""
     step = np.inf
     place = -1
@@ -226,7 +228,7 @@ def next_exit(S: State, d: Array) -> tuple[float, int]:
 
 
 @compiled
-def advance(D: Columns, S: State, target: float, limit: int) -> int:
+def advance(D: ActiveColumns, S: HomotopyState, target: float, limit: int) -> int:
     """Follow the path down to penalty `target`, at most `limit` knots; return the knots passed.
 
     Where columns depend on one another they may take turns at one penalty; the path then ends
@@ -262,7 +264,7 @@ def advance(D: Columns, S: State, target: float, limit: int) -> int:
 
 
 @compiled
-def settle(D: Columns, S: State) -> None:
+def settle(D: ActiveColumns, S: HomotopyState) -> None:
     """Solve G_AA b_A = X_A'y/m - lam s to full accuracy and refresh X'r/m."""
     a = S.a[0]
     r = D.y.copy()

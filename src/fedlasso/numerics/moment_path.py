@@ -5,7 +5,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from fedlasso.numerics.descent import Lasso, descend
-from fedlasso.numerics.homotopy import Columns, State, advance, rebuild, stand_at, times_inverse
+from fedlasso.numerics.homotopy import (
+    ActiveColumns,
+    HomotopyState,
+    advance,
+    rebuild,
+    stand_at,
+    times_inverse,
+)
 from fedlasso.numerics.machine import Array, compiled, dot, subtract_product, subtract_rows
 from fedlasso.numerics.moments import Normal
 
@@ -37,7 +44,7 @@ class Walk:
         norms = np.ascontiguousarray(np.diagonal(normal.gram))
         gram = np.ascontiguousarray(normal.gram)
         largest = normal.largest_penalty
-        self._columns = Columns(np.empty((0, 0)), np.empty(0), gram, norms)
+        self._columns = ActiveColumns(np.empty((0, 0)), np.empty(0), gram, norms)
         self._lasso = Lasso.of(gram, norms, np.ascontiguousarray(normal.score), 0.0)
         zero = np.zeros(normal.p)
         self._state = stand_at(self._columns, largest, zero, normal.score, normal.rank)
@@ -72,8 +79,8 @@ def solve_path(normal: Normal, penalties: Array) -> MomentPath:
 
 @compiled
 def walk(
-    D: Columns,
-    S: State,
+    D: ActiveColumns,
+    S: HomotopyState,
     L: Lasso,
     variance: float,
     penalties: Array,
@@ -134,7 +141,7 @@ def walk(
 
 
 @compiled
-def refit(D: Columns, S: State, score: Array, out: Array) -> None:
+def refit(D: ActiveColumns, S: HomotopyState, score: Array, out: Array) -> None:
     """Fill in least squares on the active columns, in two steps to full accuracy."""
     a = S.a[0]
     b = times_inverse(S, score[S.active[:a]])
@@ -146,7 +153,7 @@ def refit(D: Columns, S: State, score: Array, out: Array) -> None:
 
 
 @compiled
-def settle_moments(D: Columns, S: State, score: Array) -> None:
+def settle_moments(D: ActiveColumns, S: HomotopyState, score: Array) -> None:
     """Solve G_AA b_A = (X'y/m)_A - lam s to full accuracy and refresh X'r/m."""
     a = S.a[0]
     for attempt in range(3):
@@ -186,7 +193,7 @@ def sweep(L: Lasso, variance: float, lam: float, b: Array, correlation: Array) -
 
 
 @compiled
-def stand_anew(D: Columns, S: State, lam: float, b: Array) -> None:
+def stand_anew(D: ActiveColumns, S: HomotopyState, lam: float, b: Array) -> None:
     """Put the path on the solution b at `lam`."""
     S.place[:] = -1
     S.blocked[:] = D.norms == 0.0

@@ -13,7 +13,7 @@ from functools import cached_property
 import numpy as np
 
 from fedlasso.numerics.certificate import Certificate, duality_gap
-from fedlasso.numerics.designs import Rows
+from fedlasso.numerics.designs import RowIndex
 from fedlasso.numerics.machine import Array
 from fedlasso.numerics.penalties import Penalty
 from fedlasso.numerics.sample import LeastSquares
@@ -44,7 +44,7 @@ class Moments:
         return round(float(self.products[0, 0]))
 
     @classmethod
-    def of(cls, sample: LeastSquares, rows: Rows) -> Moments:
+    def of(cls, sample: LeastSquares, rows: RowIndex) -> Moments:
         """Return the moments of some rows of a sample."""
         return cls(sample.design.moments(rows, np.ascontiguousarray(sample.y[rows])))
 

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedlasso.numerics.certificate import duality_gap, stationarity
-from fedlasso.numerics.homotopy import Columns, advance, settle, stand_at
+from fedlasso.numerics.homotopy import ActiveColumns, advance, settle, stand_at
 from fedlasso.numerics.local_steps import local_sweeps
 from fedlasso.numerics.machine import Array, one_thread
 from fedlasso.numerics.penalties import L1
@@ -65,7 +65,7 @@ def lasso_path(f: LeastSquares, penalties: Array) -> LassoPath:
     if not np.isfinite(penalties).all() or (penalties < 0).any() or (np.diff(penalties) > 0).any():
         raise ValueError("penalties must be finite, not negative and in decreasing order.")
     gram = f.gram if f.prefers_gram else np.empty((0, 0))
-    D = Columns(f.columns, f.y, gram, f.design.norms)
+    D = ActiveColumns(f.columns, f.y, gram, f.design.norms)
     S = stand_at(D, np.abs(f.score).max(initial=0.0), np.zeros(f.p), f.score, f.m)
     coefficients = np.zeros((f.p, penalties.size), order="F")
     gaps = np.zeros(penalties.size)

@@ -4,7 +4,7 @@ import numpy as np
 
 from fedlasso.numerics.bounds import Bounds, minimize_within
 from fedlasso.numerics.machine import Array, one_thread
-from fedlasso.numerics.secant_lasso import Model, solve_model
+from fedlasso.numerics.secant_lasso import CurvatureModel, solve_model
 
 # A correction needs curvature along the step of at least this share of what is known there.
 CURVED = 1e-10
@@ -53,7 +53,7 @@ def solve_step(
     """
     e, P = np.linalg.eigh(H)
     root = np.ascontiguousarray(P * np.sqrt(np.maximum(e, 0.0)))
-    model = Model(root, np.ones(len(e)), 0.0, np.maximum(np.diagonal(H), 0.0).copy())
+    model = CurvatureModel(root, np.ones(len(e)), 0.0, np.maximum(np.diagonal(H), 0.0).copy())
     if bounds is None:
         x = solve_model(model, model.times(b) - slopes, pays, b)
     else:

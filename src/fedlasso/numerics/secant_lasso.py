@@ -26,7 +26,7 @@ POLISHED = 4
 EPS = float(np.finfo(np.float64).eps)
 
 
-class Model(NamedTuple):
+class CurvatureModel(NamedTuple):
     """B = A diag(d) A' + mu I, and its diagonal."""
 
     A: Array
@@ -45,7 +45,7 @@ class Model(NamedTuple):
         return np.asarray((rows * self.d) @ rows.T + self.mu * np.eye(len(rows)))
 
 
-def solve_model(B: Model, c: Array, penalties: Array, start: Array) -> Array:
+def solve_model(B: CurvatureModel, c: Array, penalties: Array, start: Array) -> Array:
     """Return the minimizer of 1/2 b'Bb - c'b + sum_k penalties_k |b_k|."""
     b = start.copy()
     tol = EXACT * float(np.abs(c).max(initial=0.0))
@@ -53,7 +53,7 @@ def solve_model(B: Model, c: Array, penalties: Array, start: Array) -> Array:
 
 
 @one_thread()
-def search(B: Model, c: Array, penalties: Array, b: Array, tol: float) -> Array:
+def search(B: CurvatureModel, c: Array, penalties: Array, b: Array, tol: float) -> Array:
     """Minimize the same from b on, by steps to the minimum over a support and its signs.
 
     Every step lowers the objective, so the search ends: at optimality, or where rounding hides
@@ -98,7 +98,7 @@ def search(B: Model, c: Array, penalties: Array, b: Array, tol: float) -> Array:
 
 
 @compiled
-def descend(B: Model, c: Array, penalties: Array, b: Array, tol: float) -> bool:
+def descend(B: CurvatureModel, c: Array, penalties: Array, b: Array, tol: float) -> bool:
     """Minimize the same by coordinate descent, in place; return whether it has settled.
 
     t = diag(d) A'b is kept up to date. Sweeps go over the nonzero coefficients until none moves

@@ -7,7 +7,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from fedlasso.errors import FedLassoError
-from fedlasso.numerics.designs import BLOCK, Design, Rows
+from fedlasso.numerics.designs import BLOCK, Design, RowIndex
 from fedlasso.numerics.machine import (
     Array,
     compiled,
@@ -74,7 +74,7 @@ class Table:
         filled: Array = np.maximum(out - self.missing(w) * means**2, 0.0)
         return out if self.holes is None else filled
 
-    def take(self, rows: Rows) -> Array:
+    def take(self, rows: RowIndex) -> Array:
         """Some rows as a new dense array, a column of X in each row."""
         taken = self.columns[:, rows] if self.sparse is None else self.sparse[rows].toarray().T
         return np.ascontiguousarray(taken)
@@ -95,7 +95,7 @@ def centred_squares(Xt: Array, means: Array, w: Array) -> Array:
 
 @compiled
 def sparse_squares(
-    data: Array, indices: Rows, indptr: Rows, means: Array, w: Array, weight: float
+    data: Array, indices: RowIndex, indptr: RowIndex, means: Array, w: Array, weight: float
 ) -> Array:
     """The same over CSC: what is not stored is a zero."""
     out = np.zeros(means.size)
@@ -118,7 +118,7 @@ class Standardised(Design):
     leaves a column out. `columns` and `gram` are made when a procedure asks.
     """
 
-    def __init__(self, table: Table, rows: Rows | None, means: Array, factors: Array) -> None:
+    def __init__(self, table: Table, rows: RowIndex | None, means: Array, factors: Array) -> None:
         self._table = table
         self._all = rows is None
         self._rows = np.arange(table.n) if rows is None else rows
@@ -154,7 +154,7 @@ class Standardised(Design):
         w[self._rows] = 1.0
         return self._table.squares(self._means, w) * self._factors**2 / max(self.m, 1)
 
-    def take(self, rows: Rows) -> Array:
+    def take(self, rows: RowIndex) -> Array:
         chosen = self._rows[rows]
         Z = self._table.take(chosen)
         Z -= self._means[:, None]
@@ -163,7 +163,7 @@ class Standardised(Design):
         Z *= self._factors[:, None]
         return Z
 
-    def pick(self, columns: Rows) -> Array:
+    def pick(self, columns: RowIndex) -> Array:
         if self._table.sparse is None:
             Z = self._table.columns[columns][:, self._rows]
         else:
@@ -175,7 +175,7 @@ class Standardised(Design):
         Z *= self._factors[columns][:, None]
         return Z
 
-    def moments(self, rows: Rows, y: Array) -> Array:
+    def moments(self, rows: RowIndex, y: Array) -> Array:
         if self._table.sparse is None:
             return super().moments(rows, y)
         chosen = self._rows[rows]

@@ -31,7 +31,7 @@ from fedlasso.numerics.quasi_newton import correct_curvature, keep_convex, solve
 from fedlasso.numerics.triangles import count_packed, unpack
 from fedlasso.procedures.newton_state import (
     UNKNOWN,
-    Progress,
+    NewtonState,
     find_miss,
     find_objective,
     free_columns,
@@ -69,7 +69,7 @@ EPS = float(np.finfo(np.float64).eps)
 
 
 @dataclass(frozen=True)
-class Newton(UntilCertified[Progress]):
+class Newton(UntilCertified[NewtonState]):
     """Newton, the pooled optimum of every loss and elastic net; ``epochs`` is not used.
 
     It takes Newton steps on a working set of columns, with corrected second derivatives.
@@ -79,14 +79,14 @@ class Newton(UntilCertified[Progress]):
     losses = "any smooth"
     needs = ("thresholds", "dual_limit")
 
-    def start(self, problem: Problem, prepared: Any) -> Progress:
+    def start(self, problem: Problem, prepared: Any) -> NewtonState:
         free = free_columns(problem)
         zero = np.zeros(problem.p)
         step = "try" if free.size else "look"
         H = np.zeros((0, 0))
-        return Progress(A=free, b=zero, slopes=zero, H=H, trial=zero, aim=SOLVED, step=step)
+        return NewtonState(A=free, b=zero, slopes=zero, H=H, trial=zero, aim=SOLVED, step=step)
 
-    def go_on(self, problem: Problem, state: Progress) -> Progress:
+    def go_on(self, problem: Problem, state: NewtonState) -> NewtonState:
         """The state from which a fit at another penalty goes on with what is known.
 
         All slopes are known at b, as they are after a bound.
@@ -94,7 +94,7 @@ class Newton(UntilCertified[Progress]):
         known = replace(state, low=-UNKNOWN, aim=SOLVED, idle=0, stalls=0, along=1.0, miss=UNKNOWN)
         return self._join(problem, known)
 
-    def request(self, problem: Problem, state: Progress) -> Request[Any]:
+    def request(self, problem: Problem, state: NewtonState) -> Request[Any]:
         if state.step == "curve":
             return self._ask_curvature(problem, state)
         if state.step == "bound":
@@ -102,7 +102,7 @@ class Newton(UntilCertified[Progress]):
         columns = {"look": np.arange(0), "settle": free_columns(problem)}
         return PartAt(state.trial, columns.get(state.step, state.A))
 
-    def advance(self, problem: Problem, state: Progress, total: Any) -> Progress:
+    def advance(self, problem: Problem, state: NewtonState, total: Any) -> NewtonState:
         state = replace(state, round=state.round + 1)
         take_up = {
             "curve": self._learn,
@@ -112,31 +112,31 @@ class Newton(UntilCertified[Progress]):
         }
         return take_up.get(state.step, self._judge)(problem, state, total)
 
-    def models(self, problem: Problem, state: Progress) -> Array:
+    def models(self, problem: Problem, state: NewtonState) -> Array:
         return state.b[:, None]
 
-    def certificate(self, problem: Problem, state: Progress) -> Certificate | None:
+    def certificate(self, problem: Problem, state: NewtonState) -> Certificate | None:
         """F(b), and how far it is above the proven lower bound on min F."""
         if state.low == -UNKNOWN:
             return None
         objective = find_objective(problem, state.loss, state.b)
         return Certificate(objective, max(objective - state.low, 0.0))
 
-    def finest(self, problem: Problem, state: Progress) -> float:
+    def finest(self, problem: Problem, state: NewtonState) -> float:
         slopes = float(np.abs(state.slopes).max(initial=0.0)) * float(np.abs(state.b).sum())
         return 64 * EPS * (abs(state.loss) + slopes)
 
-    def done(self, problem: Problem, state: Progress) -> bool:
+    def done(self, problem: Problem, state: NewtonState) -> bool:
         return state.step == "end" or self.arrived(problem, state)
 
-    def _ask_curvature(self, problem: Problem, state: Progress) -> CurvatureAt:
+    def _ask_curvature(self, problem: Problem, state: NewtonState) -> CurvatureAt:
         """Ask for all second derivatives of new columns, or where those are many for their own."""
         whole = CurvatureAt(state.b, state.A, state.curved)
         if state.curved == 0 and state.slow:
             return whole
         return whole if whole.count() <= BLOCK * problem.p else replace(whole, alone=True)
 
-    def _judge(self, problem: Problem, state: Progress, total: Any) -> Progress:
+    def _judge(self, problem: Problem, state: NewtonState, total: Any) -> NewtonState:
         """Take the model that was tried, or go half of the way to it."""
         loss = total.loss / problem.m
         before = find_objective(problem, state.loss, state.b)
@@ -163,7 +163,7 @@ class Newton(UntilCertified[Progress]):
             return replace(state, curved=0, slow=True, step="curve")
         return self._step(problem, state)
 
-    def _is_slow(self, state: Progress) -> bool:
+    def _is_slow(self, state: NewtonState) -> bool:
         """Whether corrections at their rate so far would cost more than new second derivatives."""
         if state.tries < PATIENCE:
             return False
@@ -171,7 +171,7 @@ class Newton(UntilCertified[Progress]):
         rounds = np.log(state.aim / state.miss) / np.log(min(rate, 0.99))
         return bool(rounds * state.A.size > count_packed(state.A.size) + 3 * state.A.size)
 
-    def _shorten(self, problem: Problem, state: Progress) -> Progress:
+    def _shorten(self, problem: Problem, state: NewtonState) -> NewtonState:
         along = state.along / 2
         if along < 1e-6 or state.idle >= IDLE:
             # What is left is rounding, unless the second derivatives are old.
@@ -179,7 +179,7 @@ class Newton(UntilCertified[Progress]):
         trial = state.b + (state.trial - state.b) / 2
         return replace(state, trial=trial, along=along)
 
-    def _learn(self, problem: Problem, state: Progress, total: Any) -> Progress:
+    def _learn(self, problem: Problem, state: NewtonState, total: Any) -> NewtonState:
         """Take up second derivatives of the columns that joined A."""
         block = total.block / problem.m
         size = state.A.size
@@ -197,7 +197,7 @@ class Newton(UntilCertified[Progress]):
         miss = find_miss(problem, state)
         return self._step(problem, replace(state, miss=miss, first=miss))
 
-    def _step(self, problem: Problem, state: Progress) -> Progress:
+    def _step(self, problem: Problem, state: NewtonState) -> NewtonState:
         """Try the model's own optimum, unless A is solved as far as was wanted."""
         if state.miss <= state.aim or state.idle >= IDLE:
             return self._check(problem, state)
@@ -212,7 +212,7 @@ class Newton(UntilCertified[Progress]):
             return self._check(problem, replace(state, idle=IDLE))
         return replace(state, trial=trial, along=1.0, promise=promise, step="try")
 
-    def _check(self, problem: Problem, state: Progress) -> Progress:
+    def _check(self, problem: Problem, state: NewtonState) -> NewtonState:
         """Look at all columns; before a bound is asked for, settle those that pay nothing."""
         free = free_columns(problem)
         final = min(state.aim, state.miss) <= CLOSE * self.tol or state.idle >= IDLE
@@ -220,7 +220,7 @@ class Newton(UntilCertified[Progress]):
             return replace(state, trial=state.b, step="look")
         return self._settle_on(problem, replace(state, along=1.0))
 
-    def _settle_on(self, problem: Problem, state: Progress) -> Progress:
+    def _settle_on(self, problem: Problem, state: NewtonState) -> NewtonState:
         """Move the coefficients that pay nothing by one Newton step of their own."""
         free = free_columns(problem)
         slopes = state.slopes[free]
@@ -238,7 +238,7 @@ class Newton(UntilCertified[Progress]):
         # Every round is counted by a halving, and does not shorten the step.
         return replace(state, trial=trial, along=state.along / 2, step="settle")
 
-    def _is_settled(self, problem: Problem, state: Progress) -> bool:
+    def _is_settled(self, problem: Problem, state: NewtonState) -> bool:
         """Whether the slopes of coefficients that pay nothing are as good as zero."""
         slopes = open_slopes(problem, state.b, state.slopes)
         left = slopes[free_columns(problem)]
@@ -249,7 +249,7 @@ class Newton(UntilCertified[Progress]):
         objective = find_objective(problem, state.loss, state.b)
         return cost <= SETTLED * self.tol * abs(objective)
 
-    def _settle(self, problem: Problem, state: Progress, total: Any) -> Progress:
+    def _settle(self, problem: Problem, state: NewtonState, total: Any) -> NewtonState:
         free = free_columns(problem)
         found = total.gradient / problem.m
         slopes = state.slopes.copy()
@@ -268,12 +268,12 @@ class Newton(UntilCertified[Progress]):
         state = replace(state, b=state.trial, loss=loss, slopes=slopes, H=H)
         return self._settle_on(problem, state)
 
-    def _look(self, problem: Problem, state: Progress, total: Any) -> Progress:
+    def _look(self, problem: Problem, state: NewtonState, total: Any) -> NewtonState:
         slopes = total.gradient / problem.m
         state = replace(state, b=state.trial, loss=total.loss / problem.m, slopes=slopes)
         return self._join(problem, state)
 
-    def _join(self, problem: Problem, state: Progress) -> Progress:
+    def _join(self, problem: Problem, state: NewtonState) -> NewtonState:
         """Let the steepest columns outside join A; without any, ask for a bound."""
         p = problem.p
         pays = problem.penalty.thresholds(p)
@@ -302,7 +302,7 @@ class Newton(UntilCertified[Progress]):
         # proved.
         return self._settle_on(problem, replace(state, miss=miss, along=1.0, idle=IDLE))
 
-    def _bound(self, problem: Problem, state: Progress, total: Any) -> Progress:
+    def _bound(self, problem: Problem, state: NewtonState, total: Any) -> NewtonState:
         dual = total.value / problem.m
         certificate = certify_loss(state.loss, dual, state.b, state.slopes, problem.penalty)
         before = certificate.objective - state.low

@@ -13,7 +13,7 @@ from fedlasso.procedures.procedure import Problem, State
 UNKNOWN = float(np.finfo(np.float64).max)
 
 
-class Progress(State):
+class NewtonState(State):
     """Where a fit stands.
 
     The best model b with its loss and gradient, which is known in the columns of A, and elsewhere
@@ -55,7 +55,7 @@ def free_columns(problem: Problem) -> NDArray[np.int64]:
     return np.flatnonzero(problem.penalty.free(problem.p))
 
 
-def free_places(problem: Problem, state: Progress) -> NDArray[np.int64]:
+def free_places(problem: Problem, state: NewtonState) -> NDArray[np.int64]:
     """Return where in A the columns that pay nothing stand."""
     return np.flatnonzero(np.isin(state.A, free_columns(problem)))
 
@@ -66,7 +66,7 @@ def open_slopes(problem: Problem, b: Array, slopes: Array) -> Array:
     return slopes if bounds is None else -bounds.allowed(b, -slopes)
 
 
-def smooth_part(problem: Problem, state: Progress) -> tuple[Array, Array, Array]:
+def smooth_part(problem: Problem, state: NewtonState) -> tuple[Array, Array, Array]:
     """Return gradient and second derivatives of the loss and the ridge on A, and what it pays."""
     on = state.A
     pays = problem.penalty.thresholds(problem.p)[on]
@@ -79,7 +79,7 @@ def smooth_part(problem: Problem, state: Progress) -> tuple[Array, Array, Array]
     return slopes, H, pays
 
 
-def find_miss(problem: Problem, state: Progress) -> float:
+def find_miss(problem: Problem, state: NewtonState) -> float:
     """Return how far A is from being solved: the worst slope, as a share of the penalty."""
     slopes, _, pays = smooth_part(problem, state)
     b = state.b[state.A]
@@ -90,7 +90,7 @@ def find_miss(problem: Problem, state: Progress) -> float:
     return float(np.abs(wrong).max(initial=0.0)) / scale
 
 
-def surely_falls(problem: Problem, state: Progress, slopes: Array) -> bool:
+def surely_falls(problem: Problem, state: NewtonState, slopes: Array) -> bool:
     """Tell whether the slopes at the trial prove that the objective is no higher there than at b.
 
     The loss is convex, so it lies above its tangent at the trial. Sums of losses are rounded

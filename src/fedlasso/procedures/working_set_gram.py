@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from fedlasso.federation import Columns, Disclosure, Model, Reply, Request, Shapes
+from fedlasso.federation import Columns, Disclosure, ModelVector, Reply, Request, Shapes
 from fedlasso.federation.magnitudes import COARSE, Bound, Magnitudes
 from fedlasso.federation.messages import LowerProducts, Whole
 from fedlasso.numerics import Array, solve_reference
@@ -72,7 +72,7 @@ class GradientOutside(Request[GradientSum]):
     discloses = Disclosure(
         "the gradient of a model at columns outside the working set: sums over rows"
     )
-    b: Model
+    b: ModelVector
     known: Columns
 
     def expects(self, p: int) -> Shapes:

@@ -12,7 +12,7 @@ import pandas as pd
 from fedlasso.errors import FedLassoError
 from fedlasso.report.records import Results, read_results
 from fedlasso.study import SCENARIOS, summarise
-from fedlasso.study.columns import axes
+from fedlasso.study.record_columns import axes
 
 # Replicates behind the paper's means.
 PUBLISHED_REPLICATES = 50

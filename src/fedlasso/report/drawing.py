@@ -12,13 +12,13 @@ from typing import Any
 
 from matplotlib import pyplot as plt
 
-from fedlasso.report.figures import FIRST, REST, Figure, Words, lighten_fonts
+from fedlasso.report.figures import FIRST, REST, Figure, FigureText, lighten_fonts
 from fedlasso.report.records import Results
 
 # Seconds after which a process that draws a figure is given up.
 PATIENCE = 60
 
-Draw = Callable[[Results], Figure | None]
+DrawFigure = Callable[[Results], Figure | None]
 
 
 class Drawing:
@@ -27,7 +27,7 @@ class Drawing:
     Where a process cannot be forked, or fails, the figure is drawn and written here.
     """
 
-    def __init__(self, draw: Draw, results: Results, folder: Path) -> None:
+    def __init__(self, draw: DrawFigure, results: Results, folder: Path) -> None:
         self._draw = draw
         self._results = results
         self._folder = folder
@@ -48,11 +48,11 @@ class Drawing:
             process.start()
         self._process = process
 
-    def words(self) -> Words | None:
+    def words(self) -> FigureText | None:
         """Wait until a TeX can read the figure; nothing where the records cannot fill it."""
         if self._process is not None and self._heard.poll(PATIENCE):
             with suppress(EOFError):
-                words: Words | None = self._heard.recv()
+                words: FigureText | None = self._heard.recv()
                 return words
         return self._draw_here()
 
@@ -70,7 +70,7 @@ class Drawing:
             self._process.join()
             self._process = None
 
-    def _draw_here(self) -> Words | None:
+    def _draw_here(self) -> FigureText | None:
         self.stop()
         figure = self._draw(self._results)
         if figure is not None:
@@ -80,7 +80,9 @@ class Drawing:
 
 
 @contextmanager
-def draw_beside(draws: Sequence[Draw], results: Results, folder: Path) -> Iterator[list[Drawing]]:
+def draw_beside(
+    draws: Sequence[DrawFigure], results: Results, folder: Path
+) -> Iterator[list[Drawing]]:
     """Begin to draw every figure, for as long as the block lasts."""
     lighten_fonts()  # once, for all of them
     drawings = [Drawing(draw, results, folder) for draw in draws]
@@ -91,7 +93,7 @@ def draw_beside(draws: Sequence[Draw], results: Results, folder: Path) -> Iterat
             drawing.stop()
 
 
-def _work(draw: Draw, results: Results, folder: Path, telling: Connection) -> None:
+def _work(draw: DrawFigure, results: Results, folder: Path, telling: Connection) -> None:
     """Draw one figure, and tell its words as soon as a TeX can read it."""
     # Who waits for figures, or reads them, goes before who draws them.
     os.nice(5)
@@ -100,7 +102,7 @@ def _work(draw: Draw, results: Results, folder: Path, telling: Connection) -> No
             telling.send(None)
             return
         figure.write(folder, FIRST)
-        telling.send(Words(figure.name, figure.title, figure.caption))
+        telling.send(FigureText(figure.name, figure.title, figure.caption))
         os.nice(5)
         figure.write(folder, REST)
     except Exception:

@@ -12,7 +12,7 @@ from matplotlib.collections import LineCollection
 from matplotlib.figure import Figure as Canvas
 from matplotlib.ticker import LogLocator, MaxNLocator, NullFormatter
 
-from fedlasso.report.families import family_figure
+from fedlasso.report.families_section import family_figure
 from fedlasso.report.figures import (
     FAINT,
     INK,
@@ -28,13 +28,13 @@ from fedlasso.report.figures import (
     name_rows,
     put_legend,
 )
-from fedlasso.report.real import judged_figure
+from fedlasso.report.real_section import judged_figure
 from fedlasso.report.records import Results, count_of
 from fedlasso.report.tables import means
 from fedlasso.report.traces import follow_gaps
-from fedlasso.report.trust import discovery_figure, interval_figure
+from fedlasso.report.trust_section import discovery_figure, interval_figure
 from fedlasso.study import contrast
-from fedlasso.study.columns import COLUMNS, say, titles
+from fedlasso.study.record_columns import COLUMNS, display_name, titles
 from fedlasso.theory import CorrelatedPair
 
 PAIR = CorrelatedPair(r=0.8, a=2, d=1)
@@ -121,7 +121,7 @@ def baseline_figure(results: Results) -> Figure | None:
             for axes in grid.flat:
                 label_ends(axes, gap=0.105)
     view = titles(fixed)
-    title = f"{say('scenario', scenario)} scenario"
+    title = f"{display_name('scenario', scenario)} scenario"
     count = count_of(int(table["n"].min()), "replicate")
     caption = (
         f"{title}{view and f', {view}'}. Means over {count} with 1.96 Monte Carlo standard errors "
@@ -152,7 +152,7 @@ def _lines(axes: Axes, table: pd.DataFrame, metric: str, epochs: list[int]) -> N
         bars = 1.96 * own[f"{metric}_se"].fillna(0)
         style: Any = {"color": drawn[method].colour, "marker": drawn[method].marker}
         axes.errorbar(x, own[metric], bars, label=method, elinewidth=0.9, capsize=1.6, **style)
-    axes.set_xticks(range(len(epochs)), [say("epochs", e) for e in epochs])
+    axes.set_xticks(range(len(epochs)), [display_name("epochs", e) for e in epochs])
     axes.grid(axis="x", visible=False)
     axes.set_xlim(-0.3, len(epochs) - 0.7)
     if metric.endswith("gap"):
@@ -221,7 +221,8 @@ def upload_figure(results: Results) -> Figure | None:
         canvas = (_together if len(lines) <= TOGETHER else _apart)(lines, names)
     caption = (
         "Distance to the pooled optimum against what every site uploads, in vectors of p numbers; "
-        f"{say('scenario', scenario)} scenario, medians over replicates, every candidate charged. "
+        f"{display_name('scenario', scenario)} scenario, medians over replicates, every candidate "
+        "charged. "
         "Each method at the epoch count (in brackets where there are several) with its smallest "
         "gap at its last reading. A small gap says that the pooled Lasso was reached, not that it "
         f"selects or predicts well. {FLOOR_TOLD}"
@@ -284,7 +285,7 @@ def _best(own: pd.DataFrame) -> pd.DataFrame:
 
 def _name(own: pd.DataFrame, arms: list[str], several: bool) -> str:
     first = own.iloc[0]
-    name = ", ".join([first["method"], *(say(arm, first[arm]) for arm in arms)])
+    name = ", ".join([first["method"], *(display_name(arm, first[arm]) for arm in arms)])
     return f"{name} (E = {first['epochs']})" if several and first["epochs"] else name
 
 

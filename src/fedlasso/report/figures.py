@@ -31,7 +31,7 @@ from matplotlib.figure import Figure as Canvas
 from matplotlib.font_manager import FontProperties
 from matplotlib.ticker import LogFormatter
 
-from fedlasso.study.columns import say
+from fedlasso.study.record_columns import display_name
 
 WIDTH = 6.5  # inches between the margins of a page
 # Formats, each without the time of writing: the same records give the same bytes.
@@ -118,7 +118,7 @@ def looks(methods: Iterable[str]) -> dict[str, Look]:
 
 
 @dataclass(frozen=True)
-class Words:
+class FigureText:
     """What a reader is told of a figure: its name, its title and the text below it."""
 
     name: str
@@ -127,7 +127,7 @@ class Words:
 
 
 @dataclass(frozen=True, eq=False)
-class Figure(Words):
+class Figure(FigureText):
     """A drawn figure, with the words that go with it."""
 
     canvas: Canvas
@@ -227,7 +227,11 @@ def mark_rows(
         shift = 0.22 * (i - (len(values) - 1) / 2)
         rows = [names.index(scenario) + shift for scenario in here["scenario"]]
         bars = [0 * here["bar"], here["bar"]] if one_sided else here["bar"]
-        style |= {"fmt": drawn[name].marker, "color": drawn[name].colour, "label": say(by, name)}
+        style |= {
+            "fmt": drawn[name].marker,
+            "color": drawn[name].colour,
+            "label": display_name(by, name),
+        }
         axes.errorbar(here[value], rows, xerr=bars, **style)
     name_rows(axes)
 

@@ -15,9 +15,9 @@ import pandas as pd
 from fedlasso.report.compare import agree_with_paper
 from fedlasso.report.records import Results, count_of
 from fedlasso.report.tables import decimals_of
-from fedlasso.study.columns import COLUMNS, titles
 from fedlasso.study.conclusions import CONCLUSIONS
 from fedlasso.study.means import over_scenarios, pair, pair_with_best
+from fedlasso.study.record_columns import COLUMNS, titles
 
 FOUR = ("CD", "ST", "P", "DA")
 TARGET = 1e-8

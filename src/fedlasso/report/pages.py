@@ -21,17 +21,17 @@ import numpy as np
 import pandas as pd
 
 from fedlasso.report.compare import Comparison, agree_with_paper, read_citation
-from fedlasso.report.figures import Words, looks
+from fedlasso.report.figures import FigureText, looks
 from fedlasso.report.filling import fill
 from fedlasso.report.findings import Finding
 from fedlasso.report.glossary import tell_axes, tell_words
 from fedlasso.report.records import Results
-from fedlasso.report.tables import Table, mean_se
+from fedlasso.report.tables import ReportTable, mean_se
 from fedlasso.report.traces import follow_gaps
 from fedlasso.study import Scenario
-from fedlasso.study.columns import COLUMNS, known, say, title
 from fedlasso.study.means import average
 from fedlasso.study.purposes import PURPOSES
+from fedlasso.study.record_columns import COLUMNS, display_name, known, title
 
 SCRIPTS = (
     "data.js", "draw.js", "labels.js", "menu.js", "charts.js", "overview.js", "uploads.js",
@@ -41,8 +41,8 @@ SCRIPTS = (
 
 def write_page(
     results: Results,
-    main: Table,
-    figures: Sequence[Words],
+    main: ReportTable,
+    figures: Sequence[FigureText],
     findings: Sequence[Finding],
     folder: Path,
     out: Path,
@@ -108,7 +108,7 @@ def _scenarios(results: Results) -> dict[str, dict[str, Any]]:
         return {}
     return {
         name: {
-            "title": say("scenario", name),
+            "title": display_name("scenario", name),
             "sites": len(each.sizes),
             "p": each.p,
             "sizes": "/".join(map(str, each.sizes)) if len(set(each.sizes)) > 1 else each.sizes[0],
@@ -157,7 +157,7 @@ def _agreement_data(comparison: Comparison | None) -> dict[str, Any] | None:
     if comparison is None:
         return None
     cells = comparison.cells.assign(
-        scenario_words=[say("scenario", name) for name in comparison.cells["scenario"]]
+        scenario_words=[display_name("scenario", name) for name in comparison.cells["scenario"]]
     )
     known = cells.astype(object).where(cells.notna() & ~cells.isin([np.inf, -np.inf]), None)
     return {"cells": known.to_dict("records"), "verdict": comparison.verdict}
@@ -183,7 +183,7 @@ def _agreement_table(
             }
             for cell in own.to_dict("records")
         ]
-        where = {"scenario": say("scenario", scenario), "method": method, "epochs": epochs}
+        where = {"scenario": display_name("scenario", scenario), "method": method, "epochs": epochs}
         lines.append(where | {"cells": texts})
     return {
         "verdict": comparison.verdict,
@@ -271,7 +271,7 @@ def _axis(results: Results, name: str) -> dict[str, Any]:
         entry |= {"label": "Data set", "heading": "Data set"}
     values = results.values(name)
     entry |= {"values": values, "titles": [title(name, v) for v in values]}
-    return entry | {"words": [say(name, v) for v in values]}
+    return entry | {"words": [display_name(name, v) for v in values]}
 
 
 def _column(name: str) -> dict[str, Any]:

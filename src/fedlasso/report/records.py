@@ -10,8 +10,8 @@ import pandas as pd
 
 from fedlasso.errors import FedLassoError
 from fedlasso.study import Store
-from fedlasso.study.columns import RECORDS, axes, known
 from fedlasso.study.manifest import Manifest
+from fedlasso.study.record_columns import RECORDS, axes, known
 
 
 @dataclass(frozen=True, eq=False)

@@ -15,11 +15,11 @@ from pathlib import Path
 
 from latex2mathml.converter import convert
 
-from fedlasso.report.figures import Words
+from fedlasso.report.figures import FigureText
 from fedlasso.report.filling import fill, read_template
 from fedlasso.report.findings import Finding
 from fedlasso.report.records import Results
-from fedlasso.report.tables import Table
+from fedlasso.report.tables import ReportTable
 
 # Turns of TeX at most, until page numbers and the widths of long tables have settled.
 TURNS = 4
@@ -32,19 +32,19 @@ class Supplement:
     """What the supplement tells beside its figures; these are known later."""
 
     results: Results
-    tables: Sequence[Table]
+    tables: Sequence[ReportTable]
     findings: Sequence[Finding]
     folder: Path
 
-    def write_page(self, figures: Sequence[Words]) -> None:
+    def write_page(self, figures: Sequence[FigureText]) -> None:
         """``index.html``, which points to ``../tables`` and ``../figures``."""
         self._fill("index.html", "supplement.html", figures, proof_html())
 
-    def write_tex(self, figures: Sequence[Words]) -> None:
+    def write_tex(self, figures: Sequence[FigureText]) -> None:
         """``supplement.tex``, which reads ``../tables`` and ``../figures``."""
         self._fill("supplement.tex", "supplement.tex", figures, proof_latex())
 
-    def _fill(self, name: str, template: str, figures: Sequence[Words], proof: str) -> None:
+    def _fill(self, name: str, template: str, figures: Sequence[FigureText], proof: str) -> None:
         text = fill(
             template,
             results=self.results,

@@ -6,11 +6,11 @@ from functools import partial
 
 import pandas as pd
 
-from fedlasso.report.families import family_table
-from fedlasso.report.real import data_table, judged_table
+from fedlasso.report.families_section import family_table
+from fedlasso.report.real_section import data_table, judged_table
 from fedlasso.report.records import Results
 from fedlasso.report.tables import (
-    Table,
+    ReportTable,
     collapse,
     differences,
     in_order,
@@ -19,9 +19,9 @@ from fedlasso.report.tables import (
     shown,
     tell_replicates,
 )
-from fedlasso.report.trust import discovery_table, interval_table, paired_discovery_table
-from fedlasso.study.columns import COLUMNS, known, say, titles
+from fedlasso.report.trust_section import discovery_table, interval_table, paired_discovery_table
 from fedlasso.study.means import average
+from fedlasso.study.record_columns import COLUMNS, display_name, known, titles
 
 BLOCKS = ("baseline", "different-distributions")
 # Rules in the words of a narrow table.
@@ -33,7 +33,7 @@ PAIRED = {"method": "methods", "epochs": "epoch counts", "tuning": "tunings", "r
 _PRINTED = {"bytes": (" KiB", 1024, ",.0f"), "s": (" s", 1, ".3f"), "": ("", 1, ",.0f")}
 
 
-def main_table(results: Results) -> Table | None:
+def main_table(results: Results) -> ReportTable | None:
     """Baseline and different site distributions at the primary cell."""
     if results.on_real_data:
         return None
@@ -46,7 +46,7 @@ def main_table(results: Results) -> Table | None:
     data = means(results, rows[rows["scenario"].isin(blocks)], metrics)
     text = shown(results.usual(data), metrics)
     note = f"Mean (Monte Carlo standard error) over {tell_replicates(data)}; {_where(results)}."
-    absent = [say("scenario", s) for s in BLOCKS if s not in have]
+    absent = [display_name("scenario", s) for s in BLOCKS if s not in have]
     # A study with scenarios of its own lacks none of the paper's.
     if 0 < len(absent) < len(BLOCKS):
         note += f" Not in these records: {', '.join(absent)}."
@@ -55,10 +55,10 @@ def main_table(results: Results) -> Table | None:
         "columns that were selected, the test error about prediction and the gap about the common "
         "objective; a method can be good at one of them and poor at another."
     )
-    return Table("main", "Main comparison", note, data, text, "Scenario", prose)
+    return ReportTable("main", "Main comparison", note, data, text, "Scenario", prose)
 
 
-def grid_table(results: Results) -> Table:
+def grid_table(results: Results) -> ReportTable:
     """Every cell; what is the same under either limit or either rule is printed once."""
     data = means(results, results.outcome, results.metrics)
     printed = results.measured("f1", "active", "test_mse", "test_deviance", "relative_gap")
@@ -85,10 +85,10 @@ def grid_table(results: Results) -> Table:
         "method does the same under both resource limits (as at E = 1), or under both rules (as "
         "CD, which has one candidate), the two cells are one row that says either."
     )
-    return Table("grid", "Full grid", note, data, text, "Scenario", prose)
+    return ReportTable("grid", "Full grid", note, data, text, "Scenario", prose)
 
 
-def difference_table(results: Results, along: str) -> Table | None:
+def difference_table(results: Results, along: str) -> ReportTable | None:
     """Every value of an axis against every other, paired within replicate."""
     metrics = results.measured("f1", "test_mse", "test_deviance", "relative_gap")
     data = differences(results, along, metrics)
@@ -108,10 +108,10 @@ def difference_table(results: Results, along: str) -> Table | None:
         "better than the overlap of two intervals suggests. A mean of two standard errors or more "
         "is one that this number of replicates can tell from zero."
     )
-    return Table(f"paired-{along}", words, note, data, text, "Contrast", prose)
+    return ReportTable(f"paired-{along}", words, note, data, text, "Contrast", prose)
 
 
-def cutoff_table(results: Results) -> Table | None:
+def cutoff_table(results: Results) -> ReportTable | None:
     """The same selected fits, judged with other activity cutoffs."""
     metrics = results.measured("f1_1e6", "f1", "f1_1e2")
     if len(metrics) < 2:
@@ -127,10 +127,10 @@ def cutoff_table(results: Results) -> Table | None:
         "counts as active; the order of the methods should not."
     )
     title = "Sensitivity to the activity cutoff"
-    return Table("cutoffs", title, note, data, text, "Scenario", prose)
+    return ReportTable("cutoffs", title, note, data, text, "Scenario", prose)
 
 
-def empty_table(results: Results) -> Table | None:
+def empty_table(results: Results) -> ReportTable | None:
     """How often a method selected nothing, and how often validation chose no threshold."""
     if "active" not in results.outcome:
         return None
@@ -166,14 +166,14 @@ def empty_table(results: Results) -> Table | None:
         "then CD itself, dense as that is."
     )
     title = "Empty models and zero thresholds" if "zero" in measures else "Empty models"
-    return Table("empty", title, note, data, text, "Scenario", prose)
+    return ReportTable("empty", title, note, data, text, "Scenario", prose)
 
 
 def _where(results: Results) -> str:
     return titles(results.primary) or "all cells"
 
 
-def resource_table(results: Results) -> Table | None:
+def resource_table(results: Results) -> ReportTable | None:
     """What every method uses: bytes, steps, seconds by phase, share of the penalty search."""
     rows = results.outcome.copy()
     metrics = known("cost", rows)
@@ -206,7 +206,7 @@ def resource_table(results: Results) -> Table | None:
         f"Printed: {_where(results)}; the CSV file holds every cell."
     )
     prose = _tell_search(primary)
-    return Table("resources", "Resource accounting", note, data, text, "Scenario", prose)
+    return ReportTable("resources", "Resource accounting", note, data, text, "Scenario", prose)
 
 
 def _tell_search(primary: pd.DataFrame) -> str:
@@ -229,7 +229,7 @@ def _tell_search(primary: pd.DataFrame) -> str:
     return prose
 
 
-def diagnostic_table(results: Results) -> Table | None:
+def diagnostic_table(results: Results) -> ReportTable | None:
     """How many references and local fits met their tolerance, scenario by scenario."""
     if results.reference.empty or results.penalty.empty:
         return None
@@ -265,7 +265,7 @@ def diagnostic_table(results: Results) -> Table | None:
         f"{met} pooled Lasso fits and {paths} penalty paths of sites met their tolerance, so gaps "
         "are measured from the optimum and penalties come from exact paths."
     )
-    return Table("diagnostics", "Numerical diagnostics", note, data, text, prose=prose)
+    return ReportTable("diagnostics", "Numerical diagnostics", note, data, text, prose=prose)
 
 
 def _of(part: pd.Series, whole: pd.Series) -> list[str]:
@@ -277,7 +277,7 @@ def _numbers(values: pd.Series, form: str) -> list[str]:
     return ["—" if pd.isna(value) else f"{value:{form}}" for value in values]
 
 
-def scenario_table(results: Results) -> Table | None:
+def scenario_table(results: Results) -> ReportTable | None:
     """The scenarios as the manifest records them."""
     if results.on_real_data:
         return None
@@ -287,7 +287,7 @@ def scenario_table(results: Results) -> Table | None:
     )
     names = {"p": "p", "snr": "SNR"}
     text = data.astype(str).rename(columns=lambda c: names.get(c, c.capitalize()))
-    text["Name"] = [say("scenario", s) for s in data["name"]]
+    text["Name"] = [display_name("scenario", s) for s in data["name"]]
     text = text.rename(columns={"Name": "Scenario"})
     for i, sizes in enumerate(each.sizes for each in results.manifest.scenarios.values()):
         if len(sizes) > 3 and len(set(sizes)) == 1:
@@ -300,10 +300,10 @@ def scenario_table(results: Results) -> Table | None:
         "The design. Every scenario changes one thing of the first, but for those that say "
         "more; validation and test rows are split over the sites as the training rows are."
     )
-    return Table("scenarios", "Design", note, data, text.drop(columns=same), prose=prose)
+    return ReportTable("scenarios", "Design", note, data, text.drop(columns=same), prose=prose)
 
 
-def reference_table(results: Results) -> Table | None:
+def reference_table(results: Results) -> ReportTable | None:
     """How the pooled Lasso at the common penalty does: what a gap of zero would give."""
     metrics = [m for m in ("f1", "active", "test_mse", "coef_error") if m in results.reference]
     if not metrics:
@@ -320,10 +320,10 @@ def reference_table(results: Results) -> Table | None:
         "What a gap of zero would give. Where a method selects better than this, it does so by "
         "stopping short of the optimum or by another penalty, not by optimising better."
     )
-    return Table("reference", "Pooled reference", note, data, text, prose=prose)
+    return ReportTable("reference", "Pooled reference", note, data, text, prose=prose)
 
 
-def candidate_table(results: Results) -> Table | None:
+def candidate_table(results: Results) -> ReportTable | None:
     """Which candidate the rules chose, in per cent of replicates."""
     rows = results.candidate
     if rows.empty or "chosen_min" not in rows:
@@ -348,12 +348,12 @@ def candidate_table(results: Results) -> Table | None:
         "What validation chose. A candidate at the end of its range that is chosen often says that "
         "the range, not the method, may be the limit."
     )
-    return Table("candidates", "Chosen candidates", note, chosen, text, prose=prose)
+    return ReportTable("candidates", "Chosen candidates", note, chosen, text, prose=prose)
 
 
 # What a report prints, in the supplement's order; append to add one from outside. Each gives
 # nothing for records that cannot fill it.
-TABLES: list[Callable[[Results], Table | None]] = [
+TABLES: list[Callable[[Results], ReportTable | None]] = [
     main_table,
     judged_table,
     family_table,

@@ -14,15 +14,15 @@ import pandas as pd
 from fedlasso.report.figures import looks
 from fedlasso.report.filling import fill
 from fedlasso.report.records import Results, count_of
-from fedlasso.study.columns import COLUMNS, axes, known, say, title
 from fedlasso.study.means import average, measure
+from fedlasso.study.record_columns import COLUMNS, axes, display_name, known, title
 
 # Smaller means and standard errors come from the rounding of sums.
 ROUNDING = 1e-14
 
 
 @dataclass(frozen=True, eq=False)
-class Table:
+class ReportTable:
     """One table.
 
     Attributes
@@ -169,7 +169,7 @@ def shown(table: pd.DataFrame, metrics: Sequence[str] = (), sign: bool = False) 
     if "contrast" in table:
         text["Contrast"] = table["contrast"]
     for axis in known("axis", table):
-        text[COLUMNS[axis].heading] = [say(axis, v) for v in table[axis]]
+        text[COLUMNS[axis].heading] = [display_name(axis, v) for v in table[axis]]
     for name in metrics:
         text[COLUMNS[name].label] = mean_se(table[name], table[f"{name}_se"], sign)
     return pd.DataFrame(text)

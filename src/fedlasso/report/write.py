@@ -13,7 +13,7 @@ from fedlasso.report.pages import write_page
 from fedlasso.report.records import Results, read_results
 from fedlasso.report.supplement import Supplement, compile_tex, draft_tex
 from fedlasso.report.table_registry import TABLES, grid_table, resource_table
-from fedlasso.report.tables import Table
+from fedlasso.report.tables import ReportTable
 
 
 def write_report(folder: Path, out: Path, also: Sequence[Path] = ()) -> Results:
@@ -55,7 +55,7 @@ def write_report(folder: Path, out: Path, also: Sequence[Path] = ()) -> Results:
     return results
 
 
-def _borrowed_tables(folder: Path) -> list[Table]:
+def _borrowed_tables(folder: Path) -> list[ReportTable]:
     """Another study's grid and resources, for this study's supplement."""
     other = read_results(folder)
     study = other.manifest.name

@@ -7,7 +7,9 @@ from fedlasso.sites.assessing import ScoreRanges as ScoreRanges
 from fedlasso.sites.assessing import ScoresAt as ScoresAt
 from fedlasso.sites.baseline import BaselineAt as BaselineAt
 from fedlasso.sites.baseline import EffectAt as EffectAt
-from fedlasso.sites.draws import Draw as Draw
+from fedlasso.sites.fold_assignment import FoldDraw as FoldDraw
+from fedlasso.sites.fold_moments import FoldMoments as FoldMoments
+from fedlasso.sites.fold_moments import count_numbers as count_numbers
 from fedlasso.sites.held_out import ErrorSums as ErrorSums
 from fedlasso.sites.held_out import HeldOutErrors as HeldOutErrors
 from fedlasso.sites.held_out import HeldOutSums as HeldOutSums
@@ -18,8 +20,6 @@ from fedlasso.sites.inference import NoiseAbove as NoiseAbove
 from fedlasso.sites.inference import SiteSlopesAlong as SiteSlopesAlong
 from fedlasso.sites.inference import SlopesAlong as SlopesAlong
 from fedlasso.sites.memory import Memory as Memory
-from fedlasso.sites.moments import FoldMoments as FoldMoments
-from fedlasso.sites.moments import count_numbers as count_numbers
 from fedlasso.sites.parts import CurvatureAt as CurvatureAt
 from fedlasso.sites.parts import PartAt as PartAt
 from fedlasso.sites.questions import DualAt as DualAt
@@ -44,10 +44,10 @@ from fedlasso.sites.rows import holdout as holdout
 from fedlasso.sites.site import INTERCEPT as INTERCEPT
 from fedlasso.sites.site import Site as Site
 from fedlasso.sites.site import View as View
-from fedlasso.sites.subset import SubsetMoments as SubsetMoments
-from fedlasso.sites.subset import WeighedMoments as WeighedMoments
+from fedlasso.sites.site_weights import Weighed as Weighed
+from fedlasso.sites.subset_moments import SubsetMoments as SubsetMoments
+from fedlasso.sites.subset_moments import WeighedMoments as WeighedMoments
 from fedlasso.sites.views import Scaling as Scaling
 from fedlasso.sites.views import Standardise as Standardise
 from fedlasso.sites.views import Viewed as Viewed
 from fedlasso.sites.views import standardise as standardise
-from fedlasso.sites.worth import Weighed as Weighed

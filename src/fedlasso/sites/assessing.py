@@ -4,7 +4,15 @@ import numpy as np
 
 from fedlasso.federation import Disclosure, Reply, Request
 from fedlasso.federation.magnitudes import COARSE, Bound, Magnitudes, power_above
-from fedlasso.federation.messages import Count, Model, Positive, Purpose, Shapes, Signed, Steps
+from fedlasso.federation.messages import (
+    Count,
+    ModelVector,
+    Positive,
+    Purpose,
+    Shapes,
+    Signed,
+    Steps,
+)
 from fedlasso.numerics import Array, Response
 from fedlasso.sites.held_out import FURTHER
 from fedlasso.sites.site import View
@@ -36,7 +44,7 @@ class ScoresAt(Request[ScoreSums]):
         "sums over held-out rows of a model's predictions, their squares and survival times",
         held_out=True,
     )
-    b: Model
+    b: ModelVector
     purpose: Purpose = "candidate"
 
     def answer(self, site: View) -> ScoreSums:
@@ -75,7 +83,7 @@ class ScoreRanges(Request[ScoreCounts]):
         held_out=True,
         single=EACH,
     )
-    b: Model
+    b: ModelVector
     low: Signed
     width: float
     ranges: Steps
@@ -119,7 +127,7 @@ class RecalibrationAt(Request[RecalibrationSums]):
         held_out=True,
         single=EACH,
     )
-    b: Model
+    b: ModelVector
     intercept: Signed
     slope: Signed
     purpose: Purpose = "candidate"
@@ -165,7 +173,7 @@ class PairsAt(Request[PairSums]):
     discloses = Disclosure(
         "how many pairs of held-out rows a model has in the right order", held_out=True, single=EACH
     )
-    b: Model
+    b: ModelVector
     purpose: Purpose = "candidate"
 
     def answer(self, site: View) -> PairSums:
@@ -216,7 +224,7 @@ class GroupsAt(Request[GroupSums]):
         "stretches of time",
         held_out=True,
     )
-    b: Model
+    b: ModelVector
     lower: Signed
     upper: Signed
     length: float

@@ -4,7 +4,7 @@ import numpy as np
 
 from fedlasso.federation import Disclosure, Reply, Request
 from fedlasso.federation.magnitudes import COARSE, Bound, Magnitudes
-from fedlasso.federation.messages import Model, Positive, Shapes, Times
+from fedlasso.federation.messages import ModelVector, Positive, Shapes, Times
 from fedlasso.numerics import Array, LeastSquares
 from fedlasso.sites.site import View
 
@@ -32,7 +32,7 @@ class BaselineAt(Request[Hazard]):
         allowed=False,
         single="every site has a baseline of its own",
     )
-    b: Model
+    b: ModelVector
     times: Times
 
     def expects(self, p: int) -> Shapes:
@@ -60,7 +60,7 @@ class EffectAt(Request[EffectSums]):
 
     kind = "certificate"
     discloses = Disclosure("the mean over all rows of the sites' own intercepts, and their weight")
-    b: Model
+    b: ModelVector
 
     def answer(self, site: View) -> EffectSums:
         f = site.training

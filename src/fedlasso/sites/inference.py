@@ -9,7 +9,7 @@ import numpy as np
 
 from fedlasso.federation import Disclosure, Reply, Request
 from fedlasso.federation.magnitudes import COARSE, Bound, Magnitudes, powers_above
-from fedlasso.federation.messages import Directions, Model, Positive, Shapes
+from fedlasso.federation.messages import Directions, ModelVector, Positive, Shapes
 from fedlasso.numerics import Array
 from fedlasso.sites.site import View
 
@@ -33,7 +33,7 @@ class SlopesAlong(Request[AlongSums]):
     discloses = Disclosure(
         "slopes and second derivatives of a model along some directions: sums over rows"
     )
-    b: Model
+    b: ModelVector
     directions: Directions
 
     def expects(self, p: int) -> Shapes:
@@ -79,7 +79,7 @@ class NoiseAbove(Request[NoisySites]):
         "than 15 multiples of it",
         compares=True,
     )
-    b: Model
+    b: ModelVector
     variance: float
 
     def expects(self, p: int) -> Shapes:

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from fedlasso.atomic_files import write_atomically
 from fedlasso.errors import FedLassoError
-from fedlasso.files import write_atomically
 
 _FITS = 4
 # Files that one fit may leave in a folder.

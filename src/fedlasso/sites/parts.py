@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from fedlasso.federation import Disclosure, Reply, Request
 from fedlasso.federation.magnitudes import COARSE, Bound, Magnitudes
-from fedlasso.federation.messages import Columns, Model, Shapes
+from fedlasso.federation.messages import Columns, ModelVector, Shapes
 from fedlasso.numerics import Array
 from fedlasso.numerics.triangles import count_packed, pack
 from fedlasso.sites.questions import LossSums, bound_of_gradient, bound_of_loss
@@ -15,7 +15,7 @@ class PartAt(Request[LossSums]):
     """Loss at b, and its gradient in some columns; in all where none are named."""
 
     discloses = Disclosure("the gradient and the loss of a model: sums over rows")
-    b: Model
+    b: ModelVector
     columns: Columns
 
     def expects(self, p: int) -> Shapes:
@@ -51,7 +51,7 @@ class CurvatureAt(Request[CurvatureSums]):
     discloses = Disclosure(
         "variances and covariances of some columns, weighted by a model: sums over rows"
     )
-    b: Model
+    b: ModelVector
     columns: Columns
     skip: int
     alone: bool = False

@@ -6,7 +6,15 @@ import numpy as np
 
 from fedlasso.federation import Disclosure, Reply, Request
 from fedlasso.federation.magnitudes import COARSE, Bound, Magnitudes
-from fedlasso.federation.messages import AnyPoints, Count, Model, Positive, R, Vectors, Weights
+from fedlasso.federation.messages import (
+    AnyPoints,
+    Count,
+    ModelVector,
+    Positive,
+    R,
+    Vectors,
+    Weights,
+)
 from fedlasso.numerics import Penalty, rebuild_penalty
 from fedlasso.sites.site import View
 
@@ -179,7 +187,7 @@ class FitAt(Request[FitSums]):
     discloses = Disclosure(
         "the gradient and squared error of a model and the squared responses: sums over rows"
     )
-    b: Model
+    b: ModelVector
 
     def answer(self, site: View) -> FitSums:
         f = site.least_squares
@@ -206,7 +214,7 @@ class LossAt(Request[LossSums]):
 
     kind = "certificate"
     discloses = Disclosure("the gradient and the loss of a model: sums over rows")
-    b: Model
+    b: ModelVector
 
     def answer(self, site: View) -> LossSums:
         f = site.training
@@ -222,7 +230,7 @@ class DualAt(Request[Scalar]):
 
     kind = "certificate"
     discloses = Disclosure("one sum over rows of a function of a model")
-    b: Model
+    b: ModelVector
     scale: float
 
     def answer(self, site: View) -> Scalar:
@@ -239,7 +247,7 @@ class ErrorAt(Request[Amount]):
     discloses = Disclosure(
         "the squared error of a model at each site", single="the card says where a model fits badly"
     )
-    b: Model
+    b: ModelVector
 
     def answer(self, site: View) -> Amount:
         return Amount(float(site.training.errors(self.b).sum()), steps=1)

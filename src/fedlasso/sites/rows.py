@@ -28,7 +28,7 @@ from numpy.typing import ArrayLike, NDArray
 from fedlasso.errors import FedLassoError, QuotesRecords
 from fedlasso.federation.checking import LARGEST
 from fedlasso.numerics import Array, Loss, Response
-from fedlasso.numerics.designs import Rows
+from fedlasso.numerics.designs import RowIndex
 
 PURPOSES = ("penalty", "candidate")
 
@@ -192,7 +192,7 @@ def folds_in(split: str) -> int:
     return 1
 
 
-def dealt(split: str, site: str, n: int, secret: bytes = b"", again: int = 0) -> list[Rows]:
+def dealt(split: str, site: str, n: int, secret: bytes = b"", again: int = 0) -> list[RowIndex]:
     """Return the rows of every fold of a deal; without one, all rows as a single fold."""
     if not split:
         return [np.arange(n)]
@@ -231,14 +231,16 @@ def count_parts(split: str) -> int:
     return 2 if kind == "holdout" else 1
 
 
-def divide(split: str, site: str, n: int, secret: bytes = b"", again: int = 0) -> dict[str, Rows]:
+def divide(
+    split: str, site: str, n: int, secret: bytes = b"", again: int = 0
+) -> dict[str, RowIndex]:
     """Training rows and held-out rows by purpose, each sorted.
 
     With a secret, draws of different kinds, shares, counts and seeds have nothing to do with each
     other; `again` says how many draws were put back before this one.
     """
 
-    def order(*seeds: int) -> Rows:
+    def order(*seeds: int) -> RowIndex:
         if not secret:
             rng = np.random.default_rng(np.random.SeedSequence([*seeds, _number(site)]))
             return rng.permutation(n).astype(np.int64)

@@ -12,16 +12,16 @@ from numpy.typing import ArrayLike
 from fedlasso.errors import FedLassoError
 from fedlasso.federation import Request, decode, encode
 from fedlasso.federation.codec import decode_question
+from fedlasso.federation.fixed_point import answer_in_words
 from fedlasso.federation.magnitudes import Magnitudes
 from fedlasso.federation.messages import R
-from fedlasso.federation.words import answer_in_words
 from fedlasso.numerics import DEFAULT_LOSS, Array, Loss, Response, find_loss, one_thread
 from fedlasso.numerics.sample import LeastSquares, Sample, make_sample
 from fedlasso.numerics.table import Standardised, Table
-from fedlasso.sites.draws import Draw
+from fedlasso.sites.fold_assignment import FoldDraw
 from fedlasso.sites.memory import Memory
 from fedlasso.sites.rows import PURPOSES, check_response, check_sample
-from fedlasso.sites.worth import read_worth
+from fedlasso.sites.site_weights import read_worth
 
 T = TypeVar("T")
 # What the intercept is called among the columns, where it is one of them.
@@ -44,7 +44,7 @@ class View:
     training: Sample
     held_out: Mapping[str, Sample]
     memory: Memory
-    draw: Draw
+    draw: FoldDraw
 
     def __post_init__(self) -> None:
         self.loss = self.training.loss.name
@@ -192,7 +192,7 @@ class Site(View):
             held_rows = with_ones(rows) if intercept else rows
             held_out[purpose] = make_sample(held_rows, held, law, training if effects else False)
         outcomes = np.column_stack([law.told(response.y), law.disclosed(response)])
-        draw = Draw(name, secret, (table, Table(outcomes)), cell, part)
+        draw = FoldDraw(name, secret, (table, Table(outcomes)), cell, part)
         super().__init__(name, names, training, held_out, memory or Memory(), draw)
         self.table = table
         self.response = response

@@ -17,13 +17,13 @@ from numpy.typing import NDArray
 from fedlasso.errors import CannotFit, FedLassoError
 from fedlasso.federation import Around, Disclosure, Federation, Positive, Reply, Request, Shapes
 from fedlasso.federation.codec import encode
+from fedlasso.federation.fixed_point import reaching, total_in_words
 from fedlasso.federation.magnitudes import Bound, Magnitudes, power_above, powers_above
 from fedlasso.federation.messages import Centre, Count, Factors, R, ResponseCentre, Split, reply_to
-from fedlasso.federation.words import reaching, total_in_words
 from fedlasso.numerics import Array, find_loss
 from fedlasso.sites.rows import PURPOSES
 from fedlasso.sites.site import INTERCEPT, Site
-from fedlasso.sites.worth import read_worth
+from fedlasso.sites.site_weights import read_worth
 
 # Powers of two from one letter to the next: sizes are told to a factor of about a million.
 STEP = 20

@@ -11,10 +11,10 @@ from fedlasso.study.scenario import Scenario as Scenario
 from fedlasso.study.scenario import read_scenarios as read_scenarios
 
 if TYPE_CHECKING:
-    from fedlasso.study.draws import Draw as Draw
     from fedlasso.study.every_study import STUDIES as STUDIES
     from fedlasso.study.every_study import rerun as rerun
     from fedlasso.study.paper import PaperStudy as PaperStudy
+    from fedlasso.study.replicate_data import ReplicateData as ReplicateData
     from fedlasso.study.runner import Progress as Progress
     from fedlasso.study.runner import Study as Study
     from fedlasso.study.runner import run_study as run_study

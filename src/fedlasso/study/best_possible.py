@@ -13,7 +13,7 @@ import numpy as np
 
 from fedlasso.numerics.machine import Array, compiled
 from fedlasso.numerics.spike_slab import set_effect
-from fedlasso.study.draws import Sample, noise_of
+from fedlasso.study.replicate_data import SampleArrays, noise_of
 from fedlasso.study.scenario import Scenario
 
 # Rounds of draws of all effects, the first of which are forgotten; runs that are averaged.
@@ -26,7 +26,9 @@ HALVINGS = 50
 SURE = 30.0
 
 
-def find_chances(scenario: Scenario, truth: Array, samples: Sequence[Sample], seed: int) -> Array:
+def find_chances(
+    scenario: Scenario, truth: Array, samples: Sequence[SampleArrays], seed: int
+) -> Array:
     """Return how likely columns are to have an effect, for whoever knows the scenario.
 
     Of the true effects only the size of the noise is used. Samples are those of every site.

@@ -51,14 +51,14 @@ ORIGINS: Mapping[str, str] = {
     "digits": "scikit-learn: the digit as a number, from its pixels",
 }
 
-Table = tuple["Array", "Array"]
+Arrays = tuple["Array", "Array"]
 
 
 # What scikit-learn brings along.
 BUNDLED = ("diabetes", "breast_cancer", "wine", "digits")
 
 
-def _load(name: str) -> Table:
+def _load(name: str) -> Arrays:
     from sklearn import datasets
 
     options = {"scaled": False} if name == "diabetes" else {}
@@ -77,7 +77,7 @@ def find_sets(folder: str) -> list[str]:
 
 
 @lru_cache(maxsize=4)
-def read_set(folder: str, name: str) -> Table:
+def read_set(folder: str, name: str) -> Arrays:
     """Predictors and response of one set; what cannot be used is one clear error."""
     file = Path(folder) / f"{name}.csv"
     if folder and file.exists():
@@ -96,7 +96,7 @@ def read_set(folder: str, name: str) -> Table:
     return X, y
 
 
-def _read_csv(file: Path) -> Table:
+def _read_csv(file: Path) -> Arrays:
     import pandas as pd
 
     try:

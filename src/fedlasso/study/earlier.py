@@ -16,8 +16,8 @@ from fedlasso.federation import Costs, Disclosure, Ledger, Models, Request, Shap
 from fedlasso.numerics import Array, local_sweeps, one_thread
 from fedlasso.procedures import Average, Averaging, Coefficients, Problem, Procedure, find_procedure
 from fedlasso.sites import View
-from fedlasso.study.draws import Draw, pool
 from fedlasso.study.outcomes import Record, Trial
+from fedlasso.study.replicate_data import ReplicateData, pool
 from fedlasso.study.scenario import SCENARIOS, Scenario
 
 ST_THRESHOLDS = (0.0, *np.geomspace(1e-3, 5.0, 39).tolist())
@@ -80,7 +80,7 @@ class OwnAveraging(Averaging):
 class OwnTrial(Trial):
     """A replicate whose sites have one validation sample each, and no common objective."""
 
-    def __init__(self, draw: Draw, where: Record) -> None:
+    def __init__(self, draw: ReplicateData, where: Record) -> None:
         # The sample that chose the penalty chooses among candidates too.
         super().__init__(replace(draw, candidate_validation=draw.penalty_validation), where)
 

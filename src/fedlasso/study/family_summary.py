@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from fedlasso.study.columns import say
+from fedlasso.study.record_columns import display_name
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -69,8 +69,8 @@ def find_promises(rows: pd.DataFrame) -> list[str]:
                 )
         if parts:
             lines.append(
-                f"{say('family', family)}: a relative gap of 1e−8 to the pooled optimum is reached "
-                f"within {FEW} uploads by {' and by '.join(parts)}."
+                f"{display_name('family', family)}: a relative gap of 1e−8 to the pooled optimum "
+                f"is reached within {FEW} uploads by {' and by '.join(parts)}."
             )
     return lines
 
@@ -81,7 +81,7 @@ def tell_families(rows: pd.DataFrame) -> list[str]:
     counts = count_uploads(rows)
     last = rows[rows["budget"] == rows["budget"].max()]
     for family, own in last.groupby("family", sort=False):
-        name = say("family", family)
+        name = display_name("family", family)
         if len(counts):
             lines += ["", f"{name}: uploads to a relative gap of 1e-8, and until certified"]
             lines += _tell_uploads(counts[counts["family"] == family])

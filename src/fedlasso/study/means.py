@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fedlasso.errors import FedLassoError
-from fedlasso.study.columns import COLUMNS, axes, known
+from fedlasso.study.record_columns import COLUMNS, axes, known
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -20,8 +20,8 @@ from fedlasso.numerics import (
     stationarity,
 )
 from fedlasso.procedures import Problem, Procedure
-from fedlasso.study.columns import COLUMNS, Column
-from fedlasso.study.draws import Draw, pool
+from fedlasso.study.record_columns import COLUMNS, Field
+from fedlasso.study.replicate_data import ReplicateData, pool
 from fedlasso.study.scenario import Scenario
 
 Record = dict[str, str | int | float | bool | None]
@@ -41,7 +41,7 @@ class Trial:
     # A relative gap is a share of the optimum, or of this where that is smaller.
     least: ClassVar[float] = 1.0
 
-    def __init__(self, draw: Draw, where: Record, loss: str = DEFAULT_LOSS) -> None:
+    def __init__(self, draw: ReplicateData, where: Record, loss: str = DEFAULT_LOSS) -> None:
         self.draw = draw
         self.test = [make_sample(X, y, find_loss(loss)) for X, y in draw.test]
         self.sites = draw.sites(loss)
@@ -208,11 +208,11 @@ class Reader:
         return self.trial.outcome(models[:, chosen], costs, **labels, candidate=setting)
 
 
-Measure = Callable[[Array, Trial], float]
-METRICS: dict[str, Measure] = {}
+TrialMeasure = Callable[[Array, Trial], float]
+METRICS: dict[str, TrialMeasure] = {}
 
 
-def add_metric(column: Column, measure: Measure) -> None:
+def add_metric(column: Field, measure: TrialMeasure) -> None:
     """Record and report one number more of every model: a metric from outside the package."""
     COLUMNS[column.name] = column
     METRICS[column.name] = measure

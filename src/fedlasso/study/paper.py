@@ -15,9 +15,9 @@ from fedlasso.federation import Costs
 from fedlasso.fitting import GOALS, PANELS, RULES, Panel, Prepared, Run, after_rounds, rounds_within
 from fedlasso.numerics import one_thread
 from fedlasso.procedures import Procedure, State, find_procedure
-from fedlasso.study.columns import COLUMNS, PREDICTION, SELECTION
 from fedlasso.study.means import mean_error, pair_with_best
 from fedlasso.study.outcomes import Record, Trial
+from fedlasso.study.record_columns import COLUMNS, PREDICTION, SELECTION
 from fedlasso.study.scenario import Scenario
 
 if TYPE_CHECKING:

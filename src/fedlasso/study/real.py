@@ -34,7 +34,7 @@ def available_methods() -> tuple[str, ...]:
 
 
 @dataclass(frozen=True, eq=False)
-class Rows:
+class SplitRows:
     """The rows of one replicate: training, test, and which site and fold each training row is in.
 
     They depend on study seed, data set and replicate only; ways of dealing rows out to sites share
@@ -55,7 +55,7 @@ class Rows:
         return InProcess([Site(f"site{j}", X, y, raw=True) for j, (X, y) in sites])
 
 
-def draw_rows(X: Array, y: Array, rng: np.random.Generator) -> Rows:
+def draw_rows(X: Array, y: Array, rng: np.random.Generator) -> SplitRows:
     """Deal the rows of a data set out."""
     count = round(TRAINING * len(y))
     training, test = np.split(rng.permutation(len(y)), [count])
@@ -68,7 +68,7 @@ def draw_rows(X: Array, y: Array, rng: np.random.Generator) -> Rows:
         sites[way] = np.empty(count, dtype=np.int64)
         sites[way][place] = np.repeat(np.arange(len(shares)), split(count, shares))
     folds = rng.permutation(np.arange(count) % FOLDS)
-    return Rows(X[training], y[training], X[test], y[test], sites, folds)
+    return SplitRows(X[training], y[training], X[test], y[test], sites, folds)
 
 
 @dataclass(frozen=True)
@@ -135,7 +135,7 @@ class RealStudy:
         where: Record = {"record": "outcome", "scenario": scenario.name, "replicate": number}
         return [where | record for record in (*self._ours(rows), *self._judges(rows))]
 
-    def _ours(self, rows: Rows) -> Iterator[Record]:
+    def _ours(self, rows: SplitRows) -> Iterator[Record]:
         for way in SHARES:
             for goal in (goal for goal in COMPARED if goal in self.methods):
                 federation = rows.federation(way)
@@ -148,7 +148,7 @@ class RealStudy:
                 record |= upload_record(model.costs, rows.X.shape[1], len(federation.sites))
                 yield record | {"seconds": seconds, "status": model.status.name.lower()}
 
-    def _judges(self, rows: Rows) -> Iterator[Record]:
+    def _judges(self, rows: SplitRows) -> Iterator[Record]:
         """Judges see all training rows, so the way of dealing them out is nothing to them."""
         for fit in judge(self.methods, rows.X, rows.y, rows.folds):
             record: Record = {"method": fit.judge, "split": "pooled"}
@@ -158,7 +158,7 @@ class RealStudy:
     conclude = staticmethod(tell_real)
 
 
-def _measure(rows: Rows, coefficients: Array, intercept: float) -> Record:
+def _measure(rows: SplitRows, coefficients: Array, intercept: float) -> Record:
     """Error on the test rows, and the columns that the model uses."""
     error = rows.test_y - rows.test_X @ coefficients - intercept
     used = np.abs(coefficients) * rows.X.std(axis=0) > USED * rows.y.std()

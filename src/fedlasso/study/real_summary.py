@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from fedlasso.study.columns import OBJECTIVE, PREDICTION, SELECTION, say
 from fedlasso.study.datasets import EXPORT, ORIGINS, TUNED
 from fedlasso.study.judges import GLMNET, LASSO_CV
 from fedlasso.study.means import mean_error
+from fedlasso.study.record_columns import OBJECTIVE, PREDICTION, SELECTION, display_name
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -142,7 +142,7 @@ def _subject(own: pd.DataFrame) -> str:
     method = first["method"]
     goal = "the objective" if method == OBJECTIVE else method
     name = WORDS.get(method, f"the fit for {goal}")
-    dealt = f", with rows dealt to sites {say('split', first['split'])},"
+    dealt = f", with rows dealt to sites {display_name('split', first['split'])},"
     return f"{name[:1].upper()}{name[1:]}{'' if first['split'] == 'pooled' else dealt}"
 
 

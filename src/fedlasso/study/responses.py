@@ -18,14 +18,14 @@ import numpy as np
 from fedlasso.errors import FedLassoError
 from fedlasso.families import FAMILIES, find_family
 from fedlasso.numerics import Array
-from fedlasso.study.draws import Draw, signal_variance
+from fedlasso.study.replicate_data import ReplicateData, signal_variance
 from fedlasso.study.scenario import Scenario
 
 # How each family's linear predictor spreads at a signal-to-noise ratio of one.
 UNITS = {name: own.unit for name, own in FAMILIES.items() if own.unit is not None}
 
 
-def draw_family(scenario: Scenario, family: str, seed: int, number: int) -> Draw:
+def draw_family(scenario: Scenario, family: str, seed: int, number: int) -> ReplicateData:
     """Draw one replicate; it depends on study seed, scenario, family and number only."""
     if scenario.deviations:
         raise FedLassoError(
@@ -37,7 +37,9 @@ def draw_family(scenario: Scenario, family: str, seed: int, number: int) -> Draw
     truth = scale_truth(scenario, family, draw.truth) * draw.truth
     respond = find_family(family).draw
     kinds = (draw.training, draw.penalty_validation, draw.candidate_validation, draw.test)
-    return Draw(truth, *(tuple((X, respond(X @ truth, rng)) for X, _ in kind) for kind in kinds))
+    return ReplicateData(
+        truth, *(tuple((X, respond(X @ truth, rng)) for X, _ in kind) for kind in kinds)
+    )
 
 
 def scale_truth(scenario: Scenario, family: str, truth: Array) -> float:

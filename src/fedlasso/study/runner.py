@@ -18,8 +18,9 @@ import msgspec
 from threadpoolctl import threadpool_limits
 
 from fedlasso.errors import FedLassoError
+from fedlasso.federation.ledger import Notify
 from fedlasso.study.manifest import Manifest, StudyRun, describe_code, describe_machine
-from fedlasso.study.outcomes import METRICS, Measure, Record
+from fedlasso.study.outcomes import METRICS, Record, TrialMeasure
 from fedlasso.study.scenario import Scenario
 
 if TYPE_CHECKING:
@@ -40,7 +41,7 @@ class Study(Protocol):
 
 
 def run_replicate(
-    study: Study, scenario: Scenario, number: int, metrics: Mapping[str, Measure]
+    study: Study, scenario: Scenario, number: int, metrics: Mapping[str, TrialMeasure]
 ) -> bytes | str:
     """One replicate in one BLAS thread as Parquet, or its error; runs in a worker, near or far."""
     from fedlasso.study.store import to_parquet
@@ -101,7 +102,7 @@ def run_study(
     workers: int | None = None,
     allow_code_change: bool = False,
     listen: Listener = lambda progress: None,
-    tell: Callable[[str], None] = lambda notice: None,
+    notify: Notify = lambda notice: None,
 ) -> Progress:
     """Run what is not finished yet, and keep every replicate as it finishes.
 
@@ -125,7 +126,7 @@ def run_study(
     run = StudyRun(started, engine, workers, code["hash"], describe_machine())
     manifest = Manifest({"name": study.name, **settings}, by_name, replicates, code, (run,))
     if notice := store.open(manifest, allow_code_change=allow_code_change):
-        tell(notice)
+        notify(notice)
     store.drop_damaged()
     finished = store.parts()
     tasks = [(s, r) for s in by_name for r in range(replicates)]

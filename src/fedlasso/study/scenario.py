@@ -16,7 +16,7 @@ from fedlasso.errors import FedLassoError
 
 # Who only reads what scenarios are does not wait for what draws them.
 if TYPE_CHECKING:
-    from fedlasso.study.draws import Draw
+    from fedlasso.study.replicate_data import ReplicateData
 
 
 @dataclass(frozen=True)
@@ -77,9 +77,9 @@ class Scenario:
         name = int.from_bytes(hashlib.sha256(self.name.encode()).digest()[:8], "little")
         return np.random.default_rng(np.random.SeedSequence([seed, name, replicate]))
 
-    def draw(self, rng: np.random.Generator) -> Draw:
+    def draw(self, rng: np.random.Generator) -> ReplicateData:
         """Draw truth and records."""
-        from fedlasso.study.draws import draw_scenario
+        from fedlasso.study.replicate_data import draw_scenario
 
         return draw_scenario(self, rng)
 

@@ -18,8 +18,8 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from fedlasso.atomic_files import write_atomically
 from fedlasso.errors import FedLassoError
-from fedlasso.files import write_atomically
 from fedlasso.study.manifest import Manifest
 
 if TYPE_CHECKING:

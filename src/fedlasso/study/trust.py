@@ -18,8 +18,8 @@ from fedlasso.numerics.spike_slab import USED, find_likely
 from fedlasso.sites import Site, standardise
 from fedlasso.study.best_possible import find_chances
 from fedlasso.study.data_splitting import combine_splits, find_above, split_rows
-from fedlasso.study.draws import Draw, Sample
 from fedlasso.study.outcomes import Record, support_record, upload_record
+from fedlasso.study.replicate_data import ReplicateData, SampleArrays
 from fedlasso.study.responses import UNITS, draw_family
 from fedlasso.study.scenario import SCENARIOS, Scenario
 from fedlasso.study.trust_summary import BEST, MANY, ONE, OURS, tell_trust
@@ -111,7 +111,7 @@ class TrustTrial:
     scenario: Scenario
     family: str
     truth: Array
-    samples: list[Sample]
+    samples: list[SampleArrays]
     sites: list[Site]
 
     @classmethod
@@ -191,7 +191,7 @@ class TrustTrial:
         return upload_record(costs, self.truth.size, len(self.sites))
 
 
-def join_samples(draw: Draw) -> list[Sample]:
+def join_samples(draw: ReplicateData) -> list[SampleArrays]:
     """Return every site's rows of the training and of both validation samples."""
     kinds = (draw.training, draw.penalty_validation, draw.candidate_validation)
     return [

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from fedlasso.study.columns import COLUMNS, DISCOVERIES, say, title
 from fedlasso.study.means import average as average_cells
 from fedlasso.study.means import pair as pair_cells
 from fedlasso.study.means import show
+from fedlasso.study.record_columns import COLUMNS, DISCOVERIES, display_name, title
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -69,7 +69,7 @@ def find_promises_kept(rows: pd.DataFrame) -> list[str]:
             told = [_tell_rate(methods), *_tell_power(here, methods)]
             for line in [*told, *_tell_coverage(methods[OURS])]:
                 rates.setdefault(line, []).append(title("rate", rate))
-        name = say("family", family)
+        name = display_name("family", family)
         lines += [f"{name}, {' and '.join(names)}: {line}." for line, names in rates.items()]
     return lines
 
@@ -130,7 +130,7 @@ def _count(own: pd.DataFrame, metric: str, good: pd.Series[bool], before: str = 
     for scenario, mean, se in bad[["scenario", metric, f"{metric}_se"]].itertuples(index=False):
         signed = f"{mean:.3f}".replace("-", "−")
         error = "" if np.isnan(se) else f", SE {se:.3f}"
-        told.append(f"{say('scenario', scenario)}: {before}{signed}{error}")
+        told.append(f"{display_name('scenario', scenario)}: {before}{signed}{error}")
     text = f"{len(own) - len(bad)} of {len(own)} scenarios"
     if many:
         return f"{text} (the others go from {told[0]}, to {told[-1]})"
@@ -142,7 +142,7 @@ def tell_trust(rows: pd.DataFrame) -> list[str]:
     lines = find_promises_kept(rows)
     differences = pair(rows) if {OURS, ONE} <= set(rows["method"]) else None
     for (family, rate), own in average(rows).groupby(["family", "rate"], sort=False):
-        where = f"{say('family', family)}, {title('rate', rate)}"
+        where = f"{display_name('family', family)}, {title('rate', rate)}"
         lines += ["", f"{where}: means (standard errors)"]
         lines += _tell_table(own.set_index(["scenario", "method"]), SELECTION)
         ours = own[own["method"] == OURS].set_index("scenario")

@@ -20,5 +20,5 @@ from fedlasso.tables.levels import agree_levels as agree_levels
 from fedlasso.tables.levels import common_levels as common_levels
 from fedlasso.tables.levels import has_others as has_others
 from fedlasso.tables.levels import union_levels as union_levels
-from fedlasso.tables.outcomes import Outcome as Outcome
-from fedlasso.tables.outcomes import Responses as Responses
+from fedlasso.tables.targets import Outcome as Outcome
+from fedlasso.tables.targets import Responses as Responses

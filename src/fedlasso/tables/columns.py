@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, fields, replace
 from difflib import get_close_matches
 from itertools import chain, permutations
@@ -12,6 +12,7 @@ import msgspec
 import numpy as np
 
 from fedlasso.errors import FedLassoError
+from fedlasso.federation.ledger import Notify
 from fedlasso.numerics import Array
 from fedlasso.sites import check_size, check_two_rows
 from fedlasso.tables.files import File, columns_of, to_float
@@ -23,18 +24,17 @@ from fedlasso.tables.levels import (
     count_others,
     union_levels,
 )
-from fedlasso.tables.outcomes import Outcome, Responses, check_responses, find_classes
 from fedlasso.tables.strays import judge_texts
+from fedlasso.tables.targets import Outcome, Responses, check_responses, find_classes
 
-Kind = Literal["number", "text", "empty"]
-Say = Callable[[str], None]
+ColumnKind = Literal["number", "text", "empty"]
 
 
 class Column(msgspec.Struct, frozen=True, omit_defaults=True):
     """One column: numbers, or text with its levels; empty when every value is missing."""
 
     name: str
-    kind: Kind
+    kind: ColumnKind
     levels: tuple[str, ...] = ()
 
     @property
@@ -100,15 +100,15 @@ def agree(
     outcome: Outcome,
     leave_out: Sequence[str] = (),
     min_level: int = MIN_LEVEL,
-    say: Say = lambda text: None,
+    notify: Notify = lambda text: None,
 ) -> Schema:
     """One schema for all files, in the first one's order; any difference in names is refused.
 
-    Levels of text with fewer than `min_level` rows at every site are pooled in one. `say` is told
-    what is left out or looks like a mistake.
+    Levels of text with fewer than `min_level` rows at every site are pooled in one. `notify`
+    receives what is left out or looks like a mistake.
     """
-    out = {*leave_out, *_row_numbers(files, {*outcome.names, *leave_out}, say)}
-    described = [(file, _describe(file, outcome, out, say)) for file in files]
+    out = {*leave_out, *_row_numbers(files, {*outcome.names, *leave_out}, notify)}
+    described = [(file, _describe(file, outcome, out, notify)) for file in files]
     first, merged = described[0]
     for file, theirs in described[1:]:
         for (has, these), (lacks, those) in permutations([(first, merged), (file, theirs)]):
@@ -131,28 +131,28 @@ def agree(
     if merged[outcome.target].kind == "text":
         outcome = replace(outcome, classes=find_classes(outcome, files))
         zero, one = outcome.classes
-        say(f"notice: in the target {outcome.target!r}, {one!r} counts as 1 and {zero!r} as 0")
+        notify(f"notice: in the target {outcome.target!r}, {one!r} counts as 1 and {zero!r} as 0")
     columns = [column for name, column in merged.items() if name not in outcome.names]
     texts = [column.name for column in columns if column.kind == "text"]
-    levels = _levels_of(files, texts, min_level, say)
+    levels = _levels_of(files, texts, min_level, notify)
     agreed = [Column(c.name, c.kind, levels.get(c.name, ())) for c in columns]
     return Schema.of(outcome, agreed, files[0].na)
 
 
-def _row_numbers(files: Sequence[File], wanted: Collection[str], say: Say) -> set[str]:
+def _row_numbers(files: Sequence[File], wanted: Collection[str], notify: Notify) -> set[str]:
     """Columns that only number the rows of some file, to be left out everywhere."""
     for file in files:
         if file.unnamed:
             some = "a column" if file.unnamed == 1 else f"{file.unnamed} columns"
-            say(f"notice: {file.path} has {some} without a name, left out")
+            notify(f"notice: {file.path} has {some} without a name, left out")
     found = {name for file in files for name in file.row_numbers if name not in wanted}
     for name in sorted(found):
-        say(f"notice: column {name!r} only numbers the rows; it is left out")
+        notify(f"notice: column {name!r} only numbers the rows; it is left out")
     return found
 
 
 def _levels_of(
-    files: Sequence[File], names: Sequence[str], min_level: int, say: Say
+    files: Sequence[File], names: Sequence[str], min_level: int, notify: Notify
 ) -> dict[str, tuple[str, ...]]:
     """Agreed levels of text columns: first what each site has often, then whether rows are left."""
     if min_level < 1:
@@ -172,12 +172,12 @@ def _levels_of(
                 rare[name].append(f"{file.path}: column {name!r}: {count} of {len(values)} rows")
     agreed = {name: agree_levels(name, told[name], others[name], min_level) for name in names}
     for where in chain.from_iterable(rare.values()):
-        say(f"warning: {where} are at levels with fewer than {min_level} rows, now {OTHER!r}")
+        notify(f"warning: {where} are at levels with fewer than {min_level} rows, now {OTHER!r}")
     return agreed
 
 
 def _describe(
-    file: File, outcome: Outcome, leave_out: Collection[str], say: Say
+    file: File, outcome: Outcome, leave_out: Collection[str], notify: Notify
 ) -> dict[str, Column]:
     """Kinds of a file's columns, those of the outcome first."""
     own = outcome.names
@@ -203,7 +203,7 @@ def _describe(
     for name, values in file.columns([name for name in names if found[name].kind == "text"]):
         verdict, of_what = judge_texts(file, name, values)
         if verdict == "mixed":
-            say(
+            notify(
                 f"warning: {file.path}: text column {name!r} holds numbers ({of_what}), which are "
                 "taken as levels; correct them, or say --na if they mean missing values"
             )
@@ -213,7 +213,7 @@ def _describe(
     return found
 
 
-def kind_of(file: File, name: str) -> Kind:
+def kind_of(file: File, name: str) -> ColumnKind:
     """What a column of a file holds."""
     import pyarrow.types as types
 

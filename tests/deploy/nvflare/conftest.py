@@ -111,5 +111,5 @@ def story(monkeypatch: pytest.MonkeyPatch) -> Story:
 
     monkeypatch.setattr(Console, "connected", look)
     monkeypatch.setattr(federation, "show_progress", told.listen)
-    monkeypatch.setattr(federation, "say", told.say)
+    monkeypatch.setattr(federation, "notify", told.notify)
     return told

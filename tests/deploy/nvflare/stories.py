@@ -40,7 +40,7 @@ class Story:
         for site in self.gone.keys() - present.keys():
             self.gone.pop(site)()
 
-    def say(self, line: str) -> None:
+    def notify(self, line: str) -> None:
         # How good the model is has no part in the story.
         if line.startswith("warning: "):
             return

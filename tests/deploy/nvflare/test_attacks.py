@@ -25,7 +25,7 @@ from waiting import wait_until
 
 from fedlasso import FedLassoError
 from fedlasso.deploy.kit import read_kit, seal
-from fedlasso.deploy.nvflare import settings
+from fedlasso.deploy.nvflare import engine_settings
 from fedlasso.deploy.nvflare.engine import check_server, find_family, find_user
 from fedlasso.deploy.nvflare.job import write_job
 from fedlasso.deploy.nvflare.line import Console, connect
@@ -229,7 +229,7 @@ def test_a_site_reads_nothing_of_another(local: Mixed, tmp_path: Path) -> None:
     local.open.remove("server")
     server = local.folder / "server"
     told_of = read_kit(server, "server")
-    settings.write_settings(server, told_of)
+    engine_settings.write_settings(server, told_of)
     seal(server, told_of)
     local.start_server()
     with Console(local.folder) as console:

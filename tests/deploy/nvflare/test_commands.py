@@ -15,11 +15,11 @@ pytest.importorskip("nvflare")
 from nets import run, write_tables
 
 from fedlasso import FedLassoError
+from fedlasso.atomic_files import CannotWrite
 from fedlasso.deploy.kit import check_certificate, read_kit
 from fedlasso.deploy.nvflare.engine import check_server
 from fedlasso.deploy.nvflare.local import enrol, reserve_port
 from fedlasso.deploy.nvflare.project import create_project
-from fedlasso.files import CannotWrite
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 

@@ -26,7 +26,7 @@ from fedlasso.deploy.nvflare.project import create_project
 from fedlasso.deploy.nvflare.stay import STATE
 from fedlasso.federation import decode, encode
 from fedlasso.governance.audit import Audit
-from fedlasso.governance.messages import (
+from fedlasso.governance.door_messages import (
     DescribeColumns,
     Described,
     Introduce,

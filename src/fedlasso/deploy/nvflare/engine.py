@@ -19,7 +19,7 @@ from typing import Any
 import psutil
 
 from fedlasso.deploy.kit import Kit
-from fedlasso.deploy.nvflare.settings import LOG
+from fedlasso.deploy.nvflare.engine_settings import LOG
 from fedlasso.errors import FedLassoError, Interrupted
 
 # Seconds that an engine may take to be ready.

@@ -46,7 +46,7 @@ class Relay:
         return [*answers, *((site, failed, b"") for site in results.failures)]
 
 
-class Member:
+class EngineMember:
     """A site's part of a job: hands questions to the process that holds the records."""
 
     def __init__(self) -> None:

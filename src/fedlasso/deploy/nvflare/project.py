@@ -15,6 +15,7 @@ from pathlib import Path
 import msgspec
 
 from fedlasso import __version__
+from fedlasso.atomic_files import write_atomically
 from fedlasso.deploy.authority import (
     Authority,
     check_dates,
@@ -25,9 +26,8 @@ from fedlasso.deploy.authority import (
     write_certificates,
 )
 from fedlasso.deploy.kit import NAME, Kit, read_kit, seal
-from fedlasso.deploy.nvflare.settings import write_settings
+from fedlasso.deploy.nvflare.engine_settings import write_settings
 from fedlasso.errors import FedLassoError
-from fedlasso.files import write_atomically
 
 COORDINATOR = "coordinator@fedlasso.org"
 

@@ -11,12 +11,12 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from fedlasso.deploy.bridge import Answer, Bridge, Keeper
+from fedlasso.atomic_files import write_atomically
+from fedlasso.deploy.bridge import AnswerBytes, Bridge, Keeper
 from fedlasso.deploy.kit import Kit, check_certificate, read_kit
 from fedlasso.deploy.nvflare.engine import Engine, check_server, kill_family
 from fedlasso.deploy.nvflare.project import read_project
 from fedlasso.errors import FedLassoError, Interrupted
-from fedlasso.files import write_atomically
 
 # Seconds between two looks at the engine, and between two tries to reach the server.
 LOOK = 0.5
@@ -50,7 +50,7 @@ class LateKeeper:
         """How many bytes of a question are read."""
         return self._keeper.limit if self._keeper else 0
 
-    def greet(self) -> Answer:
+    def greet(self) -> AnswerBytes:
         """Bring the doorkeeper, who greets."""
         if self._keeper is None:
             from fedlasso.deploy.doorkeeper import Doorkeeper

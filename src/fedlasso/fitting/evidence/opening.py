@@ -2,9 +2,9 @@
 
 from fedlasso.federation import Federation, metered
 from fedlasso.fitting.budget import Budget
-from fedlasso.fitting.evidence.gradients import GradientEvidence
-from fedlasso.fitting.evidence.newton import NewtonEvidence
-from fedlasso.fitting.evidence.secants import SecantEvidence
+from fedlasso.fitting.evidence.gradient_evidence import GradientEvidence
+from fedlasso.fitting.evidence.newton_evidence import NewtonEvidence
+from fedlasso.fitting.evidence.secant_evidence import SecantEvidence
 from fedlasso.numerics import L1, Penalty, find_loss
 
 PLAIN = L1(1.0)

@@ -16,7 +16,7 @@ from fedlasso.federation import Costs, Federation, Ledger, Reply, Request
 from fedlasso.fitting.at_penalty import fit_curved, fit_pooled, penalty_of
 from fedlasso.fitting.candidates import LASSO
 from fedlasso.fitting.evidence import open_evidence
-from fedlasso.fitting.inference.trust import NEXT_TO_NOTHING
+from fedlasso.fitting.inference.infer import NEXT_TO_NOTHING
 from fedlasso.fitting.local_penalty import ChoosePenalty
 from fedlasso.fitting.model import Model
 from fedlasso.fitting.procedure_fit import certify, fit

@@ -49,7 +49,7 @@ def find_concordance(times: Array, events: Any, risk: Array) -> float:
 
 
 @dataclass(frozen=True)
-class Errors:
+class ErrorSummary:
     """How far predictions are from what is known; what a kind of response does not have is None.
 
     Attributes
@@ -87,7 +87,7 @@ class Errors:
         return ", ".join(told)
 
 
-def measure_errors(family: Family, response: Response, scores: Array) -> Errors:
+def measure_errors(family: Family, response: Response, scores: Array) -> ErrorSummary:
     """Return how far linear predictors are from encoded responses of a family.
 
     Examples
@@ -104,7 +104,7 @@ def measure_errors(family: Family, response: Response, scores: Array) -> Errors:
     y = response.y
     if "concordance" in family.measures:
         found = find_concordance(response.times, response.events, scores)
-        return Errors(rows, concordance=found)
+        return ErrorSummary(rows, concordance=found)
     error = float(loss.deviance(scores, response).mean())
     mean = float(y.mean())
     constant = np.full(rows, family.link(mean))
@@ -115,6 +115,6 @@ def measure_errors(family: Family, response: Response, scores: Array) -> Errors:
     least = float(loss.deviance(constant, response).mean()) if np.isfinite(constant[0]) else 0.0
     explained = 1 - error / least if least > 0 else None
     if loss.quadratic:
-        return Errors(rows, mse=error, explained=explained)
+        return ErrorSummary(rows, mse=error, explained=explained)
     auroc = find_auroc(y, scores) if "auroc" in family.measures else None
-    return Errors(rows, deviance=error, explained=explained, auroc=auroc)
+    return ErrorSummary(rows, deviance=error, explained=explained, auroc=auroc)

@@ -7,7 +7,7 @@ from functools import partial
 from fedlasso.fitting.candidates import ADAPTIVE, REFITTED, adaptive_weights, relaxed
 from fedlasso.fitting.evidence import PathPoint, SplitEvidence, Wanted
 from fedlasso.fitting.paths import has_risen
-from fedlasso.fitting.tuning import Fits, Judged, fit_down, judge_by_gradients
+from fedlasso.fitting.tuning import CandidateErrors, Fits, fit_down, judge_by_gradients
 from fedlasso.fitting.validation import ACTIVE
 from fedlasso.numerics import L1
 
@@ -43,19 +43,19 @@ def largest_of(evidence: SplitEvidence, forms: Sequence[L1]) -> float:
 
 def judge_adaptive(
     evidence: SplitEvidence, penalties: Iterable[float], forms: Sequence[L1], reserve: int
-) -> Judged:
+) -> CandidateErrors:
     """Walk down the penalties of the adaptive Lasso."""
     fits = fit_down(evidence, penalties, forms, reserve)
     return judge_by_gradients(evidence, ADAPTIVE, fits, has_long_risen)[0]
 
 
-def judge_refits(evidence: SplitEvidence, adaptive: Judged) -> Judged:
+def judge_refits(evidence: SplitEvidence, adaptive: CandidateErrors) -> CandidateErrors:
     """Judge least squares on every support that the adaptive Lasso takes."""
     fits = _refit(evidence, adaptive)
     return judge_by_gradients(evidence, REFITTED, fits, has_long_risen)[0]
 
 
-def _refit(evidence: SplitEvidence, adaptive: Judged) -> Fits:
+def _refit(evidence: SplitEvidence, adaptive: CandidateErrors) -> Fits:
     """Least squares on every support once, while uploads last."""
     seen: set[tuple[bytes, ...]] = set()
     for lam, fits in zip(adaptive.penalties.tolist(), adaptive.fits, strict=True):

@@ -14,7 +14,7 @@ from fedlasso.fitting.candidates import LASSO, REFITTED, relaxed
 from fedlasso.fitting.context import Context
 from fedlasso.fitting.evidence import PathPoint, SplitEvidence
 from fedlasso.fitting.evidence.opening import PLAIN
-from fedlasso.fitting.evidence.secants import SecantEvidence
+from fedlasso.fitting.evidence.secant_evidence import SecantEvidence
 from fedlasso.fitting.fit_plan import Gathered
 from fedlasso.fitting.goals.adaptive import (
     REFIT_TOL,
@@ -27,7 +27,7 @@ from fedlasso.fitting.goals.adaptive import (
 from fedlasso.fitting.goals.holdout import TOL
 from fedlasso.fitting.paths import step_down
 from fedlasso.fitting.result import Fit, How, Status, Tuned
-from fedlasso.fitting.tuning import Judged, choose_by_gradients, curve_of, judge_lasso
+from fedlasso.fitting.tuning import CandidateErrors, choose_by_gradients, curve_of, judge_lasso
 from fedlasso.numerics import L1
 from fedlasso.sites import folds
 
@@ -90,7 +90,7 @@ def fit_by_folds(goal: ComparedGoal, context: Context, gathered: Gathered) -> Fi
 
 
 def fit_all(
-    evidence: SecantEvidence, lam: float, judged: Judged, at: int, path: AdaptivePath
+    evidence: SecantEvidence, lam: float, judged: CandidateErrors, at: int, path: AdaptivePath
 ) -> PathPoint:
     """Fit the chosen candidate to all rows; an adaptive one takes its weights from the Lasso."""
     chosen = float(judged.penalties[at])

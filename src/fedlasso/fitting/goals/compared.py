@@ -12,8 +12,8 @@ from fedlasso.fitting.candidates import LASSO
 from fedlasso.fitting.context import Context
 from fedlasso.fitting.evidence import Folded, PathPoint
 from fedlasso.fitting.evidence.opening import open_within
-from fedlasso.fitting.evidence.splits import SCALING
-from fedlasso.fitting.evidence.subset import Subset, TrialFit
+from fedlasso.fitting.evidence.split_evidence import SCALING
+from fedlasso.fitting.evidence.subset_evidence import Subset, TrialFit
 from fedlasso.fitting.fit_plan import gather_as_planned
 from fedlasso.fitting.goal import GOALS, Goal, default_goal
 from fedlasso.fitting.goals.adaptive import AdaptivePath

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from fedlasso.fitting.context import Context
 from fedlasso.fitting.goals.objective import Objective
-from fedlasso.fitting.inference.trust import refit_columns
+from fedlasso.fitting.inference.infer import refit_columns
 from fedlasso.fitting.result import Discovered, Fit
 
 

@@ -18,8 +18,8 @@ from fedlasso.fitting.budget import Budget
 from fedlasso.fitting.candidates import LASSO
 from fedlasso.fitting.evidence import PathPoint, SplitEvidence
 from fedlasso.fitting.evidence.opening import PLAIN
-from fedlasso.fitting.evidence.secants import SecantEvidence
-from fedlasso.fitting.evidence.subset import TrialFit, ask_subset
+from fedlasso.fitting.evidence.secant_evidence import SecantEvidence
+from fedlasso.fitting.evidence.subset_evidence import TrialFit, ask_subset
 from fedlasso.fitting.goals.adaptive import (
     judge_adaptive,
     judge_refits,
@@ -30,7 +30,7 @@ from fedlasso.fitting.paths import Errors, go_below, has_risen, log_grid
 from fedlasso.fitting.result import Fit, How, Status, Tuned
 from fedlasso.fitting.tuning import (
     SMALLEST_RATIO,
-    Judged,
+    CandidateErrors,
     curve_of,
     fit_down,
     judge_by_gradients,
@@ -113,7 +113,7 @@ def _count(uploads: int, most: int) -> int:
     return max(3, min(most, uploads * most // 100))
 
 
-def _best(judged: Judged) -> PathPoint:
+def _best(judged: CandidateErrors) -> PathPoint:
     return judged.fits[int(judged.error[0].argmin())][0]
 
 
@@ -124,7 +124,7 @@ def _hide_errors(curve: Curve) -> Curve:
 
 
 def _walk_on(
-    rows: SplitEvidence, lasso: Judged, goal: ComparedGoal, uploads: int
+    rows: SplitEvidence, lasso: CandidateErrors, goal: ComparedGoal, uploads: int
 ) -> list[TrialFit]:
     """Walk an adaptive path and refit its supports, where moments are out of reach."""
     judged = [lasso]

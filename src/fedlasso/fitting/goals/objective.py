@@ -4,7 +4,7 @@ from fedlasso.fitting.at_penalty import GRADIENTS, fit_at, search_and_fit
 from fedlasso.fitting.candidates import LASSO
 from fedlasso.fitting.context import Context
 from fedlasso.fitting.evidence import Folded
-from fedlasso.fitting.evidence.splits import count_gradients
+from fedlasso.fitting.evidence.split_evidence import count_gradients
 from fedlasso.fitting.fit_plan import gather_as_planned
 from fedlasso.fitting.goal import Goal
 from fedlasso.fitting.moment_choice import Choice, Chosen, choose_smallest, fit_gathered
@@ -76,5 +76,5 @@ class Objective(Goal):
                 buys = f"; uploads={enough} would buy {CURVED_FOLDS} folds"
         words = f"gradients along a path on {judged_on}: at most {uploads} vectors of {context.p}"
         plan = f"{words} numbers per site{buys}"
-        context.say(f"plan: {plan}")
+        context.notify(f"plan: {plan}")
         return search_and_fit(context, splits, plan, judged_on)

@@ -4,7 +4,7 @@ import numpy as np
 
 from fedlasso.fitting.candidates import ELASTIC, LASSO, RELAXED, adaptive
 from fedlasso.fitting.evidence import Folded, PathPoint
-from fedlasso.fitting.evidence.subset import Subset, TrialFit
+from fedlasso.fitting.evidence.subset_evidence import Subset, TrialFit
 from fedlasso.fitting.goals.adaptive import AdaptivePath
 from fedlasso.fitting.goals.compared import ComparedGoal
 from fedlasso.fitting.moment_choice import Chosen, choose_smallest

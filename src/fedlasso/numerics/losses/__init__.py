@@ -1,15 +1,16 @@
 """Losses by name. A new one is one file and one line in `LOSSES`."""
 
 from fedlasso.errors import FedLassoError
-from fedlasso.numerics.losses.binomial import Binomial
-from fedlasso.numerics.losses.cox import Cox
+from fedlasso.numerics.losses.binomial import BinomialLoss
+from fedlasso.numerics.losses.cox import CoxLoss
 from fedlasso.numerics.losses.loss import Loss as Loss
 from fedlasso.numerics.losses.loss import RowLoss as RowLoss
-from fedlasso.numerics.losses.poisson import Poisson
+from fedlasso.numerics.losses.poisson import PoissonLoss
 from fedlasso.numerics.losses.quadratic import Quadratic
 
 LOSSES: dict[str, Loss] = {
-    loss.name: loss for loss in (Quadratic(), Binomial(), Poisson(), Cox(), Cox(ties="breslow"))
+    loss.name: loss
+    for loss in (Quadratic(), BinomialLoss(), PoissonLoss(), CoxLoss(), CoxLoss(ties="breslow"))
 }
 # The loss of sites that name none.
 DEFAULT_LOSS = Quadratic.name

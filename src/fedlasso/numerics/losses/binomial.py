@@ -10,7 +10,7 @@ from fedlasso.numerics.losses.loss import RowLoss
 from fedlasso.numerics.machine import Array
 
 
-class Binomial(RowLoss):
+class BinomialLoss(RowLoss):
     """Minus the log-likelihood of a response that is 0 or 1: logistic regression.
 
     l = log(1 + e^eta) - y eta.

@@ -20,7 +20,7 @@ from fedlasso.numerics.machine import Array, compiled
 from fedlasso.numerics.response import Places, Response, RiskSets
 
 
-class Cox(Loss):
+class CoxLoss(Loss):
     """Minus the log of Cox's partial likelihood over the rows of one sample."""
 
     smoothness: ClassVar[float] = np.inf

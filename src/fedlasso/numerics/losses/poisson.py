@@ -15,7 +15,7 @@ FAR_RATES = 6
 LARGEST_ETA = 200.0
 
 
-class Poisson(RowLoss):
+class PoissonLoss(RowLoss):
     """Minus the log-likelihood of a count whose mean is e^eta, less the least it can be.
 
     l = e^eta - y eta - (y - y log y), half the deviance.

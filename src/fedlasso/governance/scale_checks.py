@@ -6,7 +6,7 @@ import numpy as np
 
 from fedlasso.errors import FedLassoError
 from fedlasso.federation import Request
-from fedlasso.federation.words import OFFSET, reaching
+from fedlasso.federation.fixed_point import OFFSET, reaching
 from fedlasso.governance.policy import values_of
 from fedlasso.governance.refusals import Withheld
 from fedlasso.numerics import find_loss

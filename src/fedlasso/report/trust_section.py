@@ -10,8 +10,8 @@ from matplotlib.ticker import MaxNLocator, MultipleLocator
 from fedlasso.report import figures
 from fedlasso.report.figures import Figure
 from fedlasso.report.records import Results
-from fedlasso.report.tables import Table, mean_se, shown
-from fedlasso.study.columns import say, title
+from fedlasso.report.tables import ReportTable, mean_se, shown
+from fedlasso.study.record_columns import display_name, title
 from fedlasso.study.trust_summary import COVERAGES, LEAST, MOST, ONE, OURS, WIDTHS, average, pair
 
 # What is printed and drawn of discoveries: recall is what tests call power.
@@ -26,7 +26,7 @@ INTERVALS = {
 }
 
 
-def discovery_table(results: Results) -> Table | None:
+def discovery_table(results: Results) -> ReportTable | None:
     """False discoveries, power and uploads, by scenario, family, rate and method."""
     data = _averaged(results)
     if data is None:
@@ -38,10 +38,10 @@ def discovery_table(results: Results) -> Table | None:
         "numbers per site."
     )
     text = _text(data, DISCOVERIES)
-    return Table("discoveries", "False discoveries and power", note, data, text, "Scenario")
+    return ReportTable("discoveries", "False discoveries and power", note, data, text, "Scenario")
 
 
-def paired_discovery_table(results: Results) -> Table | None:
+def paired_discovery_table(results: Results) -> ReportTable | None:
     """Our discoveries minus those of one data split, within replicate."""
     if _averaged(results) is None or not {OURS, ONE} <= set(results.values("method")):
         return None
@@ -51,10 +51,10 @@ def paired_discovery_table(results: Results) -> Table | None:
         "mean (standard error)."
     )
     text = _text(data, {name: DISCOVERIES[name] for name in ("fdp", "recall", "f1")}, sign=True)
-    return Table("paired-discoveries", f"Discoveries against {ONE}", note, data, text)
+    return ReportTable("paired-discoveries", f"Discoveries against {ONE}", note, data, text)
 
 
-def interval_table(results: Results) -> Table | None:
+def interval_table(results: Results) -> ReportTable | None:
     """How often 95% intervals cover, and how wide they are."""
     data = _covered(results)
     if data is None:
@@ -65,7 +65,7 @@ def interval_table(results: Results) -> Table | None:
         "predictor: mean (Monte Carlo standard error). A dash: nothing was found."
     )
     text = _text(data.drop(columns="method"), INTERVALS)
-    return Table("intervals", "Coverage and width of 95% intervals", note, data, text)
+    return ReportTable("intervals", "Coverage and width of 95% intervals", note, data, text)
 
 
 def _averaged(results: Results) -> pd.DataFrame | None:
@@ -154,9 +154,9 @@ def _grid(results: Results, across: int) -> tuple[Canvas, Any]:
     height = (1.2 + 0.22 * len(names)) * len(families)
     canvas, grid = figures.make_panels(len(families), across, height)
     for row, family in zip(grid, families, strict=True):
-        figures.name_rows(row[0], [say("scenario", name) for name in names])
+        figures.name_rows(row[0], [display_name("scenario", name) for name in names])
         if len(families) > 1:
-            row[0].set_ylabel(say("family", family), fontweight="bold")
+            row[0].set_ylabel(display_name("family", family), fontweight="bold")
     return canvas, grid
 
 

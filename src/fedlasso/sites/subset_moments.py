@@ -7,7 +7,7 @@ their sums the last fit is one to all rows.
 import numpy as np
 
 from fedlasso.errors import FedLassoError
-from fedlasso.federation import Columns, Disclosure, Model, Reply, Request, Shapes
+from fedlasso.federation import Columns, Disclosure, ModelVector, Reply, Request, Shapes
 from fedlasso.federation.magnitudes import Bound, Magnitudes
 from fedlasso.federation.messages import Count, Positive, Products
 from fedlasso.numerics import LeastSquares, one_thread
@@ -91,7 +91,7 @@ class WeighedMoments(SubsetMoments):
         held_out=True,
     )
     heaviest = HEAVIEST
-    b: Model
+    b: ModelVector
     variance: float
 
     def weigh(self, samples: list[LeastSquares]) -> float:

@@ -6,16 +6,16 @@ import pandas as pd
 from fedlasso.report import figures
 from fedlasso.report.figures import Figure
 from fedlasso.report.records import Results
-from fedlasso.report.tables import Table, mean_se, shown, tell_replicates
-from fedlasso.study.columns import PREDICTION, SELECTION
+from fedlasso.report.tables import ReportTable, mean_se, shown, tell_replicates
 from fedlasso.study.datasets import ORIGINS, TUNED
 from fedlasso.study.real_summary import WORDS, compare_with_judges
+from fedlasso.study.record_columns import PREDICTION, SELECTION
 
 WIDE = 30.0  # per cent; the axis of a figure is logarithmic beyond
 DRAWN = (PREDICTION, SELECTION)
 
 
-def judged_table(results: Results) -> Table | None:
+def judged_table(results: Results) -> ReportTable | None:
     """Every method against its judge, on every data set and in every way."""
     data = _compared(results)
     if data is None:
@@ -33,10 +33,10 @@ def judged_table(results: Results) -> Table | None:
         "Jaccard index of the columns over pairs of replicates, each beside the judge's. Judges "
         "see all training rows in one place."
     )
-    return Table("judged", "Federated fits and their judges", note, data, text, "Against")
+    return ReportTable("judged", "Federated fits and their judges", note, data, text, "Against")
 
 
-def data_table(results: Results) -> Table | None:
+def data_table(results: Results) -> ReportTable | None:
     """The data sets."""
     if not results.on_real_data:
         return None
@@ -57,7 +57,7 @@ def data_table(results: Results) -> Table | None:
         "Rows and columns as they are used. Tried: whether defaults were tried on the set while "
         "they were made; the others were chosen by their sizes and not looked at."
     )
-    return Table("data", "Data sets", note, data, text)
+    return ReportTable("data", "Data sets", note, data, text)
 
 
 def judged_figure(results: Results) -> Figure | None:

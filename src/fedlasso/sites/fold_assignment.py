@@ -11,7 +11,7 @@ import numpy as np
 
 from fedlasso.errors import RefusalCode, Refused
 from fedlasso.numerics import Array, Table
-from fedlasso.numerics.designs import Rows
+from fedlasso.numerics.designs import RowIndex
 from fedlasso.sites.rows import dealt, divide, folds, name_draw
 
 # Draws that are put back before a site gives up.
@@ -19,7 +19,7 @@ TRIES = 300
 
 
 @dataclass(eq=False)
-class Draw:
+class FoldDraw:
     """The splits of one site.
 
     Attributes
@@ -36,11 +36,11 @@ class Draw:
     part: int = 0
     _again: dict[str, int | None] = field(default_factory=dict, init=False)
 
-    def divide(self, split: str, n: int) -> dict[str, Rows]:
+    def divide(self, split: str, n: int) -> dict[str, RowIndex]:
         """Training rows and held-out rows by purpose."""
         return divide(split, self.site, n, self.secret, self.again(split, n))
 
-    def deal(self, split: str, n: int) -> list[Rows]:
+    def deal(self, split: str, n: int) -> list[RowIndex]:
         """Return the rows of every fold of a deal; without one, all rows as a single fold."""
         return dealt(split, self.site, n, self.secret, self.again(split, n) if split else 0)
 
@@ -71,7 +71,7 @@ class Draw:
             for table in self.tables
         )
 
-    def _parts(self, split: str, n: int, again: int) -> Iterator[tuple[Rows, int]]:
+    def _parts(self, split: str, n: int, again: int) -> Iterator[tuple[RowIndex, int]]:
         """All parts that a draw may be asked about, and how few rows are too few in each."""
         names: tuple[str, ...] = (split,)
         if name_draw(split).startswith("folds"):
@@ -85,7 +85,7 @@ class Draw:
             yield np.setdiff1d(np.arange(n), parts["training"]), self.part
 
 
-def few_missing(table: Table, rows: Rows, cell: int) -> Array:
+def few_missing(table: Table, rows: RowIndex, cell: int) -> Array:
     """Return which columns are missing in some rows, but in too few.
 
     A missing value is at a mean that whoever asks has chosen, so two means tell such rows apart.
@@ -96,7 +96,7 @@ def few_missing(table: Table, rows: Rows, cell: int) -> Array:
     return np.asarray((missing > 0) & (missing < cell))
 
 
-def few_apart(table: Table, rows: Rows, cell: int) -> Array:
+def few_apart(table: Table, rows: RowIndex, cell: int) -> Array:
     """Return which columns differ from their commonest value in some rows, but in too few.
 
     A value that all but a few rows have is the median of any `2 cell - 1` rows.

@@ -16,7 +16,7 @@ import numpy as np
 from fedlasso.numerics.certificate import Certificate, duality_gap
 from fedlasso.numerics.machine import Array, one_thread
 from fedlasso.numerics.penalties import Penalty
-from fedlasso.numerics.secant_lasso import Model, solve_model
+from fedlasso.numerics.secant_lasso import CurvatureModel, solve_model
 
 # A vector is in the span of the known directions when no larger share of it lies outside.
 INSIDE = 1e-14
@@ -99,13 +99,13 @@ class Secants:
 
     @cached_property
     @one_thread()
-    def model(self) -> Model:
+    def model(self) -> CurvatureModel:
         """B = Y M^+ Y' + mu (I - Q Q')."""
         e, P = self.curved
         root = self.Y @ (P / np.sqrt(e))
         A = np.ascontiguousarray(np.hstack((root, self.Q)))
         d = np.concatenate((np.ones(root.shape[1]), np.full(self.Q.shape[1], -self.mu)))
-        return Model(A, d, self.mu, (A**2) @ d + self.mu)
+        return CurvatureModel(A, d, self.mu, (A**2) @ d + self.mu)
 
     @property
     @one_thread()

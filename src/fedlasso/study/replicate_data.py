@@ -10,18 +10,18 @@ from fedlasso.numerics.machine import compiled
 from fedlasso.sites import Site
 from fedlasso.study.scenario import Scenario, split
 
-Sample = tuple[Array, Array]
+SampleArrays = tuple[Array, Array]
 
 
 @dataclass(frozen=True, eq=False)
-class Draw:
+class ReplicateData:
     """One replicate's data, one entry per site, and the truth behind them."""
 
     truth: Array
-    training: tuple[Sample, ...]
-    penalty_validation: tuple[Sample, ...]
-    candidate_validation: tuple[Sample, ...]
-    test: tuple[Sample, ...]
+    training: tuple[SampleArrays, ...]
+    penalty_validation: tuple[SampleArrays, ...]
+    candidate_validation: tuple[SampleArrays, ...]
+    test: tuple[SampleArrays, ...]
 
     def sites(self, loss: str = DEFAULT_LOSS) -> list[Site]:
         """Sites that hold the training and validation records; the test sample stays outside."""
@@ -35,13 +35,13 @@ class Draw:
         return sites
 
 
-def pool(samples: Sequence[Sample]) -> LeastSquares:
+def pool(samples: Sequence[SampleArrays]) -> LeastSquares:
     """All sites' records of one kind together: for evaluation, never for fitting."""
     X = np.concatenate([X.T for X, _ in samples], axis=1).T
     return LeastSquares(X, np.concatenate([y for _, y in samples]))
 
 
-def draw_scenario(scenario: Scenario, rng: np.random.Generator) -> Draw:
+def draw_scenario(scenario: Scenario, rng: np.random.Generator) -> ReplicateData:
     """Draw truth and records."""
     truth = _effects(scenario, scenario.nonzeros, rng)
     own = [truth] * len(scenario.sizes)
@@ -52,7 +52,7 @@ def draw_scenario(scenario: Scenario, rng: np.random.Generator) -> Draw:
     samples = [
         tuple(_sample(scenario, j, n_j, own[j], rng) for j, n_j in enumerate(n)) for n in rows
     ]
-    return Draw(truth, *samples)
+    return ReplicateData(truth, *samples)
 
 
 def _effects(scenario: Scenario, count: int, rng: np.random.Generator) -> Array:
@@ -74,7 +74,9 @@ def noise_of(scenario: Scenario, j: int, truth: Array) -> float:
     return float(scale * np.sqrt(variance) * _at_site(scenario.noise, j))
 
 
-def _sample(scenario: Scenario, j: int, n: int, truth: Array, rng: np.random.Generator) -> Sample:
+def _sample(
+    scenario: Scenario, j: int, n: int, truth: Array, rng: np.random.Generator
+) -> SampleArrays:
     rho = _at_site(scenario.correlations, j)
     # Columns in rows: an autoregression of order one has exactly the covariance rho^|k-l|.
     shocks = _shocks(scenario, n, rng)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from fedlasso.errors import FedLassoError
 from fedlasso.federation.messages import questions
 from fedlasso.governance.audit import Audit, Entry
-from fedlasso.governance.lifetime import BUDGETS, Budget, Lifetime
+from fedlasso.governance.lifetime import BUDGETS, BudgetName, Lifetime
 from fedlasso.governance.policy import Policy
 
 # What the door itself answers, before a fit is open.
@@ -19,7 +19,7 @@ _AT_THE_DOOR = {
     "Open": "that the site joins a fit",
     "SummariseAudit": "hashes of what was sent before",
 }
-_BUDGET_WORDS: dict[Budget, str] = {
+_BUDGET_WORDS: dict[BudgetName, str] = {
     "vectors": "vectors of numbers given, over all fits",
     "splits": "ways in which the rows were split",
     "parts": "parts of the rows that sums were told of",
@@ -128,8 +128,8 @@ def tell_budgets(audit: Audit, policy: Policy) -> Iterator[tuple[str, str, float
 
 def check_ledgers(audit: Audit) -> str:
     """Say where a ledger has less than its audit; an empty text where none has."""
-    spent: defaultdict[tuple[str, Budget], float] = defaultdict(float)
-    together: tuple[Budget, ...] = ("vectors", "splits", "parts", "comparisons", "refusals")
+    spent: defaultdict[tuple[str, BudgetName], float] = defaultdict(float)
+    together: tuple[BudgetName, ...] = ("vectors", "splits", "parts", "comparisons", "refusals")
     for entry in audit.entries():
         for budget in together:
             spent[entry.data, budget] += entry.spent.get(budget, 0.0)

@@ -15,8 +15,8 @@ import numpy as np
 from fedlasso.errors import Refused
 from fedlasso.federation.messages import Whole
 from fedlasso.fitting.evidence.evidence import PathPoint
-from fedlasso.fitting.evidence.moments import certify_point, solve_at
-from fedlasso.fitting.evidence.secants import SecantEvidence
+from fedlasso.fitting.evidence.moment_evidence import certify_point, solve_at
+from fedlasso.fitting.evidence.secant_evidence import SecantEvidence
 from fedlasso.numerics import L1, Array
 from fedlasso.numerics.moments import Normal
 from fedlasso.numerics.spike_slab import Posterior, weigh_columns

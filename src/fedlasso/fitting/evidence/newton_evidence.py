@@ -8,7 +8,7 @@ from fedlasso.errors import FedLassoError
 from fedlasso.federation import Ledger
 from fedlasso.fitting.budget import Budget
 from fedlasso.fitting.evidence.evidence import PathPoint, Wanted
-from fedlasso.fitting.evidence.gradients import GradientEvidence
+from fedlasso.fitting.evidence.gradient_evidence import GradientEvidence
 from fedlasso.fitting.local_penalty import fix_penalty
 from fedlasso.fitting.rounds import Asking, Run, within_uploads
 from fedlasso.numerics import L1, Array, Certificate, Penalty

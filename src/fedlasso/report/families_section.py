@@ -6,12 +6,12 @@ import pandas as pd
 from fedlasso.report import figures
 from fedlasso.report.figures import Figure
 from fedlasso.report.records import Results
-from fedlasso.report.tables import Table, shown
-from fedlasso.study.columns import say
+from fedlasso.report.tables import ReportTable, shown
 from fedlasso.study.family_summary import FEW, count_uploads, tell_count
+from fedlasso.study.record_columns import display_name
 
 
-def family_table(results: Results) -> Table | None:
+def family_table(results: Results) -> ReportTable | None:
     """Uploads to the pooled optimum, by family, scenario and method."""
     data = _counted(results)
     if data is None:
@@ -26,7 +26,7 @@ def family_table(results: Results) -> Table | None:
         "of its minimum, and until that is certified too: median (worst) over replicates. A dash "
         "is more than the study follows a method for."
     )
-    return Table("families", "Uploads to the pooled optimum", note, data, text, "Family")
+    return ReportTable("families", "Uploads to the pooled optimum", note, data, text, "Family")
 
 
 def family_figure(results: Results) -> Figure | None:
@@ -47,8 +47,8 @@ def family_figure(results: Results) -> Figure | None:
             figures.mark_rows(axes, own, names, "method", "median", drawn, one_sided=True)
             axes.set_xscale("log")
             axes.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
-            axes.set_title(say("family", family), fontweight="bold")
-        figures.name_rows(grid[0][0], [say("scenario", name) for name in names])
+            axes.set_title(display_name("family", family), fontweight="bold")
+        figures.name_rows(grid[0][0], [display_name("scenario", name) for name in names])
         canvas.supxlabel("uploads to a relative gap of 1e-8", fontsize=8)
         figures.put_legend(canvas, grid[0][0], len(drawn))
     caption = (

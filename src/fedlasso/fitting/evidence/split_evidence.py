@@ -10,7 +10,7 @@ from fedlasso.errors import CannotFit, FedLassoError
 from fedlasso.federation import Federation, metered
 from fedlasso.fitting.budget import Budget
 from fedlasso.fitting.evidence.evidence import Evidence, PathPoint, Wanted
-from fedlasso.fitting.evidence.gradients import GradientEvidence
+from fedlasso.fitting.evidence.gradient_evidence import GradientEvidence
 from fedlasso.fitting.evidence.opening import PLAIN, open_within
 from fedlasso.fitting.rounds import run_together
 from fedlasso.fitting.validation import Validation, validate

@@ -17,13 +17,13 @@ import fedlasso.procedures  # noqa: F401
 from fedlasso import tables
 from fedlasso.deploy.schemas import read_outcome_of, read_schema, read_settings_of, write_schema
 from fedlasso.errors import FedLassoError
-from fedlasso.governance.messages import DescribeColumns, Described, FindOthers, Open
+from fedlasso.governance.door_messages import DescribeColumns, Described, FindOthers, Open
 from fedlasso.governance.policy import Rare
 from fedlasso.models.document import Missing
 from fedlasso.models.inputs import make_site
 from fedlasso.sites import Site
 from fedlasso.tables import OTHER, Column, File, Schema
-from fedlasso.tables.columns import Kind
+from fedlasso.tables.columns import ColumnKind
 from fedlasso.tables.strays import judge_texts
 
 _PLAIN = Rare()
@@ -70,7 +70,7 @@ class TableRecords:
 
     def remarks(self, columns: Sequence[str], fewest: int) -> Iterator[tuple[str, str]]:
         """Say of these columns what a fit would refuse or be told beside numbers; no values."""
-        kinds: dict[str, Kind] = {}
+        kinds: dict[str, ColumnKind] = {}
         for name in columns:
             try:
                 kinds |= self._file.kinds([name])
@@ -155,7 +155,7 @@ class PooledFile(File):
     _texts: tuple[str, ...] = ()
     _rare = _PLAIN
 
-    def kinds(self, names: Sequence[str]) -> dict[str, Kind]:
+    def kinds(self, names: Sequence[str]) -> dict[str, ColumnKind]:
         """What columns hold, as files are judged; texts among numbers are refused, not quoted."""
         found = {name: tables.kind_of(self, name) for name in names}
         for name, values in super().columns([name for name in names if found[name] == "text"]):
@@ -170,7 +170,7 @@ class PooledFile(File):
                 found[name] = "number"
         return found
 
-    def pool(self, kinds: Mapping[str, Kind], rare: Rare) -> tuple[str, ...]:
+    def pool(self, kinds: Mapping[str, ColumnKind], rare: Rare) -> tuple[str, ...]:
         """From now on read rare texts of text columns as one; return the names of those."""
         self._texts = tuple(name for name, kind in kinds.items() if kind == "text")
         self._rare = rare
