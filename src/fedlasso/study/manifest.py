@@ -22,7 +22,7 @@ Setting = str | int | float | bool | list[str | int | float] | None
 _LIBRARIES = ("fedlasso", "numpy", "scipy", "numba", "scikit-learn", "pyarrow")
 # The rooms that compute a study's numbers, and what of the study's own room only keeps and prints.
 ROOMS = ("numerics", "families", "federation", "sites", "procedures", "fitting", "study")
-BESIDE = ("columns", "conclusions", "diagnose", "every_study", "manifest", "runner", "store")
+BESIDE = ("record_columns", "conclusions", "diagnose", "every_study", "manifest", "runner", "store")
 
 
 @dataclass(frozen=True)
