@@ -271,7 +271,7 @@ def test_no_file_that_computes_imports_one_that_is_not_in_the_hash() -> None:
         for name in re.findall(r"^ *from fedlasso\.([\w.]+) import", file.read_text(), re.M):
             first, *rest = name.split(".")
             assert first in (*ROOMS, "errors", "atomic_files"), (file, name)
-            assert first != "study" or rest[0] not in set(BESIDE) - {"columns"}, (file, name)
+            assert first != "study" or rest[0] not in set(BESIDE) - {"record_columns"}, (file, name)
 
 
 def test_parts_are_plain_parquet(finished: Store) -> None:
