@@ -29,19 +29,19 @@ alone: .venv/alone/ready.whl
 
 .venv/alone/ready.whl: .venv/ready
 	@echo "Setting up .venv/alone (once, about a minute)"
-	@$(BIN)/python tests/alone.py
+	@PYTHONPATH=tests $(BIN)/python tests/helpers/alone.py
 
 # The kernels are compiled once, not by every test process at the same time.
 warm: .venv/warm
 
 .venv/warm: .venv/ready $(wildcard src/fedlasso/numerics/*.py)
 	@echo "Compiling the kernels (once, half a minute)"
-	@PYTHONPATH=tests $(BIN)/python tests/warm.py
+	@PYTHONPATH=tests $(BIN)/python tests/helpers/warm.py
 	@touch $@
 
 # The page is tested in a real browser, the supplement by a real TeX: found here, or fetched.
 programs: .venv/ready
-	@$(BIN)/python tests/programs.py
+	@PYTHONPATH=tests $(BIN)/python tests/helpers/programs.py
 
 # Real processes wait more than they compute, so more workers than cores pay; any number will do.
 WORKERS ?= $(shell $(PYTHON) -c 'import os; print((os.cpu_count() or 1) + 3)')
@@ -66,11 +66,11 @@ study: .venv/ready
 
 # Twenty kills at random moments, each resumed to the same table.
 torture: .venv/ready
-	$(BIN)/python tests/torture_study.py
+	PYTHONPATH=tests $(BIN)/python tests/helpers/torture_study.py
 
 # Twenty kills of sites and server of a real federation, each resumed to the same bits.
 torture-federation: .venv/ready
-	PYTHONPATH=tests $(BIN)/python tests/torture_federation.py
+	PYTHONPATH=tests $(BIN)/python tests/helpers/torture_federation.py
 
 bench: .venv/ready
 	$(BIN)/python benchmarks/kernels.py

@@ -15,7 +15,7 @@ from importlib.metadata import version
 from pathlib import Path
 from statistics import median
 
-from browsing import open_browser
+from helpers.browsing import open_browser
 
 TURNS = 3
 PEER = """

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from draws import draw_federation, draw_sites
+from helpers.draws import draw_federation, draw_sites
 
 from fedlasso import FedLassoError, InProcess, Site, fit
 from fedlasso.procedures import Averaging

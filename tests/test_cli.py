@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
-from study.small import TOML
+from helpers.study.small import TOML
 
 from fedlasso.cli import COMMANDS, main, make_parser
 from fedlasso.fitting import GOALS, RULES

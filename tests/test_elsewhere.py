@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from study.small import TOML
+from helpers.study.small import TOML
 
 SOURCE = Path(__file__).parent.parent / "src"
 OPTIONAL = (

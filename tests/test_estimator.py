@@ -8,6 +8,7 @@ import pandas as pd
 import polars as pl
 import pytest
 import scipy.sparse as sp
+from helpers.swept import swept_lasso
 from sklearn import config_context
 from sklearn.base import clone
 from sklearn.datasets import make_regression
@@ -15,7 +16,6 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MaxAbsScaler, StandardScaler
 from sklearn.utils.estimator_checks import check_estimator
-from swept import swept_lasso
 
 from fedlasso import FedLassoError, InProcess, Site
 from fedlasso.estimators import FederatedLasso, FederatedLogisticLasso, FederatedPoissonLasso

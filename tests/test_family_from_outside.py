@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from gamma_outside import Gamma, GammaLoss, registered
+from helpers.gamma_outside import Gamma, GammaLoss, registered
 from scipy.optimize import minimize
 from sklearn.metrics import mean_gamma_deviance
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from draws import draw_federation
-from models.files import write_sites
+from helpers.draws import draw_federation
+from helpers.models.files import write_sites
 
 from fedlasso.atomic_files import CannotWrite, append_privately, write_atomically
 from fedlasso.federation import Journal

@@ -8,8 +8,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 import pytest
-from draws import draw_federation, draw_sites
-from losses_outside import Huber, registered
+from helpers.draws import draw_federation, draw_sites
+from helpers.losses_outside import Huber, registered
 from scipy.optimize import nnls
 
 from fedlasso import REGISTRY, Disclosure, InProcess, Penalty, Reply, Request, Site, certify, fit

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from goal_outside import ALLOWED, Parsimony, registered
+from helpers.goal_outside import ALLOWED, Parsimony, registered
 
 from fedlasso import FederatedLasso
 from fedlasso.cli import main

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from alone import BUILDS_ON, Environment, build_wheel, provide
-from study.small import TOML
+from helpers.alone import BUILDS_ON, Environment, build_wheel, provide
+from helpers.study.small import TOML
 
 ROOT = Path(__file__).parent.parent
 BLOCKS = {

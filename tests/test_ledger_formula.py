@@ -3,7 +3,7 @@
 from itertools import product
 
 import pytest
-from draws import draw_federation
+from helpers.draws import draw_federation
 
 from fedlasso import fit
 from fedlasso.fitting import PANELS, Panel, rounds_within

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import ClassVar
 
 import pytest
-from mcp_outside import MCP
+from helpers.mcp_outside import MCP
 from test_goal_from_outside import write_sites
 
 from fedlasso import REGISTRY, Fit, fit

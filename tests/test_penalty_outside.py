@@ -9,9 +9,9 @@ from typing import ClassVar
 
 import numpy as np
 import pytest
-from draws import draw_federation, draw_sites
-from mcp_outside import MCP
-from pools import LOSSES, draw
+from helpers.draws import draw_federation, draw_sites
+from helpers.mcp_outside import MCP
+from helpers.pools import LOSSES, draw
 
 from fedlasso import (
     REGISTRY,

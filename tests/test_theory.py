@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from draws import objective
+from helpers.draws import objective
 from hypothesis import given, settings
 from hypothesis import strategies as st
 

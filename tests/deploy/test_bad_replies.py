@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from deploy.doors import DoorLine, Project, make_doors
-from nets import COLUMNS, FIT, in_process, numbers, same_files, write_tables
+from helpers.deploy.doors import DoorLine, Project, make_doors
+from helpers.nets import COLUMNS, FIT, in_process, numbers, same_files, write_tables
 
 from fedlasso import FedLassoError
 from fedlasso.deploy.network import Network

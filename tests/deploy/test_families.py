@@ -6,9 +6,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from deploy.doors import Project, join_doors, make_doors
-from governance.authority import Authority
-from nets import FIT, KEY, SITES, same_files
+from helpers.deploy.doors import Project, join_doors, make_doors
+from helpers.governance.authority import Authority
+from helpers.nets import FIT, KEY, SITES, same_files
 
 from fedlasso import FedLassoError
 from fedlasso.cli import main

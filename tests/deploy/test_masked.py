@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from deploy.doors import DoorLine, Project, make_door, make_doors
-from deploy.isolating import Isolating, ask, be_all_others, keep_as_it_is, offers_of
-from governance.authority import Authority, accept_keys
-from nets import COLUMNS, FIT, SITES, in_process, numbers, opening, same_files, write_tables
+from helpers.deploy.doors import DoorLine, Project, make_door, make_doors
+from helpers.deploy.isolating import Isolating, ask, be_all_others, keep_as_it_is, offers_of
+from helpers.governance.authority import Authority, accept_keys
+from helpers.nets import COLUMNS, FIT, SITES, in_process, numbers, opening, same_files, write_tables
 
 from fedlasso import FedLassoError
 from fedlasso.deploy.network import Answer, Network

@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from deploy.doors import make_doors
-from deploy.isolating import Isolating, ask
-from governance.authority import Authority
-from governance.victims import distance, draw_records
-from nets import COLUMNS, opening, write_tables
+from helpers.deploy.doors import make_doors
+from helpers.deploy.isolating import Isolating, ask
+from helpers.governance.authority import Authority
+from helpers.governance.victims import distance, draw_records
+from helpers.nets import COLUMNS, opening, write_tables
 
 from fedlasso.federation import magnitudes
 from fedlasso.federation.fixed_point import OFFSET, answer_in_words, from_words, grid_of

@@ -6,8 +6,8 @@ from typing import Any
 
 import pandas as pd
 import pytest
-from deploy.doors import DoorLine, join_doors, make_door, make_doors
-from nets import COLUMNS, FIT, SECRET, SITES, write_tables
+from helpers.deploy.doors import DoorLine, join_doors, make_door, make_doors
+from helpers.nets import COLUMNS, FIT, SECRET, SITES, write_tables
 
 from fedlasso import FedLassoError, InProcess, __version__
 from fedlasso.deploy.network import Answer, Network

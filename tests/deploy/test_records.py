@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pandas as pd
-from nets import SECRET
+from helpers.nets import SECRET
 
 from fedlasso.deploy.site_data import TableRecords
 

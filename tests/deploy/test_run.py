@@ -5,8 +5,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from deploy.doors import Project
-from nets import COLUMNS, fit_files, in_process, numbers, opening, same_files, write_tables
+from helpers.deploy.doors import Project
+from helpers.nets import COLUMNS, fit_files, in_process, numbers, opening, same_files, write_tables
 
 from fedlasso.deploy.run import DAY, RETRIES, Finished, begin_plan, run_plan, tell_fit
 from fedlasso.errors import FedLassoError

@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from deploy.doors import Project
-from nets import COLUMNS, in_process, numbers, same_files, write_tables
+from helpers.deploy.doors import Project
+from helpers.nets import COLUMNS, in_process, numbers, same_files, write_tables
 
 from fedlasso.deploy.run import begin_plan, run_plan
 from fedlasso.errors import FedLassoError, Stopped

@@ -5,7 +5,7 @@ from itertools import combinations
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from governance.hostile import ask_properly
+from helpers.governance.hostile import ask_properly
 
 from fedlasso import InProcess, Site
 from fedlasso.federation import encode

@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+from helpers.kinds import own_messages
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
-from kinds import own_messages
 
 import fedlasso.governance  # noqa: F401  (its messages travel too)
 from fedlasso import FedLassoError

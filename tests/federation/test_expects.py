@@ -5,9 +5,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 import pytest
-from draws import draw_sites
-from governance.hostile import ask_properly
-from kinds import own_messages, own_questions
+from helpers.draws import draw_sites
+from helpers.governance.hostile import ask_properly
+from helpers.kinds import own_messages, own_questions
 
 from fedlasso import FedLassoError, InProcess, Site
 from fedlasso.federation import Disclosure, Reply, Request

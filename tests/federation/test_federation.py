@@ -5,7 +5,7 @@ from typing import ClassVar, TypeVar
 
 import numpy as np
 import pytest
-from draws import draw_federation, draw_sites
+from helpers.draws import draw_federation, draw_sites
 
 from fedlasso import FedLassoError, InProcess, Ledger
 from fedlasso.federation import Around, Cost, Costs, Disclosure, Reply, Request, encode

@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import TypeVar
 
 import pytest
-from draws import draw_federation, draw_sites
+from helpers.draws import draw_federation, draw_sites
 
 from fedlasso import REGISTRY, FedLassoError, InProcess, fit
 from fedlasso.federation import Around, Journal, Reply, Request

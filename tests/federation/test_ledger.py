@@ -1,7 +1,7 @@
 """Ledgers: every question is counted once, whatever is around the one that counts."""
 
 import numpy as np
-from draws import draw_federation
+from helpers.draws import draw_federation
 
 from fedlasso.federation import Exchange, Ledger, metered
 from fedlasso.sites import GradientAt, Rows, standardise

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from draws import draw_sites
-from governance.hostile import ask_properly
+from helpers.draws import draw_sites
+from helpers.governance.hostile import ask_properly
 from hypothesis import given, settings
 from hypothesis import strategies as st
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import numpy as np
 import pytest
-from losses_outside import Huber, Logistic, registered
+from helpers.losses_outside import Huber, Logistic, registered
 
 from fedlasso import REGISTRY, FedLassoError, InProcess, Site, certify, fit
 from fedlasso.fitting import fix_penalty

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from responses import draw_response
+from helpers.responses import draw_response
 from sklearn.metrics import roc_auc_score
 
 from fedlasso import InProcess, Ledger, Site

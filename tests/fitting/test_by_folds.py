@@ -4,8 +4,9 @@ from functools import cache
 
 import numpy as np
 import pytest
-from draws import draw_federation, draw_sites
-from results import certificate_of, curve_of
+from helpers.draws import draw_federation, draw_sites
+from helpers.loops import loop
+from helpers.results import certificate_of, curve_of
 
 from fedlasso import InProcess
 from fedlasso.errors import FedLassoError
@@ -78,7 +79,7 @@ def test_no_more_is_sent_than_may_be(goal: str, uploads: int) -> None:
     assert sent <= uploads + 1
 
 
-@pytest.mark.parametrize("seed", range(4))
+@loop("seed", range(4))
 def test_the_choice_is_fitted_to_all_rows_and_certified(seed: int) -> None:
     fit, _, _ = fitted("prediction", "min", 600, seed)
     assert fit.problem.m == sum(SIZES)
@@ -87,7 +88,7 @@ def test_the_choice_is_fitted_to_all_rows_and_certified(seed: int) -> None:
     assert "fitted to all rows" in fit.why
 
 
-@pytest.mark.parametrize("seed", range(4))
+@loop("seed", range(4))
 def test_one_standard_error_is_sparser(seed: int) -> None:
     least, _, sparse = fitted("selection", "1se", 600, seed)
     _, _, best = fitted("selection", "min", 600, seed)

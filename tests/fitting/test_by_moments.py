@@ -2,10 +2,11 @@
 
 import numpy as np
 import pytest
-from fitting.folded import Records, choose, draw_records
+from helpers.fitting.folded import Records, choose, draw_records
+from helpers.loops import loop
+from helpers.results import certificate_of, curve_of, validation_of
+from helpers.swept import swept_elastic_net, swept_lasso
 from numpy.testing import assert_allclose
-from results import certificate_of, curve_of, validation_of
-from swept import swept_elastic_net, swept_lasso
 
 from fedlasso import InProcess, Site, certify
 from fedlasso.fitting import GOALS, Fit, Rule, fix_penalty
@@ -46,7 +47,7 @@ def solve(X: Array, y: Array, penalty: Penalty) -> Array:
 @by_rule
 @by_goal
 @pytest.mark.parametrize(("m", "p"), [(60, 8), (40, 12)])
-@pytest.mark.parametrize("seed", range(4))
+@loop("seed", range(4))
 def test_every_candidate_is_the_minimiser_of_its_own_penalty(
     goal: str, rule: Rule, m: int, p: int, seed: int
 ) -> None:
@@ -127,7 +128,7 @@ def test_one_standard_error_makes_a_sparser_lasso(goal: str, seed: int, m: int, 
 
 @by_rule
 @by_goal
-@pytest.mark.parametrize("seed", range(3))
+@loop("seed", range(3))
 def test_the_fit_does_not_depend_on_how_rows_are_split_into_sites(
     goal: str, rule: Rule, seed: int
 ) -> None:
@@ -152,7 +153,7 @@ def test_the_fit_does_not_depend_on_how_rows_are_split_into_sites(
 
 @by_rule
 @by_goal
-@pytest.mark.parametrize("seed", range(3))
+@loop("seed", range(3))
 def test_the_nested_error_is_that_of_choosing_anew_without_each_fold(
     goal: str, rule: Rule, seed: int
 ) -> None:
@@ -178,7 +179,7 @@ def test_the_nested_error_is_that_of_choosing_anew_without_each_fold(
 
 @by_goal
 @by_rule
-@pytest.mark.parametrize("seed", range(3))
+@loop("seed", range(3))
 def test_sites_certify_what_the_server_chose(goal: str, rule: Rule, seed: int) -> None:
     records = draw_records(seed, 90, 8)
     cuts = np.array_split(np.random.default_rng(seed).permutation(90), 3)
@@ -198,7 +199,7 @@ def test_sites_certify_what_the_server_chose(goal: str, rule: Rule, seed: int) -
     )
 
 
-@pytest.mark.parametrize("seed", range(8))
+@loop("seed", range(8))
 def test_one_penalty_is_solved_with_its_weights(seed: int) -> None:
     records = draw_records(seed, 60, 10).standard
     normal = records.folded.whole.normal(centre=False, scale=False)

@@ -2,11 +2,12 @@
 
 import numpy as np
 import pytest
-from fitting.folded import Records, draw_records
+from helpers.fitting.folded import Records, draw_records
+from helpers.loops import loop
+from helpers.swept import swept_elastic_net, swept_lasso
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
-from swept import swept_elastic_net, swept_lasso
 
 from fedlasso.fitting.candidates import ELASTIC, LASSO, Candidate, adaptive
 from fedlasso.fitting.tuning import (
@@ -25,7 +26,7 @@ from fedlasso.numerics import Array, ElasticNet
 WEIGHTS_AT = 0.05
 ADAPTIVE = adaptive(WEIGHTS_AT)
 families = pytest.mark.parametrize("family", [LASSO, ELASTIC, ADAPTIVE], ids=lambda f: f.name)
-by_seed = pytest.mark.parametrize("seed", range(4))
+by_seed = loop("seed", range(4))
 
 
 def fit_by_records(train: Records, family: Candidate, lam: float) -> tuple[Array, Array]:

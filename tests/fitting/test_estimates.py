@@ -4,8 +4,9 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from helpers.loops import loop
+from helpers.statistics_of import benjamini_hochberg, holm
 from scipy import stats
-from statistics_of import benjamini_hochberg, holm
 
 from fedlasso import FedLassoError
 from fedlasso.fitting.inference.estimates import Effects, Estimates
@@ -17,7 +18,7 @@ def make(scores: list[float], tests: int = 0) -> Estimates:
     return Estimates(columns, values, np.ones(values.size), tests or values.size)
 
 
-@pytest.mark.parametrize("seed", range(20))
+@loop("seed", range(20))
 def test_adjusted_p_values_are_the_textbook_ones(seed: int) -> None:
     rng = np.random.default_rng(seed)
     found = make(list(3 * rng.standard_normal(15)), tests=40)

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from draws import draw_federation, draw_sites
+from helpers.draws import draw_federation, draw_sites
 
 from fedlasso import FedLassoError, InProcess, Ledger, Site, open_evidence
 from fedlasso.fitting import ACTIVE

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from draws import draw_federation, draw_sites, objective
+from helpers.draws import draw_federation, draw_sites, objective
 from hypothesis import given, settings
 from hypothesis import strategies as st
 

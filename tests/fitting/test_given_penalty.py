@@ -2,8 +2,9 @@
 
 import numpy as np
 import pytest
-from draws import draw_sites
-from spectra import distance, draw_spectra, solve_exactly
+from helpers.draws import draw_sites
+from helpers.loops import loop
+from helpers.spectra import distance, draw_spectra, solve_exactly
 
 from fedlasso import InProcess, Site
 from fedlasso.errors import Refused
@@ -36,7 +37,7 @@ def standardised(sites: list[Site]) -> LeastSquares:
 
 
 @pytest.mark.parametrize("share", [0.3, 0.03, 0.001])
-@pytest.mark.parametrize("seed", range(3))
+@loop("seed", range(3))
 def test_few_columns_take_second_moments_and_one_gradient(share: float, seed: int) -> None:
     sites = draw_sites(p=FEW, seed=seed)
     f = standardised(sites)

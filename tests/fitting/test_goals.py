@@ -4,8 +4,9 @@ import re
 
 import numpy as np
 import pytest
-from draws import draw_federation, draw_sites
-from results import certificate_of, curve_of, validation_of
+from helpers.draws import draw_federation, draw_sites
+from helpers.loops import loop
+from helpers.results import certificate_of, curve_of, validation_of
 
 from fedlasso import FedLassoError, InProcess, Site, Status, certify, fit_for
 from fedlasso.errors import Refused, Stopped
@@ -173,7 +174,7 @@ def draw_quiet(seed: int, noise: float) -> InProcess:
 
 
 @by_goal
-@pytest.mark.parametrize("seed", range(4))
+@loop("seed", range(4))
 def test_the_path_goes_on_while_its_last_fit_is_the_best(goal: str, seed: int) -> None:
     quiet = curve_of(fit_for(draw_quiet(seed, 0.0), goal))
     # Without noise every smaller penalty predicts better, down to the last that is tried.

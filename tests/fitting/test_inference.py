@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from responses import draw_response
+from helpers.responses import draw_response
 from scipy import stats
 from scipy.optimize import minimize
 from scipy.special import expit

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from draws import draw_federation, draw_sites
+from helpers.draws import draw_federation, draw_sites
 from hypothesis import given, settings
 from hypothesis import strategies as st
 

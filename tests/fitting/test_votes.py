@@ -4,9 +4,10 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from fitting.folded import Records, choose, draw_records
+from helpers.fitting.folded import Records, choose, draw_records
+from helpers.loops import loop
+from helpers.swept import swept_lasso
 from numpy.typing import NDArray
-from swept import swept_lasso
 
 from fedlasso.fitting import Rule
 from fedlasso.fitting.candidates import LASSO
@@ -19,7 +20,7 @@ from fedlasso.fitting.tuning import SURE, average, judge_by_moments
 from fedlasso.fitting.votes import FEWER, PAIRS, SPARE, VOTES, count_votes, cut_halves
 from fedlasso.numerics.spike_slab import weigh_columns
 
-by_seed = pytest.mark.parametrize("seed", range(4))
+by_seed = loop("seed", range(4))
 
 
 def halves_of(records: Records, seed: int) -> list[NDArray[np.bool_]]:

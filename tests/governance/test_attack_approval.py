@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from governance.victims import Victim, draw_records
-from nets import FIT
+from helpers.governance.victims import Victim, draw_records
+from helpers.nets import FIT
 
 from fedlasso.federation import Request
 from fedlasso.governance import Desk, Entry, Policy, guard

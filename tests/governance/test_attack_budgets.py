@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from governance.victims import Victim, draw_records
+from helpers.governance.victims import Victim, draw_records
 
 from fedlasso import FedLassoError
 from fedlasso.governance import GuardedSite, Lifetime, Policy

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from governance.victims import Victim, draw_records
+from helpers.governance.victims import Victim, draw_records
 
 from fedlasso.federation import Request
 from fedlasso.governance import Policy, policy

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from governance.victims import Victim, distance, draw_records
+from helpers.governance.victims import Victim, distance, draw_records
 
 from fedlasso.governance import Policy
 from fedlasso.governance.door_messages import Refusal

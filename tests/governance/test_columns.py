@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from deploy.doors import make_door
-from nets import FIT, SECRET, opening
+from helpers.deploy.doors import make_door
+from helpers.nets import FIT, SECRET, opening
 
 from fedlasso.deploy.schemas import write_schema
 from fedlasso.federation import Message, Reply, Request, decode, encode

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from deploy.doors import DoorLine, make_doors
-from governance.authority import Authority
-from nets import SITES, in_process, opening
+from helpers.deploy.doors import DoorLine, make_doors
+from helpers.governance.authority import Authority
+from helpers.nets import SITES, in_process, opening
 from sklearn.datasets import load_diabetes
 
 from fedlasso.deploy.network import Network

@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from nets import COLUMNS, FIT, SECRET, opening, write_tables
+from helpers.nets import COLUMNS, FIT, SECRET, opening, write_tables
 
 from fedlasso import FedLassoError, __version__
 from fedlasso.deploy.site_data import TableRecords

@@ -9,10 +9,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from draws import draw_sites
-from governance.hostile import ALL, Fuzz, ask_properly, wrong_forms
-from kinds import own_messages
-from nets import COLUMNS, FIT, SECRET, opening, write_tables
+from helpers.draws import draw_sites
+from helpers.governance.hostile import ALL, Fuzz, ask_properly, wrong_forms
+from helpers.kinds import own_messages
+from helpers.loops import loop
+from helpers.nets import COLUMNS, FIT, SECRET, opening, write_tables
 
 from fedlasso import FedLassoError, Site
 from fedlasso.deploy.schemas import write_schema
@@ -126,7 +127,7 @@ class House:
         return self.watch.ask_all(self.asked)
 
 
-@pytest.mark.parametrize("seed", SEEDS)
+@loop("seed", SEEDS)
 def test_a_door_withstands_anything(seed: int, tmp_path: Path) -> None:
     house = House(tmp_path)
     watch, before = house.watch, files(tmp_path)
@@ -164,7 +165,7 @@ class Guarded:
             return encode(Refusal(str(error), site="a"))
 
 
-@pytest.mark.parametrize("seed", SEEDS)
+@loop("seed", SEEDS)
 def test_a_guarded_site_withstands_anything_and_writes_it_down(seed: int, tmp_path: Path) -> None:
     site = Guarded(tmp_path)
     first = site.watch.ask_all(site.asked)
@@ -211,7 +212,7 @@ class Bomb:
         return Path.touch, (self.path,)
 
 
-@pytest.mark.parametrize("seed", SEEDS)
+@loop("seed", SEEDS)
 def test_the_codec_reads_a_message_or_raises_its_own_error(seed: int, tmp_path: Path) -> None:
     arrays = dict.fromkeys(("array", "optional array"), np.ones((3, 2)))
     words = np.arange(3, dtype=np.uint64) + np.uint64(2**64 - 2)

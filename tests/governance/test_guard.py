@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 import pytest
-from draws import draw_sites
+from helpers.draws import draw_sites
 
 from fedlasso import REGISTRY, FedLassoError, InProcess, Site, fit, fit_for
 from fedlasso.errors import QuotesRecords

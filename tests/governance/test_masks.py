@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PublicKey
-from governance.authority import Authority
+from helpers.governance.authority import Authority
 from hypothesis import given, settings
 from hypothesis import strategies as st
 

@@ -4,10 +4,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from browsing import open_browser
-from governance.victims import Victim, draw_records
-from nets import FIT
-from programs import needs
+from helpers.browsing import open_browser
+from helpers.governance.victims import Victim, draw_records
+from helpers.nets import FIT
+from helpers.programs import needs
 
 from fedlasso.governance import Policy
 from fedlasso.governance.audit_text import check_ledgers, tell_entry

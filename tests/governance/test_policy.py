@@ -7,8 +7,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 import pytest
-from draws import draw_sites
-from kinds import own_messages, own_questions
+from helpers.draws import draw_sites
+from helpers.kinds import own_messages, own_questions
 
 from fedlasso import FedLassoError
 from fedlasso.federation import (

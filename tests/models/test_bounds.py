@@ -6,9 +6,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from models.files import draw_frame, write_sites
-from pools import Pool, solve
-from responses import draw_response
+from helpers.models.files import draw_frame, write_sites
+from helpers.pools import Pool, solve
+from helpers.responses import draw_response
 
 from fedlasso import (
     FederatedCoxLasso,

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from browsing import open_browser
+from helpers.browsing import open_browser
+from helpers.programs import needs
 from playwright.sync_api import Browser
-from programs import needs
 
 from fedlasso import InProcess, Site
 from fedlasso.fitting import Settings

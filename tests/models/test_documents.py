@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from models.files import write_sites
+from helpers.models.files import write_sites
 from msgspec.structs import replace
 
 from fedlasso import FedLassoError

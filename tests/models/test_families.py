@@ -2,8 +2,8 @@
 
 import numpy as np
 import pytest
+from helpers.responses import draw_response
 from numpy.typing import NDArray
-from responses import draw_response
 from sklearn.linear_model import ElasticNet, LogisticRegression
 
 from fedlasso import FedLassoError, InProcess, Site, Status

@@ -13,11 +13,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from models.files import draw_frame, write_sites
+from helpers.models.files import draw_frame, write_sites
+from helpers.swept import swept_lasso
+from helpers.waiting import wait_until
 from sklearn.linear_model import LinearRegression
 from sklearn.preprocessing import StandardScaler
-from swept import swept_lasso
-from waiting import wait_until
 
 from fedlasso import Certificate, models
 from fedlasso.cli import main
@@ -167,7 +167,7 @@ def test_an_interrupted_fit_goes_on_to_the_same_bits(
     assert run(*command, "--out", whole) == 0
     environment = {"OPENBLAS_NUM_THREADS": "1", "PYTHONPATH": os.pathsep.join(sys.path)}
     process = subprocess.Popen(
-        [sys.executable, Path(__file__).with_name("held.py"), *command, "--out", broken],
+        [sys.executable, "-m", "helpers.models.held", *command, "--out", broken],
         stderr=subprocess.PIPE, env=os.environ | environment, text=True,
     )  # fmt: skip
 

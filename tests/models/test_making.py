@@ -6,7 +6,7 @@ from typing import TypeVar
 
 import numpy as np
 import pytest
-from models.files import draw_frame, write_sites
+from helpers.models.files import draw_frame, write_sites
 
 from fedlasso import FederatedLasso, FedLassoError, InProcess, Ledger, Site
 from fedlasso.errors import Refused

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from models.files import draw_frame, write_sites
+from helpers.models.files import draw_frame, write_sites
 
 from fedlasso.cli import main
 

@@ -2,7 +2,8 @@
 
 import numpy as np
 import pytest
-from responses import draw_response
+from helpers.loops import loop
+from helpers.responses import draw_response
 
 from fedlasso.numerics import (
     L1,
@@ -33,7 +34,7 @@ def draw(loss: str, m: int = 50, p: int = 8, seed: int = 0, effect: bool = False
 
 
 @each_loss
-@pytest.mark.parametrize("seed", range(5))
+@loop("seed", range(5))
 def test_row_curvature_bounds_the_second_derivative(loss: str, seed: int) -> None:
     f = draw(loss, 20, seed=seed)
     eta = 2 * np.random.default_rng(seed).standard_normal(20)

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from helpers.loops import loop
 
 from fedlasso.numerics.debiasing import find_directions, sweep_others
 
@@ -13,14 +14,14 @@ def draw_gram(p: int, seed: int, rows: int = 400) -> np.ndarray:
     return X.T @ X / rows
 
 
-@pytest.mark.parametrize("seed", range(5))
+@loop("seed", range(5))
 def test_without_a_penalty_directions_are_those_of_the_inverse(seed: int) -> None:
     H = draw_gram(8, seed)
     found = find_directions(H, np.arange(8), np.zeros(8, bool), 10**12, 1e-3)
     np.testing.assert_allclose(found, np.linalg.inv(H), atol=1e-4)
 
 
-@pytest.mark.parametrize("seed", range(5))
+@loop("seed", range(5))
 @pytest.mark.parametrize("strength", [0.5, 1.25])
 def test_no_other_column_changes_more_than_the_penalty_allows(seed: int, strength: float) -> None:
     """The optimality conditions of the Lasso of a column on the others, in its own units."""

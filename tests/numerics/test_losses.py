@@ -2,8 +2,8 @@
 
 import numpy as np
 import pytest
-from losses_outside import Huber, Logistic
-from responses import draw_response
+from helpers.losses_outside import Huber, Logistic
+from helpers.responses import draw_response
 from scipy.optimize import minimize, minimize_scalar
 
 from fedlasso import FedLassoError

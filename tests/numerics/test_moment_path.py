@@ -4,12 +4,13 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
-from draws import objective
+from helpers.draws import objective
+from helpers.loops import loop
+from helpers.spectra import draw_spectra
+from helpers.swept import swept_elastic_net, swept_lasso
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
-from spectra import draw_spectra
-from swept import swept_elastic_net, swept_lasso
 
 from fedlasso.numerics import Array, LeastSquares, lasso_path
 from fedlasso.numerics.moment_path import ENOUGH, GAP, MomentPath, Walk, solve_path
@@ -68,7 +69,7 @@ def standardise(X: Array) -> Array:
     return np.asarray(Z / np.where(Z.any(axis=0), np.sqrt((Z**2).mean(axis=0)), 1.0))
 
 
-@pytest.mark.parametrize("seed", range(8))
+@loop("seed", range(8))
 @pytest.mark.parametrize(
     ("m", "p", "rho"),
     [(200, 20, 0.5), (100, 60, 0.8), (60, 60, 0.5), (40, 120, 0.5), (30, 90, 0.9), (5, 40, 0.0)],
@@ -82,7 +83,7 @@ def test_the_path_is_that_of_the_records(draw: Draw, m: int, p: int, rho: float,
     assert_refitted(f.X, f.y, path)
 
 
-@pytest.mark.parametrize("seed", range(8))
+@loop("seed", range(8))
 @pytest.mark.parametrize(("m", "p"), [(120, 15), (80, 40)])
 def test_the_path_is_that_of_coordinate_descent(draw: Draw, m: int, p: int, seed: int) -> None:
     f = draw(m, p, 0.5, seed)
@@ -95,7 +96,7 @@ def test_the_path_is_that_of_coordinate_descent(draw: Draw, m: int, p: int, seed
         assert_allclose(refit[on], np.linalg.lstsq(f.X[:, on], f.y, rcond=None)[0], atol=1e-9)
 
 
-@pytest.mark.parametrize("seed", range(8))
+@loop("seed", range(8))
 @pytest.mark.parametrize(("m", "p"), [(120, 15), (30, 60)])
 @pytest.mark.parametrize("ridge", [0.01, 1.0])
 def test_an_elastic_net_is_a_path_too(draw: Draw, m: int, p: int, ridge: float, seed: int) -> None:
@@ -107,7 +108,7 @@ def test_an_elastic_net_is_a_path_too(draw: Draw, m: int, p: int, ridge: float, 
         assert_allclose(b, swept_elastic_net(f.X, f.y, lam, ridge).coef_, rtol=0, atol=1e-8)
 
 
-@pytest.mark.parametrize("seed", range(8))
+@loop("seed", range(8))
 def test_weights_are_paid_by_columns(draw: Draw, seed: int) -> None:
     f = draw(100, 20, 0.5, seed)
     weights = np.random.default_rng(seed).uniform(0.2, 5, 20)
@@ -120,7 +121,7 @@ def test_weights_are_paid_by_columns(draw: Draw, seed: int) -> None:
         assert_allclose(b, swept_lasso(f.X / weights, f.y, lam).coef_, rtol=0, atol=1e-9)
 
 
-@pytest.mark.parametrize("seed", range(8))
+@loop("seed", range(8))
 @pytest.mark.parametrize("kind", ["twins", "opposites", "sums"])
 def test_dependent_columns(draw: Draw, kind: str, seed: int) -> None:
     f = draw(60, 20, seed=seed)
@@ -129,7 +130,7 @@ def test_dependent_columns(draw: Draw, kind: str, seed: int) -> None:
     assert_refitted(X, f.y, assert_solved(X, f.y))
 
 
-@pytest.mark.parametrize("seed", range(12))
+@loop("seed", range(12))
 @pytest.mark.parametrize("apart", [1e-3, 1e-5, 1e-6, 1e-7, 1e-8, 1e-9])
 def test_columns_that_are_the_same_but_for_rounding(draw: Draw, apart: float, seed: int) -> None:
     """One measurement in two units, each with so many digits."""
@@ -143,7 +144,7 @@ def test_columns_that_are_the_same_but_for_rounding(draw: Draw, apart: float, se
     assert_allclose(together, alone, atol=max(1e-2 * np.sqrt(apart), 20 * apart))
 
 
-@pytest.mark.parametrize("seed", range(8))
+@loop("seed", range(8))
 @pytest.mark.parametrize("width", [1.0, 3.0])
 def test_nearly_collinear_columns(width: float, seed: int) -> None:
     parts = draw_spectra(seed, width)
@@ -152,7 +153,7 @@ def test_nearly_collinear_columns(width: float, seed: int) -> None:
     assert_solved(X, y)
 
 
-@pytest.mark.parametrize("seed", range(8))
+@loop("seed", range(8))
 @pytest.mark.parametrize("centred", [False, True])
 @pytest.mark.parametrize(("m", "p"), [(60, 100), (60, 30), (8, 30), (16, 16)])
 def test_columns_of_zeros_and_ones(m: int, p: int, centred: bool, seed: int) -> None:
@@ -178,7 +179,7 @@ def test_small_integer_problems(m: int, p: int, seed: int, levels: int) -> None:
     assert_solved(X, y)
 
 
-@pytest.mark.parametrize("seed", range(8))
+@loop("seed", range(8))
 def test_constant_columns_stay_out(draw: Draw, seed: int) -> None:
     f = draw(60, 12, seed=seed)
     X = f.X.copy()
@@ -212,7 +213,7 @@ def test_zeros_down_to_the_largest_penalty_and_not_below(draw: Draw) -> None:
     assert np.count_nonzero(path.lasso, axis=0).tolist() == [0, 0, 1]
 
 
-@pytest.mark.parametrize("seed", range(8))
+@loop("seed", range(8))
 def test_one_penalty_needs_no_others(draw: Draw, seed: int) -> None:
     f = draw(50, 30, seed=seed)
     normal = equations(f.X, f.y)
@@ -223,7 +224,7 @@ def test_one_penalty_needs_no_others(draw: Draw, seed: int) -> None:
         assert_allclose(alone.lasso[:, 0], path.lasso[:, j], rtol=0, atol=1e-9)
 
 
-@pytest.mark.parametrize("seed", range(3))
+@loop("seed", range(3))
 @pytest.mark.parametrize("first", [1, 7, 24])
 def test_a_path_that_is_followed_further_is_the_path_at_once(seed: int, first: int) -> None:
     parts_of_rows = draw_spectra(seed)
@@ -239,7 +240,7 @@ def test_a_path_that_is_followed_further_is_the_path_at_once(seed: int, first: i
     np.testing.assert_array_equal(np.hstack([part.refits for part in parts]), whole.refits)
 
 
-@pytest.mark.parametrize("seed", range(8))
+@loop("seed", range(8))
 def test_with_hardly_a_penalty_the_path_ends_at_least_squares(draw: Draw, seed: int) -> None:
     f = draw(80, 12, seed=seed)
     normal = equations(f.X, f.y)
@@ -252,7 +253,7 @@ def test_with_hardly_a_penalty_the_path_ends_at_least_squares(draw: Draw, seed: 
     assert_allclose(path.refits[:, 0], expected, atol=1e-9)
 
 
-@pytest.mark.parametrize("seed", range(4))
+@loop("seed", range(4))
 def test_columns_that_take_turns_do_not_keep_the_path_from_its_end(seed: int) -> None:
     """Every column three times over, few levels and few rows: ties at every penalty."""
     rng = np.random.default_rng(seed)

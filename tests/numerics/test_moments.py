@@ -3,11 +3,12 @@
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from draws import objective
+from helpers.draws import objective
+from helpers.loops import loop
+from helpers.swept import swept_elastic_net, swept_lasso
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
-from swept import swept_elastic_net, swept_lasso
 
 import fedlasso.numerics.designs as designs_module
 from fedlasso.numerics import (
@@ -99,7 +100,7 @@ def test_moments_are_sums_of_products(
 
 
 @both_ways
-@pytest.mark.parametrize("seed", range(10))
+@loop("seed", range(10))
 def test_the_normal_equations_are_those_of_standardised_records(
     centre: bool, scale: bool, seed: int
 ) -> None:
@@ -125,7 +126,7 @@ def test_no_more_columns_are_independent_than_rows_allow() -> None:
     assert of_records(X, y).normal().rank == 4
 
 
-@pytest.mark.parametrize("seed", range(10))
+@loop("seed", range(10))
 def test_the_rows_that_are_left_are_a_difference(seed: int) -> None:
     X, y = draw(seed)
     part = np.random.default_rng(seed).random(M) < 0.3
@@ -134,7 +135,7 @@ def test_the_rows_that_are_left_are_a_difference(seed: int) -> None:
     assert_allclose(left.products, of_records(X[~part], y[~part]).products, atol=1e-10)
 
 
-@pytest.mark.parametrize("seed", range(10))
+@loop("seed", range(10))
 def test_errors_on_any_rows_are_sums_of_residuals(seed: int) -> None:
     X, y = draw(seed)
     rng = np.random.default_rng(seed)
@@ -184,7 +185,7 @@ def test_a_response_that_does_not_vary_has_nothing_to_explain() -> None:
     assert 0.0 <= of_records(X, np.full(M, 0.1)).normal().variance <= 1e-16
 
 
-@pytest.mark.parametrize("seed", range(10))
+@loop("seed", range(10))
 def test_weights_divide_columns(seed: int) -> None:
     X, y = draw(seed)
     weights = np.random.default_rng(seed).uniform(0.2, 5, P)
@@ -271,7 +272,7 @@ def test_no_certificate_is_ever_violated(seed: int, m: int, p: int) -> None:
             assert true - best <= certificate.gap + 1e-12 * (normal.variance + true)
 
 
-@pytest.mark.parametrize("seed", range(20))
+@loop("seed", range(20))
 def test_certificates_are_tight_at_the_minimiser(seed: int) -> None:
     """At the optimum that another solver finds nothing but its own inexactness is left."""
     X, y = draw(seed)

@@ -4,12 +4,13 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
-from draws import objective
+from helpers.draws import objective
+from helpers.loops import loop
+from helpers.swept import swept_lasso
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 from sklearn.linear_model import lars_path
-from swept import swept_lasso
 
 import fedlasso.numerics.path as path_module
 from fedlasso.numerics import (
@@ -67,7 +68,7 @@ def test_designs_of_the_study_and_extreme_shapes(draw: Draw, m: int, p: int, rho
     assert_solved(draw(m, p, rho))
 
 
-@pytest.mark.parametrize("seed", range(3))
+@loop("seed", range(3))
 def test_dependent_columns(draw: Draw, seed: int) -> None:
     f = draw(60, 30, seed=seed)
     rng = np.random.default_rng(seed)
@@ -82,7 +83,7 @@ def test_dependent_columns(draw: Draw, seed: int) -> None:
         assert_solved(LeastSquares(X, f.y), alone=False)
 
 
-@pytest.mark.parametrize("seed", range(5))
+@loop("seed", range(5))
 @pytest.mark.parametrize(("m", "p"), [(60, 100), (60, 30), (8, 30), (16, 16)])
 def test_integer_designs_with_ties(m: int, p: int, seed: int) -> None:
     rng = np.random.default_rng(seed)
@@ -192,7 +193,7 @@ def test_the_fallback_repairs_a_lost_homotopy(draw: Draw, monkeypatch: pytest.Mo
     assert_allclose(path.coefficients, good.coefficients, atol=1e-9)
 
 
-@pytest.mark.parametrize("seed", range(3))
+@loop("seed", range(3))
 def test_feature_sign_search_from_anywhere(draw: Draw, seed: int) -> None:
     f = draw(30, 20, seed=seed)
     twins = LeastSquares(np.hstack([f.X, f.X]), f.y)

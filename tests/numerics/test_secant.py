@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from swept import swept_lasso
+from helpers.swept import swept_lasso
 
 from fedlasso.numerics import L1, Array, LeastSquares, Secants, duality_gap, solve_reference
 from fedlasso.numerics.secant_lasso import CurvatureModel

@@ -2,8 +2,9 @@
 
 import numpy as np
 import pytest
-from secants import pooled
-from spectra import distance, draw_spectra, solve_exactly
+from helpers.loops import loop
+from helpers.secants import pooled
+from helpers.spectra import distance, draw_spectra, solve_exactly
 
 from fedlasso.numerics import L1, Array, Secants
 from fedlasso.numerics.secant_lasso import CurvatureModel, descend, search, solve_model
@@ -29,7 +30,7 @@ def check_optimal(model: CurvatureModel, c: Array, penalties: Array, b: Array, t
 
 @pytest.mark.parametrize("spread", [1.0, 1e-2, 1e-4])
 @pytest.mark.parametrize("share", [0.3, 0.01])
-@pytest.mark.parametrize("seed", range(4))
+@loop("seed", range(4))
 def test_it_is_optimal_to_rounding(spread: float, share: float, seed: int) -> None:
     model, c = draw_model(seed, spread)
     largest = float(np.abs(c).max())
@@ -46,7 +47,7 @@ def test_nearly_collinear_columns_are_too_much_for_sweeps() -> None:
     assert not descend(model, c, penalties, b, 1e-14 * float(np.abs(c).max()))
 
 
-@pytest.mark.parametrize("seed", range(4))
+@loop("seed", range(4))
 def test_the_search_takes_a_penalty_per_coefficient_and_any_start(seed: int) -> None:
     model, c = draw_model(seed, 0.1)
     rng = np.random.default_rng(seed)
@@ -61,7 +62,7 @@ def test_the_search_takes_a_penalty_per_coefficient_and_any_start(seed: int) -> 
     check_optimal(model, c, penalties, b, 1e-11 * largest)
 
 
-@pytest.mark.parametrize("seed", range(3))
+@loop("seed", range(3))
 def test_what_is_known_is_used_to_rounding_where_the_model_is_blind(seed: int) -> None:
     f = pooled(draw_spectra(seed))
     lam = 0.01 * float(np.abs(f.score).max())

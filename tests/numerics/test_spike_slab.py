@@ -5,6 +5,7 @@ from math import comb
 
 import numpy as np
 import pytest
+from helpers.loops import loop
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
@@ -36,7 +37,7 @@ def normal_of(X: Array, y: Array) -> Normal:
 
 
 @pytest.mark.parametrize("clear", [False, True])
-@pytest.mark.parametrize("seed", range(3))
+@loop("seed", range(3))
 def test_draws_follow_the_posterior_that_enumeration_finds(seed: int, clear: bool) -> None:
     """With given variances the chances of all supports of three columns are Bayes' rule alone.
 

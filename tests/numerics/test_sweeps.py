@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
-from draws import objective
+from helpers.draws import objective
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose

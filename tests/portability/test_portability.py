@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 import scipy
-from portability.data import exact
-from portability.processors import FEATURES, SETS, run_child
+from helpers.portability.data import exact
+from helpers.portability.processors import FEATURES, SETS, run_child
 
 THREADS = (1, 2)
 CORES = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

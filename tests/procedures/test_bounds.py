@@ -2,8 +2,8 @@
 
 import numpy as np
 import pytest
-from draws import draw_federation
-from pools import LOSSES, draw, solve
+from helpers.draws import draw_federation
+from helpers.pools import LOSSES, draw, solve
 
 from fedlasso import REGISTRY, FedLassoError, InProcess, Status, fit
 from fedlasso.fitting import certify, fix_penalty, open_evidence

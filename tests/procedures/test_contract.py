@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from draws import draw_federation, draw_sites
+from helpers.draws import draw_federation, draw_sites
 
 from fedlasso import REGISTRY, FedLassoError, InProcess, Ledger, Site, fit
 from fedlasso.federation import decode, encode

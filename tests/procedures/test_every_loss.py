@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from responses import draw_response
+from helpers.loops import loop
+from helpers.responses import draw_response
 
 from fedlasso import REGISTRY, FedLassoError, InProcess, Ledger, Site, fit
 from fedlasso.federation import Federation, Request, decode, encode
@@ -119,7 +120,7 @@ def test_the_others_refuse_in_one_sentence(name: str, loss: str) -> None:
     assert not ledger.costs.total("training").upload
 
 
-@pytest.mark.parametrize("seed", range(3))
+@loop("seed", range(3))
 @each_loss
 def test_fista_reaches_the_objective_of_newton(loss: str, seed: int) -> None:
     sites = draw_sites(loss, seed=seed)

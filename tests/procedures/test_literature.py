@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from draws import draw_sites, objective
+from helpers.draws import draw_sites, objective
 
 from fedlasso import REGISTRY, FedLassoError, InProcess, Ledger, Site, fit
 from fedlasso.fitting import Run, after_rounds, fix_penalty

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from pools import LOSSES, draw, solve
+from helpers.pools import LOSSES, draw, solve
 from sklearn.datasets import load_breast_cancer
 
 from fedlasso import FedLassoError, InProcess, Ledger, Site, Status, fit

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from draws import draw_sites
+from helpers.draws import draw_sites
 
 from fedlasso import InProcess, fit
 from fedlasso.fitting import Run, after_rounds, fix_penalty

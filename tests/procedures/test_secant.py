@@ -2,8 +2,8 @@
 
 import numpy as np
 import pytest
-from draws import draw_federation
-from secants import parts, pooled, run
+from helpers.draws import draw_federation
+from helpers.secants import parts, pooled, run
 
 from fedlasso import Ledger, certify, fit
 from fedlasso.fitting import Run, after_rounds, fix_penalty

@@ -2,9 +2,9 @@
 
 import numpy as np
 import pytest
+from helpers.secants import Parts, SecantClass, check, largest, parts, pooled, run
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from secants import Parts, SecantClass, check, largest, parts, pooled, run
 
 from fedlasso import FedLassoError, Status
 from fedlasso.procedures import Secant

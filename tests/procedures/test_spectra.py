@@ -1,8 +1,9 @@
 """Nearly collinear columns: a fit is the pooled Lasso in every coefficient, and never stalls."""
 
 import pytest
-from secants import SecantClass, largest, pooled, run
-from spectra import distance, draw_spectra, solve_exactly
+from helpers.loops import loop
+from helpers.secants import SecantClass, largest, pooled, run
+from helpers.spectra import distance, draw_spectra, solve_exactly
 
 from fedlasso import InProcess, Site, Status, open_evidence
 from fedlasso.procedures import Secant
@@ -15,7 +16,7 @@ ROUNDS = 300
 @pytest.mark.parametrize("secant", [Secant, WorkingSetSecant, MomentSecant])
 @pytest.mark.parametrize("share", [0.1, 0.01, 0.001])
 @pytest.mark.parametrize("width", [4.0, 10.0, 20.0])
-@pytest.mark.parametrize("seed", range(3))
+@loop("seed", range(3))
 def test_spectra(secant: SecantClass, share: float, width: float, seed: int) -> None:
     data = draw_spectra(seed, width)
     lam = share * largest(data)
@@ -25,7 +26,7 @@ def test_spectra(secant: SecantClass, share: float, width: float, seed: int) -> 
     assert distance(result.coefficients, solve_exactly(pooled(data), lam)) <= 1e-7
 
 
-@pytest.mark.parametrize("seed", range(3))
+@loop("seed", range(3))
 def test_gradients_are_no_more_than_second_moments_would_be(seed: int) -> None:
     data = draw_spectra(seed)
     p = data[0][0].shape[1]

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from draws import draw_sites
+from helpers.draws import draw_sites
 from procedures.test_every_loss import LAM
 from procedures.test_every_loss import draw_sites as draw_curved
 

@@ -4,8 +4,8 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from draws import draw_federation, draw_sites
-from secants import parts, pooled, run
+from helpers.draws import draw_federation, draw_sites
+from helpers.secants import parts, pooled, run
 
 from fedlasso import InProcess, Ledger, Status, certify, fit
 from fedlasso.federation import Federation, decode, encode

@@ -5,10 +5,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from browsing import open_browser
+from helpers.browsing import open_browser
+from helpers.study.small import OTHER
+from helpers.waiting import wait_until
 from playwright.sync_api import Browser, ConsoleMessage, Page, Request
-from study.small import OTHER
-from waiting import wait_until
 
 from fedlasso.report import figures, write
 from fedlasso.report.records import Results, read_results

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from helpers.programs import needs
 from playwright.sync_api import Browser
-from programs import needs
 
 from fedlasso.cli import main
 from fedlasso.report import read_results, write_report

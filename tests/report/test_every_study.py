@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from helpers.programs import needs
+from helpers.study.small import OTHER, SMALL
+from helpers.study.tiny_data import write_data
 from playwright.sync_api import Browser, Page
-from programs import needs
-from study.small import OTHER, SMALL
-from study.tiny_data import write_data
 
 from fedlasso.report import Results, write_report
 from fedlasso.study import STUDIES, Scenario, Store, run_study

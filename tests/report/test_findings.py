@@ -8,7 +8,7 @@ from typing import Any
 import pandas as pd
 import pyarrow.parquet as pq
 import pytest
-from study.small import OTHER, SMALL
+from helpers.study.small import OTHER, SMALL
 
 from fedlasso.report import Results, read_results
 from fedlasso.report.findings import find

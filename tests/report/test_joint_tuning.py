@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
+from helpers.programs import needs, program
+from helpers.study.small import SMALL
 from playwright.sync_api import sync_playwright
-from programs import needs, program
-from study.small import SMALL
 
 from fedlasso.report import Results, write_report
 from fedlasso.report.figure_registry import baseline_figure, contrast_figure

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
+from helpers.study.signs import count_wrong_signs
 from matplotlib import pyplot as plt
-from study.signs import count_wrong_signs
 
 from fedlasso.report import FIGURES, Results, write_report
 from fedlasso.report.figures import Figure, look

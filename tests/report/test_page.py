@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
+from helpers.programs import needs
+from helpers.report.views import choose, downloaded, shown
 from playwright.sync_api import Browser, Page
-from programs import needs
-from report.views import choose, downloaded, shown
 
 from fedlasso.report.records import Results
 from fedlasso.study import contrast, summarise

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
-from study.tiny_data import write_data
+from helpers.study.tiny_data import write_data
 
 from fedlasso.report.write import write_report
 from fedlasso.study import Store, run_study

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
+from helpers.programs import needs, program, tex_command
+from helpers.study.small import OTHER, SMALL, Broken
 from matplotlib import pyplot as plt
-from programs import needs, program, tex_command
-from study.small import OTHER, SMALL, Broken
 
 from fedlasso.cli import main
 from fedlasso.report.figures import Figure, label_powers, look, spread

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
-from study.small import SMALL
+from helpers.study.small import SMALL
 
 from fedlasso.report import Results, read_results
 from fedlasso.report.table_registry import empty_table, grid_table

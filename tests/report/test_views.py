@@ -5,9 +5,9 @@ import math
 import xml.etree.ElementTree as ET
 
 import pytest
+from helpers.programs import needs
+from helpers.report.views import choose, downloaded, take
 from playwright.sync_api import Page
-from programs import needs
-from report.views import choose, downloaded, take
 
 from fedlasso.report.records import Results
 from fedlasso.theory import CorrelatedPair

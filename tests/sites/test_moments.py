@@ -4,6 +4,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
+from helpers.loops import loop
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
@@ -60,7 +61,7 @@ def test_without_a_deal_all_rows_are_one_fold() -> None:
     assert_allclose(unpack(total.moments[0], P + 2), products(X, y), atol=1e-9)
 
 
-@pytest.mark.parametrize("seed", range(5))
+@loop("seed", range(5))
 def test_a_view_tells_moments_of_standardised_rows(seed: int) -> None:
     sites, X, y = draw([20, 11, 7], seed)
     view, _ = standardise(InProcess(sites), "")

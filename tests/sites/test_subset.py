@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from draws import draw_sites
+from helpers.draws import draw_sites
 from numpy.testing import assert_allclose
 
 from fedlasso import FedLassoError, InProcess, Site

@@ -1,7 +1,7 @@
 """The table of columns against the records that every study really writes."""
 
 import pytest
-from study.small import SMALL
+from helpers.study.small import SMALL
 
 from fedlasso.study import STUDIES
 from fedlasso.study.real import RealStudy

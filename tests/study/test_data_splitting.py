@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from fitting.folded import Records, draw_records
+from helpers.fitting.folded import Records, draw_records
 from sklearn.linear_model import Lasso, LinearRegression
 
 from fedlasso.numerics import Array

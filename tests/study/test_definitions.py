@@ -3,7 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
-from study.small import SMALL
+from helpers.study.small import SMALL
 
 from fedlasso.study import STUDIES, PaperStudy, Scenario
 from fedlasso.study.literature import LiteratureStudy

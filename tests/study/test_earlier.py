@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 import pytest
-from study.small import SMALL
+from helpers.study.small import SMALL
 
 from fedlasso import InProcess, Ledger
 from fedlasso.fitting import Run, after_rounds, choose_penalty, local_search

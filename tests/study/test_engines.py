@@ -13,8 +13,8 @@ from pathlib import Path
 import pandas as pd
 import pytest
 from distributed.utils import json_load_robust
-from study.small import OTHER, SMALL, STUDY, TOML, Deadly
-from waiting import PATIENCE, wait_until
+from helpers.study.small import OTHER, SMALL, STUDY, TOML, Deadly
+from helpers.waiting import PATIENCE, wait_until
 
 from fedlasso.cli import main
 from fedlasso.study import Store, run_study
@@ -97,7 +97,7 @@ def test_a_local_dask_cluster_gives_the_same_table(tmp_path: Path, expected: str
 def start_held(arguments: list[str], held: Path) -> subprocess.Popen[str]:
     """The command in a process group of its own, with two workers, held."""
     return subprocess.Popen(
-        [sys.executable, str(Path(__file__).with_name("held.py")), *arguments, "--workers", "2"],
+        [sys.executable, "-m", "helpers.study.held", *arguments, "--workers", "2"],
         stderr=subprocess.PIPE, text=True, start_new_session=True,
         env=os.environ | {"PYTHONPATH": os.pathsep.join(sys.path), "HELD": str(held)},
     )  # fmt: skip

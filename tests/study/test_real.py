@@ -6,9 +6,9 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from helpers.study.tiny_data import COLUMNS, ROWS, write_data, write_stand_in
 from sklearn.linear_model import LassoCV, LinearRegression
 from sklearn.preprocessing import StandardScaler
-from study.tiny_data import COLUMNS, ROWS, write_data, write_stand_in
 
 from fedlasso import FederatedLasso
 from fedlasso.cli import main

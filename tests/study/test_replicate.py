@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from study.small import OTHER, SMALL, STUDY
+from helpers.study.small import OTHER, SMALL, STUDY
 
 from fedlasso import InProcess, fit
 from fedlasso.fitting import rounds_within

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
-from study.small import OTHER, SMALL, STUDY
+from helpers.study.small import OTHER, SMALL, STUDY
 
 from fedlasso.errors import FedLassoError
 from fedlasso.study import Store, rerun, run_study

@@ -13,7 +13,7 @@ from unittest.mock import patch
 import distributed
 import pandas as pd
 import pytest
-from study.small import OTHER, SMALL, STUDY, Broken
+from helpers.study.small import OTHER, SMALL, STUDY, Broken
 
 import fedlasso
 from fedlasso import FedLassoError

@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-from study.slow import Slow
-from study.small import OTHER, SMALL
+from helpers.study.slow import Slow
+from helpers.study.small import OTHER, SMALL
 
 from fedlasso.study import Store, run_study
 

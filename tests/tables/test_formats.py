@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from models.files import draw_frame
+from helpers.models.files import draw_frame
 
 from fedlasso import FedLassoError
 from fedlasso.cli import main

@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from nets import SHORT, fit_alike, share_key, write_tables
+from helpers.nets import SHORT, fit_alike, share_key, write_tables
 
 # The engine is imported by those who use it: without it these tests are skipped.
 if TYPE_CHECKING:
-    from deploy.nvflare.stories import Breakable, SharedJob, Story
-    from deploy.nvflare.wires import Wire
+    from helpers.deploy.nvflare.stories import Breakable, SharedJob, Story
+    from helpers.deploy.nvflare.wires import Wire
 
     from fedlasso.deploy.nvflare.line import Console
 
@@ -44,7 +44,7 @@ def hurry(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
 
 @pytest.fixture(scope="module")
 def alone(tables: dict[str, Path], tmp_path_factory: pytest.TempPathFactory) -> Path:
-    from deploy.nvflare.stories import SETTINGS
+    from helpers.deploy.nvflare.stories import SETTINGS
 
     return fit_alike(tables, tmp_path_factory.mktemp("alone") / "model", *SETTINGS)
 
@@ -54,8 +54,8 @@ def wired(
     tables: dict[str, Path], tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[tuple[Breakable, Wire]]:
     """A federation whose site b hangs on a wire."""
-    from deploy.nvflare.stories import Breakable
-    from deploy.nvflare.wires import Wire, reroute
+    from helpers.deploy.nvflare.stories import Breakable
+    from helpers.deploy.nvflare.wires import Wire, reroute
 
     local = Breakable(tmp_path_factory.mktemp("net") / "project", tables)
     share_key(local)
@@ -79,7 +79,7 @@ def local(wired: tuple[Breakable, Wire], wire: Wire) -> Breakable:
 
 @pytest.fixture(scope="module")
 def begun_job() -> Iterator[SharedJob]:
-    from deploy.nvflare.stories import SharedJob
+    from helpers.deploy.nvflare.stories import SharedJob
 
     with SharedJob() as job:
         yield job
@@ -96,7 +96,7 @@ def job(begun_job: SharedJob, monkeypatch: pytest.MonkeyPatch) -> SharedJob:
 
 @pytest.fixture
 def story(monkeypatch: pytest.MonkeyPatch) -> Story:
-    from deploy.nvflare.stories import Story
+    from helpers.deploy.nvflare.stories import Story
 
     from fedlasso.cli import federation
     from fedlasso.deploy.nvflare.line import Console

@@ -9,10 +9,10 @@ import pytest
 
 pytest.importorskip("nvflare")
 
-from deploy.doors import make_door
-from deploy.isolating import be_all_others
-from governance.authority import accept_keys
-from nets import SITES, open_to_others
+from helpers.deploy.doors import make_door
+from helpers.deploy.isolating import be_all_others
+from helpers.governance.authority import accept_keys
+from helpers.nets import SITES, open_to_others
 
 from fedlasso import FedLassoError
 from fedlasso.deploy.authority import (

@@ -19,9 +19,9 @@ import pytest
 
 pytest.importorskip("nvflare")
 
-from deploy.nvflare.unguarded import open_up
-from nets import write_tables
-from waiting import wait_until
+from helpers.deploy.nvflare.unguarded import open_up
+from helpers.nets import write_tables
+from helpers.waiting import wait_until
 
 from fedlasso import FedLassoError
 from fedlasso.deploy.kit import read_kit, seal
@@ -71,7 +71,10 @@ class Mixed(LocalFederation):
         self._start(name, "site", "start", self.kit(name), self._tables[name], *given)
 
     def _start(self, name: str, *command: object) -> None:
-        self.program = ("-m", "deploy.nvflare.unguarded" if name in self.open else "fedlasso")
+        self.program = (
+            "-m",
+            "helpers.deploy.nvflare.unguarded" if name in self.open else "fedlasso",
+        )
         super()._start(name, *command)
 
 
@@ -144,7 +147,7 @@ def test_another_user_of_the_machine_is_told_nothing(local: Mixed) -> None:
     for site in ("a", "b"):
         port = listen_port(local, site)
         kit = str(local.kit(site))
-        command = ["deploy.nvflare.intruder", INTRUDER, str(port), site, kit]
+        command = ["helpers.deploy.nvflare.intruder", INTRUDER, str(port), site, kit]
         ended = subprocess.run(
             [sys.executable, "-m", *command], env=os.environ | FOUND,
             capture_output=True, text=True,
@@ -202,7 +205,7 @@ def ask_neighbours(local: Mixed, kit: Path, out: Path) -> dict[str, str]:
     command = [str(out), "a,b", "-m", str(kit), "-s", "fed_client.json", *options]
     with (kit / "said").open("wb") as said:
         process = subprocess.Popen(
-            [sys.executable, "-m", "deploy.nvflare.neighbour", *command],
+            [sys.executable, "-m", "helpers.deploy.nvflare.neighbour", *command],
             env=os.environ | FOUND, stdout=said, stderr=said,
         )  # fmt: skip
     try:

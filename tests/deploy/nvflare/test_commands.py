@@ -12,7 +12,7 @@ import pytest
 
 pytest.importorskip("nvflare")
 
-from nets import run, write_tables
+from helpers.nets import run, write_tables
 
 from fedlasso import FedLassoError
 from fedlasso.atomic_files import CannotWrite

@@ -9,10 +9,10 @@ import pytest
 
 pytest.importorskip("nvflare")
 
-from deploy.nvflare.stories import Act, Breakable, Story, fit
-from deploy.nvflare.wires import Wire
-from nets import COLUMNS, SHORT, SITES, run, same_files
-from waiting import wait_until
+from helpers.deploy.nvflare.stories import Act, Breakable, Story, fit
+from helpers.deploy.nvflare.wires import Wire
+from helpers.nets import COLUMNS, SHORT, SITES, run, same_files
+from helpers.waiting import wait_until
 
 from fedlasso.deploy.kit import open_audit
 from fedlasso.deploy.nvflare.line import connect

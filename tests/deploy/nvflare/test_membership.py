@@ -9,7 +9,7 @@ import pytest
 
 pytest.importorskip("nvflare")
 
-from nets import open_to_others, run
+from helpers.nets import open_to_others, run
 
 from fedlasso import FedLassoError
 from fedlasso.deploy.authority import (

@@ -17,8 +17,8 @@ import pytest
 
 pytest.importorskip("nvflare")
 
-from deploy.nvflare.stories import Breakable, SharedJob
-from nets import SITES, fit_alike, run, same_files, share_key
+from helpers.deploy.nvflare.stories import Breakable, SharedJob
+from helpers.nets import SITES, fit_alike, run, same_files, share_key
 
 from fedlasso import FedLassoError, __version__
 from fedlasso.deploy.kit import read_kit

@@ -7,9 +7,9 @@ import pytest
 
 pytest.importorskip("nvflare")
 
-from deploy.nvflare.stories import Act, Breakable, Story, fit
-from deploy.nvflare.wires import Wire
-from nets import same_files
+from helpers.deploy.nvflare.stories import Act, Breakable, Story, fit
+from helpers.deploy.nvflare.wires import Wire
+from helpers.nets import same_files
 
 # The engine and its libraries warn of things that are not ours to mend.
 pytestmark = pytest.mark.filterwarnings("ignore")

@@ -11,8 +11,8 @@ import pytest
 
 pytest.importorskip("nvflare")
 
-from deploy.nvflare.stories import SharedJob
-from nets import (
+from helpers.deploy.nvflare.stories import SharedJob
+from helpers.nets import (
     COLUMNS,
     SECRET,
     SITES,
@@ -24,7 +24,7 @@ from nets import (
     share_key,
     write_tables,
 )
-from waiting import PATIENCE
+from helpers.waiting import PATIENCE
 
 from fedlasso import FedLassoError
 from fedlasso.deploy.kit import read_kit

@@ -16,8 +16,8 @@ import pytest
 
 pytest.importorskip("nvflare")
 
-from nets import COLUMNS, opening, run, write_tables
-from waiting import wait_until
+from helpers.nets import COLUMNS, opening, run, write_tables
+from helpers.waiting import wait_until
 
 from fedlasso.deploy.doorkeeper import Doorkeeper
 from fedlasso.deploy.kit import make_places

@@ -1,6 +1,6 @@
 """What one process computes with the instruction set and BLAS threads its environment asks for.
 
-The parent starts it as a script, `child.py FILE`, and reads the JSON that it leaves in FILE.
+The parent starts `python -m helpers.portability.child FILE` and reads the JSON left in FILE.
 """
 
 import hashlib
@@ -12,8 +12,8 @@ from typing import Any
 
 import numba
 import numpy as np
+from helpers.portability.data import PENALTIES, draw_exact, pool, split
 from numpy.typing import NDArray
-from portability.data import PENALTIES, draw_exact, pool, split
 from threadpoolctl import threadpool_info
 
 from fedlasso import InProcess, Site, fit, open_evidence

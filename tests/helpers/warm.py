@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import scipy.sparse as sp
-from draws import draw_federation
+from helpers.draws import draw_federation
 
 from fedlasso import REGISTRY, FederatedLasso, fit, fit_for
 from fedlasso.study import PaperStudy, Scenario
@@ -35,7 +35,7 @@ def compile_kernels() -> None:
 
 def main() -> None:
     """Compile for this processor and for those that tests pretend to be on."""
-    from portability.processors import SETS, run_child
+    from helpers.portability.processors import SETS, run_child
 
     with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(1) as beside:
         others = [

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 import pytest
-from draws import draw_sites
+from helpers.draws import draw_sites
 
 from fedlasso import Fit, InProcess, Site, Status, fit
 from fedlasso.numerics import Array, LeastSquares, solve_reference

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from nets import COLUMNS, FIT, in_process, numbers, opening
+from helpers.nets import COLUMNS, FIT, in_process, numbers, opening
 
 from fedlasso import FedLassoError
 from fedlasso.federation import decode, encode

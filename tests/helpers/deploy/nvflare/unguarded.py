@@ -38,5 +38,5 @@ if __name__ == "__main__":
         from fedlasso.cli import main
         from fedlasso.deploy.nvflare import engine
 
-        engine.PROGRAM = "deploy.nvflare.unguarded"
+        engine.PROGRAM = "helpers.deploy.nvflare.unguarded"
         sys.exit(main())

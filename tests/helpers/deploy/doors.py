@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from governance.authority import Authority
-from nets import COLUMNS, KEY
+from helpers.governance.authority import Authority
+from helpers.nets import COLUMNS, KEY
 
 from fedlasso import FedLassoError, __version__
 from fedlasso.deploy.network import Answer, Network

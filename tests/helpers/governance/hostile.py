@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
-from kinds import own_questions
-from nets import SECRET
+from helpers.kinds import own_questions
+from helpers.nets import SECRET
 
 from fedlasso.federation import Request, Role, encode
 from fedlasso.federation.messages import layout, roles

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from llvmlite import binding
 
-TESTS = Path(__file__).parent.parent
+TESTS = Path(__file__).parents[2]
 # Where set-up leaves the kernels that it has compiled for other processors.
 KERNELS = Path(sys.prefix) / "kernels"
 FEATURES = binding.get_host_cpu_features()
@@ -72,7 +72,7 @@ def run_child(kind: str, threads: int, folder: Path) -> dict[str, Any]:
         # numba's index knows targets apart, but two that write at once take the same file names.
         environment["NUMBA_CACHE_DIR"] = str(KERNELS / kind)
     file = folder / f"{kind}-{threads}.json"
-    command = [sys.executable, str(Path(__file__).parent / "child.py"), str(file)]
+    command = [sys.executable, "-m", "helpers.portability.child", str(file)]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     results: dict[str, Any] = json.loads(file.read_text())

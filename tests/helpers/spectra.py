@@ -3,7 +3,7 @@
 from fractions import Fraction
 
 import numpy as np
-from secants import Parts
+from helpers.secants import Parts
 
 from fedlasso.numerics import Array, LeastSquares, solve_reference
 

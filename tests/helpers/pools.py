@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 import numpy as np
-from responses import draw_response
+from helpers.responses import draw_response
 from scipy.optimize import minimize
 
 from fedlasso import Site

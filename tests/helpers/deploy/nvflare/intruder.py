@@ -1,6 +1,6 @@
 """Another user of a site's machine, who asks the site's engine for its key over the loopback.
 
-``python -m deploy.nvflare.intruder USER PORT SITE KIT`` becomes that user before it does
+``python -m helpers.deploy.nvflare.intruder USER PORT SITE KIT`` becomes that user before it does
 anything, tries the engine's internal listener and then the site's own socket in its kit, and
 prints what it was told.
 """

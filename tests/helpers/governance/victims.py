@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from nets import FIT, KEY, numbers, opening
+from helpers.nets import FIT, KEY, numbers, opening
 
 from fedlasso import __version__
 from fedlasso.deploy.site_data import TableRecords

@@ -13,7 +13,7 @@ import zipfile
 from dataclasses import dataclass
 from pathlib import Path
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parents[2]
 FOLDER = Path(sys.prefix) / "alone"
 # The wheel that they hold.
 READY = FOLDER / "ready.whl"

@@ -5,7 +5,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
-from nets import run
+from helpers.nets import run
 
 from fedlasso.deploy.network import Network
 from fedlasso.deploy.nvflare.engine import find_family

@@ -13,8 +13,8 @@ import time
 from collections import Counter
 from pathlib import Path
 
-from deploy.nvflare.stories import Breakable
-from nets import COLUMNS, SITES, in_process, same_files, share_key, write_tables
+from helpers.deploy.nvflare.stories import Breakable
+from helpers.nets import COLUMNS, SITES, in_process, same_files, share_key, write_tables
 
 from fedlasso.deploy.kit import open_audit
 from fedlasso.deploy.nvflare.line import connect
