@@ -4,10 +4,10 @@ import functools
 import inspect
 from collections.abc import Callable, Iterable
 
+Test = Callable[..., None]
 
-def loop(
-    name: str, values: Iterable[object]
-) -> Callable[[Callable[..., None]], Callable[..., None]]:
+
+def loop(name: str, values: Iterable[object]) -> Callable[[Test], Test]:
     """Call a test once for every value of one of its arguments; a failure names the value."""
     listed = list(values)
 
