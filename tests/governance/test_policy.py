@@ -163,10 +163,10 @@ def disclosure_table() -> str:
         "compared": "`max_comparisons`",
     }
     lines = [
-        "| question | what a reply reveals | answered by default | why a total will not do | "
-        "rules beside `min_rows` and `max_vectors` |",
-        "|---|---|---|---|---|",
+        "| question | what a reply reveals | rules besides `min_rows` and `max_vectors` |",
+        "|---|---|---|",
     ]
+    single: dict[str, list[str]] = {}
     for name, question in asked.items():
         kinds = {role.kind for role in roles(question).values()}
         said = question.discloses
@@ -176,10 +176,12 @@ def disclosure_table() -> str:
             if holds
         }
         guards = ", ".join(rule for kind, rule in rules.items() if kind in told)
-        answered = "yes" if said.allowed else "**no**"
-        lines.append(f"| `{name}` | {said.reveals} | {answered} | {said.single} | {guards} |")
-    single = [f"`{name}`" for name, question in asked.items() if question.discloses.single]
-    return "\n".join([*lines, "", f"Replies are needed one by one for: {', '.join(single)}."])
+        off = "" if said.allowed else " **(off)**"
+        lines.append(f"| `{name}`{off} | {said.reveals} | {guards} |")
+        if said.single:
+            single.setdefault(said.single, []).append(f"`{name}`")
+    reasons = [f"- {', '.join(names)}: {reason}" for reason, names in single.items()]
+    return "\n".join([*lines, "", "Needed from each site separately:", "", *reasons])
 
 
 def test_the_privacy_page_has_the_table_that_the_questions_make() -> None:
@@ -216,7 +218,8 @@ def test_the_privacy_page_has_every_rule_with_its_default() -> None:
     for rule, value in vars(Policy()).items():
         row = f"\n| `{rule}` | {told.get(rule, show_default(value))} | "
         assert page.count(row) == 1, f"write this row into docs/privacy.md:{row}"
-    _, _, rules = page.partition("## The rules")
+    _, _, rest = page.partition("## The rules")
+    rules, _, _ = rest.partition("\n## ")
     assert set(re.findall(r"^\| `(\w+)` \|", rules, re.MULTILINE)) == set(vars(Policy()))
 
 
