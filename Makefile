@@ -7,7 +7,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 # Hundreds of test processes import the package: Python keeps what it has compiled.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: setup test lint alone programs warm docs study torture torture-federation bench clean
+.PHONY: setup lint check test test-all test-rest alone alone-all programs warm docs study torture torture-federation bench clean
 
 setup: .venv/ready alone programs warm
 
@@ -24,11 +24,16 @@ lint: .venv/ready
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-# The wheel alone, and with each extra alone, in environments of their own.
-alone: .venv/alone/ready.whl
+# The wheel alone in an environment of its own; alone-all adds one environment for each extra.
+alone: .venv/alone/core.whl
+alone-all: .venv/alone/dask.whl
 
-.venv/alone/ready.whl: .venv/ready
-	@echo "Setting up .venv/alone (once, about a minute)"
+.venv/alone/core.whl: .venv/ready
+	@echo "Setting up .venv/alone/core (once, half a minute)"
+	@PYTHONPATH=tests $(BIN)/python tests/helpers/alone.py core
+
+.venv/alone/dask.whl: .venv/alone/core.whl
+	@echo "Setting up .venv/alone for each extra (once, about a minute)"
 	@PYTHONPATH=tests $(BIN)/python tests/helpers/alone.py
 
 # The kernels are compiled once, not by every test process at the same time.
@@ -43,11 +48,24 @@ warm: .venv/warm
 programs: .venv/ready
 	@PYTHONPATH=tests $(BIN)/python tests/helpers/programs.py
 
+# Three tiers. check: lint, types and quick tests in this process, the inner loop.
+# test: adds the browser, TeX, the wheel alone, tutorials and everything else that needs no network.
+# test-all: adds real processes, faults, attacks over a network, other processors, and each extra.
 # Real processes wait more than they compute, so more workers than cores pay; any number will do.
 WORKERS ?= $(shell $(PYTHON) -c 'import os; print((os.cpu_count() or 1) + 3)')
+CORES ?= $(shell $(PYTHON) -c 'import os; print(os.cpu_count() or 1)')
 ORDER ?=
+PYTEST := $(BIN)/pytest --dist loadfile --no-loadscope-reorder $(ORDER)
+check: lint warm
+	$(PYTEST) -n $(CORES) -m "not standard and not full"
+
 test: lint alone programs warm
-	$(BIN)/pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder $(ORDER)
+	$(PYTEST) -n $(CORES) -m "not full"
+
+test-rest: alone-all programs warm
+	$(PYTEST) -n $(WORKERS) -m full
+
+test-all: test test-rest
 
 # The documentation as a site: open site/index.html. A broken link, or any warning, ends it.
 docs: .venv/ready

@@ -9,24 +9,42 @@ from hypothesis import settings
 # A slow machine is no defect, so no example has a deadline.
 settings.register_profile("fedlasso", deadline=None, print_blob=True)
 settings.load_profile("fedlasso")
+# The tier of whole folders and files; a mark on a test or file decides for it alone.
+TIERS = {
+    "full": ("deploy/nvflare/", "portability/", "report/test_every_study", "study/test_engines"),
+    "standard": (
+        "deploy/",
+        "report/",
+        "test_examples",
+        "test_install",
+        "test_site",
+        "test_tutorials",
+    ),
+}
 # Real processes wait more than they compute: they begin first, then what takes longest.
 FIRST = (
-    "deploy/",
+    "deploy/nvflare",
     "test_install",
     "portability/",
     "study/test_engines",
-    "report/test_report",
     "report/",
+    "deploy/",
 )
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    def rank(item: pytest.Item) -> int:
-        path = item.nodeid.removeprefix("tests/")
-        return next((i for i, first in enumerate(FIRST) if path.startswith(first)), len(FIRST))
+    def path(item: pytest.Item) -> str:
+        return item.nodeid.removeprefix("tests/")
 
-    items.sort(key=rank)
+    for item in items:
+        for tier, paths in TIERS.items():
+            if not any(map(item.get_closest_marker, TIERS)) and path(item).startswith(paths):
+                item.add_marker(tier)
+    ranks = [*FIRST, ""]
+    items.sort(
+        key=lambda item: next(i for i, each in enumerate(ranks) if path(item).startswith(each))
+    )
 
 
 def not_run(config: pytest.Config) -> str:

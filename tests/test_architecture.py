@@ -1,6 +1,8 @@
-"""What the layout promises: a family, goal or refusal is told by its type, in one place."""
+"""What the layout promises: families, goals and refusals are types, and a name means one thing."""
 
 import ast
+import runpy
+from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -92,3 +94,44 @@ def test_reports_call_goals_as_they_are_called() -> None:
         record_columns.DISCOVERIES,
     }
     assert named == set(GOALS)
+
+
+def test_the_architecture_page_shows_the_imports_of_today() -> None:
+    tool = runpy.run_path(str(Path(__file__).parent.parent / "tools" / "write_architecture.py"))
+    for path, text in tool["write_page"]().items():
+        assert path.read_text() == text, f"run python tools/write_architecture.py for {path.name}"
+
+
+# Rooms that mirror each other on purpose: a command and its room, a family, its loss and estimator.
+MIRRORED = {
+    "__init__",
+    "federation",
+    "site",
+    "report",
+    "study",
+    "fit",
+    "linear",
+    "binomial",
+    "poisson",
+    "cox",
+}
+
+
+def test_a_file_name_occurs_in_one_room() -> None:
+    places = defaultdict(list)
+    for path in SOURCES:
+        places[path.stem].append(path.relative_to(ROOT).as_posix())
+    assert {k: v for k, v in places.items() if len(v) > 1 and k not in MIRRORED} == {}
+
+
+def test_a_public_class_or_type_has_one_meaning() -> None:
+    places = defaultdict(set)
+    for path in SOURCES:
+        for node in ast.parse(path.read_text()).body:
+            names = [node.name] if isinstance(node, ast.ClassDef) else []
+            if isinstance(node, ast.Assign):
+                names = [each.id for each in node.targets if isinstance(each, ast.Name)]
+            for name in names:
+                if name[0].isupper() and not name.isupper():
+                    places[name].add(path.relative_to(ROOT).as_posix())
+    assert {name: where for name, where in places.items() if len(where) > 1} == {}

@@ -1,7 +1,8 @@
-"""Environments with the built wheel and nothing else: the core alone, then each extra alone.
+"""Environments with the built wheel and nothing else: the core alone, or one extra alone.
 
-`make` calls this once after set-up. The core's packages are installed once and the study's once;
-an environment sees those it builds on, and pip adds what the wheel's own metadata ask for besides.
+`make` calls this once after set-up with the environments to make. The core's packages are installed
+once and the study's once; an environment sees those it builds on, and pip adds what else the
+wheel's own metadata require.
 """
 
 import shutil
@@ -15,8 +16,6 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 FOLDER = Path(sys.prefix) / "alone"
-# The wheel that they hold.
-READY = FOLDER / "ready.whl"
 BUILDS_ON = {
     "core": (),
     "fit": ("core",),
@@ -29,7 +28,8 @@ BUILDS_ON = {
 # What the tests use there, run once: Python and numba then keep what they have compiled.
 USED = {
     "core": (
-        f"import sys; sys.path.append({str(ROOT / 'tests')!r}); import warm; warm.compile_kernels()"
+        f"import sys; sys.path.append({str(ROOT / 'tests')!r}); from helpers.warm import "
+        "compile_kernels; compile_kernels()"
     ),
     "fit": "import fedlasso.cli, pyarrow.parquet",
     "excel": "import openpyxl",
@@ -62,11 +62,20 @@ class Environment:
         version = f"python{sys.version_info.major}.{sys.version_info.minor}"
         return self.folder / "lib" / version / "site-packages"
 
-    def create(self) -> None:
-        """Make it, empty but for what it builds on."""
+    @property
+    def wheel(self) -> Path:
+        """A copy of the wheel it holds."""
+        return FOLDER / f"{self.name}.whl"
+
+    def create(self, wheel: Path) -> None:
+        """Make it, and let pip resolve what the wheel requires beyond what it builds on."""
         venv.create(self.folder, clear=True, symlinks=True)
         below = [str(Environment(name).packages) for name in BUILDS_ON[self.name]]
         (self.packages / "below.pth").write_text("\n".join(below) + "\n")
+        self.install(wheel)
+        done = self.run("-c", USED[self.name], cwd=FOLDER)
+        if done.returncode != 0:
+            raise RuntimeError(f"the wheel with the extra {self.name} does not run:\n{done.stderr}")
 
     def install(self, wheel: Path, *options: str) -> None:
         """Install the wheel with this environment's extra."""
@@ -109,27 +118,18 @@ def requirements(wheel: Path) -> list[str]:
     return [line for line in lines if line.startswith("Requires-Dist")]
 
 
-def make_environments(wheel: Path) -> None:
-    """Make every environment and let pip resolve what the wheel asks for."""
-    for name in BUILDS_ON:
-        environment = Environment(name)
-        environment.create()
-        environment.install(wheel)
-        done = environment.run("-c", USED[name], cwd=FOLDER)
-        if done.returncode != 0:
-            raise RuntimeError(f"the wheel with the extra {name} does not run:\n{done.stderr}")
-    shutil.copy(wheel, READY)
-
-
-def provide(wheel: Path) -> None:
-    """Have every environment hold this wheel; only other requirements make them anew."""
-    if not READY.exists() or requirements(READY) != requirements(wheel):
-        make_environments(wheel)
-    elif READY.read_bytes() != wheel.read_bytes():
-        Environment("core").install(wheel, "--no-index", "--no-deps", "--force-reinstall")
-        shutil.copy(wheel, READY)
+def provide(wheel: Path, *names: str) -> None:
+    """Have environments hold this wheel; only other requirements make them anew."""
+    wanted = {below for name in names for below in (name, *BUILDS_ON[name])}
+    for environment in map(Environment, filter(wanted.__contains__, BUILDS_ON)):
+        held = environment.wheel
+        if not held.exists() or requirements(held) != requirements(wheel):
+            environment.create(wheel)
+        elif environment.name == "core" and held.read_bytes() != wheel.read_bytes():
+            environment.install(wheel, "--no-index", "--no-deps", "--force-reinstall")
+        shutil.copy(wheel, held)
 
 
 if __name__ == "__main__":
     with tempfile.TemporaryDirectory() as temporary:
-        make_environments(build_wheel(Path(temporary)))
+        provide(build_wheel(Path(temporary)), *(sys.argv[1:] or BUILDS_ON))
