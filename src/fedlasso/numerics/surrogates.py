@@ -1,4 +1,4 @@
-"""What local surrogate problems are solved with: shifted Lasso, ridge factor, moments."""
+"""Solvers of local surrogate problems: shifted Lasso, ridge factor, least squares from moments."""
 
 import numpy as np
 import scipy.linalg
@@ -8,21 +8,20 @@ from fedlasso.numerics.descent import Lasso, descend
 from fedlasso.numerics.machine import Array, one_thread
 from fedlasso.numerics.sample import LeastSquares
 
-# A sweep whose largest change of the gradient is below this share of the score moves nothing.
+# Sweeps end when they change the gradient by at most this fraction of the score.
 SETTLED = 1e-14
 SWEEPS = 20_000
-# Eigenvalues below this share of the largest are zero.
+# Eigenvalues below this fraction of the largest are zero.
 RANK = 1e-12
 
 
 def shifted_lasso(
     f: LeastSquares, score: Array, lam: float, ridge: float, start: Array, pinned: int = -1
 ) -> tuple[Array, int]:
-    """Minimize 1/2 b'(X'X/m + ridge I) b - score'b + lam |b|_1; return b and the sweeps it took.
+    """Minimize 1/2 b'(X'X/m + ridge I) b - score'b + lam |b|_1; return b and the sweeps.
 
-    By coordinate descent: full sweeps to find the active set, sweeps over that set to settle it. A
-    ridge above zero makes the minimizer exist and unique. The y of f is not used, and a coordinate
-    that is `pinned` stays as it is.
+    With a positive ridge the minimizer exists and is unique. The response of f is not used. The
+    coordinate `pinned` keeps its value.
     """
     b = np.array(start, dtype=np.float64)
     score = np.ascontiguousarray(score, dtype=np.float64)
@@ -64,10 +63,10 @@ class RidgeFactor:
 
 @one_thread()
 def from_moments(G: Array, c: Array) -> LeastSquares:
-    """Return a smallest sample with X'X/m = G and X'y/m = c, so that every exact solver applies.
+    """Return a minimal sample with X'X/m = G and X'y/m = c, for solvers that need records.
 
     With G = V D V', its n rows are X = sqrt(n) D^1/2 V', and y = sqrt(n) D^-1/2 V'c; the score c
-    lies in the range of G, as it does for moments of real records.
+    must lie in the range of G, as it does for moments of real records.
     """
     d, V = scipy.linalg.eigh(G)
     seen = d > RANK * d[-1]

@@ -19,7 +19,7 @@ import numpy as np
 
 from fedlasso.federation import Disclosure, Models, Request, Steps
 from fedlasso.numerics import Array, local_sweeps
-from fedlasso.numerics.local_steps import settle
+from fedlasso.numerics.local_steps import keep_unmoved
 from fedlasso.procedures.procedure import Average, Averaged, Coefficients, Problem
 from fedlasso.sites import View
 
@@ -56,7 +56,7 @@ class Averaging(Averaged):
         return LocalSweeps(state.values, problem.penalty.lam, self.epochs)
 
     def combine(self, problem: Problem, state: Average, average: Array) -> Array:
-        return settle(average, state.values)
+        return keep_unmoved(average, state.values)
 
 
 @dataclass(frozen=True)

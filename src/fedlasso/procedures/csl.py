@@ -27,7 +27,7 @@ import numpy as np
 
 from fedlasso.federation import Accumulated, Disclosure, Models, PerCandidate, Request
 from fedlasso.numerics import L1, Array, LeastSquares
-from fedlasso.numerics.curved_sweeps import fit_curved
+from fedlasso.numerics.curved_sweeps import minimize_smooth
 from fedlasso.numerics.surrogates import shifted_lasso
 from fedlasso.procedures.procedure import Coefficients, Problem, Procedure, State
 from fedlasso.sites import GradientAt, MeanEigenvalue, View
@@ -52,7 +52,7 @@ class SurrogateFit(Request[Coefficients]):
             if isinstance(f, LeastSquares):
                 x, sweeps = shifted_lasso(f, f.score - shift + tau * b, self.lam, tau, b)
             else:
-                x, sweeps = fit_curved(f, L1(self.lam), b, shift - tau * b, tau)
+                x, sweeps = minimize_smooth(f, L1(self.lam), b, shift - tau * b, tau)
             values[:, k] = x
             steps += 1 + sweeps
         return Coefficients.of(site, values, steps)
@@ -71,7 +71,7 @@ class Surrogate(State):
     solves: int = 0
 
 
-def safe_share(b: Array, trial: Array, before: Array, after: Array, lam: float) -> float:
+def safe_step(b: Array, trial: Array, before: Array, after: Array, lam: float) -> float:
     """How far to go from b to trial: all the way, or to the lowest point where that rises."""
     d = trial - b
     slope = float(before @ d)
@@ -120,7 +120,7 @@ class CSL(Procedure[Surrogate]):
         gradient = state.gradient
         after = total.gradient / problem.m
         columns = zip(b.T, trial.T, gradient.T, after.T, strict=True)
-        s = np.array([safe_share(*each, problem.penalty.lam) for each in columns])
+        s = np.array([safe_step(*each, problem.penalty.lam) for each in columns])
         trial = np.where(s == 1.0, trial, b + s * (trial - b))
         if not problem.quadratic and (s < 1.0).any():
             return replace(state, trial=trial)

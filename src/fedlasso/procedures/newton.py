@@ -201,11 +201,11 @@ class Newton(UntilCertified[NewtonState]):
         """Try the model's own optimum, unless A is solved as far as was wanted."""
         if state.miss <= state.aim or state.idle >= IDLE:
             return self._check(problem, state)
-        slopes, H, pays = smooth_part(problem, state)
+        slopes, H, thresholds = smooth_part(problem, state)
         on = state.A
         bounds = problem.penalty.bounds
         own = None if bounds is None else bounds.part(on)
-        x, promise = solve_step(H, slopes, pays, state.b[on], own)
+        x, promise = solve_step(H, slopes, thresholds, state.b[on], own)
         trial = state.b.copy()
         trial[on] = x
         if np.array_equal(trial, state.b):
@@ -276,10 +276,10 @@ class Newton(UntilCertified[NewtonState]):
     def _join(self, problem: Problem, state: NewtonState) -> NewtonState:
         """Let the steepest columns outside join A; without any, ask for a bound."""
         p = problem.p
-        pays = problem.penalty.thresholds(p)
-        excess = np.abs(open_slopes(problem, state.b, state.slopes)) - pays
+        thresholds = problem.penalty.thresholds(p)
+        excess = np.abs(open_slopes(problem, state.b, state.slopes)) - thresholds
         excess[state.A] = -np.inf
-        excess[~np.isfinite(pays)] = -np.inf
+        excess[~np.isfinite(thresholds)] = -np.inf
         scale = problem.penalty.lam or 1.0
         rounding = 64 * EPS * float(np.abs(state.slopes).max(initial=0.0))
         worst = float(excess.max(initial=-np.inf))

@@ -69,21 +69,21 @@ def open_slopes(problem: Problem, b: Array, slopes: Array) -> Array:
 def smooth_part(problem: Problem, state: NewtonState) -> tuple[Array, Array, Array]:
     """Return gradient and second derivatives of the loss and the ridge on A, and what it pays."""
     on = state.A
-    pays = problem.penalty.thresholds(problem.p)[on]
+    thresholds = problem.penalty.thresholds(problem.p)[on]
     slopes = state.slopes[on]
     H = state.H
     ridges = problem.penalty.smooth_part(problem.p)
     if ridges is not None:
         slopes = slopes + ridges[on] * state.b[on]
         H = H + np.diag(ridges[on])
-    return slopes, H, pays
+    return slopes, H, thresholds
 
 
 def find_miss(problem: Problem, state: NewtonState) -> float:
     """Return how far A is from being solved: the worst slope, as a share of the penalty."""
-    slopes, _, pays = smooth_part(problem, state)
+    slopes, _, thresholds = smooth_part(problem, state)
     b = state.b[state.A]
-    wrong = np.where(b == 0, soft_threshold(slopes, pays), slopes + pays * np.sign(b))
+    wrong = np.where(b == 0, soft_threshold(slopes, thresholds), slopes + thresholds * np.sign(b))
     if (bounds := problem.penalty.bounds) is not None:
         wrong = bounds.part(state.A).allowed(b, -wrong)
     scale = problem.penalty.lam or float(np.abs(state.slopes).max(initial=0.0)) or 1.0

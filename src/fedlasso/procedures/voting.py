@@ -23,7 +23,7 @@ from fedlasso.federation import Disclosure, Reply, Shapes
 from fedlasso.federation.magnitudes import Bound, Magnitudes
 from fedlasso.federation.messages import Positive
 from fedlasso.numerics import Array, LeastSquares, penalty_fields, solve_reference
-from fedlasso.numerics.curved_sweeps import fit_curved
+from fedlasso.numerics.curved_sweeps import minimize_smooth
 from fedlasso.procedures.procedure import Coefficients, Problem, Procedure, State
 from fedlasso.sites import Penalised, View
 
@@ -51,7 +51,7 @@ class LocalVotes(Penalised[Votes]):
             b = exact.coefficients
             steps = exact.knots
         else:
-            b, steps = fit_curved(f, penalty, np.zeros(f.p))
+            b, steps = minimize_smooth(f, penalty, np.zeros(f.p))
         votes = site.rows * (b != 0.0)
         return Votes(votes, site.rows * b, steps=steps, operations=site.operations(steps))
 

@@ -1,4 +1,4 @@
-"""Losses by name. A new one is one file and one line in `LOSSES`."""
+"""Losses by name. A new loss is one file and one line in `LOSSES`."""
 
 from fedlasso.errors import FedLassoError
 from fedlasso.numerics.losses.binomial import BinomialLoss
@@ -12,12 +12,11 @@ LOSSES: dict[str, Loss] = {
     loss.name: loss
     for loss in (Quadratic(), BinomialLoss(), PoissonLoss(), CoxLoss(), CoxLoss(ties="breslow"))
 }
-# The loss of sites that name none.
+# The loss of sites that do not specify one.
 DEFAULT_LOSS = Quadratic.name
 
 
 def find_loss(name: str) -> Loss:
-    """Return the loss of that name."""
     if name not in LOSSES:
         raise FedLassoError(f"no loss is called {name!r}; known: {', '.join(LOSSES)}")
     return LOSSES[name]

@@ -11,10 +11,7 @@ from fedlasso.numerics.machine import Array
 
 
 class BinomialLoss(RowLoss):
-    """Minus the log-likelihood of a response that is 0 or 1: logistic regression.
-
-    l = log(1 + e^eta) - y eta.
-    """
+    """Logistic regression of a response that is 0 or 1, l = log(1 + e^eta) - y eta."""
 
     name: ClassVar[str] = "binomial"
     smoothness: ClassVar[float] = 0.25
@@ -24,7 +21,7 @@ class BinomialLoss(RowLoss):
         return np.logaddexp(0.0, eta) - y * eta
 
     def derivative(self, eta: Array, y: Array) -> Array:
-        # The side that is small is computed as such, so that no digits are lost.
+        # Both terms are computed without cancellation.
         return np.asarray((1 - y) * expit(eta) - y * expit(-eta))
 
     def curvature(self, eta: Array, y: Array) -> Array:

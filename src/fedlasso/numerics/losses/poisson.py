@@ -1,4 +1,4 @@
-"""Regression of counts."""
+"""Poisson regression of counts."""
 
 from typing import ClassVar
 
@@ -9,17 +9,14 @@ from scipy.special import xlogy
 from fedlasso.numerics.losses.loss import RowLoss
 from fedlasso.numerics.machine import Array
 
-# Powers of two by which rates may exceed the counts before sums of them are clipped.
+# Powers of two by which rates may exceed the counts before their sums are clipped.
 FAR_RATES = 6
-# Rates beyond e^200 are no rates: a model on the way to them is turned down, and must have a loss.
+# Rates are limited to e^200, so that a diverging step has a finite loss and can be rejected.
 LARGEST_ETA = 200.0
 
 
 class PoissonLoss(RowLoss):
-    """Minus the log-likelihood of a count whose mean is e^eta, less the least it can be.
-
-    l = e^eta - y eta - (y - y log y), half the deviance.
-    """
+    """Poisson regression with mean e^eta: half the deviance, l = e^eta - y eta - (y - y log y)."""
 
     name: ClassVar[str] = "poisson"
     smoothness: ClassVar[float] = np.inf
