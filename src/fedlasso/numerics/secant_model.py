@@ -16,7 +16,7 @@ import numpy as np
 from fedlasso.numerics.certificate import Certificate, duality_gap
 from fedlasso.numerics.machine import EPS, Array, one_thread
 from fedlasso.numerics.penalties import Penalty
-from fedlasso.numerics.secant_lasso import CurvatureModel, solve_model
+from fedlasso.numerics.quadratic_lasso import CurvatureModel, solve_model
 
 # A vector is in the span of the known directions if at most this fraction of it lies outside.
 INSIDE = 1e-14

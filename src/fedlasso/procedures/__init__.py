@@ -1,4 +1,4 @@
-"""Procedures by the names the literature gives them. A new one is one file and one line here."""
+"""Procedures by their names in the literature. A new procedure is one file and one line here."""
 
 import difflib
 from typing import Any

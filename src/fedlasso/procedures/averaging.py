@@ -4,8 +4,7 @@ r"""CD: average local coordinate-descent fits; ST and P: soft-threshold the aver
 
 where T_j is one cyclic sweep of exact coordinate updates at site j (Friedman, Hastie and
 Tibshirani 2010); for losses that are not quadratic, a sweep over their quadratic model. The
-averaging is that of McMahan et al. (2017). ST thresholds once after fitting,
-P after every round:
+averaging is that of McMahan et al. (2017). ST thresholds once after fitting, P after every round:
 
 .. math::
     \text{ST}: S(\beta_R, \tau), \qquad
@@ -25,7 +24,7 @@ from fedlasso.sites import View
 
 
 class LocalSweeps(Request[Coefficients]):
-    """T_j^E from every column of ``start``."""
+    """Return T_j^E(b) for every column b of ``start``."""
 
     discloses = Disclosure("a site's own model after local steps, weighted by its rows")
     start: Models
@@ -47,7 +46,7 @@ class LocalSweeps(Request[Coefficients]):
 
 @dataclass(frozen=True)
 class Averaging(Averaged):
-    """CD, averaging: each site sweeps over its columns ``epochs`` times, and the mean counts."""
+    """CD, averaging of local coordinate descent: ``epochs`` sweeps at each site, then the mean."""
 
     name = "CD"
     losses = "any smooth"
@@ -61,9 +60,9 @@ class Averaging(Averaged):
 
 @dataclass(frozen=True)
 class ThresholdedAverage(Averaging):
-    """ST, averaging whose small coefficients become zero in the end; validation says how small.
+    """ST, averaging with a soft threshold at the end; validation chooses the threshold.
 
-    The candidates share CD's path and differ in the threshold at its end.
+    The candidates use CD's path and differ in the threshold at its end.
     """
 
     name = "ST"
@@ -80,10 +79,7 @@ class ThresholdedAverage(Averaging):
 
 @dataclass(frozen=True)
 class ThresholdedRounds(Averaging):
-    """P, averaging whose small coefficients become zero after every round.
-
-    Each threshold is a path of its own, since it changes every later local update.
-    """
+    """P, averaging with a soft threshold after every round; each threshold is a path."""
 
     name = "P"
     settings: tuple[float, ...] = ThresholdedAverage.settings

@@ -1,4 +1,4 @@
-"""Where a fit by Newton stands: its working set of columns, and how far from solved that is."""
+"""The state of a fit by Newton: its working set of columns, and how accurately it is solved."""
 
 from dataclasses import KW_ONLY
 
@@ -9,65 +9,52 @@ from fedlasso.federation.messages import Whole
 from fedlasso.numerics import Array, soft_threshold
 from fedlasso.procedures.procedure import Problem, State
 
-# Stands for what is not known yet: a state travels, and infinite numbers do not.
+# Marks an unknown value: messages carry finite numbers only.
 UNKNOWN = float(np.finfo(np.float64).max)
 
 
 class NewtonState(State):
-    """Where a fit stands.
-
-    The best model b with its loss and gradient, which is known in the columns of A, and elsewhere
-    as of the last look; H on A, of which the first `curved` columns are known; the model to try,
-    how far along the step it lies, and what the step promises; a lower bound on the objective; how
-    close A is to be solved; how far it is from that now, and was when H was asked for so many tries
-    ago; whether corrections of H were found slow, how often nothing got better, and how often H was
-    asked for anew because of that.
-    """
+    """The state of a fit."""
 
     _: KW_ONLY
-    A: Whole
-    b: Array
-    loss: float = UNKNOWN
-    slopes: Array
-    H: Array
-    curved: int = 0
-    trial: Array
-    along: float = 1.0
-    promise: float = 0.0
-    low: float = -UNKNOWN
-    aim: float
-    miss: float = UNKNOWN
-    first: float = UNKNOWN
-    tries: int = 0
-    slow: bool = False
-    idle: int = 0
-    stalls: int = 0
-    step: str
-
-
-def find_objective(problem: Problem, loss: float, b: Array) -> float:
-    """Return the loss and the penalty."""
-    return loss + problem.penalty.value(b)
+    A: Whole  # working set of columns
+    b: Array  # best model
+    loss: float = UNKNOWN  # at b
+    slopes: Array  # gradient at b; outside A as of the last look
+    H: Array  # approximate Hessian on A
+    curved: int = 0  # how many columns of A, the first ones, H has
+    trial: Array  # model to try
+    along: float = 1.0  # fraction of the step that the trial takes
+    promise: float = 0.0  # predicted decrease of the full step
+    low: float = -UNKNOWN  # lower bound on the objective
+    aim: float  # tolerance on A
+    miss: float = UNKNOWN  # current error on A
+    first: float = UNKNOWN  # error on A when H was requested
+    tries: int = 0  # trials since then
+    slow: bool = False  # whether updates of H converged slowly
+    idle: int = 0  # rounds without progress
+    stalls: int = 0  # how often H was requested again because of that
+    step: str  # kind of the next round
 
 
 def free_columns(problem: Problem) -> NDArray[np.int64]:
-    """Return the columns that pay nothing."""
+    """Return the unpenalised columns."""
     return np.flatnonzero(problem.penalty.free(problem.p))
 
 
 def free_places(problem: Problem, state: NewtonState) -> NDArray[np.int64]:
-    """Return where in A the columns that pay nothing stand."""
+    """Return the positions in A of the unpenalised columns."""
     return np.flatnonzero(np.isin(state.A, free_columns(problem)))
 
 
 def open_slopes(problem: Problem, b: Array, slopes: Array) -> Array:
-    """Return slopes at b without those that lead a coefficient beyond the bound it stands at."""
+    """Return the slopes at b, with zeros where a coefficient is at its bound and held there."""
     bounds = problem.penalty.bounds
     return slopes if bounds is None else -bounds.allowed(b, -slopes)
 
 
 def smooth_part(problem: Problem, state: NewtonState) -> tuple[Array, Array, Array]:
-    """Return gradient and second derivatives of the loss and the ridge on A, and what it pays."""
+    """Return gradient and Hessian of loss and ridge on A, and the soft thresholds."""
     on = state.A
     thresholds = problem.penalty.thresholds(problem.p)[on]
     slopes = state.slopes[on]
@@ -80,7 +67,7 @@ def smooth_part(problem: Problem, state: NewtonState) -> tuple[Array, Array, Arr
 
 
 def find_miss(problem: Problem, state: NewtonState) -> float:
-    """Return how far A is from being solved: the worst slope, as a share of the penalty."""
+    """Return the error on A: the largest violation of a slope, as a fraction of the penalty."""
     slopes, _, thresholds = smooth_part(problem, state)
     b = state.b[state.A]
     wrong = np.where(b == 0, soft_threshold(slopes, thresholds), slopes + thresholds * np.sign(b))
@@ -91,10 +78,10 @@ def find_miss(problem: Problem, state: NewtonState) -> float:
 
 
 def surely_falls(problem: Problem, state: NewtonState, slopes: Array) -> bool:
-    """Tell whether the slopes at the trial prove that the objective is no higher there than at b.
+    """Return whether the slopes at the trial prove that the objective does not rise from b to it.
 
-    The loss is convex, so it lies above its tangent at the trial. Sums of losses are rounded
-    more coarsely than that.
+    The loss is convex, so it lies above its tangent at the trial. This test is more accurate than
+    the difference of two rounded sums of losses.
     """
     if state.loss == UNKNOWN:
         return False

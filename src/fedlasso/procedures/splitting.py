@@ -39,7 +39,7 @@ _RIDGE = "a site's own ridge solution about a given point, weighted by its rows"
 
 
 def ridge_solve(site: View, rho: Array, v: Array) -> Array:
-    """(G_j + rho_k I)^{-1} v_k, column by column; factors are kept from round to round."""
+    """Return (G_j + rho_k I)^{-1} v_k, column by column; factors are cached between rounds."""
     f = site.least_squares
 
     def solve(r: float, v_k: Array) -> Array:
@@ -102,8 +102,7 @@ class ADMM(Averaged):
     relaxation: float = 1.6
 
     def scales(self, problem: Problem, prepared: Any) -> Array:
-        curvature: float = prepared.value / problem.m
-        return np.array(self.settings) * curvature
+        return np.array(self.settings) * float(prepared.value / problem.m)
 
     def request(self, problem: Problem, state: Average) -> Request[Coefficients]:
         fit = f"{self!r} {problem!r}"
@@ -122,8 +121,7 @@ class FedDR(ADMM):
     relaxation: float = 1.95
 
     def scales(self, problem: Problem, prepared: Any) -> Array:
-        curvature: float = prepared.value / problem.m
-        return np.array(self.settings) / curvature
+        return np.array(self.settings) / float(prepared.value / problem.m)
 
     def combine(self, problem: Problem, state: Average, average: Array) -> Array:
         return problem.penalty.prox(average, state.scales)

@@ -158,7 +158,7 @@ class Penalty(ABC):
         raise self._lacks("largest useful strength")
 
     def scaled(self, factors: Array) -> Self:
-        """Return the penalty of coefficients in other units, whose bounds are divided by `factors`."""
+        """Return the penalty of coefficients in other units: bounds are divided by `factors`."""
         return self
 
     def without_bounds(self) -> Self:
