@@ -31,7 +31,6 @@ class Bounds:
         return f"bounds {digest[:16]}"
 
     def part(self, on: Any) -> Bounds:
-        """Return the bounds of some coefficients."""
         return Bounds(self.lower[on], self.upper[on])
 
     def scaled(self, factors: Array) -> Bounds:
@@ -49,7 +48,6 @@ class Bounds:
         return np.asarray(np.clip(v.T, self.lower, self.upper).T)
 
     def hold(self, b: Array) -> bool:
-        """Return whether all coefficients are within bounds."""
         return bool(((b >= self.lower) & (b <= self.upper)).all())
 
     def toward(self, pull: Array) -> Array:

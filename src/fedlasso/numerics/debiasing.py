@@ -74,7 +74,7 @@ def _project(G: Array, j: int, unit: float) -> Array:
 
 
 def sweep_others(G: Array, j: int, lam: float, small: float, b: Array) -> None:
-    """Solve the Lasso of column j on all other columns by coordinate descent, in place."""
+    """Solve the Lasso of column j on all others by coordinate descent, in place."""
     norms = np.diagonal(G).copy()
     problem = Lasso.of(G, norms, G[j], lam)
     problem.thresholds[j] = np.inf

@@ -1,10 +1,15 @@
-"""Coordinate descent for a quadratic and a weighted Lasso penalty, within bounds."""
+"""Coordinate descent for a quadratic with a weighted Lasso penalty and bounds."""
 
 from typing import NamedTuple
 
 import numpy as np
 
 from fedlasso.numerics.machine import Array, compiled, dot, soft, subtract_product
+from fedlasso.numerics.sample import LeastSquares
+
+# Sweeps of `shifted_lasso` end when they change the gradient by at most this fraction of the score.
+SETTLED = 1e-14
+SWEEPS = 20_000
 
 
 class Lasso(NamedTuple):
@@ -79,3 +84,23 @@ def descend(L: Lasso, b: Array, tol: float, most: int) -> tuple[int, bool]:
             return sweep + 1, True
         full = settled
     return most, False
+
+
+def shifted_lasso(
+    f: LeastSquares, score: Array, lam: float, ridge: float, start: Array, pinned: int = -1
+) -> tuple[Array, int]:
+    """Minimize 1/2 b'(X'X/m + ridge I) b - score'b + lam |b|_1; return b and the sweeps.
+
+    With a positive ridge the minimizer exists and is unique. The response of f is not used. The
+    coordinate `pinned` keeps its value.
+    """
+    b = np.array(start, dtype=np.float64)
+    score = np.ascontiguousarray(score, dtype=np.float64)
+    tol = SETTLED * float(np.abs(score).max(initial=0.0))
+    gram = f.prefers_gram
+    norms = np.diag(f.gram).copy() if gram else f.design.norms
+    problem = Lasso.of(f.gram if gram else f.columns, norms, score, lam, ridge, gram)
+    if pinned >= 0:
+        problem.lower[pinned] = problem.upper[pinned] = b[pinned]
+    sweeps, _ = descend(problem, b, tol, SWEEPS)
+    return b, sweeps

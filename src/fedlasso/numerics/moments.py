@@ -11,15 +11,18 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
+import scipy.linalg
 
 from fedlasso.numerics.certificate import Certificate, duality_gap
 from fedlasso.numerics.designs import RowIndex
-from fedlasso.numerics.machine import Array
+from fedlasso.numerics.machine import Array, one_thread
 from fedlasso.numerics.penalties import Penalty
 from fedlasso.numerics.sample import LeastSquares
 
 # A column is constant unless its variance exceeds this fraction of its second moment.
 VARIES = 1e-12
+# Eigenvalues below this fraction of the largest are zero.
+RANK = 1e-12
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,7 +37,6 @@ class Moments:
 
     @classmethod
     def of(cls, sample: LeastSquares, rows: RowIndex) -> Moments:
-        """Return the moments of some rows of a sample."""
         return cls(sample.design.moments(rows, np.ascontiguousarray(sample.y[rows])))
 
     def without(self, part: Moments) -> Moments:
@@ -74,22 +76,15 @@ def residuals(B: Array, intercepts: Array) -> Array:
 
 @dataclass(frozen=True, eq=False)
 class Normal:
-    """The normal equations of least squares on standardised columns.
+    """The normal equations of least squares on standardised columns."""
 
-    Attributes
-    ----------
-    gram, score, variance, rows : X'X/m, X'y/m, y'y/m and m
-    means, factors : of the columns, with the response's mean last; a constant column's factor is 0
-    rank : upper bound on the rank of X
-    """
-
-    gram: Array
-    score: Array
-    variance: float
-    rows: int
-    means: Array
-    factors: Array
-    rank: int
+    gram: Array  # X'X/m
+    score: Array  # X'y/m
+    variance: float  # y'y/m
+    rows: int  # m
+    means: Array  # of the columns, then of the response
+    factors: Array  # by which columns are scaled; zero for a constant column
+    rank: int  # upper bound on the rank of X
 
     @classmethod
     def of_products(cls, products: Array, rows: int) -> Normal:
@@ -129,7 +124,7 @@ class Normal:
         return replace(self, gram=gram, rank=int(varies.sum()))
 
     def certificates(self, B: Array, penalties: Sequence[Penalty]) -> list[Certificate]:
-        """Return the certificates of models (columns of B), each at its own penalty."""
+        """Return the certificates of models (columns of B), one per penalty."""
         product = self.gram @ B
         found = []
         for j, penalty in enumerate(penalties):
@@ -142,3 +137,21 @@ class Normal:
             gap = duality_gap(residual, against, self.variance, gradient, b, penalty, 1)
             found.append(Certificate(residual / 2 + penalty.value(b), gap))
         return found
+
+
+@one_thread()
+def from_moments(G: Array, c: Array) -> LeastSquares:
+    """Return a minimal sample with X'X/m = G and X'y/m = c, for solvers that need records.
+
+    With G = V D V', its n rows are X = sqrt(n) D^1/2 V', and y = sqrt(n) D^-1/2 V'c; the score c
+    must lie in the range of G, as it does for moments of real records.
+    """
+    d, V = scipy.linalg.eigh(G)
+    seen = d > RANK * d[-1]
+    n = int(seen.sum())
+    if n == 0:
+        return LeastSquares(np.zeros((1, c.size)), np.zeros(1))
+    root = np.sqrt(d[seen])
+    X = np.sqrt(n) * root[:, None] * V[:, seen].T
+    y = np.sqrt(n) * (V[:, seen].T @ c) / root
+    return LeastSquares(X, y)

@@ -22,21 +22,13 @@ SWEEPS = 2000
 
 @dataclass(frozen=True)
 class LassoPath:
-    """Fits at decreasing penalties.
+    """Fits at decreasing penalties."""
 
-    Attributes
-    ----------
-    penalties, coefficients : arrays (L,) and (p, L)
-    gaps : array (L,), relative duality gaps, from residuals recomputed from X
-    knots : number of changes of the active set
-    fallbacks : number of penalties at which the homotopy alone did not reach `GAP`
-    """
-
-    penalties: Array
-    coefficients: Array
-    gaps: Array
-    knots: int
-    fallbacks: int
+    penalties: Array  # (L,)
+    coefficients: Array  # (p, L)
+    gaps: Array  # (L,), relative duality gaps, from residuals recomputed from X
+    knots: int  # number of changes of the active set
+    fallbacks: int  # number of penalties at which the homotopy alone did not reach `GAP`
 
     @property
     def met(self) -> NDArray[np.bool_]:
@@ -109,25 +101,15 @@ def fall_back(f: LeastSquares, lam: float, b: Array) -> tuple[Array, float]:
 
 @dataclass(frozen=True)
 class Reference:
-    """A minimizer of the Lasso objective.
-
-    Attributes
-    ----------
-    coefficients, objective : array (p,) and the objective there
-    stationarity : ||b - S(b - grad f(b), lam)||_inf
-    gap : duality gap as a fraction of ||y||^2 / (2m)
-    knots : number of changes of the active set from lambda_max on
-    method : {"homotopy", "fallback"}
-    met : whether the stationarity norm is within the tolerance
-    """
+    """A minimizer of the Lasso objective."""
 
     coefficients: Array
     objective: float
-    stationarity: float
-    gap: float
-    knots: int
+    stationarity: float  # ||b - S(b - grad f(b), lam)||_inf
+    gap: float  # duality gap as a fraction of ||y||^2 / (2m)
+    knots: int  # number of changes of the active set from lambda_max on
     method: Literal["homotopy", "fallback"]
-    met: bool
+    met: bool  # whether the stationarity norm is within the tolerance
 
 
 def solve_reference(f: LeastSquares, lam: float, tol: float = 1e-9) -> Reference:

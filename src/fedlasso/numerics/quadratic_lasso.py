@@ -43,12 +43,10 @@ class CurvatureModel(NamedTuple):
     diagonal: Array
 
     def times(self, b: Array) -> Array:
-        """Return B b."""
         on = np.flatnonzero(b)
         return np.asarray(self.A @ (self.d * (self.A[on].T @ b[on])) + self.mu * b)
 
     def block(self, on: NDArray[np.int64]) -> Array:
-        """Return B in some rows and the same columns."""
         rows = self.A[on]
         return np.asarray((rows * self.d) @ rows.T + self.mu * np.eye(len(rows)))
 

@@ -18,21 +18,17 @@ Places = NDArray[np.int64]
 class Response:
     """The responses of a sample's rows.
 
-    Attributes
-    ----------
-    y : the response. A survival time is positive if it ended in an event and has a minus sign if it
-        was censored; a time of zero may have one too.
-    weights : weight of each row, one by default
-    offset : added to each row's linear predictor, zero by default
+    A survival time in y is positive if it ended in an event and has a minus sign if it was
+    censored; a time of zero may have one too.
     """
 
     y: Array
     weights: Array
-    offset: Array
+    offset: Array  # added to the linear predictors
 
     @classmethod
     def of(cls, y: Any, weights: Any = None, offset: Any = None) -> Response:
-        """Return a response with default weights and offsets."""
+        """Return a response; weights are one and offsets zero by default."""
         weights = np.ones(np.shape(y)) if weights is None else weights
         offset = np.zeros(np.shape(y)) if offset is None else offset
         return cls(*(np.ascontiguousarray(each, np.float64) for each in (y, weights, offset)))
@@ -67,27 +63,21 @@ class Response:
 
 
 class RiskSets:
-    """Rows ordered by time, and the G distinct event times with the rows at risk.
-
-    Attributes
-    ----------
-    order : array (m,), the rows by time
-    start : array (G,), position in that order of the first row at risk at each event time
-    group : array (m,), for each row in order the last event time no later than its own, or -1
-    deaths : positions in that order whose time ended in an event
-    death_group : the event time of each of those
-    counts, masses : array (G,), number and total weight of the events at each time
-    """
+    """Rows ordered by time, and the G distinct event times with the rows at risk."""
 
     def __init__(self, times: Array, events: NDArray[np.bool_], weights: Array) -> None:
         self.order: Places = np.argsort(times, kind="stable")
         t = times[self.order]
         dead = events[self.order]
         moments = np.unique(t[dead])
+        # (G,), position in that order of the first row at risk at each event time
         self.start: Places = np.searchsorted(t, moments, side="left")
+        # (m,), for each row in order the last event time no later than its own, or -1
         self.group: Places = np.searchsorted(moments, t, side="right") - 1
+        # positions in that order of the events, and their event times
         self.deaths: Places = np.flatnonzero(dead)
         self.death_group: Places = self.group[self.deaths]
+        # (G,), number and total weight of the events at each time
         self.counts: Places = np.bincount(self.death_group, minlength=len(moments))
         mass = weights[self.order][self.deaths]
         self.masses: Array = np.bincount(self.death_group, mass, len(moments)).astype(np.float64)

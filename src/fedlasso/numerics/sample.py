@@ -12,7 +12,8 @@ from fedlasso.numerics.response import Places, Response
 # X'X takes m p^2 operations once. At p = 4000 that is hundreds of sweeps over X, more than many
 # fits make; up to this many columns it is faster even for one fit, and takes 32 MiB.
 GRAM_COLUMNS = 2048
-# With p beyond this many times m, a pass over X costs less than a pass over X'X and its set-up.
+# With p beyond this many times m, X'X is slower: with a nonzero coefficients a sweep reads about
+# a p numbers of it, or (p + 2a) m of X, and a is mostly a fraction of m.
 GRAM_ASPECT = 16
 # Largest distance of a sample's own intercept from its rows' linear predictors: e^-700 is about the
 # smallest number, and the optimum is infinite if all counts are zero.
@@ -66,7 +67,6 @@ class Sample:
         return eta + self.find_effect(eta) if self.has_effect else eta
 
     def effect_at(self, b: Array) -> float:
-        """Return the sample's own intercept at b."""
         return self.find_effect(self.design.product(b) + self.response.offset)
 
     def find_effect(self, eta: Array) -> float:
@@ -184,11 +184,6 @@ class LeastSquares(Sample):
 
     Weights, offsets and the sample's own intercept are part of X and y. With `gram` solvers use
     X'X/m instead of X; by default if that is faster.
-
-    Notes
-    -----
-    A sweep with a nonzero coefficients reads about a p numbers of X'X/m, or (p + 2a) m of X, and a
-    is mostly a fraction of m; once p is many times m the p x p matrix is slower.
     """
 
     def __init__(self, design: Design | Array, y: Array, gram: bool | None = None) -> None:
@@ -209,7 +204,6 @@ class LeastSquares(Sample):
 
     @cached_property
     def score(self) -> Array:
-        """X'y / m."""
         return self.slope(self.y)
 
     def effect_at(self, b: Array) -> float:
@@ -220,7 +214,6 @@ class LeastSquares(Sample):
         return float(response.weights @ left) / response.weight
 
     def residual(self, b: Array) -> Array:
-        """Return y - Xb."""
         r = self.y.copy()
         self.design.subtract(r, b)
         return r

@@ -34,7 +34,10 @@ FINEST = 2.0
 
 @dataclass(frozen=True)
 class Secants:
-    """The server's knowledge of f(b) = b'Gb/2 - c'b + y_ms/2 = ||y - Xb||^2 / (2m)."""
+    """The server's knowledge of f(b) = b'Gb/2 - c'b + y_ms/2 = ||y - Xb||^2 / (2m).
+
+    G b, f(b), the objective and its duality gap are known exactly for b in the span of Q only.
+    """
 
     c: Array  # X'y / m
     y_ms: float  # ||y||^2 / m
@@ -56,7 +59,7 @@ class Secants:
 
     @one_thread()
     def correct(self, b: Array, gradient: Array) -> "Secants":
-        """Return the model whose gradient at b, in the span of Q, is the one that sites measured.
+        """Return the model with the gradient at b that the sites measured.
 
         Sites compute it from residuals, so it is more accurate than a sum of products, which loses
         digits to cancellation. The difference is added to c.
@@ -65,7 +68,7 @@ class Secants:
 
     @one_thread()
     def finest(self, b: Array) -> float:
-        """Return the gap at b, in the span of Q, that rounding errors alone may cause.
+        """Return the gap at b that rounding errors alone may cause.
 
         The gradient's rounding error is relative to the terms it is summed from. It makes dual
         points infeasible, and scaling them down costs |b|_1 times that error.
@@ -76,7 +79,6 @@ class Secants:
 
     @property
     def M(self) -> Array:
-        """Q'GQ, made symmetric."""
         M = self.Q.T @ self.Y
         return np.asarray((M + M.T) / 2)
 
@@ -91,7 +93,6 @@ class Secants:
     @cached_property
     @one_thread()
     def model(self) -> CurvatureModel:
-        """B = Y M^+ Y' + mu (I - Q Q')."""
         e, P = self.curved
         root = self.Y @ (P / np.sqrt(e))
         A = np.ascontiguousarray(np.hstack((root, self.Q)))
@@ -164,22 +165,18 @@ class Secants:
 
     @one_thread()
     def times(self, b: Array) -> Array:
-        """Return G b, for b in the span of Q."""
         return np.asarray(self.Y @ (self.Q.T @ b))
 
     @one_thread()
     def loss(self, b: Array) -> float:
-        """Return ||y - Xb||^2 / (2m), for b in the span of Q."""
         return max(float(b @ (self.times(b) / 2 - self.c)) + self.y_ms / 2, 0.0)
 
     @one_thread()
     def objective(self, b: Array, penalty: Penalty) -> float:
-        """Return F(b), for b in the span of Q."""
         return self.loss(b) + penalty.value(b)
 
     @one_thread()
     def gap(self, b: Array, penalty: Penalty) -> float:
-        """Return the pooled duality gap, for b in the span of Q."""
         residual_y = self.y_ms - float(self.c @ b)
         gradient = self.times(b) - self.c
         gap = duality_gap(2 * self.loss(b), residual_y, self.y_ms, gradient, b, penalty, 1)
@@ -187,5 +184,4 @@ class Secants:
         return gap + SUM_ROUNDING * self.y_ms
 
     def certificate(self, b: Array, penalty: Penalty) -> Certificate:
-        """Return F(b) and its gap, for b in the span of Q."""
         return Certificate(self.objective(b, penalty), self.gap(b, penalty))

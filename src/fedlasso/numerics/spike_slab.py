@@ -45,7 +45,6 @@ class Posterior:
 
     @classmethod
     def average(cls, parts: Sequence[Posterior]) -> Posterior:
-        """Return the average of several chains."""
         arrays = [(part.probabilities, part.mean, part.square) for part in parts]
         return cls(*np.mean(arrays, axis=0), float(np.mean([part.empty for part in parts])))
 
@@ -97,14 +96,8 @@ def sample_posterior(
 ) -> Posterior:
     """Return the posterior of the effects of standardised columns, by Gibbs sampling.
 
-    Parameters
-    ----------
-    normal : normal equations of the candidate columns
-    columns : number of columns in all; those that are not candidates have no effect
-    start : initial effects
-    seed : of the draws
-    noise : variance of the noise, if it is known
-    nonlocal_prior : whether the prior excludes effects close to zero
+    `normal` has the candidates among all `columns`; the others have no effect. Sampling starts from
+    the effects `start`. `noise` is the variance of the noise, if it is known.
     """
     p = normal.p
     if normal.variance <= 0.0:

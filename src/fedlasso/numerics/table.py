@@ -41,7 +41,6 @@ class Table:
 
     @cached_property
     def largest(self) -> Array:
-        """The largest absolute value in every column."""
         if self.sparse is not None:
             return np.asarray(abs(self.sparse).max(axis=0).toarray()).ravel()
         return np.asarray(np.maximum(self.columns.max(axis=1), -self.columns.min(axis=1)))
@@ -74,7 +73,6 @@ class Table:
         return out if self.holes is None else filled
 
     def take(self, rows: RowIndex) -> Array:
-        """Return the transpose of some rows as a new dense array."""
         taken = self.columns[:, rows] if self.sparse is None else self.sparse[rows].toarray().T
         return np.ascontiguousarray(taken)
 

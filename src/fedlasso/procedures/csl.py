@@ -28,7 +28,7 @@ import numpy as np
 from fedlasso.federation import Accumulated, Disclosure, Models, PerCandidate, Request
 from fedlasso.numerics import L1, Array, LeastSquares
 from fedlasso.numerics.curved_sweeps import minimize_smooth
-from fedlasso.numerics.surrogates import shifted_lasso
+from fedlasso.numerics.descent import shifted_lasso
 from fedlasso.procedures.procedure import Coefficients, Problem, Procedure, State
 from fedlasso.sites import GradientAt, MeanEigenvalue, View
 

@@ -38,7 +38,6 @@ class NewtonState(State):
 
 
 def free_columns(problem: Problem) -> NDArray[np.int64]:
-    """Return the unpenalised columns."""
     return np.flatnonzero(problem.penalty.free(problem.p))
 
 

@@ -35,8 +35,9 @@ from fedlasso.federation import Disclosure, Reply, Request, Shapes
 from fedlasso.federation.magnitudes import Bound, Magnitudes
 from fedlasso.federation.messages import LowerProducts
 from fedlasso.numerics import Array, LeastSquares, solve_reference
+from fedlasso.numerics.descent import shifted_lasso
+from fedlasso.numerics.moments import from_moments
 from fedlasso.numerics.sample import GRAM_COLUMNS
-from fedlasso.numerics.surrogates import from_moments, shifted_lasso
 from fedlasso.numerics.triangles import count_packed, pack, unpack
 from fedlasso.procedures.procedure import Average, Averaged, Coefficients, Problem
 from fedlasso.sites import MeanEigenvalue, View

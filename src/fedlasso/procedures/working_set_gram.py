@@ -22,7 +22,7 @@ from fedlasso.federation import Columns, Disclosure, ModelVector, Reply, Request
 from fedlasso.federation.magnitudes import COARSE, Bound, Magnitudes
 from fedlasso.federation.messages import LowerProducts, Whole
 from fedlasso.numerics import Array, solve_reference
-from fedlasso.numerics.surrogates import from_moments
+from fedlasso.numerics.moments import from_moments
 from fedlasso.numerics.triangles import count_packed, pack, unpack
 from fedlasso.procedures.procedure import Problem, Procedure, State
 from fedlasso.sites import GradientSum, View
