@@ -80,8 +80,6 @@ def duality_gap(
 
     With r = y - Xb, it follows from rss = ||r||^2, r'y, ||y||^2 and the gradient, -X'r/m.
 
-    Notes
-    -----
     The dual value of s r is (||y||^2 - ||y - s r||^2) / (2m), and s r is feasible up to the
     penalty's `dual_limit`. The s used is the best one in that interval. An elastic net is a Lasso
     with p more records, sqrt(m ridge) times the unit vectors, whose responses are zero. With

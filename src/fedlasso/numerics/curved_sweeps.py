@@ -33,12 +33,7 @@ class Descent:
     """
 
     def __init__(
-        self,
-        f: Sample,
-        penalty: Penalty,
-        start: Array,
-        linear: Array | None = None,
-        ridge: float = 0.0,
+        self, f: Sample, penalty: Penalty, b: Array, linear: Array | None = None, ridge: float = 0.0
     ) -> None:
         self.f = f
         self.penalty = penalty
@@ -48,7 +43,7 @@ class Descent:
         self.ridges = np.full(f.p, ridge)
         if (own := penalty.smooth_part(f.p)) is not None:
             self.ridges = self.ridges + own
-        self.b = np.where(np.isinf(self.thresholds), 0.0, start)
+        self.b = np.where(np.isinf(self.thresholds), 0.0, b)
         self.eta = f.predictor(self.b)
         self.value = self.at(self.b, self.eta)
 

@@ -1,8 +1,7 @@
 r"""Debiased estimates of single coefficients, from second derivatives of the loss.
 
 The Lasso shrinks coefficients and sets some to zero, so its estimates have no valid intervals. One
-Newton step along a direction m_j, in which the other columns hardly change the fit, removes the
-bias:
+Newton step along a direction m_j, nearly orthogonal to the other columns, removes the bias:
 
 .. math:: \hat b_j - m_j'g, \qquad m_j = (1, -\gamma_j) / \tau_j^2,
 

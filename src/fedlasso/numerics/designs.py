@@ -43,8 +43,8 @@ class Design(ABC):
         """The transpose of X, p by m."""
 
     @abstractmethod
-    def subtract(self, out: Array, b: Array) -> None:
-        """Subtract X b from `out`, in place."""
+    def product(self, b: Array) -> Array:
+        """Return X b."""
 
     @abstractmethod
     def inner(self, r: Array) -> Array:
@@ -82,11 +82,9 @@ class Design(ABC):
             total += A @ A.T
         return total
 
-    def product(self, b: Array) -> Array:
-        """Return X b."""
-        out = np.zeros(self.m)
-        self.subtract(out, b)
-        return -out
+    def subtract(self, out: Array, b: Array) -> None:
+        """Subtract X b from `out`, in place."""
+        out -= self.product(b)
 
     def pick(self, columns: RowIndex) -> Array:
         """Return the transpose of some columns of X."""
@@ -137,6 +135,11 @@ class Dense(Design):
     def columns(self) -> Array:
         return self._columns
 
+    def product(self, b: Array) -> Array:
+        out = np.zeros(self.m)
+        self.subtract(out, b)
+        return -out
+
     def subtract(self, out: Array, b: Array) -> None:
         subtract_product(out, self._columns, np.ascontiguousarray(b, dtype=np.float64))
 
@@ -174,9 +177,6 @@ class Weighted(Design):
 
     def product(self, b: Array) -> Array:
         return self.transform_rows(self._inner.product(b))
-
-    def subtract(self, out: Array, b: Array) -> None:
-        out -= self.product(b)
 
     def inner(self, r: Array) -> Array:
         return self._inner.inner(self._root * self._project(r))

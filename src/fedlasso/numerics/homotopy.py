@@ -56,26 +56,37 @@ def homotopy_at(
 
     At most `rank` columns are active at once.
     """
-    p = b.size
-    n = min(rank, p)
-    support = np.flatnonzero(b)[:n]
-    a = support.size
+    n = min(rank, b.size)
     S = HomotopyState(
-        lam=np.array([lam]),
-        a=np.array([a]),
+        lam=np.zeros(1),
+        a=np.zeros(1, np.int64),
         active=np.zeros(n, np.int64),
         signs=np.zeros(n),
         b=np.zeros(n),
         inverse=np.zeros((n, n)),
-        place=np.full(p, -1, np.int64),
-        blocked=np.zeros(p, np.bool_),
+        place=np.zeros(b.size, np.int64),
+        blocked=np.zeros(b.size, np.bool_),
         correlation=correlation.copy(),
     )
-    S.active[:a] = support
-    S.signs[:a] = np.sign(b[support])
-    S.b[:a] = b[support]
-    rebuild(D, S)
+    restart_at(D, S, lam, b)
     return S
+
+
+@compiled
+def restart_at(D: ActiveColumns, S: HomotopyState, lam: float, b: Array) -> None:
+    """Restart the path at the solution b for `lam`."""
+    S.place[:] = -1
+    S.blocked[:] = D.norms == 0.0
+    a = 0
+    for k in range(b.size):
+        if b[k] != 0.0 and a < S.active.size:
+            S.active[a] = k
+            S.signs[a] = np.sign(b[k])
+            S.b[a] = b[k]
+            a += 1
+    S.a[0] = a
+    S.lam[0] = lam
+    rebuild(D, S)
 
 
 @compiled

@@ -26,8 +26,6 @@ def local_sweeps(f: Sample, start: Array, lam: float, epochs: int) -> Array:
     r = y - Xb + x_k b_k; it is zero for a column of zeros. For other losses a sweep is over a
     quadratic model of the loss at its start. A column's result does not depend on other columns.
 
-    Notes
-    -----
     scikit-learn's cyclic Lasso (`tol=0`, `max_iter=E`) gives the same numbers, except from a start
     so near the optimum that its gap-safe screening sets coordinates to zero before the first sweep.
     """
@@ -65,10 +63,7 @@ def dual_steps(
 
 
 def stay_finite(new: Array, old: Array) -> Array:
-    """Return `new`, or `old` if a step has overflowed.
-
-    This happens when the rate is too large for a loss without a largest curvature.
-    """
+    """Return `new`, or `old` if the step overflowed, as too large a rate may cause."""
     return new if np.isfinite(new).all() else old
 
 

@@ -10,7 +10,7 @@ from fedlasso.numerics.homotopy import (
     HomotopyState,
     advance,
     homotopy_at,
-    rebuild,
+    restart_at,
     times_inverse,
 )
 from fedlasso.numerics.machine import Array, compiled, dot, subtract_product, subtract_rows
@@ -47,7 +47,6 @@ class Walk:
         lasso = Lasso.of(gram, norms, np.ascontiguousarray(normal.score), 0.0)
         zero = np.zeros(normal.p)
         state = homotopy_at(columns, normal.largest_penalty, zero, normal.score, normal.rank)
-        state.blocked[norms == 0.0] = True
         self.normal = normal
         self._problem = (columns, state, lasso, normal.variance)
         # The last Lasso and its refit, and the duality gap to reach.
@@ -179,20 +178,3 @@ def sweep(L: Lasso, variance: float, lam: float, b: Array, correlation: Array) -
         if moment_gap(b, correlation, L.score, variance, lam) <= GAP * variance:
             return True
     return False
-
-
-@compiled
-def restart_at(D: ActiveColumns, S: HomotopyState, lam: float, b: Array) -> None:
-    """Restart the path at the solution b for `lam`."""
-    S.place[:] = -1
-    S.blocked[:] = D.norms == 0.0
-    a = 0
-    for k in range(b.size):
-        if b[k] != 0.0 and a < S.active.size:
-            S.active[a] = k
-            S.signs[a] = np.sign(b[k])
-            S.b[a] = b[k]
-            a += 1
-    S.a[0] = a
-    S.lam[0] = lam
-    rebuild(D, S)

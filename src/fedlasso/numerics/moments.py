@@ -40,7 +40,6 @@ class Moments:
         return cls(sample.design.moments(rows, np.ascontiguousarray(sample.y[rows])))
 
     def without(self, part: Moments) -> Moments:
-        """Return the moments of the rows that are not in `part`."""
         return Moments(self.products - part.products)
 
     def normal(self, *, centre: bool = True, scale: bool = True) -> Normal:

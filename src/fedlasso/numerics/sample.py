@@ -1,5 +1,7 @@
 """A sample: a design, a response and a loss; the mean loss of a model and its derivatives."""
 
+from __future__ import annotations
+
 from functools import cached_property
 
 import numpy as np
@@ -29,11 +31,7 @@ class Sample:
     """
 
     def __init__(
-        self,
-        design: Design | Array,
-        y: Array | Response,
-        loss: Loss,
-        effect: "bool | Sample" = False,
+        self, design: Design | Array, y: Array | Response, loss: Loss, effect: bool | Sample = False
     ) -> None:
         self.design = design if isinstance(design, Design) else Dense(design)
         self.m = self.design.m
@@ -72,8 +70,7 @@ class Sample:
     def find_effect(self, eta: Array) -> float:
         """Return the intercept that minimizes the loss of rows with these linear predictors.
 
-        The derivative increases in it, so bisection is used, with Newton steps where they stay
-        inside the interval.
+        It is found by bisection, with Newton steps where they stay inside the interval.
         """
         if not len(eta):
             return 0.0
@@ -114,12 +111,10 @@ class Sample:
 
     @one_thread()
     def hessian(self, b: Array, columns: Places) -> Array:
-        """Return the Hessian of f at b in some columns."""
         V = self.design.pick(columns).T
         return np.asarray(V.T @ self._curve(self.predictor(b), V)) / max(self.m, 1)
 
     def hessian_diagonal(self, b: Array, columns: Places) -> Array:
-        """Return the diagonal of that Hessian."""
         V = self.design.pick(columns).T
         curved = self._curve(self.predictor(b), V)
         return np.asarray(np.einsum("ik,ik->k", V, curved)) / max(self.m, 1)

@@ -23,7 +23,7 @@ from fedlasso.numerics.moments import Normal
 
 # Gibbs iterations, and how many of them are burn-in.
 DRAWS = 1500
-FORGOTTEN = 300
+BURN_IN = 300
 # Prior guess of the fraction of the response's variance that one effect explains, with the weight
 # of one observed effect.
 TYPICAL = 0.02
@@ -51,9 +51,9 @@ class Posterior:
     @property
     def sizes(self) -> tuple[Array, Array]:
         """Means and standard deviations of the effects, given that they are not zero."""
-        likely = np.maximum(self.probabilities, np.finfo(np.float64).tiny)
-        mean = self.mean / likely
-        return mean, np.sqrt(np.maximum(self.square / likely - mean**2, 0.0))
+        positive = np.maximum(self.probabilities, np.finfo(np.float64).tiny)
+        mean = self.mean / positive
+        return mean, np.sqrt(np.maximum(self.square / positive - mean**2, 0.0))
 
     @property
     def support(self) -> NDArray[np.bool_]:
@@ -74,15 +74,12 @@ class Posterior:
 
 
 def select_by_fdr(probabilities: Array, rate: float) -> NDArray[np.bool_]:
-    """Return the largest set of columns whose expected false discovery proportion is small.
-
-    It is at most `FDR_MARGIN` times `rate`.
-    """
+    """Return the largest set whose expected false discovery proportion is <= FDR_MARGIN * rate."""
     order = np.argsort(-probabilities, kind="stable")
     false = np.cumsum(1 - probabilities[order]) / np.arange(1, order.size + 1)
-    likely = np.zeros(order.size, dtype=bool)
-    likely[order[false <= FDR_MARGIN * rate]] = True
-    return likely
+    selected = np.zeros(order.size, dtype=bool)
+    selected[order[false <= FDR_MARGIN * rate]] = True
+    return selected
 
 
 def sample_posterior(
@@ -116,7 +113,7 @@ def sample_posterior(
     totals = np.zeros((3, p))
     empty = 0
     for draw in range(DRAWS):
-        if draw == FORGOTTEN:
+        if draw == BURN_IN:
             totals[:] = 0.0
             empty = 0
         draws = rng.random(p), rng.standard_normal(p)
@@ -131,7 +128,7 @@ def sample_posterior(
         squares = float(b @ b) + TYPICAL * normal.variance
         terms = 3 * active if nonlocal_prior else active
         slab = squares / (2 * rng.standard_gamma((terms + 1) / 2))
-    kept = DRAWS - FORGOTTEN
+    kept = DRAWS - BURN_IN
     probabilities, mean, square = totals / kept
     return Posterior(probabilities, mean * shrink, square * shrink**2, empty / kept)
 

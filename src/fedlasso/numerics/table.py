@@ -79,7 +79,6 @@ class Table:
 
 @compiled
 def centred_squares(Xt: Array, means: Array, w: Array) -> Array:
-    """Return weighted sums of squares about the means, column by column."""
     out = np.zeros(Xt.shape[0])
     for k in range(Xt.shape[0]):
         total = 0.0
@@ -94,7 +93,7 @@ def centred_squares(Xt: Array, means: Array, w: Array) -> Array:
 def sparse_squares(
     data: Array, indices: RowIndex, indptr: RowIndex, means: Array, w: Array, weight: float
 ) -> Array:
-    """Return the same for CSC storage, where missing entries are zeros."""
+    """Return `centred_squares` for CSC storage, where entries that are not stored are zeros."""
     out = np.zeros(means.size)
     for k in range(means.size):
         total = 0.0
@@ -138,9 +137,6 @@ class Standardised(Design):
             full[self._rows] = r
         about = r.sum() - self._table.missing(full)
         return np.asarray((self._table.inner(full) - self._means * about) * self._factors)
-
-    def subtract(self, out: Array, b: Array) -> None:
-        out -= self.product(b)
 
     @cached_property
     def norms(self) -> Array:

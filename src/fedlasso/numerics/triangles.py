@@ -21,7 +21,6 @@ def count_packed(size: int) -> int:
 
 
 def pack(products: NDArray[N], *, lower: bool = False) -> NDArray[N]:
-    """Return one triangle of a symmetric matrix as a vector."""
     return products[_places(len(products), lower)]
 
 

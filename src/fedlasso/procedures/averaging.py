@@ -32,13 +32,11 @@ class LocalSweeps(Request[Coefficients]):
     epochs: Steps
 
     def answer(self, site: View) -> Coefficients:
-        f = site.training
+        f, lam, epochs = site.training, self.lam, self.epochs
 
         def sweep(b: Array) -> Array:
-            return site.remember(
-                ("sweeps", self.lam, self.epochs, b.tobytes()),
-                lambda: local_sweeps(f, b[:, None], self.lam, self.epochs)[:, 0],
-            )
+            key = ("sweeps", lam, epochs, b.tobytes())
+            return site.remember(key, lambda: local_sweeps(f, b[:, None], lam, epochs)[:, 0])
 
         values = np.column_stack([sweep(b) for b in self.start.T])
         return Coefficients.of(site, values, self.epochs * values.shape[1])

@@ -17,7 +17,7 @@ further message.
 
 For other losses sites solve the problem by sweeps over quadratic models. The change of the
 objective is then approximate and gradients are not linear: if the objective rose, a further round
-asks for the gradient at the point between.
+requests the gradient at the point between.
 """
 
 from dataclasses import dataclass, replace

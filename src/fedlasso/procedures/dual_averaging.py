@@ -33,22 +33,14 @@ from fedlasso.federation import Accumulated, Disclosure, PerCandidate, Reply, Sh
 from fedlasso.federation.magnitudes import Bound, Magnitudes
 from fedlasso.numerics import Array, Penalty, dual_steps, penalty_fields
 from fedlasso.numerics.local_steps import stay_finite
-from fedlasso.procedures.procedure import (
-    AtRates,
-    Average,
-    Coefficients,
-    Problem,
-    Procedure,
-    State,
-    bound_of_slopes,
-)
+from fedlasso.procedures.procedure import AtRates, Average, Coefficients, Problem, Procedure, State
 from fedlasso.sites import LargestEigenvalue, Penalised, View
 
 
 class DualSteps(Penalised[Coefficients]):
     """Take E dual steps from every column of z, each with its own rate."""
 
-    discloses = Disclosure("gradients added up along local steps, weighted by the rows")
+    discloses = Disclosure("sums of gradients over local steps, weighted by the rows")
     z: Accumulated
     rates: PerCandidate
     first_step: int
@@ -63,7 +55,7 @@ class DualSteps(Penalised[Coefficients]):
         return Coefficients.of(site, z, self.epochs * z.shape[1])
 
     def bounds(self, magnitudes: Magnitudes) -> dict[str, Bound]:
-        return {"values": bound_of_slopes(magnitudes)}
+        return {"values": Coefficients.bound_of_slopes(magnitudes)}
 
 
 @dataclass(frozen=True)
@@ -102,7 +94,7 @@ class CompositeSteps(Penalised[DualSums]):
     """Take E steps from every column of g and x; x is returned only if it is ``shared``."""
 
     discloses = Disclosure(
-        "gradients, and models if asked, added up along local steps, weighted by the rows"
+        "sums of gradients, and of models if requested, over local steps, weighted by the rows"
     )
     g: Accumulated
     x: Accumulated
@@ -133,7 +125,7 @@ class CompositeSteps(Penalised[DualSums]):
 
     def bounds(self, magnitudes: Magnitudes) -> dict[str, Bound]:
         models = Coefficients.bounds(magnitudes)["values"]
-        return {"g": bound_of_slopes(magnitudes), "x": models}
+        return {"g": Coefficients.bound_of_slopes(magnitudes), "x": models}
 
 
 class Composite(State):

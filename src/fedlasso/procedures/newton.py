@@ -29,16 +29,7 @@ from fedlasso.numerics import Array, Certificate, certify_loss, feasible_scale, 
 from fedlasso.numerics.machine import EPS, ROUNDING
 from fedlasso.numerics.quadratic_lasso import correct_curvature, keep_convex, solve_step
 from fedlasso.numerics.triangles import count_packed, unpack
-from fedlasso.procedures.newton_state import (
-    UNKNOWN,
-    NewtonState,
-    find_miss,
-    free_columns,
-    free_places,
-    open_slopes,
-    smooth_part,
-    surely_falls,
-)
+from fedlasso.procedures.newton_state import UNKNOWN, NewtonState, free_columns, open_slopes
 from fedlasso.procedures.procedure import Problem, UntilCertified
 from fedlasso.sites import CurvatureAt, DualAt, PartAt
 
@@ -140,7 +131,7 @@ class Newton(UntilCertified[NewtonState]):
         fine = bool(np.isfinite(after) and np.isfinite(slopes).all())
         rounding = ROUNDING * abs(after) if fine else 0.0
         enough = after <= before - ENOUGH * state.along * state.promise + rounding
-        if not fine or not (enough or surely_falls(problem, state, slopes)):
+        if not fine or not (enough or state.surely_falls(problem, slopes)):
             return self._shorten(problem, state)
         H = state.H
         if state.loss < UNKNOWN and state.curved == state.A.size:
@@ -149,7 +140,7 @@ class Newton(UntilCertified[NewtonState]):
         state = replace(state, b=state.trial, loss=loss, slopes=slopes, H=H, along=1.0)
         if state.curved < state.A.size:
             return replace(state, step="curve")
-        now = find_miss(problem, state)
+        now = state.find_miss(problem)
         idle = 0 if now < 0.9 * state.miss else state.idle + 1
         state = replace(state, miss=now, idle=idle, tries=state.tries + 1)
         if now > state.aim and self._is_slow(state):
@@ -184,14 +175,14 @@ class Newton(UntilCertified[NewtonState]):
             H = unpack(lower, size, lower=True)
         H[:known, :known] = state.H[:known, :known]
         state = replace(state, H=keep_convex(H), curved=size, slow=False, tries=0)
-        miss = find_miss(problem, state)
+        miss = state.find_miss(problem)
         return self._step(problem, replace(state, miss=miss, first=miss))
 
     def _step(self, problem: Problem, state: NewtonState) -> NewtonState:
         """Try the quadratic model's optimum, unless A is solved to its tolerance."""
         if state.miss <= state.aim or state.idle >= IDLE:
             return self._check(problem, state)
-        slopes, H, thresholds = smooth_part(problem, state)
+        slopes, H, thresholds = state.smooth_part(problem)
         on = state.A
         bounds = problem.penalty.bounds
         own = None if bounds is None else bounds.part(on)
@@ -216,7 +207,7 @@ class Newton(UntilCertified[NewtonState]):
         slopes = state.slopes[free]
         if self._is_settled(problem, state) or state.along < 2.0**-SETTLING:
             return replace(state, trial=state.b, along=1.0, step="look")
-        own = free_places(problem, state)
+        own = state.free_places(problem)
         block = state.H[np.ix_(own, own)]
         trial = state.b.copy()
         bounds = problem.penalty.bounds
@@ -248,7 +239,7 @@ class Newton(UntilCertified[NewtonState]):
         before = open_slopes(problem, state.b, state.slopes)[free]
         if not np.abs(left).max() < np.abs(before).max():
             return replace(state, trial=state.b, along=1.0, step="look")
-        own = free_places(problem, state)
+        own = state.free_places(problem)
         block = np.ix_(own, own)
         H = state.H.copy()
         moved = (state.trial - state.b)[free]
@@ -282,7 +273,7 @@ class Newton(UntilCertified[NewtonState]):
             return replace(state, A=A, aim=aim, idle=0, miss=UNKNOWN, step="curve")
         if state.A.size and state.curved < state.A.size:
             return replace(state, aim=final, step="curve")
-        miss = find_miss(problem, state) if state.A.size else 0.0
+        miss = state.find_miss(problem) if state.A.size else 0.0
         if miss > final and state.aim > final and state.idle < IDLE:
             return self._step(problem, replace(state, aim=final, miss=miss))
         if state.step != "look" or self._is_settled(problem, state) or state.idle >= IDLE:

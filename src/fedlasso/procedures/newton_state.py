@@ -13,6 +13,16 @@ from fedlasso.procedures.procedure import Problem, State
 UNKNOWN = float(np.finfo(np.float64).max)
 
 
+def free_columns(problem: Problem) -> NDArray[np.int64]:
+    return np.flatnonzero(problem.penalty.free(problem.p))
+
+
+def open_slopes(problem: Problem, b: Array, slopes: Array) -> Array:
+    """Return the slopes at b, with zeros where a coefficient is at its bound and held there."""
+    bounds = problem.penalty.bounds
+    return slopes if bounds is None else -bounds.allowed(b, -slopes)
+
+
 class NewtonState(State):
     """The state of a fit."""
 
@@ -36,54 +46,39 @@ class NewtonState(State):
     stalls: int = 0  # how often H was requested again because of that
     step: str  # kind of the next round
 
+    def free_places(self, problem: Problem) -> NDArray[np.int64]:
+        """Return the positions in A of the unpenalised columns."""
+        return np.flatnonzero(np.isin(self.A, free_columns(problem)))
 
-def free_columns(problem: Problem) -> NDArray[np.int64]:
-    return np.flatnonzero(problem.penalty.free(problem.p))
+    def smooth_part(self, problem: Problem) -> tuple[Array, Array, Array]:
+        """Return gradient and Hessian of loss and ridge on A, and the soft thresholds."""
+        on = self.A
+        thresholds = problem.penalty.thresholds(problem.p)[on]
+        slopes, H = self.slopes[on], self.H
+        ridges = problem.penalty.smooth_part(problem.p)
+        if ridges is not None:
+            slopes = slopes + ridges[on] * self.b[on]
+            H = H + np.diag(ridges[on])
+        return slopes, H, thresholds
 
+    def find_miss(self, problem: Problem) -> float:
+        """Return the error on A: the largest violation of a slope, as a fraction of the penalty."""
+        slopes, _, lams = self.smooth_part(problem)
+        b = self.b[self.A]
+        wrong = np.where(b == 0, soft_threshold(slopes, lams), slopes + lams * np.sign(b))
+        if (bounds := problem.penalty.bounds) is not None:
+            wrong = bounds.part(self.A).allowed(b, -wrong)
+        scale = problem.penalty.lam or float(np.abs(self.slopes).max(initial=0.0)) or 1.0
+        return float(np.abs(wrong).max(initial=0.0)) / scale
 
-def free_places(problem: Problem, state: NewtonState) -> NDArray[np.int64]:
-    """Return the positions in A of the unpenalised columns."""
-    return np.flatnonzero(np.isin(state.A, free_columns(problem)))
+    def surely_falls(self, problem: Problem, slopes: Array) -> bool:
+        """Return whether the slopes at the trial prove that its objective is no higher than b's.
 
-
-def open_slopes(problem: Problem, b: Array, slopes: Array) -> Array:
-    """Return the slopes at b, with zeros where a coefficient is at its bound and held there."""
-    bounds = problem.penalty.bounds
-    return slopes if bounds is None else -bounds.allowed(b, -slopes)
-
-
-def smooth_part(problem: Problem, state: NewtonState) -> tuple[Array, Array, Array]:
-    """Return gradient and Hessian of loss and ridge on A, and the soft thresholds."""
-    on = state.A
-    thresholds = problem.penalty.thresholds(problem.p)[on]
-    slopes = state.slopes[on]
-    H = state.H
-    ridges = problem.penalty.smooth_part(problem.p)
-    if ridges is not None:
-        slopes = slopes + ridges[on] * state.b[on]
-        H = H + np.diag(ridges[on])
-    return slopes, H, thresholds
-
-
-def find_miss(problem: Problem, state: NewtonState) -> float:
-    """Return the error on A: the largest violation of a slope, as a fraction of the penalty."""
-    slopes, _, thresholds = smooth_part(problem, state)
-    b = state.b[state.A]
-    wrong = np.where(b == 0, soft_threshold(slopes, thresholds), slopes + thresholds * np.sign(b))
-    if (bounds := problem.penalty.bounds) is not None:
-        wrong = bounds.part(state.A).allowed(b, -wrong)
-    scale = problem.penalty.lam or float(np.abs(state.slopes).max(initial=0.0)) or 1.0
-    return float(np.abs(wrong).max(initial=0.0)) / scale
-
-
-def surely_falls(problem: Problem, state: NewtonState, slopes: Array) -> bool:
-    """Return whether the slopes at the trial prove that the objective does not rise from b to it.
-
-    The loss is convex, so it lies above its tangent at the trial. This test is more accurate than
-    the difference of two rounded sums of losses.
-    """
-    if state.loss == UNKNOWN:
-        return False
-    on = state.A
-    back = float(slopes[on] @ (state.b - state.trial)[on])
-    return back + problem.penalty.value(state.b) >= problem.penalty.value(state.trial)
+        The loss is convex, so it lies above its tangent at the trial. This test is more accurate
+        than the difference of two rounded sums of losses.
+        """
+        if self.loss == UNKNOWN:
+            return False
+        on = self.A
+        back = float(slopes[on] @ (self.b - self.trial)[on])
+        return back + problem.penalty.value(self.b) >= problem.penalty.value(self.trial)

@@ -115,8 +115,7 @@ class Debiased(OneShot):
         return 1
 
     def scales(self, problem: Problem, prepared: Any) -> Array:
-        curvature: float = prepared.value / problem.m
-        return np.array(self.settings) * (problem.penalty.lam / curvature)
+        return np.array(self.settings) * (problem.penalty.lam / (prepared.value / problem.m))
 
     def request(self, problem: Problem, state: Average) -> DebiasedFit:
         return DebiasedFit(problem.penalty.lam)

@@ -223,10 +223,10 @@ class Coefficients(Reply):
         one = magnitudes.reach - magnitudes.columns + FAR
         return {"values": Bound(2 * magnitudes.rows + one, coarse=COARSE + FAR)}
 
-
-def bound_of_slopes(magnitudes: Magnitudes) -> Bound:
-    """Return the bound of gradients that are summed along local steps."""
-    return Bound(magnitudes.columns + magnitudes.reach + FAR, coarse=COARSE + FAR)
+    @staticmethod
+    def bound_of_slopes(magnitudes: Magnitudes) -> Bound:
+        """Return the bound of gradients that are summed along local steps."""
+        return Bound(magnitudes.columns + magnitudes.reach + FAR, coarse=COARSE + FAR)
 
 
 class Average(State):

@@ -1,12 +1,10 @@
 """Losses by name. A new loss is one file and one line in `LOSSES`."""
 
 from fedlasso.errors import FedLassoError
-from fedlasso.numerics.losses.binomial import BinomialLoss
 from fedlasso.numerics.losses.cox import CoxLoss
 from fedlasso.numerics.losses.loss import Loss as Loss
 from fedlasso.numerics.losses.loss import RowLoss as RowLoss
-from fedlasso.numerics.losses.poisson import PoissonLoss
-from fedlasso.numerics.losses.quadratic import Quadratic
+from fedlasso.numerics.losses.row_losses import BinomialLoss, PoissonLoss, Quadratic
 
 LOSSES: dict[str, Loss] = {
     loss.name: loss

@@ -142,11 +142,9 @@ class _Terms:
         `per_term` has one number per term, or a row of them.
         """
         wide = per_term.reshape(len(self.mass), math.prod(per_term.shape[1:]))
-        turned = (self.mass * (wide.T / self.left)).T
-        group = self.sets.group
-        out = gather_terms(
-            turned, self.discount, self.group, group, self.dead, self._log_w, self._log_all
-        )
+        v = (self.mass * (wide.T / self.left)).T
+        groups = self.group, self.sets.group
+        out = gather_terms(v, self.discount, *groups, self.dead, self._log_w, self._log_all)
         return out.reshape(len(self.eta), *per_term.shape[1:])
 
     def means(self, v: Array) -> Array:
@@ -163,21 +161,16 @@ class _Terms:
 
 @compiled
 def gather_terms(
-    turned: Array,
-    discount: Array,
-    term_group: Places,
-    group: Places,
-    dead: Array,
-    log_w: Array,
-    log_all: Array,
+    v: Array, discount: Array, term: Places, row: Places, dead: Array, log_w: Array, log_all: Array
 ) -> Array:
     """Add up, for each row, the terms up to its own time, each relative to the risk at its time.
 
     Risks at different times may differ too much for one unit, so a running sum is in the unit of
     its own time; risks decrease with time. An event has Efron's discount in the terms of its time.
+    `term` and `row` are the event times of terms and rows.
     """
     groups = log_all.size
-    width = turned.shape[1]
+    width = v.shape[1]
     running = np.zeros((groups, width))
     less = np.zeros((groups, width))
     k = 0
@@ -186,14 +179,14 @@ def gather_terms(
             shrink = np.exp(log_all[g] - log_all[g - 1])
             for c in range(width):
                 running[g, c] = running[g - 1, c] * shrink
-        while k < term_group.size and term_group[k] == g:
+        while k < term.size and term[k] == g:
             for c in range(width):
-                running[g, c] += turned[k, c]
-                less[g, c] += discount[k] * turned[k, c]
+                running[g, c] += v[k, c]
+                less[g, c] += discount[k] * v[k, c]
             k += 1
     out = np.zeros((log_w.size, width))
     for i in range(log_w.size):
-        g = group[i]
+        g = row[i]
         if g < 0:
             continue
         unit = np.exp(log_w[i] - log_all[g])

@@ -73,7 +73,6 @@ class Loss(ABC):
         """Return the inverse link: the expected value, probability, rate or relative risk."""
 
     def deviance(self, eta: Array, rows: Response) -> Array:
-        """Return the deviance of every row."""
         return 2 * self.values(eta, rows)
 
     def disclosed_response(self, y: Array) -> Array:
@@ -94,10 +93,9 @@ class Loss(ABC):
         return ~np.isfinite(y)
 
     def slope_size(self, rows: float, y_norm: float) -> float:
-        """Return a bound on the Euclidean norm of the slopes.
+        """Return a bound on the slopes' norm, from the weighted rows and the responses' norm.
 
-        It follows from the weighted number of rows and the norm of the responses. If the slopes are
-        unbounded, it holds for all reasonable models.
+        If the slopes are unbounded, it holds for all reasonable models.
         """
         return float(np.sqrt(rows)) + y_norm
 

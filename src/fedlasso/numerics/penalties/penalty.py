@@ -103,7 +103,6 @@ class Penalty(ABC):
 
     @property
     def certifiable(self) -> bool:
-        """Whether there is a duality gap."""
         return self.convex and self.offers("dual_limit")
 
     def offers(self, capability: Capability) -> bool:
