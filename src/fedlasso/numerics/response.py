@@ -54,7 +54,6 @@ class Response:
 
     @property
     def events(self) -> NDArray[np.bool_]:
-        """Which survival times ended in an event."""
         return ~np.signbit(self.y)
 
     @cached_property

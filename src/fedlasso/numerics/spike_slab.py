@@ -46,7 +46,8 @@ class Posterior:
     @classmethod
     def average(cls, parts: Sequence[Posterior]) -> Posterior:
         arrays = [(part.probabilities, part.mean, part.square) for part in parts]
-        return cls(*np.mean(arrays, axis=0), float(np.mean([part.empty for part in parts])))
+        probabilities, mean, square = np.mean(arrays, axis=0)
+        return cls(probabilities, mean, square, float(np.mean([part.empty for part in parts])))
 
     @property
     def sizes(self) -> tuple[Array, Array]:
@@ -189,7 +190,6 @@ def draw_effects(
 
 @compiled
 def set_effect(gram: Array, b: Array, rest: Array, k: int, new: float) -> None:
-    """Change the effect of one column, and update `rest`."""
     change = new - b[k]
     if change != 0.0:
         b[k] = new

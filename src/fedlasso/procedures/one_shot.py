@@ -115,7 +115,8 @@ class Debiased(OneShot):
         return 1
 
     def scales(self, problem: Problem, prepared: Any) -> Array:
-        return np.array(self.settings) * (problem.penalty.lam / (prepared.value / problem.m))
+        curvature = float(prepared.value / problem.m)
+        return np.array(self.settings) * (problem.penalty.lam / curvature)
 
     def request(self, problem: Problem, state: Average) -> DebiasedFit:
         return DebiasedFit(problem.penalty.lam)
