@@ -40,7 +40,7 @@ from fedlasso.sites import LargestEigenvalue, Penalised, View
 class DualSteps(Penalised[Coefficients]):
     """Take E dual steps from every column of z, each with its own rate."""
 
-    discloses = Disclosure("sums of gradients over local steps, weighted by the rows")
+    discloses = Disclosure("gradients added up along local steps, weighted by the rows")
     z: Accumulated
     rates: PerCandidate
     first_step: int
@@ -94,7 +94,7 @@ class CompositeSteps(Penalised[DualSums]):
     """Take E steps from every column of g and x; x is returned only if it is ``shared``."""
 
     discloses = Disclosure(
-        "sums of gradients, and of models if requested, over local steps, weighted by the rows"
+        "gradients, and models if asked, added up along local steps, weighted by the rows"
     )
     g: Accumulated
     x: Accumulated
