@@ -1,4 +1,4 @@
-"""Files that are whole or absent."""
+"""Writing files atomically: a file is complete or absent."""
 
 import contextlib
 import errno
@@ -9,7 +9,7 @@ from fedlasso.errors import FedLassoError
 
 
 class CannotWrite(FedLassoError):
-    """A file could not be written; `what` says which and why, without what to do about it."""
+    """A file could not be written; `what` names the file and the cause, without the remedy."""
 
     def __init__(self, path: Path, error: OSError) -> None:
         self.what = f"cannot write {path}: {error.strerror}"
@@ -20,7 +20,7 @@ class CannotWrite(FedLassoError):
 
 
 def make_private(folder: Path) -> None:
-    """Make a folder that nobody but its owner can read; one that is there stays as it is."""
+    """Make a folder that only its owner can read; an existing folder is not changed."""
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
 
 
@@ -29,10 +29,7 @@ def _open_private(path: str, flags: int) -> int:
 
 
 def write_atomically(path: Path, data: bytes, *, private: bool = False) -> None:
-    """Write a file that is whole or absent, whatever happens meanwhile.
-
-    A private one, and a folder made for it, can be read by nobody but their owner.
-    """
+    """Write a file atomically; if `private`, only the owner can read it and a new folder."""
     temporary = path.with_name(f".{path.name}.{os.getpid()}")
     try:
         if private:
@@ -51,13 +48,13 @@ def write_atomically(path: Path, data: bytes, *, private: bool = False) -> None:
 
 
 def append_privately(path: Path, text: str) -> None:
-    """Add to a file that nobody but its owner can read: all of a text, on disk, or nothing."""
+    """Append a whole text, or nothing, to a file that only its owner can read."""
     try:
         with open(path, "ab", buffering=0, opener=_open_private) as file:
             end = file.tell()
             try:
                 data = text.encode()
-                # A disk that fills up takes a part without a word.
+                # A disk that fills up accepts a part without an error.
                 if file.write(data) < len(data):
                     raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
                 os.fsync(file.fileno())

@@ -1,10 +1,10 @@
-"""The errors that users see; what to do about one is decided by its type, never by its text."""
+"""The errors that users see; code handles them by their type, never by their text."""
 
 from enum import StrEnum
 
 
 class FedLassoError(ValueError):
-    """Something a user can put right; the message says which site, which column, what to do.
+    """An error that a user can correct; the message names the site, the column and the remedy.
 
     Examples
     --------
@@ -18,30 +18,24 @@ class FedLassoError(ValueError):
 
     @property
     def unquoted(self) -> str:
-        """The message without what it quotes of the records, which is what a site sends."""
+        """The message without values from records; only this leaves a site."""
         return str(self)
 
 
 class RefusalCode(StrEnum):
-    """Why a site declines, as far as whoever asked can act on it; it travels with the refusal."""
+    """The reason of a refusal, if the coordinator can act on it; it is sent with the refusal."""
 
     OTHER = ""
     FEWER_FOLDS = "fewer folds"
 
     @classmethod
     def read(cls, text: str) -> "RefusalCode":
-        """Return the code that came with a refusal; one of another version is as good as none."""
+        """Return the code of a refusal; unknown codes of other versions become `OTHER`."""
         return cls(text) if text in list(cls) else cls.OTHER
 
 
 class Refused(FedLassoError):
-    """A site declines to answer a question; it may answer another one.
-
-    Attributes
-    ----------
-    sites : names of the sites that decline
-    code : why, as far as it helps to choose another question
-    """
+    """The `sites` refuse to answer a question, for the reason `code`; they may answer another."""
 
     def __init__(
         self, text: str, sites: tuple[str, ...] = (), code: RefusalCode = RefusalCode.OTHER
@@ -52,7 +46,7 @@ class Refused(FedLassoError):
 
 
 class QuotesRecords(FedLassoError):
-    """An error whose message quotes a record, for whoever has the file."""
+    """An error whose message quotes a value from a record, for the owner of the file."""
 
     def __init__(self, text: str, unquoted: str) -> None:
         super().__init__(text, unquoted)
@@ -62,22 +56,21 @@ class QuotesRecords(FedLassoError):
 
     @property
     def unquoted(self) -> str:
-        """The message without the record."""
         return str(self.args[1])
 
 
 class CannotFit(FedLassoError):
-    """The rows do not allow this fit: too few, all alike, or a procedure that diverges on them."""
+    """The rows do not allow this fit: too few, all alike, or the procedure diverges."""
 
 
 class Stopped(FedLassoError):
-    """The fit cannot continue; asking something else instead would not help."""
+    """The fit cannot continue; another question would not help."""
 
 
 class Interrupted(Stopped):
-    """Sites or server are away; what was answered is kept, and the fit can go on later."""
+    """Sites or server are unavailable; answers so far are kept, and the fit can be resumed."""
 
 
 def code_of(error: BaseException) -> RefusalCode:
-    """Return the code of a refusal; any other error has none of its own."""
+    """Return the code of a refusal, or `OTHER` for any other error."""
     return error.code if isinstance(error, Refused) else RefusalCode.OTHER

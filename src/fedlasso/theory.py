@@ -1,4 +1,4 @@
-r"""What local epochs can and cannot change: exact calculations, and data that realise them.
+r"""How local epochs affect the limit of averaging: exact formulas, and sites that realise them.
 
 Orthogonal designs, X_j'X_j = m_j I and z_j = X_j'y_j / m_j: averaging gives
 :math:`\sum_j w_j S(z_j, \lambda)` for every E, and the pooled Lasso is
@@ -19,28 +19,28 @@ from numpy.typing import ArrayLike
 
 from fedlasso.errors import FedLassoError
 
-# A report draws the formulas alone, and does not wait for what realises them.
+# A report draws the formulas only; importing the sites would be slow.
 if TYPE_CHECKING:
     from fedlasso.numerics import Array
     from fedlasso.sites import Site
 
 
 def orthogonal_average(z: Array, weights: ArrayLike, lam: float) -> Array:
-    """Limit of averaging, reached in one round whatever E; z has one row per site."""
+    """Return the limit of averaging, reached in one round for any E; z has one row per site."""
     from fedlasso.numerics import soft_threshold
 
     return np.asarray(weights) @ soft_threshold(z, lam)
 
 
 def orthogonal_pooled(z: Array, weights: ArrayLike, lam: float) -> Array:
-    """The pooled Lasso of the same sites."""
+    """Return the pooled Lasso of the same sites."""
     from fedlasso.numerics import soft_threshold
 
     return soft_threshold(np.asarray(weights) @ z, lam)
 
 
 def orthogonal_sites(z: Array, sizes: Sequence[int], rng: np.random.Generator) -> list[Site]:
-    """Sites with X_j'X_j = m_j I and scores z_j; needs p <= min m_j."""
+    """Return sites with X_j'X_j = m_j I and scores z_j, for p <= min m_j."""
     p = z.shape[1]
     if p > min(sizes):
         raise FedLassoError(f"orthogonal columns need at least {p} rows at every site")
@@ -49,14 +49,7 @@ def orthogonal_sites(z: Array, sizes: Sequence[int], rng: np.random.Generator) -
 
 @dataclass(frozen=True)
 class CorrelatedPair:
-    """Two equally weighted sites and two predictors whose limit depends on the epoch count.
-
-    Examples
-    --------
-    >>> pair = CorrelatedPair(r=0.8, a=2, d=1)
-    >>> [round(pair.gap(E), 6) for E in (1, 2, 3)]
-    [0.008239, 0.004571, 0.009398]
-    """
+    """Two equally weighted sites and two predictors whose limit depends on the epoch count."""
 
     r: float
     a: float
@@ -80,13 +73,13 @@ class CorrelatedPair:
         return first @ np.array([self.a, self.a]) + self.lam, second @ theta + self.lam
 
     def limit(self, epochs: float) -> Array:
-        """b_E, where averaging with E epochs ends."""
+        """Return b_E, the limit of averaging with E epochs."""
         r, a, d = self.r, self.a, self.d
         s = r ** (2 * epochs)
         return np.array([a + s / r * d / (2 * (2 - s)), a + (1 - s) * d / (2 - s)])
 
     def contraction(self, epochs: float) -> float:
-        """Factor by which the second coordinate's error shrinks in a round."""
+        """Return the factor by which the second coordinate's error shrinks in a round."""
         return float(self.r ** (2 * epochs) / 2)
 
     @property
@@ -96,7 +89,7 @@ class CorrelatedPair:
         return np.array([a + r * d / (4 - r**2), a + (2 - r**2) * d / (4 - r**2)])
 
     def gap(self, epochs: float) -> float:
-        """F(b_E) - F(b_star)."""
+        """Return F(b_E) - F(b_star)."""
         r, d = self.r, self.d
         s = r ** (2 * epochs)
         t = s / (2 - s)
@@ -109,19 +102,19 @@ class CorrelatedPair:
 
     @property
     def best_whole_epochs(self) -> int:
-        """The better of the two whole numbers beside it."""
+        """The whole epoch count with the smallest gap."""
         low = int(np.floor(self.best_epochs))
         return min((low, low + 1), key=self.gap)
 
     def sites(self, rows: int, rng: np.random.Generator) -> list[Site]:
-        """Two real sites of equal size with these Gram matrices and scores."""
+        """Return two sites of equal size with these Gram matrices and scores."""
         return _realise(self.grams, self.scores, (rows, rows), rng)
 
 
 def _realise(
     grams: Iterable[Array], scores: Iterable[Array], sizes: Sequence[int], rng: np.random.Generator
 ) -> list[Site]:
-    """Sites with X'X/m = H and X'y/m = z."""
+    """Return sites with X'X/m = H and X'y/m = z."""
     from fedlasso.sites import Site
 
     sites: list[Site] = []

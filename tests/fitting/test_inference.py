@@ -15,7 +15,7 @@ from fedlasso.fitting.inference.debiased import RUNS, Start
 from fedlasso.fitting.inference.estimates import Effects
 from fedlasso.numerics import L1, Array
 from fedlasso.numerics.moments import Normal
-from fedlasso.numerics.spike_slab import weigh_columns
+from fedlasso.numerics.spike_slab import sample_posterior
 from fedlasso.sites import GradientAt, Weighed, standardise
 
 
@@ -33,8 +33,10 @@ def test_effects_are_those_of_all_rows_with_free_columns_taken_out() -> None:
     rows = np.column_stack([X[:, 1:], y])
     rows -= free @ np.linalg.lstsq(free, rows, rcond=None)[0]
     normal = Normal.of_products(rows.T @ rows, 240)
-    runs = [weigh_columns(normal, 5, b[1:], (4, run), clear=True) for run in range(RUNS)]
-    expected = np.mean([run.chances for run in runs], axis=0)
+    runs = [
+        sample_posterior(normal, 5, b[1:], (4, run), nonlocal_prior=True) for run in range(RUNS)
+    ]
+    expected = np.mean([run.probabilities for run in runs], axis=0)
     assert effects.chances[0] == 0.0
     # Rounding may turn single draws of some thousand.
     np.testing.assert_allclose(effects.chances[1:], expected, atol=0.02)

@@ -18,7 +18,7 @@ from fedlasso.fitting.moment_choice import BEYOND
 from fedlasso.fitting.result import How
 from fedlasso.fitting.tuning import SURE, average, judge_by_moments
 from fedlasso.fitting.votes import FEWER, PAIRS, SPARE, VOTES, count_votes, cut_halves
-from fedlasso.numerics.spike_slab import weigh_columns
+from fedlasso.numerics.spike_slab import sample_posterior
 
 by_seed = loop("seed", range(4))
 
@@ -81,7 +81,7 @@ def test_selected_are_the_columns_with_votes_or_those_of_one_standard_error(
             assert choice.at == lasso.sparsest
         elif choice.how is How.LIKELIEST:
             normal = folded.normal(folded.whole)
-            likely = weigh_columns(normal, 10, np.zeros(10), folded.seed).support
+            likely = sample_posterior(normal, 10, np.zeros(10), folded.seed).support
             assert np.array_equal(choice.support, likely)
             assert choice.at == np.argmin(lasso.error[0])
             assert choice.error <= lasso.limit

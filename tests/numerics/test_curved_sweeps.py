@@ -18,8 +18,8 @@ from fedlasso.numerics import (
     solve_reference,
     stationarity,
 )
-from fedlasso.numerics.curved_sweeps import Descent, curved_sweeps, fit_curved
-from fedlasso.numerics.quasi_newton import keep_convex
+from fedlasso.numerics.curved_sweeps import Descent, curved_sweeps, minimize_smooth
+from fedlasso.numerics.quadratic_lasso import keep_convex
 
 WEIGHTS = np.array([1.0, 0.0, 2.0, np.inf, 1.0, 1.0, 1.0, 0.5])
 each_loss = pytest.mark.parametrize("loss", sorted(LOSSES))
@@ -57,7 +57,7 @@ def test_sweeps_of_least_squares_are_those_of_its_own_kernel(epochs: int) -> Non
 def test_fits_of_least_squares_are_the_exact_ones() -> None:
     rng = np.random.default_rng(1)
     f = LeastSquares(rng.standard_normal((30, 40)), rng.standard_normal(30))
-    b, sweeps = fit_curved(f, L1(0.1), np.zeros(40))
+    b, sweeps = minimize_smooth(f, L1(0.1), np.zeros(40))
     np.testing.assert_allclose(b, solve_reference(f, 0.1).coefficients, atol=1e-9)
     assert sweeps > 1
 
@@ -74,7 +74,7 @@ def test_fits_are_optimal_with_shifts_and_damping(
     rng = np.random.default_rng(3)
     linear = 0.1 * rng.standard_normal(f.p)
     for shift, ridge in ((None, 0.0), (linear, 0.2)):
-        b, _ = fit_curved(f, penalty, rng.standard_normal(f.p), shift, ridge)
+        b, _ = minimize_smooth(f, penalty, rng.standard_normal(f.p), shift, ridge)
         slopes = f.gradient(b) + ridge * b + (0.0 if shift is None else shift)
         assert stationarity(b, slopes, penalty) <= 1e-8
         assert not np.isinf(penalty.weights[b != 0]).any() if penalty.weights is not None else True

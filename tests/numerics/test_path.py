@@ -22,7 +22,14 @@ from fedlasso.numerics import (
     solve_reference,
     stationarity,
 )
-from fedlasso.numerics.homotopy import ActiveColumns, HomotopyState, advance, enter, leave, stand_at
+from fedlasso.numerics.homotopy import (
+    ActiveColumns,
+    HomotopyState,
+    advance,
+    enter,
+    homotopy_at,
+    leave,
+)
 from fedlasso.numerics.path import relative_gap
 from fedlasso.numerics.repair import feature_sign_search
 
@@ -137,7 +144,7 @@ def test_agrees_with_lars_and_its_knots(draw: Draw, gram: bool) -> None:
 def test_inverse_by_bordering_and_deflation(draw: Draw, gram: bool) -> None:
     f = draw(30, 10)
     D = ActiveColumns(f.columns, f.y, f.gram if gram else np.empty((0, 0)), f.design.norms)
-    S = stand_at(D, float(np.abs(f.score).max()), np.zeros(f.p), f.score, f.m)
+    S = homotopy_at(D, float(np.abs(f.score).max()), np.zeros(f.p), f.score, f.m)
     for k in (7, 2, 5, 0, 9):
         assert enter(D, S, k, 1.0)
     for place in (1, 3):

@@ -5,7 +5,7 @@ import pytest
 from helpers.swept import swept_lasso
 
 from fedlasso.numerics import L1, Array, LeastSquares, Secants, duality_gap, solve_reference
-from fedlasso.numerics.secant_lasso import CurvatureModel
+from fedlasso.numerics.quadratic_lasso import CurvatureModel
 
 
 def problem(m: int = 50, p: int = 30, seed: int = 0) -> LeastSquares:

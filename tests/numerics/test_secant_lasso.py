@@ -7,7 +7,7 @@ from helpers.secants import pooled
 from helpers.spectra import distance, draw_spectra, solve_exactly
 
 from fedlasso.numerics import L1, Array, Secants
-from fedlasso.numerics.secant_lasso import CurvatureModel, descend, search, solve_model
+from fedlasso.numerics.quadratic_lasso import CurvatureModel, descend_factored, search, solve_model
 
 
 def draw_model(seed: int, spread: float, p: int = 40, r: int = 15) -> tuple[CurvatureModel, Array]:
@@ -44,7 +44,7 @@ def test_nearly_collinear_columns_are_too_much_for_sweeps() -> None:
     model, c = draw_model(0, 1e-4)
     b = np.zeros(c.size)
     penalties = np.full(c.size, 0.01 * float(np.abs(c).max()))
-    assert not descend(model, c, penalties, b, 1e-14 * float(np.abs(c).max()))
+    assert not descend_factored(model, c, penalties, b, 1e-14 * float(np.abs(c).max()))
 
 
 @loop("seed", range(4))

@@ -15,13 +15,13 @@ from scipy.stats import multivariate_normal, norm
 from fedlasso.numerics import Array
 from fedlasso.numerics.moments import Normal
 from fedlasso.numerics.spike_slab import (
-    USED,
+    FDR_MARGIN,
     Posterior,
-    draw_clear,
     draw_effects,
-    find_likely,
+    draw_nonlocal,
     log_odds,
-    weigh_columns,
+    sample_posterior,
+    select_by_fdr,
 )
 
 
@@ -36,10 +36,10 @@ def normal_of(X: Array, y: Array) -> Normal:
     return Normal.of_products(V.T @ V, len(y))
 
 
-@pytest.mark.parametrize("clear", [False, True])
+@pytest.mark.parametrize("nonlocal_prior", [False, True])
 @loop("seed", range(3))
-def test_draws_follow_the_posterior_that_enumeration_finds(seed: int, clear: bool) -> None:
-    """With given variances the chances of all supports of three columns are Bayes' rule alone.
+def test_draws_follow_the_posterior_that_enumeration_finds(seed: int, nonlocal_prior: bool) -> None:
+    """With given variances the probabilities of supports of three columns are Bayes' rule.
 
     Two more columns that are not looked at have no effect. Effects that stay clear of zero have the
     density of normal ones times their squares over the slab, whose mean draws tell.
@@ -61,7 +61,9 @@ def test_draws_follow_the_posterior_that_enumeration_finds(seed: int, clear: boo
         luck = chance.standard_normal((200_000, count)) @ np.linalg.cholesky(spread).T
         effects = np.zeros((200_000, 3))
         effects[:, taken] = spread @ X[:, taken].T @ y / noise + luck
-        factor = np.prod(effects[:, taken] ** 2 / slab, axis=1) if clear else np.ones(200_000)
+        factor = (
+            np.prod(effects[:, taken] ** 2 / slab, axis=1) if nonlocal_prior else np.ones(200_000)
+        )
         weights[support] *= factor.mean()
         sizes[support] = np.array([(factor @ effects**power) for power in (1, 2)]) / factor.sum()
     total = sum(weights.values())
@@ -70,21 +72,23 @@ def test_draws_follow_the_posterior_that_enumeration_finds(seed: int, clear: boo
     gram = X.T @ X / m
     b = np.zeros(3)
     rest = X.T @ y / m
-    told = np.zeros((3, 3))
+    totals = np.zeros((3, 3))
     rng = np.random.default_rng(seed)
     draws = 20_000
     for _ in range(draws):
         lucks = rng.random(3), rng.standard_normal(3)
-        draw_effects(gram, b, rest, m / noise, slab, log_odds(p), clear, *lucks, told)
-    np.testing.assert_allclose(told[0] / draws, exact, atol=0.02)
-    np.testing.assert_allclose(told[1] / draws, mean, atol=0.02)
-    np.testing.assert_allclose(told[2] / draws, square, atol=0.04)
+        draw_effects(gram, b, rest, m / noise, slab, log_odds(p), nonlocal_prior, *lucks, totals)
+    np.testing.assert_allclose(totals[0] / draws, exact, atol=0.02)
+    np.testing.assert_allclose(totals[1] / draws, mean, atol=0.02)
+    np.testing.assert_allclose(totals[2] / draws, square, atol=0.04)
     np.testing.assert_allclose(rest, X.T @ (y - X @ b) / m, atol=1e-9)
 
 
 @given(st.lists(st.floats(0, 1), min_size=1, max_size=8), st.floats(0, 1))
-def test_no_other_columns_have_a_larger_expected_f1(chances: list[float], empty: float) -> None:
-    each = np.array(chances)
+def test_no_other_columns_have_a_larger_expected_f1(
+    probabilities: list[float], empty: float
+) -> None:
+    each = np.array(probabilities)
     support = Posterior(each, each, each, empty).support
 
     def expected(taken: NDArray[np.bool_]) -> float:
@@ -102,64 +106,68 @@ def test_draws_clear_of_zero_have_the_share_below_them_that_integration_finds(
         return float((centre + z) ** 2 * norm.pdf(z))
 
     for luck in (-2.5, -0.3, 0.0, 1.7):
-        z = draw_clear(centre, luck)
+        z = draw_nonlocal(centre, luck)
         below = quad(density, -12, z, epsabs=1e-11, limit=200)[0] / (centre**2 + 1)
         assert below == pytest.approx(norm.cdf(luck), abs=1e-8)
 
 
 @given(st.lists(st.floats(0, 1), min_size=1, max_size=8), st.floats(0.01, 0.99))
 def test_no_larger_list_of_likely_columns_has_so_few_false_ones(
-    chances: list[float], rate: float
+    probabilities: list[float], rate: float
 ) -> None:
-    each = np.array(chances)
-    likely = find_likely(each, rate)
+    each = np.array(probabilities)
+    likely = select_by_fdr(each, rate)
 
     def false(taken: NDArray[np.bool_]) -> float:
         return float((1 - each)[taken].mean()) if taken.any() else 0.0
 
-    assert false(likely) <= USED * rate
+    assert false(likely) <= FDR_MARGIN * rate
     for taken in product([False, True], repeat=each.size):
         other = np.array(taken)
         if other.sum() > likely.sum():
-            assert false(other) > USED * rate - 1e-12
+            assert false(other) > FDR_MARGIN * rate - 1e-12
 
 
 def test_effects_near_zero_are_less_likely_where_they_stay_clear_of_it() -> None:
     X, y = draw(200, np.array([1.0, -1.0, 1.0, 0.15, 0.0]))
-    plain, clear = (
-        weigh_columns(normal_of(X, y), 5, np.zeros(5), clear=clear).chances
-        for clear in (False, True)
+    plain, nonlocal_prior = (
+        sample_posterior(
+            normal_of(X, y), 5, np.zeros(5), nonlocal_prior=nonlocal_prior
+        ).probabilities
+        for nonlocal_prior in (False, True)
     )
-    assert clear[3] < plain[3]
-    assert clear[0] > 0.99
+    assert nonlocal_prior[3] < plain[3]
+    assert nonlocal_prior[0] > 0.99
 
 
 def test_clear_effects_are_found_whatever_the_units_of_a_column() -> None:
     truth = np.zeros(30)
     truth[[3, 17]] = 1.0, -1.0
     X, y = draw(150, truth)
-    found = weigh_columns(normal_of(X, y), 30, np.zeros(30))
+    found = sample_posterior(normal_of(X, y), 30, np.zeros(30))
     assert found.support.nonzero()[0].tolist() == [3, 17]
     assert found.empty == 0.0
     np.testing.assert_allclose(found.mean[[3, 17]], truth[[3, 17]], atol=0.3)
     units = np.geomspace(1e-6, 1e6, 30)
-    other = weigh_columns(normal_of(X * units, y), 30, np.zeros(30))
-    np.testing.assert_allclose(other.chances, found.chances, atol=1e-6)
+    other = sample_posterior(normal_of(X * units, y), 30, np.zeros(30))
+    np.testing.assert_allclose(other.probabilities, found.probabilities, atol=1e-6)
     np.testing.assert_allclose(other.mean * units, found.mean, atol=1e-6)
 
 
 def test_a_column_of_zeros_and_a_response_of_zeros_have_no_effect() -> None:
     X, y = draw(50, np.array([1.0, 0.0, 0.0]))
     X[:, 1] = 0.0
-    found = weigh_columns(normal_of(X, y), 3, np.zeros(3))
-    assert found.chances[1] == found.mean[1] == 0.0
+    found = sample_posterior(normal_of(X, y), 3, np.zeros(3))
+    assert found.probabilities[1] == found.mean[1] == 0.0
     assert found.support[0]
-    nothing = weigh_columns(normal_of(X, 0 * y), 3, np.zeros(3))
+    nothing = sample_posterior(normal_of(X, 0 * y), 3, np.zeros(3))
     assert nothing.empty == 1.0
     assert not nothing.support.any()
 
 
 def test_more_columns_elsewhere_make_an_effect_less_likely() -> None:
     X, y = draw(60, np.array([0.35, 0.0, 0.0]))
-    few, many = (weigh_columns(normal_of(X, y), p, np.zeros(3)).chances[0] for p in (3, 3000))
+    few, many = (
+        sample_posterior(normal_of(X, y), p, np.zeros(3)).probabilities[0] for p in (3, 3000)
+    )
     assert many < few

@@ -1,10 +1,12 @@
-"""What local surrogate problems are solved with: shifted Lasso, ridge factor, moments."""
+"""Solvers of local surrogate problems: shifted Lasso, ridge factor, moments."""
 
 import numpy as np
 import pytest
 
 from fedlasso.numerics import L1, LeastSquares, solve_reference, stationarity
-from fedlasso.numerics.surrogates import RidgeFactor, from_moments, shifted_lasso
+from fedlasso.numerics.descent import shifted_lasso
+from fedlasso.numerics.moments import from_moments
+from fedlasso.procedures.splitting import RidgeFactor
 
 
 def draw(m: int, p: int, gram: bool | None = None) -> LeastSquares:

@@ -170,7 +170,7 @@ def test_settings_given_are_the_candidates_run_and_charged(name: str) -> None:
     """Two candidates, and one alone, which is then the same path to the bit."""
     usual = make(name)
     if usual.settings == (0.0,):
-        with pytest.raises(FedLassoError, match=f"{usual.name} has nothing to choose"):
+        with pytest.raises(FedLassoError, match=f"{usual.name} has no settings"):
             replace(usual, settings=(0.0, 1.0))
         return
     two, one = (replace(usual, settings=usual.settings[-n:]) for n in (2, 1))

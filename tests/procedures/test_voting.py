@@ -8,13 +8,13 @@ from procedures.test_every_loss import draw_sites as draw_curved
 
 from fedlasso import InProcess, Ledger, Site, fit
 from fedlasso.numerics import L1, LOSSES, Array, ElasticNet, solve_reference, stationarity
-from fedlasso.numerics.curved_sweeps import fit_curved
+from fedlasso.numerics.curved_sweeps import minimize_smooth
 from fedlasso.procedures import find_procedure
 
 
 def own_fits(sites: list[Site], lam: float) -> Array:
     return np.column_stack(
-        [fit_curved(s.training, L1(lam), np.zeros(len(s.columns)))[0] for s in sites]
+        [minimize_smooth(s.training, L1(lam), np.zeros(len(s.columns)))[0] for s in sites]
     )
 
 
@@ -65,5 +65,5 @@ def test_columns_that_pay_nothing_are_elected(loss: str) -> None:
     result = fit(InProcess(sites), "Voting", penalty=penalty, certified=False)
     assert result.candidates[11].all()
     f = sites[0].training
-    b, _ = fit_curved(f, penalty, np.zeros(12))
+    b, _ = minimize_smooth(f, penalty, np.zeros(12))
     assert stationarity(b, f.gradient(b), penalty) <= 1e-9

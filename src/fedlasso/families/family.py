@@ -96,7 +96,7 @@ class Family(ABC):
 
     def varies(self, y: Array) -> bool:
         """Return whether a model can be fitted to these responses at all."""
-        return self.loss.varies(float(self.loss.told(y).sum()), len(y))
+        return self.loss.varies(float(self.loss.disclosed_response(y).sum()), len(y))
 
     def check_sites(self, responses: Mapping[str, Array], names: Mapping[str, str]) -> list[str]:
         """Refuse responses that are the same at every site, and return notices about the others.

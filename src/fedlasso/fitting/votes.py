@@ -12,7 +12,7 @@ from fedlasso.fitting.result import How
 from fedlasso.fitting.tuning import BLENDS, CandidateErrors
 from fedlasso.numerics import L1, Array
 from fedlasso.numerics.moments import Moments
-from fedlasso.numerics.spike_slab import weigh_columns
+from fedlasso.numerics.spike_slab import sample_posterior
 
 # The penalty that selects may cost so many standard errors, as normal errors have them: those of
 # the folds differ from sample to sample, and the number of columns with them.
@@ -36,7 +36,7 @@ def select_columns(folded: Folded, lasso: CandidateErrors) -> Choice:
     used = voted.support
     if used is None:
         used = solve_at(whole, L1(float(lasso.penalties[voted.at]))) != 0
-    support = weigh_columns(whole, whole.p, np.zeros(whole.p), folded.seed).support
+    support = sample_posterior(whole, whole.p, np.zeros(whole.p), folded.seed).support
     if not 0 < support.sum() <= FEWER * used.sum():
         return voted
     at = int(np.argmin(lasso.error[0]))

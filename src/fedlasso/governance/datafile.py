@@ -72,7 +72,7 @@ def check_cells(site: Site, asked: Open, policy: Policy) -> None:
     apart = few_apart(site.table, everybody, cell)
     found = [name for name, few in zip(site.columns, apart, strict=True) if few]
     response = site.response
-    told = {asked.event or asked.target: site.training.loss.told(response.y)}
+    told = {asked.event or asked.target: site.training.loss.disclosed_response(response.y)}
     if asked.offset:
         told |= {asked.offset: response.offset, f"{asked.target} - {asked.offset}": site.told}
     told |= {asked.weights: response.weights} if asked.weights else {}

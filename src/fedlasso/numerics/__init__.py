@@ -19,7 +19,6 @@ from fedlasso.numerics.losses import RowLoss as RowLoss
 from fedlasso.numerics.losses import find_loss as find_loss
 from fedlasso.numerics.machine import Array as Array
 from fedlasso.numerics.machine import one_thread as one_thread
-from fedlasso.numerics.path import LassoPath as LassoPath
 from fedlasso.numerics.path import Reference as Reference
 from fedlasso.numerics.path import lasso_path as lasso_path
 from fedlasso.numerics.path import penalty_grid as penalty_grid

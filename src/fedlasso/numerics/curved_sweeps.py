@@ -1,105 +1,92 @@
-r"""Coordinate sweeps for any smooth loss, on quadratic models of it: local steps and local fits.
+r"""Coordinate descent for any smooth loss, on quadratic models of it: local steps and local fits.
 
 At b, rows have slopes s_i and curvatures h_i, and the loss is modelled by
 
 .. math:: f(x) \approx f(b) + \frac1m s'X(x - b) + \frac1{2m} (x - b)'X' \mathrm{diag}(h) X (x - b).
 
-A sweep minimizes the model and the penalty over one coefficient after the other. Where the
-objective itself would rise, half of the way is gone, so that it never does.
+A sweep minimizes model plus penalty over one coefficient after the other. The step is halved until
+the objective itself does not rise.
 """
 
 import numpy as np
 
-from fedlasso.numerics.machine import Array, compiled, dot, soft
+from fedlasso.numerics.machine import ROUNDING, Array, compiled, dot, soft
 from fedlasso.numerics.penalties import Penalty
 from fedlasso.numerics.sample import Sample
 
-# No row is taken to be flatter than this share of the mean: steps would go too far there.
+# Minimum curvature of a row, as a fraction of the mean: without it steps would be too long.
 FLATTEST = 1e-3
-# Half of the way, so often at most; then the model stays where it is.
+# Maximum number of halvings of a step; after that the coefficients stay as they are.
 HALVINGS = 40
-# A fit has arrived when a whole solution of the model moves no slope by more than this share.
-ARRIVED = 1e-12
-# Models are solved so much closer than their first sweep has moved.
+# A fit has converged when solving the model changes no slope by more than this fraction.
+CONVERGED = 1e-12
+# Tolerance of the sweeps over a model, as a fraction of the largest change in the first sweep.
 CLOSER = 1e-3
 MODELS = 500
 SWEEPS = 1000
-ROUNDING = 64 * float(np.finfo(np.float64).eps)
 
 
 class Descent:
-    """A model b on the way down: f(b) + linear'b + ridge |b|^2 / 2 and what b pays.
+    """Coefficients b that descend f(b) + linear'b + ridge |b|^2 / 2 + penalty(b).
 
-    The penalty must have soft thresholds: a Lasso's or an elastic net's.
+    The penalty must have soft thresholds: that of a Lasso or an elastic net.
     """
 
     def __init__(
-        self,
-        f: Sample,
-        penalty: Penalty,
-        start: Array,
-        linear: Array | None = None,
-        ridge: float = 0.0,
+        self, f: Sample, penalty: Penalty, b: Array, linear: Array | None = None, ridge: float = 0.0
     ) -> None:
         self.f = f
         self.penalty = penalty
         self.linear = np.zeros(f.p) if linear is None else linear
         self.damping = ridge
-        self.pays = penalty.thresholds(f.p)
+        self.thresholds = penalty.thresholds(f.p)
         self.ridges = np.full(f.p, ridge)
         if (own := penalty.smooth_part(f.p)) is not None:
             self.ridges = self.ridges + own
-        self.b = np.where(np.isinf(self.pays), 0.0, start)
+        self.b = np.where(np.isinf(self.thresholds), 0.0, b)
         self.eta = f.predictor(self.b)
         self.value = self.at(self.b, self.eta)
 
     def at(self, b: Array, eta: Array) -> float:
-        """Return the objective at b, whose rows have these linear predictors."""
+        """Return the objective at b, whose linear predictors are eta."""
         shifted = float(self.linear @ b) + self.damping * float(b @ b) / 2
         loss = float(self.f.loss.values(eta, self.f.response).sum()) / max(self.f.m, 1)
         return loss + shifted + self.penalty.value(b)
 
     def step(self, most: int) -> tuple[int, float]:
-        """Sweep over a model; return how often, and how far the first sweep moved a slope."""
+        """Sweep over a model; return the sweeps, and the largest change of a slope in the first."""
         f = self.f
         slopes = f.loss.slopes(self.eta, f.response)
         h = f.loss.row_curvature(self.eta, f.response)
         h = np.maximum(h, FLATTEST * float(h.mean()) or 1.0)
         x = self.b.copy()
-        swept = sweep_model(f.columns, slopes, h, self.linear, self.ridges, self.pays, x, most)
-        self._move(x)
-        return swept
-
-    def _move(self, x: Array) -> None:
-        """Go to x, or as far as the objective does not rise."""
+        swept = sweep_model(
+            f.columns, slopes, h, self.linear, self.ridges, self.thresholds, x, most
+        )
         limit = self.value + ROUNDING * abs(self.value)
         for _ in range(HALVINGS):
             if np.isfinite(x).all():
                 eta = self.f.predictor(x)
                 value = self.at(x, eta)
                 if value <= limit:
-                    self.b = x
-                    self.eta = eta
-                    self.value = value
-                    return
+                    self.b, self.eta, self.value = x, eta, value
+                    break
             x = self.b + (x - self.b) / 2
+        return swept
 
 
 def curved_sweeps(f: Sample, b: Array, penalty: Penalty, epochs: int) -> Array:
-    """Return where so many sweeps lead from b, each over a model of its own."""
+    """Return b after `epochs` sweeps, each over a new model."""
     descent = Descent(f, penalty, b)
     for _ in range(epochs):
         descent.step(1)
     return descent.b
 
 
-def fit_curved(
+def minimize_smooth(
     f: Sample, penalty: Penalty, start: Array, linear: Array | None = None, ridge: float = 0.0
 ) -> tuple[Array, int]:
-    """Minimize a sample's loss and a penalty; return b and the sweeps it took.
-
-    Parameters are those of a `Descent`.
-    """
+    """Minimize the objective of `Descent`; return the minimizer and the number of sweeps."""
     descent = Descent(f, penalty, start, linear, ridge)
     steepest = float(np.abs(f.gradient(descent.b) + descent.linear).max(initial=0.0))
     scale = max(steepest, penalty.lam)
@@ -108,29 +95,22 @@ def fit_curved(
         before = descent.b
         sweeps, largest = descent.step(SWEEPS)
         total += sweeps
-        if descent.b is before or largest <= ARRIVED * scale:
+        if descent.b is before or largest <= CONVERGED * scale:
             break
     return descent.b, total
 
 
 @compiled
 def sweep_model(
-    Xt: Array,
-    slopes: Array,
-    h: Array,
-    linear: Array,
-    ridges: Array,
-    pays: Array,
-    b: Array,
-    most: int,
+    Xt: Array, s: Array, h: Array, linear: Array, ridges: Array, pen: Array, b: Array, most: int
 ) -> tuple[int, float]:
-    """Sweep over a model in place; return the sweeps, and how far the first moved a slope.
+    """Sweep over a model in place; return the sweeps, and the largest slope change in the first.
 
-    The first sweep is over all coefficients. Further ones are over those that are not zero until
-    these are still, then over all again.
+    The first sweep is over all coefficients. Further ones are over the nonzero ones until these
+    have converged, then over all again. `pen` has their soft thresholds.
     """
     p, m = Xt.shape
-    u = slopes.copy()
+    u = s.copy()
     curvature = np.zeros(p)
     first = 0.0
     full = True
@@ -146,10 +126,10 @@ def sweep_model(
                     total += h[i] * x[i] * x[i]
                 curvature[k] = total / m + ridges[k]
             c = curvature[k]
-            if c <= 0.0 or np.isinf(pays[k]):
+            if c <= 0.0 or np.isinf(pen[k]):
                 continue
             slope = dot(x, u) / m + linear[k] + ridges[k] * b[k]
-            new = soft(c * b[k] - slope, pays[k]) / c
+            new = soft(c * b[k] - slope, pen[k]) / c
             step = new - b[k]
             if step != 0.0:
                 largest = max(largest, abs(step) * c)

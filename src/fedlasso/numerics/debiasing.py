@@ -1,14 +1,14 @@
-r"""Estimates of single coefficients without the Lasso's bias, from second derivatives of the loss.
+r"""Debiased estimates of single coefficients, from second derivatives of the loss.
 
-The Lasso shrinks coefficients and leaves some out, so its own numbers have no intervals. Along a
-direction m_j in which no other column hardly changes the fit, one Newton step undoes both:
+The Lasso shrinks coefficients and sets some to zero, so its estimates have no valid intervals. One
+Newton step along a direction m_j, nearly orthogonal to the other columns, removes the bias:
 
 .. math:: \hat b_j - m_j'g, \qquad m_j = (1, -\gamma_j) / \tau_j^2,
 
 with the gradient g at the Lasso and the Lasso :math:`\gamma_j` of column j on all others in the
 metric H of the second derivatives (Zhang and Zhang 2014; van de Geer, Bühlmann, Ritov and Dezeure
 2014). Its penalty is in units of column j's own noise, as in the scaled Lasso of Sun and Zhang
-(2012), so nearly collinear columns are taken apart as carefully as others.
+(2012), so nearly collinear columns are separated as carefully as others.
 """
 
 import numpy as np
@@ -17,10 +17,10 @@ from numpy.typing import NDArray
 from fedlasso.numerics.descent import Lasso, descend
 from fedlasso.numerics.machine import Array, one_thread
 
-# How often a direction's penalty is set to its own noise, and when that has settled.
+# How often a direction's penalty is updated from its own noise, and the change that ends this.
 SETTINGS = 5
 SETTLED = 0.01
-# Sweeps over the columns for one direction, and the change of a coefficient that ends them.
+# Maximum number of sweeps for one direction, and the change of a coefficient that ends them.
 SWEEPS = 500
 SMALL = 1e-6
 
@@ -29,15 +29,11 @@ SMALL = 1e-6
 def find_directions(
     H: Array, columns: NDArray[np.int64], free: NDArray[np.bool_], rows: int, strength: float
 ) -> Array:
-    """Return one direction per column, each in a column of the result.
+    """Return the directions m_j of some columns, as columns of a (p, len(columns)) array.
 
-    Parameters
-    ----------
-    H : mean second derivatives of the loss, p by p
-    columns : of which coefficients
-    free : columns that pay no penalty; directions change nothing along them
-    rows : how many rows H is the mean of
-    strength : of the penalty, in units of sqrt(2 log p / rows) and of a column's own noise
+    H has the mean second derivatives over `rows` rows. Directions are orthogonal, in the metric H,
+    to the unpenalised columns `free`. The penalty is `strength` times sqrt(2 log p / rows) times a
+    column's own noise.
     """
     unit = strength * np.sqrt(2 * np.log(max(len(H), 2)) / rows)
     common = take_out(H, np.flatnonzero(free))
@@ -53,7 +49,7 @@ def find_directions(
 
 
 def take_out(H: Array, kept: NDArray[np.int64]) -> tuple[NDArray[np.int64], Array, Array]:
-    """Return which columns are not kept, how the kept ones explain them, and what H leaves."""
+    """Return the other columns, their regression on the kept ones, and H's Schur complement."""
     others = np.setdiff1d(np.arange(len(H)), kept).astype(np.int64)
     across = H[np.ix_(kept, others)]
     out = np.asarray(np.linalg.lstsq(H[np.ix_(kept, kept)], across, rcond=None)[0])
@@ -61,7 +57,7 @@ def take_out(H: Array, kept: NDArray[np.int64]) -> tuple[NDArray[np.int64], Arra
 
 
 def _project(G: Array, j: int, unit: float) -> Array:
-    """Column j less the Lasso of it on all others, as coefficients."""
+    """Return the coefficients of column j minus its scaled Lasso on all others."""
     noise = np.sqrt(G[j, j])
     b = np.zeros(len(G))
     m = b
@@ -77,9 +73,9 @@ def _project(G: Array, j: int, unit: float) -> Array:
 
 
 def sweep_others(G: Array, j: int, lam: float, small: float, b: Array) -> None:
-    """Solve the Lasso of column j on all other columns by coordinate descent, in place."""
+    """Solve the Lasso of column j on all others by coordinate descent, in place."""
     norms = np.diagonal(G).copy()
     problem = Lasso.of(G, norms, G[j], lam)
-    problem.pays[j] = np.inf
+    problem.thresholds[j] = np.inf
     problem.units[:] = np.sqrt(np.maximum(norms, 0.0))
     descend(problem, b, small, SWEEPS)

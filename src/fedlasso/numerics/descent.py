@@ -1,24 +1,29 @@
-"""Coordinate descent for a quadratic and a weighted Lasso penalty, within bounds."""
+"""Coordinate descent for a quadratic with a weighted Lasso penalty and bounds."""
 
 from typing import NamedTuple
 
 import numpy as np
 
 from fedlasso.numerics.machine import Array, compiled, dot, soft, subtract_product
+from fedlasso.numerics.sample import LeastSquares
+
+# Sweeps of `shifted_lasso` end when they change the gradient by at most this fraction of the score.
+SETTLED = 1e-14
+SWEEPS = 20_000
 
 
 class Lasso(NamedTuple):
-    """1/2 b'(X'X/m + ridge I) b - score'b + sum_k pays_k |b_k|, with b between lower and upper.
+    """1/2 b'(X'X/m + ridge I) b - score'b + sum_k thresholds_k |b_k|, lower <= b <= upper.
 
-    M is X'X/m if `gram`, and else has the columns of X in its rows; norms is the diagonal of
-    X'X/m. A sweep is judged by its largest step, each coefficient's times its unit.
+    M is X'X/m if `gram`, else the transpose of X; norms is the diagonal of X'X/m. The size of a
+    sweep is its largest change of a coefficient times the coefficient's unit.
     """
 
     M: Array
     gram: bool
     norms: Array
     score: Array
-    pays: Array
+    thresholds: Array
     ridge: float
     units: Array
     lower: Array
@@ -28,25 +33,25 @@ class Lasso(NamedTuple):
     def of(
         cls, M: Array, norms: Array, score: Array, lam: float, ridge: float = 0.0, gram: bool = True
     ) -> "Lasso":
-        """Return the problem with one penalty for all coefficients and without bounds."""
+        """Return the problem with the same penalty for all coefficients and without bounds."""
         none = np.full(norms.size, np.inf)
-        pays = np.full(norms.size, lam)
-        return cls(M, gram, norms, score, pays, ridge, norms + ridge, -none, none)
+        thresholds = np.full(norms.size, lam)
+        return cls(M, gram, norms, score, thresholds, ridge, norms + ridge, -none, none)
 
 
 @compiled
 def descend(L: Lasso, b: Array, tol: float, most: int) -> tuple[int, bool]:
-    """Minimize in place; return the sweeps, and whether the last one moved nothing beyond `tol`.
+    """Minimize in place; return the number of sweeps and whether they converged to `tol`.
 
-    Full sweeps find the active set, and sweeps over that set settle it. Kept up to date is r: with
-    X'X/m minus the gradient of the smooth part, else the residual -Xb.
+    Full sweeps determine the active set, and sweeps over that set solve for it. With X'X/m, r is
+    minus the gradient of the smooth part; else it is -Xb.
     """
-    M, gram, norms, score, pays, ridge, units, lower, upper = L
+    M, gram, norms, score, thresholds, ridge, units, lower, upper = L
     r = np.zeros(M.shape[1])
     full = True
     for sweep in range(most):
         if full:
-            # computed anew before the sweep that may end the work
+            # r is recomputed before a sweep that may be the last
             if gram:
                 r[:] = score - ridge * b
             else:
@@ -61,7 +66,7 @@ def descend(L: Lasso, b: Array, tol: float, most: int) -> tuple[int, bool]:
                 down = r[k] + curvature * b[k]
             else:
                 down = score[k] + dot(M[k], r) / r.size + norms[k] * b[k]
-            new = soft(down, pays[k]) / curvature if curvature > 0.0 else 0.0
+            new = soft(down, thresholds[k]) / curvature if curvature > 0.0 else 0.0
             if new < lower[k]:
                 new = lower[k]
             elif new > upper[k]:
@@ -77,6 +82,25 @@ def descend(L: Lasso, b: Array, tol: float, most: int) -> tuple[int, bool]:
         settled = largest <= tol
         if settled and full:
             return sweep + 1, True
-        # a settled active set calls for a full sweep
         full = settled
     return most, False
+
+
+def shifted_lasso(
+    f: LeastSquares, score: Array, lam: float, ridge: float, start: Array, pinned: int = -1
+) -> tuple[Array, int]:
+    """Minimize 1/2 b'(X'X/m + ridge I) b - score'b + lam |b|_1; return b and the sweeps.
+
+    With a positive ridge the minimizer exists and is unique. The response of f is not used. The
+    coordinate `pinned` keeps its value.
+    """
+    b = np.array(start, dtype=np.float64)
+    score = np.ascontiguousarray(score, dtype=np.float64)
+    tol = SETTLED * float(np.abs(score).max(initial=0.0))
+    gram = f.prefers_gram
+    norms = np.diag(f.gram).copy() if gram else f.design.norms
+    problem = Lasso.of(f.gram if gram else f.columns, norms, score, lam, ridge, gram)
+    if pinned >= 0:
+        problem.lower[pinned] = problem.upper[pinned] = b[pinned]
+    sweeps, _ = descend(problem, b, tol, SWEEPS)
+    return b, sweeps

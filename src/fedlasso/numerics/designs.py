@@ -1,4 +1,4 @@
-"""Designs: how the columns of a sample are held, behind the few products that fits need of them."""
+"""Design matrices: storage of the columns behind the few products that fits need."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
@@ -14,17 +14,17 @@ from fedlasso.numerics.machine import Array, inner_products, one_thread, subtrac
 RowIndex = NDArray[np.int64]
 # Up to this size a dense eigenvalue is cheaper than starting Lanczos.
 DENSE_EIGENVALUE = 64
-# Rows that are copied at once where all of them would take too much memory.
+# Rows that are copied at once, to limit memory.
 BLOCK = 4096
 
 
 class Design(ABC):
-    """X, m rows by p columns, however it is stored.
+    """A design matrix X with m rows and p columns, stored in any form.
 
     Attributes
     ----------
-    m, p : rows and columns
-    columns : X with a column in each row; a copy where X is not stored so
+    m, p : number of rows and columns
+    columns : the transpose of X; a copy if X is not stored that way
 
     Examples
     --------
@@ -40,11 +40,11 @@ class Design(ABC):
     @property
     @abstractmethod
     def columns(self) -> Array:
-        """X, a column in each row."""
+        """The transpose of X, p by m."""
 
     @abstractmethod
-    def subtract(self, out: Array, b: Array) -> None:
-        """Subtract X b from `out`, in place."""
+    def product(self, b: Array) -> Array:
+        """Return X b."""
 
     @abstractmethod
     def inner(self, r: Array) -> Array:
@@ -65,16 +65,16 @@ class Design(ABC):
         return gram
 
     def constant(self, rows: RowIndex) -> Array:
-        """Return what an intercept adds to some rows."""
+        """Return the column of the intercept in some rows."""
         return np.ones(len(rows))
 
     def take(self, rows: RowIndex) -> Array:
-        """Return some rows, a column of X in each row."""
+        """Return the transpose of some rows of X."""
         return self.columns[:, rows]
 
     @one_thread()
     def moments(self, rows: RowIndex, y: Array) -> Array:
-        """Return sums over some rows of all products of (constant, x, y), a block at a time."""
+        """Return the sums over some rows of all products of (constant, x, y), block by block."""
         total = np.zeros((self.p + 2, self.p + 2))
         for at in range(0, len(rows), BLOCK):
             part = slice(at, at + BLOCK)
@@ -82,30 +82,28 @@ class Design(ABC):
             total += A @ A.T
         return total
 
-    def product(self, b: Array) -> Array:
-        """Return X b."""
-        out = np.zeros(self.m)
-        self.subtract(out, b)
-        return -out
+    def subtract(self, out: Array, b: Array) -> None:
+        """Subtract X b from `out`, in place."""
+        out -= self.product(b)
 
     def pick(self, columns: RowIndex) -> Array:
-        """Return some columns, each in one row."""
+        """Return the transpose of some columns of X."""
         return self.columns[columns]
 
     @cached_property
     def largest_eigenvalue(self) -> float:
         """The largest eigenvalue of X'X / m, to about 1e-12 relative."""
-        # X'X and XX' share it: work on the shorter side
-        return find_largest_eigenvalue(self.turn, min(self.m, self.p)) / max(self.m, 1)
+        # X'X and XX' have the same: use the smaller one
+        return find_largest_eigenvalue(self.gram_matvec, min(self.m, self.p)) / max(self.m, 1)
 
-    def turn(self, v: Array) -> Array:
-        """Return X'X v, or X X'v where that is the shorter side."""
+    def gram_matvec(self, v: Array) -> Array:
+        """Return X'X v, or X X'v if that matrix is smaller."""
         return self.inner(self.product(v)) if self.p <= self.m else self.product(self.inner(v))
 
 
 @one_thread()
 def find_largest_eigenvalue(times: Callable[[Array], Array], n: int) -> float:
-    """Return the largest eigenvalue of a symmetric n x n matrix known by its products."""
+    """Return the largest eigenvalue of a symmetric n x n matrix, given by its products."""
     if n == 0:
         return 0.0
     if n <= DENSE_EIGENVALUE:
@@ -120,13 +118,9 @@ def find_largest_eigenvalue(times: Callable[[Array], Array], n: int) -> float:
 
 
 class Dense(Design):
-    """A dense X, kept as one Fortran-ordered float64 array.
-
-    It is not copied when it already is one, so do not write to it afterwards.
-    """
+    """A dense X as a Fortran-ordered float64 array, which is not copied if it is one already."""
 
     def __init__(self, X: Array) -> None:
-        # the transpose of a Fortran-ordered X is C-ordered: row k is the column x_k
         self._columns = np.asfortranarray(X, dtype=np.float64).T.view()
         if self._columns.ndim != 2:
             raise ValueError(f"X must be (m, p), not {np.shape(X)}.")
@@ -141,22 +135,27 @@ class Dense(Design):
     def columns(self) -> Array:
         return self._columns
 
+    def product(self, b: Array) -> Array:
+        out = np.zeros(self.m)
+        self.subtract(out, b)
+        return -out
+
     def subtract(self, out: Array, b: Array) -> None:
         subtract_product(out, self._columns, np.ascontiguousarray(b, dtype=np.float64))
 
     def inner(self, r: Array) -> Array:
         return inner_products(self._columns, np.ascontiguousarray(r))
 
-    def turn(self, v: Array) -> Array:
+    def gram_matvec(self, v: Array) -> Array:
         A = self._columns if self.p <= self.m else self._columns.T
         return np.asarray(A @ (A.T @ v))
 
 
 class Weighted(Design):
-    """The rows of a design times the roots of their weights, less their mean if that is asked for.
+    """The rows of a design times the square roots of their weights, centred on request.
 
-    Least squares with weights is least squares of such rows, and so is one in which the sample has
-    an intercept of its own: both products go through one projection of the rows.
+    Weighted least squares is least squares on such rows, and so is a fit in which the sample has
+    its own intercept: centring projects the intercept out.
     """
 
     def __init__(self, inner: Design, weights: Array, centred: bool = False) -> None:
@@ -166,8 +165,8 @@ class Weighted(Design):
         self.m = inner.m
         self.p = inner.p
 
-    def turn_rows(self, v: Array) -> Array:
-        """Return numbers of the rows, one each, as they enter the sums of squares."""
+    def transform_rows(self, v: Array) -> Array:
+        """Return one number per row, weighted and centred as the rows are."""
         return self._project(self._root * v)
 
     def _project(self, v: Array) -> Array:
@@ -177,10 +176,7 @@ class Weighted(Design):
         return np.asarray(v - np.multiply.outer(v @ root / float(root @ root), root))
 
     def product(self, b: Array) -> Array:
-        return self.turn_rows(self._inner.product(b))
-
-    def subtract(self, out: Array, b: Array) -> None:
-        out -= self.product(b)
+        return self.transform_rows(self._inner.product(b))
 
     def inner(self, r: Array) -> Array:
         return self._inner.inner(self._root * self._project(r))

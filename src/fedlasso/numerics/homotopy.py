@@ -15,19 +15,19 @@ from fedlasso.numerics.machine import Array, compiled, dot, inner_products, subt
 
 Integers = NDArray[np.int64]
 
-# An entering column whose squared distance to the active ones is below this share is dependent.
+# A column is dependent if its squared distance to the active ones is below this fraction.
 DEPENDENT = 1e-12
-# A column that leaves with this variance inflation takes the inverse's last digits with it.
+# When a column with this variance inflation leaves, the inverse has lost its digits.
 INFLATED = 1e8
-# How far G_AA d may be from s before the inverse counts as decayed.
+# The error of G_AA d = s beyond which the inverse is recomputed.
 DECAYED = 1e-9
-# After so many knots in a row at one penalty, to this share, dependent columns take turns for ever.
-TURNS = 50
-STILL = 1e-12
+# After so many knots in a row at one penalty, to this fraction, dependent columns would cycle.
+MAX_STALLED = 50
+STALLED = 1e-12
 
 
 class ActiveColumns(NamedTuple):
-    """What the kernels read: columns of X as rows, y, and X'X/m (0 x 0 when it is not used)."""
+    """The data of the kernels: the transpose of X, y, and X'X/m (0 x 0 if it is not used)."""
 
     Xt: Array
     y: Array
@@ -36,7 +36,7 @@ class ActiveColumns(NamedTuple):
 
 
 class HomotopyState(NamedTuple):
-    """Where the path stands; the first `a` entries of the active arrays are in use."""
+    """A point on the path; the first `a` entries of the active arrays are in use."""
 
     lam: Array  # (1,) current penalty
     a: Integers  # (1,) active count
@@ -49,33 +49,44 @@ class HomotopyState(NamedTuple):
     correlation: Array  # X'r/m
 
 
-def stand_at(
+def homotopy_at(
     D: ActiveColumns, lam: float, b: Array, correlation: Array, rank: int
 ) -> HomotopyState:
-    """Return the state of the path on the solution b at `lam`, where X'r/m is `correlation`.
+    """Return the path's state at the solution b for `lam`, where X'r/m is `correlation`.
 
-    No more than `rank` columns are ever active.
+    At most `rank` columns are active at once.
     """
-    p = b.size
-    n = min(rank, p)
-    support = np.flatnonzero(b)[:n]
-    a = support.size
+    n = min(rank, b.size)
     S = HomotopyState(
-        lam=np.array([lam]),
-        a=np.array([a]),
+        lam=np.zeros(1),
+        a=np.zeros(1, np.int64),
         active=np.zeros(n, np.int64),
         signs=np.zeros(n),
         b=np.zeros(n),
         inverse=np.zeros((n, n)),
-        place=np.full(p, -1, np.int64),
-        blocked=np.zeros(p, np.bool_),
+        place=np.zeros(b.size, np.int64),
+        blocked=np.zeros(b.size, np.bool_),
         correlation=correlation.copy(),
     )
-    S.active[:a] = support
-    S.signs[:a] = np.sign(b[support])
-    S.b[:a] = b[support]
-    rebuild(D, S)
+    restart_at(D, S, lam, b)
     return S
+
+
+@compiled
+def restart_at(D: ActiveColumns, S: HomotopyState, lam: float, b: Array) -> None:
+    """Restart the path at the solution b for `lam`."""
+    S.place[:] = -1
+    S.blocked[:] = D.norms == 0.0
+    a = 0
+    for k in range(b.size):
+        if b[k] != 0.0 and a < S.active.size:
+            S.active[a] = k
+            S.signs[a] = np.sign(b[k])
+            S.b[a] = b[k]
+            a += 1
+    S.a[0] = a
+    S.lam[0] = lam
+    rebuild(D, S)
 
 
 @compiled
@@ -89,7 +100,7 @@ def times_inverse(S: HomotopyState, v: Array) -> Array:
 
 
 @compiled
-def spread(D: ActiveColumns, S: HomotopyState, d: Array) -> Array:
+def gram_times(D: ActiveColumns, S: HomotopyState, d: Array) -> Array:
     """Return X'X_A d/m."""
     M = D.G if D.G.size else D.Xt
     out = np.zeros(M.shape[1])
@@ -111,12 +122,12 @@ def enter(D: ActiveColumns, S: HomotopyState, k: int, sign: float) -> bool:
     if not distance > DEPENDENT * D.norms[k]:
         return False
     for i in range(a):
-        share = w[i] / distance
+        scaled = w[i] / distance
         row = S.inverse[i]
         for j in range(a):
-            row[j] += share * w[j]
-        row[a] = -share
-        S.inverse[a, i] = -share
+            row[j] += scaled * w[j]
+        row[a] = -scaled
+        S.inverse[a, i] = -scaled
     S.inverse[a, a] = 1.0 / distance
     S.active[a] = k
     S.signs[a] = sign
@@ -143,10 +154,10 @@ def leave(D: ActiveColumns, S: HomotopyState, i: int) -> None:
     pivot = S.inverse[last, last]
     w = S.inverse[last, :last]
     for l in range(last):
-        share = w[l] / pivot
+        scaled = w[l] / pivot
         row = S.inverse[l]
         for j in range(last):
-            row[j] -= share * w[j]
+            row[j] -= scaled * w[j]
     S.blocked[:] = False
     if pivot * D.norms[k] > INFLATED:
         rebuild(D, S)
@@ -154,7 +165,7 @@ def leave(D: ActiveColumns, S: HomotopyState, i: int) -> None:
 
 @compiled
 def rebuild(D: ActiveColumns, S: HomotopyState) -> None:
-    """Compute the inverse afresh by entering the active columns again, dependent ones left out."""
+    """Recompute the inverse by entering the active columns again, without dependent ones."""
     a = S.a[0]
     active = S.active[:a].copy()
     signs = S.signs[:a].copy()
@@ -171,9 +182,9 @@ def rebuild(D: ActiveColumns, S: HomotopyState) -> None:
 
 @compiled
 def direction(D: ActiveColumns, S: HomotopyState) -> tuple[Array, Array]:
-    """Return d and u; u_A = s shows whether the inverse is still good, and mends it if not."""
+    """Return d and u; where u_A = s fails, improve d or recompute the inverse."""
     d = times_inverse(S, S.signs[: S.a[0]])
-    u = spread(D, S, d)
+    u = gram_times(D, S, d)
     for attempt in range(3):
         a = S.a[0]
         miss = S.signs[:a] - u[S.active[:a]]
@@ -184,7 +195,7 @@ def direction(D: ActiveColumns, S: HomotopyState) -> tuple[Array, Array]:
             d = times_inverse(S, S.signs[: S.a[0]])
         else:
             d = d + times_inverse(S, miss)
-        u = spread(D, S, d)
+        u = gram_times(D, S, d)
     return d, u
 
 
@@ -203,7 +214,7 @@ def next_entry(S: HomotopyState, u: Array, dropped: int) -> tuple[float, int, fl
         for side in (1.0, -1.0):
             closing = 1.0 - side * u[k]
             slack = lam - side * S.correlation[k]
-            # a column that has just left still touches the penalty: it must move away first
+            # a column that has just left still equals the penalty: it must move away first
             if k == dropped and slack <= 1e-9 * lam:
                 continue
             if closing > 0.0 and slack < step * closing:
@@ -229,16 +240,15 @@ def next_exit(S: HomotopyState, d: Array) -> tuple[float, int]:
 
 @compiled
 def advance(D: ActiveColumns, S: HomotopyState, target: float, limit: int) -> int:
-    """Follow the path down to penalty `target`, at most `limit` knots; return the knots passed.
+    """Follow the path down to penalty `target`, for at most `limit` knots; return their number.
 
-    Where columns depend on one another they may take turns at one penalty; the path then ends
-    there.
+    Dependent columns may cycle at one penalty; the path then ends there.
     """
     knots = 0
-    turns = 0
+    stalled = 0
     dropped = -1
     d, u = direction(D, S)
-    while S.lam[0] > target and knots < limit and turns < TURNS:
+    while S.lam[0] > target and knots < limit and stalled < MAX_STALLED:
         entry, k, sign = next_entry(S, u, dropped)
         exit_, i = next_exit(S, d)
         step = min(entry, exit_, S.lam[0] - target)
@@ -249,7 +259,7 @@ def advance(D: ActiveColumns, S: HomotopyState, target: float, limit: int) -> in
         if step == S.lam[0] - target:
             S.lam[0] = target
             break
-        turns = turns + 1 if step <= STILL * S.lam[0] else 0
+        stalled = stalled + 1 if step <= STALLED * S.lam[0] else 0
         S.lam[0] -= step
         knots += 1
         dropped = -1
@@ -264,8 +274,8 @@ def advance(D: ActiveColumns, S: HomotopyState, target: float, limit: int) -> in
 
 
 @compiled
-def settle(D: ActiveColumns, S: HomotopyState) -> None:
-    """Solve G_AA b_A = X_A'y/m - lam s to full accuracy and refresh X'r/m."""
+def refine(D: ActiveColumns, S: HomotopyState) -> None:
+    """Solve G_AA b_A = X_A'y/m - lam s to full accuracy and recompute X'r/m."""
     a = S.a[0]
     r = D.y.copy()
     subtract_rows(r, D.Xt, S.active, S.b, a)

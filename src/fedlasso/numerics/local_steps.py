@@ -1,11 +1,11 @@
 """E local epochs at one site: exact coordinate sweeps, or steps of federated dual averaging.
 
-One sweep is a pure function of its start, so 2 sweeps and then 3 give the bits of 5.
+A sweep depends on its start only, so 2 sweeps followed by 3 give the bits of 5.
 
-A coefficient is computed from sums whose terms are as large as the fitted values that the
-coefficients make. What moves it by no more than a few roundings of such a sum is no progress, and
-it keeps its bits: without this rule an iteration that has arrived trembles in its last digits, and
-whether it ever repeats itself is luck of a draw and of a processor.
+A coefficient is computed from sums whose terms are as large as the fitted values. A change within a
+few rounding errors of such a sum is no progress, and the coefficient keeps its bits. Without this
+rule a converged iteration would fluctuate in its last digits, and whether it ever repeats itself
+would depend on the data and the processor.
 """
 
 import numpy as np
@@ -15,20 +15,17 @@ from fedlasso.numerics.machine import Array, compiled, dot, soft, subtract_produ
 from fedlasso.numerics.penalties import L1, Penalty
 from fedlasso.numerics.sample import LeastSquares, Sample
 
-# Four roundings of the sum of absolute contributions, which itself is far above the usual sum.
+# Four rounding errors, relative to a sum of absolute terms.
 ROUNDING = 2.0**-50
 
 
 def local_sweeps(f: Sample, start: Array, lam: float, epochs: int) -> Array:
-    """Return T^E(b), an array (p, q), for every column b of `start`.
+    """Return T^E(b), E sweeps of coordinate descent, for every column b of `start` (p by q).
 
-    Each of the E sweeps sets, for k = 1..p in order, b_k <- S(x_k'r, m lam) / ||x_k||^2 with
-    r = y - Xb + x_k b_k. A column of zeros keeps a zero coefficient. For any other loss a sweep is
-    over a quadratic model of the loss where the sweep begins. A column's result does not depend on
-    the other columns.
+    A sweep sets, for k = 1..p in order, b_k <- S(x_k'r, m lam) / ||x_k||^2 with
+    r = y - Xb + x_k b_k; it is zero for a column of zeros. For other losses a sweep is over a
+    quadratic model of the loss at its start. A column's result does not depend on other columns.
 
-    Notes
-    -----
     scikit-learn's cyclic Lasso (`tol=0`, `max_iter=E`) gives the same numbers, except from a start
     so near the optimum that its gap-safe screening sets coordinates to zero before the first sweep.
     """
@@ -46,11 +43,11 @@ def local_sweeps(f: Sample, start: Array, lam: float, epochs: int) -> Array:
 def dual_steps(
     f: Sample, z: Array, rates: Array, penalty: Penalty, first_step: int, epochs: int
 ) -> Array:
-    """Return where E dual-averaging steps (Yuan, Zaheer and Reddi, 2021) lead each column of `z`.
+    """Return each column of `z` after E dual-averaging steps (Yuan, Zaheer and Reddi, 2021).
 
     For k = 0..E-1: b = prox(z, rate (first_step + k)), then z <- z - rate grad f(b). `first_step`
-    counts the steps taken before, t E at the start of round t. A column's result does not depend on
-    the other columns. Least squares with a Lasso penalty run compiled.
+    is the number of earlier steps, t E at the start of round t. A column's result does not depend
+    on other columns. Least squares with a Lasso penalty runs compiled.
     """
     Z = np.array(z.T, dtype=np.float64, order="C")
     rates = np.ascontiguousarray(rates, dtype=np.float64)
@@ -66,19 +63,15 @@ def dual_steps(
 
 
 def stay_finite(new: Array, old: Array) -> Array:
-    """Return `new`, or `old` where a step has led beyond all numbers.
-
-    A rate that is too large for a loss without a largest curvature may lead there; the candidate
-    then stays where it is, and others predict better.
-    """
+    """Return `new`, or `old` if the step overflowed, as too large a rate may cause."""
     return new if np.isfinite(new).all() else old
 
 
-def settle(new: Array, old: Array) -> Array:
-    """Return the columns of `new`, where a coefficient that has not moved keeps its old bits.
+def keep_unmoved(new: Array, old: Array) -> Array:
+    """Return `new`, with the old bits of coefficients that changed by rounding only.
 
-    The server knows neither responses nor the scales of columns, so a model's size is the sum of
-    its absolute coefficients.
+    The server knows neither responses nor the scales of columns, so the size of a model (column) is
+    the sum of its absolute coefficients.
     """
     size = np.abs(new).sum(axis=0)
     return np.where(np.abs(new - old) <= ROUNDING * size, old, new)
@@ -86,7 +79,7 @@ def settle(new: Array, old: Array) -> Array:
 
 @compiled
 def total_size(base: float, units: Array, b: Array) -> float:
-    """Return base + sum_k units_k |b_k|: how large the sums behind a coefficient can be."""
+    """Return base + sum_k units_k |b_k|, a bound on the sums behind a coefficient."""
     total = base
     for k in range(b.size):
         total += units[k] * abs(b[k])
@@ -95,7 +88,7 @@ def total_size(base: float, units: Array, b: Array) -> float:
 
 @compiled
 def moved(new: float, old: float, unit: float, size: float) -> bool:
-    """Whether a coefficient moved by more than rounding; a NaN has moved."""
+    """Return whether a coefficient changed by more than rounding; True for NaN."""
     return not abs(new - old) * unit <= ROUNDING * size
 
 
@@ -103,8 +96,8 @@ def moved(new: float, old: float, unit: float, size: float) -> bool:
 def gram_sweeps(G: Array, c: Array, base: float, B: Array, lam: float, epochs: int) -> None:
     """Sweep every row of B in place, from G = X'X/m, c = X'y/m and base = ||y||/sqrt(m).
 
-    s_k is what coordinate k will see, c_k - sum_{l<k} G_kl b_l(new) - sum_{l>k} G_kl b_l(old).
-    Once b_k is set its row of G goes to s_l, l > k, for this sweep and to s_l, l < k, for the next.
+    s_k is the score of coordinate k, c_k - sum_{l<k} G_kl b_l(new) - sum_{l>k} G_kl b_l(old).
+    A new b_k updates s_l for this sweep if l > k, and for the next one if l < k.
     """
     q, p = B.shape
     units = np.sqrt(np.diag(G))
@@ -142,7 +135,7 @@ def residual_sweeps(
     for j in range(q):
         b = B[j]
         for _ in range(epochs):
-            # a fresh residual makes the sweep a function of b alone
+            # recomputing the residual makes the sweep a function of b alone
             r = y.copy()
             subtract_product(r, Xt, b)
             size = total_size(base, units, b)

@@ -1,7 +1,7 @@
-"""What the numerics run on: one array type, one door to numba, its inner loops, one BLAS thread.
+"""The array type, the numba decorator, shared inner loops, and BLAS in one thread.
 
-No kernel may reorder a sum behind our back, so that a column's bits never depend on its company.
-`dot` alone may be reassociated: it is one fixed loop, so the same inputs give the same bits.
+Compiled kernels may not reorder sums, so a column's result never depends on other columns. Only
+`dot` may be reassociated: it is one fixed loop, so the same inputs give the same bits.
 """
 
 import threading
@@ -17,13 +17,16 @@ from threadpoolctl import ThreadpoolController
 
 Array = NDArray[np.float64]
 F = TypeVar("F", bound=Callable[..., Any])
+EPS = float(np.finfo(np.float64).eps)
+# The relative rounding error allowed when two values of an objective are compared.
+ROUNDING = 64 * EPS
 _pools = cache(ThreadpoolController)
 _here = threading.local()
 
 
 @contextmanager
 def one_thread() -> Iterator[None]:
-    """Run BLAS in one thread inside, so that its sums do not depend on the machine's cores."""
+    """Run BLAS in one thread, so that its sums do not depend on the number of cores."""
     if getattr(_here, "limited", False):
         yield
         return
@@ -36,14 +39,13 @@ def one_thread() -> Iterator[None]:
 
 
 def compiled(f: F, fastmath: bool | set[str] = False) -> F:
-    """Compile `f` on first call; the machine code is cached on disk beside its module."""
+    """Compile `f` on first call; numba caches the machine code on disk."""
     options = {"cache": True, "nogil": True, "error_model": "numpy", "fastmath": fastmath}
     return cast(F, numba.njit(**options)(f))
 
 
 @partial(compiled, fastmath={"reassoc", "contract"})
 def dot(x: Array, y: Array) -> float:
-    """Return x'y."""
     total = 0.0
     for i in range(x.size):
         total += x[i] * y[i]
@@ -73,18 +75,12 @@ def soft(v: float, a: float) -> float:
 def subtract_rows(out: Array, M: Array, rows: NDArray[np.int64], w: Array, count: int) -> None:
     """Subtract w[0] M[rows[0]] + w[1] M[rows[1]] + ... from `out`, in that order.
 
-    Four rows share one pass over `out`; each entry still subtracts them one after the other.
+    Four rows are read in one pass over `out`; each entry still subtracts them in order.
     """
     whole = count - count % 4
     for i in range(0, whole, 4):
-        r0 = M[rows[i]]
-        r1 = M[rows[i + 1]]
-        r2 = M[rows[i + 2]]
-        r3 = M[rows[i + 3]]
-        w0 = w[i]
-        w1 = w[i + 1]
-        w2 = w[i + 2]
-        w3 = w[i + 3]
+        r0, r1, r2, r3 = M[rows[i]], M[rows[i + 1]], M[rows[i + 2]], M[rows[i + 3]]
+        w0, w1, w2, w3 = w[i], w[i + 1], w[i + 2], w[i + 3]
         for l in range(out.size):
             out[l] = (((out[l] - w0 * r0[l]) - w1 * r1[l]) - w2 * r2[l]) - w3 * r3[l]
     for i in range(whole, count):
@@ -96,6 +92,6 @@ def subtract_rows(out: Array, M: Array, rows: NDArray[np.int64], w: Array, count
 
 @compiled
 def subtract_product(out: Array, M: Array, b: Array) -> None:
-    """Subtract M'b from `out`, touching only the rows of M where b is nonzero."""
+    """Subtract M'b from `out`, reading only the rows of M where b is nonzero."""
     rows = np.flatnonzero(b)
     subtract_rows(out, M, rows, b[rows], rows.size)

@@ -1,4 +1,4 @@
-"""The Lasso path from second moments alone, and least squares on every support that it takes."""
+"""The Lasso path from second moments alone, and least squares on each of its supports."""
 
 from dataclasses import dataclass
 
@@ -9,18 +9,18 @@ from fedlasso.numerics.homotopy import (
     ActiveColumns,
     HomotopyState,
     advance,
-    rebuild,
-    stand_at,
+    homotopy_at,
+    restart_at,
     times_inverse,
 )
 from fedlasso.numerics.machine import Array, compiled, dot, subtract_product, subtract_rows
 from fedlasso.numerics.moments import Normal
 
-# A path is good when its duality gap is at most this share of the response's variance.
+# The duality gap to reach, as a fraction of the response's variance.
 GAP = 1e-9
-# What is good enough where columns are so nearly dependent that no solver here reaches that.
+# The gap accepted if columns are so nearly dependent that no solver reaches that one.
 ENOUGH = 1e-5
-# Sweeps that a penalty may take where the homotopy alone does not reach that.
+# Maximum number of sweeps at a penalty where the homotopy alone does not reach it.
 SWEEPS = 1000
 
 
@@ -28,7 +28,7 @@ SWEEPS = 1000
 class MomentPath:
     """The Lasso at decreasing penalties, and least squares on each of its supports.
 
-    Where nearly dependent columns leave no digits, the last good fits stand for all that follow.
+    Where nearly dependent columns leave no accurate digits, the last good fits are repeated.
     `lasso` and `refits` are (p, L), a column per penalty.
     """
 
@@ -38,42 +38,30 @@ class MomentPath:
 
 
 class Walk:
-    """A Lasso path that is followed down to some penalties, and later to smaller ones."""
+    """A Lasso path that is followed down to some penalties, and can be continued later."""
 
     def __init__(self, normal: Normal) -> None:
         norms = np.ascontiguousarray(np.diagonal(normal.gram))
         gram = np.ascontiguousarray(normal.gram)
-        largest = normal.largest_penalty
-        self._columns = ActiveColumns(np.empty((0, 0)), np.empty(0), gram, norms)
-        self._lasso = Lasso.of(gram, norms, np.ascontiguousarray(normal.score), 0.0)
+        columns = ActiveColumns(np.empty((0, 0)), np.empty(0), gram, norms)
+        lasso = Lasso.of(gram, norms, np.ascontiguousarray(normal.score), 0.0)
         zero = np.zeros(normal.p)
-        self._state = stand_at(self._columns, largest, zero, normal.score, normal.rank)
-        self._state.blocked[norms == 0.0] = True
+        state = homotopy_at(columns, normal.largest_penalty, zero, normal.score, normal.rank)
         self.normal = normal
-        # The last Lasso and its refit, and the duality gap that is still asked for.
-        self._last = np.zeros((2, normal.p))
-        self._wanted = np.array([GAP * normal.variance])
+        self._problem = (columns, state, lasso, normal.variance)
+        # The last Lasso and its refit, and the duality gap to reach.
+        self._progress = (np.zeros((2, normal.p)), np.array([GAP * normal.variance]))
 
     def follow(self, penalties: Array) -> MomentPath:
-        """Go on to decreasing penalties, none larger than those before."""
+        """Continue to decreasing penalties, none larger than the last one."""
         lasso = np.zeros((penalties.size, self.normal.p))
         refits = np.zeros_like(lasso)
-        walk(
-            self._columns,
-            self._state,
-            self._lasso,
-            self.normal.variance,
-            penalties,
-            self._last,
-            self._wanted,
-            lasso,
-            refits,
-        )
+        walk(*self._problem, penalties, *self._progress, lasso, refits)
         return MomentPath(penalties, lasso.T, refits.T)
 
 
 def solve_path(normal: Normal, penalties: Array) -> MomentPath:
-    """Solve the Lasso at decreasing penalties, and least squares on every support that it takes."""
+    """Return the Lasso at decreasing penalties, and least squares on each of its supports."""
     return Walk(normal).follow(penalties)
 
 
@@ -91,33 +79,33 @@ def walk(
 ) -> None:
     """Fill in the Lasso and the refit at every penalty, one in each row.
 
-    `last` has the two before, and `wanted` the duality gap to reach; both are kept up to date.
+    `last` has the previous Lasso and refit, `wanted` the duality gap to reach; both are updated.
     """
     score = L.score
     b = np.zeros(score.size)
     for j in range(penalties.size):
         if wanted[0] < 0.0:
-            # Rounding has taken over: what follows is as good as it gets.
+            # No accurate digits are left: repeat the last fits.
             lasso[j:] = last[0]
             refits[j:] = last[1]
             return
         lam = penalties[j]
         if lam < S.lam[0]:
             advance(D, S, lam, 50 * S.active.size + 100)
-            settle_moments(D, S, score)
+            refine_moments(D, S, score)
         b[:] = 0.0
         for i in range(S.a[0]):
             b[S.active[i]] = S.b[i]
-        gap = exceeds(b, S.correlation, score, variance, lam)
+        gap = moment_gap(b, S.correlation, score, variance, lam)
         if not gap <= wanted[0]:
             own = b.copy()
             swept = np.inf
             if wanted[0] == GAP * variance:
                 b[:] = last[0]
                 if not sweep(L, variance, lam, b, S.correlation):
-                    # Sweeps take long and will do no better later on: this was the last time.
+                    # Sweeps are slow and would fail at later penalties too: do not try again.
                     wanted[0] = ENOUGH * variance
-                swept = exceeds(b, S.correlation, score, variance, lam)
+                swept = moment_gap(b, S.correlation, score, variance, lam)
             if not min(gap, swept) <= wanted[0]:
                 wanted[0] = -1.0
                 lasso[j] = last[0]
@@ -125,12 +113,12 @@ def walk(
                 continue
             if gap <= swept:
                 b[:] = own
-                settle_moments(D, S, score)
+                refine_moments(D, S, score)
             else:
-                stand_anew(D, S, lam, b)
+                restart_at(D, S, lam, b)
                 if S.a[0] < np.count_nonzero(b):
-                    # Columns that went with dependent ones leave their share to those.
-                    settle_moments(D, S, score)
+                    # Dependent columns were dropped: solve again for the others.
+                    refine_moments(D, S, score)
         lasso[j] = b
         if ((b != 0.0) == (last[0] != 0.0)).all():
             refits[j] = last[1]
@@ -142,7 +130,7 @@ def walk(
 
 @compiled
 def refit(D: ActiveColumns, S: HomotopyState, score: Array, out: Array) -> None:
-    """Fill in least squares on the active columns, in two steps to full accuracy."""
+    """Fill in least squares on the active columns, with one step of iterative refinement."""
     a = S.a[0]
     b = times_inverse(S, score[S.active[:a]])
     rest = score.copy()
@@ -153,8 +141,8 @@ def refit(D: ActiveColumns, S: HomotopyState, score: Array, out: Array) -> None:
 
 
 @compiled
-def settle_moments(D: ActiveColumns, S: HomotopyState, score: Array) -> None:
-    """Solve G_AA b_A = (X'y/m)_A - lam s to full accuracy and refresh X'r/m."""
+def refine_moments(D: ActiveColumns, S: HomotopyState, score: Array) -> None:
+    """Solve G_AA b_A = (X'y/m)_A - lam s to full accuracy and recompute X'r/m."""
     a = S.a[0]
     for attempt in range(3):
         S.correlation[:] = score
@@ -165,7 +153,7 @@ def settle_moments(D: ActiveColumns, S: HomotopyState, score: Array) -> None:
 
 
 @compiled
-def exceeds(b: Array, correlation: Array, score: Array, variance: float, lam: float) -> float:
+def moment_gap(b: Array, correlation: Array, score: Array, variance: float, lam: float) -> float:
     """Return the duality gap of b, where X'r/m is `correlation`."""
     explained = dot(b, score)
     against = variance - explained
@@ -180,30 +168,13 @@ def exceeds(b: Array, correlation: Array, score: Array, variance: float, lam: fl
 
 @compiled
 def sweep(L: Lasso, variance: float, lam: float, b: Array, correlation: Array) -> bool:
-    """Improve b by coordinate descent, and X'r/m with it; return whether it is good at the end."""
-    L.pays[:] = lam
+    """Improve b and X'r/m by coordinate descent; return whether the gap reached `GAP`."""
+    L.thresholds[:] = lam
     for _ in range(SWEEPS // 10):
         for _ in range(10):
             descend(L, b, 0.0, 1)
         correlation[:] = L.score
         subtract_product(correlation, L.M, b)
-        if exceeds(b, correlation, L.score, variance, lam) <= GAP * variance:
+        if moment_gap(b, correlation, L.score, variance, lam) <= GAP * variance:
             return True
     return False
-
-
-@compiled
-def stand_anew(D: ActiveColumns, S: HomotopyState, lam: float, b: Array) -> None:
-    """Put the path on the solution b at `lam`."""
-    S.place[:] = -1
-    S.blocked[:] = D.norms == 0.0
-    a = 0
-    for k in range(b.size):
-        if b[k] != 0.0 and a < S.active.size:
-            S.active[a] = k
-            S.signs[a] = np.sign(b[k])
-            S.b[a] = b[k]
-            a += 1
-    S.a[0] = a
-    S.lam[0] = lam
-    rebuild(D, S)

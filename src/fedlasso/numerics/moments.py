@@ -1,7 +1,7 @@
-"""Least squares from second moments alone: what a server can fit once sites have added theirs up.
+"""Least squares from second moments, which the sites add up.
 
-The Lasso, its refits and every error on other rows need X'X, X'y and y'y, never the records, so one
-exchange of moments answers for all penalties, weights and folds.
+The Lasso, its refits and errors on other rows need X'X, X'y and y'y only, never the records. So one
+exchange of moments is enough for all penalties, weights and folds.
 """
 
 from __future__ import annotations
@@ -11,49 +11,39 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
+import scipy.linalg
 
 from fedlasso.numerics.certificate import Certificate, duality_gap
 from fedlasso.numerics.designs import RowIndex
-from fedlasso.numerics.machine import Array
+from fedlasso.numerics.machine import Array, one_thread
 from fedlasso.numerics.penalties import Penalty
 from fedlasso.numerics.sample import LeastSquares
 
-# A column varies when its variance is above this share of its second moment.
+# A column is constant unless its variance exceeds this fraction of its second moment.
 VARIES = 1e-12
+# Eigenvalues below this fraction of the largest are zero.
+RANK = 1e-12
 
 
 @dataclass(frozen=True, eq=False)
 class Moments:
-    """Sums over rows of all products of (1, x, y): counts, sums and second moments at once.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from fedlasso.numerics.moments import Moments
-    >>> rows = np.column_stack([np.ones(4), [0.0, 1.0, 2.0, 3.0], [1.0, 3.0, 5.0, 7.0]])
-    >>> normal = Moments(rows.T @ rows).normal()
-    >>> normal.original(normal.score)
-    (array([2.]), np.float64(1.0))
-    """
+    """Sums over rows of all products of (1, x, y): counts, sums and second moments."""
 
     products: Array
 
     @property
     def rows(self) -> int:
-        """Number of rows that were summed over."""
         return round(float(self.products[0, 0]))
 
     @classmethod
     def of(cls, sample: LeastSquares, rows: RowIndex) -> Moments:
-        """Return the moments of some rows of a sample."""
         return cls(sample.design.moments(rows, np.ascontiguousarray(sample.y[rows])))
 
     def without(self, part: Moments) -> Moments:
-        """Return the moments of the rows that are not in `part`."""
         return Moments(self.products - part.products)
 
     def normal(self, *, centre: bool = True, scale: bool = True) -> Normal:
-        """Return the normal equations of columns that are centred and scaled by these rows."""
+        """Return the normal equations of columns centred and scaled with these rows."""
         m = max(self.rows, 1)
         second = self.products / m
         means = second[0, 1:].copy() if centre else np.zeros(len(second) - 1)
@@ -63,19 +53,15 @@ class Moments:
         varies = variance > VARIES * squares
         spread = np.sqrt(np.where(varies, variance, 1.0)) if scale else np.ones(len(varies))
         factors = np.where(varies, 1.0 / spread, 0.0)
-        return Normal(
-            gram=covariance[:-1, :-1] * np.outer(factors, factors),
-            score=covariance[:-1, -1] * factors,
-            variance=float(max(covariance[-1, -1], 0.0)),
-            rows=m,
-            means=means,
-            factors=factors,
-            rank=min(m - 1 if centre else m, int(varies.sum())),
-        )
+        gram = covariance[:-1, :-1] * np.outer(factors, factors)
+        score = covariance[:-1, -1] * factors
+        rank = min(m - 1 if centre else m, int(varies.sum()))
+        y_variance = float(max(covariance[-1, -1], 0.0))
+        return Normal(gram, score, y_variance, m, means, factors, rank)
 
     def between(self, V: Array, W: Array) -> Array:
         """Return sums over rows of products of residuals, column by column; see `residuals`."""
-        # What no model uses adds nothing.
+        # Columns that no model uses are skipped.
         left = np.flatnonzero(V.any(axis=1))
         right = np.flatnonzero(W.any(axis=1))
         product = self.products[np.ix_(right, left)] @ V[left]
@@ -83,50 +69,34 @@ class Moments:
 
 
 def residuals(B: Array, intercepts: Array) -> Array:
-    """Return what models (columns of B) make of (1, x, y): minus the prediction, plus y."""
+    """Return the residuals of models (columns of B) as linear combinations of (1, x, y)."""
     return np.vstack([-intercepts, -B, np.ones(B.shape[1])])
 
 
 @dataclass(frozen=True, eq=False)
 class Normal:
-    """The normal equations of least squares on standardised columns.
+    """The normal equations of least squares on standardised columns."""
 
-    Attributes
-    ----------
-    gram, score, variance : X'X/m, X'y/m and y'y/m
-    rows : m
-    means, factors : of the columns, the response's mean being the last; a factor of zero marks a
-        constant column
-    rank : no more than so many columns are independent
-    """
-
-    gram: Array
-    score: Array
-    variance: float
-    rows: int
-    means: Array
-    factors: Array
-    rank: int
+    gram: Array  # X'X/m
+    score: Array  # X'y/m
+    variance: float  # y'y/m
+    rows: int  # m
+    means: Array  # of the columns, then of the response
+    factors: Array  # by which columns are scaled; zero for a constant column
+    rank: int  # upper bound on the rank of X
 
     @classmethod
     def of_products(cls, products: Array, rows: int) -> Normal:
-        """Return the equations of columns as they are, by sums of all products of (x, y)."""
+        """Return the equations of unstandardised columns, from sums of all products of (x, y)."""
         second = products / rows
         squares = np.diagonal(second)[:-1]
-        p = len(squares)
-        return cls(
-            gram=second[:-1, :-1],
-            score=second[:-1, -1],
-            variance=float(second[-1, -1]),
-            rows=rows,
-            means=np.zeros(p + 1),
-            factors=(squares > 0).astype(np.float64),
-            rank=min(rows, int((squares > 0).sum())),
-        )
+        gram, score, variance = second[:-1, :-1], second[:-1, -1], float(second[-1, -1])
+        factors = (squares > 0).astype(np.float64)
+        rank = min(rows, int((squares > 0).sum()))
+        return cls(gram, score, variance, rows, np.zeros(len(second)), factors, rank)
 
     @property
     def p(self) -> int:
-        """Number of columns."""
         return len(self.score)
 
     @cached_property
@@ -135,29 +105,25 @@ class Normal:
         return float(np.abs(self.score).max(initial=0.0))
 
     def original(self, B: Array) -> tuple[Array, Array]:
-        """Return models (columns of B) and their intercepts for columns as they were."""
+        """Return the coefficients and intercepts of models (columns of B) on the original scale."""
         coefficients = (B.T * self.factors).T
         return coefficients, self.means[-1] - self.means[:-1] @ coefficients
 
     def weighted(self, weights: Array) -> Normal:
-        """Return the equations of columns divided by weights, so that each pays its own penalty."""
+        """Return the equations of columns divided by penalty weights."""
         shrink = np.where(np.isfinite(weights), 1.0 / weights, 0.0)
-        return replace(
-            self,
-            gram=self.gram * np.outer(shrink, shrink),
-            score=self.score * shrink,
-            factors=self.factors * shrink,
-            rank=min(self.rank, int((shrink > 0).sum())),
-        )
+        gram, score = self.gram * np.outer(shrink, shrink), self.score * shrink
+        rank = min(self.rank, int((shrink > 0).sum()))
+        return replace(self, gram=gram, score=score, factors=self.factors * shrink, rank=rank)
 
     def steadied(self, ridge: float) -> Normal:
-        """Return the equations of an elastic net, whose ridge penalty makes all columns differ."""
+        """Return the equations with a ridge penalty, as for an elastic net."""
         varies = self.factors > 0
         gram = self.gram + ridge * np.diag(varies.astype(np.float64))
         return replace(self, gram=gram, rank=int(varies.sum()))
 
     def certificates(self, B: Array, penalties: Sequence[Penalty]) -> list[Certificate]:
-        """Certify models (columns of B), each at its own penalty."""
+        """Return the certificates of models (columns of B), one per penalty."""
         product = self.gram @ B
         found = []
         for j, penalty in enumerate(penalties):
@@ -170,3 +136,21 @@ class Normal:
             gap = duality_gap(residual, against, self.variance, gradient, b, penalty, 1)
             found.append(Certificate(residual / 2 + penalty.value(b), gap))
         return found
+
+
+@one_thread()
+def from_moments(G: Array, c: Array) -> LeastSquares:
+    """Return a minimal sample with X'X/m = G and X'y/m = c, for solvers that need records.
+
+    With G = V D V', its n rows are X = sqrt(n) D^1/2 V', and y = sqrt(n) D^-1/2 V'c; the score c
+    must lie in the range of G, as it does for moments of real records.
+    """
+    d, V = scipy.linalg.eigh(G)
+    seen = d > RANK * d[-1]
+    n = int(seen.sum())
+    if n == 0:
+        return LeastSquares(np.zeros((1, c.size)), np.zeros(1))
+    root = np.sqrt(d[seen])
+    X = np.sqrt(n) * root[:, None] * V[:, seen].T
+    y = np.sqrt(n) * (V[:, seen].T @ c) / root
+    return LeastSquares(X, y)

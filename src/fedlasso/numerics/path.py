@@ -1,4 +1,4 @@
-"""The Lasso at many penalties or at one, solved exactly and certified by its duality gap."""
+"""The Lasso at one or many penalties, solved exactly and certified by its duality gap."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -7,80 +7,70 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedlasso.numerics.certificate import duality_gap, stationarity
-from fedlasso.numerics.homotopy import ActiveColumns, advance, settle, stand_at
+from fedlasso.numerics.homotopy import ActiveColumns, advance, homotopy_at, refine
 from fedlasso.numerics.local_steps import local_sweeps
 from fedlasso.numerics.machine import Array, one_thread
 from fedlasso.numerics.penalties import L1
 from fedlasso.numerics.repair import feature_sign_search
 from fedlasso.numerics.sample import LeastSquares
 
-# What a certified fit must reach: its duality gap as a share of ||y||^2 / (2m).
+# The duality gap to reach, as a fraction of ||y||^2 / (2m).
 GAP = 1e-10
-# Sweeps of the last resort.
+# Maximum number of sweeps of coordinate descent, the last fallback.
 SWEEPS = 2000
 
 
 @dataclass(frozen=True)
 class LassoPath:
-    """Fits at decreasing penalties.
+    """Fits at decreasing penalties."""
 
-    Attributes
-    ----------
-    penalties : array (L,)
-    coefficients : array (p, L)
-    gaps : array (L,), relative duality gaps, from residuals computed afresh from X
-    knots : changes of the active set along the way
-    fallbacks : how many penalties the homotopy alone did not bring to `GAP`
-    """
-
-    penalties: Array
-    coefficients: Array
-    gaps: Array
-    knots: int
-    fallbacks: int
+    penalties: Array  # (L,)
+    coefficients: Array  # (p, L)
+    gaps: Array  # (L,), relative duality gaps, from residuals recomputed from X
+    knots: int  # number of changes of the active set
+    fallbacks: int  # number of penalties at which the homotopy alone did not reach `GAP`
 
     @property
     def met(self) -> NDArray[np.bool_]:
-        """Which penalties are solved to `GAP`."""
+        """Which fits have reached `GAP`."""
         return self.gaps <= GAP
 
 
 def penalty_grid(f: LeastSquares, count: int = 30, ratio: float = 1e-3) -> Array:
     """Return `count` log-spaced penalties from lambda_max = ||X'y||_inf / m down to `ratio` of it.
 
-    All are zero when X'y is: then b = 0 solves the Lasso at every penalty.
+    All are zero if X'y is: then b = 0 solves the Lasso at every penalty.
     """
     largest = float(np.abs(f.score).max(initial=0.0))
     return np.asarray(largest * np.logspace(0.0, np.log10(ratio), count))
 
 
 def lasso_path(f: LeastSquares, penalties: Array) -> LassoPath:
-    """Solve the Lasso at every one of `penalties`, none negative, in decreasing order.
+    """Solve the Lasso at nonnegative penalties in decreasing order, by the homotopy method.
 
-    The homotopy gives each answer; where its certified gap exceeds `GAP` (nearly dependent
-    columns, ties), a feature-sign search continues from that answer, then coordinate descent. The
-    path never fails: read `met`.
+    Where the certified gap exceeds `GAP` (nearly dependent columns, ties), a feature-sign search
+    continues from that solution, then coordinate descent. The path never fails: read `met`.
     """
     penalties = np.array(penalties, dtype=np.float64)
     if not np.isfinite(penalties).all() or (penalties < 0).any() or (np.diff(penalties) > 0).any():
         raise ValueError("penalties must be finite, not negative and in decreasing order.")
     gram = f.gram if f.prefers_gram else np.empty((0, 0))
     D = ActiveColumns(f.columns, f.y, gram, f.design.norms)
-    S = stand_at(D, np.abs(f.score).max(initial=0.0), np.zeros(f.p), f.score, f.m)
+    S = homotopy_at(D, np.abs(f.score).max(initial=0.0), np.zeros(f.p), f.score, f.m)
     coefficients = np.zeros((f.p, penalties.size), order="F")
     gaps = np.zeros(penalties.size)
     knots = fallbacks = 0
     for j, lam in enumerate(penalties):
         if lam < S.lam[0]:
             knots += advance(D, S, lam, 50 * S.active.size + 100)
-            settle(D, S)
+            refine(D, S)
         b = np.zeros(f.p)
         b[S.active[: S.a[0]]] = S.b[: S.a[0]]
         gap = relative_gap(f, b, lam)
         if not gap <= GAP:
             fallbacks += 1
             b, gap = fall_back(f, lam, b)
-            S = stand_at(D, lam, b, -f.gradient(b), f.m)
+            S = homotopy_at(D, lam, b, -f.gradient(b), f.m)
         coefficients[:, j] = b
         gaps[j] = gap
     return LassoPath(penalties, coefficients, gaps, knots, fallbacks)
@@ -88,7 +78,7 @@ def lasso_path(f: LeastSquares, penalties: Array) -> LassoPath:
 
 @one_thread()
 def relative_gap(f: LeastSquares, b: Array, lam: float) -> float:
-    """Return the duality gap at b as a share of ||y||^2 / (2m)."""
+    """Return the duality gap at b as a fraction of ||y||^2 / (2m)."""
     r = f.residual(b)
     gap = duality_gap(float(r @ r), float(r @ f.y), f.y_ss, -f.slope(r), b, L1(lam), f.m)
     scale = f.y_ss / (2 * f.m)
@@ -111,26 +101,15 @@ def fall_back(f: LeastSquares, lam: float, b: Array) -> tuple[Array, float]:
 
 @dataclass(frozen=True)
 class Reference:
-    """A minimizer of the Lasso objective.
-
-    Attributes
-    ----------
-    coefficients : array (p,)
-    objective : its value
-    stationarity : ||b - S(b - grad f(b), lam)||_inf
-    gap : duality gap as a share of ||y||^2 / (2m)
-    knots : changes of the active set on the way from lambda_max
-    method : {"homotopy", "fallback"}
-    met : whether the stationarity is within the tolerance asked for
-    """
+    """A minimizer of the Lasso objective."""
 
     coefficients: Array
     objective: float
-    stationarity: float
-    gap: float
-    knots: int
+    stationarity: float  # ||b - S(b - grad f(b), lam)||_inf
+    gap: float  # duality gap as a fraction of ||y||^2 / (2m)
+    knots: int  # number of changes of the active set from lambda_max on
     method: Literal["homotopy", "fallback"]
-    met: bool
+    met: bool  # whether the stationarity norm is within the tolerance
 
 
 def solve_reference(f: LeastSquares, lam: float, tol: float = 1e-9) -> Reference:
@@ -143,12 +122,6 @@ def solve_reference(f: LeastSquares, lam: float, tol: float = 1e-9) -> Reference
         method = "fallback"
         b, _ = fall_back(f, lam, b)
     reached = stationarity(b, f.gradient(b), penalty)
-    return Reference(
-        coefficients=b,
-        objective=f.value(b) + penalty.value(b),
-        stationarity=reached,
-        gap=relative_gap(f, b, lam),
-        knots=path.knots,
-        method=method,
-        met=reached <= tol,
-    )
+    objective = f.value(b) + penalty.value(b)
+    gap = relative_gap(f, b, lam)
+    return Reference(b, objective, reached, gap, path.knots, method, met=reached <= tol)

@@ -1,7 +1,7 @@
-"""Feature-sign search (Lee et al., 2007): slow, and steady where the homotopy loses its digits.
+"""Feature-sign search (Lee et al., 2007): slow, but accurate where the homotopy loses digits.
 
-It works on X itself through a singular value decomposition, so nearly collinear columns cost
-digits once and not twice, and duplicated ones are no special case.
+It uses a singular value decomposition of X itself, not of X'X. So nearly collinear columns cost
+half as many digits, and duplicated columns are no special case.
 """
 
 import numpy as np
@@ -11,9 +11,9 @@ from fedlasso.numerics.machine import Array, one_thread
 from fedlasso.numerics.sample import LeastSquares
 
 STEPS = 300
-# Optimality is asked for to this share of the largest useful penalty: a few roundings of X'r/m.
+# Tolerance of X'r/m, as a fraction of the largest useful penalty: a few rounding errors.
 EXACT = 1e-13
-# Singular values below this share of the largest are zero.
+# Singular values below this fraction of the largest are zero.
 RANK = 1e-12
 # Signs with a smaller part outside the row space of X lie in it.
 ALIGNED = 1e-12
@@ -21,9 +21,10 @@ ALIGNED = 1e-12
 
 @one_thread()
 def feature_sign_search(f: LeastSquares, lam: float, start: Array) -> Array:
-    """Minimize the Lasso objective from `start`; every step lowers it, so the search ends.
+    """Return the minimizer of the Lasso objective, searched from `start`.
 
-    It stops at optimality, when rounding hides further progress, or after `STEPS` steps.
+    Every step lowers the objective. The search ends at optimality, at rounding errors, or after
+    `STEPS` steps.
     """
     b = start.copy() if np.isfinite(start).all() else np.zeros(f.p)
     tolerance = EXACT * float(np.abs(f.score).max(initial=0.0))
@@ -32,7 +33,7 @@ def feature_sign_search(f: LeastSquares, lam: float, start: Array) -> Array:
         c = -f.gradient(b)
         s = np.sign(b)
         miss = np.abs(c - lam * s)[s != 0].max(initial=0.0)
-        # a second full step has polished the first: the rest is rounding
+        # a second full step refines the first: the rest is rounding
         if miss <= tolerance or full_steps == 2:
             violation = np.where(s == 0, np.abs(c) - lam, -np.inf)
             k = int(violation.argmax())
@@ -54,10 +55,9 @@ def feature_sign_search(f: LeastSquares, lam: float, start: Array) -> Array:
 
 
 def newton_step(f: LeastSquares, r: Array, s: Array, lam: float) -> tuple[Array, bool]:
-    """Return the move to the minimum over the columns and signs in `s`.
+    """Return the step to the minimum over the columns and signs in `s`, and whether it is endless.
 
-    The flag says that it has no such end: X does not see the move, the penalty falls along it, and
-    only a change of sign stops it.
+    An endless step lies in the null space of X: the penalty falls along it until a sign changes.
     """
     A = np.flatnonzero(s)
     # all of V is needed for the null space; all of U never is
@@ -79,12 +79,12 @@ def newton_step(f: LeastSquares, r: Array, s: Array, lam: float) -> tuple[Array,
 def line_search(
     f: LeastSquares, b: Array, r: Array, d: Array, endless: bool, lam: float
 ) -> tuple[Array | None, bool]:
-    """Minimize the objective along b + t d by its slope, which rounding hides later than its value.
+    """Minimize the objective along b + t d by its slope, which is more accurate than its value.
 
-    Returns the minimizer, None when the slope is not negative at b, and whether it is b + d with
-    no sign changed on the way.
+    Return the minimizer, or None if the slope at b is not negative, and whether it is b + d with
+    no change of sign on the way.
     """
-    if not endless and not turns(b, d):
+    if not endless and not changes_sign(b, d):
         return b + d, True
     Xd = f.X @ d
     curvature = 0.0 if endless else float(Xd @ Xd) / f.m
@@ -92,7 +92,7 @@ def line_search(
     return minimize_along(b, d, slope, curvature, np.full(f.p, lam)), False
 
 
-def turns(b: Array, d: Array) -> bool:
+def changes_sign(b: Array, d: Array) -> bool:
     """Return whether a coefficient changes its sign on the way from b to b + d."""
     turning = b * d < 0
     return not bool((-b[turning] / d[turning] > 1).all())
@@ -101,9 +101,9 @@ def turns(b: Array, d: Array) -> bool:
 def minimize_along(
     b: Array, d: Array, slope: float, curvature: float, penalties: Array
 ) -> Array | None:
-    """Return the minimizer of a Lasso objective along b + t d; None when it does not fall there.
+    """Return the minimizer of a Lasso objective along b + t d, or None if it does not fall.
 
-    `slope` is the objective's at b, the penalty included, and `curvature` is that of its loss.
+    `slope` is the objective's at b, including the penalty; `curvature` is that of the loss.
     """
     if slope >= 0:
         return None

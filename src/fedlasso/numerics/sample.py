@@ -1,4 +1,6 @@
-"""A sample: a design, a response and a loss; the mean loss of a model on it and its gradient."""
+"""A sample: a design, a response and a loss; the mean loss of a model and its derivatives."""
+
+from __future__ import annotations
 
 from functools import cached_property
 
@@ -10,34 +12,26 @@ from fedlasso.numerics.machine import Array, dot, one_thread
 from fedlasso.numerics.response import Places, Response
 
 # X'X takes m p^2 operations once. At p = 4000 that is hundreds of sweeps over X, more than many
-# fits make; up to this it pays within one fit, and takes 32 MiB.
+# fits make; up to this many columns it is faster even for one fit, and takes 32 MiB.
 GRAM_COLUMNS = 2048
-# With p beyond this many times m, a pass over X costs less than a pass over X'X and its set-up.
+# With p beyond this many times m, X'X is slower: with a nonzero coefficients a sweep reads about
+# a p numbers of it, or (p + 2a) m of X, and a is mostly a fraction of m.
 GRAM_ASPECT = 16
-# An intercept of a site's own goes no further than this from its rows' linear predictors: e^-700 is
-# the smallest number there is, and rates of responses that are all zero have none.
+# Largest distance of a sample's own intercept from its rows' linear predictors: e^-700 is about the
+# smallest number, and the optimum is infinite if all counts are zero.
 FARTHEST_EFFECT = 500.0
 STEPS = 200
 
 
 class Sample:
-    """f(b) = sum_i w_i l(x_i'b + o_i, y_i) / m.
+    """The mean loss f(b) = sum_i w_i l(x_i'b + o_i, y_i) / m of a design and a response.
 
-    Parameters
-    ----------
-    design : Design or array (m, p), which is kept as `Dense` keeps it
-    y : array (m,), or a response with weights and offsets
-    loss : how the two meet
-    effect : whether the sample has an intercept of its own, which is always the best one and never
-        leaves it; or another sample, whose intercept is this one's too
+    With `effect` the sample has its own intercept, which is always the optimal one and is not
+    disclosed; another sample as `effect` lends its intercept.
     """
 
     def __init__(
-        self,
-        design: Design | Array,
-        y: Array | Response,
-        loss: Loss,
-        effect: "bool | Sample" = False,
+        self, design: Design | Array, y: Array | Response, loss: Loss, effect: bool | Sample = False
     ) -> None:
         self.design = design if isinstance(design, Design) else Dense(design)
         self.m = self.design.m
@@ -56,12 +50,11 @@ class Sample:
 
     @property
     def columns(self) -> Array:
-        """X, a column in each row, read-only."""
+        """The transpose of X, read-only."""
         return self.design.columns
 
     @property
     def X(self) -> Array:
-        """X, read-only."""
         return self.design.columns.T
 
     def predictor(self, b: Array) -> Array:
@@ -72,14 +65,12 @@ class Sample:
         return eta + self.find_effect(eta) if self.has_effect else eta
 
     def effect_at(self, b: Array) -> float:
-        """Return the sample's own intercept at b."""
         return self.find_effect(self.design.product(b) + self.response.offset)
 
     def find_effect(self, eta: Array) -> float:
-        """Return the intercept with which rows of these linear predictors cost least.
+        """Return the intercept that minimizes the loss of rows with these linear predictors.
 
-        The sum of the slopes rises with it, so halving an interval finds it; Newton's steps are
-        taken where they stay inside.
+        It is found by bisection, with Newton steps where they stay inside the interval.
         """
         if not len(eta):
             return 0.0
@@ -104,37 +95,32 @@ class Sample:
         return at
 
     def value(self, b: Array) -> float:
-        """Return f(b)."""
         return float(self.loss.values(self.predictor(b), self.response).sum()) / max(self.m, 1)
 
     def gradient(self, b: Array) -> Array:
-        """Return the gradient of f at b."""
         return self.slope(self.loss.slopes(self.predictor(b), self.response))
 
     def value_and_gradient(self, b: Array) -> tuple[float, Array]:
-        """Return both, from one linear predictor."""
         eta = self.predictor(b)
         value = float(self.loss.values(eta, self.response).sum()) / max(self.m, 1)
         return value, self.slope(self.loss.slopes(eta, self.response))
 
     def slope(self, u: Array) -> Array:
-        """Return X'u / m; zero where there are no records."""
+        """Return X'u / m; zero without rows."""
         return self.design.inner(u) / max(self.m, 1)
 
     @one_thread()
     def hessian(self, b: Array, columns: Places) -> Array:
-        """Return the second derivatives of f at b in some columns, a square array."""
         V = self.design.pick(columns).T
         return np.asarray(V.T @ self._curve(self.predictor(b), V)) / max(self.m, 1)
 
     def hessian_diagonal(self, b: Array, columns: Places) -> Array:
-        """Return the second derivatives of f at b in some columns, each by itself."""
         V = self.design.pick(columns).T
         curved = self._curve(self.predictor(b), V)
         return np.asarray(np.einsum("ik,ik->k", V, curved)) / max(self.m, 1)
 
     def curvature_product(self, b: Array, v: Array) -> Array:
-        """Return the second derivatives of f at b times a vector."""
+        """Return the Hessian of f at b times a vector."""
         curved = self._curve(self.predictor(b), self.design.product(v)[:, None])
         return self.slope(np.ascontiguousarray(curved[:, 0]))
 
@@ -142,7 +128,7 @@ class Sample:
         curved = self.loss.curve(eta, self.response, V)
         if not self.has_effect:
             return curved
-        # The intercept follows wherever the rows go.
+        # The optimal intercept changes with b.
         ones = self.loss.curve(eta, self.response, np.ones((len(eta), 1)))
         total = float(ones.sum())
         if total <= 0.0:
@@ -151,25 +137,25 @@ class Sample:
 
     @one_thread()
     def slopes_along(self, b: Array, directions: Array) -> tuple[Array, Array]:
-        """Return slopes and second derivatives of m f at b along directions (columns)."""
+        """Return first and second derivatives of m f at b along directions (columns)."""
         D = np.column_stack([self.design.product(d) for d in directions.T])
         slopes = self.m * (self.gradient(b) @ directions)
         curvatures = np.einsum("ik,ik->k", D, self._curve(self.predictor(b), D))
         return slopes, np.asarray(curvatures)
 
     def dual(self, b: Array, scale: float) -> float:
-        """Return the dual value of the slopes at b times `scale`, a sum over rows."""
+        """Return the dual value of the slopes at b times `scale`, summed over rows."""
         return self.loss.dual(self.predictor(b), self.response, scale)
 
     def errors(self, b: Array) -> Array:
-        """Return the deviance of each record: squared errors for least squares."""
+        """Return the deviance of each row: the squared error for least squares."""
         return self.loss.deviance(self.predictor(b), self.response)
 
     @cached_property
     def largest_curvature(self) -> float:
-        """A bound on every second derivative of f along a unit vector.
+        """The largest second derivative of f along a unit vector, an upper bound over all b.
 
-        Where the loss has none it is the largest one where all coefficients are zero.
+        If the loss has no such bound, it is the largest one at b = 0.
         """
         if np.isfinite(self.loss.smoothness):
             heaviest = float(self.response.weights.max(initial=0.0))
@@ -179,7 +165,7 @@ class Sample:
 
     @cached_property
     def mean_curvature(self) -> float:
-        """A bound on the average second derivative of f along a coordinate, as that one is."""
+        """The average second derivative of f along a coordinate, bounded in the same way."""
         if np.isfinite(self.loss.smoothness):
             heaviest = float(self.response.weights.max(initial=0.0))
             return self.loss.smoothness * heaviest * float(self.design.norms.mean())
@@ -189,37 +175,30 @@ class Sample:
 
 
 class LeastSquares(Sample):
-    """f(b) = ||y - Xb||^2 / (2m), with the shortcuts that only a quadratic loss has.
+    """f(b) = ||y - Xb||^2 / (2m), with shortcuts for the quadratic loss.
 
-    Weights, offsets and an own intercept are taken into X and y. With `gram` solvers pass over
-    X'X/m rather than over X; by default where that pays.
-
-    Notes
-    -----
-    A sweep with a nonzero coefficients reads about a p numbers of X'X/m, or (p + 2a) m of X, and a
-    is mostly a fraction of m; once p is many times m the p x p matrix stops paying.
+    Weights, offsets and the sample's own intercept are part of X and y. With `gram` solvers use
+    X'X/m instead of X; by default if that is faster.
     """
 
     def __init__(self, design: Design | Array, y: Array, gram: bool | None = None) -> None:
         super().__init__(design, y, LOSSES[DEFAULT_LOSS])
-        # The rows before an own intercept was taken into them.
+        # The design and response before an own intercept was projected out.
         self.given: tuple[Design, Response] | None = None
-        pays = self.p <= min(GRAM_COLUMNS, GRAM_ASPECT * self.m)
-        self.prefers_gram = pays if gram is None else gram
+        faster = self.p <= min(GRAM_COLUMNS, GRAM_ASPECT * self.m)
+        self.prefers_gram = faster if gram is None else gram
 
     @property
     def gram(self) -> Array:
-        """X'X / m, one p x p array; ask `prefers_gram` first."""
+        """X'X / m, a p x p array; check `prefers_gram` first."""
         return self.design.gram
 
     @cached_property
     def y_ss(self) -> float:
-        """||y||^2."""
         return dot(self.y, self.y)
 
     @cached_property
     def score(self) -> Array:
-        """X'y / m."""
         return self.slope(self.y)
 
     def effect_at(self, b: Array) -> float:
@@ -230,7 +209,6 @@ class LeastSquares(Sample):
         return float(response.weights @ left) / response.weight
 
     def residual(self, b: Array) -> Array:
-        """Return y - Xb."""
         r = self.y.copy()
         self.design.subtract(r, b)
         return r
@@ -252,13 +230,13 @@ class LeastSquares(Sample):
 def make_sample(
     design: Design | Array, y: Array | Response, loss: Loss, effect: bool | Sample = False
 ) -> Sample:
-    """Return a sample with every shortcut that its loss allows."""
+    """Return a sample: `LeastSquares` for the quadratic loss, else a general one."""
     if not loss.quadratic or isinstance(effect, Sample):
         return Sample(design, y, loss, effect)
     if not isinstance(y, Response) or (y.plain and not effect):
         return LeastSquares(design, y.y if isinstance(y, Response) else y)
     inner = design if isinstance(design, Design) else Dense(design)
     weighted = Weighted(inner, y.weights, effect)
-    sample = LeastSquares(weighted, weighted.turn_rows(y.y - y.offset))
+    sample = LeastSquares(weighted, weighted.transform_rows(y.y - y.offset))
     sample.given = (inner, y) if effect else None
     return sample

@@ -1,4 +1,4 @@
-"""Records as they are stored, dense or sparse, possibly with holes, and their standardised rows."""
+"""A data matrix, dense or sparse and possibly with missing values, and its standardised rows."""
 
 from functools import cached_property
 from typing import Any
@@ -17,15 +17,15 @@ from fedlasso.numerics.machine import (
     subtract_product,
 )
 
-# Numbers that a procedure working on columns may copy: 2 GiB.
+# Maximum size of a copy for procedures that sweep over columns: 2 GiB.
 LARGEST_COPY = 1 << 28
 
 
 class Table:
-    """X (n by p), dense or sparse, behind the few products that a fit needs; it is never changed.
+    """A read-only X (n by p), dense or sparse, behind the few products that a fit needs.
 
-    float64 in Fortran order or CSC is not copied. `holes` is a sparse matrix of ones where a value
-    is missing; X holds a zero there.
+    float64 in Fortran order or CSC is not copied. `holes` is a sparse matrix with ones where a
+    value is missing; X has a zero there.
     """
 
     def __init__(self, X: Any, holes: Any = None) -> None:
@@ -41,13 +41,12 @@ class Table:
 
     @cached_property
     def largest(self) -> Array:
-        """The largest size of a value in every column."""
         if self.sparse is not None:
             return np.asarray(abs(self.sparse).max(axis=0).toarray()).ravel()
         return np.asarray(np.maximum(self.columns.max(axis=1), -self.columns.min(axis=1)))
 
     def product(self, b: Array) -> Array:
-        """X b, reading only the columns where b is nonzero when X is dense."""
+        """Return X b; if X is dense, only columns where b is nonzero are read."""
         if self.sparse is not None:
             return np.asarray(self.sparse @ b)
         minus = np.zeros(self.n)
@@ -55,17 +54,16 @@ class Table:
         return -minus
 
     def inner(self, r: Array) -> Array:
-        """X'r."""
         if self.sparse is not None:
             return np.asarray(self.sparse.T @ r)
         return inner_products(self.columns, np.ascontiguousarray(r))
 
     def missing(self, w: Array) -> Array:
-        """Holes of every column, each counted with its row's weight."""
+        """Return the total weight of the missing values of every column."""
         return np.zeros(self.p) if self.holes is None else np.asarray(self.holes.T @ w)
 
     def squares(self, means: Array, w: Array) -> Array:
-        """sum_i w_i (x_ik - means_k)^2 for every column, holes left out."""
+        """Return sum_i w_i (x_ik - means_k)^2 for every column, without missing values."""
         if self.sparse is None:
             out = centred_squares(self.columns, means, w)
         else:
@@ -75,14 +73,12 @@ class Table:
         return out if self.holes is None else filled
 
     def take(self, rows: RowIndex) -> Array:
-        """Some rows as a new dense array, a column of X in each row."""
         taken = self.columns[:, rows] if self.sparse is None else self.sparse[rows].toarray().T
         return np.ascontiguousarray(taken)
 
 
 @compiled
 def centred_squares(Xt: Array, means: Array, w: Array) -> Array:
-    """Weighted sums of squares about the means, column by column."""
     out = np.zeros(Xt.shape[0])
     for k in range(Xt.shape[0]):
         total = 0.0
@@ -97,7 +93,7 @@ def centred_squares(Xt: Array, means: Array, w: Array) -> Array:
 def sparse_squares(
     data: Array, indices: RowIndex, indptr: RowIndex, means: Array, w: Array, weight: float
 ) -> Array:
-    """The same over CSC: what is not stored is a zero."""
+    """Return `centred_squares` for CSC storage, where entries that are not stored are zeros."""
     out = np.zeros(means.size)
     for k in range(means.size):
         total = 0.0
@@ -111,11 +107,11 @@ def sparse_squares(
 
 
 class Standardised(Design):
-    """Z with z_ik = (x_ik - means_k) factors_k over the given rows of a table.
+    """Z with z_ik = (x_ik - means_k) factors_k over some rows of a table.
 
-    Products come straight from the table, Zb = X(factors b) - means'(factors b), so a sparse X
-    stays sparse and folds cost no memory. A missing value is at its column's mean. A factor of zero
-    leaves a column out. `columns` and `gram` are made when a procedure asks.
+    Products use the table, Zb = X(factors b) - means'(factors b), so a sparse X stays sparse and
+    folds take no memory. A missing value is imputed by its column's mean. A factor of zero removes
+    a column. `columns` and `gram` are computed on first use.
     """
 
     def __init__(self, table: Table, rows: RowIndex | None, means: Array, factors: Array) -> None:
@@ -128,7 +124,6 @@ class Standardised(Design):
         self.p = table.p
 
     def product(self, b: Array) -> Array:
-        """Return Z b."""
         v = self._factors * b
         out = self._table.product(v)
         if self._table.holes is not None:
@@ -136,7 +131,6 @@ class Standardised(Design):
         return (out if self._all else out[self._rows]) - dot(self._means, v)
 
     def inner(self, r: Array) -> Array:
-        """Return Z'r."""
         full = r
         if not self._all:
             full = np.zeros(self._table.n)
@@ -144,12 +138,8 @@ class Standardised(Design):
         about = r.sum() - self._table.missing(full)
         return np.asarray((self._table.inner(full) - self._means * about) * self._factors)
 
-    def subtract(self, out: Array, b: Array) -> None:
-        out -= self.product(b)
-
     @cached_property
     def norms(self) -> Array:
-        """||z_k||^2 / m for every column."""
         w = np.zeros(self._table.n)
         w[self._rows] = 1.0
         return self._table.squares(self._means, w) * self._factors**2 / max(self.m, 1)
@@ -197,7 +187,6 @@ class Standardised(Design):
 
     @cached_property
     def columns(self) -> Array:
-        """Z, a column in each row: a copy, for procedures that sweep over columns."""
         if self.m * self.p > LARGEST_COPY:
             raise FedLassoError(
                 f"{self.m} rows x {self.p} columns are too many for a procedure that sweeps over "
@@ -210,7 +199,6 @@ class Standardised(Design):
     @cached_property
     @one_thread()
     def gram(self) -> Array:
-        """Z'Z / m, a block of rows at a time."""
         total = np.zeros((self.p, self.p))
         for at in range(0, self.m, BLOCK):
             Z = self.take(np.arange(at, min(at + BLOCK, self.m)))

@@ -1,6 +1,6 @@
-"""Symmetric matrices as the n(n+1)/2 numbers of one triangle, row by row: how they travel.
+"""Symmetric matrices packed for transfer as the n(n+1)/2 numbers of one triangle, row by row.
 
-The upper triangle is the default. In the lower one the rows of columns that join later come last.
+The upper triangle is the default. In the lower one columns that are added later come last.
 """
 
 import math
@@ -12,17 +12,15 @@ from numpy.typing import NDArray
 from fedlasso.numerics.machine import Array
 
 N = TypeVar("N", bound=np.number[Any])
-# Sums of products may contradict each other by this fraction of the largest.
-ROUNDING = 1e-9
+# Sums of products may be inconsistent by this fraction of the largest.
+INCONSISTENT = 1e-9
 
 
 def count_packed(size: int) -> int:
-    """Return how many numbers a triangle of a matrix has."""
     return size * (size + 1) // 2
 
 
 def pack(products: NDArray[N], *, lower: bool = False) -> NDArray[N]:
-    """Return one triangle of a symmetric matrix as a vector."""
     return products[_places(len(products), lower)]
 
 
@@ -36,19 +34,19 @@ def unpack(packed: Array, size: int, *, lower: bool = False) -> Array:
 
 
 def are_products(packed: Array, *, lower: bool = False) -> bool:
-    """Whether packed matrices, one per row, can be sums of products, to rounding of their largest.
+    """Return whether packed matrices, one per row, can be sums of products, up to rounding.
 
-    No square is negative then, and no product larger than the squares of its factors allow.
+    If so, no square is negative, and every product satisfies the Cauchy-Schwarz inequality.
     """
     size = (math.isqrt(8 * packed.shape[-1] + 1) - 1) // 2
     for one in np.atleast_2d(packed):
         products = unpack(one, size, lower=lower)
         squares = np.diagonal(products)
-        slack = ROUNDING * squares.max(initial=0.0)
+        slack = INCONSISTENT * squares.max(initial=0.0)
         most = np.sqrt(np.maximum(squares, 0.0) + slack)
         if (squares < -slack).any():
             return False
-        # Row by row, so that a large matrix takes no room a second time.
+        # Row by row, to avoid a copy of a large matrix.
         if any((np.abs(row) > own * most).any() for row, own in zip(products, most, strict=True)):
             return False
     return True

@@ -1,4 +1,4 @@
-"""Procedures by the names the literature gives them. A new one is one file and one line here."""
+"""Procedures by their names in the literature. A new procedure is one file and one line here."""
 
 import difflib
 from typing import Any
@@ -23,29 +23,12 @@ from fedlasso.procedures.voting import Voting
 from fedlasso.procedures.working_set_gram import WorkingSetGram
 from fedlasso.procedures.working_set_secant import WorkingSetSecant
 
-REGISTRY: dict[str, type[Procedure[Any]]] = {
-    "CD": Averaging,
-    "ST": ThresholdedAverage,
-    "P": ThresholdedRounds,
-    "DA": DualAveraging,
-    "Secant": Secant,
-    "SecantWS": WorkingSetSecant,
-    "Newton": Newton,
-    "FedMid": FedMid,
-    "Fast-FedDA": FastFedDA,
-    "C-FedDA": CFedDA,
-    "CSL": CSL,
-    "DANE": DANE,
-    "Debiased": Debiased,
-    "ADMM": ADMM,
-    "FedDR": FedDR,
-    "FISTA": FISTA,
-    "ProxSkip": ProxSkip,
-    "OneShot": OneShot,
-    "OneShotGram": OneShotGram,
-    "WorkingSetGram": WorkingSetGram,
-    "Voting": Voting,
-}
+_PROCEDURES: tuple[type[Procedure[Any]], ...] = (
+    Averaging, ThresholdedAverage, ThresholdedRounds, DualAveraging, Secant, WorkingSetSecant,
+    Newton, FedMid, FastFedDA, CFedDA, CSL, DANE, Debiased, ADMM, FedDR, FISTA, ProxSkip, OneShot,
+    OneShotGram, WorkingSetGram, Voting,
+)  # fmt: skip
+REGISTRY = {procedure.name: procedure for procedure in _PROCEDURES}
 
 
 def find_procedure(name: str) -> type[Procedure[Any]]:

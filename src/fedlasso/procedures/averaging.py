@@ -4,8 +4,7 @@ r"""CD: average local coordinate-descent fits; ST and P: soft-threshold the aver
 
 where T_j is one cyclic sweep of exact coordinate updates at site j (Friedman, Hastie and
 Tibshirani 2010); for losses that are not quadratic, a sweep over their quadratic model. The
-averaging is that of McMahan et al. (2017). ST thresholds once after fitting,
-P after every round:
+averaging is that of McMahan et al. (2017). ST thresholds once after fitting, P after every round:
 
 .. math::
     \text{ST}: S(\beta_R, \tau), \qquad
@@ -19,13 +18,13 @@ import numpy as np
 
 from fedlasso.federation import Disclosure, Models, Request, Steps
 from fedlasso.numerics import Array, local_sweeps
-from fedlasso.numerics.local_steps import settle
+from fedlasso.numerics.local_steps import keep_unmoved
 from fedlasso.procedures.procedure import Average, Averaged, Coefficients, Problem
 from fedlasso.sites import View
 
 
 class LocalSweeps(Request[Coefficients]):
-    """T_j^E from every column of ``start``."""
+    """Return T_j^E(b) for every column b of ``start``."""
 
     discloses = Disclosure("a site's own model after local steps, weighted by its rows")
     start: Models
@@ -33,13 +32,11 @@ class LocalSweeps(Request[Coefficients]):
     epochs: Steps
 
     def answer(self, site: View) -> Coefficients:
-        f = site.training
+        f, lam, epochs = site.training, self.lam, self.epochs
 
         def sweep(b: Array) -> Array:
-            return site.remember(
-                ("sweeps", self.lam, self.epochs, b.tobytes()),
-                lambda: local_sweeps(f, b[:, None], self.lam, self.epochs)[:, 0],
-            )
+            key = ("sweeps", lam, epochs, b.tobytes())
+            return site.remember(key, lambda: local_sweeps(f, b[:, None], lam, epochs)[:, 0])
 
         values = np.column_stack([sweep(b) for b in self.start.T])
         return Coefficients.of(site, values, self.epochs * values.shape[1])
@@ -47,7 +44,7 @@ class LocalSweeps(Request[Coefficients]):
 
 @dataclass(frozen=True)
 class Averaging(Averaged):
-    """CD, averaging: each site sweeps over its columns ``epochs`` times, and the mean counts."""
+    """CD, averaging of local coordinate descent: ``epochs`` sweeps at each site, then the mean."""
 
     name = "CD"
     losses = "any smooth"
@@ -56,14 +53,14 @@ class Averaging(Averaged):
         return LocalSweeps(state.values, problem.penalty.lam, self.epochs)
 
     def combine(self, problem: Problem, state: Average, average: Array) -> Array:
-        return settle(average, state.values)
+        return keep_unmoved(average, state.values)
 
 
 @dataclass(frozen=True)
 class ThresholdedAverage(Averaging):
-    """ST, averaging whose small coefficients become zero in the end; validation says how small.
+    """ST, averaging with a soft threshold at the end; validation chooses the threshold.
 
-    The candidates share CD's path and differ in the threshold at its end.
+    The candidates use CD's path and differ in the threshold at its end.
     """
 
     name = "ST"
@@ -80,10 +77,7 @@ class ThresholdedAverage(Averaging):
 
 @dataclass(frozen=True)
 class ThresholdedRounds(Averaging):
-    """P, averaging whose small coefficients become zero after every round.
-
-    Each threshold is a path of its own, since it changes every later local update.
-    """
+    """P, averaging with a soft threshold after every round; each threshold is a path."""
 
     name = "P"
     settings: tuple[float, ...] = ThresholdedAverage.settings

@@ -1,23 +1,23 @@
-r"""CSL and DANE: surrogates of the pooled loss that sites solve, about a pooled gradient.
+r"""CSL and DANE: local surrogates of the pooled loss, corrected by the pooled gradient.
 
 .. math::
     x_j = \arg\min_b f_j(b) + \langle \nabla f(b_t) - \nabla f_j(b_t), b \rangle
       + \lambda |b|_1 + \tfrac{\tau}{2} |b - b_t|^2.
 
 CSL, communication-efficient surrogate likelihood, also EDSL (Jordan 2019; Wang 2017): site 1, the
-first by name, coordinates, and :math:`b_{t+1} = x_1`. Averaged DANE (Shamir, Srebro and Zhang 2014,
-with the penalty inside the local problems): every site solves, :math:`b_{t+1} = \sum_j w_j x_j`.
+first by name, solves, and :math:`b_{t+1} = x_1`. Averaged DANE (Shamir, Srebro and Zhang 2014, with
+the penalty inside the local problems): every site solves, :math:`b_{t+1} = \sum_j w_j x_j`.
 
-Gradient and solve are exchanges of their own: rounds alternate, p numbers from every site and p
-from those that solve. Undamped, the problem may have no minimum when m_j < p, so tau is
-{0.1, 0.3, 1} times the mean curvature of all sites, each a path. The gradient at b_{t+1}, which the
-next step needs anyway, tells the server exactly how the pooled objective changed; where it rose,
-the server takes the best point between b_t and b_{t+1} instead, whose gradient it knows by
-linearity. So no further message is needed, and the objective never rises.
+Gradient rounds (p numbers from every site) and solve rounds (p numbers from those that solve)
+alternate. Without damping the problem may have no minimum if m_j < p, so tau is {0.1, 0.3, 1} times
+the mean curvature of all sites, each a path. The gradient at b_{t+1}, which the next step needs
+anyway, gives the exact change of the pooled objective. If it rose, the server takes the best point
+between b_t and b_{t+1}, whose gradient follows by linearity. So the objective never rises, at no
+further message.
 
-For losses that are not quadratic sites solve the same problem by sweeps over quadratic models. How
-the objective changed is then known up to the change of the curvature on the way, and nothing is
-linear: where it rose, the gradient at the point between is asked for in a round of its own.
+For other losses sites solve the problem by sweeps over quadratic models. The change of the
+objective is then approximate and gradients are not linear: if the objective rose, a further round
+requests the gradient at the point between.
 """
 
 from dataclasses import dataclass, replace
@@ -27,8 +27,8 @@ import numpy as np
 
 from fedlasso.federation import Accumulated, Disclosure, Models, PerCandidate, Request
 from fedlasso.numerics import L1, Array, LeastSquares
-from fedlasso.numerics.curved_sweeps import fit_curved
-from fedlasso.numerics.surrogates import shifted_lasso
+from fedlasso.numerics.curved_sweeps import minimize_smooth
+from fedlasso.numerics.descent import shifted_lasso
 from fedlasso.procedures.procedure import Coefficients, Problem, Procedure, State
 from fedlasso.sites import GradientAt, MeanEigenvalue, View
 
@@ -52,16 +52,16 @@ class SurrogateFit(Request[Coefficients]):
             if isinstance(f, LeastSquares):
                 x, sweeps = shifted_lasso(f, f.score - shift + tau * b, self.lam, tau, b)
             else:
-                x, sweeps = fit_curved(f, L1(self.lam), b, shift - tau * b, tau)
+                x, sweeps = minimize_smooth(f, L1(self.lam), b, shift - tau * b, tau)
             values[:, k] = x
             steps += 1 + sweeps
         return Coefficients.of(site, values, steps)
 
 
 class Surrogate(State):
-    """b with its pooled gradient, and the newest model, whose gradient may not be known yet.
+    """b with its pooled gradient, and the newest model, whose gradient may still be unknown.
 
-    `solves` says that sites solve surrogates next, and are not asked for a gradient.
+    If `solves`, sites solve surrogates next; else they send a gradient.
     """
 
     b: Array
@@ -71,8 +71,8 @@ class Surrogate(State):
     solves: int = 0
 
 
-def safe_share(b: Array, trial: Array, before: Array, after: Array, lam: float) -> float:
-    """How far to go from b to trial: all the way, or to the lowest point where that rises."""
+def safe_step(b: Array, trial: Array, before: Array, after: Array, lam: float) -> float:
+    """Return the step from b to trial: 1, or to the lowest point if the objective rises."""
     d = trial - b
     slope = float(before @ d)
     curvature = float((after - before) @ d)
@@ -89,12 +89,12 @@ def safe_share(b: Array, trial: Array, before: Array, after: Array, lam: float) 
 
 @dataclass(frozen=True)
 class CSL(Procedure[Surrogate]):
-    """CSL: the first site fits its own rows, corrected by everybody's gradient; no ``epochs``."""
+    """CSL: the first site fits its own rows, corrected by the pooled gradient; no ``epochs``."""
 
     name = "CSL"
     losses = "any smooth"
     first_question = MeanEigenvalue
-    # How many sites, first by name, solve the surrogate; none means all.
+    # How many sites, first by name, solve the surrogate; None means all.
     solvers: ClassVar[int | None] = 1
     settings: tuple[float, ...] = (0.1, 0.3, 1.0)
 
@@ -115,12 +115,10 @@ class CSL(Procedure[Surrogate]):
         if state.solves:
             trial = total.values / sum(problem.sizes[: self.solvers])
             return replace(state, trial=trial, solves=0)
-        b = state.b
-        trial = state.trial
-        gradient = state.gradient
+        b, trial, gradient = state.b, state.trial, state.gradient
         after = total.gradient / problem.m
         columns = zip(b.T, trial.T, gradient.T, after.T, strict=True)
-        s = np.array([safe_share(*each, problem.penalty.lam) for each in columns])
+        s = np.array([safe_step(*each, problem.penalty.lam) for each in columns])
         trial = np.where(s == 1.0, trial, b + s * (trial - b))
         if not problem.quadratic and (s < 1.0).any():
             return replace(state, trial=trial)
@@ -128,13 +126,13 @@ class CSL(Procedure[Surrogate]):
         return replace(state, b=trial, gradient=gradient, trial=trial, solves=1)
 
     def models(self, problem: Problem, state: Surrogate) -> Array:
-        # A trial of a curved loss may lie far beyond where its model holds.
+        # For other losses the trial may lie far outside the range of its quadratic model.
         return state.trial if problem.quadratic else state.b
 
 
 @dataclass(frozen=True)
 class DANE(CSL):
-    """DANE: every site fits so, and the mean is the model; ``epochs`` is not used."""
+    """DANE: CSL at every site, and the mean is the model; ``epochs`` is not used."""
 
     name = "DANE"
     solvers = None

@@ -1,4 +1,4 @@
-r"""Dual averaging: DA, and Fast-FedDA and C-FedDA, which also remember their models.
+r"""Dual averaging: DA, and Fast-FedDA and C-FedDA, which also average over past models.
 
 DA is federated dual averaging (Yuan, Zaheer and Reddi 2021), adapted: full participation, full
 gradients, sample-size weights, server rate one. At round t, local step k:
@@ -18,8 +18,8 @@ the next model is
     d = \mu t / 2 + \gamma,
 
 and a local step adds :math:`\nabla f_j(w)` to g_j and w to x_j. Fast-FedDA averages both sums over
-the sites. In C-FedDA the server keeps x (its own models, each counted E times), the sites see it
-but do not change it, and only g travels. At :math:`\mu = 0` both are dual averaging (DA).
+the sites. In C-FedDA the server keeps x (its own models, each counted E times), the sites use but
+do not change it, and only g is sent. At :math:`\mu = 0` both are dual averaging (DA).
 
 Rates are {0.03, 0.1, 0.3, 0.6, 1} = L_max / gamma; mu is ``convexity`` times L_max.
 """
@@ -33,20 +33,12 @@ from fedlasso.federation import Accumulated, Disclosure, PerCandidate, Reply, Sh
 from fedlasso.federation.magnitudes import Bound, Magnitudes
 from fedlasso.numerics import Array, Penalty, dual_steps, penalty_fields
 from fedlasso.numerics.local_steps import stay_finite
-from fedlasso.procedures.procedure import (
-    AtRates,
-    Average,
-    Coefficients,
-    Problem,
-    Procedure,
-    State,
-    bound_of_slopes,
-)
+from fedlasso.procedures.procedure import AtRates, Average, Coefficients, Problem, Procedure, State
 from fedlasso.sites import LargestEigenvalue, Penalised, View
 
 
 class DualSteps(Penalised[Coefficients]):
-    """E dual steps from every column of z, each with its own rate."""
+    """Take E dual steps from every column of z, each with its own rate."""
 
     discloses = Disclosure("gradients added up along local steps, weighted by the rows")
     z: Accumulated
@@ -63,25 +55,20 @@ class DualSteps(Penalised[Coefficients]):
         return Coefficients.of(site, z, self.epochs * z.shape[1])
 
     def bounds(self, magnitudes: Magnitudes) -> dict[str, Bound]:
-        return {"values": bound_of_slopes(magnitudes)}
+        return {"values": Coefficients.bound_of_slopes(magnitudes)}
 
 
 @dataclass(frozen=True)
 class DualAveraging(AtRates):
-    """DA, dual averaging: sites add up gradients over ``epochs`` steps; their sums are averaged.
-
-    It is FedDualAvg, adapted, with five client rates.
-    """
+    """DA, federated dual averaging: averages of gradients summed over ``epochs`` local steps."""
 
     name = "DA"
 
     def request(self, problem: Problem, state: Average) -> DualSteps:
+        epochs, penalty = self.epochs, penalty_fields(problem.penalty)
+        first = state.round * epochs
         return DualSteps(
-            z=state.values,
-            rates=state.scales,
-            first_step=state.round * self.epochs,
-            epochs=self.epochs,
-            **penalty_fields(problem.penalty),
+            z=state.values, rates=state.scales, first_step=first, epochs=epochs, **penalty
         )
 
     def models(self, problem: Problem, state: Average) -> Array:
@@ -91,20 +78,20 @@ class DualAveraging(AtRates):
 def dual_model(
     g: Array, x: Array, gamma: Array, mu: float, penalty: Penalty, t: int, seen: int
 ) -> Array:
-    """Model after t gradients, x holding ``seen`` models; one column per gamma."""
+    """Return the model after t gradients, x being a sum of ``seen`` models; a column per gamma."""
     d = mu * seen / 2 + gamma
     return penalty.prox((mu * x / 2 - g) / d, t / d)
 
 
 class DualSums(Reply):
-    """m_j times g_j, and times x_j where it travels; one column per rate."""
+    """m_j times g_j, and times x_j if it is sent; one column per rate."""
 
     g: Array
     x: Array | None = None
 
 
 class CompositeSteps(Penalised[DualSums]):
-    """E steps from every column of g and x; x comes back only if it is ``shared``."""
+    """Take E steps from every column of g and x; x is returned only if it is ``shared``."""
 
     discloses = Disclosure(
         "gradients, and models if asked, added up along local steps, weighted by the rows"
@@ -125,9 +112,7 @@ class CompositeSteps(Penalised[DualSums]):
         return {"g": self.g.shape, "x": self.x.shape if self.shared else None}
 
     def answer(self, site: View) -> DualSums:
-        f = site.training
-        g = self.g
-        x = self.x
+        f, g, x = site.training, self.g, self.x
         for t in range(self.first_step, self.first_step + self.epochs):
             seen = t if self.shared else self.first_step
             w = dual_model(g, x, self.gamma, self.mu, self.penalty, t, seen)
@@ -140,7 +125,7 @@ class CompositeSteps(Penalised[DualSums]):
 
     def bounds(self, magnitudes: Magnitudes) -> dict[str, Bound]:
         models = Coefficients.bounds(magnitudes)["values"]
-        return {"g": bound_of_slopes(magnitudes), "x": models}
+        return {"g": Coefficients.bound_of_slopes(magnitudes), "x": models}
 
 
 class Composite(State):
@@ -154,10 +139,7 @@ class Composite(State):
 
 @dataclass(frozen=True)
 class FastFedDA(Procedure[Composite]):
-    """Fast-FedDA, dual averaging with memory: sums of gradients and of models are averaged.
-
-    So a round uploads 2p numbers for each rate.
-    """
+    """Fast-FedDA: sums of gradients and of models are averaged, 2p numbers per rate and round."""
 
     name = "Fast-FedDA"
     losses = "any smooth"
@@ -199,10 +181,7 @@ class FastFedDA(Procedure[Composite]):
 
 @dataclass(frozen=True)
 class CFedDA(FastFedDA):
-    """C-FedDA, dual averaging with memory at the server: sums of gradients are averaged.
-
-    So a round uploads p numbers for each rate.
-    """
+    """C-FedDA: the server keeps the sum of models, so p numbers per rate and round are sent."""
 
     name = "C-FedDA"
     shared = False

@@ -5,18 +5,18 @@ r"""Distributed FISTA (Beck and Teboulle 2009) with gradient restart (O'Donoghue
     y_{t+1} = x_{t+1} + \frac{\theta_t - 1}{\theta_{t+1}} (x_{t+1} - x_t), \qquad
     \theta_{t+1} = \frac{1 + \sqrt{1 + 4 \theta_t^2}}{2},
 
-with theta back to one whenever :math:`\langle y_t - x_{t+1}, x_{t+1} - x_t \rangle > 0`. The server
-needs sums of gradients only. L is :math:`\sum_j w_j L_j`, which bounds the pooled curvature.
+with theta reset to one if :math:`\langle y_t - x_{t+1}, x_{t+1} - x_t \rangle > 0`. The server
+needs sums of gradients only. L is :math:`\sum_j w_j L_j`, an upper bound on the pooled curvature.
 
-Where a loss has no largest curvature (counts, survival times) that sum is about the model without
-any coefficient, and L is searched for: :math:`x_{t+1}` is taken once
+For a loss without a largest curvature (counts, survival times) the L_j are those at b = 0, and a
+line search increases L: :math:`x_{t+1}` is accepted if
 
 .. math::
     f(x_{t+1}) \le f(y_t) + \langle \nabla f(y_t), x_{t+1} - y_t \rangle
       + \tfrac{L}{2} |x_{t+1} - y_t|^2,
 
-and else L grows. Sites send the loss with the gradient at :math:`y_t`, p + 1 numbers, and then the
-loss at :math:`x_{t+1}`, with one slope beside it, in a round of its own: two numbers.
+else L grows. Sites send the loss and the gradient at :math:`y_t`, p + 1 numbers, and in a further
+round the loss at :math:`x_{t+1}` with one slope, two numbers.
 """
 
 from dataclasses import dataclass, replace
@@ -27,12 +27,13 @@ import numpy as np
 
 from fedlasso.federation import Request
 from fedlasso.numerics import Array, find_loss
+from fedlasso.numerics.machine import ROUNDING
 from fedlasso.procedures.procedure import Problem, Procedure, State
 from fedlasso.sites import GradientAt, PartAt, WeightedEigenvalue
 
 
 class Accelerated(State):
-    """The model, the point whose gradient is asked next, the momentum and L."""
+    """The model, the point of the next gradient, the momentum and L."""
 
     x: Array
     y: Array
@@ -41,9 +42,9 @@ class Accelerated(State):
 
 
 class Searching(Accelerated):
-    """The same while L is searched for: what is known at y, and the model that is tried.
+    """The same during the line search: loss and gradient at y, and the trial model.
 
-    The model is empty while loss and gradient at y are asked for.
+    The trial is empty while loss and gradient at y are requested.
     """
 
     loss: float
@@ -51,9 +52,8 @@ class Searching(Accelerated):
     trial: Array
 
 
-# By how much L grows where a step was too long; a trial costs next to nothing.
+# Factor by which L grows if a step was too long; a trial costs two numbers.
 GROWTH = 1.25
-ROUNDING = 64 * float(np.finfo(np.float64).eps)
 
 
 @dataclass(frozen=True)
@@ -90,7 +90,7 @@ class FISTA(Procedure[Accelerated]):
         return problem.penalty.prox(state.y - gradient / state.L, 1 / state.L)
 
     def _accept(self, state: Accelerated, x: Array) -> Accelerated:
-        """Take a model, and go on from beyond it."""
+        """Accept a model and extrapolate."""
         moved = x - state.x
         theta = 1.0 if float((state.y - x) @ moved) > 0 else state.theta
         following = (1 + sqrt(1 + 4 * theta**2)) / 2
@@ -98,7 +98,7 @@ class FISTA(Procedure[Accelerated]):
         return replace(state, x=x, y=y, theta=following)
 
     def _search(self, problem: Problem, state: Searching, total: Any) -> Accelerated:
-        """Try a step once the slopes are known; take it, or try a shorter one."""
+        """Try a step once the gradient is known; accept it, or try a shorter one."""
         loss = total.loss / problem.m
         if not state.trial.size:
             gradient = total.gradient / problem.m
@@ -108,8 +108,8 @@ class FISTA(Procedure[Accelerated]):
         promised = float(state.gradient @ d) + state.L * float(d @ d) / 2
         if loss <= state.loss + promised + ROUNDING * abs(state.loss):
             return self._accept(replace(state, trial=np.zeros(0)), state.trial)
-        longer = replace(state, L=GROWTH * state.L)
-        return replace(longer, trial=self._step(problem, longer, state.gradient))
+        shorter = replace(state, L=GROWTH * state.L)
+        return replace(shorter, trial=self._step(problem, shorter, state.gradient))
 
     def models(self, problem: Problem, state: Accelerated) -> Array:
         return state.x[:, None]

@@ -10,7 +10,7 @@ With ``server_prox`` the server also thresholds the average by :math:`\eta E \la
 mirror-descent server step does. Rates are {0.03, 0.1, 0.3, 0.6, 1} / L_max, each a path.
 
 ProxSkip, or Scaffnew, with the l1 penalty (Mishchenko et al. 2022): local steps corrected by a
-control variate h_j, and a proximal step only when models meet. Here they meet after exactly E steps
+control variate h_j, and a proximal step only when models are averaged, here after exactly E steps
 instead of with probability 1/E:
 
 .. math::
@@ -36,7 +36,7 @@ from fedlasso.sites import Penalised, View
 
 
 class ProximalSteps(Penalised[Coefficients]):
-    """E proximal gradient steps from every column of x, each with its own rate."""
+    """Take E proximal gradient steps from every column of x, each with its own rate."""
 
     discloses = Disclosure("a site's own model after local steps, weighted by its rows")
     x: Models
@@ -67,13 +67,12 @@ class FedMid(AtRates):
         return ProximalSteps(x=state.values, rates=state.scales, epochs=self.epochs, **penalty)
 
     def combine(self, problem: Problem, state: Average, average: Array) -> Array:
-        if self.server_prox:
-            return problem.penalty.prox(average, state.scales * self.epochs)
-        return average
+        steps = state.scales * self.epochs
+        return problem.penalty.prox(average, steps) if self.server_prox else average
 
 
 class CorrectedSteps(Request[Coefficients]):
-    """E corrected steps from every column of z, with control variates from the site's memory."""
+    """Take E corrected steps from every column of z, with control variates in the site's memory."""
 
     discloses = Disclosure("a site's own model after local steps, weighted by its rows")
     remembers = True

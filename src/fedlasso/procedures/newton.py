@@ -1,23 +1,22 @@
-r"""Newton: the pooled optimum of any smooth loss, with second derivatives of a working set only.
+r"""Newton: the pooled optimum of any smooth loss, with the Hessian of a working set only.
 
-Most columns of a sparse fit stay at zero, and for those one comparison with the penalty at the end
-is all that is needed. On a working set A of columns, with the gradient g_A and a model H of the
-second derivatives there, the next model solves
+Most columns of a sparse fit stay at zero and need only one comparison with the penalty at the end.
+On a working set A of columns, with gradient g_A and an approximate Hessian H, the next model solves
 
-.. math:: \min_x\; g_A'(x - b) + \tfrac12 (x - b)'H(x - b) + \text{penalty}(x),
+.. math:: \min_x\; g_A'(x - b) + \tfrac12 (x - b)'H(x - b) + \text{penalty}(x).
 
-and is tried; where the pooled objective does not fall enough, half of the way is. H is asked for
-once per column that joins A, and every further gradient corrects it (Broyden, Fletcher, Goldfarb
-and Shanno); it is asked for anew where corrections are slow. Rounds are of five kinds:
+The step is halved until the pooled objective falls enough. H is requested once per column that
+joins A, and every further gradient updates it (BFGS); it is requested again if updates converge
+slowly. Rounds are of five kinds:
 
-- *try*: loss and gradient on A at a model; \|A\| + 1 numbers per site;
+- *try*: loss and gradient on A at a trial model; \|A\| + 1 numbers per site;
 - *curve*: second derivatives of the columns that joined A;
-- *look*: loss and gradient in all columns, when A is solved: the steepest of those whose gradient
+- *look*: loss and gradient in all columns, when A is solved: the steepest columns whose gradient
   exceeds the penalty join A;
-- *settle*: loss and gradient in the columns that pay nothing, until these are solved for exactly;
-- *bound*: one scalar, the dual value of the scaled slopes: with it the pooled duality gap is known.
+- *settle*: loss and gradient in the unpenalised columns, until these are solved for exactly;
+- *bound*: one scalar, the dual value of the scaled slopes, which gives the pooled duality gap.
 
-What a bound proves stays true: it is below the least objective, whatever is learned later.
+The best dual value is a lower bound on the objective for the rest of the fit.
 """
 
 from dataclasses import dataclass, replace
@@ -27,53 +26,41 @@ import numpy as np
 
 from fedlasso.federation import Request
 from fedlasso.numerics import Array, Certificate, certify_loss, feasible_scale, settle_slopes
-from fedlasso.numerics.quasi_newton import correct_curvature, keep_convex, solve_step
+from fedlasso.numerics.machine import EPS, ROUNDING
+from fedlasso.numerics.quadratic_lasso import correct_curvature, keep_convex, solve_step
 from fedlasso.numerics.triangles import count_packed, unpack
-from fedlasso.procedures.newton_state import (
-    UNKNOWN,
-    NewtonState,
-    find_miss,
-    find_objective,
-    free_columns,
-    free_places,
-    open_slopes,
-    smooth_part,
-    surely_falls,
-)
+from fedlasso.procedures.newton_state import UNKNOWN, NewtonState, free_columns, open_slopes
 from fedlasso.procedures.procedure import Problem, UntilCertified
 from fedlasso.sites import CurvatureAt, DualAt, PartAt
 
-# How far A must be solved before all columns are looked at, as a share of the worst one outside.
+# Tolerance on A before all columns are checked, as a fraction of the worst violation outside.
 SOLVED = 0.1
-# The slopes on A must be within this many times `tol` of optimal before a bound is asked for.
+# A bound is requested once the slopes on A are optimal within this many times `tol`.
 CLOSE = 5.0
-# Columns that may join A at once: so many, or this share of p, or as many as A has.
+# Columns that may join A at once: so many, or this fraction of p, or as many as A has.
 FEWEST = 10
 GROWTH = 0.05
-# Second derivatives of columns with each other are asked for up to so many vectors of p numbers.
+# A block of second derivatives is requested if it has at most this many times p numbers, else its
+# diagonal.
 BLOCK = 1.0
-# Corrections after which their rate is judged.
+# BFGS updates after which their rate is judged.
 PATIENCE = 3
-# A step must lower the objective by this share of what its model promises.
+# A step must lower the objective by this fraction of its model's prediction.
 ENOUGH = 1e-4
-# Free coefficients are solved until what is left of their slopes costs a bound no more than this
-# share of `tol`, or is rounding as a share of the largest slope, in so many rounds at most.
+# Unpenalised coefficients are solved until their slopes cost a bound at most this fraction of
+# `tol`, or are rounding errors as a fraction of the largest slope, in at most so many rounds.
 SETTLED = 0.1
 EXACT = 1e-14
 SETTLING = 8
-# Rounds without progress after which rounding is all that is left.
+# Rounds without progress after which only rounding errors are left.
 IDLE = 4
-# How often second derivatives are asked for anew before that.
+# How often second derivatives are requested again before that.
 STALLS = 3
-EPS = float(np.finfo(np.float64).eps)
 
 
 @dataclass(frozen=True)
 class Newton(UntilCertified[NewtonState]):
-    """Newton, the pooled optimum of every loss and elastic net; ``epochs`` is not used.
-
-    It takes Newton steps on a working set of columns, with corrected second derivatives.
-    """
+    """Newton, the pooled optimum of every loss and elastic net; ``epochs`` is not used."""
 
     name = "Newton"
     losses = "any smooth"
@@ -87,9 +74,9 @@ class Newton(UntilCertified[NewtonState]):
         return NewtonState(A=free, b=zero, slopes=zero, H=H, trial=zero, aim=SOLVED, step=step)
 
     def go_on(self, problem: Problem, state: NewtonState) -> NewtonState:
-        """The state from which a fit at another penalty goes on with what is known.
+        """Return the state from which a fit at another penalty continues.
 
-        All slopes are known at b, as they are after a bound.
+        All slopes must be known at b, as they are after a bound.
         """
         known = replace(state, low=-UNKNOWN, aim=SOLVED, idle=0, stalls=0, along=1.0, miss=UNKNOWN)
         return self._join(problem, known)
@@ -104,50 +91,47 @@ class Newton(UntilCertified[NewtonState]):
 
     def advance(self, problem: Problem, state: NewtonState, total: Any) -> NewtonState:
         state = replace(state, round=state.round + 1)
-        take_up = {
-            "curve": self._learn,
-            "look": self._look,
-            "settle": self._settle,
-            "bound": self._bound,
-        }
-        return take_up.get(state.step, self._judge)(problem, state, total)
+        if state.step == "curve":
+            return self._learn(problem, state, total)
+        steps = {"look": self._look, "settle": self._settle, "bound": self._bound}
+        return steps.get(state.step, self._judge)(problem, state, total)
 
     def models(self, problem: Problem, state: NewtonState) -> Array:
         return state.b[:, None]
 
     def certificate(self, problem: Problem, state: NewtonState) -> Certificate | None:
-        """F(b), and how far it is above the proven lower bound on min F."""
+        """Return F(b) and its distance to the best lower bound on min F."""
         if state.low == -UNKNOWN:
             return None
-        objective = find_objective(problem, state.loss, state.b)
+        objective = state.loss + problem.penalty.value(state.b)
         return Certificate(objective, max(objective - state.low, 0.0))
 
     def finest(self, problem: Problem, state: NewtonState) -> float:
         slopes = float(np.abs(state.slopes).max(initial=0.0)) * float(np.abs(state.b).sum())
-        return 64 * EPS * (abs(state.loss) + slopes)
+        return ROUNDING * (abs(state.loss) + slopes)
 
     def done(self, problem: Problem, state: NewtonState) -> bool:
         return state.step == "end" or self.arrived(problem, state)
 
     def _ask_curvature(self, problem: Problem, state: NewtonState) -> CurvatureAt:
-        """Ask for all second derivatives of new columns, or where those are many for their own."""
+        """Request the block of second derivatives of new columns, or if large, its diagonal."""
         whole = CurvatureAt(state.b, state.A, state.curved)
         if state.curved == 0 and state.slow:
             return whole
         return whole if whole.count() <= BLOCK * problem.p else replace(whole, alone=True)
 
     def _judge(self, problem: Problem, state: NewtonState, total: Any) -> NewtonState:
-        """Take the model that was tried, or go half of the way to it."""
+        """Accept the trial model, or halve the step."""
         loss = total.loss / problem.m
-        before = find_objective(problem, state.loss, state.b)
-        after = find_objective(problem, loss, state.trial)
+        before = state.loss + problem.penalty.value(state.b)
+        after = loss + problem.penalty.value(state.trial)
         on = state.A
         slopes = state.slopes.copy()
         slopes[on] = total.gradient / problem.m
         fine = bool(np.isfinite(after) and np.isfinite(slopes).all())
-        rounding = 64 * EPS * abs(after) if fine else 0.0
+        rounding = ROUNDING * abs(after) if fine else 0.0
         enough = after <= before - ENOUGH * state.along * state.promise + rounding
-        if not fine or not (enough or surely_falls(problem, state, slopes)):
+        if not fine or not (enough or state.surely_falls(problem, slopes)):
             return self._shorten(problem, state)
         H = state.H
         if state.loss < UNKNOWN and state.curved == state.A.size:
@@ -156,7 +140,7 @@ class Newton(UntilCertified[NewtonState]):
         state = replace(state, b=state.trial, loss=loss, slopes=slopes, H=H, along=1.0)
         if state.curved < state.A.size:
             return replace(state, step="curve")
-        now = find_miss(problem, state)
+        now = state.find_miss(problem)
         idle = 0 if now < 0.9 * state.miss else state.idle + 1
         state = replace(state, miss=now, idle=idle, tries=state.tries + 1)
         if now > state.aim and self._is_slow(state):
@@ -164,7 +148,7 @@ class Newton(UntilCertified[NewtonState]):
         return self._step(problem, state)
 
     def _is_slow(self, state: NewtonState) -> bool:
-        """Whether corrections at their rate so far would cost more than new second derivatives."""
+        """Return whether updates, at their rate so far, would cost more than a new Hessian."""
         if state.tries < PATIENCE:
             return False
         rate = (state.miss / state.first) ** (1 / state.tries)
@@ -174,38 +158,35 @@ class Newton(UntilCertified[NewtonState]):
     def _shorten(self, problem: Problem, state: NewtonState) -> NewtonState:
         along = state.along / 2
         if along < 1e-6 or state.idle >= IDLE:
-            # What is left is rounding, unless the second derivatives are old.
+            # Only rounding errors are left, unless the second derivatives are outdated.
             return self._check(problem, replace(state, along=1.0, idle=IDLE))
         trial = state.b + (state.trial - state.b) / 2
         return replace(state, trial=trial, along=along)
 
     def _learn(self, problem: Problem, state: NewtonState, total: Any) -> NewtonState:
-        """Take up second derivatives of the columns that joined A."""
+        """Extend H by the columns that joined A."""
         block = total.block / problem.m
-        size = state.A.size
-        known = state.curved
-        asked = self._ask_curvature(problem, state)
-        if asked.alone:
+        size, known = state.A.size, state.curved
+        if self._ask_curvature(problem, state).alone:
             H = np.diag(np.append(np.zeros(known), block))
         else:
             lower = np.zeros(count_packed(size))
             lower[len(lower) - len(block) :] = block
             H = unpack(lower, size, lower=True)
         H[:known, :known] = state.H[:known, :known]
-        H = keep_convex(H)
-        state = replace(state, H=H, curved=size, slow=False, tries=0)
-        miss = find_miss(problem, state)
+        state = replace(state, H=keep_convex(H), curved=size, slow=False, tries=0)
+        miss = state.find_miss(problem)
         return self._step(problem, replace(state, miss=miss, first=miss))
 
     def _step(self, problem: Problem, state: NewtonState) -> NewtonState:
-        """Try the model's own optimum, unless A is solved as far as was wanted."""
+        """Try the quadratic model's optimum, unless A is solved to its tolerance."""
         if state.miss <= state.aim or state.idle >= IDLE:
             return self._check(problem, state)
-        slopes, H, pays = smooth_part(problem, state)
+        slopes, H, thresholds = state.smooth_part(problem)
         on = state.A
         bounds = problem.penalty.bounds
         own = None if bounds is None else bounds.part(on)
-        x, promise = solve_step(H, slopes, pays, state.b[on], own)
+        x, promise = solve_step(H, slopes, thresholds, state.b[on], own)
         trial = state.b.copy()
         trial[on] = x
         if np.array_equal(trial, state.b):
@@ -213,7 +194,7 @@ class Newton(UntilCertified[NewtonState]):
         return replace(state, trial=trial, along=1.0, promise=promise, step="try")
 
     def _check(self, problem: Problem, state: NewtonState) -> NewtonState:
-        """Look at all columns; before a bound is asked for, settle those that pay nothing."""
+        """Check all columns; before a bound is requested, solve for the unpenalised ones."""
         free = free_columns(problem)
         final = min(state.aim, state.miss) <= CLOSE * self.tol or state.idle >= IDLE
         if not (final and free.size):
@@ -221,12 +202,12 @@ class Newton(UntilCertified[NewtonState]):
         return self._settle_on(problem, replace(state, along=1.0))
 
     def _settle_on(self, problem: Problem, state: NewtonState) -> NewtonState:
-        """Move the coefficients that pay nothing by one Newton step of their own."""
+        """Try a Newton step in the unpenalised coefficients only."""
         free = free_columns(problem)
         slopes = state.slopes[free]
         if self._is_settled(problem, state) or state.along < 2.0**-SETTLING:
             return replace(state, trial=state.b, along=1.0, step="look")
-        own = free_places(problem, state)
+        own = state.free_places(problem)
         block = state.H[np.ix_(own, own)]
         trial = state.b.copy()
         bounds = problem.penalty.bounds
@@ -235,18 +216,18 @@ class Newton(UntilCertified[NewtonState]):
         else:
             within = bounds.part(free)
             trial[free], _ = solve_step(block, slopes, np.zeros(free.size), trial[free], within)
-        # Every round is counted by a halving, and does not shorten the step.
+        # `along` counts these rounds; the step is not shortened.
         return replace(state, trial=trial, along=state.along / 2, step="settle")
 
     def _is_settled(self, problem: Problem, state: NewtonState) -> bool:
-        """Whether the slopes of coefficients that pay nothing are as good as zero."""
+        """Return whether the slopes of unpenalised coefficients are zero within tolerance."""
         slopes = open_slopes(problem, state.b, state.slopes)
         left = slopes[free_columns(problem)]
         largest = max(float(np.abs(state.slopes).max(initial=0.0)), problem.penalty.lam)
         if np.abs(left).max(initial=0.0) <= EXACT * largest:
             return True
         _, cost = settle_slopes(state.b, slopes, problem.penalty.without_bounds())
-        objective = find_objective(problem, state.loss, state.b)
+        objective = state.loss + problem.penalty.value(state.b)
         return cost <= SETTLED * self.tol * abs(objective)
 
     def _settle(self, problem: Problem, state: NewtonState, total: Any) -> NewtonState:
@@ -258,14 +239,13 @@ class Newton(UntilCertified[NewtonState]):
         before = open_slopes(problem, state.b, state.slopes)[free]
         if not np.abs(left).max() < np.abs(before).max():
             return replace(state, trial=state.b, along=1.0, step="look")
-        own = free_places(problem, state)
+        own = state.free_places(problem)
         block = np.ix_(own, own)
         H = state.H.copy()
         moved = (state.trial - state.b)[free]
         H[block] = correct_curvature(H[block], moved, found - state.slopes[free])
-        H = keep_convex(H)
         loss = total.loss / problem.m
-        state = replace(state, b=state.trial, loss=loss, slopes=slopes, H=H)
+        state = replace(state, b=state.trial, loss=loss, slopes=slopes, H=keep_convex(H))
         return self._settle_on(problem, state)
 
     def _look(self, problem: Problem, state: NewtonState, total: Any) -> NewtonState:
@@ -274,14 +254,14 @@ class Newton(UntilCertified[NewtonState]):
         return self._join(problem, state)
 
     def _join(self, problem: Problem, state: NewtonState) -> NewtonState:
-        """Let the steepest columns outside join A; without any, ask for a bound."""
+        """Add the steepest violating columns to A; if there are none, request a bound."""
         p = problem.p
-        pays = problem.penalty.thresholds(p)
-        excess = np.abs(open_slopes(problem, state.b, state.slopes)) - pays
+        thresholds = problem.penalty.thresholds(p)
+        excess = np.abs(open_slopes(problem, state.b, state.slopes)) - thresholds
         excess[state.A] = -np.inf
-        excess[~np.isfinite(pays)] = -np.inf
+        excess[~np.isfinite(thresholds)] = -np.inf
         scale = problem.penalty.lam or 1.0
-        rounding = 64 * EPS * float(np.abs(state.slopes).max(initial=0.0))
+        rounding = ROUNDING * float(np.abs(state.slopes).max(initial=0.0))
         worst = float(excess.max(initial=-np.inf))
         final = min(CLOSE * self.tol, state.aim)
         if worst > max(rounding, final * scale):
@@ -293,13 +273,12 @@ class Newton(UntilCertified[NewtonState]):
             return replace(state, A=A, aim=aim, idle=0, miss=UNKNOWN, step="curve")
         if state.A.size and state.curved < state.A.size:
             return replace(state, aim=final, step="curve")
-        miss = find_miss(problem, state) if state.A.size else 0.0
+        miss = state.find_miss(problem) if state.A.size else 0.0
         if miss > final and state.aim > final and state.idle < IDLE:
             return self._step(problem, replace(state, aim=final, miss=miss))
         if state.step != "look" or self._is_settled(problem, state) or state.idle >= IDLE:
             return replace(state, miss=miss, step="bound")
-        # Once more, with the coefficients that pay nothing solved for: without that nothing is
-        # proved.
+        # A bound proves nothing unless the unpenalised coefficients are solved for.
         return self._settle_on(problem, replace(state, miss=miss, along=1.0, idle=IDLE))
 
     def _bound(self, problem: Problem, state: NewtonState, total: Any) -> NewtonState:
@@ -310,14 +289,13 @@ class Newton(UntilCertified[NewtonState]):
         state = replace(state, low=low)
         if self.done(problem, state):
             return state
-        # A bound that is hardly better than the last one shows that rounding is all that is left,
-        # or that corrections have led the second derivatives astray.
+        # If a bound hardly improves, only rounding errors are left, or H has become inaccurate.
         if state.idle >= IDLE or certificate.gap > before / 2:
             if not state.tries or state.stalls >= STALLS:
                 return replace(state, step="end")
             aim = min(state.aim, CLOSE * self.tol)
             again = replace(state, curved=0, slow=True, idle=0, along=1.0, aim=aim, step="curve")
             return replace(again, stalls=state.stalls + 1)
-        # The gradient was close and the gap is not yet: closer.
+        # The gap is still too large: solve A more accurately.
         aim = max(0.1 * min(state.aim, max(state.miss, EPS)), EPS)
         return self._step(problem, replace(state, aim=aim, idle=state.idle + 1))

@@ -1,4 +1,4 @@
-r"""Procedures that end after one upload: of local fits, debiased ones, or second moments.
+r"""Procedures with one upload: of local fits, debiased local fits, or second moments.
 
 One-shot averaging is the mean of exact local Lasso fits (Zinkevich et al. 2010), p numbers:
 
@@ -12,17 +12,17 @@ with the nodewise inverse M_j (van de Geer et al. 2014): on columns of unit norm
 on the others with penalty :math:`\nu_j = \sqrt{2 \log p / m_j}` / 2, giving :math:`\gamma_k` and
 :math:`\tau_k^2 = 1 - R_k' \gamma_k`; row k of M_j is :math:`(e_k - \gamma_k)' / \tau_k^2`.
 The average is not sparse. The server keeps its entries above a threshold, {0, 0.3, 1, 2, 3} times
-lambda over the mean curvature: candidates that share one upload.
+lambda over the mean curvature; these candidates use one upload.
 
 One-shot Gram solves the pooled Lasso at the server, from second moments:
 
 .. math:: G = \sum_j X_j'X_j / m, \quad c = \sum_j X_j'y_j / m, \qquad
     \beta = \arg\min_b \tfrac12 b'Gb - c'b + \lambda |b|_1.
 
-Exact after one upload of p + p(p+1)/2 numbers. **This reveals every second moment of a site's
-records**: all variances and covariances of its predictors and with its response. A site with fewer
-rows than columns reveals more than a summary, namely its records up to a rotation of the rows. The
-moments are sums over rows, so secure aggregation hides a single site's.
+Exact after one upload of p + p(p+1)/2 numbers. **This discloses every second moment of a site's
+records**: all variances and covariances of predictors and response. A site with fewer rows than
+columns discloses its records up to a rotation of the rows. The moments are sums over rows, so
+secure aggregation hides those of a single site.
 """
 
 from dataclasses import dataclass, replace
@@ -35,8 +35,9 @@ from fedlasso.federation import Disclosure, Reply, Request, Shapes
 from fedlasso.federation.magnitudes import Bound, Magnitudes
 from fedlasso.federation.messages import LowerProducts
 from fedlasso.numerics import Array, LeastSquares, solve_reference
+from fedlasso.numerics.descent import shifted_lasso
+from fedlasso.numerics.moments import from_moments
 from fedlasso.numerics.sample import GRAM_COLUMNS
-from fedlasso.numerics.surrogates import from_moments, shifted_lasso
 from fedlasso.numerics.triangles import count_packed, pack, unpack
 from fedlasso.procedures.procedure import Average, Averaged, Coefficients, Problem
 from fedlasso.sites import MeanEigenvalue, View
@@ -72,7 +73,7 @@ class OneShot(Averaged):
 
 
 def nodewise_correction(f: LeastSquares, v: Array) -> tuple[Array, int]:
-    """M v for the nodewise inverse M of X'X/m, row by row, and the sweeps it took."""
+    """Return M v for the nodewise inverse M of X'X/m, and the number of sweeps."""
     norms = np.sqrt(f.design.norms)
     unit = LeastSquares(f.X / norms, f.y)
     nu = np.sqrt(2 * np.log(f.p) / f.m) / 2
@@ -83,7 +84,6 @@ def nodewise_correction(f: LeastSquares, v: Array) -> tuple[Array, int]:
         R_k = unit.gram[k] if unit.prefers_gram else unit.columns @ unit.columns[k] / f.m
         gamma, took = shifted_lasso(unit, R_k, nu, 0.0, np.zeros(f.p), pinned=k)
         sweeps += took
-        # R_kk = 1, and what the others explain of column k shrinks it
         out[k] = (u[k] - gamma @ u) / (1.0 - R_k @ gamma)
     return out / norms, sweeps
 
@@ -115,7 +115,7 @@ class Debiased(OneShot):
         return 1
 
     def scales(self, problem: Problem, prepared: Any) -> Array:
-        curvature: float = prepared.value / problem.m
+        curvature = float(prepared.value / problem.m)
         return np.array(self.settings) * (problem.penalty.lam / curvature)
 
     def request(self, problem: Problem, state: Average) -> DebiasedFit:
@@ -129,7 +129,7 @@ class Debiased(OneShot):
 
 
 class SecondMoments(Reply):
-    """Sums over rows: the lower triangle of X_j'X_j, and X_j'y_j. Reveals second moments."""
+    """Sums over rows: the lower triangle of X_j'X_j, and X_j'y_j. Discloses second moments."""
 
     gram: LowerProducts
     score: Array

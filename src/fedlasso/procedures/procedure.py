@@ -1,4 +1,4 @@
-"""The shape that every procedure has: a frozen set of hyperparameters and pure functions."""
+"""The interface of a procedure: frozen hyperparameters and pure functions."""
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
@@ -15,12 +15,12 @@ from fedlasso.numerics import DEFAULT_LOSS, Array, Certificate, Penalty, find_lo
 from fedlasso.numerics.penalties import Capability
 from fedlasso.sites import LargestEigenvalue, View
 
-# What the registry has for losses that are not quadratic, ours first.
+# Procedures of the registry that fit every loss, ours first.
 ANY_SMOOTH = (
     "Newton, FISTA, CD, ST, P, DA, FedMid, ProxSkip, Fast-FedDA, C-FedDA, CSL, DANE, Voting"
 )
 
-# What a procedure needs of a penalty, in words, and procedures that do without.
+# What a procedure needs of a penalty, in words, and procedures that do not need it.
 REFUSALS: dict[Capability, tuple[str, str]] = {
     "prox": ("needs a proximal step", "Newton or Voting"),
     "dual_limit": ("needs a dual limit", "FISTA or FedMid"),
@@ -35,13 +35,13 @@ REFUSALS: dict[Capability, tuple[str, str]] = {
 
 @dataclass(frozen=True)
 class Problem:
-    """What the server knows before the first round.
+    """The optimization problem, as the server knows it before the first round.
 
     Attributes
     ----------
-    penalty : what coefficients pay
+    penalty : the penalty on the coefficients
     sites : names of the sites
-    sizes : training rows of each site, in the order of the sites' names
+    sizes : number of training rows of each site, in the order of `sites`
     p : number of predictors
     loss : name of the loss
 
@@ -60,17 +60,16 @@ class Problem:
 
     @property
     def quadratic(self) -> bool:
-        """Whether the loss is least squares."""
         return find_loss(self.loss).quadratic
 
     @property
     def m(self) -> int:
-        """Training rows of all sites together."""
+        """Total number of training rows."""
         return sum(self.sizes)
 
 
 class State(Message):
-    """What a procedure carries from round to round; it travels and is saved like any message.
+    """The state of a procedure between rounds, saved and sent like any message.
 
     Examples
     --------
@@ -88,24 +87,25 @@ S = TypeVar("S", bound=State)
 
 @dataclass(frozen=True)
 class Procedure(ABC, Generic[S]):
-    """A federated procedure. Candidates are columns: they travel together, each is charged.
+    """A federated procedure, which fits one candidate model per setting.
 
-    A subclass is a frozen dataclass that says
+    Candidates are columns of one message; each counts as an upload. A subclass is a frozen
+    dataclass that defines
 
     - ``start``: the first state;
-    - ``request``: what to ask the sites in this state;
-    - ``advance``: the next state from what their replies come to together;
+    - ``request``: the question to the sites in a state;
+    - ``advance``: the next state, from the total of the replies;
     - ``models``: the candidate models (p by q) in a state.
 
     Attributes
     ----------
-    name : as the paper calls it
+    name : the name in the paper
     losses : which losses it can fit
-    needs : capabilities that a penalty must have; the plain Lasso's by default
-    first_question : what to ask once, before the first round, if anything
-    path_of : the procedure whose path this one reads, if not its own
-    epochs : local steps per round, where the procedure takes any
-    settings : one number per candidate (a threshold, a rate, a damping), in candidate order
+    needs : capabilities that a penalty must have; by default those of the plain Lasso
+    first_question : a question to ask once before the first round, if any
+    path_of : the procedure whose path this one uses, if not its own
+    epochs : local steps per round, if the procedure takes any
+    settings : one number per candidate (a threshold, a rate, a damping)
 
     Examples
     --------
@@ -127,14 +127,14 @@ class Procedure(ABC, Generic[S]):
         if not isinstance(self.epochs, int | np.integer) or self.epochs < 1:
             raise FedLassoError(f"epochs is {self.epochs!r}; give a whole number, 1 or more")
         if self.settings != type(self).settings == (0.0,):
-            raise FedLassoError(f"{self.name} has nothing to choose; leave settings out")
+            raise FedLassoError(f"{self.name} has no settings; leave them out")
         if not (self.settings and np.isfinite(self.settings).all() and min(self.settings) >= 0):
             raise FedLassoError(
                 f"settings is {self.settings!r}; give one number or more, each zero or above"
             )
 
     def check(self, problem: Problem) -> None:
-        """Refuse a problem that this procedure cannot solve, in one sentence."""
+        """Raise an error if this procedure cannot solve the problem."""
         if self.losses != "any smooth" and not problem.quadratic:
             raise FedLassoError(
                 f"{self.name} fits the quadratic loss only, and these sites have the "
@@ -149,48 +149,48 @@ class Procedure(ABC, Generic[S]):
 
     @property
     def paths(self) -> int:
-        """How many training paths are run and charged: every candidate's own, unless they share."""
+        """Number of paths that are run and charged: one per candidate, unless they share one."""
         return len(self.settings)
 
     @abstractmethod
     def start(self, problem: Problem, prepared: Any) -> S:
-        """The first state, from the total of the replies to `first_question`."""
+        """Return the first state, from the total of the replies to `first_question`."""
 
     @abstractmethod
     def request(self, problem: Problem, state: S) -> Request[Any]:
-        """What the server asks the sites in this state."""
+        """Return the question to the sites in this state."""
 
     @abstractmethod
     def advance(self, problem: Problem, state: S, total: Any) -> S:
-        """The next state, from the total of the sites' replies."""
+        """Return the next state, from the total of the sites' replies."""
 
     @abstractmethod
     def models(self, problem: Problem, state: S) -> Array:
-        """Candidate models, one per column."""
+        """Return the candidate models, one per column."""
 
     def upload(self, problem: Problem, state: S) -> int:
-        """Numbers that each site will send in the next round: what its question expects."""
+        """Return how many numbers each site will send in the next round."""
         request = self.request(problem, state)
         kinds = [kind for _, kind in layout(reply_to(type(request)))]
         shapes = [shape for shape in request.expects(problem.p).values() if shape is not None]
         return sum(kind in ("float", "int", "flag") for kind in kinds) + sum(map(prod, shapes))
 
     def certificate(self, problem: Problem, state: S) -> Certificate | None:
-        """The certificate of `models`, if the server can tell without asking the sites again."""
+        """Return the certificate of `models`, if the server can compute it without the sites."""
         return None
 
     def finest(self, problem: Problem, state: S) -> float:
-        """The gap that rounding alone may leave: a fit with no larger one is optimal."""
+        """Return the gap due to rounding alone: a fit with no larger gap is optimal."""
         return 0.0
 
     def done(self, problem: Problem, state: S) -> bool:
-        """Whether a further round would change nothing worth paying for."""
+        """Return whether the procedure has ended."""
         return False
 
 
 @dataclass(frozen=True)
 class UntilCertified(Procedure[S]):
-    """A procedure that goes on until the pooled duality gap is a share `tol` of the objective."""
+    """A procedure that runs until the pooled duality gap is at most `tol` times the objective."""
 
     tol: float = 1e-8
 
@@ -200,41 +200,37 @@ class UntilCertified(Procedure[S]):
             raise FedLassoError(f"tol is {self.tol!r}; give a relative gap, zero or more")
 
     def arrived(self, problem: Problem, state: S) -> bool:
-        """Whether the fit is certified to `tol`, or as far as rounding allows."""
-        certificate = self.certificate(problem, state)
-        if certificate is None:
-            return False
-        return certificate.reaches(self.tol, self.finest(problem, state))
+        """Return whether the fit is certified to `tol`, or as far as rounding allows."""
+        found = self.certificate(problem, state)
+        return found is not None and found.reaches(self.tol, self.finest(problem, state))
 
 
-# Powers of two that a site's own steps may lead beyond what the whole federation needs.
+# Powers of two by which a site's local steps may exceed the range of pooled fits.
 FAR = 40
 
 
 class Coefficients(Reply):
-    """m_j times one vector per path, as columns: those of all sites add up to m times the mean."""
+    """m_j times one vector per path, as columns: the sum over sites is m times their mean."""
 
     values: Vectors
 
     @classmethod
     def of(cls, site: View, vectors: Array, steps: int) -> Self:
-        """A site's own vectors, and the steps that they took."""
         return cls(site.rows * vectors, steps=steps, operations=site.operations(steps))
 
     @classmethod
     def bounds(cls, magnitudes: Magnitudes) -> dict[str, Bound]:
-        """Bound models by what they predict, and by much more than that."""
         one = magnitudes.reach - magnitudes.columns + FAR
         return {"values": Bound(2 * magnitudes.rows + one, coarse=COARSE + FAR)}
 
-
-def bound_of_slopes(magnitudes: Magnitudes) -> Bound:
-    """Bound gradients that are added up along local steps, or whatever has their unit."""
-    return Bound(magnitudes.columns + magnitudes.reach + FAR, coarse=COARSE + FAR)
+    @staticmethod
+    def bound_of_slopes(magnitudes: Magnitudes) -> Bound:
+        """Return the bound of gradients that are summed along local steps."""
+        return Bound(magnitudes.columns + magnitudes.reach + FAR, coarse=COARSE + FAR)
 
 
 class Average(State):
-    """One vector per path, as columns, and the setting of each path in the problem's units."""
+    """One vector per path, as columns, and the setting of each path in units of the problem."""
 
     values: Array
     scales: Array
@@ -242,13 +238,13 @@ class Average(State):
 
 @dataclass(frozen=True)
 class Averaged(Procedure[Average]):
-    """A procedure whose sites send vectors, `Coefficients`, that the server averages."""
+    """A procedure whose server averages the `Coefficients` of the sites."""
 
     def start(self, problem: Problem, prepared: Any) -> Average:
         return Average(np.zeros((problem.p, self.paths)), self.scales(problem, prepared))
 
     def scales(self, problem: Problem, prepared: Any) -> Array:
-        """Each setting in the problem's units."""
+        """Return the settings in units of the problem."""
         return np.array(self.settings)
 
     def advance(self, problem: Problem, state: Average, total: Any) -> Average:
@@ -256,7 +252,7 @@ class Averaged(Procedure[Average]):
         return Average(values, state.scales, round=state.round + 1)
 
     def combine(self, problem: Problem, state: Average, average: Array) -> Array:
-        """What the server makes of the average."""
+        """Return the next vectors, from the average."""
         return average
 
     def models(self, problem: Problem, state: Average) -> Array:
@@ -265,7 +261,7 @@ class Averaged(Procedure[Average]):
 
 @dataclass(frozen=True)
 class AtRates(Averaged):
-    """Local gradient steps, at rates that are shares of 1 / L_max."""
+    """Local gradient steps; the rates are fractions of 1 / L_max."""
 
     losses = "any smooth"
     needs: ClassVar[tuple[Capability, ...]] = ("prox", "convex", "unbounded")
@@ -273,5 +269,4 @@ class AtRates(Averaged):
     settings: tuple[float, ...] = (0.03, 0.1, 0.3, 0.6, 1.0)
 
     def scales(self, problem: Problem, prepared: Any) -> Array:
-        L_max: float = prepared.value
-        return np.array(self.settings) / L_max
+        return np.array(self.settings) / float(prepared.value)

@@ -1,8 +1,8 @@
 r"""Secant: the pooled Lasso in a handful of uploads.
 
-The pooled loss is quadratic, f(b) = b'Gb/2 - c'b + const, so one pooled gradient at s q gives the
-product G q exactly (the one at 0 gives c). With the orthonormal directions Q asked so far,
-Y = G Q and M = Q'Y, the model
+The pooled loss is quadratic, f(b) = b'Gb/2 - c'b + const, so a pooled gradient at s q gives the
+product G q exactly (at 0 it gives c). With the orthonormal directions Q so far, Y = G Q and
+M = Q'Y, the model
 
 .. math:: B = Y M^+ Y' + \mu (I - Q Q')
 
@@ -10,20 +10,20 @@ satisfies B Q = G Q, and the next iterate is that model's own Lasso,
 
 .. math:: b_{t+1} = \arg\min_b \tfrac12 b'Bb - c'b + \lambda |b|_1 .
 
-Only the direction in which b_{t+1} leaves the span of Q is asked: with it G b_{t+1}, and so the
-pooled objective, gradient and duality gap at b_{t+1}, are known to the last digits. mu is 1.1 times
-the curvature left over along the last direction, and never more than halved in one round.
+A round measures the product with the new direction of b_{t+1} only: G b_{t+1}, and so the pooled
+objective, gradient and duality gap at b_{t+1}, are then known exactly. mu is 1.1 times the new
+curvature along the last direction, and at most halved in one round.
 
-No step size, no local epochs, no candidates; the server needs sums over the sites only.
+There are no step sizes, local epochs or candidates; the server needs sums over the sites only.
 
-Where columns are few, `MomentSecant` asks all directions at once. The second moments of p columns
-are (p + 2)(p + 3)/2 numbers, as many as about p/2 gradients: Q = I and Y = G. The Lasso is then
-solved at the server. Every further round measures the pooled gradient at that solution b, from
+With few columns, `MomentSecant` requests all directions at once. The second moments of p columns
+are (p + 2)(p + 3)/2 numbers, as many as about p/2 gradients: Q = I and Y = G. The server then
+solves the Lasso. Every further round measures the pooled gradient at that solution b, from
 residuals at the sites,
 
 .. math:: g = X'(Xb - y)/m, \qquad c \leftarrow G b - g,
 
-and solves again: iterative refinement, which repairs the digits that forming G loses.
+and solves again: iterative refinement, which restores the digits that are lost in forming G.
 """
 
 from dataclasses import dataclass
@@ -38,12 +38,12 @@ from fedlasso.numerics.triangles import unpack
 from fedlasso.procedures.procedure import Problem, State, UntilCertified
 from fedlasso.sites import FoldMoments, GradientAt, ResponseSquares
 
-# How often the model's Lasso is solved again where it needs no asking.
+# How often the model's Lasso is solved again without a new product.
 POLISHED = 5
 
 
 class Knowledge(State):
-    """c, ||y||^2/m, Q, Y, mu as in `Secants`; the best model so far, and the next to be tried."""
+    """The fields of `Secants`, the best model so far, and the next trial."""
 
     c: Array
     y_ms: float
@@ -54,18 +54,17 @@ class Knowledge(State):
     trial: Array
 
     def __post_init__(self) -> None:
-        # Off the wire arrays may sit at any address; sums must not depend on where.
+        # Received arrays may be unaligned; sums must not depend on that.
         for name in ("c", "Q", "Y", "best", "trial"):
             object.__setattr__(self, name, np.require(getattr(self, name), requirements=["C", "A"]))
 
     @property
     def secants(self) -> Secants:
-        """What the gradients so far say about the pooled loss."""
         return Secants(self.c, self.y_ms, self.Q, self.Y, self.mu)
 
     @property
     def stuck(self) -> bool:
-        """Whether the next round would ask for nothing new."""
+        """Whether the trial adds no new direction."""
         return self.secants.direction(self.trial) is None
 
 
@@ -74,7 +73,7 @@ K = TypeVar("K", bound=Knowledge)
 
 @dataclass(frozen=True)
 class BySecants(UntilCertified[K]):
-    """A procedure that goes on while there is a direction to learn."""
+    """A procedure that continues while there are new directions."""
 
     first_question: ClassVar[type[Request[Any]] | None] = ResponseSquares
 
@@ -99,12 +98,12 @@ class Secant(BySecants[Knowledge]):
         return Knowledge(zero, y_ms, none, none, 0.0, zero, zero)
 
     def go_on(self, problem: Problem, known: Secants, best: Array, round: int) -> Knowledge:
-        """The state from which a fit at this problem's penalty goes on with what is known."""
+        """Return the state from which a fit at this problem's penalty continues."""
         known, best, trial = next_trial(known, problem.penalty, best)
         return Knowledge(known.c, known.y_ms, known.Q, known.Y, known.mu, best, trial, round=round)
 
     def request(self, problem: Problem, state: Knowledge) -> Request[Any]:
-        """Ask along what the trial adds, as far out as the trial itself."""
+        """Request the gradient along the trial's new direction, at the trial's norm."""
         q = state.secants.direction(state.trial)
         at = np.zeros(problem.p) if q is None else float(np.linalg.norm(state.trial)) * q
         return GradientAt(at)
@@ -130,7 +129,7 @@ class Secant(BySecants[Knowledge]):
 
 @dataclass(frozen=True)
 class MomentSecant(Secant):
-    """The pooled Lasso from second moments of all rows, and a gradient or two."""
+    """The pooled Lasso from second moments of all rows, and one or two gradients."""
 
     name = "Moments"
     first_question = None
@@ -148,14 +147,14 @@ class MomentSecant(Secant):
         return self.go_on(problem, known, state.best, state.round + 1)
 
     def done(self, problem: Problem, state: Knowledge) -> bool:
-        """No fit is claimed before its gradient was measured at the sites."""
+        """A fit counts only once its gradient was measured at the sites."""
         return state.round > 1 and self.arrived(problem, state)
 
 
 def next_trial(known: Secants, penalty: Penalty, best: Array) -> tuple[Secants, Array, Array]:
-    """The Secant step: what is known, the best model and the next one to try.
+    """Return the updated knowledge, the best model and the next trial.
 
-    A trial inside the span of what was asked needs no asking: the model is the truth there.
+    A trial in the span of Q needs no further round: the model is exact there.
     """
     if not known.positive:
         known = known.restart(best)
@@ -171,7 +170,7 @@ def next_trial(known: Secants, penalty: Penalty, best: Array) -> tuple[Secants, 
 
 
 def better(known: Secants, penalty: Penalty, b: Array, other: Array) -> Array:
-    """The one of two models with the smaller pooled objective; to rounding, the smaller gap."""
+    """Return the model with the smaller pooled objective or, if equal to rounding, smaller gap."""
     change = known.objective(other, penalty) - known.objective(b, penalty)
     if abs(change) <= known.finest(b):
         change = known.gap(other, penalty) - known.gap(b, penalty)

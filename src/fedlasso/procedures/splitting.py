@@ -28,18 +28,44 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
+import scipy.linalg
 
+from fedlasso.errors import FedLassoError
 from fedlasso.federation import Disclosure, PerCandidate, Points, Request
-from fedlasso.numerics import Array
-from fedlasso.numerics.surrogates import RidgeFactor
+from fedlasso.numerics import Array, LeastSquares, one_thread
 from fedlasso.procedures.procedure import Average, Averaged, Coefficients, Problem
 from fedlasso.sites import MeanEigenvalue, View
 
 _RIDGE = "a site's own ridge solution about a given point, weighted by its rows"
 
 
+class RidgeFactor:
+    """Solves (G + rho I) x = v for G = X'X/m, through the shorter side of X.
+
+    With A = X/sqrt(m) and more columns than rows, Woodbury's identity gives
+    x = (v - A'(AA' + rho I)^-1 A v) / rho, so no p x p matrix is ever formed.
+    """
+
+    def __init__(self, f: LeastSquares, rho: float) -> None:
+        if not 0 < rho < np.inf:
+            raise FedLassoError(f"rho is {rho}; give a number above zero")
+        self.rho = rho
+        self._f = f
+        self._wide = f.p > f.m
+        with one_thread():
+            square = f.X @ f.columns / f.m if self._wide else f.gram.copy()
+            square[np.diag_indices_from(square)] += rho
+            self._factor = scipy.linalg.cho_factor(square, lower=True, overwrite_a=True)
+
+    @one_thread()
+    def solve(self, v: Array) -> Array:
+        f = self._f
+        solved: Array = scipy.linalg.cho_solve(self._factor, f.X @ v if self._wide else v)
+        return (v - f.columns @ solved / f.m) / self.rho if self._wide else solved
+
+
 def ridge_solve(site: View, rho: Array, v: Array) -> Array:
-    """(G_j + rho_k I)^{-1} v_k, column by column; factors are kept from round to round."""
+    """Return (G_j + rho_k I)^{-1} v_k, column by column; factors are cached between rounds."""
     f = site.least_squares
 
     def solve(r: float, v_k: Array) -> Array:
@@ -102,8 +128,7 @@ class ADMM(Averaged):
     relaxation: float = 1.6
 
     def scales(self, problem: Problem, prepared: Any) -> Array:
-        curvature: float = prepared.value / problem.m
-        return np.array(self.settings) * curvature
+        return np.array(self.settings) * float(prepared.value / problem.m)
 
     def request(self, problem: Problem, state: Average) -> Request[Coefficients]:
         fit = f"{self!r} {problem!r}"
@@ -122,8 +147,7 @@ class FedDR(ADMM):
     relaxation: float = 1.95
 
     def scales(self, problem: Problem, prepared: Any) -> Array:
-        curvature: float = prepared.value / problem.m
-        return np.array(self.settings) / curvature
+        return np.array(self.settings) / float(prepared.value / problem.m)
 
     def combine(self, problem: Problem, state: Average, average: Array) -> Array:
         return problem.penalty.prox(average, state.scales)

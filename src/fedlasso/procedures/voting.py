@@ -1,17 +1,17 @@
-r"""Feature voting: local Lassos elect the columns, and their mean on those is the model.
+r"""Feature voting: the mean of local Lassos on the columns that most of them select.
 
 The majority vote of Chen and Xie (2014), which platforms offer as feature election (NVIDIA FLARE).
 Every site fits its own Lasso at the common penalty and votes for the columns that it selects, with
-the weight of its rows; columns with a share :math:`\kappa` of the votes or more are elected:
+the weight of its rows; columns with at least a fraction :math:`\kappa` of the votes are elected:
 
 .. math::
     b_j = \arg\min_b f_j(b) + \lambda |b|_1, \qquad
     v_k = \sum_j w_j 1\{b_{jk} \ne 0\}, \qquad
     \beta_k = \sum_j w_j b_{jk} \, 1\{v_k \ge \kappa\}.
 
-Shares are {0.3, 0.5, 0.7}: candidates that share one upload of 2p numbers. Every loss will do. What
-a site selects at a penalty for all rows together is often too much for its own few, so the model is
-not the pooled Lasso, and no further round brings it nearer.
+The fractions {0.3, 0.5, 0.7} are candidates that use one upload of 2p numbers. Every loss is
+supported. A penalty chosen for all rows is often too small for one site's rows, so the model is not
+the pooled Lasso, and further rounds would not bring it closer.
 """
 
 from dataclasses import dataclass
@@ -23,7 +23,7 @@ from fedlasso.federation import Disclosure, Reply, Shapes
 from fedlasso.federation.magnitudes import Bound, Magnitudes
 from fedlasso.federation.messages import Positive
 from fedlasso.numerics import Array, LeastSquares, penalty_fields, solve_reference
-from fedlasso.numerics.curved_sweeps import fit_curved
+from fedlasso.numerics.curved_sweeps import minimize_smooth
 from fedlasso.procedures.procedure import Coefficients, Problem, Procedure, State
 from fedlasso.sites import Penalised, View
 
@@ -36,7 +36,7 @@ class Votes(Reply):
 
 
 class LocalVotes(Penalised[Votes]):
-    """Which columns does the site's own Lasso select, and with which coefficients?"""
+    """Return the columns that the site's own Lasso selects, and its coefficients."""
 
     discloses = Disclosure("a site's own Lasso and the columns it selects, weighted by its rows")
 
@@ -51,7 +51,7 @@ class LocalVotes(Penalised[Votes]):
             b = exact.coefficients
             steps = exact.knots
         else:
-            b, steps = fit_curved(f, penalty, np.zeros(f.p))
+            b, steps = minimize_smooth(f, penalty, np.zeros(f.p))
         votes = site.rows * (b != 0.0)
         return Votes(votes, site.rows * b, steps=steps, operations=site.operations(steps))
 
@@ -61,7 +61,7 @@ class LocalVotes(Penalised[Votes]):
 
 
 class Ballot(State):
-    """The share of all rows whose sites voted for each column, and the mean of their models."""
+    """The fraction of all rows whose sites voted for each column, and the mean of their models."""
 
     share: Array
     mean: Array

@@ -1,16 +1,16 @@
-r"""Gram on a working set: exact, and only the moments of columns that may matter travel.
+r"""Gram on a working set: the exact pooled Lasso from the moments of relevant columns only.
 
 .. math::
     b_A = \arg\min \tfrac12 b'G_{AA}b - c_A'b + \lambda |b|_1, \qquad
     A \leftarrow A \cup \{k : |\nabla_k f(b)| > \lambda\}.
 
-Rounds are of two kinds. A gradient round asks for the pooled gradient outside A, p - \|A\| numbers;
-without violators the fit is the pooled Lasso and the procedure is done. A moment round asks for the
-block of n new columns, n\|A\| + n(n+1)/2 numbers: increments only, nothing is sent twice. Of the
-violators the steepest are taken, as many as cost no more than a gradient round and ``growth`` times
-\|A\|^2, so that a large model is reached in few rounds.
+Rounds are of two kinds. A gradient round requests the pooled gradient outside A, p - \|A\| numbers;
+without violators the fit is the pooled Lasso and the procedure ends. A moment round requests the
+block of n new columns, n\|A\| + n(n+1)/2 numbers; nothing is sent twice. The n steepest violators
+join, as many as cost no more than a gradient round plus ``growth`` times \|A\|^2, so that a large
+model takes few rounds.
 
-**This reveals the second moments of the columns in the working set**, as sums over a site's rows.
+**This discloses the second moments of the columns in the working set**, as sums over a site's rows.
 """
 
 from dataclasses import dataclass, replace
@@ -22,17 +22,17 @@ from fedlasso.federation import Columns, Disclosure, ModelVector, Reply, Request
 from fedlasso.federation.magnitudes import COARSE, Bound, Magnitudes
 from fedlasso.federation.messages import LowerProducts, Whole
 from fedlasso.numerics import Array, solve_reference
-from fedlasso.numerics.surrogates import from_moments
+from fedlasso.numerics.moments import from_moments
 from fedlasso.numerics.triangles import count_packed, pack, unpack
 from fedlasso.procedures.procedure import Problem, Procedure, State
 from fedlasso.sites import GradientSum, View
 
-# A violation below this share of the largest score is rounding.
-ROUNDING = 1e-12
+# A violation below this fraction of the largest score is rounding.
+VIOLATION = 1e-12
 
 
 class MomentBlock(Reply):
-    """Sums over rows: X_N'X_A, and the lower triangle of X_N'X_N. Reveals second moments."""
+    """Sums over rows: X_N'X_A, and the lower triangle of X_N'X_N. Discloses second moments."""
 
     cross: Array
     corner: LowerProducts
@@ -89,7 +89,7 @@ class GradientOutside(Request[GradientSum]):
 
 
 class WorkingSet(State):
-    """The model, the known columns with their moments, the score, and columns to ask for next."""
+    """The model, the known columns with their moments, the score, and the columns to add next."""
 
     b: Array
     known: Whole
@@ -125,9 +125,8 @@ class WorkingSetGram(Procedure[WorkingSet]):
         score = state.score if state.round else -gradient
         steep = np.abs(gradient)
         order = np.argsort(-steep, kind="stable")
-        violators = order[steep[order] > problem.penalty.lam + ROUNDING * np.abs(score).max()]
-        a = state.known.size
-        n = 1
+        violators = order[steep[order] > problem.penalty.lam + VIOLATION * np.abs(score).max()]
+        a, n = state.known.size, 1
         allowed = problem.p - a + self.growth * a * a
         while n < violators.size and (n + 1) * a + (n + 1) * (n + 2) // 2 <= allowed:
             n += 1
@@ -148,5 +147,5 @@ class WorkingSetGram(Procedure[WorkingSet]):
         return state.b[:, None]
 
     def done(self, problem: Problem, state: WorkingSet) -> bool:
-        """Every column satisfies the optimality conditions, or every column is known."""
+        """Return whether all columns are optimal, or all are known."""
         return not state.wanted.size and (state.checked or state.known.size == problem.p)

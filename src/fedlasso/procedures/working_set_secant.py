@@ -1,19 +1,17 @@
-r"""SecantWS: Secant on a working set, so that only the rows of G that may matter travel.
+r"""SecantWS: Secant on a working set, so that only relevant rows of G are sent.
 
-Most columns of a sparse fit stay at zero, and for those one comparison with the penalty at the end
-is all that is needed. On a working set A of columns the Lasso is one of \|A\| predictors, and
-Secant solves it from c_A and Y = G_AA Q, with directions Q that are zero outside A. The first round
-asks for c; every later round is one of three kinds:
+Most columns of a sparse fit stay at zero and need only one comparison with the penalty at the end.
+On a working set A the Lasso has \|A\| predictors. Secant solves it from c_A and Y = G_AA Q, with
+directions Q that are zero outside A. The first round requests c; later rounds are of three kinds:
 
 - *learn*: G_AA q for one new direction q; \|A\| numbers per site;
-- *check*: G b outside A, p - \|A\| numbers. With it the whole gradient, and so the pooled duality
-  gap of b, is known. A check is due when the gap on A is 0.3 times the last one proven;
-- *fill*: when a check found columns whose gradient exceeds the penalty, the n steepest columns N
-  from 0.9 lambda up join A, and what was learned before is asked for there: G_NA Q, n times \|Q\|
-  numbers.
+- *check*: G b outside A, p - \|A\| numbers, which gives the whole gradient and the pooled duality
+  gap of b. A check is due when the gap on A is 0.3 times the last pooled gap;
+- *fill*: if a check found columns whose gradient exceeds the penalty, the n steepest columns N
+  above 0.9 lambda join A, and their earlier products are requested: G_NA Q, n times \|Q\| numbers.
 
-After a check without violators the next one waits for a gap of ``tol`` on A. What a check proves
-stays true: F(b) minus its gap bounds min F from below, whatever the model is later.
+After a check without violators the next one waits for a gap of ``tol`` on A. F(b) minus the gap of
+a check is a lower bound on min F for the rest of the fit.
 """
 
 from dataclasses import dataclass, replace
@@ -29,10 +27,10 @@ from fedlasso.procedures.procedure import Problem
 from fedlasso.procedures.secant import BySecants, Knowledge, better, next_trial
 from fedlasso.sites import GradientAt, View
 
-# Rows join from this share of the penalty: at most this share of p at once, or as many as A has.
+# Columns join above this fraction of the penalty: at most this fraction of p, or as many as A has.
 NEAR = 0.9
 GROWTH = 0.1
-# A check is due when the gap on A is this share of the last one proven.
+# A check is due when the gap on A is this fraction of the last pooled gap.
 SOLVED = 0.3
 
 
@@ -43,7 +41,7 @@ class ProductSums(Reply):
 
 
 class ProductsAt(Request[ProductSums]):
-    """Products of X'X with vectors v (columns) that are zero outside A, in the rows N only."""
+    """Return the rows N of X'X v, for vectors v (columns) that are zero outside A."""
 
     discloses = Disclosure(
         "combinations of covariances in the working set: sums over rows", allowed=False
@@ -69,17 +67,13 @@ class ProductsAt(Request[ProductSums]):
 
 
 class Restricted(Knowledge):
-    """Secant's knowledge with every array on the working set A only, and what is known of the rest.
+    """Secant's state with every array restricted to the working set A, and the rest."""
 
-    Columns are in A as they joined, N are to be filled in next; score is c, all p entries; low is a
-    proven lower bound on min F; a check is due when the gap on A is no more than aim.
-    """
-
-    A: Whole
-    N: Whole
-    score: Array
-    low: float = 0.0
-    aim: float = 0.0
+    A: Whole  # columns in the order in which they joined
+    N: Whole  # columns to fill in next
+    score: Array  # c, all p entries
+    low: float = 0.0  # lower bound on min F
+    aim: float = 0.0  # gap on A at which a check is due
     due: bool = True
 
     @property
@@ -88,11 +82,10 @@ class Restricted(Knowledge):
 
     @property
     def outside(self) -> Whole:
-        """The columns that are not in A."""
         return np.delete(np.arange(self.score.size), self.A)
 
     def widen(self, on_A: Array, elsewhere: Array | float = 0.0) -> Array:
-        """A vector of all p entries from its parts."""
+        """Return the vector of all p entries from its parts."""
         whole = np.empty(self.score.size)
         whole[self.A] = on_A
         whole[self.outside] = elsewhere
@@ -101,7 +94,7 @@ class Restricted(Knowledge):
 
 @dataclass(frozen=True)
 class WorkingSetSecant(BySecants[Restricted]):
-    """SecantWS, which is Secant on the columns in play: about half the uploads where few are."""
+    """SecantWS, Secant on a working set of columns: about half the uploads of a sparse fit."""
 
     name = "SecantWS"
 
@@ -141,7 +134,7 @@ class WorkingSetSecant(BySecants[Restricted]):
         return self._go_on(problem, replace(state, best=best), known)
 
     def _check(self, problem: Problem, state: Restricted, Gb_outside: Array) -> Restricted:
-        """Prove a bound from the whole gradient, and find the columns that are missing in A."""
+        """Update the lower bound from the whole gradient, and find the columns missing in A."""
         lam = problem.penalty.lam
         b = state.widen(state.best)
         Gb = state.widen(state.secants.times(state.best), Gb_outside)
@@ -161,12 +154,12 @@ class WorkingSetSecant(BySecants[Restricted]):
             aim = SOLVED * proven.gap
         state = replace(state, N=N, low=low, aim=aim, due=False)
         if N.size and state.Q.shape[1] == 0:
-            # Nothing was learned yet that the new columns would have to catch up with.
+            # There are no earlier products to fill in.
             return self._fill(problem, state, np.zeros((N.size, 0)))
         return state
 
     def _fill(self, problem: Problem, state: Restricted, products: Array) -> Restricted:
-        """Let the columns N join A, with what was learned before."""
+        """Add the columns N to A, with their earlier products."""
         n, k = products.shape
         A = np.append(state.A, state.N)
         best = np.append(state.best, np.zeros(n))
@@ -178,7 +171,7 @@ class WorkingSetSecant(BySecants[Restricted]):
         return self._go_on(problem, replace(state, A=A, N=np.arange(0), best=best), known)
 
     def _go_on(self, problem: Problem, state: Restricted, known: Secants) -> Restricted:
-        """Take the Secant step on A. Where it adds nothing, or A is solved, a check is due."""
+        """Take the Secant step on A; if it adds nothing, or A is solved, a check is due."""
         low = state.low
         known, best, trial = next_trial(known, problem.penalty, state.best)
         on_A = known.certificate(best, problem.penalty)
@@ -194,7 +187,7 @@ class WorkingSetSecant(BySecants[Restricted]):
         return state.widen(state.best)[:, None]
 
     def certificate(self, problem: Problem, state: Restricted) -> Certificate | None:
-        """F(b), and how far it is above the proven lower bound on min F."""
+        """Return F(b) and its distance to the best lower bound on min F."""
         if state.round == 0:
             return None
         objective = state.secants.objective(state.best, problem.penalty)

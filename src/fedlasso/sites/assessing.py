@@ -97,7 +97,7 @@ class ScoreRanges(Request[ScoreCounts]):
         eta = held_out.predictor(self.b)
         place = np.floor((eta - self.low) / self.width)
         place = np.clip(place, 0, self.ranges - 1).astype(np.int64)
-        told = held_out.loss.told(held_out.y)
+        told = held_out.loss.disclosed_response(held_out.y)
 
         def add(numbers: Array) -> Array:
             return np.bincount(place, numbers, minlength=self.ranges).astype(np.float64)

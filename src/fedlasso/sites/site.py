@@ -191,7 +191,7 @@ class Site(View):
             held = check_response(name, law, answers)
             held_rows = with_ones(rows) if intercept else rows
             held_out[purpose] = make_sample(held_rows, held, law, training if effects else False)
-        outcomes = np.column_stack([law.told(response.y), law.disclosed(response)])
+        outcomes = np.column_stack([law.disclosed_response(response.y), law.disclosed(response)])
         draw = FoldDraw(name, secret, (table, Table(outcomes)), cell, part)
         super().__init__(name, names, training, held_out, memory or Memory(), draw)
         self.table = table

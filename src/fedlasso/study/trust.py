@@ -14,7 +14,7 @@ from fedlasso.fitting import Model, Settings, fit_model
 from fedlasso.fitting.evidence import Folded
 from fedlasso.fitting.inference.estimates import Estimates
 from fedlasso.numerics import Array, one_thread
-from fedlasso.numerics.spike_slab import USED, find_likely
+from fedlasso.numerics.spike_slab import FDR_MARGIN, select_by_fdr
 from fedlasso.sites import Site, standardise
 from fedlasso.study.best_possible import find_chances
 from fedlasso.study.data_splitting import combine_splits, find_above, split_rows
@@ -183,7 +183,7 @@ class TrustTrial:
         chances = find_chances(self.scenario, self.truth, self.samples, 0)
         for rate in rates:
             # Chances are what they are said to be, so all of the rate is used.
-            selected = find_likely(chances, rate / USED)
+            selected = select_by_fdr(chances, rate / FDR_MARGIN)
             record: Record = {"method": BEST, "rate": rate}
             yield record | judge_selection(selected, self.truth)
 

@@ -19,7 +19,7 @@ from fedlasso.fitting.evidence.moment_evidence import certify_point, solve_at
 from fedlasso.fitting.evidence.secant_evidence import SecantEvidence
 from fedlasso.numerics import L1, Array
 from fedlasso.numerics.moments import Normal
-from fedlasso.numerics.spike_slab import Posterior, weigh_columns
+from fedlasso.numerics.spike_slab import Posterior, sample_posterior
 from fedlasso.numerics.triangles import count_packed, unpack
 from fedlasso.sites import SubsetMoments, WeighedMoments
 
@@ -77,7 +77,7 @@ class Subset:
         """Fit by the probabilities of effects, to the training rows and to all rows."""
         start = b[self.columns]
         trained, final = (
-            fit(normal, weigh_columns(normal, self.p, start))
+            fit(normal, sample_posterior(normal, self.p, start))
             for normal in (self.training, self.whole)
         )
         return TrialFit(name, trained, final)

@@ -46,7 +46,7 @@ class Prediction(ComparedGoal):
         """Take the expected effects; and the Lasso, where its columns are too many for moments."""
 
         def expect(normal: Normal, posterior: Posterior) -> PathPoint:
-            likely = posterior.chances >= LEAST_PROBABILITY
+            likely = posterior.probabilities >= LEAST_PROBABILITY
             mean = np.where(likely, posterior.mean, 0.0)
             # Effects are pulled towards zero; a Lasso in which each pays its own pull leaves them.
             pull = (normal.score - normal.gram @ mean) * np.sign(mean)

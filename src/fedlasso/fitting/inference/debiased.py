@@ -22,7 +22,7 @@ from fedlasso.fitting.local_penalty import fix_penalty
 from fedlasso.numerics import Array, Penalty, one_thread
 from fedlasso.numerics.debiasing import find_directions, take_out
 from fedlasso.numerics.moments import Normal
-from fedlasso.numerics.spike_slab import Posterior, weigh_columns
+from fedlasso.numerics.spike_slab import Posterior, sample_posterior
 from fedlasso.numerics.triangles import count_packed, unpack
 from fedlasso.procedures import Problem
 from fedlasso.sites import CurvatureAt, PartAt, SiteSlopesAlong, SlopesAlong
@@ -148,12 +148,14 @@ class Start:
         rows = max(round(self.problem.m / self.noise_inflation), 1)
         normal = Normal(H, own, variance, rows, np.zeros(count + 1), np.ones(count), count)
         runs = [
-            weigh_columns(normal, count, self.b[others], (seed, run), noise=noise, clear=True)
+            sample_posterior(
+                normal, count, self.b[others], (seed, run), noise=noise, nonlocal_prior=True
+            )
             for run in range(RUNS)
         ]
         found = Posterior.average(runs)
         whole = np.zeros((3, p))
-        whole[:, others] = found.chances, *found.sizes
+        whole[:, others] = found.probabilities, *found.sizes
         return Effects(*whole)
 
     def look(

@@ -12,7 +12,7 @@ from scipy.special import chdtrc, ndtr, ndtri
 
 from fedlasso.errors import FedLassoError
 from fedlasso.numerics import Array
-from fedlasso.numerics.spike_slab import find_likely
+from fedlasso.numerics.spike_slab import select_by_fdr
 
 LEVEL = 0.95
 
@@ -140,7 +140,7 @@ class Estimates:
         """Return those that are likely enough for a false discovery rate."""
         if self.effects is None:
             raise FedLassoError("these columns were not found by how likely they are")
-        return self.take(find_likely(self.effects.chances, rate))
+        return self.take(select_by_fdr(self.effects.chances, rate))
 
     @classmethod
     def join(cls, parts: Sequence[Estimates]) -> Estimates:

@@ -13,7 +13,7 @@ from fedlasso.fitting.inference.estimates import Effects, Estimates
 from fedlasso.fitting.result import Fit
 from fedlasso.fitting.settings import Settings
 from fedlasso.numerics import L1, Array, Penalty
-from fedlasso.numerics.spike_slab import find_likely
+from fedlasso.numerics.spike_slab import select_by_fdr
 from fedlasso.sites import Viewed
 
 # Vectors of p numbers beside second derivatives: slopes along directions, and further fits, of
@@ -96,7 +96,7 @@ def infer(context: Context, fit: Fit, noise_inflation: float = 1.0) -> Trust:
         factor = start.attenuation(effects)
     found = selected = asked = None
     if settings.asked_goal.infers:
-        likely = find_likely(effects.chances, settings.fdr)
+        likely = select_by_fdr(effects.chances, settings.fdr)
         found = inference.judge(start, likely, effects, other).stretch(factor)
     if settings.judges_selected:
         used = (lasso != 0) & inference.pays

@@ -1,12 +1,11 @@
-r"""Survival times: Cox's partial likelihood, every site with its own baseline hazard.
-
-At each time of an event, whose events weigh d together, the rows still at risk compete:
+r"""Cox's partial likelihood for survival times, with a separate baseline hazard at every site.
 
 .. math:: f(\eta) = \sum_k d_k \log \sum_j c_{kj} e^{\eta_j} - \sum_{i \text{ event}} w_i \eta_i .
 
-With Breslow's ties there is one term k per time and c_kj is the weight w_j of every row at risk.
-With Efron's there is one per event: of n events at one time the l-th sees the other n at a share
-1 - l/n of their weight, l = 0, ..., n - 1, and d is their mean weight.
+With Breslow's ties there is one term k per event time, d is the total weight of its events, and
+c_kj is the weight w_j of every row at risk. With Efron's there is one term per event: of n events
+at one time, term l = 0, ..., n - 1 gives the n events a fraction 1 - l/n of their weight, and d is
+their mean weight.
 """
 
 import math
@@ -21,7 +20,7 @@ from fedlasso.numerics.response import Places, Response, RiskSets
 
 
 class CoxLoss(Loss):
-    """Minus the log of Cox's partial likelihood over the rows of one sample."""
+    """Minus the log partial likelihood of Cox's model over the rows of one sample."""
 
     smoothness: ClassVar[float] = np.inf
     intercept: ClassVar[bool] = False
@@ -35,7 +34,7 @@ class CoxLoss(Loss):
     def values(self, eta: Array, rows: Response) -> Array:
         terms = _Terms(eta, rows, self.ties)
         sets = terms.sets
-        # What the events of one time cost together is shared by their weights.
+        # The cost of the events at one time is divided by their weights.
         shared = np.bincount(terms.group, terms.mass * terms.log_risk, minlength=sets.size)
         each = np.zeros(len(eta))
         mean = shared / sets.masses
@@ -54,14 +53,14 @@ class CoxLoss(Loss):
         return np.asarray(terms.unsort(spread.T))
 
     def row_curvature(self, eta: Array, rows: Response) -> Array:
-        # Rows that compete for the same events take some of each other's curvature away.
+        # The Hessian is diag(expected) minus a positive semidefinite matrix.
         terms = _Terms(eta, rows, self.ties)
         return terms.unsort(terms.expected)
 
     def dual(self, eta: Array, rows: Response, scale: float) -> float:
         terms = _Terms(eta, rows, self.ties)
         sets = terms.sets
-        # The scaled slopes are those of mixtures q of the shares at risk and of the events.
+        # The scaled slopes are those of mixtures q of the risk distribution and the events.
         entropy = xlogy(scale, scale) + scale * (terms.means(terms.eta) - terms.log_risk)
         if self.ties == "efron":
             term, death = sets.pairs
@@ -69,12 +68,12 @@ class CoxLoss(Loss):
             term = sets.death_group
             death = np.arange(len(sets.deaths))
         row = sets.deaths[death]
-        log_share = terms.eta[row] - terms.log_risk[term]
+        log_ratio = terms.eta[row] - terms.log_risk[term]
         c = terms.w[row] * (1 - terms.discount[term])
-        p = c * np.exp(log_share)
+        p = c * np.exp(log_ratio)
         own = terms.w[row] / sets.masses[terms.group[term]]
         q = scale * p + (1 - scale) * own
-        beyond = xlogy(q, q / c) - p * (xlogy(scale, scale) + scale * log_share)
+        beyond = xlogy(q, q / c) - p * (xlogy(scale, scale) + scale * log_ratio)
         np.add.at(entropy, term, beyond)
         slopes = scale * (terms.expected - terms.w * terms.dead)
         given = float(slopes @ rows.offset[sets.order])
@@ -85,19 +84,19 @@ class CoxLoss(Loss):
         with np.errstate(over="ignore"):
             return np.asarray(np.exp(eta))
 
-    def told(self, y: Array) -> Array:
+    def disclosed_response(self, y: Array) -> Array:
         return np.asarray(~np.signbit(y), dtype=np.float64)
 
     def varies(self, total: float, weight: float) -> bool:
         return total > 0
 
     def slope_size(self, rows: float, y_norm: float) -> float:
-        # What is expected of all rows adds up to the events.
+        # Expected events of all rows sum to the observed ones.
         return float(np.sqrt(rows) + rows)
 
 
 class _Terms:
-    """The terms of the partial likelihood at one linear predictor, rows in the order of times."""
+    """The terms of the partial likelihood at one linear predictor, rows ordered by time."""
 
     def __init__(self, eta: Array, rows: Response, ties: str) -> None:
         self.sets: RiskSets = rows.risk_sets
@@ -111,47 +110,45 @@ class _Terms:
         if ties == "efron":
             self.group: Places = np.repeat(np.arange(sets.size), sets.counts)
             first = np.repeat(np.cumsum(sets.counts) - sets.counts, sets.counts)
-            turn = np.arange(len(self.group)) - first
-            self.discount: Array = turn / sets.counts[self.group]
+            rank = np.arange(len(self.group)) - first
+            self.discount: Array = rank / sets.counts[self.group]
             self.mass: Array = (sets.masses / sets.counts)[self.group]
         else:
             self.group = np.arange(sets.size)
             self.discount = np.zeros(sets.size)
             self.mass = sets.masses
-        # The events' own part of the risk, as a share of all at risk.
+        # The events' fraction of the total risk.
         part = np.exp(log_w[sets.deaths] - log_all[sets.death_group])
-        share = np.bincount(sets.death_group, part, minlength=sets.size)
-        self.left = 1 - self.discount * np.minimum(share, 1.0)[self.group]
+        fraction = np.bincount(sets.death_group, part, minlength=sets.size)
+        self.left = 1 - self.discount * np.minimum(fraction, 1.0)[self.group]
         self.log_risk: Array = log_all[self.group] + np.log(self.left)
         self._log_all = log_all
         self._log_w = log_w
 
     def unsort(self, v: Array) -> Array:
-        """Return numbers that are in the order of times in the order of the rows."""
+        """Return numbers ordered by time in the order of the rows."""
         out = np.empty_like(v)
         out[self.sets.order] = v
         return out
 
     @property
     def expected(self) -> Array:
-        """The weight of the events that each row was expected to have."""
+        """The expected weight of events of each row."""
         return self.gather(np.ones(len(self.mass)))
 
     def gather(self, per_term: Array) -> Array:
-        """Return for each row the sum over terms of mass times its share at risk times a number.
+        """Return for each row the sum over terms of mass * (its fraction of the risk) * number.
 
         `per_term` has one number per term, or a row of them.
         """
         wide = per_term.reshape(len(self.mass), math.prod(per_term.shape[1:]))
-        turned = (self.mass * (wide.T / self.left)).T
-        group = self.sets.group
-        out = gather_terms(
-            turned, self.discount, self.group, group, self.dead, self._log_w, self._log_all
-        )
+        v = (self.mass * (wide.T / self.left)).T
+        groups = self.group, self.sets.group
+        out = gather_terms(v, self.discount, *groups, self.dead, self._log_w, self._log_all)
         return out.reshape(len(self.eta), *per_term.shape[1:])
 
     def means(self, v: Array) -> Array:
-        """Return for each term the mean over the rows at risk of numbers in order."""
+        """Return for each term the risk-weighted mean of v over the rows at risk."""
         sets = self.sets
         wide = np.ascontiguousarray(v).reshape(len(self.eta), math.prod(v.shape[1:]))
         at_risk, own = mean_at_risk(
@@ -164,22 +161,16 @@ class _Terms:
 
 @compiled
 def gather_terms(
-    turned: Array,
-    discount: Array,
-    term_group: Places,
-    group: Places,
-    dead: Array,
-    log_w: Array,
-    log_all: Array,
+    v: Array, discount: Array, term: Places, row: Places, dead: Array, log_w: Array, log_all: Array
 ) -> Array:
     """Add up, for each row, the terms up to its own time, each relative to the risk at its time.
 
-    Risks at different times may be too far apart for one unit: a running sum is in the unit of its
-    own time, and risks only shrink with time. A row that had an event is at a discount in the terms
-    of that time.
+    Risks at different times may differ too much for one unit, so a running sum is in the unit of
+    its own time; risks decrease with time. An event has Efron's discount in the terms of its time.
+    `term` and `row` are the event times of terms and rows.
     """
     groups = log_all.size
-    width = turned.shape[1]
+    width = v.shape[1]
     running = np.zeros((groups, width))
     less = np.zeros((groups, width))
     k = 0
@@ -188,14 +179,14 @@ def gather_terms(
             shrink = np.exp(log_all[g] - log_all[g - 1])
             for c in range(width):
                 running[g, c] = running[g - 1, c] * shrink
-        while k < term_group.size and term_group[k] == g:
+        while k < term.size and term[k] == g:
             for c in range(width):
-                running[g, c] += turned[k, c]
-                less[g, c] += discount[k] * turned[k, c]
+                running[g, c] += v[k, c]
+                less[g, c] += discount[k] * v[k, c]
             k += 1
     out = np.zeros((log_w.size, width))
     for i in range(log_w.size):
-        g = group[i]
+        g = row[i]
         if g < 0:
             continue
         unit = np.exp(log_w[i] - log_all[g])
@@ -208,7 +199,7 @@ def gather_terms(
 def mean_at_risk(
     v: Array, dead: Array, start: Places, group: Places, log_w: Array, log_all: Array
 ) -> tuple[Array, Array]:
-    """Return means over the rows at risk at each time, and the part of the events in them."""
+    """Return means over the rows at risk at each time, and the events' part of them."""
     groups = start.size
     rows, width = v.shape
     mean = np.zeros((groups, width))
@@ -228,9 +219,9 @@ def mean_at_risk(
         for c in range(width):
             total[c] += here * v[i, c]
         if dead[i] > 0.0:
-            share = np.exp(log_w[i] - log_all[group[i]])
+            fraction = np.exp(log_w[i] - log_all[group[i]])
             for c in range(width):
-                own[group[i], c] += share * v[i, c]
+                own[group[i], c] += fraction * v[i, c]
         if i == start[g]:
             scale = np.exp(unit - log_all[g])
             for c in range(width):

@@ -1,8 +1,8 @@
-"""What a loss is: how linear predictors meet responses.
+"""The interface of a loss.
 
-Most losses are sums over rows: such a `RowLoss` says four functions of a row's linear predictor and
-response. A loss whose rows depend on each other, as survival times do, says what a whole sample
-costs.
+Most losses are sums over rows: a `RowLoss` defines four functions of a row's linear predictor and
+response. A loss whose rows depend on each other, as for survival times, defines a `Loss` of the
+whole sample.
 """
 
 from abc import ABC, abstractmethod
@@ -16,17 +16,17 @@ from fedlasso.numerics.response import Response
 
 
 class Loss(ABC):
-    """What the rows of a sample cost, convex and smooth in their linear predictors eta.
+    """A loss that is convex and smooth in the linear predictors eta of a sample's rows.
 
     Attributes
     ----------
-    name : as settings and messages call it
-    smoothness : the largest second derivative in eta; infinite where there is none
-    centres : whether an intercept is the same as centring columns and response
-    intercept : whether an intercept changes anything at all
+    name : the name in settings and messages
+    smoothness : upper bound on the second derivative in eta; infinite if there is none
+    centres : whether an intercept is equivalent to centring columns and response
+    intercept : whether an intercept has an effect
     quadratic : whether it is least squares
-    survival : whether responses are times of events, or censored
-    wants : what responses must be, in words
+    survival : whether responses are event times or censored
+    wants : description of valid responses
 
     Examples
     --------
@@ -46,7 +46,7 @@ class Loss(ABC):
 
     @abstractmethod
     def values(self, eta: Array, rows: Response) -> Array:
-        """Return what every row costs, times its weight; the loss is their sum."""
+        """Return the weighted loss of every row; the loss is their sum."""
 
     @abstractmethod
     def slopes(self, eta: Array, rows: Response) -> Array:
@@ -54,67 +54,58 @@ class Loss(ABC):
 
     @abstractmethod
     def curve(self, eta: Array, rows: Response, V: Array) -> Array:
-        """Return the second derivative of the loss in eta times vectors, the columns of V."""
+        """Return the Hessian of the loss in eta times the columns of V."""
 
     @abstractmethod
     def row_curvature(self, eta: Array, rows: Response) -> Array:
-        """Return one number per row whose diagonal matrix is no less than the second derivative."""
+        """Return the diagonal of a diagonal upper bound on the Hessian in eta."""
 
     @abstractmethod
     def dual(self, eta: Array, rows: Response, scale: float) -> float:
-        """Return the dual value of the slopes at eta times `scale`, which is from zero to one.
+        """Return the dual value of the slopes at eta times `scale`, between zero and one.
 
-        It bounds from below what any linear predictor of the same columns and offsets costs, if
-        the scaled slopes are orthogonal to those columns.
+        If the scaled slopes are orthogonal to the columns, it is a lower bound on the loss of any
+        linear predictor of these columns and offsets.
         """
 
     @abstractmethod
     def mean(self, eta: Array) -> Array:
-        """Return what to expect at a linear predictor: a value, a probability, a rate, a risk."""
+        """Return the inverse link: the expected value, probability, rate or relative risk."""
 
     def deviance(self, eta: Array, rows: Response) -> Array:
-        """Return twice what every row costs more than with a model that fits it perfectly."""
         return 2 * self.values(eta, rows)
 
-    def told(self, y: Array) -> Array:
-        """Return what sums over responses are about: whether a time ended in an event, not when."""
+    def disclosed_response(self, y: Array) -> Array:
+        """Return the response whose sums are disclosed; for survival times, the event indicator."""
         return y
 
     def disclosed(self, rows: Response) -> Array:
-        """Return the same of rows that may have offsets, which centring a response takes away."""
-        told = self.told(rows.y)
-        return told - rows.offset if self.centres else told
+        """Return the same, minus the offset if the response is centred."""
+        y = self.disclosed_response(rows.y)
+        return y - rows.offset if self.centres else y
 
     def varies(self, total: float, weight: float) -> bool:
-        """Return whether responses that add up so, of rows that weigh so much, tell anything."""
+        """Return whether responses vary, given their sum and the total weight of the rows."""
         return True
 
     def find_misfits(self, y: Array) -> NDArray[np.bool_]:
-        """Return which responses the loss cannot take."""
+        """Return which responses are invalid."""
         return ~np.isfinite(y)
 
     def slope_size(self, rows: float, y_norm: float) -> float:
-        """Bound the Euclidean norm of the slopes, by the number of rows and the responses' norm.
+        """Return a bound on the slopes' norm, from the weighted rows and the responses' norm.
 
-        Rows are weighted. Where no bound exists it holds for every model worth asking about.
+        If the slopes are unbounded, it holds for all reasonable models.
         """
         return float(np.sqrt(rows)) + y_norm
 
 
 class RowLoss(Loss):
-    """A loss that is a sum over rows, l(eta, y) each, times the row's weight.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from fedlasso.numerics import find_loss
-    >>> find_loss("quadratic").value(np.array([1.0, 3.0]), np.array([1.0, 1.0]))
-    array([0., 2.])
-    """
+    """A loss that is a weighted sum over rows of l(eta, y)."""
 
     @abstractmethod
     def value(self, eta: Array, y: Array) -> Array:
-        """Return l(eta, y) of every row."""
+        """Return l(eta, y) for every row."""
 
     @abstractmethod
     def derivative(self, eta: Array, y: Array) -> Array:
@@ -126,10 +117,9 @@ class RowLoss(Loss):
 
     @abstractmethod
     def conjugate(self, u: Array, y: Array) -> Array:
-        """Return the largest value of u eta - l(eta, y) over eta; it bounds fits from below."""
+        """Return the maximum of u eta - l(eta, y) over eta."""
 
     def mean(self, eta: Array) -> Array:
-        """Return the response at which a row with this linear predictor costs least."""
         return eta
 
     def values(self, eta: Array, rows: Response) -> Array:

@@ -1,4 +1,4 @@
-"""Penalties by name. A new one is one file and one line here; it travels as its fields."""
+"""Penalties by name. A new penalty is one file and one line here; messages carry its fields."""
 
 from typing import Any
 
@@ -14,19 +14,18 @@ PENALTIES: dict[str, type[Penalty]] = {L1.name: L1, ElasticNet.name: ElasticNet}
 
 
 def find_penalty(name: str) -> type[Penalty]:
-    """Return the penalty of that name."""
     if name not in PENALTIES:
         raise FedLassoError(f"no penalty is called {name!r}; known: {', '.join(PENALTIES)}")
     return PENALTIES[name]
 
 
 def penalty_fields(penalty: Penalty) -> dict[str, Any]:
-    """Return a penalty as data that travel, from which `rebuild_penalty` makes it again.
+    """Return the fields of a penalty in messages, from which `rebuild_penalty` restores it.
 
-    Bounds do not travel: they are often infinite to one side, and messages carry finite numbers.
+    Bounds are not sent: they are often infinite on one side, and messages carry finite numbers.
     """
     if not penalty.unbounded:
-        raise FedLassoError("bounds on coefficients do not travel to sites; use Newton or FISTA")
+        raise FedLassoError("bounds on coefficients are not sent to sites; use Newton or FISTA")
     return {
         "form": "" if penalty.name == L1.name else penalty.name,
         "strength": penalty.strength,
@@ -39,7 +38,7 @@ def penalty_fields(penalty: Penalty) -> dict[str, Any]:
 def rebuild_penalty(
     form: str, strength: float, weights: Array | None, shape: float, vector: Array | None
 ) -> Penalty:
-    """Return the penalty with these fields; an empty name is the Lasso's."""
+    """Return the penalty with these fields; an empty name means the Lasso."""
     penalty = find_penalty(form or L1.name)
     own = {penalty.shape: shape, penalty.vector: vector}
     own.pop("", None)

@@ -1,4 +1,4 @@
-"""The elastic net: the Lasso's penalty and a ridge."""
+"""The penalty of the elastic net."""
 
 from dataclasses import dataclass
 from typing import ClassVar, Self
@@ -12,19 +12,9 @@ from fedlasso.numerics.penalties.l1 import L1
 
 @dataclass(frozen=True, eq=False, repr=False)
 class ElasticNet(L1):
-    """A fraction `l1_ratio` of the strength goes to the Lasso's penalty, the rest to a ridge.
+    """The elastic net's penalty, sum_k weights_k (lam |b_k| + ridge / 2 b_k^2).
 
-    A weight counts for both: sum_k weights_k (lam |b_k| + ridge / 2 b_k^2), with
     lam = l1_ratio * strength and ridge = strength - lam.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from fedlasso.numerics import ElasticNet
-    >>> ElasticNet(2.5, l1_ratio=0.2).value(np.array([1.0, -3.0]))
-    12.0
-    >>> ElasticNet(1.0, l1_ratio=0.5).at(2.0).ridge
-    1.0
     """
 
     name: ClassVar[str] = "elastic net"
@@ -38,7 +28,6 @@ class ElasticNet(L1):
 
     @classmethod
     def with_ridge(cls, lam: float, ridge: float, weights: Array | None = None) -> Self:
-        """Return the net with these two parts."""
         strength = lam + ridge
         return cls(strength, weights, lam / strength if strength > 0 else 1.0)
 
@@ -48,7 +37,6 @@ class ElasticNet(L1):
 
     @property
     def ridge(self) -> float:
-        """What half the square of a coefficient of weight one costs."""
         return self.strength - self.lam
 
     @property
@@ -73,7 +61,7 @@ class ElasticNet(L1):
         return self._within(np.asarray(shrunk / (1 + np.multiply.outer(ridges, step))))
 
     def dual_limit(self, gradient: Array) -> float:
-        # Squares outgrow every slope, so only coefficients without them limit dual points.
+        # Only coefficients without a ridge limit dual points.
         return super().dual_limit(np.where(self.smooth_part(gradient.size) > 0, 0.0, gradient))
 
     def conjugate(self, z: Array) -> float:

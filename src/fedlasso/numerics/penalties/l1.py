@@ -1,4 +1,4 @@
-"""The Lasso's penalty: a soft threshold for every coefficient, and bounds."""
+"""The penalty of the Lasso, with optional weights and bounds."""
 
 from dataclasses import dataclass, field, replace
 from typing import ClassVar, Self
@@ -12,9 +12,7 @@ from fedlasso.numerics.penalties.penalty import Penalty, soft_threshold
 
 @dataclass(frozen=True, eq=False, repr=False)
 class L1(Penalty):
-    """The Lasso's penalty, lam * sum_k weights_k |b_k|, on coefficients that may have bounds.
-
-    Outside of its bounds a coefficient costs infinitely much.
+    """The Lasso's penalty, lam * sum_k weights_k |b_k|; infinite outside of any bounds.
 
     Examples
     --------
@@ -35,8 +33,7 @@ class L1(Penalty):
         if self.weights is None:
             return np.full(p, self.lam)
         finite = np.isfinite(self.weights)
-        paid = self.lam * np.where(finite, self.weights, 0.0)
-        return np.where(finite, paid, np.inf)
+        return np.where(finite, self.lam * np.where(finite, self.weights, 0.0), np.inf)
 
     def value(self, b: Array) -> float:
         if self.bounds is not None and not self.bounds.hold(b):
@@ -52,15 +49,15 @@ class L1(Penalty):
     def _shrink(self, v: Array, step: float | Array) -> Array:
         if self.weights is None:
             return soft_threshold(v, step * self.lam)
-        paid = self.thresholds(len(v))
-        return soft_threshold(v, np.multiply.outer(paid, step) if v.ndim == 2 else paid * step)
+        a = self.thresholds(len(v))
+        return soft_threshold(v, np.multiply.outer(a, step) if v.ndim == 2 else a * step)
 
     def _within(self, b: Array) -> Array:
         return b if self.bounds is None else self.bounds.clip(b)
 
     def dual_limit(self, gradient: Array) -> float:
         if self.bounds is not None:
-            # Before a bound nothing grows without end.
+            # Toward a finite bound the conjugate is finite.
             ends = np.isfinite(self.bounds.toward(-gradient))
             gradient = np.where(ends, 0.0, gradient)
         steep = np.abs(gradient)
@@ -76,9 +73,9 @@ class L1(Penalty):
         return self.bounds.conjugate(z, self.thresholds(z.size), np.zeros(z.size))
 
     def largest(self, slopes: Array) -> float:
-        """Return the smallest strength that keeps all coefficients which pay at zero.
+        """Return the smallest strength at which all penalised coefficients are zero.
 
-        If bounds alone do that, it is the one without bounds: every strength gives the same model.
+        If bounds alone keep them at zero, it is the strength without bounds.
         """
         if self.bounds is None:
             return self._steepest(slopes)
@@ -86,11 +83,10 @@ class L1(Penalty):
         return self._steepest(pull) or self._steepest(slopes)
 
     def _steepest(self, slopes: Array) -> float:
-        """Return the largest slope in units of what its coefficient pays."""
         steep = np.abs(slopes)
         if self.weights is not None:
-            paying = (self.weights > 0) & np.isfinite(self.weights)
-            steep = steep[paying] / self.weights[paying]
+            penalised = (self.weights > 0) & np.isfinite(self.weights)
+            steep = steep[penalised] / self.weights[penalised]
         return float(steep.max(initial=0.0))
 
     def scaled(self, factors: Array) -> Self:

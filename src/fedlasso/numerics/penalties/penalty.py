@@ -1,7 +1,7 @@
-"""What a penalty is: a strength times a function of the coefficients, with capabilities.
+"""The interface of a penalty: a strength times a function of the coefficients.
 
-`value` is all that every penalty has. Whatever else it offers, it defines, and a procedure names
-the capabilities that it needs.
+Every penalty has a `value`. It overrides the other capabilities that it offers, and a procedure
+names those that it needs.
 """
 
 import hashlib
@@ -32,14 +32,14 @@ class Penalty(ABC):
 
     Attributes
     ----------
-    name : as settings and messages call it
-    convex : whether it is convex; else a fit is a stationary point, without a duality gap
+    name : the name in settings and messages
+    convex : if it is not convex, a fit is a stationary point without a duality gap
     separable : whether it is a sum over coefficients
-    shape, vector : names of its further fields that travel, if any: a number, and a vector over the
+    shape, vector : names of further fields in messages, if any: a number, and a vector over the
         columns
-    strength : its strength; a path changes that alone
-    weights : what each coefficient pays in units of the strength; zero is unpenalised, infinite
-        keeps a coefficient at zero, None is one for all
+    strength : the penalty parameter that a path varies
+    weights : penalty factors of the coefficients; zero is unpenalised, infinite keeps a coefficient
+        at zero, None is one for all
 
     Examples
     --------
@@ -64,7 +64,6 @@ class Penalty(ABC):
             )
 
     def __repr__(self) -> str:
-        """Everything that tells two penalties apart, in one short line."""
         text = f"{type(self).__name__}({self.strength!r}"
         for name in ("weights", self.vector):
             if name and (values := getattr(self, name)) is not None:
@@ -75,22 +74,21 @@ class Penalty(ABC):
 
     @property
     def lam(self) -> float:
-        """What a coefficient of weight one pays per unit next to zero."""
+        """The L1 part of the strength: the slope at zero of a coefficient of weight one."""
         return self.strength
 
     @property
     def bounds(self) -> Bounds | None:
-        """Ranges that coefficients may not leave, if any."""
+        """Bounds on the coefficients, if any."""
         return None
 
     @property
     def uniform(self) -> bool:
-        """Whether all coefficients pay alike."""
+        """Whether all coefficients have the same weight."""
         return self.weights is None
 
     @property
     def unbounded(self) -> bool:
-        """Whether coefficients have no bounds."""
         return self.bounds is None
 
     @property
@@ -100,16 +98,15 @@ class Penalty(ABC):
 
     @property
     def plain(self) -> bool:
-        """Whether it is the Lasso's: one soft threshold for all, no ridge and no bounds."""
+        """Whether it is the plain Lasso's: no weights, no ridge and no bounds."""
         return False
 
     @property
     def certifiable(self) -> bool:
-        """Whether a duality gap bounds the distance to the best possible objective."""
         return self.convex and self.offers("dual_limit")
 
     def offers(self, capability: Capability) -> bool:
-        """Return whether it has a capability: a method of its own, or a property that is true."""
+        """Return whether it overrides the method of that name, or the property is true."""
         own = getattr(type(self), capability)
         if callable(own):
             return own is not getattr(Penalty, capability)
@@ -117,57 +114,53 @@ class Penalty(ABC):
 
     @abstractmethod
     def value(self, b: Array) -> float:
-        """Return what coefficients pay."""
+        """Return the penalty of b."""
 
     def prox(self, v: Array, step: float | Array) -> Array:
-        """Return argmin_b |b - v|^2 / 2 + step * value(b), each column of v with its own step."""
+        """Return argmin_b |b - v|^2 / 2 + step * value(b), with one step per column of v."""
         raise self._lacks("proximal step")
 
     def dual_limit(self, gradient: Array) -> float:
-        """Return the largest s for which the conjugate of -s * gradient is finite.
+        """Return the largest s for which the conjugate of -s * (gradient of the loss) is finite.
 
-        The gradient is the loss's. Dual points are gradients scaled down to that; a coefficient
-        that pays nothing and has no bound allows none but a zero gradient.
+        An unpenalised coefficient without bounds needs a zero gradient.
         """
         raise self._lacks("dual limit")
 
     def conjugate(self, z: Array) -> float:
-        """Return the largest value of z'b less what b pays, for z within the dual limit."""
+        """Return the maximum of z'b - value(b) over b, for z within the dual limit."""
         return 0.0
 
     def thresholds(self, p: int) -> Array:
-        """Return what every one of p coefficients pays per unit, where that is all but a ridge."""
+        """Return the soft thresholds of p coefficients, if the penalty is L1 plus a ridge."""
         raise self._lacks("soft thresholds")
 
     def smooth_part(self, p: int) -> Array | None:
-        """Return the ridge of every one of p coefficients, which costs half its square."""
+        """Return the ridge penalties of p coefficients, each on half the square, if any."""
         return None
 
     @property
     def nonsmooth(self) -> "Penalty":
-        """The penalty without its smooth part."""
         return self
 
     def free(self, p: int) -> NDArray[np.bool_]:
-        """Return which of p coefficients pay nothing."""
+        """Return which of p coefficients are unpenalised."""
         if self.weights is None:
             return np.full(p, self.strength == 0.0)
         return np.asarray(self.weights == 0.0)
 
     def at(self, strength: float) -> Self:
-        """Return the same penalty with another strength."""
         return replace(self, strength=float(strength))
 
     def largest(self, slopes: Array) -> float:
-        """Return the smallest strength that keeps all coefficients which pay at zero."""
+        """Return the smallest strength at which all penalised coefficients are zero."""
         raise self._lacks("largest useful strength")
 
     def scaled(self, factors: Array) -> Self:
-        """Return the penalty of coefficients that times `factors` are the ones with bounds."""
+        """Return the penalty of coefficients in other units: bounds are divided by `factors`."""
         return self
 
     def without_bounds(self) -> Self:
-        """Return the same penalty on coefficients that have no bounds."""
         return self
 
     def _lacks(self, what: str) -> FedLassoError:
