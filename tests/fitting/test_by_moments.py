@@ -11,8 +11,8 @@ from fedlasso import InProcess, Site, certify
 from fedlasso.fitting import GOALS, Fit, Rule, fix_penalty
 from fedlasso.fitting.evidence import Folded
 from fedlasso.fitting.evidence.moment_evidence import solve_at
-from fedlasso.fitting.moment_choice import fit_by_moments, fit_choice, nested_error
-from fedlasso.fitting.tuning import SURE
+from fedlasso.fitting.examination.examine import nested_error
+from fedlasso.fitting.tuning import SURE, fit_by_moments, fit_choice
 from fedlasso.numerics import L1, Array, ElasticNet, Penalty
 from fedlasso.numerics.moments import Moments
 from fedlasso.procedures import Problem

@@ -16,7 +16,7 @@ from fedlasso.fitting.tuning import (
     RATIO_MANY_ROWS,
     SMALLEST_BY_MOMENTS,
     CandidateErrors,
-    average,
+    average_folds,
     judge_by_moments,
 )
 from fedlasso.numerics import Array, ElasticNet
@@ -151,11 +151,11 @@ def test_the_mean_is_over_rows_and_its_error_over_folds() -> None:
     rng = np.random.default_rng(0)
     each = rng.random((4, 2, 3))
     rows = np.array([5.0, 7.0, 9.0, 11.0])
-    error, se = average(each, rows)
+    error, se = average_folds(each, rows)
     assert_allclose(error, np.average(each, axis=0, weights=rows))
     spread = np.average((each - error) ** 2, axis=0, weights=rows)
     assert_allclose(se, np.sqrt(spread / 3))
-    assert average(each[:1], rows[:1])[1].max() == 0.0
+    assert average_folds(each[:1], rows[:1])[1].max() == 0.0
 
 
 def test_a_family_pays_what_it_says() -> None:

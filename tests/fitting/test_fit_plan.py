@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from fedlasso import FedLassoError
 from fedlasso.fitting import GOALS
 from fedlasso.fitting.evidence.moment_evidence import vectors_of
-from fedlasso.fitting.fit_plan import FOLDS, MOMENT_BYTES, MORE_FOLDS, SCALING, make_plan
+from fedlasso.fitting.evidence.split_evidence import SCALING
+from fedlasso.fitting.fit_plan import FOLDS, MOMENT_BYTES, MORE_FOLDS, make_plan
 from fedlasso.sites import count_numbers
 
 more = st.booleans()

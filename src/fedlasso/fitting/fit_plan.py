@@ -1,29 +1,26 @@
-"""How uploads will be spent, decided before the first question and told in words."""
+"""The plan of a fit: how uploads will be spent, and what the sites send by it."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 from fedlasso.errors import CannotFit, FedLassoError, RefusalCode, Refused
-from fedlasso.fitting.at_penalty import GRADIENTS
+from fedlasso.fitting.budget import GRADIENTS
 from fedlasso.fitting.context import Context
 from fedlasso.fitting.evidence.moment_evidence import Folded, vectors_of
-from fedlasso.fitting.evidence.split_evidence import count_gradients
+from fedlasso.fitting.evidence.split_evidence import SCALING, count_gradients
 from fedlasso.numerics import L1
 from fedlasso.procedures import Problem
 from fedlasso.sites import Rows, Scaling, Viewed
 
-# Where no uploads are given: bytes of second moments that each site may send.
+# Bytes of second moments that each site may send by default.
 MOMENT_BYTES = 64 << 20
-# Folds, tried in this order; more of them where rows are few or columns are to be selected.
+# Folds, tried in this order; more of them if rows are few or the goal needs them.
 FOLDS = (10, 5, 3, 2)
-# Folds on which gradients are worth asking for.
-GRADIENT_FOLDS = 5
 MORE_FOLDS = 20
 FEW_ROWS = 200
-# Vectors that standardising all rows takes, at most.
-SCALING = 4
-# Gradients that a path of one split should have.
+# Folds by gradients, and gradients that a path of one split should have.
+GRADIENT_FOLDS = 5
 PER_SPLIT = 100
 # Fewer rows than this cannot be both fitted and judged.
 FEWEST_ROWS = 4
@@ -31,14 +28,14 @@ FEWEST_ROWS = 4
 
 @dataclass(frozen=True)
 class Plan:
-    """How a penalty and a family are chosen.
+    """How a penalty and a candidate are chosen.
 
     Attributes
     ----------
     how : by second moments of folds, by gradients on folds, or by gradients and one holdout
-    folds : into how many folds the rows are cut
+    folds : number of folds
     uploads : vectors of p numbers that a site may send in all
-    words : what was chosen, why, what it costs and what more uploads would buy
+    words : the plan, why it was chosen, what it costs and what more uploads would buy
     """
 
     how: Literal["moments", "folds", "holdout"]
@@ -65,7 +62,7 @@ def make_plan(
     more_folds : whether the goal needs many folds
     uploads : vectors of p numbers that each site may send; by default what the plan needs, within
         64 MiB of second moments or 300 gradients
-    cv : folds, where somebody wants a certain number of them
+    cv : the requested number of folds
     refused : numbers of folds whose second moments a site does not send, and why
     keep : whether half of the uploads are kept for a procedure that comes afterwards
 
@@ -87,8 +84,11 @@ def make_plan(
     for count in counts:
         need = SCALING + vectors_of(p, count)
         if need <= allowed:
-            more = "" if count == counts[0] else _more_folds(p, counts[0], uploads)
-            return Plan("moments", count, need, _moments_words(p, count) + more)
+            words = _describe_moments(p, count)
+            if count != counts[0] and uploads is not None:
+                more = SCALING + vectors_of(p, counts[0])
+                words += f"; uploads={more} would buy {counts[0]} folds"
+            return Plan("moments", count, need, words)
     given = GRADIENTS if uploads is None else uploads
     why = next(iter(refused.values()), "") or _too_many(p, min(counts), uploads)
     enough = (GRADIENT_FOLDS + 1) * PER_SPLIT
@@ -107,19 +107,13 @@ def make_plan(
     return Plan("folds", count, given, f"{words}, because {why}")
 
 
-def _moments_words(p: int, folds: int) -> str:
+def _describe_moments(p: int, folds: int) -> str:
     vectors = vectors_of(p, folds)
     size = 8 * p * vectors / 1e6
     return (
         f"second moments of {folds} folds: {vectors} vectors of {p} numbers per site "
-        f"({size:.2g} MB), and then every penalty, family and refit is free"
+        f"({size:.2g} MB), and then every penalty, candidate and refit is free"
     )
-
-
-def _more_folds(p: int, folds: int, uploads: int | None) -> str:
-    if uploads is None:
-        return ""
-    return f"; uploads={SCALING + vectors_of(p, folds)} would buy {folds} folds"
 
 
 def _too_many(p: int, folds: int, uploads: int | None) -> str:
@@ -131,7 +125,7 @@ def _too_many(p: int, folds: int, uploads: int | None) -> str:
 
 @dataclass(frozen=True, eq=False)
 class Gathered:
-    """A plan, all rows standardised, and their second moments where the plan is by moments."""
+    """A plan, all rows standardised, and their second moments if the plan is by moments."""
 
     plan: Plan
     view: Viewed
@@ -144,9 +138,14 @@ class Gathered:
         view = self.view
         return Problem(L1(0.0), view.sites, self.scaling.sizes, len(view.columns), view.loss)
 
+    @property
+    def described(self) -> dict[str, Any]:
+        """Plan, view and scaling, as fields of a fit."""
+        return {"plan": self.plan.words, "view": self.view.view, "scaling": self.scaling}
+
 
 def gather_as_planned(context: Context, more_folds: bool) -> Gathered:
-    """Make a plan and ask for what it needs; a site's refusal makes another plan."""
+    """Make a plan and ask for what it needs; a site's refusal leads to another plan."""
     settings = context.settings
     rows = context.ledger.total(Rows()).rows
     if rows < FEWEST_ROWS:

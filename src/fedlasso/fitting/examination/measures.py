@@ -1,4 +1,4 @@
-"""How good predictions are where the response is known: ranks and deviances."""
+"""Prediction errors where the response is known: ranks and deviances."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -11,9 +11,7 @@ from fedlasso.sites.assessing import count_pairs
 
 
 def find_auroc(y: Array, score: Array) -> float | None:
-    """Return how often a row of ones has a larger score than a row of zeros, ties counting half.
-
-    There is none where all rows are of one kind.
+    """Return the area under the ROC curve, or None if all rows are of one class.
 
     Examples
     --------
@@ -31,10 +29,10 @@ def find_auroc(y: Array, score: Array) -> float | None:
 
 
 def find_concordance(times: Array, events: Any, risk: Array) -> float:
-    """Return how often, of two rows, the one with the larger risk has its event first.
+    """Return Harrell's concordance; ties of risks count half.
 
-    Harrell's: two rows are compared where the earlier time is that of an event; ties of risks
-    count half. Without any such pair it is a half.
+    Two rows are comparable if the earlier time is that of an event. Without any such pair it is a
+    half.
 
     Examples
     --------
@@ -50,17 +48,17 @@ def find_concordance(times: Array, events: Any, risk: Array) -> float:
 
 @dataclass(frozen=True)
 class ErrorSummary:
-    """How far predictions are from what is known; what a kind of response does not have is None.
+    """Errors of predictions; measures that the family does not have are None.
 
     Attributes
     ----------
     rows : rows whose response is known
     mse : mean squared error, of numbers
     deviance : per row, of classes and counts
-    explained : share of that error that the best constant does not explain; missing where the
+    explained : fraction of the error of the best constant that the model removes; None if the
         response is constant
-    auroc : of classes, how often a row of ones is ranked above a row of zeros
-    concordance : of survival times, how often the row of larger risk has its event first
+    auroc : area under the ROC curve, of classes
+    concordance : Harrell's, of survival times
     """
 
     rows: int
@@ -71,24 +69,24 @@ class ErrorSummary:
     concordance: float | None = None
 
     def __str__(self) -> str:
-        told = [f"{self.rows} rows"]
-        share = "deviance explained"
+        parts = [f"{self.rows} rows"]
+        explained = "deviance explained"
         if self.mse is not None:
-            told += [f"MSE {self.mse:.4g}", f"RMSE {self.mse**0.5:.4g}"]
-            share = "R^2"
+            parts += [f"MSE {self.mse:.4g}", f"RMSE {self.mse**0.5:.4g}"]
+            explained = "R^2"
         if self.deviance is not None:
-            told.append(f"deviance {self.deviance:.4g} per row")
+            parts.append(f"deviance {self.deviance:.4g} per row")
         if self.explained is not None:
-            told.append(f"{share} {self.explained:.4g}")
+            parts.append(f"{explained} {self.explained:.4g}")
         if self.auroc is not None:
-            told.append(f"AUROC {self.auroc:.4g}")
+            parts.append(f"AUROC {self.auroc:.4g}")
         if self.concordance is not None:
-            told.append(f"concordance {self.concordance:.4g}")
-        return ", ".join(told)
+            parts.append(f"concordance {self.concordance:.4g}")
+        return ", ".join(parts)
 
 
 def measure_errors(family: Family, response: Response, scores: Array) -> ErrorSummary:
-    """Return how far linear predictors are from encoded responses of a family.
+    """Return the errors of linear predictors for encoded responses of a family.
 
     Examples
     --------
@@ -111,7 +109,7 @@ def measure_errors(family: Family, response: Response, scores: Array) -> ErrorSu
     if response.offset.any() and np.isfinite(constant[0]):
         empty = Sample(np.zeros((rows, 1)), response, loss)
         constant = response.offset + empty.effect_at(np.zeros(1))
-    # The best constant, once the limits of a link are passed, fits perfectly.
+    # A constant at the limit of a link fits perfectly.
     least = float(loss.deviance(constant, response).mean()) if np.isfinite(constant[0]) else 0.0
     explained = 1 - error / least if least > 0 else None
     if loss.quadratic:
