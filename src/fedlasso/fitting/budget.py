@@ -16,27 +16,9 @@ GRADIENTS = 300
 
 
 class Budget:
-    """What each site may send, and what it has sent.
+    """Vectors of p numbers that each site may send, None until a plan sets it, and has `spent`.
 
-    Parameters
-    ----------
-    ledger : the sites; numbers, bytes and round trips are read from it
-    vectors : vectors of p numbers that each site may send; None until a plan sets it
-
-    Attributes
-    ----------
-    spent : vectors sent so far
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from fedlasso import InProcess, Ledger, Site
-    >>> from fedlasso.fitting.budget import Budget
-    >>> whole = Budget(Ledger(InProcess([Site("a", np.eye(2), [1, 2])])), 100)
-    >>> half = whole.part(50)
-    >>> half.spend(1.5)
-    >>> half.left, whole.spent, whole.round_trips
-    (48.5, 1.5, 0)
+    Numbers, bytes and round trips are read from the ledger.
     """
 
     def __init__(

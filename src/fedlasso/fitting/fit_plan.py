@@ -58,22 +58,12 @@ def make_plan(
 
     Parameters
     ----------
-    p, rows : size of the pooled table
     more_folds : whether the goal needs many folds
     uploads : vectors of p numbers that each site may send; by default what the plan needs, within
         64 MiB of second moments or 300 gradients
     cv : the requested number of folds
     refused : numbers of folds whose second moments a site does not send, and why
     keep : whether half of the uploads are kept for a procedure that comes afterwards
-
-    Examples
-    --------
-    >>> from fedlasso.fitting.fit_plan import make_plan
-    >>> plan = make_plan(13, 500)
-    >>> plan.how, plan.folds, plan.uploads
-    ('moments', 10, 97)
-    >>> make_plan(600, 500, uploads=100).how
-    'holdout'
     """
     refused = refused or {}
     careful = cv is None and (more_folds or rows < FEW_ROWS)
@@ -84,7 +74,11 @@ def make_plan(
     for count in counts:
         need = SCALING + vectors_of(p, count)
         if need <= allowed:
-            words = _describe_moments(p, count)
+            words = (
+                f"second moments of {count} folds: {need - SCALING} vectors of {p} numbers per "
+                f"site ({8 * p * (need - SCALING) / 1e6:.2g} MB), and then every penalty, "
+                "candidate and refit is free"
+            )
             if count != counts[0] and uploads is not None:
                 more = SCALING + vectors_of(p, counts[0])
                 words += f"; uploads={more} would buy {counts[0]} folds"
@@ -105,15 +99,6 @@ def make_plan(
     count = cv or min(GRADIENT_FOLDS, rows)
     words = f"gradients on {count} folds: at most {given} vectors of {p} numbers per site"
     return Plan("folds", count, given, f"{words}, because {why}")
-
-
-def _describe_moments(p: int, folds: int) -> str:
-    vectors = vectors_of(p, folds)
-    size = 8 * p * vectors / 1e6
-    return (
-        f"second moments of {folds} folds: {vectors} vectors of {p} numbers per site "
-        f"({size:.2g} MB), and then every penalty, candidate and refit is free"
-    )
 
 
 def _too_many(p: int, folds: int, uploads: int | None) -> str:

@@ -1,6 +1,6 @@
 """The options of a fit, checked before any site is asked."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from numbers import Real
 from typing import Literal
@@ -79,74 +79,64 @@ class Settings:
     site_weights: Literal["equal", "variance"] | None = None
 
     def __post_init__(self) -> None:
+        if self.cv is not None:
+            folds(self.cv, self.seed)
+        check_bounds(self.bounds)
+        check_uploads(self.uploads)
+        for message in self._find_problems():
+            raise FedLassoError(message)
+
+    def _find_problems(self) -> Iterator[str]:
+        """Yield what is wrong with the options or with their combination."""
+        lasso = lasso_goal().name
+        family = self.response_family
+        given = self.penalty is not None
         if not self.requested_goal.is_lasso and self.goal is not None:
-            lasso = lasso_goal().name
             if self.named:
-                raise FedLassoError(
+                yield (
                     f"intervals of named columns start from the pooled Lasso; use the goal "
                     f"{lasso!r} instead of {self.goal!r}, or --interval {SELECTED} for the columns "
                     "of the model"
                 )
-            if self.penalty is not None:
-                raise FedLassoError(
-                    f"goal {self.goal!r} chooses its penalty; give no penalty, or goal {lasso!r}"
-                )
-        if self.cv is not None:
-            folds(self.cv, self.seed)
+            if given:
+                yield f"goal {self.goal!r} chooses its penalty; give no penalty, or goal {lasso!r}"
         if self.cv is not None and self.validation is not None:
-            raise FedLassoError("folds and a holdout were both given; give cv or validation")
-        if self.cv is not None and self.penalty is not None:
-            raise FedLassoError("folds choose a penalty, and one was given; give cv or penalty")
-        if isinstance(self.validation, float) and self.penalty is not None and not self._chooses:
-            raise FedLassoError(
-                "held-out rows choose a penalty, and one was given; give validation or penalty"
-            )
+            yield "folds and a holdout were both given; give cv or validation"
+        if self.cv is not None and given:
+            yield "folds choose a penalty, and one was given; give cv or penalty"
+        if isinstance(self.validation, float) and given and not self._chooses:
+            yield "held-out rows choose a penalty, and one was given; give validation or penalty"
         if self.epochs != 1 and self.procedure is None:
-            raise FedLassoError(
-                f"epochs is {self.epochs!r}, but only procedures have local epochs; give a "
-                "procedure too"
-            )
-        family = self.response_family
+            own = "only procedures have local epochs; give a procedure too"
+            yield f"epochs is {self.epochs!r}, but {own}"
         if not (isinstance(self.l1_ratio, Real) and 0 < self.l1_ratio <= 1):
-            raise FedLassoError(
-                f"l1_ratio is {self.l1_ratio!r}; give a fraction above 0, and 1 for the Lasso"
-            )
-        check_bounds(self.bounds)
+            yield f"l1_ratio is {self.l1_ratio!r}; give a fraction above 0, and 1 for the Lasso"
         if self.ties not in ("efron", "breslow"):
-            raise FedLassoError(f"ties is {self.ties!r}; use 'efron' or 'breslow'")
+            yield f"ties is {self.ties!r}; use 'efron' or 'breslow'"
         if self.ties != "efron" and "ties" not in family.options:
             other = family_with("ties")
-            raise FedLassoError(
-                f"ties are those of {other.responses}; use --family {other.name}, or leave --ties "
-                "out"
-            )
+            remedy = f"use --family {other.name}, or leave --ties out"
+            yield f"ties are those of {other.responses}; {remedy}"
         if self.site_effects and not self.intercept:
-            raise FedLassoError("site_effects requires an intercept; leave out one of the two")
+            yield "site_effects requires an intercept; leave out one of the two"
         if self.site_effects and family.no_site_effects:
-            raise FedLassoError(family.no_site_effects)
+            yield family.no_site_effects
         for name in ("fdr", "level"):
             value = getattr(self, name)
             if not (isinstance(value, Real) and 0 < value < 1):
-                raise FedLassoError(f"{name} is {value!r}; give a fraction above 0 and below 1")
+                yield f"{name} is {value!r}; give a fraction above 0 and below 1"
         if self.site_weights not in (None, "equal", "variance"):
-            raise FedLassoError(f"site_weights is {self.site_weights!r}; use 'equal' or 'variance'")
+            yield f"site_weights is {self.site_weights!r}; use 'equal' or 'variance'"
         if self.site_weights == "variance" and not family.quadratic:
-            raise FedLassoError(
-                f"the variance of a {self.family} response follows from the model; leave site "
-                "weights out"
-            )
+            what = f"the variance of a {self.family} response"
+            yield f"{what} follows from the model; leave site weights out"
         if self.infers and self.bounds:
-            raise FedLassoError(
-                "an estimate at a bound has no interval; leave out the bounds, or the intervals "
-                "and discoveries"
-            )
+            remedy = "leave out the bounds, or the intervals and discoveries"
+            yield f"an estimate at a bound has no interval; {remedy}"
         if self.infers and self.procedure is not None:
-            raise FedLassoError(
-                "intervals and discoveries start from the pooled Lasso; leave the procedure out"
-            )
+            yield "intervals and discoveries start from the pooled Lasso; leave the procedure out"
         if not isinstance(self.seed, int | np.integer) or self.seed < 0:
-            raise FedLassoError(f"seed is {self.seed!r}; give a whole number, 0 or more")
-        check_uploads(self.uploads)
+            yield f"seed is {self.seed!r}; give a whole number, 0 or more"
 
     @property
     def requested_goal(self) -> Goal:

@@ -1,6 +1,5 @@
 """Errors on held-out rows, pooled over sites, and the rules that choose by them."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -47,14 +46,6 @@ class Validation:
     def take(self, place: int) -> "Validation":
         """Return one candidate alone."""
         return Validation(self.error[[place]], self.se[[place]], self.active[[place]])
-
-    @classmethod
-    def join(cls, parts: Sequence["Validation"]) -> "Validation":
-        """Return the candidates of several validations as one."""
-        fields = [(part.error, part.se, part.active) for part in parts]
-        if not fields:
-            return cls(np.zeros(0), np.zeros(0), np.zeros(0))
-        return cls(*map(np.concatenate, zip(*fields, strict=True)))
 
 
 @dataclass(frozen=True, eq=False)

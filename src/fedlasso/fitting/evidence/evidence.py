@@ -84,12 +84,7 @@ class Evidence(ABC):
         """Make fits, each to its tolerance or until no more may be sent."""
 
     def fit(
-        self,
-        penalty: Penalty,
-        start: Array | None = None,
-        tol: float = 0.01,
-        reserve: int = 0,
-        rows: str = "",
+        self, penalty: Penalty, start: Array | None = None, tol: float = 0.01, reserve: int = 0
     ) -> PathPoint:
-        """Make one fit."""
-        return self.fit_many([Wanted(penalty, tol, rows, start, reserve)])[0]
+        """Make one fit to all rows."""
+        return self.fit_many([Wanted(penalty, tol, "", start, reserve)])[0]

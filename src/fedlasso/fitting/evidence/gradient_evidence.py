@@ -118,18 +118,7 @@ class SecantEvidence(GradientEvidence):
 
 
 class NewtonEvidence(GradientEvidence):
-    """Working set, curvature and model of the last fit, for any smooth loss.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from fedlasso import InProcess, Site, open_evidence
-    >>> X = np.random.default_rng(0).standard_normal((60, 4))
-    >>> site = Site("a", X, (X[:, 0] > 0.3).astype(float), loss="binomial")
-    >>> evidence = open_evidence(InProcess([site]), uploads=30)
-    >>> evidence.fit(evidence.form.at(0.5 * evidence.largest_penalty)).active
-    1
-    """
+    """Working set, curvature and model of the last fit, for any smooth loss."""
 
     path_tol = 1e-3
     path_penalties = 20

@@ -11,15 +11,7 @@ from fedlasso.sites.assessing import count_pairs
 
 
 def find_auroc(y: Array, score: Array) -> float | None:
-    """Return the area under the ROC curve, or None if all rows are of one class.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from fedlasso.fitting.examination.measures import find_auroc
-    >>> find_auroc(np.array([0.0, 0.0, 1.0]), np.array([0.1, 0.4, 0.4]))
-    0.75
-    """
+    """Return the area under the ROC curve, or None if all rows are of one class."""
     ones = score[y == 1]
     zeros = np.sort(score[y != 1])
     if not len(ones) or not len(zeros):
@@ -33,13 +25,6 @@ def find_concordance(times: Array, events: Any, risk: Array) -> float:
 
     Two rows are comparable if the earlier time is that of an event. Without any such pair it is a
     half.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from fedlasso.fitting.examination.measures import find_concordance
-    >>> find_concordance(np.array([1.0, 2.0, 3.0]), np.array([1, 0, 1]) == 1, np.array([3, 1, 2.0]))
-    1.0
     """
     signed = np.copysign(times, np.where(events, 1.0, -1.0))
     comparable, concordant = count_pairs(risk, Response.of(signed))
@@ -86,17 +71,7 @@ class ErrorSummary:
 
 
 def measure_errors(family: Family, response: Response, scores: Array) -> ErrorSummary:
-    """Return the errors of linear predictors for encoded responses of a family.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from fedlasso.families import find_family
-    >>> from fedlasso.fitting.examination.measures import measure_errors
-    >>> from fedlasso.numerics import Response
-    >>> str(measure_errors(find_family("linear"), Response.of([1.0, 3.0]), np.array([1.0, 2.0])))
-    '2 rows, MSE 0.5, RMSE 0.7071, R^2 0.5'
-    """
+    """Return the errors of linear predictors for encoded responses of a family."""
     loss = family.loss
     rows = len(scores)
     y = response.y

@@ -115,20 +115,16 @@ class ComparedGoal(Goal):
         assert isinstance(fit.reason, Tuned)
         points = list(fit.points)
         points[fit.chosen] = point
+        kept = ("method", "costs", "status", "validation", "curve", "plan")
         return Fit.of_points(
             points,
             fit.chosen,
             evidence.problem,
-            method=fit.method,
-            costs=fit.costs,
             rounds=fit.rounds + round(evidence.budget.spent),
-            status=fit.status,
-            validation=fit.validation,
             reason=replace(fit.reason, all_rows=True),
-            curve=fit.curve,
-            plan=plan,
             view=whole.view,
             scaling=whole_scaling,
+            **{name: getattr(fit, name) for name in kept},
         )
 
 

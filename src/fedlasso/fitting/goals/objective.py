@@ -9,13 +9,7 @@ from fedlasso.fitting.evidence.split_evidence import count_gradients
 from fedlasso.fitting.fit_plan import gather_as_planned
 from fedlasso.fitting.goal import Goal
 from fedlasso.fitting.result import Fit, How
-from fedlasso.fitting.tuning import (
-    Choice,
-    Chosen,
-    choose_smallest,
-    fit_gathered,
-    judge_by_moments,
-)
+from fedlasso.fitting.tuning import Choice, Chosen, choose_smallest, fit_gathered, judge_by_moments
 from fedlasso.fitting.validation import Rule
 from fedlasso.sites import folds
 

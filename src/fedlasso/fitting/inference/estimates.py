@@ -15,6 +15,8 @@ from fedlasso.numerics import Array
 from fedlasso.numerics.spike_slab import find_likely
 
 LEVEL = 0.95
+# Fields of `Estimates` with one entry, or one column, per column of the model.
+ARRAYS = ("columns", "values", "errors", "site_values", "site_variances")
 
 
 @dataclass(frozen=True, eq=False)
@@ -25,15 +27,6 @@ class Effects:
     ----------
     probabilities : of an effect of each column
     means, spreads : means and standard deviations of the effects, given that there are some
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from fedlasso.fitting.inference.estimates import Effects
-    >>> two = Effects(np.array([0.999, 0.9]), np.array([1.0, 1.0]), np.array([0.2, 0.2]))
-    >>> two.intervals(0.95).round(2)
-    array([[0.6 , 1.39],
-           [0.  , 1.38]])
     """
 
     probabilities: Array
@@ -88,17 +81,6 @@ class Estimates:
     site_values, site_variances : arrays (sites, columns) of sites' own estimates, if requested; a
         variance of zero means that a site has none
     effects : posterior of the columns' effects, if they were selected by that
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from fedlasso.fitting.inference.estimates import Estimates
-    >>> found = Estimates(np.array([0, 3]), np.array([1.0, 0.1]), np.array([0.2, 0.2]), tests=10)
-    >>> found.intervals().round(2)
-    array([[ 0.61,  1.39],
-           [-0.29,  0.49]])
-    >>> found.adjusted("holm").round(3)
-    array([0., 1.])
     """
 
     columns: NDArray[np.int64]
@@ -145,30 +127,16 @@ class Estimates:
     @classmethod
     def join(cls, parts: Sequence[Estimates]) -> Estimates:
         """Return the estimates of several groups of columns as one."""
-        values = [part.site_values for part in parts if part.site_values is not None]
-        variances = [part.site_variances for part in parts if part.site_variances is not None]
-        return replace(
-            parts[0],
-            columns=np.concatenate([part.columns for part in parts]),
-            values=np.concatenate([part.values for part in parts]),
-            errors=np.concatenate([part.errors for part in parts]),
-            site_values=np.hstack(values) if values else None,
-            site_variances=np.hstack(variances) if variances else None,
-        )
+        arrays = {name: [getattr(part, name) for part in parts] for name in ARRAYS}
+        joined = {name: np.hstack(own) for name, own in arrays.items() if own[0] is not None}
+        return replace(parts[0], **joined)
 
     def take(self, some: NDArray[np.bool_]) -> Estimates:
         """Return the estimates of some of the columns."""
-        values = self.site_values
-        variances = self.site_variances
-        return replace(
-            self,
-            columns=self.columns[some],
-            values=self.values[some],
-            errors=self.errors[some],
-            site_values=None if values is None else values[:, some],
-            site_variances=None if variances is None else variances[:, some],
-            effects=None if self.effects is None else self.effects.take(some),
-        )
+        effects = None if self.effects is None else self.effects.take(some)
+        arrays = {name: getattr(self, name) for name in ARRAYS}
+        taken = {name: own[..., some] for name, own in arrays.items() if own is not None}
+        return replace(self, **taken, effects=effects)
 
     def stretch(self, factor: float) -> Estimates:
         """Return estimates and errors that are so many times as large."""
