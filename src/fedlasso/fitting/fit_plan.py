@@ -28,14 +28,10 @@ FEWEST_ROWS = 4
 
 @dataclass(frozen=True)
 class Plan:
-    """How a penalty and a candidate are chosen.
+    """How a penalty and a candidate are chosen: by moments, or by gradients on folds or a holdout.
 
-    Attributes
-    ----------
-    how : by second moments of folds, by gradients on folds, or by gradients and one holdout
-    folds : number of folds
-    uploads : vectors of p numbers that a site may send in all
-    words : the plan, why it was chosen, what it costs and what more uploads would buy
+    `uploads` are vectors of p numbers that a site may send in all; `words` describe the plan, its
+    reason, its costs and what more uploads would buy.
     """
 
     how: Literal["moments", "folds", "holdout"]
@@ -84,9 +80,14 @@ def make_plan(
                 words += f"; uploads={more} would buy {counts[0]} folds"
             return Plan("moments", count, need, words)
     given = GRADIENTS if uploads is None else uploads
-    why = next(iter(refused.values()), "") or _too_many(p, min(counts), uploads)
     enough = (GRADIENT_FOLDS + 1) * PER_SPLIT
     buys = min([enough, *(SCALING + vectors_of(p, count) for count in counts)])
+    why = next(iter(refused.values()), "")
+    if not why:
+        need = SCALING + vectors_of(p, min(counts))
+        per_site = f"be {8e-6 * p * need:.3g} MB per site"
+        size = per_site if uploads is None else f"take {need} uploads"
+        why = f"second moments of {min(counts)} folds would {size}"
     if cv is not None and given < SCALING + count_gradients(cv) * 3 // 2:
         raise FedLassoError(
             f"{cv} folds take {buys} uploads or more with {p} columns, and uploads is {given}; "
@@ -99,13 +100,6 @@ def make_plan(
     count = cv or min(GRADIENT_FOLDS, rows)
     words = f"gradients on {count} folds: at most {given} vectors of {p} numbers per site"
     return Plan("folds", count, given, f"{words}, because {why}")
-
-
-def _too_many(p: int, folds: int, uploads: int | None) -> str:
-    need = SCALING + vectors_of(p, folds)
-    if uploads is None:
-        return f"second moments of {folds} folds would be {8e-6 * p * need:.3g} MB per site"
-    return f"second moments of {folds} folds would take {need} uploads"
 
 
 @dataclass(frozen=True, eq=False)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, ClassVar
 
-from fedlasso.errors import FedLassoError
 from fedlasso.fitting.validation import Rule
 
 if TYPE_CHECKING:
@@ -49,12 +48,6 @@ class Goal(ABC):
 
 # Goals by name; the first one is the default.
 GOALS: dict[str, Goal] = {}
-
-
-def find_goal(name: str) -> Goal:
-    if name not in GOALS:
-        raise FedLassoError(f"no goal is called {name!r}; use one of {', '.join(GOALS)}")
-    return GOALS[name]
 
 
 def default_goal() -> Goal:

@@ -176,13 +176,9 @@ def choose_by_gradients(
     one, at = places[best]
     if rule == "1se":
         limit = errors[best] + float(one.validation.se[at])
+        active = [float(other.validation.active[place]) for other, place in places]
         near = [i for i, error in enumerate(errors) if error <= limit]
-
-        def sparse(i: int) -> tuple[float, float]:
-            other, place = places[i]
-            return float(other.validation.active[place]), errors[i]
-
-        return places[min(near, key=sparse)]
+        return places[min(near, key=lambda i: (active[i], errors[i]))]
     lasso, place = plain
     better = lasso.surely_better(one.each[:, 0, at], lasso.each[:, 0, place])
     return (one, at) if better else plain

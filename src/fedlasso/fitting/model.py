@@ -28,13 +28,8 @@ DISCOVERED = "refitted Lasso"
 class Model:
     """A fit on the original scale of the columns.
 
-    Attributes
-    ----------
-    settings : the options of the fit
-    columns : names of the columns
-    coefficients, intercept : on the original scale of the columns
-    fit : the same on the standardised scale, with all that belongs to it
-    costs : all that passed between server and sites
+    `fit` is the same on the standardised scale. `costs` are those of the whole fit and of
+    inference.
     """
 
     settings: Settings

@@ -10,7 +10,7 @@ import numpy as np
 from fedlasso.errors import FedLassoError
 from fedlasso.families import DEFAULT, Family, family_with, find_family
 from fedlasso.fitting.budget import check_uploads
-from fedlasso.fitting.goal import Goal, default_goal, find_goal, lasso_goal
+from fedlasso.fitting.goal import GOALS, Goal, default_goal, lasso_goal
 from fedlasso.fitting.validation import Rule
 from fedlasso.procedures import find_procedure
 from fedlasso.sites import folds, holdout
@@ -141,7 +141,11 @@ class Settings:
     @property
     def requested_goal(self) -> Goal:
         """The goal by name, or the default one."""
-        return default_goal() if self.goal is None else find_goal(self.goal)
+        if self.goal is None:
+            return default_goal()
+        if self.goal not in GOALS:
+            raise FedLassoError(f"no goal is called {self.goal!r}; use one of {', '.join(GOALS)}")
+        return GOALS[self.goal]
 
     @property
     def goal_in_force(self) -> Goal:

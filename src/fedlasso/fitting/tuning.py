@@ -177,15 +177,10 @@ def _follow(fold: Moments, walk: Walk, penalties: Array) -> Array:
 
 @dataclass(frozen=True, eq=False)
 class Choice:
-    """One candidate at one penalty.
+    """A candidate at the penalty with the index `at` and the fraction of shrinkage `blend`.
 
-    Attributes
-    ----------
-    judged : the candidate and its penalties
-    blend, at : indices of the fraction of shrinkage and of the penalty
-    each : array (folds,) of mean squared errors
-    how : the criterion
-    support : columns that may be used; by default those of the path
+    `each` are its mean squared errors on the folds, `how` is the criterion, and `support` the
+    columns that may be used; by default those of the path.
     """
 
     judged: CandidateErrors

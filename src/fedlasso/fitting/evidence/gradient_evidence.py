@@ -166,7 +166,7 @@ def open_evidence(
 
     Parameters
     ----------
-    federation : the sites; every byte passes its ledger
+    federation : the sites
     uploads : vectors of p numbers that each site may send in all
     form : the penalty at strength one
 

@@ -95,14 +95,12 @@ class Folded(Evidence):
 
     def fit_many(self, wanted: Sequence[Wanted]) -> tuple[PathPoint, ...]:
         """Make fits exactly, without another question."""
-        return tuple(self._fit(one) for one in wanted)
-
-    def _fit(self, wanted: Wanted) -> PathPoint:
-        moments = self.whole
-        if wanted.rows:
-            moments = moments.without(self.folds[int(wanted.rows)])
-        normal = self.normal(moments)
-        return certify_point(normal, solve_at(normal, wanted.penalty), wanted.penalty)
+        points = []
+        for one in wanted:
+            own = self.whole.without(self.folds[int(one.rows)]) if one.rows else self.whole
+            normal = self.normal(own)
+            points.append(certify_point(normal, solve_at(normal, one.penalty), one.penalty))
+        return tuple(points)
 
 
 def certify_point(normal: Normal, b: Array, penalty: Penalty) -> PathPoint:

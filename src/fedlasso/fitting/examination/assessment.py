@@ -83,15 +83,9 @@ class SiteAssessment:
 class Assessment:
     """Performance on held-out rows of a model that was chosen and fitted in the same way.
 
-    Attributes
-    ----------
-    rows : held-out rows
-    explained : fraction of the deviance of the model without columns that it explains
-    auroc : area under the ROC curve
-    calibration, groups : predictions against responses
-    concordance : Harrell's, over pairs of rows of one site
-    curves : survival by thirds of the risk
-    sites : the measures that sites send for themselves
+    `explained` is the fraction of the deviance of the model without columns that it explains,
+    `concordance` is Harrell's over pairs of rows of one site, and `curves` are survival by thirds
+    of the risk.
     """
 
     rows: int
@@ -125,14 +119,14 @@ def assess(ledger: Ledger, model: Model) -> Assessment:
     return _Assessing(view, b, empty, settings.response_family).run()
 
 
+@dataclass(frozen=True, eq=False)
 class _Assessing:
     """The assessment of one model on the held-out rows of a view."""
 
-    def __init__(self, view: Federation, b: Array, empty: Array, family: Family) -> None:
-        self.view = view
-        self.b = b
-        self.empty = empty
-        self.family = family
+    view: Federation
+    b: Array
+    empty: Array
+    family: Family
 
     def run(self) -> Assessment:
         errors = self.view.total(HeldOutErrors(np.column_stack([self.b, self.empty])))

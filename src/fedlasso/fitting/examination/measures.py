@@ -35,15 +35,8 @@ def find_concordance(times: Array, events: Any, risk: Array) -> float:
 class ErrorSummary:
     """Errors of predictions; measures that the family does not have are None.
 
-    Attributes
-    ----------
-    rows : rows whose response is known
-    mse : mean squared error, of numbers
-    deviance : per row, of classes and counts
-    explained : fraction of the error of the best constant that the model removes; None if the
-        response is constant
-    auroc : area under the ROC curve, of classes
-    concordance : Harrell's, of survival times
+    `explained` is the fraction of the error of the best constant that the model removes; None if
+    the response is constant.
     """
 
     rows: int
@@ -54,20 +47,16 @@ class ErrorSummary:
     concordance: float | None = None
 
     def __str__(self) -> str:
-        parts = [f"{self.rows} rows"]
-        explained = "deviance explained"
-        if self.mse is not None:
-            parts += [f"MSE {self.mse:.4g}", f"RMSE {self.mse**0.5:.4g}"]
-            explained = "R^2"
-        if self.deviance is not None:
-            parts.append(f"deviance {self.deviance:.4g} per row")
-        if self.explained is not None:
-            parts.append(f"{explained} {self.explained:.4g}")
-        if self.auroc is not None:
-            parts.append(f"AUROC {self.auroc:.4g}")
-        if self.concordance is not None:
-            parts.append(f"concordance {self.concordance:.4g}")
-        return ", ".join(parts)
+        parts = (
+            ("MSE {:.4g}", self.mse),
+            ("RMSE {:.4g}", None if self.mse is None else self.mse**0.5),
+            ("deviance {:.4g} per row", self.deviance),
+            ("deviance explained {:.4g}" if self.mse is None else "R^2 {:.4g}", self.explained),
+            ("AUROC {:.4g}", self.auroc),
+            ("concordance {:.4g}", self.concordance),
+        )
+        known = [text.format(value) for text, value in parts if value is not None]
+        return ", ".join([f"{self.rows} rows", *known])
 
 
 def measure_errors(family: Family, response: Response, scores: Array) -> ErrorSummary:

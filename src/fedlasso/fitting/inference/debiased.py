@@ -8,6 +8,7 @@ Standard errors are those of the model, with the variance of its residuals.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -156,54 +157,16 @@ class Start:
     ) -> Estimates:
         """Estimate some coefficients without the Lasso's bias.
 
-        The remaining bias depends on the model that estimates start from. If another model is
-        given, estimates are halfway between those from either, and half of the difference adds to
-        the errors.
-
-        Parameters
-        ----------
-        columns : indices of the columns, increasing
-        tests : number of columns that might have been estimated; by default those given
-        strength : how closely directions follow one column alone
-        other : another model to start from
-        by_site : ask for sites' own estimates too
+        The remaining bias depends on the starting model. With an `other` one, estimates are halfway
+        between those from either, and half of the difference adds to the errors. `tests` is the
+        number of columns that might have been estimated, and `strength` how closely directions
+        follow one column alone.
         """
         tests = tests or columns.size
-        parts = np.array_split(columns, max(-(-columns.size // SIDE_BY_SIDE), 1))
-        found = [self._look(own, tests, strength, other, by_site) for own in parts]
-        return found[0] if len(found) == 1 else Estimates.join(found)
-
-    def attenuation(self, effects: Effects) -> float:
-        """Return how many times smaller effects appear, because others are unknown."""
-        return family_of(self.problem.loss).attenuation(effects.variance)
-
-    @property
-    def dispersion(self) -> float:
-        """Variance of responses over that of the loss, within the bounds of the family.
-
-        For least squares it is the variance of the noise.
-        """
-        low, high = family_of(self.problem.loss).dispersion
-        return low if low == high else max(self.noise_inflation * 2 * self.loss / self._left, low)
-
-    @property
-    def _left(self) -> float:
-        """Residual degrees of freedom."""
-        if self.problem.m - self.active < 2:
-            raise CannotFit(
-                f"{self.problem.m} rows and {self.active:.0f} active columns leave no residual "
-                "degrees of freedom; give more rows, or a larger penalty"
-            )
-        return self.problem.m - self.active
-
-    def _look(
-        self,
-        columns: NDArray[np.int64],
-        tests: int,
-        strength: float,
-        other: Array | None,
-        by_site: bool,
-    ) -> Estimates:
+        if columns.size > SIDE_BY_SIDE:
+            options: dict[str, Any] = {"strength": strength, "other": other, "by_site": by_site}
+            parts = np.array_split(columns, -(-columns.size // SIDE_BY_SIDE))
+            return Estimates.join([self.look(part, tests, **options) for part in parts])
         if not columns.size:
             return Estimates(columns, np.zeros(0), np.zeros(0), tests)
         rows = self.problem.m
@@ -232,6 +195,29 @@ class Start:
         variances = self.dispersion * curvatures
         variances = np.divide(variances, own**2, out=np.zeros_like(own), where=known)
         return replace(found, site_values=self.b[columns] - steps, site_variances=variances)
+
+    def attenuation(self, effects: Effects) -> float:
+        """Return how many times smaller effects appear, because others are unknown."""
+        return family_of(self.problem.loss).attenuation(effects.variance)
+
+    @property
+    def dispersion(self) -> float:
+        """Variance of responses over that of the loss, within the bounds of the family.
+
+        For least squares it is the variance of the noise.
+        """
+        low, high = family_of(self.problem.loss).dispersion
+        return low if low == high else max(self.noise_inflation * 2 * self.loss / self._left, low)
+
+    @property
+    def _left(self) -> float:
+        """Residual degrees of freedom."""
+        if self.problem.m - self.active < 2:
+            raise CannotFit(
+                f"{self.problem.m} rows and {self.active:.0f} active columns leave no residual "
+                "degrees of freedom; give more rows, or a larger penalty"
+            )
+        return self.problem.m - self.active
 
 
 def _ask_curvature(federation: Federation, problem: Problem, b: Array) -> Array:

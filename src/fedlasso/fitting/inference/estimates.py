@@ -140,16 +140,12 @@ class Estimates:
 
     def stretch(self, factor: float) -> Estimates:
         """Return estimates and errors that are so many times as large."""
-        values = self.site_values
-        variances = self.site_variances
-        return replace(
-            self,
-            values=self.values * factor,
-            errors=self.errors * factor,
-            site_values=None if values is None else values * factor,
-            site_variances=None if variances is None else variances * factor**2,
-            effects=None if self.effects is None else self.effects.stretch(factor),
-        )
+        effects = None if self.effects is None else self.effects.stretch(factor)
+        own = {name: getattr(self, name) for name in ("values", "errors", "site_values")}
+        larger = {name: array * factor for name, array in own.items() if array is not None}
+        if self.site_variances is not None:
+            larger["site_variances"] = self.site_variances * factor**2
+        return replace(self, **larger, effects=effects)
 
     def intervals(self, level: float = LEVEL) -> Array:
         """Return confidence or credible intervals, an array (columns, 2)."""
