@@ -11,7 +11,7 @@ from swept import swept_elastic_net, swept_lasso
 from fedlasso.fitting.candidates import ELASTIC, LASSO, Candidate, adaptive
 from fedlasso.fitting.tuning import (
     BLENDS,
-    PENALTIES,
+    GRID_PENALTIES,
     RATIO_FEW_ROWS,
     RATIO_MANY_ROWS,
     SMALLEST_BY_MOMENTS,
@@ -91,7 +91,7 @@ def test_the_grid_begins_at_the_empty_model(family: Candidate, m: int, p: int) -
     ratio = judged.penalties[1:] / judged.penalties[:-1]
     assert_allclose(ratio, ratio[0], rtol=1e-9)
     shortest = RATIO_MANY_ROWS if m > p else RATIO_FEW_ROWS
-    assert len(judged.penalties) >= PENALTIES
+    assert len(judged.penalties) >= GRID_PENALTIES
     assert judged.penalties[-1] <= shortest * judged.penalties[0] * (1 + 1e-9)
     assert judged.penalties[-1] >= SMALLEST_BY_MOMENTS * judged.penalties[0] * (1 - 1e-9)
 

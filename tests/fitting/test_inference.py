@@ -11,7 +11,7 @@ from scipy.special import expit
 
 from fedlasso import InProcess, Site
 from fedlasso.fitting import fix_penalty
-from fedlasso.fitting.inference.debiased import RUNS, Start
+from fedlasso.fitting.inference.debiased import POSTERIOR_RUNS, Start
 from fedlasso.fitting.inference.estimates import Effects
 from fedlasso.numerics import L1, Array
 from fedlasso.numerics.moments import Normal
@@ -33,7 +33,7 @@ def test_effects_are_those_of_all_rows_with_free_columns_taken_out() -> None:
     rows = np.column_stack([X[:, 1:], y])
     rows -= free @ np.linalg.lstsq(free, rows, rcond=None)[0]
     normal = Normal.of_products(rows.T @ rows, 240)
-    runs = [weigh_columns(normal, 5, b[1:], (4, run), clear=True) for run in range(RUNS)]
+    runs = [weigh_columns(normal, 5, b[1:], (4, run), clear=True) for run in range(POSTERIOR_RUNS)]
     expected = np.mean([run.chances for run in runs], axis=0)
     assert effects.probabilities[0] == 0.0
     # Rounding may turn single draws of some thousand.

@@ -13,9 +13,9 @@ from fedlasso.fitting.candidates import LASSO
 from fedlasso.fitting.evidence import Folded
 from fedlasso.fitting.evidence.moment_evidence import ASSIGNMENTS, PLENTY
 from fedlasso.fitting.goals.compared import FEWER, PAIRS, SPARE, VOTES, count_votes, cut_halves
-from fedlasso.fitting.goals.prediction import ALMOST_ALL, FIRST, GAIN, find_end
+from fedlasso.fitting.goals.prediction import ALMOST_ALL, FEWEST_PENALTIES, GAIN, find_end
 from fedlasso.fitting.result import How
-from fedlasso.fitting.tuning import BEYOND, SURE, average_folds, judge_by_moments
+from fedlasso.fitting.tuning import BEYOND, SURE_BY, average_folds, judge_by_moments
 from fedlasso.numerics.spike_slab import weigh_columns
 
 by_seed = pytest.mark.parametrize("seed", range(4))
@@ -143,9 +143,9 @@ def test_a_path_ends_where_one_penalty_more_explains_hardly_more(noise: float) -
         ]
     )
     ended = (np.diff(explained) < GAIN * explained[1:]) | (explained[1:] > ALMOST_ALL)
-    assert end >= FIRST
+    assert end >= FEWEST_PENALTIES
     assert ended[-1] or end == len(penalties) - 1
-    assert not ended[FIRST - 1 : -1].any()
+    assert not ended[FEWEST_PENALTIES - 1 : -1].any()
 
 
 @by_seed
@@ -159,7 +159,7 @@ def test_beyond_the_end_of_the_path_a_penalty_must_be_far_better(seed: int, bonu
     assert plain.at == int(np.argmin(lasso.error[0, : end + 1]))
     for other in others:
         error, se = average_folds(other.each - plain.each, lasso.rows)
-        assert error < -SURE * se
+        assert error < -SURE_BY * se
         assert other.error <= BEYOND * plain.error or np.argmin(lasso.error[0]) <= end
     # Where the difference of the columns says much, the path does not end too early.
     assert others or bonus < 0.2

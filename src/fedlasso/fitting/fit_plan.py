@@ -16,7 +16,7 @@ from fedlasso.sites import Rows, Scaling, Viewed
 # Bytes of second moments that each site may send by default.
 MOMENT_BYTES = 64 << 20
 # Folds, tried in this order; more of them if rows are few or the goal needs them.
-FOLDS = (10, 5, 3, 2)
+FOLD_COUNTS = (10, 5, 3, 2)
 MORE_FOLDS = 20
 FEW_ROWS = 200
 # Folds by gradients, and gradients that a path of one split should have.
@@ -63,7 +63,7 @@ def make_plan(
     """
     refused = refused or {}
     careful = cv is None and (more_folds or rows < FEW_ROWS)
-    wanted = (cv,) if cv is not None else (MORE_FOLDS, *FOLDS) if careful else FOLDS
+    wanted = (cv,) if cv is not None else (MORE_FOLDS, *FOLD_COUNTS) if careful else FOLD_COUNTS
     # Where rows are few, folds of one row each are refused as such.
     counts = [count for count in (min(each, rows) for each in wanted) if count not in refused]
     allowed = MOMENT_BYTES // (8 * p) if uploads is None else uploads // (2 if keep else 1)
@@ -76,8 +76,8 @@ def make_plan(
                 "candidate and refit is free"
             )
             if count != counts[0] and uploads is not None:
-                more = SCALING + vectors_of(p, counts[0])
-                words += f"; uploads={more} would buy {counts[0]} folds"
+                needed = SCALING + vectors_of(p, counts[0])
+                words += f"; uploads={needed} would buy {counts[0]} folds"
             return Plan("moments", count, need, words)
     given = GRADIENTS if uploads is None else uploads
     enough = (GRADIENT_FOLDS + 1) * PER_SPLIT
@@ -85,8 +85,8 @@ def make_plan(
     why = next(iter(refused.values()), "")
     if not why:
         need = SCALING + vectors_of(p, min(counts))
-        per_site = f"be {8e-6 * p * need:.3g} MB per site"
-        size = per_site if uploads is None else f"take {need} uploads"
+        megabytes = f"be {8e-6 * p * need:.3g} MB per site"
+        size = megabytes if uploads is None else f"take {need} uploads"
         why = f"second moments of {min(counts)} folds would {size}"
     if cv is not None and given < SCALING + count_gradients(cv) * 3 // 2:
         raise FedLassoError(

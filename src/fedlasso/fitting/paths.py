@@ -9,7 +9,7 @@ from fedlasso.numerics import Array
 
 P = TypeVar("P")
 # A path ends after this many fits in a row that do not lower the error.
-PATIENCE = 4
+PATH_PATIENCE = 4
 # Held-out errors at the penalties so far.
 Errors = Sequence[float] | Array
 
@@ -30,7 +30,7 @@ def walk_down(
     return False
 
 
-def has_risen(errors: Errors, patience: int = PATIENCE) -> bool:
+def has_risen(errors: Errors, patience: int = PATH_PATIENCE) -> bool:
     """Return whether the last errors, as many as `patience`, are all above the smallest."""
     return min(errors) < min(errors[-patience:])
 

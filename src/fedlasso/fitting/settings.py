@@ -123,7 +123,7 @@ class Settings:
             yield family.no_site_effects
         for name in ("fdr", "level"):
             value = getattr(self, name)
-            if not (isinstance(value, Real) and 0 < value < 1):
+            if not (isinstance(value, Real) and 0 < float(value) < 1):
                 yield f"{name} is {value!r}; give a fraction above 0 and below 1"
         if self.site_weights not in (None, "equal", "variance"):
             yield f"site_weights is {self.site_weights!r}; use 'equal' or 'variance'"

@@ -29,13 +29,13 @@ from fedlasso.procedures import Problem
 BLENDS = (1.0, 0.75, 0.5, 0.25)
 # Penalties of a grid; its end as a fraction of its start, where rows outnumber columns and where
 # they do not; and the smallest penalty that is tried while the best is the last.
-PENALTIES = 100
+GRID_PENALTIES = 100
 RATIO_MANY_ROWS = 1e-4
 RATIO_FEW_ROWS = 1e-2
 SMALLEST_BY_MOMENTS = 1e-6
 # A candidate replaces the plain Lasso when it is better by this many standard errors of the
 # difference, paired by fold.
-SURE = 2.0
+SURE_BY = 2.0
 # Errors are cut at this many times the response's sum of squares.
 HOPELESS = 1e6
 # Beyond the end of a path the error must fall to this fraction: rows that differ a little from
@@ -132,9 +132,9 @@ class CandidateErrors:
         return int(blend), int(at)
 
     def surely_better(self, each: Array, plain: Array) -> bool:
-        """Return whether errors beat the plain Lasso's by `SURE` standard errors, paired."""
+        """Return whether errors beat the plain Lasso's by `SURE_BY` standard errors, paired."""
         error, se = self.average(each - plain)
-        return bool(error < -SURE * se)
+        return bool(error < -SURE_BY * se)
 
 
 def judge_by_moments(
@@ -158,7 +158,7 @@ def judge_by_moments(
         )
         return np.asarray(judged.allowed.min(axis=0))
 
-    blocks = grid_and_decades(largest, PENALTIES, ratio, SMALLEST_BY_MOMENTS)
+    blocks = grid_and_decades(largest, GRID_PENALTIES, ratio, SMALLEST_BY_MOMENTS)
     walk_down(blocks, visit, lambda errors: judged.best[1] < len(errors) - 1)
     return judged
 

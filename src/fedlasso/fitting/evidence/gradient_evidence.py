@@ -17,7 +17,7 @@ from fedlasso.fitting.rounds import Asking, Run, after_rounds, run_together, wit
 from fedlasso.numerics import L1, Array, Certificate, Penalty, Secants, find_loss
 from fedlasso.procedures import Newton, Problem, Secant
 
-PLAIN = L1(1.0)
+PLAIN_LASSO = L1(1.0)
 
 
 class GradientEvidence(Evidence):
@@ -35,7 +35,7 @@ class GradientEvidence(Evidence):
     path_penalties: ClassVar[int]
     problem: Problem
 
-    def __init__(self, ledger: Ledger, budget: Budget, form: Penalty = PLAIN) -> None:
+    def __init__(self, ledger: Ledger, budget: Budget, form: Penalty = PLAIN_LASSO) -> None:
         self.ledger = ledger
         self.budget = budget
         self.form = form
@@ -80,7 +80,7 @@ class SecantEvidence(GradientEvidence):
     path_tol = 0.01
     path_penalties = 30
 
-    def __init__(self, ledger: Ledger, budget: Budget, form: Penalty = PLAIN) -> None:
+    def __init__(self, ledger: Ledger, budget: Budget, form: Penalty = PLAIN_LASSO) -> None:
         super().__init__(ledger, budget, form)
         self.problem = fix_penalty(ledger, 0.0)
         run = Run(ledger, Secant(), self.problem)
@@ -123,7 +123,7 @@ class NewtonEvidence(GradientEvidence):
     path_tol = 1e-3
     path_penalties = 20
 
-    def __init__(self, ledger: Ledger, budget: Budget, form: Penalty = PLAIN) -> None:
+    def __init__(self, ledger: Ledger, budget: Budget, form: Penalty = PLAIN_LASSO) -> None:
         super().__init__(ledger, budget, form)
         p = len(ledger.columns)
         # Infinite weights leave the unpenalised columns alone.
@@ -160,7 +160,7 @@ class NewtonEvidence(GradientEvidence):
 
 
 def open_evidence(
-    federation: Federation, uploads: int = 100, form: Penalty = PLAIN
+    federation: Federation, uploads: int = 100, form: Penalty = PLAIN_LASSO
 ) -> GradientEvidence:
     """Return evidence by gradients for the sites' loss and a form of penalty.
 
@@ -185,7 +185,9 @@ def open_evidence(
     return open_within(federation, Budget(metered(federation), uploads), form)
 
 
-def open_within(federation: Federation, budget: Budget, form: Penalty = PLAIN) -> GradientEvidence:
+def open_within(
+    federation: Federation, budget: Budget, form: Penalty = PLAIN_LASSO
+) -> GradientEvidence:
     """Return evidence by gradients within a budget."""
     ledger = metered(federation)
     if find_loss(ledger.loss).quadratic and form.plain:

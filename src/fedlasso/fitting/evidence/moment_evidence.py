@@ -20,7 +20,7 @@ from fedlasso.sites import FoldMoments, count_numbers, deal
 # is no duality gap to certify by.
 REFIT = 1e-8
 # Penalties on the way to a single one: nearly dependent columns need a good start.
-STEPS = 20
+WARM_STARTS = 20
 # Beyond this many folds, prediction leaves out two at a time. Averaging over several assignments of
 # folds to pairs, all from the same sums, depends less on chance.
 PLENTY = 10
@@ -115,7 +115,7 @@ def solve_at(normal: Normal, penalty: Penalty) -> Array:
     weights = np.ones(normal.p) if penalty.weights is None else penalty.weights
     own = normal.weighted(weights)
     lam = max(penalty.lam, REFIT * own.largest_penalty)
-    grid = np.geomspace(max(own.largest_penalty, lam), lam, STEPS) if lam > 0 else np.zeros(1)
+    grid = np.geomspace(max(own.largest_penalty, lam), lam, WARM_STARTS) if lam > 0 else np.zeros(1)
     b = solve_path(own, grid).lasso[:, -1]
     return np.divide(b, weights, out=np.zeros(b.size), where=b != 0)
 

@@ -10,7 +10,7 @@ from fedlasso.errors import CannotFit, FedLassoError
 from fedlasso.federation import Federation, metered
 from fedlasso.fitting.budget import Budget
 from fedlasso.fitting.evidence.evidence import Evidence, PathPoint, Wanted
-from fedlasso.fitting.evidence.gradient_evidence import PLAIN, GradientEvidence, open_within
+from fedlasso.fitting.evidence.gradient_evidence import PLAIN_LASSO, GradientEvidence, open_within
 from fedlasso.fitting.rounds import run_together
 from fedlasso.fitting.validation import TOO_FEW, Validation, validate
 from fedlasso.numerics import Array, Penalty
@@ -58,7 +58,7 @@ class SplitEvidence(Evidence):
         federation: Federation,
         splits: Sequence[str],
         budget: Budget,
-        form: Penalty = PLAIN,
+        form: Penalty = PLAIN_LASSO,
         **scaling: bool,
     ) -> SplitEvidence:
         """Standardise the training rows of every split by themselves, and ask first gradients.

@@ -27,15 +27,15 @@ from fedlasso.sites.assessing import (
 )
 
 # Vectors that may be sent to fit the model that is assessed, and its relative gap.
-UPLOADS = 400
-TOL = 1e-5
+ASSESSED_UPLOADS = 400
+ASSESSED_TOL = 1e-5
 # Bins of the linear predictor, over so many standard deviations to either side.
 BINS = 30
 SPREAD = 3.0
 # Groups of a calibration plot.
 GROUPS = 10
 # Intervals of time, up to so many mean times.
-INTERVALS = 30
+TIME_INTERVALS = 30
 LAST_TIME = 3.0
 # Newton steps to a calibration slope.
 NEWTON_STEPS = 25
@@ -107,15 +107,15 @@ def assess(ledger: Ledger, model: Model) -> Assessment:
     form = penalty_of(settings, ledger.columns)
     lam = settings.penalty
     if lam is None:
-        budget = Budget(ledger, UPLOADS)
+        budget = Budget(ledger, ASSESSED_UPLOADS)
         splits = (settings.held_out,)
         evidence = SplitEvidence.open(ledger, splits, budget, form, **settings.scaling)
         lam = search_penalty_curve(evidence, settings.rule_in_force).lam
     view, scaling = standardise(ledger, settings.held_out, **settings.scaling)
     form = form.scaled(scaling.factors)
-    fits = open_evidence(view, UPLOADS, form)
-    empty = fits.fit(form.at(fits.largest_penalty * 2), tol=TOL).coefficients
-    b = fits.fit(form.at(lam), tol=TOL).coefficients
+    fits = open_evidence(view, ASSESSED_UPLOADS, form)
+    empty = fits.fit(form.at(fits.largest_penalty * 2), tol=ASSESSED_TOL).coefficients
+    b = fits.fit(form.at(lam), tol=ASSESSED_TOL).coefficients
     return _Assessing(view, b, empty, settings.response_family).run()
 
 
@@ -142,7 +142,7 @@ class _Assessing:
         pairs = self.view.total(PairsAt(self.b)) if "concordance" in shown else None
         each_pairs = {} if pairs is None else self._each(PairsAt(self.b))
         each_counts = self._each(ranges) if "auroc" in shown else {}
-        length = LAST_TIME * scores.times / max(scores.rows, 1) / INTERVALS or 1.0
+        length = LAST_TIME * scores.times / max(scores.rows, 1) / TIME_INTERVALS or 1.0
         own_pairs = (
             SiteAssessment(name, concordance=concordance_of(own), pairs=round(own.comparable))
             for name, own in each_pairs.items()
@@ -196,7 +196,7 @@ class _Assessing:
     ) -> tuple[SurvivalCurve, ...]:
         below = np.cumsum(counts.rows) / max(counts.rows.sum(), 1)
         edges = [ranges.low + ranges.width * (1 + int((below < k / 3).sum())) for k in (1, 2)]
-        sums = self.view.total(GroupsAt(self.b, edges[0], edges[1], length, INTERVALS))
+        sums = self.view.total(GroupsAt(self.b, edges[0], edges[1], length, TIME_INTERVALS))
         return survival_curves(sums, length)
 
 

@@ -27,7 +27,7 @@ from fedlasso.sites import Viewed, standardise
 LOCAL_EPOCHS = (1, 2, 5, 10, 20)
 # Averaging has converged when a round moves no coefficient by this fraction of the largest.
 CONVERGED = 1e-7
-MOST_ROUNDS = 500
+LIMIT_ROUNDS = 500
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,7 +93,7 @@ def diagnose(federation: Federation, settings: Settings) -> Diagnosis:
 def _limit(view: Viewed, best: Fit, epochs: int) -> Limit:
     pooled = best.coefficients
     run = Run(view, Averaging(epochs=epochs), best.problem)
-    state = run.until(when_still(_has_converged, MOST_ROUNDS))
+    state = run.until(when_still(_has_converged, LIMIT_ROUNDS))
     b = np.ascontiguousarray(run.models[:, 0])
     above = excess_objective(certify(view, best.problem, b), best)
     active = np.abs(b) > ACTIVE * float(np.abs(pooled).max(initial=1e-300))

@@ -25,8 +25,8 @@ from fedlasso.procedures.one_shot import LocalFit
 from fedlasso.sites import ErrorAt, Scaling, Viewed, halves, standardise
 
 # Local epochs and rounds of the averaging that is compared.
-EPOCHS = 5
-ROUNDS = 30
+AVERAGING_EPOCHS = 5
+AVERAGING_ROUNDS = 30
 # The path to a given penalty.
 PATH_PENALTIES = 15
 PATH_UPLOADS = 60
@@ -142,8 +142,9 @@ def compare_models(
         weights = np.where(model.standardised != 0, 1.0, np.inf)
         own = fit_any_loss(view, L1(REFIT_PENALTY * lam, weights), HALF_UPLOADS, 1e-6)
         rivals.insert(0, (OWN_COLUMNS, own.coefficients, _most(own.costs)))
-    averaged = fit(view, Averaging(epochs=EPOCHS), penalty=lam, rounds=ROUNDS, certified=False)
-    name = f"averaging, {EPOCHS} local epochs, {ROUNDS} rounds"
+    averaging = Averaging(epochs=AVERAGING_EPOCHS)
+    averaged = fit(view, averaging, penalty=lam, rounds=AVERAGING_ROUNDS, certified=False)
+    name = f"averaging, {AVERAGING_EPOCHS} local epochs, {AVERAGING_ROUNDS} rounds"
     rivals.append((name, averaged.coefficients, _most(averaged.costs)))
     alone = _fit_each_alone(view, scaling, lam) if len(view.sites) > 1 else {}
     rivals += [(name_alone(site), b, 0) for site, b in alone.items()]

@@ -37,16 +37,9 @@ T = TypeVar("T")
 
 @dataclass(eq=False)
 class Examination:
-    """The results; a step that a site refused leaves the reason.
+    """The results; `no_...` and `not_...` are the reasons of steps that were left out or refused.
 
-    Attributes
-    ----------
-    path : the Lasso path down to a given penalty
-    site_errors, no_site_errors : the model's error at every site, or why there is none
-    comparison, not_compared : other models on the same rows, or why there are none
-    alone : every site's own fit
-    stability : how often random halves of the rows select each column
-    assessment, not_assessed : held-out performance of the same way of fitting, or why not
+    `path` is the Lasso path down to a given penalty, and `alone` has every site's own fit.
     """
 
     path: CoefficientPath | None = None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
@@ -13,7 +14,7 @@ from fedlasso.fitting.budget import Budget
 from fedlasso.fitting.candidates import LASSO, REFITTED, refit_penalty
 from fedlasso.fitting.context import Context
 from fedlasso.fitting.evidence import PathPoint, SecantEvidence, SplitEvidence
-from fedlasso.fitting.evidence.gradient_evidence import PLAIN
+from fedlasso.fitting.evidence.gradient_evidence import PLAIN_LASSO
 from fedlasso.fitting.evidence.subset_evidence import TrialFit, ask_subset
 from fedlasso.fitting.fit_plan import Gathered
 from fedlasso.fitting.gradient_tuning import (
@@ -38,11 +39,11 @@ if TYPE_CHECKING:
     from fedlasso.fitting.goals.compared import ComparedGoal
 
 # Certified relative gap of the Lasso fits on the way, and the smallest one of the last fit.
-TOL = 0.01
+PATH_TOL = 0.01
 FINAL_TOL = 1e-6
 # The Lasso's grid on a holdout: penalties, and the last as a fraction of the first.
-GRID = 20
-RATIO = 0.05
+HOLDOUT_GRID = 20
+HOLDOUT_RATIO = 0.05
 
 
 def fit_by_folds(goal: ComparedGoal, context: Context, gathered: Gathered) -> Fit:
@@ -53,7 +54,7 @@ def fit_by_folds(goal: ComparedGoal, context: Context, gathered: Gathered) -> Fi
     splits = folds(gathered.plan.folds, settings.seed)
     left = int(context.budget.left)
     budget = context.budget.part(left - left // (len(splits) + 1))
-    evidence = SplitEvidence.open(ledger, splits, budget, PLAIN, **settings.scaling)
+    evidence = SplitEvidence.open(ledger, splits, budget, PLAIN_LASSO, **settings.scaling)
     lasso, cut = judge_lasso(evidence, reserve=0.5)
     best = lasso.validation.select("min")
     judged = [lasso]
@@ -76,7 +77,7 @@ def fit_by_folds(goal: ComparedGoal, context: Context, gathered: Gathered) -> Fi
         method=name,
         costs=ledger.costs - before,
         rounds=round(spent + last.budget.spent),
-        status=Status.CHOSEN if point.arrived(TOL) and not cut else Status.CUT,
+        status=Status.CHOSEN if point.arrived(PATH_TOL) and not cut else Status.CUT,
         validation=one.validation.take(at),
         reason=Tuned(goal.name, name, point.active, how, count, folds=len(splits), all_rows=True),
         curve=curve_of(lasso, at if one is lasso else best, cut),
@@ -91,12 +92,12 @@ def fit_all(
     chosen = float(judged.penalties[at])
     if judged.candidate is LASSO:
         return evidence.fit(L1(chosen), tol=FINAL_TOL)
-    lasso = evidence.fit(L1(lam), tol=TOL)
+    lasso = evidence.fit(L1(lam), tol=PATH_TOL)
     if not lasso.active:
         return lasso
     (form,) = path.forms([lasso])
     refits = judged.candidate is REFITTED
-    tol = TOL if refits else FINAL_TOL
+    tol = PATH_TOL if refits else FINAL_TOL
     adaptive = evidence.fit(form.at(chosen), lasso.coefficients, tol)
     if refits and adaptive.active:
         b = adaptive.coefficients
@@ -119,8 +120,8 @@ def choose_on_holdout(
     # One upload is left to the scalars: sizes, ||y||^2, three for every validated fit.
     evidence = SecantEvidence(ledger, budget.part(uploads - 1))
     rows = SplitEvidence({"": evidence}, np.ones(1), uploads, exact)
-    grid = log_grid(evidence.largest_penalty, _count(uploads, GRID), RATIO)
-    fits = fit_down(rows, go_below(grid, SMALLEST_RATIO), [PLAIN], uploads // 2)
+    grid = log_grid(evidence.largest_penalty, _count(uploads, HOLDOUT_GRID), HOLDOUT_RATIO)
+    fits = fit_down(rows, go_below(grid, SMALLEST_RATIO), [PLAIN_LASSO], uploads // 2)
     # The path starts with the empty model, certified by the first gradient: it is never empty.
     lasso, cut = judge_by_gradients(rows, LASSO, fits, partial(_has_ended, grid=grid.size))
     best = _best(lasso)
@@ -186,8 +187,8 @@ def _walk_on(
         best = min(filled, key=lambda k: lasso.error[0, k])
         path = goal.adaptive
 
-        def penalties(largest: float) -> list[float]:
-            return log_grid(largest, _count(uploads, path.count), path.ratio).tolist()
+        def penalties(largest: float) -> Iterator[float]:
+            yield from log_grid(largest, _count(uploads, path.count), path.ratio).tolist()
 
         judged += judge_adaptive(rows, lasso.fits[best], path, penalties, uploads // 5)
     last = judged[-1]

@@ -20,7 +20,7 @@ from fedlasso.fitting.evidence.split_evidence import SCALING
 from fedlasso.fitting.evidence.subset_evidence import Subset, TrialFit
 from fedlasso.fitting.fit_plan import gather_as_planned
 from fedlasso.fitting.goal import GOALS, Goal, default_goal
-from fedlasso.fitting.goals.by_gradients import TOL, choose_on_holdout, fit_by_folds
+from fedlasso.fitting.goals.by_gradients import PATH_TOL, choose_on_holdout, fit_by_folds
 from fedlasso.fitting.gradient_tuning import AdaptivePath
 from fedlasso.fitting.result import Fit, How, Status, Tuned
 from fedlasso.fitting.tuning import (
@@ -109,13 +109,13 @@ class ComparedGoal(Goal):
             return fit
         whole, whole_scaling = context.standardise()
         evidence = open_within(whole, budget.part(budget.left))
-        point = evidence.fit(fit.penalty, tol=TOL)
-        if not point.certificate.relative_gap <= TOL:
+        point = evidence.fit(fit.penalty, tol=PATH_TOL)
+        if not point.certificate.relative_gap <= PATH_TOL:
             return replace(fit, status=Status.CUT)
         assert isinstance(fit.reason, Tuned)
         points = list(fit.points)
         points[fit.chosen] = point
-        kept = ("method", "costs", "status", "validation", "curve", "plan")
+        same = ("method", "costs", "status", "validation", "curve", "plan")
         return Fit.of_points(
             points,
             fit.chosen,
@@ -124,7 +124,7 @@ class ComparedGoal(Goal):
             reason=replace(fit.reason, all_rows=True),
             view=whole.view,
             scaling=whole_scaling,
-            **{name: getattr(fit, name) for name in kept},
+            **{name: getattr(fit, name) for name in same},
         )
 
 

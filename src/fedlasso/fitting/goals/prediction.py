@@ -19,7 +19,7 @@ from fedlasso.numerics.spike_slab import Posterior
 # all of it is explained, but not before so many penalties.
 GAIN = 1e-5
 ALMOST_ALL = 0.999
-FIRST = 5
+FEWEST_PENALTIES = 5
 # Columns with a smaller probability of an effect are not used to predict.
 LEAST_PROBABILITY = 0.05
 
@@ -66,5 +66,5 @@ def find_end(normal: Normal, penalties: Array) -> int:
     explained = 2 * normal.score @ path - np.einsum("il,il->l", normal.gram @ path, path)
     ended = np.diff(explained) < GAIN * explained[1:]
     ended |= explained[1:] > ALMOST_ALL * normal.variance
-    ended[: FIRST - 1] = False
+    ended[: FEWEST_PENALTIES - 1] = False
     return int(np.argmax(ended)) + 1 if ended.any() else penalties.size - 1

@@ -30,10 +30,10 @@ from fedlasso.sites import CurvatureAt, PartAt, SiteSlopesAlong, SlopesAlong
 # How closely directions follow one column alone.
 STRENGTH = 0.4
 # Runs of draws: one alone may stay with some of several interchangeable columns.
-RUNS = 3
+POSTERIOR_RUNS = 3
 TAIL = 0.995
 # Steps to expected effects are halved at most so many times.
-HALVINGS = 6
+STEP_HALVINGS = 6
 # Bytes of second derivatives that each site may send.
 MOST_BYTES = 64 << 20
 # Directions of one question.
@@ -85,7 +85,7 @@ class Start:
         If the loss is far above what those predict, a shorter step is taken.
         """
         step = self.expect(effects) - self.b
-        for _ in range(HALVINGS):
+        for _ in range(STEP_HALVINGS):
             predicted = self.problem.m * float(step @ (self.slopes + self.H @ step / 2))
             part = self.federation.total(PartAt(self.b + step, np.arange(0)))
             if part.loss - self.loss <= max(2 * predicted, predicted / 2):
@@ -139,7 +139,7 @@ class Start:
         normal = Normal(H, own, variance, rows, np.zeros(count + 1), np.ones(count), count)
         runs = [
             weigh_columns(normal, count, self.b[others], (seed, run), noise=noise, clear=True)
-            for run in range(RUNS)
+            for run in range(POSTERIOR_RUNS)
         ]
         found = Posterior.average(runs)
         whole = np.zeros((3, p))

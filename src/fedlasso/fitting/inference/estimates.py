@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -128,7 +129,7 @@ class Estimates:
     def join(cls, parts: Sequence[Estimates]) -> Estimates:
         """Return the estimates of several groups of columns as one."""
         arrays = {name: [getattr(part, name) for part in parts] for name in ARRAYS}
-        joined = {name: np.hstack(own) for name, own in arrays.items() if own[0] is not None}
+        joined: dict[str, Any] = {k: np.hstack(a) for k, a in arrays.items() if a[0] is not None}
         return replace(parts[0], **joined)
 
     def take(self, some: NDArray[np.bool_]) -> Estimates:
