@@ -100,7 +100,7 @@ def judge_lasso(evidence: SplitEvidence, reserve: float = 0.0) -> tuple[Candidat
 
 @dataclass(frozen=True)
 class AdaptivePath:
-    """The adaptive path of a goal: power of the weights, number of penalties, last to first."""
+    """A goal's adaptive path: power of the weights, penalties, and ratio of the last to the first."""
 
     power: float
     count: int

@@ -52,10 +52,10 @@ class Run(Generic[S]):
         self.ledger = metered(federation)
         self.procedure = procedure
         self.problem = problem
-        self._asked = Costs()
+        self._earlier = Costs()
         if state is None:
             prepared = prepared or prepare(self.ledger, procedure)
-            self._asked = prepared.costs
+            self._earlier = prepared.costs
             with one_thread():
                 state = procedure.start(problem, prepared.total)
         self.state: S = state
@@ -64,7 +64,7 @@ class Run(Generic[S]):
     @property
     def costs(self) -> Costs:
         """The costs so far, including the preparation."""
-        return self._asked + (self.ledger.costs - self._before)
+        return self._earlier + (self.ledger.costs - self._before)
 
     @property
     def models(self) -> Array:
@@ -80,8 +80,8 @@ class Run(Generic[S]):
     @property
     def next_upload(self) -> float:
         """Vectors of the next round, on average over the sites."""
-        asked = len(self.procedure.request(self.problem, self.state).to) or len(self.problem.sizes)
-        numbers = asked * self.procedure.upload(self.problem, self.state)
+        sites = len(self.procedure.request(self.problem, self.state).to) or len(self.problem.sizes)
+        numbers = sites * self.procedure.upload(self.problem, self.state)
         return numbers / (self.problem.p * len(self.problem.sizes))
 
     def rounds(self, stop: Stop) -> Iterator[S]:
@@ -108,7 +108,7 @@ class Run(Generic[S]):
             so_far = self.costs
             total, cost = yield self.ledger, request
             # What others have asked meanwhile is not this run's cost.
-            self._asked = so_far + cost
+            self._earlier = so_far + cost
             self._before = self.ledger.costs
             one_thread()(self._take)(total)
         return self.state

@@ -83,8 +83,9 @@ class Settings:
             folds(self.cv, self.seed)
         check_bounds(self.bounds)
         check_uploads(self.uploads)
-        for message in self._find_problems():
-            raise FedLassoError(message)
+        problem = next(self._find_problems(), None)
+        if problem is not None:
+            raise FedLassoError(problem)
 
     def _find_problems(self) -> Iterator[str]:
         """Yield what is wrong with the options or with their combination."""
