@@ -100,7 +100,7 @@ def judge_lasso(evidence: SplitEvidence, reserve: float = 0.0) -> tuple[Candidat
 
 @dataclass(frozen=True)
 class AdaptivePath:
-    """A goal's adaptive path: power of the weights, penalties, and ratio of the last to the first."""
+    """A goal's adaptive path: power of the weights, penalties, and ratio of last to first."""
 
     power: float
     count: int
