@@ -1,4 +1,4 @@
-"""Texts that users read are plain technical English: the worst words of our old dialect are gone."""
+"""Texts that users read are plain technical English: the worst words of a dialect are gone."""
 
 import ast
 import re

@@ -19,7 +19,7 @@ from fedlasso.federation import decode, encode
 from fedlasso.federation.fixed_point import OFFSET, Words, from_words, grid_of
 from fedlasso.federation.messages import add_up
 from fedlasso.fitting import Settings, fit_model
-from fedlasso.fitting.inference.noise_weights import find_noise_inflation
+from fedlasso.fitting.inference.infer import find_noise_inflation
 from fedlasso.governance import Door, GuardedSite, Policy, door, masks
 from fedlasso.governance.door_messages import Refusal
 from fedlasso.governance.identity import Identity

@@ -16,9 +16,9 @@ from fedlasso.fitting.context import Context
 from fedlasso.fitting.evidence import SplitEvidence
 from fedlasso.fitting.evidence.split_evidence import count_gradients
 from fedlasso.fitting.fit_plan import Gathered, Plan
-from fedlasso.fitting.goals.by_folds import fit_by_folds
+from fedlasso.fitting.goals.by_gradients import fit_by_folds
 from fedlasso.fitting.goals.compared import ComparedGoal
-from fedlasso.fitting.tuning import judge_lasso, search_penalty_curve
+from fedlasso.fitting.gradient_tuning import judge_lasso, search_penalty_curve
 from fedlasso.numerics import Array
 from fedlasso.sites import folds, standardise
 

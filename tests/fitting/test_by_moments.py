@@ -12,8 +12,8 @@ from fedlasso import InProcess, Site, certify
 from fedlasso.fitting import GOALS, Fit, Rule, fix_penalty
 from fedlasso.fitting.evidence import Folded
 from fedlasso.fitting.evidence.moment_evidence import solve_at
-from fedlasso.fitting.moment_choice import fit_by_moments, fit_choice, nested_error
-from fedlasso.fitting.tuning import SURE
+from fedlasso.fitting.examination.examine import nested_error
+from fedlasso.fitting.tuning import SURE_BY, fit_by_moments, fit_choice
 from fedlasso.numerics import L1, Array, ElasticNet, Penalty
 from fedlasso.numerics.moments import Moments
 from fedlasso.procedures import Problem
@@ -78,7 +78,7 @@ def test_a_family_is_taken_only_if_it_is_surely_better(
         difference = other.each - plain.each
         mean = float(np.average(difference, weights=plain.judged.rows))
         spread = float(np.average((difference - mean) ** 2, weights=plain.judged.rows))
-        assert mean < -SURE * np.sqrt(spread / (len(difference) - 1))
+        assert mean < -SURE_BY * np.sqrt(spread / (len(difference) - 1))
     assert chosen.choice.error == min(each.error for each in chosen.candidates)
     families = {each.judged.candidate.name for each in chosen.candidates}
     allowed = {"prediction": {"Lasso", "elastic net", "adaptive Lasso"}}.get(goal, {"Lasso"})

@@ -12,12 +12,12 @@ from numpy.testing import assert_allclose
 from fedlasso.fitting.candidates import ELASTIC, LASSO, Candidate, adaptive
 from fedlasso.fitting.tuning import (
     BLENDS,
-    PENALTIES,
+    GRID_PENALTIES,
     RATIO_FEW_ROWS,
     RATIO_MANY_ROWS,
     SMALLEST_BY_MOMENTS,
     CandidateErrors,
-    average,
+    average_folds,
     judge_by_moments,
 )
 from fedlasso.numerics import Array, ElasticNet
@@ -92,7 +92,7 @@ def test_the_grid_begins_at_the_empty_model(family: Candidate, m: int, p: int) -
     ratio = judged.penalties[1:] / judged.penalties[:-1]
     assert_allclose(ratio, ratio[0], rtol=1e-9)
     shortest = RATIO_MANY_ROWS if m > p else RATIO_FEW_ROWS
-    assert len(judged.penalties) >= PENALTIES
+    assert len(judged.penalties) >= GRID_PENALTIES
     assert judged.penalties[-1] <= shortest * judged.penalties[0] * (1 + 1e-9)
     assert judged.penalties[-1] >= SMALLEST_BY_MOMENTS * judged.penalties[0] * (1 - 1e-9)
 
@@ -152,11 +152,11 @@ def test_the_mean_is_over_rows_and_its_error_over_folds() -> None:
     rng = np.random.default_rng(0)
     each = rng.random((4, 2, 3))
     rows = np.array([5.0, 7.0, 9.0, 11.0])
-    error, se = average(each, rows)
+    error, se = average_folds(each, rows)
     assert_allclose(error, np.average(each, axis=0, weights=rows))
     spread = np.average((each - error) ** 2, axis=0, weights=rows)
     assert_allclose(se, np.sqrt(spread / 3))
-    assert average(each[:1], rows[:1])[1].max() == 0.0
+    assert average_folds(each[:1], rows[:1])[1].max() == 0.0
 
 
 def test_a_family_pays_what_it_says() -> None:

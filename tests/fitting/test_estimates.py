@@ -58,7 +58,7 @@ def test_columns_found_at_a_smaller_rate_are_among_those_of_a_larger_one() -> No
     np.testing.assert_array_equal(found.found(0.3).columns, [0, 1, 2, 3])
     np.testing.assert_array_equal(found.found(0.1).columns, [0, 2, 3])
     assert not found.found(0.001).columns.size
-    with pytest.raises(FedLassoError, match="how likely"):
+    with pytest.raises(FedLassoError, match="no probabilities of an effect"):
         make([3.0]).found(0.1)
 
 

@@ -6,7 +6,7 @@ from helpers.draws import draw_federation, draw_sites
 
 from fedlasso import FedLassoError, InProcess, Ledger, Site, open_evidence
 from fedlasso.fitting import ACTIVE
-from fedlasso.fitting.candidates import adaptive_weights, relaxed
+from fedlasso.fitting.candidates import adaptive_weights, refit_penalty
 from fedlasso.fitting.paths import log_grid
 from fedlasso.numerics import L1, LeastSquares, duality_gap, solve_reference
 
@@ -100,7 +100,7 @@ def test_a_relaxed_fit_is_least_squares_on_the_support() -> None:
     evidence = open_evidence(InProcess(sites))
     first = evidence.fit(L1(0.3))
     on = np.flatnonzero(first.coefficients)
-    penalty = relaxed(first.coefficients, evidence.largest_penalty, phi=1e-9)
+    penalty = refit_penalty(first.coefficients, evidence.largest_penalty, phi=1e-9)
     refit = evidence.fit(penalty, first.coefficients, tol=1e-6)
     assert 0 < len(on) < 20
     assert not np.delete(refit.coefficients, on).any()

@@ -10,13 +10,14 @@ from hypothesis import strategies as st
 from fedlasso import FedLassoError
 from fedlasso.fitting import GOALS
 from fedlasso.fitting.evidence.moment_evidence import vectors_of
-from fedlasso.fitting.fit_plan import FOLDS, MOMENT_BYTES, MORE_FOLDS, SCALING, make_plan
+from fedlasso.fitting.evidence.split_evidence import SCALING
+from fedlasso.fitting.fit_plan import FOLD_COUNTS, MOMENT_BYTES, MORE_FOLDS, make_plan
 from fedlasso.sites import count_numbers
 
 more = st.booleans()
 columns = st.integers(1, 3000)
 row_counts = st.integers(4, 10**6)
-CANDIDATES = (MORE_FOLDS, *FOLDS)
+CANDIDATES = (MORE_FOLDS, *FOLD_COUNTS)
 
 
 @given(p=columns, rows=row_counts, many=more, uploads=st.integers(1, 5000))
@@ -24,7 +25,7 @@ def test_no_plan_costs_more_than_was_given(p: int, rows: int, many: bool, upload
     plan = make_plan(p, rows, more_folds=many, uploads=uploads)
     assert plan.uploads <= uploads
     assert 1 <= plan.folds <= rows
-    fewest = SCALING + vectors_of(p, min(FOLDS[-1], rows))
+    fewest = SCALING + vectors_of(p, min(FOLD_COUNTS[-1], rows))
     assert (plan.how == "moments") == (fewest <= uploads)
     if plan.how == "moments":
         assert plan.uploads == SCALING + vectors_of(p, plan.folds)
@@ -42,7 +43,7 @@ def test_no_plan_costs_more_than_was_given(p: int, rows: int, many: bool, upload
 @given(p=columns, rows=row_counts, many=more)
 def test_without_a_number_of_uploads_moments_have_a_size(p: int, rows: int, many: bool) -> None:
     plan = make_plan(p, rows, more_folds=many)
-    fewest = SCALING + vectors_of(p, min(FOLDS[-1], rows))
+    fewest = SCALING + vectors_of(p, min(FOLD_COUNTS[-1], rows))
     assert (plan.how == "moments") == (8 * p * fewest <= MOMENT_BYTES)
     if plan.how == "moments":
         assert 8 * p * plan.uploads <= MOMENT_BYTES

@@ -13,7 +13,7 @@ from fedlasso.errors import Refused, Stopped
 from fedlasso.federation import Around, Request
 from fedlasso.federation.messages import R
 from fedlasso.fitting import Run, after_rounds, fix_penalty
-from fedlasso.fitting.tuning import SMALLEST_RATIO
+from fedlasso.fitting.gradient_tuning import SMALLEST_RATIO
 from fedlasso.numerics import Array
 from fedlasso.procedures import Secant
 from fedlasso.sites.rows import PURPOSES
@@ -145,7 +145,7 @@ def test_selection_finds_a_clear_support() -> None:
     result = fit_for(draw_federation((200, 150, 150)), "selection")
     assert set(np.flatnonzero(result.coefficients)) >= set(range(5))
     assert np.count_nonzero(result.coefficients) <= 8
-    assert result.method == "least squares on the likeliest columns"
+    assert result.method == "least squares on the most probable columns"
 
 
 @by_goal

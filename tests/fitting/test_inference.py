@@ -11,7 +11,7 @@ from scipy.special import expit
 
 from fedlasso import InProcess, Site
 from fedlasso.fitting import fix_penalty
-from fedlasso.fitting.inference.debiased import RUNS, Start
+from fedlasso.fitting.inference.debiased import POSTERIOR_RUNS, Start
 from fedlasso.fitting.inference.estimates import Effects
 from fedlasso.numerics import L1, Array
 from fedlasso.numerics.moments import Normal
@@ -34,14 +34,15 @@ def test_effects_are_those_of_all_rows_with_free_columns_taken_out() -> None:
     rows -= free @ np.linalg.lstsq(free, rows, rcond=None)[0]
     normal = Normal.of_products(rows.T @ rows, 240)
     runs = [
-        sample_posterior(normal, 5, b[1:], (4, run), nonlocal_prior=True) for run in range(RUNS)
+        sample_posterior(normal, 5, b[1:], (4, run), nonlocal_prior=True)
+        for run in range(POSTERIOR_RUNS)
     ]
     expected = np.mean([run.probabilities for run in runs], axis=0)
-    assert effects.chances[0] == 0.0
+    assert effects.probabilities[0] == 0.0
     # Rounding may turn single draws of some thousand.
-    np.testing.assert_allclose(effects.chances[1:], expected, atol=0.02)
-    assert effects.chances[1] > 0.99
-    assert effects.chances[2] < 0.5
+    np.testing.assert_allclose(effects.probabilities[1:], expected, atol=0.02)
+    assert effects.probabilities[1] > 0.99
+    assert effects.probabilities[2] < 0.5
 
 
 def pool_of(loss: str, seed: int, p: int = 5, m: int = 400) -> tuple[Array, Array, list[Site]]:
@@ -66,7 +67,7 @@ def test_of_least_squares_effects_are_the_same_from_wherever_they_start() -> Non
     np.testing.assert_array_equal(again.H, start.H)
     found = again.find_effects(seed=1)
     # Rounding may turn single draws of some thousand.
-    np.testing.assert_allclose(found.chances, effects.chances, atol=0.02)
+    np.testing.assert_allclose(found.probabilities, effects.probabilities, atol=0.02)
     np.testing.assert_allclose(found.expected, effects.expected, atol=0.02)
 
 
@@ -75,7 +76,7 @@ def test_a_step_that_goes_too_far_is_shortened() -> None:
     start = Start.at(InProcess(sites), L1(0.1), np.zeros(5))
     right = start.find_effects(seed=1)
     assert np.linalg.norm(start.move(right).b - right.expected) < 1e-12
-    far = replace(right, chances=np.ones(5), means=np.array([4.0, -3.0, 0.0, 0.0, 0.0]))
+    far = replace(right, probabilities=np.ones(5), means=np.array([4.0, -3.0, 0.0, 0.0, 0.0]))
     shorter = start.move(far)
     assert 0 < shorter.b[0] < 4.0
     np.testing.assert_allclose(shorter.b, far.means * shorter.b[0] / 4.0)

@@ -141,7 +141,7 @@ def test_a_holdout_that_chose_is_trained_on_in_the_end(goal: str) -> None:
     assert model.status is Status.CHOSEN
     assert (model.scaling.rows, model.scaling.held_out) == (150, (0, 0))
     assert model.fit.why.endswith(", fitted to all rows")
-    assert model.fit.plan == "a holdout, as asked for"
+    assert model.fit.plan == "a holdout, as requested"
     assert model.predict(X).mean() == pytest.approx(y.mean(), rel=1e-9)
 
 

@@ -11,7 +11,7 @@ from fedlasso.federation import Around, Request
 from fedlasso.federation.messages import R
 from fedlasso.fitting import fit_model
 from fedlasso.fitting.inference.debiased import Start
-from fedlasso.fitting.inference.noise_weights import find_noise_inflation
+from fedlasso.fitting.inference.infer import find_noise_inflation
 from fedlasso.fitting.settings import SELECTED, Settings
 from fedlasso.numerics import Array
 from fedlasso.sites import CLEARLY, ErrorAt, NoiseAbove, standardise
@@ -66,7 +66,7 @@ def test_without_weights_rows_are_as_noisy_as_those_of_the_noisiest_site() -> No
     assert equal is not None
     assert weighed.site_weights is not None
     assert not weighed.notes
-    assert any("all rows are taken to be as noisy" in note for note in equal.notes)
+    assert any("all rows are assumed to be as noisy" in note for note in equal.notes)
     assert weighed.named is not None
     assert equal.named is not None
     view, scaling = standardise(InProcess(sites), "")
@@ -78,7 +78,7 @@ def test_without_weights_rows_are_as_noisy_as_those_of_the_noisiest_site() -> No
     both = np.array([1, 2])
     ratio = wary.look(both).errors / plain.look(both).errors
     np.testing.assert_allclose(ratio, np.sqrt(caution))
-    assert wary.find_effects(0).chances[0] <= plain.find_effects(0).chances[0]
+    assert wary.find_effects(0).probabilities[0] <= plain.find_effects(0).probabilities[0]
     assert (equal.named.errors > weighed.named.errors).all()
 
 
@@ -158,10 +158,10 @@ def test_columns_that_a_model_uses_have_intervals_that_allow_for_the_choice(goal
     assert chances is not None
     true = np.isin(trust.selected.columns, [2, 7])
     assert true.sum() == 2
-    assert (chances.chances[true] > 0.99).all()
+    assert (chances.probabilities[true] > 0.99).all()
     # An interval of what may as well be nothing reaches zero.
     low, high = trust.selected.intervals().T
-    unsure = chances.chances < 0.9
+    unsure = chances.probabilities < 0.9
     assert ((low[unsure] <= 0) & (high[unsure] >= 0)).all()
     assert (low[true] * high[true] > 0).all()
 
@@ -221,7 +221,7 @@ def test_where_every_column_is_kept_named_ones_have_intervals_and_none_is_found(
     effects[0] = 1.0
     sites = draw_sites(np.random.default_rng(1), effects)
     everything = ("x0", "x1", "x2", "x3")
-    with pytest.raises(FedLassoError, match="no column pays a penalty"):
+    with pytest.raises(FedLassoError, match="no column is penalised"):
         fit_model(InProcess(sites), Settings(keep=everything, cv=5))
     settings = Settings(keep=everything, intervals=("x0",), penalty=1.0)
     trust = fit_model(InProcess(sites), settings).trust

@@ -12,12 +12,11 @@ from numpy.typing import NDArray
 from fedlasso.fitting import Rule
 from fedlasso.fitting.candidates import LASSO
 from fedlasso.fitting.evidence import Folded
-from fedlasso.fitting.evidence.moment_evidence import DEALS, PLENTY
-from fedlasso.fitting.goals.prediction import ALMOST_ALL, FIRST, GAIN, find_end
-from fedlasso.fitting.moment_choice import BEYOND
+from fedlasso.fitting.evidence.moment_evidence import ASSIGNMENTS, PLENTY
+from fedlasso.fitting.goals.compared import FEWER, PAIRS, SPARE, VOTES, count_votes, cut_halves
+from fedlasso.fitting.goals.prediction import ALMOST_ALL, FEWEST_PENALTIES, GAIN, find_end
 from fedlasso.fitting.result import How
-from fedlasso.fitting.tuning import SURE, average, judge_by_moments
-from fedlasso.fitting.votes import FEWER, PAIRS, SPARE, VOTES, count_votes, cut_halves
+from fedlasso.fitting.tuning import BEYOND, SURE_BY, average_folds, judge_by_moments
 from fedlasso.numerics.spike_slab import sample_posterior
 
 by_seed = loop("seed", range(4))
@@ -79,7 +78,7 @@ def test_selected_are_the_columns_with_votes_or_those_of_one_standard_error(
         voted = count_votes(folded, float(lasso.penalties[at])) >= VOTES
         if choice.support is None:
             assert choice.at == lasso.sparsest
-        elif choice.how is How.LIKELIEST:
+        elif choice.how is How.MOST_PROBABLE:
             normal = folded.normal(folded.whole)
             likely = sample_posterior(normal, 10, np.zeros(10), folded.seed).support
             assert np.array_equal(choice.support, likely)
@@ -108,7 +107,7 @@ def test_among_many_columns_the_likeliest_are_selected_where_they_are_far_fewer(
         choice = choose(records.folded, "selection", "1se").choice
         lasso = choice.judged
         assert choice.support is not None
-        if choice.how is not How.LIKELIEST:
+        if choice.how is not How.MOST_PROBABLE:
             continue
         hits += 1
         at = lasso.largest_within(SPARE * np.sqrt(2 / 300))
@@ -145,9 +144,9 @@ def test_a_path_ends_where_one_penalty_more_explains_hardly_more(noise: float) -
         ]
     )
     ended = (np.diff(explained) < GAIN * explained[1:]) | (explained[1:] > ALMOST_ALL)
-    assert end >= FIRST
+    assert end >= FEWEST_PENALTIES
     assert ended[-1] or end == len(penalties) - 1
-    assert not ended[FIRST - 1 : -1].any()
+    assert not ended[FEWEST_PENALTIES - 1 : -1].any()
 
 
 @by_seed
@@ -160,8 +159,8 @@ def test_beyond_the_end_of_the_path_a_penalty_must_be_far_better(seed: int, bonu
     plain, *others = chosen.candidates
     assert plain.at == int(np.argmin(lasso.error[0, : end + 1]))
     for other in others:
-        error, se = average(other.each - plain.each, lasso.rows)
-        assert error < -SURE * se
+        error, se = average_folds(other.each - plain.each, lasso.rows)
+        assert error < -SURE_BY * se
         assert other.error <= BEYOND * plain.error or np.argmin(lasso.error[0]) <= end
     # Where the difference of the columns says much, the path does not end too early.
     assert others or bonus < 0.2
@@ -178,7 +177,7 @@ def test_a_smaller_error_beyond_the_end_of_the_path_may_be_luck() -> None:
         if choice.error > choice.judged.error[0].min():
             told.append(choice.how.value)
     assert told
-    assert set(told) == {"the smallest error to be sure of"}
+    assert set(told) == {"the smallest reliable error"}
 
 
 @pytest.mark.parametrize("folds", [PLENTY, PLENTY + 1, 20])
@@ -189,18 +188,18 @@ def test_pairs_of_many_folds_have_every_row_in_every_deal(folds: int) -> None:
         assert paired is folded
         return
     count = (folds + 1) // 2
-    assert len(paired.folds) == DEALS * count
+    assert len(paired.folds) == ASSIGNMENTS * count
     assert np.allclose(paired.whole.products, folded.whole.products, rtol=1e-12)
-    deals = [paired.folds[k * count : (k + 1) * count] for k in range(DEALS)]
-    for deal in deals:
-        total = np.sum([fold.products for fold in deal], axis=0)
+    assignments = [paired.folds[k * count : (k + 1) * count] for k in range(ASSIGNMENTS)]
+    for assigned in assignments:
+        total = np.sum([fold.products for fold in assigned], axis=0)
         assert np.allclose(total, folded.whole.products)
-    assert not np.allclose(deals[0][0].products, deals[1][0].products)
+    assert not np.allclose(assignments[0][0].products, assignments[1][0].products)
 
 
 def test_the_same_deal_twice_has_the_error_and_the_standard_error_of_one() -> None:
     once = draw_records(2, m=60, p=4, folds=6).folded
-    twice = replace(once, folds=once.folds * 2, deals=2)
+    twice = replace(once, folds=once.folds * 2, assignments=2)
     one = judge_by_moments(once, LASSO)
     two = judge_by_moments(twice, LASSO)
     assert np.allclose(one.penalties, two.penalties)
@@ -211,6 +210,6 @@ def test_the_same_deal_twice_has_the_error_and_the_standard_error_of_one() -> No
 @by_seed
 def test_prediction_is_judged_on_pairs_of_folds_and_selection_on_folds(seed: int) -> None:
     folded = draw_records(seed, m=60, p=5, folds=20).folded
-    assert len(choose(folded, "prediction", "min").lasso.rows) == 10 * DEALS
+    assert len(choose(folded, "prediction", "min").lasso.rows) == 10 * ASSIGNMENTS
     for goal in ("selection", "objective"):
         assert len(choose(folded, goal, "min").lasso.rows) == 20

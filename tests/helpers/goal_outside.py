@@ -10,8 +10,7 @@ from fedlasso.fitting.candidates import LASSO
 from fedlasso.fitting.context import Context
 from fedlasso.fitting.evidence import Folded
 from fedlasso.fitting.fit_plan import gather_as_planned
-from fedlasso.fitting.moment_choice import Choice, Chosen, fit_gathered
-from fedlasso.fitting.tuning import judge_by_moments
+from fedlasso.fitting.tuning import Choice, Chosen, fit_gathered, judge_by_moments
 
 # Error that a smaller model may cost, as a fraction of the smallest.
 ALLOWED = 0.1

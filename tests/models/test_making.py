@@ -83,7 +83,7 @@ def test_a_goal_names_one_penalty_and_one_family(
         (Settings(goal="prediction", cv=3), "the smallest error on 3 folds"),
         (
             Settings(goal="selection", cv=3),
-            "the columns that 25% of the fits to half of the rows use, judged on 3 folds",
+            "the columns that 25% of the fits to half of the rows use, cross-validated on 3 folds",
         ),
         (Settings(goal="objective", cv=3), "the smallest error on 3 folds"),
         (Settings(goal="selection", rule="min", cv=4), "the smallest error on 4 folds"),

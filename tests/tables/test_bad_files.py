@@ -186,7 +186,7 @@ def test_a_bad_file_is_one_clear_line(
 
 USAGE = [
     (["fit", "--target", "y", "--out", "m"], "name at least one file; see `fedlasso fit --help`"),
-    (["fit", "a.csv", "--out", "m"], "say which column to predict: --target NAME"),
+    (["fit", "a.csv", "--out", "m"], "name the column to predict: --target NAME"),
     (["fit", "a.csv", "--target", "y"], "say where the model goes: --out MODEL"),
     (["fit", "a.csv", "--target", "y", "--out", "a.csv"],
      "a.csv is not an empty folder; name another one"),

@@ -144,8 +144,7 @@ ALIKE: list[tuple[str, Change, str]] = [
 ]  # fmt: skip
 AT_ONE = {
     "binomial": "fedlasso: notice: site 'b': the target 'yes' is 1 in every row",
-    "cox": "fedlasso: notice: site 'b' has no event in 'dead'; it tells nothing about the "
-    "coefficients",
+    "cox": "fedlasso: notice: site 'b' has no event in 'dead'; it does not inform the coefficients",
 }
 
 
@@ -193,19 +192,19 @@ CONTRADICTIONS = [
      "--time is for survival times; say --family cox, or leave it out"),
     (["--family", "binomial", "--target", "yes", "--event", "dead"],
      "--event is for survival times; say --family cox, or leave it out"),
-    (["--family", "poisson"], "say which column to predict: --target NAME"),
+    (["--family", "poisson"], "name the column to predict: --target NAME"),
     (["--target", "yes", "--weights", "yes"],
      "column 'yes' is named as --target and as --weights; name it once"),
     (["--target", "yes", "--weights", "weight", "--drop", "weight"],
      "column 'weight' is named as --weights and by --drop; choose one"),
     (["--target", "yes", "--ties", "breslow"],
-     "ties are those of survival times; say --family cox, or leave --ties out"),
+     "ties are those of survival times; use --family cox, or leave --ties out"),
     (["--family", "cox", "--time", "time", "--event", "dead", "--site-effects"],
      "survival times have a baseline hazard per site already; leave site effects out"),
     (["--target", "yes", "--no-intercept", "--site-effects"],
-     "site_effects requires an intercept; leave out one of the two options"),
+     "site_effects requires an intercept; leave out one of the two"),
     (["--target", "yes", "--l1-ratio", "2"],
-     "l1_ratio is 2.0; give a share above 0, and 1 for the Lasso"),
+     "l1_ratio is 2.0; give a fraction above 0, and 1 for the Lasso"),
 ]  # fmt: skip
 
 

@@ -1,7 +1,4 @@
-"""Families of responses: all that linear, logistic, Poisson and Cox regression differ in.
-
-A new one is one file: a `Family`, with its loss, and a call of `register`.
-"""
+"""Families of responses. A new one is one file: a `Family`, with its loss, and `register`."""
 
 from fedlasso.errors import FedLassoError
 from fedlasso.families.binomial import Binomial
@@ -16,7 +13,7 @@ from fedlasso.numerics import LOSSES
 FAMILIES: dict[str, Family] = {
     family.name: family for family in (Linear(), Binomial(), Poisson(), Cox())
 }
-# The family of a fit that names none.
+# The default family of a fit.
 DEFAULT = Linear.name
 
 
@@ -28,14 +25,7 @@ def register(family: Family) -> None:
 
 
 def find_family(name: str) -> Family:
-    """Return the family of that name.
-
-    Examples
-    --------
-    >>> from fedlasso.families import find_family
-    >>> find_family("poisson").ratio
-    'rate ratio'
-    """
+    """Return the family of that name."""
     if name not in FAMILIES:
         raise FedLassoError(f"no family is called {name!r}; use one of {', '.join(FAMILIES)}")
     return FAMILIES[name]

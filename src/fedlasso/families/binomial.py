@@ -29,11 +29,8 @@ class Binomial(Family):
             return float(np.log(mean) - np.log1p(-mean))
 
     def attenuation(self, variance: float) -> float:
-        """Return how many times smaller effects appear where the predictor varies unobserved.
-
-        Averaging a probability over an unobserved normal part of the linear predictor, of variance
-        v, divides effects by the square root of 1 + pi v / 8, nearly (MacKay 1992).
-        """
+        # Averaging a probability over an unobserved normal part of the linear predictor divides
+        # effects by about this (MacKay 1992).
         return float(np.sqrt(1 + np.pi * variance / 8))
 
     def find_problems(self, role: str, numbers: Array) -> Iterator[tuple[Any, str]]:

@@ -60,8 +60,7 @@ class Cox(Family):
                 "to fit; is 1 an event there?"
             )
         return [
-            f"notice: site {site!r} has no event in {event!r}; it tells nothing about the "
-            "coefficients"
+            f"notice: site {site!r} has no event in {event!r}; it does not inform the coefficients"
             for site in without
         ]
 

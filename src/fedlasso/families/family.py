@@ -1,4 +1,4 @@
-"""What a family of responses is: one object that every other room reads."""
+"""The interface of a family of responses: one object that all other modules read."""
 
 from abc import ABC
 from collections.abc import Iterator, Mapping
@@ -9,7 +9,7 @@ import numpy as np
 from fedlasso.errors import FedLassoError
 from fedlasso.numerics import Array, Loss
 
-# What a card can show beside the fraction of the deviance that is explained.
+# Measures of a card beside the fraction of the deviance that is explained.
 Measure = Literal["auroc", "calibration", "calibration groups", "concordance", "survival curves"]
 
 
@@ -21,26 +21,26 @@ class Family(ABC):
 
     Attributes
     ----------
-    name : as settings and options call it
-    prefix : what precedes the name of a model; empty for the Lasso itself
-    summary : what the response is, in a few words
-    responses : what the responses are called, in the plural
+    name : in settings and options
+    prefix : before the name of a model, such as "Cox " in "Cox Lasso"
+    summary : the response, in a few words
+    responses : name of the responses, in the plural
     loss, variants : the loss, and those that options choose instead
     roles : options that name the response's columns; the first one is the response
-    asks_for : what to write where one of them is missing
-    options : settings that this family alone has
+    asks_for : the message where one of them is missing
+    options : settings of this family alone
     takes_classes : whether two texts may stand for 0 and 1
     ratio : name of an exponentiated coefficient; None where a coefficient is a difference
-    effect : what coefficients are of, with {target} for the response
-    error, error_name, explained_name : what prediction errors are called: in a word, per row, and
-        as a fraction that the model explains
+    effect : meaning of a coefficient, with {target} for the response
+    error, error_name, explained_name : names of the prediction error: in a word, per row, and as a
+        fraction that the model explains
     measures : what a card shows of held-out rows
-    dispersion : smallest and largest multiple of the loss's own variance that responses may have;
-        the same number twice where the model determines it
-    no_site_effects : why there are none, in a sentence; empty where there are
-    constant : what is wrong with responses that no model can be fitted to
-    unit : how far a study's linear predictors spread at a signal-to-noise ratio of one; None where
-        the study of families does not draw it
+    dispersion : minimum and maximum of the variance of responses over that of the loss; equal if
+        the model determines it
+    no_site_effects : why there are none, in a sentence; empty if there are
+    constant : the problem with responses that no model can be fitted to
+    unit : standard deviation of a study's linear predictors at a signal-to-noise ratio of one; None
+        if the study of families does not draw it
     """
 
     name: ClassVar[str]
@@ -50,7 +50,7 @@ class Family(ABC):
     loss: ClassVar[Loss]
     variants: ClassVar[tuple[Loss, ...]] = ()
     roles: ClassVar[tuple[str, ...]] = ("target",)
-    asks_for: ClassVar[str] = "say which column to predict: --target NAME"
+    asks_for: ClassVar[str] = "name the column to predict: --target NAME"
     options: ClassVar[tuple[str, ...]] = ()
     takes_classes: ClassVar[bool] = False
     ratio: ClassVar[str | None] = None
@@ -66,7 +66,7 @@ class Family(ABC):
 
     @property
     def quadratic(self) -> bool:
-        """Whether the loss is least squares, whose second moments determine every fit."""
+        """Whether the loss is least squares."""
         return self.loss.quadratic
 
     @property
@@ -75,19 +75,19 @@ class Family(ABC):
         return self.loss.intercept
 
     def choose_loss(self, **options: str) -> Loss:
-        """Return the loss that values of this family's own options choose."""
+        """Return the loss for values of this family's own options."""
         return self.loss
 
     def link(self, mean: float) -> float:
-        """Return the linear predictor at which a row is expected to have this response."""
+        """Return the linear predictor of a mean response."""
         return mean
 
     def attenuation(self, variance: float) -> float:
-        """Return how many times smaller effects appear where the predictor varies unobserved."""
+        """Return how many times smaller effects appear if part of the predictor is unobserved."""
         return 1.0
 
     def find_problems(self, role: str, numbers: Array) -> Iterator[tuple[Any, str]]:
-        """Yield rows of one of its columns that are invalid, and what to do about {rows}."""
+        """Yield which rows of one of its columns are invalid, and a message about {rows}."""
         yield from ()
 
     def encode(self, columns: Mapping[str, Array]) -> Array:
@@ -101,7 +101,7 @@ class Family(ABC):
     def check_sites(self, responses: Mapping[str, Array], names: Mapping[str, str]) -> list[str]:
         """Refuse responses that are the same at every site, and return notices about the others.
 
-        Encoded `responses` are by site, and missing ones are ignored; `names` of columns by role.
+        `responses` are encoded, by site, and may be missing; `names` are those of columns, by role.
         """
         low = min(float(np.fmin.reduce(y)) for y in responses.values())
         high = max(float(np.fmax.reduce(y)) for y in responses.values())

@@ -1,6 +1,8 @@
-"""Fits: evidence, candidates, tuning, goals and inference. Whatever decides a fit is here."""
+"""Fits: evidence, candidates, tuning, goals and inference. Every decision of a fit is here."""
 
 from fedlasso.fitting import goals as goals
+from fedlasso.fitting.at_penalty import certify as certify
+from fedlasso.fitting.at_penalty import fit as fit
 from fedlasso.fitting.budget import PANELS as PANELS
 from fedlasso.fitting.budget import Budget as Budget
 from fedlasso.fitting.budget import Panel as Panel
@@ -17,8 +19,6 @@ from fedlasso.fitting.local_penalty import local_search as local_search
 from fedlasso.fitting.local_penalty import search_penalty as search_penalty
 from fedlasso.fitting.model import Model as Model
 from fedlasso.fitting.model import fit_model as fit_model
-from fedlasso.fitting.procedure_fit import certify as certify
-from fedlasso.fitting.procedure_fit import fit as fit
 from fedlasso.fitting.result import Fit as Fit
 from fedlasso.fitting.result import Status as Status
 from fedlasso.fitting.rounds import Prepared as Prepared

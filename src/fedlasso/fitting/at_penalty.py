@@ -1,71 +1,189 @@
-"""The fit at one penalty, and the penalty that settings specify."""
+"""Fits at one penalty, by a procedure or for a goal, and the certificate of any model."""
 
-from __future__ import annotations
-
-from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from difflib import get_close_matches
-from typing import TYPE_CHECKING
+from typing import Any
 
 import numpy as np
 
 from fedlasso.errors import FedLassoError, Refused
-from fedlasso.federation import Federation
+from fedlasso.federation import Federation, metered
+from fedlasso.fitting.context import Context
+from fedlasso.fitting.evidence import SplitEvidence
 from fedlasso.fitting.evidence.moment_evidence import vectors_of
-from fedlasso.fitting.evidence.split_evidence import SplitEvidence
 from fedlasso.fitting.goal import lasso_goal
-from fedlasso.fitting.procedure_fit import fit
-from fedlasso.fitting.result import AtPenalty, Fit
+from fedlasso.fitting.gradient_tuning import search_penalty_curve
+from fedlasso.fitting.local_penalty import choose_penalty, fix_penalty
+from fedlasso.fitting.result import AtPenalty, Fit, Status
+from fedlasso.fitting.rounds import Run, after_rounds, within_uploads
 from fedlasso.fitting.settings import Settings
-from fedlasso.fitting.tuning import search_penalty_curve
-from fedlasso.fitting.validation import Curve
-from fedlasso.numerics import L1, Bounds, ElasticNet, Penalty
-from fedlasso.procedures import Newton, Secant, find_procedure
+from fedlasso.fitting.validation import Curve, Rule, validate
+from fedlasso.numerics import (
+    Array,
+    Certificate,
+    Penalty,
+    certify_loss,
+    certify_stationary,
+    duality_gap,
+    feasible_scale,
+)
+from fedlasso.procedures import Newton, Problem, Procedure, Secant, find_procedure
 from fedlasso.procedures.secant import MomentSecant
-from fedlasso.sites import INTERCEPT
-
-if TYPE_CHECKING:
-    from fedlasso.fitting.context import Context
+from fedlasso.sites import DualAt, FitAt, LossAt
 
 MOST_ROUNDS = 2000
-FINEST = 1e-8
-# A fit at one penalty asks for second moments up to so many vectors, and then for gradients.
+# The smallest relative gap that sums of rounded numbers can certify for any loss.
+FINEST_GAP = 1e-8
+# A fit at one penalty takes second moments up to so many vectors, and otherwise gradients.
 MOST_MOMENTS = 25
 POLISHING = 3
-# Vectors that each site may send by default.
-GRADIENTS = 300
 HELD_OUT = "held-out rows"
 
 
-def penalty_of(settings: Settings, columns: Sequence[str]) -> Penalty:
-    """Return the penalty that settings specify over the sites' columns, at strength one.
+def fit(
+    federation: Federation,
+    procedure: str | Procedure[Any] = "CD",
+    *,
+    penalty: float | Penalty | None = None,
+    epochs: int = 1,
+    rounds: int = 30,
+    uploads: float = np.inf,
+    rule: Rule = "min",
+    keep_path: bool = False,
+    certified: bool = True,
+    tol: float = 1e-8,
+    exact: bool = True,
+) -> Fit:
+    """Fit one model across the sites of a federation by a procedure.
 
-    Bounds are those of coefficients on the original scale.
+    Parameters
+    ----------
+    federation : the sites
+    procedure : a name from the registry, or a procedure with its hyperparameters
+    penalty : the common penalty; by default each site searches its own and the weighted mean of
+        their choices is used
+    epochs : local epochs per round, for a procedure given by name
+    rounds : rounds of each path
+    uploads : vectors of p numbers that a site may send for them
+    rule : how the candidate is chosen on the second validation samples, ``"min"`` or ``"1se"``
+    keep_path : keep every round's models
+    certified : certify the fit, at one gradient and three scalars per site unless the procedure
+        knows its certificate anyway
+    tol : relative gap at which a certified fit counts as optimal
+    exact : take standard errors from fourth powers of errors, as the paper does; sites with a
+        policy do not send them
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fedlasso import InProcess, Site, fit
+    >>> rng = np.random.default_rng(0)
+    >>> sites = [Site(name, rng.standard_normal((30, 4)), rng.standard_normal(30)) for name in "ab"]
+    >>> result = fit(InProcess(sites), "Secant", penalty=0.05)
+    >>> result.status.name, result.costs.sites
+    ('OPTIMAL', ('a', 'b'))
     """
-    check_names("keep", settings.keep, columns)
-    check_names("bound", settings.bounds, columns)
-    check_names("give an interval to", settings.named, columns)
-    weights = np.array([float(name not in (*settings.keep, INTERCEPT)) for name in columns])
-    bounds = None
-    if settings.bounds:
-        ends = [settings.bounds.get(name, (None, None)) for name in columns]
-        lower = np.array([-np.inf if low is None else low for low, _ in ends], np.float64)
-        upper = np.array([np.inf if high is None else high for _, high in ends], np.float64)
-        bounds = Bounds(lower, upper)
-    own = None if weights.all() else weights
-    if settings.l1_ratio == 1.0:
-        return L1(1.0, own, bounds=bounds)
-    return ElasticNet(1.0, own, settings.l1_ratio, bounds=bounds)
+    if isinstance(procedure, str):
+        procedure = find_procedure(procedure)(epochs=epochs)
+    if not isinstance(rounds, int | np.integer) or rounds < 1:
+        raise FedLassoError(f"rounds is {rounds!r}; give a whole number, 1 or more")
+    ledger = metered(federation)
+    before = ledger.costs
+    problem = choose_penalty(ledger) if penalty is None else fix_penalty(ledger, penalty)
+    run = Run(ledger, procedure, problem)
+    in_rounds = after_rounds(rounds)
+    in_uploads = within_uploads(uploads)
+
+    def stop(run: Run[Any]) -> bool:
+        return in_rounds(run) or in_uploads(run)
+
+    path = tuple(run.models for _ in run.rounds(stop)) if keep_path else None
+    run.until(stop)
+    candidates = run.models
+    # A single model at a given penalty leaves nothing to choose, so nothing is asked or charged.
+    chooses = penalty is None or candidates.shape[1] > 1
+    validation = validate(ledger, candidates, exact=exact) if chooses else None
+    chosen = validation.select(rule) if validation is not None else 0
+    b = np.ascontiguousarray(candidates[:, chosen])
+    certificate = procedure.certificate(problem, run.state) if certified else None
+    if certified and certificate is None:
+        certificate = certify(ledger, problem, b)
+    status = Status.UNCERTIFIED
+    if certificate is not None:
+        best = Status.OPTIMAL if certificate.stationary is None else Status.STATIONARY
+        arrived = certificate.reaches(tol, procedure.finest(problem, run.state))
+        status = best if arrived else Status.SHORT
+    return Fit(
+        problem=problem,
+        method=procedure.name,
+        coefficients=b,
+        certificate=certificate,
+        costs=ledger.costs - before,
+        rounds=run.state.round,
+        status=status,
+        candidates=candidates,
+        chosen=chosen,
+        settings=procedure.settings,
+        validation=validation,
+        path=path,
+        state=run.state,
+    )
 
 
-def check_names(what: str, names: Iterable[str], columns: Sequence[str]) -> None:
-    """Refuse a name that no column has."""
-    known = [column for column in columns if column != INTERCEPT]
-    for name in names:
-        if name not in known:
-            near = get_close_matches(name, known, n=1)
-            hint = f"did you mean {near[0]!r}?" if near else "name a column of the sites"
-            raise FedLassoError(f"no column to {what} is called {name!r}; {hint}")
+def certify(federation: Federation, problem: Problem, b: Array) -> Certificate:
+    """Certify a model by one gradient and a few scalars from every site.
+
+    Least squares takes one question. For any other loss the dual value depends on how far the
+    slopes must be scaled down to be feasible, so a second question follows. A penalty without a
+    duality gap, such as a non-convex one, takes loss and gradient alone.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fedlasso import InProcess, Site, certify
+    >>> from fedlasso.fitting import fix_penalty
+    >>> federation = InProcess([Site("a", np.eye(2), [1.0, 0.0])])
+    >>> print(certify(federation, fix_penalty(federation, 1.0), np.zeros(2)))
+    less than 0.000001% above the best possible objective
+    """
+    m = problem.m
+    penalty = problem.penalty
+    if problem.quadratic and penalty.certifiable:
+        fit = federation.total(FitAt(b))
+        gap = duality_gap(
+            fit.residual_ss, fit.residual_y, fit.y_ss, fit.gradient / m, b, penalty, m
+        )
+        return Certificate(fit.residual_ss / (2 * m) + penalty.value(b), gap)
+    at = federation.total(LossAt(b))
+    gradient = at.gradient / m
+    if not penalty.certifiable:
+        return certify_stationary(at.loss / m, b, gradient, penalty)
+    dual = federation.total(DualAt(b, feasible_scale(b, gradient, penalty))).value / m
+    return certify_loss(at.loss / m, dual, b, gradient, penalty)
+
+
+def fit_exactly(view: Federation, penalty: float, uploads: int, tol: float) -> Fit:
+    """Fit the pooled Lasso, by second moments if they are few and every site sends them.
+
+    Second moments of p columns are about p/2 vectors; a gradient makes up for their rounding.
+    """
+    vectors = vectors_of(len(view.columns), 1) + POLISHING
+    if vectors <= min(uploads, MOST_MOMENTS):
+        try:
+            return fit(view, MomentSecant(tol=tol), penalty=penalty, rounds=1 + POLISHING, tol=tol)
+        except Refused:
+            pass
+    return fit_pooled(view, penalty, uploads, tol)
+
+
+def fit_any_loss(view: Federation, penalty: Penalty, uploads: float, tol: float) -> Fit:
+    """Fit any smooth loss to the rows of all sites, within so many uploads."""
+    newton = Newton(tol=max(tol, FINEST_GAP))
+    return fit(view, newton, penalty=penalty, rounds=MOST_ROUNDS, uploads=uploads, tol=newton.tol)
+
+
+def fit_pooled(view: Federation, penalty: float, uploads: int = 100, tol: float = 1e-6) -> Fit:
+    """Fit the pooled Lasso to a relative gap."""
+    return fit(view, Secant(tol=tol), penalty=penalty, rounds=uploads, tol=tol)
 
 
 def search_and_fit(
@@ -95,55 +213,28 @@ def fit_at(
     if settings.procedure is not None:
         procedure = find_procedure(settings.procedure)(epochs=settings.epochs)
         rounds = max(1, left // procedure.paths)
-        chooses = settings.rule or "min"
-        result = fit(view, procedure, penalty=penalty, rounds=rounds, rule=chooses, exact=False)
+        rule = settings.rule or "min"
+        result = fit(view, procedure, penalty=penalty, rounds=rounds, rule=rule, exact=False)
     elif settings.plain:
         result = fit_exactly(view, strength, left, settings.tol)
     else:
-        result = fit_curved(view, penalty, left, settings.tol)
+        result = fit_any_loss(view, penalty, left, settings.tol)
     reason = _explain(settings, result, judged_on)
     return replace(result, reason=reason, curve=curve, plan=plan, view=view.view, scaling=scaling)
 
 
 def _explain(settings: Settings, result: Fit, judged_on: str) -> AtPenalty:
-    """Why a fit at one penalty is what it is."""
+    """Return why a fit at one penalty was made."""
     lasso = lasso_goal().name
-    # Whatever the loss or the penalty leaves of a goal goes by its name.
-    asked = settings.goal if settings.procedure is None and not settings.plain else None
+    # A goal that the loss or the penalty reduces to one penalty keeps its name.
+    kept = settings.goal if settings.procedure is None and not settings.plain else None
     return AtPenalty(
-        goal=asked or lasso,
+        goal=kept or lasso,
         model=settings.name_with_family(settings.model_name),
         rule=None if settings.penalty is not None else settings.rule_in_force,
         error=settings.response_family.error,
         judged_on=judged_on,
         method=result.method,
         rounds=result.rounds,
-        instead_of=settings.goal if settings.goal not in (None, lasso, asked) else None,
+        instead_of=settings.goal if settings.goal not in (None, lasso, kept) else None,
     )
-
-
-def fit_exactly(view: Federation, penalty: float, uploads: int, tol: float) -> Fit:
-    """Fit the Lasso of all sites' rows together, in few rounds where its columns are few.
-
-    Second moments of p columns are about p/2 vectors, and a gradient makes up for their rounding.
-    Where that is too much, or a site does not send them, gradients do without.
-    """
-    vectors = vectors_of(len(view.columns), 1) + POLISHING
-    if vectors <= min(uploads, MOST_MOMENTS):
-        try:
-            return fit(view, MomentSecant(tol=tol), penalty=penalty, rounds=1 + POLISHING, tol=tol)
-        except Refused:
-            pass
-    return fit_pooled(view, penalty, uploads, tol)
-
-
-def fit_curved(view: Federation, penalty: Penalty, uploads: float, tol: float) -> Fit:
-    """Fit any smooth loss of all sites' rows together, within so many uploads."""
-    # A certificate is no finer than sums of rounded numbers allow.
-    newton = Newton(tol=max(tol, FINEST))
-    return fit(view, newton, penalty=penalty, rounds=MOST_ROUNDS, uploads=uploads, tol=newton.tol)
-
-
-def fit_pooled(view: Federation, penalty: float, uploads: int = 100, tol: float = 1e-6) -> Fit:
-    """Fit the Lasso of all sites' rows together, to a relative gap."""
-    return fit(view, Secant(tol=tol), penalty=penalty, rounds=uploads, tol=tol)

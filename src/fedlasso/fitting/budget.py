@@ -1,4 +1,4 @@
-"""What each site may send for a fit: one account of vectors, numbers, bytes and round trips."""
+"""What each site may send for a fit: vectors, numbers, bytes and round trips."""
 
 from __future__ import annotations
 
@@ -11,37 +11,20 @@ from fedlasso.federation import Ledger
 
 Panel = Literal["upload", "joint", "work"]
 PANELS: tuple[Panel, ...] = ("upload", "joint")
+# Vectors of p numbers that each site may send by default, where gradients choose.
+GRADIENTS = 300
 
 
 class Budget:
-    """What each site may send, and what it has sent.
+    """Vectors of p numbers that each site may send, None until a plan sets it, and has `spent`.
 
-    Parameters
-    ----------
-    ledger : the sites; numbers, bytes and round trips are read from it
-    vectors : vectors of p numbers that each site may send; None until a plan sets it
-
-    Attributes
-    ----------
-    spent : vectors sent so far, the last one perhaps in part
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from fedlasso import InProcess, Ledger, Site
-    >>> from fedlasso.fitting.budget import Budget
-    >>> whole = Budget(Ledger(InProcess([Site("a", np.eye(2), [1, 2])])), 100)
-    >>> half = whole.part(50)
-    >>> half.spend(1.5)
-    >>> half.left, whole.spent, whole.round_trips
-    (48.5, 1.5, 0)
+    Numbers, bytes and round trips are read from the ledger.
     """
 
     def __init__(
         self, ledger: Ledger, vectors: float | None = None, whole: Budget | None = None
     ) -> None:
-        if vectors is not None and (not isinstance(vectors, int | np.integer) or vectors < 1):
-            raise FedLassoError(f"uploads is {vectors!r}; give a whole number, 1 or more")
+        check_uploads(vectors)
         self.vectors = np.inf if vectors is None else float(vectors)
         self.spent = 0.0
         self._whole = whole
@@ -71,7 +54,7 @@ class Budget:
         return max((costs.total(None, site).messages for site in costs.sites), default=0)
 
     def spend(self, vectors: float) -> None:
-        """Record vectors that each site has sent; the budget that this is part of counts them."""
+        """Record vectors that each site has sent, here and in the budget that this is part of."""
         self.spent += vectors
         if self._whole is not None:
             self._whole.spend(vectors)
@@ -94,8 +77,14 @@ class Budget:
             )
 
 
+def check_uploads(uploads: float | None) -> None:
+    """Refuse uploads that are not a positive whole number."""
+    if uploads is not None and (not isinstance(uploads, int | np.integer) or uploads < 1):
+        raise FedLassoError(f"uploads is {uploads!r}; give a whole number, 1 or more")
+
+
 def rounds_within(budget: int, panel: Panel, paths: int, epochs: int) -> int:
-    """Rounds a path may take: floor(B/q) by uploads, floor(5B/(qE)) by work, the lesser jointly."""
+    """Return the rounds of a path: floor(B/q) by uploads, floor(5B/(qE)) by work, or both."""
     uploads = budget // paths
     work = 5 * budget // (paths * epochs)
     limits = {"upload": uploads, "work": work, "joint": min(uploads, work)}

@@ -1,4 +1,4 @@
-"""Models worth comparing on a path: the Lasso, the elastic net, the adaptive and relaxed Lasso."""
+"""Models to compare on a path: the Lasso, the elastic net, the adaptive and relaxed Lasso."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -10,30 +10,30 @@ from fedlasso.fitting.validation import ACTIVE
 from fedlasso.numerics import L1, Array, ElasticNet, Penalty
 from fedlasso.numerics.moments import Normal
 
-# What a refit by least squares still pays, as a fraction of the largest useful penalty: without any
-# there is no duality gap to certify by.
+# Penalty of a least-squares refit, as a fraction of the largest useful one: without any there is no
+# duality gap to certify by.
 RELAXED = 1e-4
 
 
 @dataclass(frozen=True)
 class Candidate:
-    """A related model of the Lasso: what each coefficient pays, by the training rows, and a ridge.
+    """A related model of the Lasso: penalty weights from the training rows, and a ridge.
 
     A new one is one function or value in this file.
     """
 
     name: str
-    weigh: Callable[[Normal], Array | None] = lambda normal: None
+    weights: Callable[[Normal], Array | None] = lambda normal: None
     ridge: float = 0.0
 
     def adapt(self, normal: Normal) -> Normal:
         """Return normal equations in which this model is a Lasso."""
-        weights = self.weigh(normal)
+        weights = self.weights(normal)
         steady = normal.steadied(self.ridge) if self.ridge else normal
         return steady if weights is None else steady.weighted(weights)
 
     def penalty(self, lam: float, weights: Array | None) -> Penalty:
-        """Return what its coefficients pay at one strength."""
+        """Return the penalty at one strength."""
         return ElasticNet.with_ridge(lam, self.ridge, weights) if self.ridge else L1(lam, weights)
 
 
@@ -49,13 +49,13 @@ def adaptive(lam: float) -> Candidate:
 
 
 def adaptive_weights(b: Array, power: float = 1.0, cutoff: float = 0.0) -> Array:
-    """1/|b_k|^power, infinite where b_k is not active: the adaptive Lasso of Zou (2006)."""
+    """Return 1/|b_k|^power, infinite where b_k is not active."""
     weights = np.full(b.shape, np.inf)
     on = np.abs(b) > cutoff
     weights[on] = np.maximum(np.abs(b[on]), np.finfo(np.float64).tiny) ** -power
     return weights
 
 
-def relaxed(b: Array, largest: float, phi: float = RELAXED) -> L1:
-    """Return the penalty of a refit on the support of b with next to none: least squares."""
+def refit_penalty(b: Array, largest: float, phi: float = RELAXED) -> L1:
+    """Return the penalty of a least-squares refit on the support of b."""
     return L1(phi * largest, np.where(np.abs(b) > ACTIVE, 1.0, np.inf))

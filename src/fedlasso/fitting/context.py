@@ -1,17 +1,21 @@
-"""What a goal works with: the sites, what was asked for, and what may still be sent."""
+"""What a goal works with: the sites, the settings and their penalty, and the budget."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from difflib import get_close_matches
+from typing import Any
+
+import numpy as np
 
 from fedlasso.errors import FedLassoError
 from fedlasso.federation import Ledger
 from fedlasso.federation.ledger import Notify
-from fedlasso.fitting.at_penalty import penalty_of
 from fedlasso.fitting.budget import Budget
 from fedlasso.fitting.settings import Settings
-from fedlasso.numerics import Penalty
-from fedlasso.sites import Scaling, Viewed, standardise
+from fedlasso.numerics import L1, Bounds, ElasticNet, Penalty
+from fedlasso.sites import INTERCEPT, Scaling, Viewed, standardise
 
 
 @dataclass(eq=False)
@@ -22,7 +26,7 @@ class Context:
     ----------
     ledger : the sites
     settings : what to fit
-    say : is told the plan before much is sent
+    notify : is called with the plan before much is sent
     budget : what each site may send, and has sent
     form : the penalty at strength one, in the units of the sites' columns
     """
@@ -54,6 +58,33 @@ class Context:
         self.budget.spend(scaling.vectors)
         return view, scaling
 
-    def again(self, ledger: Ledger, **changes: object) -> Context:
+    def again(self, ledger: Ledger, **changes: Any) -> Context:
         """Return the context of another fit, of other sites or with other settings."""
-        return Context(ledger, replace(self.settings, **changes), self.notify)  # type: ignore[arg-type]
+        return Context(ledger, replace(self.settings, **changes), self.notify)
+
+
+def penalty_of(settings: Settings, columns: Sequence[str]) -> Penalty:
+    """Return the penalty that settings specify over the sites' columns, at strength one."""
+    _check_names("keep", settings.keep, columns)
+    _check_names("bound", settings.bounds, columns)
+    _check_names("give an interval to", settings.named, columns)
+    weights = np.array([float(name not in (*settings.keep, INTERCEPT)) for name in columns])
+    bounds = None
+    if settings.bounds:
+        ends = [settings.bounds.get(name, (None, None)) for name in columns]
+        lower = np.array([-np.inf if low is None else low for low, _ in ends], np.float64)
+        upper = np.array([np.inf if high is None else high for _, high in ends], np.float64)
+        bounds = Bounds(lower, upper)
+    own = None if weights.all() else weights
+    if settings.l1_ratio == 1.0:
+        return L1(1.0, own, bounds=bounds)
+    return ElasticNet(1.0, own, settings.l1_ratio, bounds=bounds)
+
+
+def _check_names(what: str, names: Iterable[str], columns: Sequence[str]) -> None:
+    known = [column for column in columns if column != INTERCEPT]
+    for name in names:
+        if name not in known:
+            near = get_close_matches(name, known, n=1)
+            hint = f"did you mean {near[0]!r}?" if near else "name a column of the sites"
+            raise FedLassoError(f"no column to {what} is called {name!r}; {hint}")

@@ -1,29 +1,26 @@
-"""How uploads will be spent, decided before the first question and told in words."""
+"""The plan of a fit: how uploads will be spent, and what the sites send by it."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 from fedlasso.errors import CannotFit, FedLassoError, RefusalCode, Refused
-from fedlasso.fitting.at_penalty import GRADIENTS
+from fedlasso.fitting.budget import GRADIENTS
 from fedlasso.fitting.context import Context
 from fedlasso.fitting.evidence.moment_evidence import Folded, vectors_of
-from fedlasso.fitting.evidence.split_evidence import count_gradients
+from fedlasso.fitting.evidence.split_evidence import SCALING, count_gradients
 from fedlasso.numerics import L1
 from fedlasso.procedures import Problem
 from fedlasso.sites import Rows, Scaling, Viewed
 
-# Where no uploads are given: bytes of second moments that each site may send.
+# Bytes of second moments that each site may send by default.
 MOMENT_BYTES = 64 << 20
-# Folds, tried in this order; more of them where rows are few or columns are to be selected.
-FOLDS = (10, 5, 3, 2)
-# Folds on which gradients are worth asking for.
-GRADIENT_FOLDS = 5
+# Folds, tried in this order; more of them if rows are few or the goal needs them.
+FOLD_COUNTS = (10, 5, 3, 2)
 MORE_FOLDS = 20
 FEW_ROWS = 200
-# Vectors that standardising all rows takes, at most.
-SCALING = 4
-# Gradients that a path of one split should have.
+# Folds by gradients, and gradients that a path of one split should have.
+GRADIENT_FOLDS = 5
 PER_SPLIT = 100
 # Fewer rows than this cannot be both fitted and judged.
 FEWEST_ROWS = 4
@@ -31,14 +28,10 @@ FEWEST_ROWS = 4
 
 @dataclass(frozen=True)
 class Plan:
-    """How a penalty and a family are chosen.
+    """How a penalty and a candidate are chosen: by moments, or by gradients on folds or a holdout.
 
-    Attributes
-    ----------
-    how : by second moments of folds, by gradients on folds, or by gradients and one holdout
-    folds : into how many folds the rows are cut
-    uploads : vectors of p numbers that a site may send in all
-    words : what was chosen, why, what it costs and what more uploads would buy
+    `uploads` are vectors of p numbers that a site may send in all; `words` describe the plan, its
+    reason, its costs and what more uploads would buy.
     """
 
     how: Literal["moments", "folds", "holdout"]
@@ -61,38 +54,40 @@ def make_plan(
 
     Parameters
     ----------
-    p, rows : size of the pooled table
     more_folds : whether the goal needs many folds
     uploads : vectors of p numbers that each site may send; by default what the plan needs, within
         64 MiB of second moments or 300 gradients
-    cv : folds, where somebody wants a certain number of them
+    cv : the requested number of folds
     refused : numbers of folds whose second moments a site does not send, and why
     keep : whether half of the uploads are kept for a procedure that comes afterwards
-
-    Examples
-    --------
-    >>> from fedlasso.fitting.fit_plan import make_plan
-    >>> plan = make_plan(13, 500)
-    >>> plan.how, plan.folds, plan.uploads
-    ('moments', 10, 97)
-    >>> make_plan(600, 500, uploads=100).how
-    'holdout'
     """
     refused = refused or {}
     careful = cv is None and (more_folds or rows < FEW_ROWS)
-    wanted = (cv,) if cv is not None else (MORE_FOLDS, *FOLDS) if careful else FOLDS
+    wanted = (cv,) if cv is not None else (MORE_FOLDS, *FOLD_COUNTS) if careful else FOLD_COUNTS
     # Where rows are few, folds of one row each are refused as such.
     counts = [count for count in (min(each, rows) for each in wanted) if count not in refused]
     allowed = MOMENT_BYTES // (8 * p) if uploads is None else uploads // (2 if keep else 1)
     for count in counts:
         need = SCALING + vectors_of(p, count)
         if need <= allowed:
-            more = "" if count == counts[0] else _more_folds(p, counts[0], uploads)
-            return Plan("moments", count, need, _moments_words(p, count) + more)
+            words = (
+                f"second moments of {count} folds: {need - SCALING} vectors of {p} numbers per "
+                f"site ({8 * p * (need - SCALING) / 1e6:.2g} MB), and then every penalty, "
+                "candidate and refit is free"
+            )
+            if count != counts[0] and uploads is not None:
+                needed = SCALING + vectors_of(p, counts[0])
+                words += f"; uploads={needed} would buy {counts[0]} folds"
+            return Plan("moments", count, need, words)
     given = GRADIENTS if uploads is None else uploads
-    why = next(iter(refused.values()), "") or _too_many(p, min(counts), uploads)
     enough = (GRADIENT_FOLDS + 1) * PER_SPLIT
     buys = min([enough, *(SCALING + vectors_of(p, count) for count in counts)])
+    why = next(iter(refused.values()), "")
+    if not why:
+        need = SCALING + vectors_of(p, min(counts))
+        megabytes = f"be {8e-6 * p * need:.3g} MB per site"
+        size = megabytes if uploads is None else f"take {need} uploads"
+        why = f"second moments of {min(counts)} folds would {size}"
     if cv is not None and given < SCALING + count_gradients(cv) * 3 // 2:
         raise FedLassoError(
             f"{cv} folds take {buys} uploads or more with {p} columns, and uploads is {given}; "
@@ -107,31 +102,9 @@ def make_plan(
     return Plan("folds", count, given, f"{words}, because {why}")
 
 
-def _moments_words(p: int, folds: int) -> str:
-    vectors = vectors_of(p, folds)
-    size = 8 * p * vectors / 1e6
-    return (
-        f"second moments of {folds} folds: {vectors} vectors of {p} numbers per site "
-        f"({size:.2g} MB), and then every penalty, family and refit is free"
-    )
-
-
-def _more_folds(p: int, folds: int, uploads: int | None) -> str:
-    if uploads is None:
-        return ""
-    return f"; uploads={SCALING + vectors_of(p, folds)} would buy {folds} folds"
-
-
-def _too_many(p: int, folds: int, uploads: int | None) -> str:
-    need = SCALING + vectors_of(p, folds)
-    if uploads is None:
-        return f"second moments of {folds} folds would be {8e-6 * p * need:.3g} MB per site"
-    return f"second moments of {folds} folds would take {need} uploads"
-
-
 @dataclass(frozen=True, eq=False)
 class Gathered:
-    """A plan, all rows standardised, and their second moments where the plan is by moments."""
+    """A plan, all rows standardised, and their second moments if the plan is by moments."""
 
     plan: Plan
     view: Viewed
@@ -144,9 +117,14 @@ class Gathered:
         view = self.view
         return Problem(L1(0.0), view.sites, self.scaling.sizes, len(view.columns), view.loss)
 
+    @property
+    def described(self) -> dict[str, Any]:
+        """Plan, view and scaling, as fields of a fit."""
+        return {"plan": self.plan.words, "view": self.view.view, "scaling": self.scaling}
+
 
 def gather_as_planned(context: Context, more_folds: bool) -> Gathered:
-    """Make a plan and ask for what it needs; a site's refusal makes another plan."""
+    """Make a plan and ask for what it needs; a site's refusal leads to another plan."""
     settings = context.settings
     rows = context.ledger.total(Rows()).rows
     if rows < FEWEST_ROWS:

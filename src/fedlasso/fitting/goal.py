@@ -1,18 +1,17 @@
-"""What a goal is: what a model is for, and how it is fitted for that."""
+"""The interface of a goal: what a model is for, and how it is fitted for that."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, ClassVar
 
-from fedlasso.errors import FedLassoError
 from fedlasso.fitting.validation import Rule
 
 if TYPE_CHECKING:
     from fedlasso.fitting.context import Context
     from fedlasso.fitting.evidence.moment_evidence import Folded
-    from fedlasso.fitting.moment_choice import Chosen
     from fedlasso.fitting.result import Fit
+    from fedlasso.fitting.tuning import Chosen
 
 
 class Goal(ABC):
@@ -20,11 +19,11 @@ class Goal(ABC):
 
     Attributes
     ----------
-    name, help : as options call it, and what it is for in the words of the command line
+    name, help : its name, and the help text of the command line
     rule : how held-out rows choose by default
     is_lasso : whether it is the Lasso at one penalty, which may be given
     infers : whether it includes inference about every column
-    more_folds : whether it needs more folds than others where that can be paid for
+    more_folds : whether it needs more folds than others, where uploads allow
     """
 
     name: ClassVar[str]
@@ -39,23 +38,16 @@ class Goal(ABC):
         """Fit across the sites, within the budget."""
 
     def choose(self, folded: Folded, rule: Rule) -> Chosen:
-        """Choose by a rule among candidates, from second moments of folds: the Lasso alone here."""
+        """Choose a candidate from second moments of folds; by default the pooled Lasso."""
         return lasso_goal().choose(folded, rule)
 
     def conclude(self, context: Context, fit: Fit) -> Fit:
-        """Return what the goal makes of a fit once inference about its columns is known."""
+        """Return the model, once inference about the columns of a fit is known."""
         return fit
 
 
-# Goals by name; the first one is the default, the second what a given penalty makes of any goal.
+# Goals by name; the first one is the default.
 GOALS: dict[str, Goal] = {}
-
-
-def find_goal(name: str) -> Goal:
-    """Return the goal of that name."""
-    if name not in GOALS:
-        raise FedLassoError(f"no goal is called {name!r}; use one of {', '.join(GOALS)}")
-    return GOALS[name]
 
 
 def default_goal() -> Goal:
@@ -64,5 +56,5 @@ def default_goal() -> Goal:
 
 
 def lasso_goal() -> Goal:
-    """Return the goal of a fit whose penalty, procedure or loss leaves nothing but the Lasso."""
+    """Return the goal of a fit whose penalty, procedure or loss allows only the Lasso."""
     return next(goal for goal in GOALS.values() if goal.is_lasso)

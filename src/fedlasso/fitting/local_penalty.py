@@ -38,7 +38,7 @@ def search_penalty(
 
 
 def local_search(site: View, count: int = 30, ratio: float = 1e-3) -> LocalPenalty:
-    """Search at one site, once, and keep what was found there."""
+    """Search at one site, once, and keep the result there."""
 
     def search() -> LocalPenalty:
         return search_penalty(site.least_squares, site.validation("penalty"), count, ratio)
@@ -85,7 +85,7 @@ def choose_penalty(federation: Federation) -> Problem:
 
 
 def fix_penalty(federation: Federation, penalty: float | Penalty) -> Problem:
-    """Return the problem at a given penalty; the sites say only how many rows they have."""
+    """Return the problem at a given penalty; the sites send only their numbers of rows."""
     if not isinstance(penalty, Penalty):
         penalty = L1(float(penalty))
     return _problem(federation, penalty, [reply.rows for reply in federation.ask(Rows())])

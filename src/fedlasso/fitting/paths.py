@@ -8,24 +8,18 @@ import numpy as np
 from fedlasso.numerics import Array
 
 P = TypeVar("P")
-# Fits in a row that may not lower the error.
-PATIENCE = 4
+# A path ends after this many fits in a row that do not lower the error.
+PATH_PATIENCE = 4
 # Held-out errors at the penalties so far.
 Errors = Sequence[float] | Array
 
 
 def walk_down(
-    penalties: Iterable[P],
-    visit: Callable[[P], Errors | None],
-    ended: Callable[[Errors], bool],
+    penalties: Iterable[P], visit: Callable[[P], Errors | None], ended: Callable[[Errors], bool]
 ) -> bool:
-    """Visit decreasing penalties until held-out errors rise; return whether uploads ended first.
+    """Visit decreasing penalties, or blocks of them; return whether uploads ran out.
 
-    Parameters
-    ----------
-    penalties : one after another, or blocks of them
-    visit : fits at a penalty and returns the held-out errors so far, or None out of uploads
-    ended : whether errors so far end the walk
+    `visit` returns the held-out errors so far, or None out of uploads; `ended` stops by them.
     """
     for penalty in penalties:
         errors = visit(penalty)
@@ -36,7 +30,7 @@ def walk_down(
     return False
 
 
-def has_risen(errors: Errors, patience: int = PATIENCE) -> bool:
+def has_risen(errors: Errors, patience: int = PATH_PATIENCE) -> bool:
     """Return whether the last errors, as many as `patience`, are all above the smallest."""
     return min(errors) < min(errors[-patience:])
 

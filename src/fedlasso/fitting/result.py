@@ -1,4 +1,4 @@
-"""What a fit is: coefficients, penalty and its certificate, cost, and why this model."""
+"""The result of a fit: coefficients, penalty and its certificate, cost, and why this model."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ class Status(Enum):
     --------
     >>> from fedlasso import Status
     >>> print(Status.OPTIMAL.value)
-    The fit is the pooled Lasso to the tolerance asked for, or as far as rounding allows.
+    The fit is the pooled Lasso to the requested tolerance, or as far as rounding allows.
     """
 
     OPTIMAL = (
-        "The fit is the pooled Lasso to the tolerance asked for, or as far as rounding allows."
+        "The fit is the pooled Lasso to the requested tolerance, or as far as rounding allows."
     )
     STATIONARY = (
-        "The fit is a stationary point to the tolerance requested. The penalty has no duality gap, "
+        "The fit is a stationary point to the requested tolerance. The penalty has no duality gap, "
         "so a better model may exist: compare fits at other penalties or by another procedure."
     )
     SHORT = (
@@ -51,33 +51,33 @@ class Status(Enum):
         "The uploads ended before the search did, so another penalty may do better. Give more "
         "uploads, or fewer folds."
     )
-    UNCERTIFIED = "No certificate was asked for. Fit with certified=True to know the distance."
+    UNCERTIFIED = "No certificate was requested. Fit with certified=True to know the distance."
 
 
 class How(Enum):
-    """What a model was chosen for, in words."""
+    """The criterion by which a model was chosen."""
 
     SMALLEST = "the smallest error"
-    SURE = "the smallest error to be sure of"
+    SURE = "the smallest reliable error"
     SPARSEST_LASSO = "the sparsest Lasso within one standard error"
     SPARSEST = "the sparsest within one standard error"
     VALIDATED = "the smallest validation error"
     VALIDATED_SPARSEST = "one standard error's sparsest"
     EXPECTED_ERROR = "the smallest expected error"
     EXPECTED_F1 = "the largest expected F1"
-    VOTED = "the columns that 25% of the fits to half of the rows use, judged"
-    LIKELIEST = "the columns with the largest expected F1, judged"
+    VOTED = "the columns that 25% of the fits to half of the rows use, cross-validated"
+    MOST_PROBABLE = "the columns with the largest expected F1, cross-validated"
 
 
 @dataclass(frozen=True)
 class Reason(ABC):
-    """Why a fit is what it is, for a goal of this name; `str` is the only place with its words."""
+    """Why a model was chosen, for a goal of this name; `str` is the only place with its words."""
 
     goal: str
 
     @abstractmethod
     def words(self) -> str:
-        """What was fitted and why."""
+        """Return what was fitted and why."""
 
     def __str__(self) -> str:
         return f"goal {self.goal!r}: {self.words()}"
@@ -89,12 +89,11 @@ class Tuned(Reason):
 
     Attributes
     ----------
-    model : its name
-    active : its active coefficients
-    how : what it was chosen for
-    candidates : among how many; None where that is not a number of models
-    folds : of the cross-validation, or None where a holdout has chosen
-    uploads : vectors that each site has sent and might have sent, where a holdout has chosen
+    model, active : its name and its number of active coefficients
+    how : the criterion
+    candidates : how many it was chosen from; None where that is not a number of models
+    folds : of the cross-validation; None for a holdout
+    uploads : vectors that each site has sent and was allowed to send, for a holdout
     all_rows : whether it was then fitted to all rows
     """
 
@@ -124,10 +123,10 @@ class AtPenalty(Reason):
     Attributes
     ----------
     model : its name, with the family
-    rule, error, judged_on : how held-out rows have chosen the penalty, by which error, and which
-        rows; None where the penalty was given
+    rule : how held-out rows have chosen the penalty; None where it was given
+    error, judged_on : by which error, and which rows
     method, rounds : how it was fitted
-    instead_of : a goal that was asked for and that a procedure does not serve
+    instead_of : the requested goal, if a procedure does not serve it
     """
 
     model: str
@@ -154,7 +153,7 @@ class AtPenalty(Reason):
 
 @dataclass(frozen=True)
 class Discovered(Reason):
-    """Columns that are likely enough to have an effect, of so many, at a false discovery rate."""
+    """Columns that are probable enough to have an effect, of so many, at a false discovery rate."""
 
     found: int
     tests: int
@@ -162,8 +161,8 @@ class Discovered(Reason):
 
     def words(self) -> str:
         return (
-            f"{self.found} of {self.tests} columns, found at a false discovery rate of "
-            f"{self.rate:g} by how likely they are, and fitted to all rows"
+            f"{self.found} of {self.tests} columns, discovered at a false discovery rate of "
+            f"{self.rate:g} by their probability of an effect, and fitted to all rows"
         )
 
 
@@ -174,9 +173,9 @@ class Fit:
     Attributes
     ----------
     problem : the pooled problem, at the penalty of the coefficients
-    method : name of the procedure, or of the model that was chosen
-    coefficients : the model, on the scale of the sites that were asked
-    certificate : distance to the best possible objective at the penalty, if asked for
+    method : name of the procedure, or of the chosen model
+    coefficients : the model, on the scale of the federation that was fitted
+    certificate : distance to the best possible objective at the penalty, if requested
     costs : what passed between server and sites
     rounds : rounds, or vectors of p numbers that every site has sent where a goal has chosen
     status : how the fit ended
@@ -187,11 +186,11 @@ class Fit:
     validation : pooled errors of the candidates, if there was anything to choose
     reason : what was chosen and why
     curve : held-out error along the penalties, if a penalty was chosen
-    plan : how uploads were to be spent, where anything was to be chosen
+    plan : how uploads were to be spent, if anything was to be chosen
     view, scaling : the standardised rows that it was fitted to
-    evidence : second moments of the folds, where the choice was made by them
-    trust : how sure its columns are, where that was asked
-    path : every round's candidate models, if asked for
+    evidence : second moments of the folds, if the choice was made by them
+    trust : inference about its columns, if requested
+    path : every round's candidate models, if requested
     state : what a further round would start from
 
     Examples
@@ -246,6 +245,13 @@ class Fit:
     def penalty(self) -> Penalty:
         """The penalty of the model."""
         return self.problem.penalty
+
+    @property
+    def standardised(self) -> tuple[Standardise, Scaling]:
+        """View and scaling of a fit for a goal, which always has them."""
+        assert self.view is not None
+        assert self.scaling is not None
+        return self.view, self.scaling
 
     @property
     def why(self) -> str:

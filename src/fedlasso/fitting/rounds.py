@@ -11,21 +11,21 @@ from fedlasso.procedures import Problem, Procedure, State
 S = TypeVar("S", bound=State)
 T = TypeVar("T")
 Stop = Callable[["Run[Any]"], bool]
-# What a fit asks of whom, what it then learns and at what cost, and what it returns in the end.
+# A fit that yields questions, receives totals with their costs, and returns a result.
 Question = tuple[Federation, Request[Any]]
 Asking = Generator[Question, tuple[Any, Costs], T]
 
 
 @dataclass(frozen=True, eq=False)
 class Prepared:
-    """What the sites said before the first round, and what asking cost."""
+    """The sites' answers before the first round, and what they cost."""
 
     total: Any
     costs: Costs
 
 
 def prepare(ledger: Ledger, procedure: Procedure[Any]) -> Prepared:
-    """Ask what a procedure asks once, before its first round."""
+    """Ask the question of a procedure before its first round."""
     before = ledger.costs
     question = procedure.first_question
     total = None if question is None else ledger.total(question())
@@ -33,14 +33,10 @@ def prepare(ledger: Ledger, procedure: Procedure[Any]) -> Prepared:
 
 
 class Run(Generic[S]):
-    """A procedure under way: its state, and what has passed between server and sites for it.
+    """A procedure under way: its state and its costs. A problem it cannot solve is refused here.
 
-    Parameters
-    ----------
-    federation : the sites
-    procedure, problem : what is run, and on what; a problem it cannot solve is refused here
-    prepared : answers that another run of the procedure has had already, which this one shares
-    state : where to go on from; the procedure's own beginning by default
+    `prepared` are the first answers of another run of the procedure, and `state` is where to go on
+    from; by default the run asks, and starts at the procedure's own beginning.
     """
 
     def __init__(
@@ -56,10 +52,10 @@ class Run(Generic[S]):
         self.ledger = metered(federation)
         self.procedure = procedure
         self.problem = problem
-        self._asked = Costs()
+        self._earlier = Costs()
         if state is None:
             prepared = prepared or prepare(self.ledger, procedure)
-            self._asked = prepared.costs
+            self._earlier = prepared.costs
             with one_thread():
                 state = procedure.start(problem, prepared.total)
         self.state: S = state
@@ -67,8 +63,8 @@ class Run(Generic[S]):
 
     @property
     def costs(self) -> Costs:
-        """What the run has cost so far, its preparation included."""
-        return self._asked + (self.ledger.costs - self._before)
+        """The costs so far, including the preparation."""
+        return self._earlier + (self.ledger.costs - self._before)
 
     @property
     def models(self) -> Array:
@@ -83,19 +79,18 @@ class Run(Generic[S]):
 
     @property
     def next_upload(self) -> float:
-        """The same of the round that would come next."""
-        asked = len(self.procedure.request(self.problem, self.state).to) or len(self.problem.sizes)
-        numbers = asked * self.procedure.upload(self.problem, self.state)
+        """Vectors of the next round, on average over the sites."""
+        sites = len(self.procedure.request(self.problem, self.state).to) or len(self.problem.sizes)
+        numbers = sites * self.procedure.upload(self.problem, self.state)
         return numbers / (self.problem.p * len(self.problem.sizes))
 
     def rounds(self, stop: Stop) -> Iterator[S]:
-        """Go on round by round until the procedure is done or the rule says stop."""
+        """Go on round by round until the procedure is done or the rule stops it."""
         while self._advance(stop):
             yield self.state
 
     @one_thread()
     def _advance(self, stop: Stop) -> bool:
-        """Take one more round, unless the run has ended."""
         request = self._next(stop)
         if request is not None:
             self._take(self.ledger.total(request))
@@ -108,33 +103,31 @@ class Run(Generic[S]):
         return self.state
 
     def asking(self, stop: Stop) -> Asking[S]:
-        """Go on to the end as one of several runs that `run_together` asks for."""
+        """Go on to the end as one of several runs of `run_together`."""
         while (request := one_thread()(self._next)(stop)) is not None:
             so_far = self.costs
             total, cost = yield self.ledger, request
             # What others have asked meanwhile is not this run's cost.
-            self._asked = so_far + cost
+            self._earlier = so_far + cost
             self._before = self.ledger.costs
             one_thread()(self._take)(total)
         return self.state
 
     def _next(self, stop: Stop) -> Request[Any] | None:
-        """Return what the next round asks, unless the run has ended."""
+        """Return the next question, unless the run has ended."""
         if self.procedure.done(self.problem, self.state) or stop(self):
             return None
         return self.procedure.request(self.problem, self.state)
 
     def _take(self, total: Any) -> None:
-        """Take the sites' answer."""
         with self.ledger.clock("training"):
             self.state = self.procedure.advance(self.problem, self.state, total)
 
 
 def run_together(fits: Sequence[Asking[T]]) -> tuple[T, ...]:
-    """Run several fits side by side: in every round the next questions of all of them are asked.
+    """Run several fits side by side: every round asks the next questions of all of them.
 
-    This is the one place where questions of different fits meet. Each is a message of its own,
-    because a site answers from one view of its rows at a time.
+    Each is a message of its own, because a site answers from one view of its rows at a time.
     """
     done: dict[int, T] = {}
     waiting = _resume(dict(enumerate(fits)), dict.fromkeys(range(len(fits))), done)
@@ -147,7 +140,7 @@ def run_together(fits: Sequence[Asking[T]]) -> tuple[T, ...]:
 def _resume(
     fits: dict[int, Asking[T]], answers: dict[int, Any], done: dict[int, T]
 ) -> dict[int, Question]:
-    """Let fits go on with their answers; return their next questions, and note those that end."""
+    """Send fits their answers; return their next questions, and add results to `done`."""
     questions = {}
     for k, fit in fits.items():
         try:
@@ -159,7 +152,6 @@ def _resume(
 
 @one_thread()
 def _ask(federation: Federation, request: Request[Any]) -> tuple[Any, Costs]:
-    """Ask one question, and return the total and its cost."""
     ledger = metered(federation)
     before = ledger.costs
     total = federation.total(request)
@@ -167,7 +159,7 @@ def _ask(federation: Federation, request: Request[Any]) -> tuple[Any, Costs]:
 
 
 def after_rounds(count: int) -> Stop:
-    """Stop when the run has taken so many rounds in all."""
+    """Stop after so many rounds in all."""
     return lambda run: run.state.round >= count
 
 
@@ -177,10 +169,7 @@ def within_uploads(vectors: float) -> Stop:
 
 
 def when_still(still: Callable[[Array, Array], bool], rounds: int) -> Stop:
-    """Stop when a round has moved the first candidate so little that `still(before, now)`.
-
-    Or after so many rounds in all.
-    """
+    """Stop when the first candidate satisfies `still(before, now)`, or after so many rounds."""
     last: list[Array] = []
 
     def stop(run: Run[Any]) -> bool:

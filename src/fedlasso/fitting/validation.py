@@ -1,6 +1,5 @@
 """Errors on held-out rows, pooled over sites, and the rules that choose by them."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -12,13 +11,14 @@ from fedlasso.numerics import Array
 from fedlasso.sites import HeldOutErrors, HeldOutSums, ValidationErrors
 
 Rule = Literal["min", "1se"]
-# What each rule takes, in the words of the command line.
+# What each rule chooses, as the command line describes it.
 RULES: dict[Rule, str] = {
     "min": "the smallest held-out error",
     "1se": "the sparsest model whose error is within one standard error of the smallest",
 }
 # A coefficient is active when it is larger than this.
 ACTIVE = 1e-4
+TOO_FEW = "too few to hold any out; give a penalty, a larger validation fraction or more rows"
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,7 +30,7 @@ class Validation:
     active: Array
 
     def select(self, rule: Rule = "min") -> int:
-        """Index of the chosen candidate.
+        """Return the index of the chosen candidate.
 
         ``min``: smallest error, then candidate order. ``1se``: among candidates within one standard
         error of the smallest, fewest active, then smaller error, then candidate order.
@@ -46,14 +46,6 @@ class Validation:
     def take(self, place: int) -> "Validation":
         """Return one candidate alone."""
         return Validation(self.error[[place]], self.se[[place]], self.active[[place]])
-
-    @classmethod
-    def join(cls, parts: Sequence["Validation"]) -> "Validation":
-        """Return the candidates of several validations as one."""
-        fields = [(part.error, part.se, part.active) for part in parts]
-        if not fields:
-            return cls(np.zeros(0), np.zeros(0), np.zeros(0))
-        return cls(*map(np.concatenate, zip(*fields, strict=True)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,9 +81,9 @@ def validate(
     *,
     exact: bool = False,
 ) -> Validation:
-    """Pooled errors of candidate models (columns), by default on the second validation samples.
+    """Return pooled errors of candidate models (columns), on the second validation samples.
 
-    `exact` takes the standard error from sums of fourth powers, as the paper does: sites with a
+    `exact` takes the standard error from sums of fourth powers, as the paper does. Sites with a
     policy do not send them, because enough of them disclose the rows.
     """
     active = (np.abs(candidates) > cutoff).sum(axis=0).astype(np.float64)
@@ -101,13 +93,13 @@ def validate(
     n = _held_out(sums.counts)
     error = sums.errors / n
     spread = np.maximum(sums.squares / n - error**2, 0.0)
-    # One held-out row has no standard error; the rule then sees ties only.
+    # One held-out row has no standard error.
     se = np.sqrt(spread * n / np.maximum(n - 1, 1) / n)
     return Validation(error, se, active)
 
 
 def pool_errors(sums: HeldOutSums, active: Array) -> Validation:
-    """Return errors over all held-out rows, their standard errors by the kurtosis of residuals."""
+    """Return errors over all held-out rows, with standard errors by the kurtosis of residuals."""
     n = _held_out(sums.counts)
     error = sums.errors / n
     kurtosis = np.maximum(sums.tail / n, 1.0)
@@ -115,9 +107,6 @@ def pool_errors(sums: HeldOutSums, active: Array) -> Validation:
 
 
 def _held_out(counts: Array) -> Array:
-    """Return the numbers of held-out rows, of which there must be some."""
     if not counts.all():
-        raise CannotFit(
-            "too few rows to hold any out; give a penalty, a larger validation share or more rows"
-        )
+        raise CannotFit(f"the rows are {TOO_FEW}")
     return counts

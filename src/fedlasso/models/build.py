@@ -9,7 +9,7 @@ from fedlasso.federation import Around, Federation, Reply, Request, metered
 from fedlasso.federation.ledger import Notify
 from fedlasso.fitting.examination.comparison import CoefficientPath
 from fedlasso.fitting.examination.examine import examine, expect_error
-from fedlasso.fitting.inference.noise_weights import weight_sites
+from fedlasso.fitting.inference.infer import weight_sites
 from fedlasso.fitting.model import Model, fit_model
 from fedlasso.fitting.result import Status, Tuned
 from fedlasso.fitting.settings import SELECTED, Settings

@@ -323,7 +323,7 @@ def _settings(document: ModelDocument) -> str:
     own = settings.response_family.options
     unused = {name: name not in own for family in FAMILIES.values() for name in family.options}
     unused |= {"validation": settings.cv is not None, "epochs": settings.procedure is None}
-    unused |= {"fdr": not settings.asked_goal.infers, "level": not settings.infers}
+    unused |= {"fdr": not settings.requested_goal.infers, "level": not settings.infers}
     rows = [
         [name.replace("_", " "), ("no", "yes")[value] if isinstance(value, bool) else str(value)]
         for name, value in told.items()

@@ -130,7 +130,7 @@ def _tell(model: Model, estimates: Estimates | None, how: str) -> tuple[ColumnEs
     effects = estimates.effects
     values = estimates.values if effects is None else effects.means
     errors = estimates.errors if effects is None else effects.spreads
-    unsure = estimates.p_values if effects is None else 1 - effects.chances
+    unsure = estimates.p_values if effects is None else 1 - effects.probabilities
     factors = model.scaling.factors[estimates.columns]
     intervals = estimates.intervals(model.settings.level) * factors[:, None]
     unlike, share = estimates.heterogeneity()
@@ -146,7 +146,7 @@ def _tell(model: Model, estimates: Estimates | None, how: str) -> tuple[ColumnEs
             high=float(intervals[i, 1]),
             p_value=float(estimates.p_values[i]),
             adjusted=float(adjusted[i]),
-            chance=None if effects is None else float(effects.chances[i]),
+            chance=None if effects is None else float(effects.probabilities[i]),
             unlike=number_or_none(unlike[i]),
             share_unlike=number_or_none(share[i]),
             sites=own[i],

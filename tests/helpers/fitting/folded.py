@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from fedlasso.fitting import GOALS, Rule
 from fedlasso.fitting.evidence import Folded
-from fedlasso.fitting.moment_choice import Chosen
+from fedlasso.fitting.tuning import Chosen
 from fedlasso.numerics import Array
 from fedlasso.numerics.moments import Moments
 

@@ -1,4 +1,4 @@
-"""What the server knows of the pooled objective, and the fits that it is asked for."""
+"""The interface of all evidence, the fits that it is asked for, and those that it returns."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
@@ -12,11 +12,11 @@ from fedlasso.numerics import Array, Certificate, Penalty
 
 @dataclass(frozen=True, eq=False)
 class Wanted:
-    """One fit that is asked for.
+    """A requested fit.
 
     Attributes
     ----------
-    penalty : what coefficients pay; infinite weights keep them at zero
+    penalty : with infinite weights for coefficients that stay zero
     tol : relative duality gap
     rows : name of the rows, as the evidence calls them; all rows by default
     start : a model fitted before to the same rows; empty by default
@@ -38,7 +38,7 @@ class PathPoint:
     ----------
     penalty : the penalty, with its weights
     coefficients : array (p,)
-    residual_ss : ||y - Xb||^2 over all sites, known to the server; twice the loss for other losses
+    residual_ss : ||y - Xb||^2 over all sites; twice the loss for losses other than least squares
     certificate : distance to the best possible objective with this penalty
     finest : the gap that rounding alone may leave
 
@@ -58,7 +58,7 @@ class PathPoint:
     finest: float = 0.0
 
     def arrived(self, tol: float) -> bool:
-        """Whether it is certified to a relative gap, or as far as rounding allows."""
+        """Return whether it is certified to a relative gap, or as far as rounding allows."""
         return self.certificate.reaches(tol, self.finest)
 
     @property
@@ -75,8 +75,8 @@ class PathPoint:
 class Evidence(ABC):
     """What the server knows of the pooled objective on given rows.
 
-    A kind of evidence is one class with `fit_many`: it is asked for many fits at once, so that the
-    next questions of all of them go out together.
+    A kind of evidence is one class with `fit_many`, which takes many fits at once so that their
+    next questions go out together.
     """
 
     @abstractmethod
@@ -84,13 +84,7 @@ class Evidence(ABC):
         """Make fits, each to its tolerance or until no more may be sent."""
 
     def fit(
-        self,
-        penalty: Penalty,
-        start: Array | None = None,
-        tol: float = 0.01,
-        reserve: int = 0,
-        rows: str = "",
+        self, penalty: Penalty, start: Array | None = None, tol: float = 0.01, reserve: int = 0
     ) -> PathPoint:
-        """Make one fit."""
-        (point,) = self.fit_many([Wanted(penalty, tol, rows, start, reserve)])
-        return point
+        """Make one fit to all rows."""
+        return self.fit_many([Wanted(penalty, tol, "", start, reserve)])[0]

@@ -1,50 +1,58 @@
-"""Evidence from gradients at one set of rows: what every kind of it has in common."""
+"""Evidence from gradients on one set of rows: secants for least squares, Newton for any loss."""
 
 from abc import abstractmethod
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import ClassVar
 
-from fedlasso.federation import Ledger
+import numpy as np
+
+from fedlasso.errors import FedLassoError
+from fedlasso.federation import Federation, Ledger, metered
 from fedlasso.fitting.budget import Budget
 from fedlasso.fitting.evidence.evidence import Evidence, PathPoint, Wanted
+from fedlasso.fitting.local_penalty import fix_penalty
 from fedlasso.fitting.paths import log_grid
-from fedlasso.fitting.rounds import Asking, run_together
-from fedlasso.numerics import Array, Penalty
-from fedlasso.procedures import Problem
+from fedlasso.fitting.rounds import Asking, Run, after_rounds, run_together, within_uploads
+from fedlasso.numerics import L1, Array, Certificate, Penalty, Secants, find_loss
+from fedlasso.procedures import Newton, Problem, Secant
+
+PLAIN_LASSO = L1(1.0)
 
 
 class GradientEvidence(Evidence):
-    """Evidence that grows with every question, so that each fit starts from those before it.
+    """Evidence that grows with every gradient, so that each fit starts from those before it.
 
     Attributes
     ----------
     ledger, problem : the sites, and the pooled problem
     budget : what each site may send
-    form : the penalty but for its strength
-    path_tol, path_penalties : relative gap of the fits on a path, and how many there are down to
-        the end of the grid
+    form : the penalty at strength one
+    path_tol, path_penalties : relative gap of the fits on a path, and the size of its grid
     """
 
     path_tol: ClassVar[float]
     path_penalties: ClassVar[int]
-    ledger: Ledger
     problem: Problem
-    budget: Budget
-    form: Penalty
+
+    def __init__(self, ledger: Ledger, budget: Budget, form: Penalty = PLAIN_LASSO) -> None:
+        self.ledger = ledger
+        self.budget = budget
+        self.form = form
 
     @property
     @abstractmethod
     def first_slopes(self) -> Array:
-        """The mean gradient of the loss at the model without any column that pays."""
+        """The mean gradient of the loss at the model of the unpenalised columns alone."""
 
     @property
     def largest_penalty(self) -> float:
-        """The smallest penalty at which every coefficient that pays is zero."""
+        """The smallest penalty at which every penalised coefficient is zero."""
         return self.form.largest(self.first_slopes)
 
     @abstractmethod
     def asking(self, wanted: Wanted) -> Asking[PathPoint]:
-        """Make one fit, as one of several that are asked for together."""
+        """Make one fit, as one of several whose questions go out together."""
 
     def fit_many(self, wanted: Sequence[Wanted]) -> tuple[PathPoint, ...]:
         """Make fits to the same rows one after another: each learns from those before."""
@@ -64,3 +72,124 @@ class GradientEvidence(Evidence):
                 break
             points.append(point)
         return tuple(points)
+
+
+class SecantEvidence(GradientEvidence):
+    """The curvature of least squares along the gradients so far, which holds at every penalty."""
+
+    path_tol = 0.01
+    path_penalties = 30
+
+    def __init__(self, ledger: Ledger, budget: Budget, form: Penalty = PLAIN_LASSO) -> None:
+        super().__init__(ledger, budget, form)
+        self.problem = fix_penalty(ledger, 0.0)
+        run = Run(ledger, Secant(), self.problem)
+        self.known: Secants = run.until(after_rounds(1)).secants
+        budget.spend(1)
+
+    @property
+    def first_slopes(self) -> Array:
+        return -self.known.c
+
+    def asking(self, wanted: Wanted) -> Asking[PathPoint]:
+        penalty = wanted.penalty
+        best = np.zeros(self.problem.p)
+        if wanted.start is not None:
+            warm = np.where(np.isfinite(penalty.thresholds(self.problem.p)), wanted.start, 0.0)
+            # Only a model in the span of the directions so far has a known objective.
+            if self.known.direction(warm) is None:
+                best = warm
+        if not self._point(best, penalty).arrived(wanted.tol):
+            problem = replace(self.problem, penalty=penalty)
+            secant = Secant(tol=wanted.tol)
+            spent = round(self.budget.spent)
+            state = secant.go_on(problem, self.known, best, spent)
+            run = Run(self.ledger, secant, problem, state=state)
+            state = yield from run.asking(after_rounds(int(self.budget.vectors) - wanted.reserve))
+            self.known = state.secants
+            self.budget.spend(state.round - spent)
+            best = state.best
+        return self._point(best, penalty)
+
+    def _point(self, b: Array, penalty: Penalty) -> PathPoint:
+        """Certify a model in the span of the directions so far."""
+        rss = 2 * self.problem.m * self.known.loss(b)
+        return PathPoint(penalty, b, rss, self.known.certificate(b, penalty), self.known.finest(b))
+
+
+class NewtonEvidence(GradientEvidence):
+    """Working set, curvature and model of the last fit, for any smooth loss."""
+
+    path_tol = 1e-3
+    path_penalties = 20
+
+    def __init__(self, ledger: Ledger, budget: Budget, form: Penalty = PLAIN_LASSO) -> None:
+        super().__init__(ledger, budget, form)
+        p = len(ledger.columns)
+        # Infinite weights leave the unpenalised columns alone.
+        empty = L1(0.0, np.where(form.free(p), 0.0, np.inf), bounds=form.bounds)
+        self.problem = fix_penalty(ledger, empty)
+        run = Run(ledger, Newton(tol=self.path_tol), self.problem)
+        out = within_uploads(budget.left)
+        run.until(lambda run: run.state.step == "bound" or out(run))
+        if run.state.step != "bound":
+            raise FedLassoError(
+                f"uploads is {budget.vectors:.0f}, too few for a model without any column; give "
+                "more"
+            )
+        budget.spend(run.uploads)
+        self.state = run.state
+        self._first_slopes = run.state.slopes
+
+    @property
+    def first_slopes(self) -> Array:
+        return self._first_slopes
+
+    def asking(self, wanted: Wanted) -> Asking[PathPoint]:
+        penalty = wanted.penalty
+        problem = replace(self.problem, penalty=penalty)
+        newton = Newton(tol=wanted.tol)
+        run = Run(self.ledger, newton, problem, state=newton.go_on(problem, self.state))
+        state = yield from run.asking(within_uploads(self.budget.left - wanted.reserve))
+        self.budget.spend(run.uploads)
+        self.state = state
+        objective = state.loss + penalty.value(state.b)
+        certificate = newton.certificate(problem, state) or Certificate(objective, np.inf)
+        deviance = 2 * problem.m * state.loss
+        return PathPoint(penalty, state.b, deviance, certificate, newton.finest(problem, state))
+
+
+def open_evidence(
+    federation: Federation, uploads: int = 100, form: Penalty = PLAIN_LASSO
+) -> GradientEvidence:
+    """Return evidence by gradients for the sites' loss and a form of penalty.
+
+    Parameters
+    ----------
+    federation : the sites
+    uploads : vectors of p numbers that each site may send in all
+    form : the penalty at strength one
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fedlasso import InProcess, Site, open_evidence
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.standard_normal((50, 8))
+    >>> site = Site("a", X, X[:, 0] + 0.1 * rng.standard_normal(50))
+    >>> evidence = open_evidence(InProcess([site]), uploads=30)
+    >>> path = evidence.path(evidence.grid(5))
+    >>> [point.active for point in path][0], evidence.budget.spent <= 30
+    (0, True)
+    """
+    return open_within(federation, Budget(metered(federation), uploads), form)
+
+
+def open_within(
+    federation: Federation, budget: Budget, form: Penalty = PLAIN_LASSO
+) -> GradientEvidence:
+    """Return evidence by gradients within a budget."""
+    ledger = metered(federation)
+    if find_loss(ledger.loss).quadratic and form.plain:
+        return SecantEvidence(ledger, budget, form)
+    return NewtonEvidence(ledger, budget, form)

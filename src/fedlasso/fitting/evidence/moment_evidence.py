@@ -16,19 +16,19 @@ from fedlasso.numerics.moments import Moments, Normal, residuals
 from fedlasso.numerics.triangles import unpack
 from fedlasso.sites import FoldMoments, count_numbers, deal
 
-# What a refit without shrinkage still pays, as a fraction of the largest useful penalty: without
-# any there is no duality gap to certify by.
+# Penalty of a refit without shrinkage, as a fraction of the largest useful one: without any there
+# is no duality gap to certify by.
 REFIT = 1e-8
 # Penalties on the way to a single one: nearly dependent columns need a good start.
-STEPS = 20
-# Where there are more folds than this, prediction leaves out two at a time: in half as many folds,
-# assigned anew from the same sums so many times, there is less luck.
+WARM_STARTS = 20
+# Beyond this many folds, prediction leaves out two at a time. Averaging over several assignments of
+# folds to pairs, all from the same sums, depends less on chance.
 PLENTY = 10
-DEALS = 3
+ASSIGNMENTS = 3
 
 
 def vectors_of(p: int, folds: int) -> int:
-    """Return the second moments of all folds in vectors of p numbers, rounded up."""
+    """Return the size of the second moments of all folds in vectors of p numbers, rounded up."""
     return -(-folds * count_numbers(p) // p)
 
 
@@ -43,14 +43,14 @@ class Folded(Evidence):
     folds : the moments of every fold's rows
     centre, scale : how training rows are standardised
     seed : of the halves that the folds are cut into
-    deals : how many cross-validations these are, one after another: every row is in as many folds
+    assignments : number of fold assignments in a row: every row is in as many folds
     """
 
     folds: tuple[Moments, ...]
     centre: bool = True
     scale: bool = True
     seed: int = 0
-    deals: int = 1
+    assignments: int = 1
 
     @classmethod
     def ask(
@@ -59,26 +59,25 @@ class Folded(Evidence):
         """Ask the sites for the second moments of every fold of their rows."""
         total = view.total(FoldMoments(deal(folds, seed)))
         size = len(view.columns) + 2
-        found = [Moments(unpack(packed, size)) for packed in total.moments]
+        moments = [Moments(unpack(packed, size)) for packed in total.moments]
         # With few rows a fold may be empty.
-        return cls(tuple(fold for fold in found if fold.rows), centre, scale, seed)
+        return cls(tuple(fold for fold in moments if fold.rows), centre, scale, seed)
 
     @cached_property
     def whole(self) -> Moments:
         """Moments of all rows."""
-        return Moments(np.sum([fold.products for fold in self.folds], axis=0) / self.deals)
+        return Moments(np.sum([fold.products for fold in self.folds], axis=0) / self.assignments)
 
     def paired(self) -> Folded:
-        """Return the same rows in half as many folds, several times, where folds are plenty."""
+        """Return the same rows in half as many folds, assigned several times, if folds are many."""
         count = len(self.folds)
         if count <= PLENTY:
             return self
         rng = np.random.default_rng(self.seed)
-        deals = [rng.permutation(count) for _ in range(DEALS)]
-        halved = (count + 1) // 2
-        pairs = [pair for deal in deals for pair in np.array_split(deal, halved)]
+        orders = [rng.permutation(count) for _ in range(ASSIGNMENTS)]
+        pairs = [pair for order in orders for pair in np.array_split(order, (count + 1) // 2)]
         sums = [np.sum([self.folds[k].products for k in pair], axis=0) for pair in pairs]
-        return replace(self, folds=tuple(map(Moments, sums)), deals=DEALS)
+        return replace(self, folds=tuple(map(Moments, sums)), assignments=ASSIGNMENTS)
 
     @property
     def rows(self) -> Array:
@@ -90,20 +89,18 @@ class Folded(Evidence):
         return moments.normal(centre=self.centre, scale=self.scale)
 
     def training(self) -> Iterator[tuple[Moments, Normal]]:
-        """Every fold, and the normal equations of the rows that are not in it."""
+        """Yield every fold, and the normal equations of the rows that are not in it."""
         for fold in self.folds:
             yield fold, self.normal(self.whole.without(fold))
 
     def fit_many(self, wanted: Sequence[Wanted]) -> tuple[PathPoint, ...]:
         """Make fits exactly, without another question."""
-        return tuple(self._fit(one) for one in wanted)
-
-    def _fit(self, wanted: Wanted) -> PathPoint:
-        moments = self.whole
-        if wanted.rows:
-            moments = moments.without(self.folds[int(wanted.rows)])
-        normal = self.normal(moments)
-        return certify_point(normal, solve_at(normal, wanted.penalty), wanted.penalty)
+        points = []
+        for one in wanted:
+            own = self.whole.without(self.folds[int(one.rows)]) if one.rows else self.whole
+            normal = self.normal(own)
+            points.append(certify_point(normal, solve_at(normal, one.penalty), one.penalty))
+        return tuple(points)
 
 
 def certify_point(normal: Normal, b: Array, penalty: Penalty) -> PathPoint:
@@ -118,12 +115,12 @@ def solve_at(normal: Normal, penalty: Penalty) -> Array:
     weights = np.ones(normal.p) if penalty.weights is None else penalty.weights
     own = normal.weighted(weights)
     lam = max(penalty.lam, REFIT * own.largest_penalty)
-    grid = np.geomspace(max(own.largest_penalty, lam), lam, STEPS) if lam > 0 else np.zeros(1)
+    grid = np.geomspace(max(own.largest_penalty, lam), lam, WARM_STARTS) if lam > 0 else np.zeros(1)
     b = solve_path(own, grid).lasso[:, -1]
     return np.divide(b, weights, out=np.zeros(b.size), where=b != 0)
 
 
-def mean_error(rows: Moments, normal: Normal, b: Array) -> float:
+def squared_error(rows: Moments, normal: Normal, b: Array) -> float:
     """Return the mean squared error of a model on some rows."""
     V = residuals(*normal.original(b[:, None]))
     return max(float(rows.between(V, V)[0]), 0.0) / rows.rows

@@ -10,27 +10,26 @@ from fedlasso.errors import CannotFit, FedLassoError
 from fedlasso.federation import Federation, metered
 from fedlasso.fitting.budget import Budget
 from fedlasso.fitting.evidence.evidence import Evidence, PathPoint, Wanted
-from fedlasso.fitting.evidence.gradient_evidence import GradientEvidence
-from fedlasso.fitting.evidence.opening import PLAIN, open_within
+from fedlasso.fitting.evidence.gradient_evidence import PLAIN_LASSO, GradientEvidence, open_within
 from fedlasso.fitting.rounds import run_together
-from fedlasso.fitting.validation import Validation, validate
+from fedlasso.fitting.validation import TOO_FEW, Validation, validate
 from fedlasso.numerics import Array, Penalty
 from fedlasso.sites import standardise
 
-# Vectors that standardising takes on every split, and gradients without which no path gets far.
+# Vectors that standardising takes, at most, and gradients without which no path gets far.
 SCALING = 4
-FEWEST = 10
+FEWEST_GRADIENTS = 10
 
 
 def count_gradients(splits: int) -> int:
-    """Return the fewest vectors of p numbers with which a path on every split is worth starting."""
-    return splits * (SCALING + FEWEST)
+    """Return the minimum of vectors of p numbers for a useful path on every split."""
+    return splits * (SCALING + FEWEST_GRADIENTS)
 
 
 class SplitEvidence(Evidence):
     """Gradients on the training rows of several splits.
 
-    Sharing the directions of one split with the others was tried: a direction then costs a vector
+    Using the directions of one split for the others was tried: a direction then costs a vector
     from every fold, and a path took three times the uploads.
 
     Attributes
@@ -38,7 +37,7 @@ class SplitEvidence(Evidence):
     parts : evidence on each split's training rows, by the split's name
     rows : array of the rows that each split holds out
     each : vectors of p numbers that each site may send for one split
-    exact : whether errors are asked for with their fourth powers, as the paper does
+    exact : whether standard errors come from fourth powers of errors, as in the paper
     """
 
     def __init__(
@@ -48,6 +47,10 @@ class SplitEvidence(Evidence):
         self.rows = rows
         self.each = each
         self.exact = exact
+        self.splits = tuple(parts)
+        first = parts[self.splits[0]]
+        self.path_tol = first.path_tol
+        self.path_penalties = first.path_penalties
 
     @classmethod
     def open(
@@ -55,58 +58,34 @@ class SplitEvidence(Evidence):
         federation: Federation,
         splits: Sequence[str],
         budget: Budget,
-        form: Penalty = PLAIN,
+        form: Penalty = PLAIN_LASSO,
         **scaling: bool,
     ) -> SplitEvidence:
         """Standardise the training rows of every split by themselves, and ask first gradients.
 
-        Parameters
-        ----------
-        federation : the sites
-        splits : names of the splits
-        budget : what each site may send for all splits together
-        form : the penalty but for its strength, in the units of the sites' columns
-        scaling : how rows are standardised; no held-out row takes part in its own prediction
+        `form` is the penalty at strength one in the units of the sites' columns, and `budget` that
+        of all splits together.
         """
-        least = count_gradients(len(splits))
-        if budget.left < least:
+        fewest = count_gradients(len(splits))
+        if budget.left < fewest:
             raise FedLassoError(
                 f"uploads leave {budget.left:.0f} vectors to choose the penalty on {len(splits)} "
-                f"splits, and that takes {least} or more; give more uploads, fewer folds, or a "
+                f"splits, and that takes {fewest} or more; give more uploads, fewer folds, or a "
                 "penalty"
             )
         ledger = metered(federation)
         standardised = [standardise(ledger, split, **scaling) for split in splits]
-        for _, found in standardised:
-            budget.spend(found.vectors)
+        for _, own in standardised:
+            budget.spend(own.vectors)
         each = int(budget.left) // len(splits)
-        # Bounds are those of coefficients on the original scale.
         parts = {
-            split: open_within(view, budget.part(each), form.scaled(found.factors))
-            for split, (view, found) in zip(splits, standardised, strict=True)
+            split: open_within(view, budget.part(each), form.scaled(own.factors))
+            for split, (view, own) in zip(splits, standardised, strict=True)
         }
-        rows = np.array([float(found.held_out[0]) for _, found in standardised])
+        rows = np.array([float(own.held_out[0]) for _, own in standardised])
         if not rows.all():
-            raise CannotFit(
-                "too few rows to hold any out; give a penalty, a larger validation share or more "
-                "rows"
-            )
+            raise CannotFit(f"the rows are {TOO_FEW}")
         return cls(parts, rows, each)
-
-    @property
-    def splits(self) -> tuple[str, ...]:
-        """Names of the splits."""
-        return tuple(self.parts)
-
-    @property
-    def path_tol(self) -> float:
-        """Relative gap of the fits on a path."""
-        return next(iter(self.parts.values())).path_tol
-
-    @property
-    def path_penalties(self) -> int:
-        """How many penalties there are down to the end of the grid."""
-        return next(iter(self.parts.values())).path_penalties
 
     def fit_many(self, wanted: Sequence[Wanted]) -> tuple[PathPoint, ...]:
         """Make one fit on each of several splits, side by side."""

@@ -1,10 +1,9 @@
-"""Evidence of the last step of a goal: second moments of the columns that may matter.
+"""Second moments of the columns that a Lasso path points to, for the last step of a goal.
 
-A Lasso path has shown which columns may matter. For as many of those as uploads allow the sites
-send second moments over training and held-out rows; how likely each column is to have an effect,
-which columns are taken and how they are fitted is then computed without asking again. All of it is
-done twice: by the training rows, to be judged on held-out ones, and by all rows, which is the
-model.
+The sites send second moments of as many columns as uploads allow, over training and held-out rows.
+From these the server computes how likely each column is to have an effect, selects columns and
+fits them. It does all of this twice: on the training rows, to be judged on held-out rows, and on
+all rows, which gives the model.
 """
 
 from collections.abc import Callable
@@ -15,23 +14,23 @@ import numpy as np
 from fedlasso.errors import Refused
 from fedlasso.federation.messages import Whole
 from fedlasso.fitting.evidence.evidence import PathPoint
+from fedlasso.fitting.evidence.gradient_evidence import SecantEvidence
 from fedlasso.fitting.evidence.moment_evidence import certify_point, solve_at
-from fedlasso.fitting.evidence.secant_evidence import SecantEvidence
 from fedlasso.numerics import L1, Array
 from fedlasso.numerics.moments import Normal
 from fedlasso.numerics.spike_slab import Posterior, sample_posterior
 from fedlasso.numerics.triangles import count_packed, unpack
 from fedlasso.sites import SubsetMoments, WeighedMoments
 
-# With moments of fewer columns than this, too many that matter would not be among them.
+# Fewer columns than this would leave out too many that have an effect.
 FEWEST_COLUMNS = 30
-# With more, probabilities are no better, and take long to compute.
+# More do not improve the probabilities, which then take long to compute.
 MOST_COLUMNS = 250
 
 
 @dataclass(frozen=True, eq=False)
 class TrialFit:
-    """One way to fit: by the training rows, to be judged, and by all rows where that can be."""
+    """A candidate fitted to the training rows, to be judged, and to all rows where possible."""
 
     name: str
     trained: PathPoint
@@ -40,14 +39,7 @@ class TrialFit:
 
 @dataclass(frozen=True, eq=False)
 class Subset:
-    """Second moments of the columns that may matter.
-
-    Attributes
-    ----------
-    columns : numbers of the columns
-    training, whole : normal equations of the training rows and of all rows
-    p : how many columns there are in all
-    """
+    """Normal equations of some `columns` of `p`, for the training rows and for all rows."""
 
     columns: Whole
     training: Normal
@@ -55,7 +47,7 @@ class Subset:
     p: int
 
     def spread(self, values: Array, elsewhere: float = 0.0) -> Array:
-        """Return values of the columns in the place that they have among all."""
+        """Return values of these columns in an array over all columns."""
         spread = np.full(self.p, elsewhere)
         spread[self.columns] = values
         return spread
@@ -76,15 +68,12 @@ class Subset:
     ) -> TrialFit:
         """Fit by the probabilities of effects, to the training rows and to all rows."""
         start = b[self.columns]
-        trained, final = (
-            fit(normal, sample_posterior(normal, self.p, start))
-            for normal in (self.training, self.whole)
-        )
-        return TrialFit(name, trained, final)
+        both = (self.training, self.whole)
+        return TrialFit(name, *(fit(own, sample_posterior(own, self.p, start)) for own in both))
 
 
 def count_columns(vectors: float, p: int) -> int:
-    """Return of how many columns so many vectors of p numbers can hold the moments."""
+    """Return the number of columns whose moments fit into so many vectors of p numbers."""
     count = 0
     while count < min(p, MOST_COLUMNS) and count_sent(count + 1) <= vectors * p:
         count += 1
@@ -96,22 +85,20 @@ def count_sent(columns: int) -> int:
     return 2 * count_packed(columns + 1) + 3
 
 
-def ask_subset(evidence: SecantEvidence, b: Array, weigh: bool) -> Subset | None:
-    """Ask for the moments of the columns of a model, and of those with the steepest gradients.
+def ask_subset(evidence: SecantEvidence, b: Array, weighted: bool) -> Subset | None:
+    """Ask for the moments of a model's columns, and of those with the steepest gradients.
 
-    None where too few uploads are left for that, or a site does not send them.
+    Return None if too few uploads are left for that, or a site does not send them.
     """
     p = evidence.problem.p
     count = count_columns(evidence.budget.left, p)
     if count < min(p, FEWEST_COLUMNS) or evidence.largest_penalty == 0.0:
         return None
     steepness = np.abs(evidence.known.times(b) - evidence.known.c)
-    order = np.lexsort((-steepness, -np.abs(b)))
-    columns = np.sort(order[:count])
+    columns = np.sort(np.lexsort((-steepness, -np.abs(b)))[:count])
     question = SubsetMoments(columns)
-    if weigh and len(evidence.ledger.sites) > 1:
-        variance = 2 * evidence.known.loss(b)
-        question = WeighedMoments(columns, b, variance)
+    if weighted and len(evidence.ledger.sites) > 1:
+        question = WeighedMoments(columns, b, 2 * evidence.known.loss(b))
     try:
         sums = evidence.ledger.total(question)
     except Refused:
@@ -119,9 +106,5 @@ def ask_subset(evidence: SecantEvidence, b: Array, weigh: bool) -> Subset | None
     evidence.budget.spend(-(-count_sent(count) // p))
     rows = sums.rows + sums.held_out
     training, held_out = (unpack(part, count + 1) * (rows / sums.weight) for part in sums.moments)
-    return Subset(
-        columns,
-        Normal.of_products(training, sums.rows),
-        Normal.of_products(training + held_out, rows),
-        p,
-    )
+    whole = Normal.of_products(training + held_out, rows)
+    return Subset(columns, Normal.of_products(training, sums.rows), whole, p)

@@ -1,1 +1,1 @@
-"""Examination: what a card shows beside the model."""
+"""Examination: what a card shows beside the model, asked through the federation."""

@@ -1,4 +1,4 @@
-"""How well a model predicts rows that had no part in it, by what the response is."""
+"""Held-out performance of a model, by its family's measures."""
 
 from dataclasses import dataclass
 from typing import TypeVar
@@ -8,11 +8,11 @@ import numpy as np
 from fedlasso.errors import Refused
 from fedlasso.families import Family
 from fedlasso.federation import Federation, Ledger, Reply, Request
-from fedlasso.fitting.at_penalty import penalty_of
 from fedlasso.fitting.budget import Budget
+from fedlasso.fitting.context import penalty_of
 from fedlasso.fitting.evidence import SplitEvidence, open_evidence
+from fedlasso.fitting.gradient_tuning import search_penalty_curve
 from fedlasso.fitting.model import Model
-from fedlasso.fitting.tuning import search_penalty_curve
 from fedlasso.numerics import Array
 from fedlasso.sites import HeldOutErrors, standardise
 from fedlasso.sites.assessing import (
@@ -21,34 +21,30 @@ from fedlasso.sites.assessing import (
     PairsAt,
     PairSums,
     RecalibrationAt,
-    RecalibrationSums,
     ScoreCounts,
     ScoreRanges,
     ScoresAt,
 )
 
-# Vectors that may be sent to fit the model that is judged.
-UPLOADS = 400
-# Relative gap of that fit.
-TOL = 1e-5
-# Ranges of the linear predictor, over so many standard deviations to either side.
-RANGES = 30
+# Vectors that may be sent to fit the model that is assessed, and its relative gap.
+ASSESSED_UPLOADS = 400
+ASSESSED_TOL = 1e-5
+# Bins of the linear predictor, over so many standard deviations to either side.
+BINS = 30
 SPREAD = 3.0
-# Ranges that a calibration plot has.
-SHOWN = 10
-# Stretches of time, which reach to so many mean times.
-STRETCHES = 30
-LONGEST = 3.0
-STEPS = 25
+# Groups of a calibration plot.
+GROUPS = 10
+# Intervals of time, up to so many mean times.
+TIME_INTERVALS = 30
+LAST_TIME = 3.0
+# Newton steps to a calibration slope.
+NEWTON_STEPS = 25
 R = TypeVar("R", bound=Reply)
 
 
 @dataclass(frozen=True)
 class Calibration:
-    """Responses against predictions: what must be added and multiplied on the linear predictor.
-
-    A model that is neither too bold nor too timid has an intercept of 0 and a slope of 1.
-    """
+    """Calibration intercept and slope of the linear predictor; 0 and 1 for a calibrated model."""
 
     intercept: float
     slope: float
@@ -56,7 +52,7 @@ class Calibration:
 
 @dataclass(frozen=True)
 class CalibrationGroup:
-    """Rows of like predictions: how many, the mean prediction and the mean response."""
+    """Rows of similar predictions: their number, the mean prediction and the mean response."""
 
     rows: int
     expected: float
@@ -65,7 +61,7 @@ class CalibrationGroup:
 
 @dataclass(frozen=True)
 class SurvivalCurve:
-    """The share of a group of rows without an event by time (Kaplan and Meier)."""
+    """The Kaplan-Meier curve of a group of rows."""
 
     name: str
     times: tuple[float, ...]
@@ -74,7 +70,7 @@ class SurvivalCurve:
 
 @dataclass(frozen=True)
 class SiteAssessment:
-    """The same at one site, as far as it tells; ``pairs`` of rows are behind its concordance."""
+    """The measures that one site sends; its concordance is over so many ``pairs`` of rows."""
 
     name: str
     auroc: float | None = None
@@ -85,17 +81,11 @@ class SiteAssessment:
 
 @dataclass(frozen=True, kw_only=True)
 class Assessment:
-    """How a model that was chosen and fitted in the same way predicts rows it has never seen.
+    """Performance on held-out rows of a model that was chosen and fitted in the same way.
 
-    Attributes
-    ----------
-    rows : rows that had no part in choosing or fitting it
-    explained : the share of the deviance of the model without columns that it explains
-    auroc : the chance that of two rows the one with the event has the higher prediction
-    calibration, groups : predictions against responses
-    concordance : the chance that of two rows of one site the one with the higher risk is first
-    curves : survival by thirds of the risk
-    sites : the same per site, where sites tell
+    `explained` is the fraction of the deviance of the model without columns that it explains,
+    `concordance` is Harrell's over pairs of rows of one site, and `curves` are survival by thirds
+    of the risk.
     """
 
     rows: int
@@ -109,35 +99,34 @@ class Assessment:
 
 
 def assess(ledger: Ledger, model: Model) -> Assessment:
-    """Choose and fit once more without some rows, and judge the result on rows with no part in it.
+    """Choose and fit once more without some rows, and assess the result on held-out rows.
 
-    Of the rows that are held out one half chooses the penalty, where none was given, and the other
-    half judges.
+    One half of the held-out rows chooses the penalty, if none was given; the other half assesses.
     """
     settings = model.settings
     form = penalty_of(settings, ledger.columns)
     lam = settings.penalty
     if lam is None:
-        budget = Budget(ledger, UPLOADS)
+        budget = Budget(ledger, ASSESSED_UPLOADS)
         splits = (settings.held_out,)
         evidence = SplitEvidence.open(ledger, splits, budget, form, **settings.scaling)
         lam = search_penalty_curve(evidence, settings.rule_in_force).lam
     view, scaling = standardise(ledger, settings.held_out, **settings.scaling)
     form = form.scaled(scaling.factors)
-    fits = open_evidence(view, UPLOADS, form)
-    empty = fits.fit(form.at(fits.largest_penalty * 2), tol=TOL).coefficients
-    b = fits.fit(form.at(lam), tol=TOL).coefficients
-    return _Judging(view, b, empty, settings.response_family).run()
+    fits = open_evidence(view, ASSESSED_UPLOADS, form)
+    empty = fits.fit(form.at(fits.largest_penalty * 2), tol=ASSESSED_TOL).coefficients
+    b = fits.fit(form.at(lam), tol=ASSESSED_TOL).coefficients
+    return _Assessing(view, b, empty, settings.response_family).run()
 
 
-class _Judging:
-    """One model under judgement on the held-out rows of a view."""
+@dataclass(frozen=True, eq=False)
+class _Assessing:
+    """The assessment of one model on the held-out rows of a view."""
 
-    def __init__(self, view: Federation, b: Array, empty: Array, family: Family) -> None:
-        self.view = view
-        self.b = b
-        self.empty = empty
-        self.family = family
+    view: Federation
+    b: Array
+    empty: Array
+    family: Family
 
     def run(self) -> Assessment:
         errors = self.view.total(HeldOutErrors(np.column_stack([self.b, self.empty])))
@@ -147,13 +136,21 @@ class _Judging:
         scores = self.view.total(ScoresAt(self.b))
         mean = scores.scores / max(scores.rows, 1)
         sd = float(np.sqrt(max(scores.squares / max(scores.rows, 1) - mean**2, 0.0))) or 1.0
-        ranges = ScoreRanges(self.b, mean - SPREAD * sd, 2 * SPREAD * sd / RANGES, RANGES)
+        ranges = ScoreRanges(self.b, mean - SPREAD * sd, 2 * SPREAD * sd / BINS, BINS)
         counts = self.view.total(ranges)
         shown = self.family.measures
         pairs = self.view.total(PairsAt(self.b)) if "concordance" in shown else None
         each_pairs = {} if pairs is None else self._each(PairsAt(self.b))
         each_counts = self._each(ranges) if "auroc" in shown else {}
-        length = LONGEST * scores.times / max(scores.rows, 1) / STRETCHES or 1.0
+        length = LAST_TIME * scores.times / max(scores.rows, 1) / TIME_INTERVALS or 1.0
+        own_pairs = (
+            SiteAssessment(name, concordance=concordance_of(own), pairs=round(own.comparable))
+            for name, own in each_pairs.items()
+        )
+        own_counts = (
+            SiteAssessment(name, auroc=auroc_of(own), calibration=self._recalibrate(name))
+            for name, own in each_counts.items()
+        )
         return Assessment(
             rows=rows,
             explained=explained,
@@ -162,22 +159,11 @@ class _Judging:
             groups=groups_of(counts) if "calibration groups" in shown else (),
             concordance=None if pairs is None else concordance_of(pairs),
             curves=self._curves(ranges, counts, length) if "survival curves" in shown else (),
-            sites=(
-                *(
-                    SiteAssessment(
-                        name, concordance=concordance_of(own), pairs=round(own.comparable)
-                    )
-                    for name, own in each_pairs.items()
-                ),
-                *(
-                    SiteAssessment(name, auroc=auroc_of(own), calibration=self._recalibrate(name))
-                    for name, own in each_counts.items()
-                ),
-            ),
+            sites=(*own_pairs, *own_counts),
         )
 
     def _each(self, request: Request[R]) -> dict[str, R]:
-        """Every site's own reply, where sites answer alone."""
+        """Return every site's own reply, if sites answer alone."""
         if len(self.view.sites) < 2:
             return {}
         try:
@@ -189,21 +175,16 @@ class _Judging:
     def _recalibrate(self, site: str | None) -> Calibration | None:
         """Fit an intercept and a slope of the linear predictor, over all sites or at one."""
         at = np.array([0.0, 1.0])
-        for _ in range(STEPS):
-            request = RecalibrationAt(self.b, float(at[0]), float(at[1]))
-            sums: RecalibrationSums
-            if site is None:
-                sums = self.view.total(request)
-            else:
-                (sums,) = self.view.ask(
-                    RecalibrationAt(self.b, float(at[0]), float(at[1]), to=(site,))
-                )
+        to = () if site is None else (site,)
+        for _ in range(NEWTON_STEPS):
+            request = RecalibrationAt(self.b, float(at[0]), float(at[1]), to=to)
+            sums = self.view.total(request) if site is None else self.view.ask(request)[0]
             a, c, d = sums.curvature
             H = np.array([[a, c], [c, d]])
             if not np.isfinite(H).all() or np.linalg.cond(H) > 1e10:
                 return None
             step = np.linalg.solve(H, sums.slopes)
-            # Far from the optimum whole steps may lead too far.
+            # Far from the optimum whole steps may be too long.
             step /= max(1.0, float(np.abs(step).max()) / 2)
             at = at - step
             if np.abs(step).max() < 1e-6:
@@ -213,14 +194,14 @@ class _Judging:
     def _curves(
         self, ranges: ScoreRanges, counts: ScoreCounts, length: float
     ) -> tuple[SurvivalCurve, ...]:
-        shares = np.cumsum(counts.rows) / max(counts.rows.sum(), 1)
-        edges = [ranges.low + ranges.width * (1 + int((shares < k / 3).sum())) for k in (1, 2)]
-        sums = self.view.total(GroupsAt(self.b, edges[0], edges[1], length, STRETCHES))
+        below = np.cumsum(counts.rows) / max(counts.rows.sum(), 1)
+        edges = [ranges.low + ranges.width * (1 + int((below < k / 3).sum())) for k in (1, 2)]
+        sums = self.view.total(GroupsAt(self.b, edges[0], edges[1], length, TIME_INTERVALS))
         return survival_curves(sums, length)
 
 
 def auroc_of(counts: ScoreCounts) -> float | None:
-    """Return the area under the receiver operating characteristic from counts per range."""
+    """Return the area under the ROC curve from counts per bin."""
     events = counts.observed
     others = counts.rows - counts.observed
     if not events.sum() or not others.sum():
@@ -231,20 +212,20 @@ def auroc_of(counts: ScoreCounts) -> float | None:
 
 
 def concordance_of(pairs: PairSums) -> float | None:
-    """Return the share of comparable pairs that are in the right order."""
+    """Return the fraction of comparable pairs in the right order."""
     return pairs.concordant / pairs.comparable if pairs.comparable else None
 
 
 def groups_of(counts: ScoreCounts) -> tuple[CalibrationGroup, ...]:
-    """Return neighbouring ranges joined to about ten groups of as many rows."""
+    """Return neighbouring bins joined to about ten groups of equal size."""
     rows = counts.rows
     whole = float(rows.sum())
     if not whole:
         return ()
-    # The group of a range is that of its middle row.
-    group = np.minimum((np.cumsum(rows) - rows / 2) / whole * SHOWN, SHOWN - 1).astype(np.int64)
+    # The group of a bin is that of its middle row.
+    group = np.minimum((np.cumsum(rows) - rows / 2) / whole * GROUPS, GROUPS - 1).astype(np.int64)
     found = []
-    for k in range(SHOWN):
+    for k in range(GROUPS):
         own = group == k
         count = float(rows[own].sum())
         if count:
@@ -255,22 +236,18 @@ def groups_of(counts: ScoreCounts) -> tuple[CalibrationGroup, ...]:
 
 
 def survival_curves(sums: GroupSums, length: float) -> tuple[SurvivalCurve, ...]:
-    """Return Kaplan and Meier's curve of every third of the risk, by stretches of time.
+    """Return the Kaplan-Meier curve of every third of the risk, by intervals of time.
 
-    Rows that are censored in a stretch count as at risk for half of it.
+    Rows that are censored in an interval count as at risk for half of it.
     """
     found = []
-    for name, events, censored in zip(
-        ("lowest third of the risk", "middle third of the risk", "highest third of the risk"),
-        sums.events,
-        sums.censored,
-        strict=True,
-    ):
+    thirds = [f"{which} third of the risk" for which in ("lowest", "middle", "highest")]
+    for name, events, censored in zip(thirds, sums.events, sums.censored, strict=True):
         gone = events + censored
         at_risk = gone.sum() - (np.cumsum(gone) - gone) - censored / 2
-        # The last stretch is open.
+        # The last interval is open.
         hazard = np.divide(events, at_risk, out=np.zeros(len(events)), where=at_risk > 0)[:-1]
-        shares = np.append(1.0, np.cumprod(1 - np.minimum(hazard, 1.0)))
-        times = length * np.arange(len(shares))
-        found.append(SurvivalCurve(name, tuple(times.tolist()), tuple(shares.tolist())))
+        survival = np.append(1.0, np.cumprod(1 - np.minimum(hazard, 1.0)))
+        times = length * np.arange(len(survival))
+        found.append(SurvivalCurve(name, tuple(times.tolist()), tuple(survival.tolist())))
     return tuple(found)

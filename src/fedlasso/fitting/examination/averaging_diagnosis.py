@@ -1,7 +1,7 @@
-"""Before trusting averaging: what it does on these sites.
+"""The limits of averaging local fits on these sites, and how far they are from the pooled Lasso.
 
-Averaging local fits has a limit of its own. How far that lies from the pooled Lasso grows with the
-local epochs and with how unlike the sites are, and an average is active wherever any site is.
+The distance grows with the local epochs and with the differences between sites, and an average is
+active wherever any site is.
 """
 
 from dataclasses import dataclass, replace
@@ -10,11 +10,11 @@ import numpy as np
 
 from fedlasso.errors import FedLassoError
 from fedlasso.federation import Federation
-from fedlasso.fitting.at_penalty import GRADIENTS, fit_pooled
-from fedlasso.fitting.examination.comparison import share_above
+from fedlasso.fitting.at_penalty import certify, fit_pooled
+from fedlasso.fitting.budget import GRADIENTS
+from fedlasso.fitting.examination.comparison import excess_objective
 from fedlasso.fitting.goal import lasso_goal
 from fedlasso.fitting.model import fit_model
-from fedlasso.fitting.procedure_fit import certify
 from fedlasso.fitting.result import Fit
 from fedlasso.fitting.rounds import Run, when_still
 from fedlasso.fitting.settings import Settings
@@ -24,17 +24,18 @@ from fedlasso.procedures import Averaging
 from fedlasso.procedures.one_shot import LocalFit
 from fedlasso.sites import Viewed, standardise
 
-EPOCHS = (1, 2, 5, 10, 20)
-# Averaging has settled when a round moves no coefficient by this share of the largest.
-SETTLED = 1e-7
-ROUNDS = 500
+LOCAL_EPOCHS = (1, 2, 5, 10, 20)
+# Averaging has converged when a round moves no coefficient by this fraction of the largest.
+CONVERGED = 1e-7
+LIMIT_ROUNDS = 500
 
 
 @dataclass(frozen=True, eq=False)
 class Limit:
-    """Where averaging ends with some local epochs, in rounds until nothing moved or the last.
+    """The limit of averaging with some local epochs, after `rounds` until convergence or the last.
 
-    Its objective lies a share `above` the pooled Lasso's, which leaves `extra` active columns out.
+    Its objective is a fraction `above` the pooled Lasso's, which does not use `extra` of its active
+    columns.
     """
 
     epochs: int
@@ -46,7 +47,7 @@ class Limit:
 
 @dataclass(frozen=True, eq=False)
 class Diagnosis:
-    """What averaging does on these sites, at one penalty."""
+    """The limits of averaging on these sites at one penalty, and every site's own fit."""
 
     lam: float
     columns: tuple[str, ...]
@@ -81,7 +82,7 @@ def diagnose(federation: Federation, settings: Settings) -> Diagnosis:
         raise FedLassoError(f"the penalty is {lam}; give one above zero")
     view, scaling = standardise(federation, "", **settings.scaling)
     best = fit_pooled(view, lam, settings.uploads or GRADIENTS, 1e-9)
-    limits = tuple(_limit(view, best, epochs) for epochs in EPOCHS)
+    limits = tuple(_limit(view, best, epochs) for epochs in LOCAL_EPOCHS)
     alone = {
         reply.site: reply.values[:, 0] / max(rows, 1)
         for reply, rows in zip(view.ask(LocalFit(lam)), scaling.sizes, strict=True)
@@ -92,12 +93,12 @@ def diagnose(federation: Federation, settings: Settings) -> Diagnosis:
 def _limit(view: Viewed, best: Fit, epochs: int) -> Limit:
     pooled = best.coefficients
     run = Run(view, Averaging(epochs=epochs), best.problem)
-    state = run.until(when_still(_still, ROUNDS))
+    state = run.until(when_still(_has_converged, LIMIT_ROUNDS))
     b = np.ascontiguousarray(run.models[:, 0])
-    above = share_above(certify(view, best.problem, b), best)
+    above = excess_objective(certify(view, best.problem, b), best)
     active = np.abs(b) > ACTIVE * float(np.abs(pooled).max(initial=1e-300))
     return Limit(epochs, state.round, above, int(active.sum()), int((active & (pooled == 0)).sum()))
 
 
-def _still(before: Array, now: Array) -> bool:
-    return float(np.abs(now - before).max()) <= SETTLED * float(np.abs(now).max(initial=0.0))
+def _has_converged(before: Array, now: Array) -> bool:
+    return float(np.abs(now - before).max()) <= CONVERGED * float(np.abs(now).max(initial=0.0))

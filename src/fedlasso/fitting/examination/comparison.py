@@ -1,7 +1,4 @@
-"""What stands beside a model on its card: errors per site, other models, and other rows.
-
-All of it is asked through the federation; a model does not need it.
-"""
+"""Comparisons of a model with others: errors per site, other models, and other rows."""
 
 from __future__ import annotations
 
@@ -13,13 +10,13 @@ import numpy as np
 
 from fedlasso.errors import Refused
 from fedlasso.federation import Costs, Federation, Ledger, Reply, Request
-from fedlasso.fitting.at_penalty import fit_curved, fit_pooled, penalty_of
+from fedlasso.fitting.at_penalty import certify, fit, fit_any_loss, fit_pooled
 from fedlasso.fitting.candidates import LASSO
+from fedlasso.fitting.context import penalty_of
 from fedlasso.fitting.evidence import open_evidence
-from fedlasso.fitting.inference.infer import NEXT_TO_NOTHING
+from fedlasso.fitting.inference.infer import REFIT_PENALTY
 from fedlasso.fitting.local_penalty import ChoosePenalty
 from fedlasso.fitting.model import Model
-from fedlasso.fitting.procedure_fit import certify, fit
 from fedlasso.fitting.result import Fit, Tuned
 from fedlasso.fitting.validation import validate
 from fedlasso.numerics import L1, Array, Certificate
@@ -27,17 +24,16 @@ from fedlasso.procedures import Averaging
 from fedlasso.procedures.one_shot import LocalFit
 from fedlasso.sites import ErrorAt, Scaling, Viewed, halves, standardise
 
-EPOCHS = 5
-ROUNDS = 30
-# The path to a penalty that was given.
+# Local epochs and rounds of the averaging that is compared.
+AVERAGING_EPOCHS = 5
+AVERAGING_ROUNDS = 30
+# The path to a given penalty.
 PATH_PENALTIES = 15
 PATH_UPLOADS = 60
 # Vectors of p numbers for the fit to one half of the rows, of least squares and of other losses.
-UPLOADS = 40
+HALF_UPLOADS = 40
 CURVED_UPLOADS = 400
-# The relative gap of a fit that is compared.
-TOL = 1e-6
-# What a model is called in its own comparison, where it can be part of it.
+# Names of the model, or of what stands for it, in its own comparison.
 THIS_MODEL = "this model"
 OWN_COLUMNS = "this model's columns on the training rows"
 # A column is stable when this fraction of so many random halves of the rows select it.
@@ -71,7 +67,7 @@ class CoefficientPath:
 class ComparedModel:
     """A model judged on the same held-out rows as the others.
 
-    `above` is the share of the pooled Lasso's objective that the model's lies above it.
+    `above` is its excess over the pooled Lasso's objective, as a fraction of that.
     """
 
     name: str
@@ -98,7 +94,7 @@ def pool_error(errors: Sequence[SiteError]) -> float:
 
 @dataclass(frozen=True)
 class ColumnStability:
-    """Whether the model uses a column, and the share of random halves of the rows that do."""
+    """Whether the model uses a column, and the fraction of random halves of the rows that do."""
 
     name: str
     selected: bool
@@ -106,7 +102,7 @@ class ColumnStability:
 
 
 def walk_to_penalty(ledger: Ledger, model: Model) -> CoefficientPath | None:
-    """Return the Lasso path down to the penalty that was given, unless all is zero there."""
+    """Return the Lasso path down to the given penalty, unless all is zero there."""
     evidence = open_evidence(Viewed(ledger, model.view), uploads=PATH_UPLOADS)
     if evidence.largest_penalty <= model.penalty:
         return None
@@ -131,9 +127,9 @@ def compare_models(
 ) -> tuple[tuple[ComparedModel, ...], dict[str, Array]]:
     """Return the pooled Lasso, averaging and every site alone, fitted and judged on the same rows.
 
-    The first stands for the model: the model itself where those rows are its own, because a model
-    that has seen all rows cannot be judged on some. Else it is the pooled Lasso on the training
-    rows; or where the model is no Lasso, its columns, fitted to them nearly without a penalty.
+    The first represents the model. It is the model itself only if it has not seen the held-out
+    rows. Otherwise it is the pooled Lasso on the training rows or, if the model is not a Lasso, its
+    columns refitted to them nearly without a penalty.
     """
     settings = model.settings
     view, scaling = standardise(ledger, settings.held_out, **settings.scaling)
@@ -144,10 +140,11 @@ def compare_models(
         rivals.insert(0, (THIS_MODEL, model.fit.coefficients, _most(model.costs)))
     elif model.discovers or (isinstance(model.fit.reason, Tuned) and model.method != LASSO.name):
         weights = np.where(model.standardised != 0, 1.0, np.inf)
-        own = fit_curved(view, L1(NEXT_TO_NOTHING * lam, weights), UPLOADS, TOL)
+        own = fit_any_loss(view, L1(REFIT_PENALTY * lam, weights), HALF_UPLOADS, 1e-6)
         rivals.insert(0, (OWN_COLUMNS, own.coefficients, _most(own.costs)))
-    averaged = fit(view, Averaging(epochs=EPOCHS), penalty=lam, rounds=ROUNDS, certified=False)
-    name = f"averaging, {EPOCHS} local epochs, {ROUNDS} rounds"
+    averaging = Averaging(epochs=AVERAGING_EPOCHS)
+    averaged = fit(view, averaging, penalty=lam, rounds=AVERAGING_ROUNDS, certified=False)
+    name = f"averaging, {AVERAGING_EPOCHS} local epochs, {AVERAGING_ROUNDS} rounds"
     rivals.append((name, averaged.coefficients, _most(averaged.costs)))
     alone = _fit_each_alone(view, scaling, lam) if len(view.sites) > 1 else {}
     rivals += [(name_alone(site), b, 0) for site, b in alone.items()]
@@ -155,27 +152,20 @@ def compare_models(
     errors = validate(view, models) if scaling.held_out[1] else None
     rows = []
     for i, (name, b, sent) in enumerate(rivals):
-        above = share_above(certify(view, best.problem, b), best)
-        rows.append(
-            ComparedModel(
-                name=name,
-                active=int((b != 0).sum()),
-                mse=None if errors is None else float(errors.error[i]),
-                se=None if errors is None else float(errors.se[i]),
-                above=above if np.isfinite(above) else None,
-                sent=sent,
-            )
-        )
+        above = excess_objective(certify(view, best.problem, b), best)
+        mse, se = (None, None) if errors is None else (float(errors.error[i]), float(errors.se[i]))
+        finite = above if np.isfinite(above) else None
+        rows.append(ComparedModel(name, int((b != 0).sum()), mse, se, finite, sent))
     return tuple(rows), alone
 
 
 def _most(costs: Costs) -> int:
-    """Bytes sent by the site that sent most."""
+    """Return the bytes of the site that sent most."""
     return max(costs.total(None, site).upload for site in costs.sites)
 
 
-def share_above(certificate: Certificate, best: Fit) -> float:
-    """How much of the pooled Lasso's objective lies between it and a model's."""
+def excess_objective(certificate: Certificate, best: Fit) -> float:
+    """Return the excess of an objective over the pooled Lasso's, as a fraction of that."""
     assert best.certificate is not None
     lowest = best.certificate.objective
     above = max(certificate.objective - lowest, 0.0)
@@ -183,7 +173,7 @@ def share_above(certificate: Certificate, best: Fit) -> float:
 
 
 def _fit_each_alone(view: Federation, scaling: Scaling, lam: float) -> dict[str, Array]:
-    """Every site's own Lasso, at its own penalty if its held-out rows choose one."""
+    """Return every site's own Lasso, at its own penalty if its held-out rows choose one."""
     alone = {}
     for site, rows in zip(view.sites, scaling.sizes, strict=True):
         choice = _answer(view, ChoosePenalty(to=(site,)))
@@ -194,7 +184,7 @@ def _fit_each_alone(view: Federation, scaling: Scaling, lam: float) -> dict[str,
 
 
 def _answer(view: Federation, request: Request[R]) -> R | None:
-    """What the one site that is asked answers, or None where it refuses."""
+    """Return the reply of the one site that is asked, or None if it refuses."""
     try:
         (reply,) = view.ask(request)
     except Refused:
@@ -210,7 +200,7 @@ def measure_stability(ledger: Ledger, model: Model) -> tuple[ColumnStability, ..
     for split in halves(SUBSAMPLES, model.settings.seed):
         view, scaling = standardise(ledger, split, **model.settings.scaling)
         own = form.scaled(scaling.factors)
-        uploads = UPLOADS if model.settings.plain else CURVED_UPLOADS
+        uploads = HALF_UPLOADS if model.settings.plain else CURVED_UPLOADS
         point = open_evidence(view, uploads, own).fit(own.at(model.penalty), tol=1e-3)
         counts += point.coefficients[:p] != 0
     chosen = model.standardised != 0
@@ -222,5 +212,5 @@ def measure_stability(ledger: Ledger, model: Model) -> tuple[ColumnStability, ..
 
 
 def name_alone(site: str) -> str:
-    """Return what a site's own fit is called in a comparison."""
+    """Return the name of a site's own fit in a comparison."""
     return f"{site} alone"

@@ -1,15 +1,15 @@
-"""What a card shows beside the model: errors per site, other models, other rows, held-out rows.
-
-All of it is asked through the federation, and counted apart from the fit's own cost; a model does
-not need it.
-"""
+"""The examination of a model for its card; its costs are counted apart from those of the fit."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TypeVar
+
+import numpy as np
 
 from fedlasso.errors import CannotFit, Refused
 from fedlasso.federation import Ledger
+from fedlasso.fitting.evidence import Folded
+from fedlasso.fitting.evidence.moment_evidence import squared_error
 from fedlasso.fitting.examination.assessment import Assessment, assess
 from fedlasso.fitting.examination.comparison import (
     CoefficientPath,
@@ -21,32 +21,25 @@ from fedlasso.fitting.examination.comparison import (
     measure_stability,
     walk_to_penalty,
 )
+from fedlasso.fitting.goal import Goal
 from fedlasso.fitting.model import Model
-from fedlasso.fitting.moment_choice import nested_error
-from fedlasso.fitting.validation import Validation
-from fedlasso.numerics import Array
+from fedlasso.fitting.tuning import average_folds, fit_choice
+from fedlasso.fitting.validation import Rule, Validation
+from fedlasso.numerics import Array, one_thread
 
-# Sites' own fits and averaging work on columns: beyond this many numbers they are left out.
-LARGEST = 40_000_000
-# Folds of a nested cross-validation: without one of them there must be two to choose by.
+# Beyond this many numbers in the table, sites' own fits and averaging are left out.
+LARGEST_TABLE = 40_000_000
+# Nested cross-validation: fewest folds, and folds times columns beyond which it takes minutes.
 FEWEST_FOLDS = 3
-# Folds times columns beyond which choosing once more without each fold takes minutes.
 LARGEST_NESTED = 8000
 T = TypeVar("T")
 
 
 @dataclass(eq=False)
 class Examination:
-    """What was found; a step that a site refused leaves why.
+    """The results; `no_...` and `not_...` are the reasons of steps that were left out or refused.
 
-    Attributes
-    ----------
-    path : the Lasso path down to a penalty that was given
-    site_errors, no_site_errors : the model's error at every site, or why there is none
-    comparison, not_compared : other models on the same rows, or why there are none
-    alone : every site's own fit
-    stability : how often random halves of the rows select each column
-    assessment, not_assessed : how the same way of fitting does on held-out rows, or why not
+    `path` is the Lasso path down to a given penalty, and `alone` has every site's own fit.
     """
 
     path: CoefficientPath | None = None
@@ -61,9 +54,9 @@ class Examination:
 
 
 def examine(ledger: Ledger, model: Model, tolerant: bool) -> Examination:
-    """Ask for all that a card shows; `tolerant` takes a site's refusal of any of it."""
+    """Ask for everything that a card shows; `tolerant` accepts a site's refusal."""
     found = Examination()
-    small = model.scaling.rows * len(model.columns) <= LARGEST
+    small = model.scaling.rows * len(model.columns) <= LARGEST_TABLE
     plain = model.settings.plain
     if model.fit.curve is None and model.penalty > 0 and plain:
         found.path, _ = _attempt(lambda: walk_to_penalty(ledger, model), tolerant)
@@ -71,7 +64,7 @@ def examine(ledger: Ledger, model: Model, tolerant: bool) -> Examination:
         lambda: ask_site_errors(ledger, model), tolerant
     )
     if not plain:
-        # Where rows are too few to judge by, the model stands all the same.
+        # Too few rows to assess a model do not make it invalid.
         found.assessment, found.not_assessed = _attempt(lambda: assess(ledger, model), True)
         if model.penalty > 0 and small:
             found.stability, _ = _attempt(lambda: measure_stability(ledger, model), True)
@@ -82,7 +75,7 @@ def examine(ledger: Ledger, model: Model, tolerant: bool) -> Examination:
     elif model.penalty == 0:
         found.not_compared = "the penalty is zero"
     elif not small:
-        found.not_compared = "sites' own fits on so many numbers take too long"
+        found.not_compared = "sites' own fits to a table of this size take too long"
     else:
         _, found.not_compared = _attempt(lambda: _compare(ledger, model, found), tolerant)
     return found
@@ -94,7 +87,7 @@ def _compare(ledger: Ledger, model: Model, found: Examination) -> None:
 
 
 def _attempt(step: Callable[[], T], tolerant: bool) -> tuple[T | None, str | None]:
-    """Take a step; return its result, or why it was refused where that is tolerated."""
+    """Return the result of a step, or why it was refused if that is tolerated."""
     try:
         return step(), None
     except (Refused, CannotFit) as error:
@@ -104,7 +97,7 @@ def _attempt(step: Callable[[], T], tolerant: bool) -> tuple[T | None, str | Non
 
 
 def expect_error(model: Model) -> Validation | None:
-    """Return the error of the whole way of choosing on held-out rows, if the server can tell."""
+    """Return the nested cross-validation error, if the server has moments of enough folds."""
     folded = model.fit.evidence
     if folded is None or model.discovers:
         return None
@@ -113,3 +106,19 @@ def expect_error(model: Model) -> Validation | None:
         return None
     settings = model.settings
     return nested_error(folded, settings.goal_in_force, settings.rule_in_force)
+
+
+@one_thread()
+def nested_error(folded: Folded, goal: Goal, rule: Rule) -> Validation:
+    """Return the error of tuning and fitting together, by nested cross-validation."""
+    errors = []
+    active = []
+    for fold in folded.folds:
+        others = tuple(part for part in folded.folds if part is not fold)
+        inner = replace(folded, folds=others)
+        normal = inner.normal(inner.whole)
+        b = fit_choice(normal, goal.choose(inner, rule).choice).coefficients
+        errors.append(squared_error(fold, normal, b))
+        active.append(float(np.count_nonzero(b)))
+    error, se = average_folds(np.array(errors), folded.rows)
+    return Validation(np.array([error]), np.array([se]), np.array([np.mean(active)]))

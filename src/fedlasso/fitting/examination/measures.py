@@ -1,4 +1,4 @@
-"""How good predictions are where the response is known: ranks and deviances."""
+"""Prediction errors where the response is known: ranks and deviances."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -11,17 +11,7 @@ from fedlasso.sites.assessing import count_pairs
 
 
 def find_auroc(y: Array, score: Array) -> float | None:
-    """Return how often a row of ones has a larger score than a row of zeros, ties counting half.
-
-    There is none where all rows are of one kind.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from fedlasso.fitting.examination.measures import find_auroc
-    >>> find_auroc(np.array([0.0, 0.0, 1.0]), np.array([0.1, 0.4, 0.4]))
-    0.75
-    """
+    """Return the area under the ROC curve, or None if all rows are of one class."""
     ones = score[y == 1]
     zeros = np.sort(score[y != 1])
     if not len(ones) or not len(zeros):
@@ -31,17 +21,10 @@ def find_auroc(y: Array, score: Array) -> float | None:
 
 
 def find_concordance(times: Array, events: Any, risk: Array) -> float:
-    """Return how often, of two rows, the one with the larger risk has its event first.
+    """Return Harrell's concordance; ties of risks count half.
 
-    Harrell's: two rows are compared where the earlier time is that of an event; ties of risks
-    count half. Without any such pair it is a half.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from fedlasso.fitting.examination.measures import find_concordance
-    >>> find_concordance(np.array([1.0, 2.0, 3.0]), np.array([1, 0, 1]) == 1, np.array([3, 1, 2.0]))
-    1.0
+    Two rows are comparable if the earlier time is that of an event. Without any such pair it is a
+    half.
     """
     signed = np.copysign(times, np.where(events, 1.0, -1.0))
     comparable, concordant = count_pairs(risk, Response.of(signed))
@@ -50,17 +33,10 @@ def find_concordance(times: Array, events: Any, risk: Array) -> float:
 
 @dataclass(frozen=True)
 class ErrorSummary:
-    """How far predictions are from what is known; what a kind of response does not have is None.
+    """Errors of predictions; measures that the family does not have are None.
 
-    Attributes
-    ----------
-    rows : rows whose response is known
-    mse : mean squared error, of numbers
-    deviance : per row, of classes and counts
-    explained : share of that error that the best constant does not explain; missing where the
-        response is constant
-    auroc : of classes, how often a row of ones is ranked above a row of zeros
-    concordance : of survival times, how often the row of larger risk has its event first
+    `explained` is the fraction of the error of the best constant that the model removes; None if
+    the response is constant.
     """
 
     rows: int
@@ -71,34 +47,20 @@ class ErrorSummary:
     concordance: float | None = None
 
     def __str__(self) -> str:
-        told = [f"{self.rows} rows"]
-        share = "deviance explained"
-        if self.mse is not None:
-            told += [f"MSE {self.mse:.4g}", f"RMSE {self.mse**0.5:.4g}"]
-            share = "R^2"
-        if self.deviance is not None:
-            told.append(f"deviance {self.deviance:.4g} per row")
-        if self.explained is not None:
-            told.append(f"{share} {self.explained:.4g}")
-        if self.auroc is not None:
-            told.append(f"AUROC {self.auroc:.4g}")
-        if self.concordance is not None:
-            told.append(f"concordance {self.concordance:.4g}")
-        return ", ".join(told)
+        parts = (
+            ("MSE {:.4g}", self.mse),
+            ("RMSE {:.4g}", None if self.mse is None else self.mse**0.5),
+            ("deviance {:.4g} per row", self.deviance),
+            ("deviance explained {:.4g}" if self.mse is None else "R^2 {:.4g}", self.explained),
+            ("AUROC {:.4g}", self.auroc),
+            ("concordance {:.4g}", self.concordance),
+        )
+        known = [text.format(value) for text, value in parts if value is not None]
+        return ", ".join([f"{self.rows} rows", *known])
 
 
 def measure_errors(family: Family, response: Response, scores: Array) -> ErrorSummary:
-    """Return how far linear predictors are from encoded responses of a family.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from fedlasso.families import find_family
-    >>> from fedlasso.fitting.examination.measures import measure_errors
-    >>> from fedlasso.numerics import Response
-    >>> str(measure_errors(find_family("linear"), Response.of([1.0, 3.0]), np.array([1.0, 2.0])))
-    '2 rows, MSE 0.5, RMSE 0.7071, R^2 0.5'
-    """
+    """Return the errors of linear predictors for encoded responses of a family."""
     loss = family.loss
     rows = len(scores)
     y = response.y
@@ -111,7 +73,7 @@ def measure_errors(family: Family, response: Response, scores: Array) -> ErrorSu
     if response.offset.any() and np.isfinite(constant[0]):
         empty = Sample(np.zeros((rows, 1)), response, loss)
         constant = response.offset + empty.effect_at(np.zeros(1))
-    # The best constant, once the limits of a link are passed, fits perfectly.
+    # A constant at the limit of a link fits perfectly.
     least = float(loss.deviance(constant, response).mean()) if np.isfinite(constant[0]) else 0.0
     explained = 1 - error / least if least > 0 else None
     if loss.quadratic:

@@ -1,4 +1,4 @@
-"""Discoveries: columns with a promise about how many of them are false."""
+"""Discoveries: columns at a given false discovery rate."""
 
 from dataclasses import replace
 
@@ -9,14 +9,14 @@ from fedlasso.fitting.result import Discovered, Fit
 
 
 class Discoveries(Objective):
-    """The columns whose effects are likely enough, refitted; it starts from the pooled Lasso."""
+    """The columns that are probable enough to have an effect, from the pooled Lasso, refitted."""
 
     name = "discoveries"
-    help = "columns with a promise: at most a fraction --fdr of them is false on average"
+    help = "columns at a false discovery rate: at most a fraction --fdr of them is false on average"
     infers = True
 
     def conclude(self, context: Context, fit: Fit) -> Fit:
-        """Fit the discoveries and the columns that are never penalised, and nothing else."""
+        """Fit only the discoveries and the columns that are never penalised."""
         assert fit.trust is not None
         found = fit.trust.found
         if found is None:

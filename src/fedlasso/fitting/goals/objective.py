@@ -1,25 +1,25 @@
 """Objective: the pooled Lasso itself, at a penalty that is given or chosen on held-out rows."""
 
-from fedlasso.fitting.at_penalty import GRADIENTS, fit_at, search_and_fit
+from fedlasso.fitting.at_penalty import HELD_OUT, fit_at, search_and_fit
+from fedlasso.fitting.budget import GRADIENTS
 from fedlasso.fitting.candidates import LASSO
 from fedlasso.fitting.context import Context
 from fedlasso.fitting.evidence import Folded
 from fedlasso.fitting.evidence.split_evidence import count_gradients
 from fedlasso.fitting.fit_plan import gather_as_planned
 from fedlasso.fitting.goal import Goal
-from fedlasso.fitting.moment_choice import Choice, Chosen, choose_smallest, fit_gathered
 from fedlasso.fitting.result import Fit, How
-from fedlasso.fitting.tuning import judge_by_moments
+from fedlasso.fitting.tuning import Choice, Chosen, choose_smallest, fit_gathered, judge_by_moments
 from fedlasso.fitting.validation import Rule
 from fedlasso.sites import folds
 
-# Vectors and folds by default where second moments do not choose; rounds are cheaper than vectors.
+# Vectors and folds by default where second moments do not choose.
 CURVED_GRADIENTS = 1500
 CURVED_FOLDS = 5
 
 
 class Objective(Goal):
-    """The Lasso, or for other losses and penalties what corresponds to it."""
+    """The Lasso, or what corresponds to it for other losses and penalties."""
 
     name = "objective"
     help = "the pooled Lasso itself, at the penalty that predicts held-out rows best"
@@ -43,7 +43,7 @@ class Objective(Goal):
         held_out = (settings.held_out,)
         if settings.validation is not None:
             budget.limit(GRADIENTS)
-            return search_and_fit(context, held_out, "a holdout, as asked for")
+            return search_and_fit(context, held_out, "a holdout, as requested")
         gathered = gather_as_planned(context, self.more_folds)
         plan = gathered.plan
         if plan.how == "holdout":
@@ -64,7 +64,7 @@ class Objective(Goal):
         context.budget.limit(CURVED_GRADIENTS)
         uploads = int(context.budget.vectors)
         splits: tuple[str, ...] = (settings.held_out,)
-        judged_on = "held-out rows"
+        judged_on = HELD_OUT
         buys = ""
         if settings.validation is None:
             enough = count_gradients(CURVED_FOLDS + 1) * 2

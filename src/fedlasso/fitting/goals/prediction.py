@@ -1,27 +1,26 @@
-"""Prediction: new rows are to be predicted well, by the Lasso or a related model."""
+"""Prediction: predict new rows well, by the Lasso or a related model."""
 
 import numpy as np
 
 from fedlasso.fitting.candidates import ELASTIC, LASSO, RELAXED, adaptive
 from fedlasso.fitting.evidence import Folded, PathPoint
 from fedlasso.fitting.evidence.subset_evidence import Subset, TrialFit
-from fedlasso.fitting.goals.adaptive import AdaptivePath
 from fedlasso.fitting.goals.compared import ComparedGoal
-from fedlasso.fitting.moment_choice import Chosen, choose_smallest
+from fedlasso.fitting.gradient_tuning import AdaptivePath
 from fedlasso.fitting.result import How
-from fedlasso.fitting.tuning import judge_by_moments
+from fedlasso.fitting.tuning import Chosen, choose_smallest, judge_by_moments
 from fedlasso.numerics import L1, Array, one_thread
 from fedlasso.numerics.moment_path import solve_path
 from fedlasso.numerics.moments import Normal
 from fedlasso.numerics.spike_slab import Posterior
 
-# Nearly dependent columns go on changing where the fit to the rows does not. A path is at its end,
-# as paths of glmnet are, where one penalty more adds less than this fraction to the variance that
-# is explained, or almost all of that is, but not before so many penalties.
+# Coefficients of nearly dependent columns go on changing where the fit does not. As in glmnet, a
+# path ends where one more penalty adds less than this fraction to the explained variance, or almost
+# all of it is explained, but not before so many penalties.
 GAIN = 1e-5
 ALMOST_ALL = 0.999
-FIRST = 5
-# Columns that are less likely to have an effect do not serve to predict.
+FEWEST_PENALTIES = 5
+# Columns with a smaller probability of an effect are not used to predict.
 LEAST_PROBABILITY = 0.05
 
 
@@ -43,29 +42,29 @@ class Prediction(ComparedGoal):
 
     @one_thread()
     def use_subset(self, subset: Subset, lasso: PathPoint) -> list[TrialFit]:
-        """Take the expected effects; and the Lasso, where its columns are too many for moments."""
+        """Return the expected effects; and the Lasso, if its columns are too many for moments."""
 
         def expect(normal: Normal, posterior: Posterior) -> PathPoint:
             likely = posterior.probabilities >= LEAST_PROBABILITY
             mean = np.where(likely, posterior.mean, 0.0)
-            # Effects are pulled towards zero; a Lasso in which each pays its own pull leaves them.
+            # Effects are shrunk towards zero: the Lasso with these weights has them as its optimum.
             pull = (normal.score - normal.gram @ mean) * np.sign(mean)
-            pays = np.maximum(pull, RELAXED * normal.largest_penalty)
-            lam = float(pays[likely].mean()) if likely.any() else normal.largest_penalty
-            return subset.point(normal, L1(lam, np.where(likely, pays / lam, np.inf)))
+            own = np.maximum(pull, RELAXED * normal.largest_penalty)
+            lam = float(own[likely].mean()) if likely.any() else normal.largest_penalty
+            return subset.point(normal, L1(lam, np.where(likely, own / lam, np.inf)))
 
         expected = subset.fit_twice("expected effects", expect, lasso.coefficients)
         if lasso.active <= subset.columns.size:
             return [expected]
-        # The Lasso uses columns that there are no moments of: held-out rows must choose.
+        # The Lasso uses columns without moments: held-out rows must choose.
         return [TrialFit(LASSO.name, lasso, lasso), expected]
 
 
 def find_end(normal: Normal, penalties: Array) -> int:
-    """Return the place of the penalty from which on smaller ones hardly fit the rows any better."""
+    """Return the index of the penalty below which smaller ones hardly improve the fit."""
     path = solve_path(normal, penalties).lasso
     explained = 2 * normal.score @ path - np.einsum("il,il->l", normal.gram @ path, path)
     ended = np.diff(explained) < GAIN * explained[1:]
     ended |= explained[1:] > ALMOST_ALL * normal.variance
-    ended[: FIRST - 1] = False
+    ended[: FEWEST_PENALTIES - 1] = False
     return int(np.argmax(ended)) + 1 if ended.any() else penalties.size - 1

@@ -5,18 +5,17 @@ import numpy as np
 from fedlasso.fitting.candidates import LASSO, RELAXED
 from fedlasso.fitting.evidence import Folded, PathPoint
 from fedlasso.fitting.evidence.subset_evidence import Subset, TrialFit
-from fedlasso.fitting.goals.adaptive import AdaptivePath
 from fedlasso.fitting.goals.compared import ComparedGoal
-from fedlasso.fitting.moment_choice import Chosen, choose_smallest
+from fedlasso.fitting.gradient_tuning import AdaptivePath
 from fedlasso.fitting.result import How
-from fedlasso.fitting.tuning import judge_by_moments
+from fedlasso.fitting.tuning import Chosen, choose_smallest, judge_by_moments
 from fedlasso.numerics import L1, one_thread
 from fedlasso.numerics.moments import Normal
 from fedlasso.numerics.spike_slab import Posterior
 
 
 class Selection(ComparedGoal):
-    """The columns with the largest expected F1, or those that fits to half of the rows use."""
+    """The columns with the largest expected F1, or those that fits to halves of the rows use."""
 
     name = "selection"
     help = "few columns, and about the same ones on other rows"
@@ -32,7 +31,7 @@ class Selection(ComparedGoal):
 
     @one_thread()
     def use_subset(self, subset: Subset, lasso: PathPoint) -> list[TrialFit]:
-        """Take the columns with the largest expected F1, and fit them by least squares."""
+        """Fit the columns with the largest expected F1 by least squares."""
 
         def refit(normal: Normal, posterior: Posterior) -> PathPoint:
             weights = np.where(posterior.support, 1.0, np.inf)
@@ -40,5 +39,5 @@ class Selection(ComparedGoal):
             lam = RELAXED * largest if posterior.support.any() else largest
             return subset.point(normal, L1(lam, weights))
 
-        name = "least squares on the likeliest columns"
+        name = "least squares on the most probable columns"
         return [subset.fit_twice(name, refit, lasso.coefficients)]

@@ -1,14 +1,14 @@
-"""How sure single coefficients are, worked out from a fit and from sums over sites around it.
+"""Debiased estimates of single coefficients, from a fit and from sums over sites around it.
 
-Everything comes from sums over all sites: second derivatives and the gradient of the loss at the
-Lasso, which tell how likely each column is to have an effect; and, for columns that are asked
-about, one direction per column and two numbers per direction and site. Standard errors are those of
-the model, with the variance that its residuals have.
+Second derivatives and the gradient of the loss at the Lasso give the probability of an effect of
+each column. Each requested column takes one direction, and two numbers per direction and site.
+Standard errors are those of the model, with the variance of its residuals.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,24 +29,18 @@ from fedlasso.sites import CurvatureAt, PartAt, SiteSlopesAlong, SlopesAlong
 
 # How closely directions follow one column alone.
 STRENGTH = 0.4
-# Runs of draws that tell how likely columns are: one alone may stay with some of the columns that
-# stand for one another.
-RUNS = 3
+# Runs of draws: one alone may stay with some of several interchangeable columns.
+POSTERIOR_RUNS = 3
 TAIL = 0.995
 # Steps to expected effects are halved at most so many times.
-HALVINGS = 6
+STEP_HALVINGS = 6
 # Bytes of second derivatives that each site may send.
 MOST_BYTES = 64 << 20
-# Directions that one question looks along.
+# Directions of one question.
 SIDE_BY_SIDE = 200
-# Curvature along a direction, as a share of what a site's rows would have on average, without which
-# its own estimate is left out.
-LEAST = 0.1
-
-
-def count_curvature(p: int) -> int:
-    """Return how many numbers the second derivatives of p columns are."""
-    return count_packed(p)
+# A site has no estimate of its own if its curvature along a direction is below this fraction of the
+# average of as many rows.
+SMALLEST_CURVATURE = 0.1
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,8 +54,8 @@ class Start:
     H : mean second derivatives of the loss there, p by p
     slopes : its mean gradient there
     loss : the loss there, over all rows
-    active : how many columns follow the rows' noise there
-    noise_inflation : how many times as much noise rows are taken to have as they have on average
+    active : degrees of freedom of the fit
+    noise_inflation : assumed noise variance over that of the average row
     """
 
     federation: Federation
@@ -86,34 +80,31 @@ class Start:
         return cls(federation, problem, b, H, slopes, part.loss, active, noise_inflation)
 
     def move(self, effects: Effects) -> Start:
-        """Ask for the gradient at the expected effects; second derivatives are taken to be alike.
+        """Ask for the gradient at the expected effects; second derivatives are kept.
 
-        Where the loss is far above what they let expect, a shorter step is taken.
+        If the loss is far above what those predict, a shorter step is taken.
         """
         step = self.expect(effects) - self.b
-        for _ in range(HALVINGS):
-            foreseen = self.problem.m * float(step @ (self.slopes + self.H @ step / 2))
+        for _ in range(STEP_HALVINGS):
+            predicted = self.problem.m * float(step @ (self.slopes + self.H @ step / 2))
             part = self.federation.total(PartAt(self.b + step, np.arange(0)))
-            if part.loss - self.loss <= max(2 * foreseen, foreseen / 2):
+            if part.loss - self.loss <= max(2 * predicted, predicted / 2):
                 return replace(
                     self,
                     b=self.b + step,
                     slopes=part.gradient / self.problem.m,
                     loss=part.loss,
-                    active=float(effects.chances.sum()),
+                    active=float(effects.probabilities.sum()),
                 )
             step = step / 2
         return self
 
     def renew(self) -> Start:
-        """Ask for the second derivatives where this one has moved to."""
+        """Ask for the second derivatives at the current coefficients."""
         return replace(self, H=_ask_curvature(self.federation, self.problem, self.b))
 
     def expect(self, effects: Effects) -> Array:
-        """Return the coefficients that effects leave to be expected.
-
-        Columns that pay nothing have those that are best beside the expected effects.
-        """
+        """Return the expected coefficients; unpenalised columns have those that fit best."""
         kept = np.flatnonzero(self.problem.penalty.free(self.problem.p))
         b = effects.expected
         b[kept] = 0.0
@@ -123,10 +114,9 @@ class Start:
 
     @one_thread()
     def find_effects(self, seed: int) -> Effects:
-        """Tell how likely columns that pay a penalty are to have an effect; the others have none.
+        """Return probabilities and sizes of effects of the penalised columns; zero for others.
 
-        The loss is taken to be the parabola that it is nearly, in which columns that pay nothing
-        move along.
+        The loss is approximated by a parabola, minimised over the unpenalised columns.
         """
         p = self.problem.p
         free = self.problem.penalty.free(p)
@@ -144,14 +134,14 @@ class Start:
         else:
             variance = noise + float(self.b[others] @ H @ self.b[others])
         count = others.size
-        # Noisier rows tell as much as fewer rows would.
+        # Noisier rows carry as much information as fewer rows would.
         rows = max(round(self.problem.m / self.noise_inflation), 1)
         normal = Normal(H, own, variance, rows, np.zeros(count + 1), np.ones(count), count)
         runs = [
             sample_posterior(
                 normal, count, self.b[others], (seed, run), noise=noise, nonlocal_prior=True
             )
-            for run in range(RUNS)
+            for run in range(POSTERIOR_RUNS)
         ]
         found = Posterior.average(runs)
         whole = np.zeros((3, p))
@@ -169,55 +159,16 @@ class Start:
     ) -> Estimates:
         """Estimate some coefficients without the Lasso's bias.
 
-        What is left of other columns' errors depends on the model that estimates start from. Where
-        another model is given, estimates are halfway between those from either, and half of the
-        difference adds to the errors.
-
-        Parameters
-        ----------
-        columns : places of the columns, increasing
-        tests : how many columns might have been looked at; those given, if none is said
-        strength : how closely directions follow one column alone
-        other : another model to start from
-        by_site : ask for sites' own estimates too
+        The remaining bias depends on the starting model. With an `other` one, estimates are halfway
+        between those from either, and half of the difference adds to the errors. `tests` is the
+        number of columns that might have been estimated, and `strength` how closely directions
+        follow one column alone.
         """
         tests = tests or columns.size
-        parts = np.array_split(columns, max(-(-columns.size // SIDE_BY_SIDE), 1))
-        found = [self._look(own, tests, strength, other, by_site) for own in parts]
-        return found[0] if len(found) == 1 else Estimates.join(found)
-
-    def attenuation(self, effects: Effects) -> float:
-        """How many times smaller effects appear than they are, because others are not known."""
-        return family_of(self.problem.loss).attenuation(effects.variance)
-
-    @property
-    def dispersion(self) -> float:
-        """How much responses vary, as a share of what the loss takes for granted.
-
-        Of least squares it is the variance of the noise. The family bounds it.
-        """
-        low, high = family_of(self.problem.loss).dispersion
-        return low if low == high else max(self.noise_inflation * 2 * self.loss / self._left, low)
-
-    @property
-    def _left(self) -> float:
-        """Rows beyond those whose noise the fit has followed, one for each of its columns."""
-        if self.problem.m - self.active < 2:
-            raise CannotFit(
-                f"{self.problem.m} rows and {self.active:.0f} active columns leave nothing to tell "
-                "chance by; give more rows, or a larger penalty"
-            )
-        return self.problem.m - self.active
-
-    def _look(
-        self,
-        columns: NDArray[np.int64],
-        tests: int,
-        strength: float,
-        other: Array | None,
-        by_site: bool,
-    ) -> Estimates:
-        """Estimate as many coefficients as one question asks about."""
+        if columns.size > SIDE_BY_SIDE:
+            options: dict[str, Any] = {"strength": strength, "other": other, "by_site": by_site}
+            parts = np.array_split(columns, -(-columns.size // SIDE_BY_SIDE))
+            return Estimates.join([self.look(part, tests, **options) for part in parts])
         if not columns.size:
             return Estimates(columns, np.zeros(0), np.zeros(0), tests)
         rows = self.problem.m
@@ -225,8 +176,7 @@ class Start:
         directions = find_directions(self.H, columns, free, rows, strength)
         total = self.federation.total(SlopesAlong(self.b, directions))
         values = self.b[columns] - total.slopes / rows
-        # Few rows leave the spread itself to chance: as far out as it matters, scores have the
-        # tails of Student's distribution.
+        # Few rows leave the variance uncertain: scores have the tails of Student's distribution.
         wider = float(stdtrit(self._left, TAIL) / ndtri(TAIL))
         errors = wider * np.sqrt(self.dispersion * total.curvatures) / rows
         if other is not None:
@@ -240,25 +190,47 @@ class Start:
         replies = self.federation.ask(SiteSlopesAlong(self.b, directions))
         slopes = np.array([reply.slopes for reply in replies])
         curvatures = np.array([reply.curvatures for reply in replies])
-        # A site moves a coefficient by its slope over its share of the curvature of all rows.
-        share = curvatures * rows / total.curvatures
-        known = share > LEAST * np.array(self.problem.sizes)[:, None]
-        steps = np.divide(slopes, share, out=np.zeros_like(share), where=known)
-        variances = np.divide(
-            self.dispersion * curvatures, share**2, out=np.zeros_like(share), where=known
-        )
+        # A site moves a coefficient by its slope over its part of the curvature of all rows.
+        own = curvatures * rows / total.curvatures
+        known = own > SMALLEST_CURVATURE * np.array(self.problem.sizes)[:, None]
+        steps = np.divide(slopes, own, out=np.zeros_like(own), where=known)
+        variances = self.dispersion * curvatures
+        variances = np.divide(variances, own**2, out=np.zeros_like(own), where=known)
         return replace(found, site_values=self.b[columns] - steps, site_variances=variances)
+
+    def attenuation(self, effects: Effects) -> float:
+        """Return how many times smaller effects appear, because others are unknown."""
+        return family_of(self.problem.loss).attenuation(effects.variance)
+
+    @property
+    def dispersion(self) -> float:
+        """Variance of responses over that of the loss, within the bounds of the family.
+
+        For least squares it is the variance of the noise.
+        """
+        low, high = family_of(self.problem.loss).dispersion
+        return low if low == high else max(self.noise_inflation * 2 * self.loss / self._left, low)
+
+    @property
+    def _left(self) -> float:
+        """Residual degrees of freedom."""
+        if self.problem.m - self.active < 2:
+            raise CannotFit(
+                f"{self.problem.m} rows and {self.active:.0f} active columns leave no residual "
+                "degrees of freedom; give more rows, or a larger penalty"
+            )
+        return self.problem.m - self.active
 
 
 def _ask_curvature(federation: Federation, problem: Problem, b: Array) -> Array:
-    """Mean second derivatives of the loss, p by p."""
+    """Return the mean second derivatives of the loss, p by p."""
     p = problem.p
-    numbers = count_curvature(p)
+    numbers = count_packed(p)
     if 8 * numbers > MOST_BYTES:
         raise FedLassoError(
             f"{p} columns have {numbers} second derivatives, {8e-6 * numbers:.0f} MB per site, "
-            f"and {MOST_BYTES >> 20} MiB is the most; drop columns that cannot matter, or "
-            "choose a goal without inference"
+            f"and {MOST_BYTES >> 20} MiB is the maximum; drop irrelevant columns, or choose a goal "
+            "without inference"
         )
     total = federation.total(CurvatureAt(b, np.arange(p), 0))
     return np.asarray(unpack(total.block, p, lower=True) / problem.m)

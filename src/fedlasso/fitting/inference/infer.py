@@ -1,4 +1,4 @@
-"""Inference after the Lasso: discoveries, and intervals of columns that are named or selected."""
+"""Inference after the Lasso: discoveries, intervals of named or selected columns, site weights."""
 
 from dataclasses import dataclass, replace
 
@@ -6,42 +6,46 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedlasso.errors import FedLassoError, Refused
-from fedlasso.fitting.at_penalty import fit_curved
+from fedlasso.federation import Federation, Ledger, metered
+from fedlasso.fitting.at_penalty import fit_any_loss
 from fedlasso.fitting.context import Context
-from fedlasso.fitting.inference.debiased import Start, count_curvature
+from fedlasso.fitting.inference.debiased import Start
 from fedlasso.fitting.inference.estimates import Effects, Estimates
 from fedlasso.fitting.result import Fit
 from fedlasso.fitting.settings import Settings
 from fedlasso.numerics import L1, Array, Penalty
 from fedlasso.numerics.spike_slab import select_by_fdr
-from fedlasso.sites import Viewed
+from fedlasso.numerics.triangles import count_packed
+from fedlasso.sites import CLEARLY, LEVELS, ErrorAt, NoiseAbove, Scaling, Viewed, Weighed
 
 # Vectors of p numbers beside second derivatives: slopes along directions, and further fits, of
 # least squares and of other losses.
 SLOPES = 15
 REFITS = 10
 CURVED_REFITS = 80
-# What discoveries still pay, as a fraction of the penalty: without any, nothing certifies.
-NEXT_TO_NOTHING = 1e-4
-# Where more of the variance of a linear predictor is not known, a few columns explain nearly all
-# rows: odds, rates and hazards are known to a factor of 16 at best.
-UNKNOWN = 8.0
+# Penalty of discoveries, as a fraction of the fit's: without any there is no certificate.
+REFIT_PENALTY = 1e-4
+# If more of the variance of a linear predictor is unknown, a few columns explain nearly all rows:
+# odds, rates and hazards are known to a factor of 16 at best.
+UNKNOWN_VARIANCE = 8.0
 SEPARATED = (
-    "a few columns explain nearly all rows, so that their best coefficients are without bound: "
+    "a few columns explain nearly all rows, so that their best coefficients are unbounded: "
     "estimates are one step from a model without effects, and rather too small"
 )
+# A site's noise variance is estimated with this many additional rows of the common variance.
+PRIOR_ROWS = 10.0
 
 
 @dataclass(frozen=True, eq=False)
 class Trust:
-    """How sure the columns of a model are.
+    """Inference about the columns of a model.
 
     Attributes
     ----------
-    found : the discoveries, where the goal was to make some
-    selected : the columns of the model, where their intervals were requested
+    found : the discoveries, if that was the goal
+    selected : the columns of the model, if their intervals were requested
     named : columns whose intervals were requested by name
-    site_weights : what a row of each site counts, where that was chosen
+    site_weights : weight of a row of each site, if sites were weighted
     notes : what could not be done, and why
     """
 
@@ -57,7 +61,7 @@ def count_vectors(settings: Settings, p: int) -> int:
     if not settings.infers:
         return 0
     looks = 1 if settings.response_family.quadratic else 2
-    return looks * (-(-count_curvature(p) // p) + SLOPES) + count_refitting(settings)
+    return looks * (-(-count_packed(p) // p) + SLOPES) + count_refitting(settings)
 
 
 def count_refitting(settings: Settings) -> int:
@@ -66,12 +70,11 @@ def count_refitting(settings: Settings) -> int:
 
 
 def infer(context: Context, fit: Fit, noise_inflation: float = 1.0) -> Trust:
-    """Estimate the columns that the settings ask about, from the Lasso that was fitted.
+    """Estimate the columns that the settings request, from the Lasso that was fitted.
 
-    What the Lasso shrinks changes the second derivatives of a curved loss, so one step does not
-    undo it. There two further steps lead to where effects are to be expected, and second
-    derivatives are asked for there. Estimates are halfway between those from there and those from
-    the Lasso.
+    The Lasso's shrinkage changes the second derivatives of a curved loss, so one step does not undo
+    it. There, two further steps lead to the expected effects, and second derivatives are those at
+    that point. Estimates are halfway between those from there and those from the Lasso.
     """
     inference = _Inference(context, fit)
     named = inference.named()
@@ -85,7 +88,7 @@ def infer(context: Context, fit: Fit, noise_inflation: float = 1.0) -> Trust:
     if not settings.response_family.quadratic:
         near = start.move(effects)
         sized = near.find_effects(seed)
-        if sized.variance < UNKNOWN:
+        if sized.variance < UNKNOWN_VARIANCE:
             start = near.move(sized).renew()
             other = lasso
         else:
@@ -94,45 +97,42 @@ def infer(context: Context, fit: Fit, noise_inflation: float = 1.0) -> Trust:
             inference.notes.append(SEPARATED)
         effects = start.find_effects(seed)
         factor = start.attenuation(effects)
-    found = selected = asked = None
-    if settings.asked_goal.infers:
-        likely = select_by_fdr(effects.chances, settings.fdr)
+    found = selected = by_name = None
+    if settings.requested_goal.infers:
+        likely = select_by_fdr(effects.probabilities, settings.fdr)
         found = inference.judge(start, likely, effects, other).stretch(factor)
-    if settings.judges_selected:
-        used = (lasso != 0) & inference.pays
+    if settings.infers_selected:
+        used = (lasso != 0) & inference.penalised
         selected = inference.judge(start, used, effects, other).stretch(factor)
     if named.size:
-        asked = inference.by_site(start, start.look(named, other=other)).stretch(factor)
-    return Trust(found, selected, asked, notes=tuple(dict.fromkeys(inference.notes)))
+        by_name = inference.by_site(start, start.look(named, other=other)).stretch(factor)
+    return Trust(found, selected, by_name, notes=tuple(dict.fromkeys(inference.notes)))
 
 
 class _Inference:
-    """Inference for the Lasso that was fitted on a view: what its steps have in common."""
+    """What the steps of an inference have in common."""
 
     def __init__(self, context: Context, fit: Fit) -> None:
-        assert fit.view is not None
-        assert fit.scaling is not None
+        view, self.scaling = fit.standardised
         settings = context.settings
-        self.view = Viewed(context.ledger, fit.view)
+        self.view = Viewed(context.ledger, view)
         self.columns = context.ledger.columns
-        self.scaling = fit.scaling
-        self.asked = settings.named
-        # What tells which columns pay: goals may have weights of their own.
+        self.requested = settings.named
+        # Goals may have penalty weights of their own.
         self.penalty: Penalty = L1(1.0) if settings.plain else fit.penalty
-        self.pays: NDArray[np.bool_] = ~self.penalty.free(len(self.columns))
-        # How many columns can be found: those that pay a penalty and vary.
-        self.tests = int((self.pays & (self.scaling.factors != 0)).sum())
+        self.penalised: NDArray[np.bool_] = ~self.penalty.free(len(self.columns))
+        self.tests = int((self.penalised & (self.scaling.factors != 0)).sum())
         self.notes: list[str] = []
 
     def judge(
         self, start: Start, which: NDArray[np.bool_], effects: Effects, other: Array | None
     ) -> Estimates:
-        """Estimate columns that the rows themselves have picked, by their likely effects."""
+        """Estimate columns that the rows themselves have picked, by their probable effects."""
         estimates = start.look(np.flatnonzero(which), self.tests, other=other)
         return self.by_site(start, replace(estimates, effects=effects.take(which)))
 
     def by_site(self, start: Start, estimates: Estimates) -> Estimates:
-        """The same with every site's own estimates, where the sites send them."""
+        """Add every site's own estimates, if the sites send them."""
         if not estimates.columns.size or len(self.view.sites) < 2:
             return estimates
         try:
@@ -143,8 +143,8 @@ class _Inference:
         return replace(estimates, site_values=own.site_values, site_variances=own.site_variances)
 
     def named(self) -> NDArray[np.int64]:
-        """Places of the columns whose intervals are requested by name."""
-        places = [self.columns.index(name) for name in self.asked]
+        """Return the indices of the columns whose intervals are requested by name."""
+        places = [self.columns.index(name) for name in self.requested]
         for place in places:
             if self.scaling.factors[place] == 0:
                 raise FedLassoError(
@@ -156,19 +156,58 @@ class _Inference:
 
 def refit_columns(context: Context, fit: Fit, columns: NDArray[np.int64]) -> Fit:
     """Fit some columns and those that are never penalised, nearly without a penalty."""
-    assert fit.view is not None
     settings = context.settings
-    view = Viewed(context.ledger, fit.view)
+    view = Viewed(context.ledger, fit.standardised[0])
     weights = np.where(fit.penalty.free(len(view.columns)), 0.0, np.inf)
     weights[columns] = 1.0
-    penalty = L1(NEXT_TO_NOTHING * fit.penalty.lam, weights)
-    found = fit_curved(view, penalty, count_refitting(settings), settings.tol)
-    return replace(
-        found,
-        view=fit.view,
-        scaling=fit.scaling,
-        curve=fit.curve,
-        plan=fit.plan,
-        evidence=fit.evidence,
-        trust=fit.trust,
-    )
+    penalty = L1(REFIT_PENALTY * fit.penalty.lam, weights)
+    refit = fit_any_loss(view, penalty, count_refitting(settings), settings.tol)
+    kept = ("view", "scaling", "curve", "plan", "evidence", "trust")
+    return replace(refit, **{name: getattr(fit, name) for name in kept})
+
+
+def find_site_weights(
+    view: Federation, scaling: Scaling, b: Array, *, always: bool
+) -> dict[str, float] | None:
+    """Return the inverse of each site's noise variance, or None if sites hardly differ.
+
+    Each site sends one number, the sum of squares of the Lasso's residuals. Variances of few rows
+    are shrunk towards the common one.
+    """
+    sizes = np.array(scaling.sizes, dtype=np.float64)
+    errors = np.array([reply.value for reply in view.ask(ErrorAt(b))])
+    free = 1 - np.count_nonzero(b) / sizes.sum()
+    if len(sizes) < 2 or free <= 0 or not errors.sum() > 0:
+        return None
+    common = errors.sum() / (free * sizes.sum())
+    variances = (errors + PRIOR_ROWS * common) / (free * sizes + PRIOR_ROWS)
+    differ = np.abs(np.log(variances / common)) > CLEARLY * np.sqrt(2 / (sizes + PRIOR_ROWS))
+    if not (always or differ.any()):
+        return None
+    return dict(zip(view.sites, (variances.min() / variances).tolist(), strict=True))
+
+
+def find_noise_inflation(view: Federation, scaling: Scaling, b: Array) -> float:
+    """Return an upper bound of the noisiest site's variance over the average.
+
+    Sites send only a total: how many of them are above some levels. If even that is refused, the
+    bound is that no site's sum of squares exceeds that of all sites together.
+    """
+    rows = sum(scaling.sizes)
+    largest = rows / min(scaling.sizes)
+    if len(scaling.sizes) < 2:
+        return 1.0
+    try:
+        variance = view.total(ErrorAt(b)).value / rows
+        above = view.total(NoiseAbove(b, variance)).above > 0
+    except Refused:
+        return largest
+    if above.all():
+        return largest
+    # The noisiest site lies between the last level that it is above and the next.
+    return float(min(LEVELS[int(above.argmin())], largest))
+
+
+def weight_sites(ledger: Ledger, weights: dict[str, float]) -> Ledger:
+    """Return the sites with rows that count by these weights."""
+    return metered(Weighed(ledger, weights))

@@ -1,0 +1,184 @@
+"""Tuning by gradients: the Lasso, the adaptive Lasso and its refits, on one or more splits."""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+
+from fedlasso.errors import CannotFit
+from fedlasso.fitting.candidates import (
+    ADAPTIVE,
+    LASSO,
+    REFITTED,
+    Candidate,
+    adaptive_weights,
+    refit_penalty,
+)
+from fedlasso.fitting.evidence import PathPoint, SplitEvidence, Wanted
+from fedlasso.fitting.paths import Errors, has_risen, step_down, walk_down
+from fedlasso.fitting.tuning import CandidateErrors, average_folds
+from fedlasso.fitting.validation import ACTIVE, Curve, Rule
+from fedlasso.numerics import L1, Array, Penalty
+
+# The end of a grid as a fraction of its start, and the smallest penalty that is tried.
+GRID_RATIO = 0.003
+SMALLEST_RATIO = 1e-4
+# Certified relative gap of refits on a support.
+REFIT_TOL = 0.005
+# Sparse fits of a weak signal are noisy, so paths that start with a few large coefficients may
+# continue for longer without lowering the error.
+has_long_risen = partial(has_risen, patience=8)
+# Penalties with the fits on all splits, or None once uploads have run out.
+Fits = Iterable[tuple[float, tuple[PathPoint, ...] | None]]
+
+
+def judge_by_gradients(
+    evidence: SplitEvidence,
+    candidate: Candidate,
+    fits: Fits,
+    ended: Callable[[Errors], bool] = has_risen,
+) -> tuple[CandidateErrors, bool]:
+    """Judge fits on all splits, penalty by penalty, until the held-out error ends the path.
+
+    The second result is whether uploads ran out first.
+    """
+    penalties: list[float] = []
+    points: list[tuple[PathPoint, ...]] = []
+    each: list[list[float]] = []
+    se: list[float] = []
+
+    def visit(fit: tuple[float, tuple[PathPoint, ...] | None]) -> list[float] | None:
+        lam, own = fit
+        if own is None:
+            return None
+        held_out = evidence.hold_out(own)
+        penalties.append(lam)
+        points.append(own)
+        each.append([float(one.error[0]) for one in held_out])
+        se.append(float(held_out[0].se[0]))
+        return [float(average_folds(np.array(one), evidence.rows)[0]) for one in each]
+
+    cut = walk_down(fits, visit, ended)
+    judged = CandidateErrors(
+        candidate,
+        np.array(penalties),
+        np.array(each).reshape(len(each), len(evidence.splits)).T[:, None, :],
+        evidence.rows,
+        fits=tuple(points),
+        single_se=np.array(se) if len(evidence.splits) == 1 else None,
+    )
+    return judged, cut
+
+
+def fit_down(
+    evidence: SplitEvidence, penalties: Iterable[float], forms: Sequence[Penalty], reserve: int
+) -> Fits:
+    """Fit all splits at decreasing penalties of their forms, each from its fit before."""
+    tol = evidence.path_tol
+    starts: list[Array | None] = [None] * len(forms)
+    for lam in penalties:
+        wanted = [
+            Wanted(form.at(lam), tol, rows, start, reserve)
+            for rows, form, start in zip(evidence.splits, forms, starts, strict=True)
+        ]
+        points = evidence.fit_many(wanted)
+        yield lam, points if all(point.arrived(tol) for point in points) else None
+        starts = [point.coefficients for point in points]
+
+
+def judge_lasso(evidence: SplitEvidence, reserve: float = 0.0) -> tuple[CandidateErrors, bool]:
+    """Judge the Lasso, or the form of the evidence's penalty, down a path."""
+    parts = evidence.parts.values()
+    largest = max(part.largest_penalty for part in parts)
+    step = GRID_RATIO ** (1 / (evidence.path_penalties - 1))
+    penalties = step_down(largest, step, SMALLEST_RATIO)
+    forms = [part.form for part in parts]
+    fits = fit_down(evidence, penalties, forms, int(reserve * evidence.each))
+    return judge_by_gradients(evidence, LASSO, fits)
+
+
+@dataclass(frozen=True)
+class AdaptivePath:
+    """A goal's adaptive path: power of the weights, penalties, and ratio of last to first."""
+
+    power: float
+    count: int
+    ratio: float
+
+    def forms(self, fits: Sequence[PathPoint]) -> list[L1]:
+        """Return the adaptive Lasso's penalties, with weights from a Lasso on every split."""
+        return [L1(1.0, adaptive_weights(fit.coefficients, self.power, ACTIVE)) for fit in fits]
+
+
+def judge_adaptive(
+    evidence: SplitEvidence,
+    lasso: Sequence[PathPoint],
+    path: AdaptivePath,
+    penalties: Callable[[float], Iterable[float]],
+    reserve: int,
+) -> list[CandidateErrors]:
+    """Judge the adaptive Lasso, with weights from a Lasso on every split, and its refits.
+
+    `penalties` returns the path below the smallest strength at which all fits are empty.
+    """
+    forms = path.forms(lasso)
+    parts = zip(forms, evidence.parts.values(), strict=True)
+    largest = max(form.largest(part.first_slopes) for form, part in parts)
+    fits = fit_down(evidence, penalties(largest), forms, reserve)
+    adaptive, _ = judge_by_gradients(evidence, ADAPTIVE, fits, has_long_risen)
+    refits, _ = judge_by_gradients(evidence, REFITTED, _refit(evidence, adaptive), has_long_risen)
+    return [adaptive, refits]
+
+
+def _refit(evidence: SplitEvidence, adaptive: CandidateErrors) -> Fits:
+    """Refit every support of a path once by least squares, while uploads last."""
+    seen: set[tuple[bytes, ...]] = set()
+    for lam, fits in zip(adaptive.penalties.tolist(), adaptive.fits, strict=True):
+        models = [fit.coefficients for fit in fits]
+        supports = tuple((b != 0).tobytes() for b in models)
+        if supports in seen or not any(fit.active for fit in fits):
+            continue
+        seen.add(supports)
+        wanted = [
+            Wanted(refit_penalty(b, part.largest_penalty), REFIT_TOL, rows, b)
+            for (rows, part), b in zip(evidence.parts.items(), models, strict=True)
+        ]
+        points = evidence.fit_many(wanted)
+        if all(point.arrived(REFIT_TOL) for point in points):
+            yield lam, points
+
+
+def curve_of(lasso: CandidateErrors, at: int, cut: bool) -> Curve:
+    """Return the Lasso's errors along its penalties, and its fits on the first split."""
+    coefficients = np.column_stack([fits[0].coefficients for fits in lasso.fits])
+    return Curve(lasso.penalties, coefficients, lasso.validation, at, cut)
+
+
+def search_penalty_curve(evidence: SplitEvidence, rule: Rule) -> Curve:
+    """Choose the strength of a penalty by the held-out error on one or more splits."""
+    lasso, cut = judge_lasso(evidence)
+    if not lasso.penalties.size:
+        raise CannotFit(
+            "no column is penalised, so held-out rows cannot choose a penalty; give any penalty, "
+            "which changes nothing"
+        )
+    return curve_of(lasso, lasso.validation.select(rule), cut)
+
+
+def choose_by_gradients(
+    judged: list[CandidateErrors], plain: tuple[CandidateErrors, int], rule: Rule
+) -> tuple[CandidateErrors, int]:
+    """Return the sparsest within one standard error, or the best if it surely beats the Lasso."""
+    places = [(one, at) for one in judged for at in range(one.penalties.size)]
+    errors = [float(one.validation.error[at]) for one, at in places]
+    best = int(np.argmin(errors))
+    one, at = places[best]
+    if rule == "1se":
+        limit = errors[best] + float(one.validation.se[at])
+        active = [float(other.validation.active[place]) for other, place in places]
+        near = [i for i, error in enumerate(errors) if error <= limit]
+        return places[min(near, key=lambda i: (active[i], errors[i]))]
+    lasso, place = plain
+    better = lasso.surely_better(one.each[:, 0, at], lasso.each[:, 0, place])
+    return (one, at) if better else plain
