@@ -1,4 +1,4 @@
-"""FederatedLasso, a scikit-learn estimator of numbers."""
+"""FederatedLasso, the scikit-learn estimator for numeric responses."""
 
 from dataclasses import KW_ONLY, dataclass
 from typing import ClassVar
@@ -12,67 +12,64 @@ from fedlasso.families.linear import Linear
 
 @dataclass(eq=False, repr=False)
 class FederatedLasso(RegressorMixin, WithIntercept):  # type: ignore[misc]
-    """One Lasso across sites that keep their records, tuned and told on the original scale.
+    """Lasso across sites that keep their records, with cross-validation and inference.
 
     Parameters
     ----------
     goal : {"prediction", "selection", "objective", "discoveries"}, optional
         What the model is for: prediction by default. With a penalty or a procedure it is the pooled
-        Lasso, whatever the goal. Discoveries are columns of which at most a share `fdr` is false,
-        on average.
+        Lasso, whatever the goal. The expected proportion of false discoveries is at most `fdr`.
     penalty : float, optional
         On the standardised scale, as scikit-learn's ``alpha``; chosen by cross-validation by
         default.
     keep : list of str or int
-        Columns that no penalty touches, by names or numbers: they are always in the model.
+        Names or numbers of columns that are never penalised, so they are always in the model.
     l1_ratio : float
-        The Lasso's share of the penalty; the rest is a ridge's, as in scikit-learn's
-        ``ElasticNet``.
+        Fraction of the L1 penalty, as in scikit-learn's ``ElasticNet``; the rest is a ridge penalty.
     bounds : dict, optional
-        A lower and an upper bound of coefficients, per unit of the column, by its name or number:
-        ``{"age": (0, None), "dose": (-1, 2)}``. Zero must lie between them, and None is no bound.
+        Lower and upper bounds of coefficients, per unit, by name or number of the column:
+        ``{"age": (0, None), "dose": (-1, 2)}``. Zero must lie between them; None means no bound.
     fdr : float
-        The rate of false discoveries that the goal of discoveries allows.
+        False discovery rate of the goal "discoveries".
     intervals : list of str or int
-        Columns whose coefficients get intervals, whether the model uses them or not; they are in
-        ``trust_.named``. ``["selected"]`` is for those that the model uses, in
-        ``trust_.selected``.
+        Columns that get confidence intervals in ``trust_.named``, whether selected or not;
+        ``["selected"]`` for those that the model selects, in ``trust_.selected``.
     level : float
-        How often intervals are to cover.
+        Coverage of the intervals.
     site_weights : {"equal", "variance"}, optional
-        Rows count the same at all sites, or by the inverse of the variance of their site's noise;
-        by default the latter where inference is asked for and sites clearly differ.
+        Weight rows equally at all sites, or by the inverse of their site's noise variance; by
+        default the latter if inference is requested and the sites clearly differ.
     procedure : str, optional
         A name from ``fedlasso.REGISTRY``, run at the penalty instead of the goal's own procedure.
     epochs : int
         Local epochs per round of that procedure.
     validation : float or "given", optional
-        Share of every site's rows that chooses instead of folds, or the samples that a federation's
-        sites were given.
+        Hold out this fraction of every site's rows once, instead of cross-validation; "given" uses
+        the validation samples of a federation's sites.
     cv : int, optional
-        Folds of the cross-validation; 10 by default, fewer where they cost too much.
+        Number of folds; 10 by default, fewer if they cost too much.
     uploads : int, optional
-        Vectors of p numbers that each site may send in all; never more are sent. By default what
-        the plan needs, within 64 MiB.
+        Maximum number of vectors of p numbers that each site sends in total. By default what the
+        plan needs, within 64 MiB.
     rule : {"min", "1se"}, optional
-        How the penalty or candidate is chosen.
+        Choose the smallest held-out error, or the sparsest model within one standard error.
     tol : float
         Relative duality gap of a fit at one penalty.
     standardize, fit_intercept : bool
-        Scale and centre, by sums that sites send.
+        Scale and centre the columns, by sums that sites send.
     site_effects : bool
-        An intercept for every site, which stays there; predictions take their mean over the rows.
+        Fit an intercept per site, which stays there; predictions use their mean over the rows.
     seed : int
-        Of every split.
+        Seed of every split.
 
     Attributes
     ----------
     coef_, intercept_ : on the original scale
     certificate_ : distance to the best possible objective
-    ledger_ : what passed between server and sites
-    penalty_ : the penalty: given, or chosen on the path
+    ledger_ : traffic between server and sites
+    penalty_ : the penalty, given or chosen on the path
     model_ : the whole fit
-    trust_ : discoveries and intervals, where they were asked for
+    trust_ : discoveries and intervals, if requested
 
     Examples
     --------

@@ -1,7 +1,7 @@
-"""Charts of cards and diagnoses: inline SVG for lines and bars, and plain text around it.
+"""Line and bar charts of cards and diagnoses, as inline SVG.
 
-Names stand in the page and not in the drawing, so they break into lines and are never cut. Values
-that are not finite, or have no place on an axis with powers of ten, are left out.
+Names are text on the page, not in the SVG, so they wrap and are never cut. Values that are not
+finite, or not positive on a logarithmic axis, are left out.
 """
 
 import math
@@ -12,29 +12,31 @@ from itertools import chain, repeat
 from fedlasso.html import WIDE, breakable, escape, name_cells, table
 from fedlasso.models.numbers import number
 
+# Rows of a table on the card.
+ROWS_SHOWN = 30
 WIDTH = 380
 HEIGHT = 250
 TOP = 12
 BOTTOM = 200
 RIGHT = WIDTH - 12
 COLOURS = 8
-# The last colour is grey: of lines that the legend does not name.
+# The last colour, grey, is for lines without a name in the legend.
 QUIET = COLOURS - 1
-# A letter is at most so wide, on average, in the largest size that the style gives to charts.
+# Mean width of a letter in the largest font size of charts, at most.
 LETTER = 7.6
-# Room between two labels of an axis.
-SPACE = 8
+# Space between two labels of an axis.
+LABEL_SPACE = 8
 # Lines with more points than this are drawn without dots.
 MOST_DOTS = 40
 # Larger numbers are drawn as this one, so that differences do not overflow.
-HUGE = 1e300
-# Values that differ by a smaller share are one value.
+LARGEST_DRAWN = 1e300
+# Values with a smaller relative difference are one value.
 SAME = 1e-9
 
 
 @dataclass(frozen=True)
 class ChartLine:
-    """One line of a chart; a quiet one is grey, and the legend does not name it."""
+    """One line of a chart; a quiet one is grey and not in the legend."""
 
     x: Sequence[float]
     y: Sequence[float]
@@ -45,11 +47,11 @@ class ChartLine:
     quiet: bool = False
 
     def points(self, log: bool) -> list[tuple[float, float, float]]:
-        """The points that can be drawn, each with the length of its error bar."""
+        """Return the points that can be drawn, each with the length of its error bar."""
         errors = chain(self.error, repeat(None))
         return [
             (
-                max(_limit(x), 1 / HUGE) if log else _limit(x),
+                max(_limit(x), 1 / LARGEST_DRAWN) if log else _limit(x),
                 _limit(y),
                 _limit(e) if e is not None and math.isfinite(e) and e > 0 else 0.0,
             )
@@ -68,9 +70,9 @@ def line_chart(
     legend: bool = False,
     log: bool = True,
 ) -> str:
-    """Lines over a common axis, with powers of ten or without; `mark` is a vertical line.
+    """Return lines over one axis, logarithmic or not, with a vertical line at `mark`.
 
-    Nothing is returned where there is nothing to draw.
+    The result is empty where there is nothing to draw.
     """
     drawn = [(line, points) for line in lines if (points := line.points(log))]
     if not drawn:
@@ -111,40 +113,40 @@ def line_chart(
 def bar_chart(
     bars: Sequence[tuple[str, float, *tuple[str, ...]]], head: Sequence[str] = (), top: float = 0.0
 ) -> str:
-    """A table with a bar to one side of zero per row: its name, its value, and that in words.
+    """Return a table with one bar per row; a row is its name, its value, and further texts.
 
-    The second title of `head` is the bar's. The longest bar has at least the value `top`.
+    The second title of `head` is the bar's. The axis reaches at least to `top`.
     """
     if not bars:
         return ""
     values = [value if math.isfinite(value) else 0.0 for _, value, *_ in bars]
     largest = max(top, *map(abs, values)) or 1.0
-    shares = [value / largest for value in values]
-    low = min(0.0, *shares)
-    span = max(0.0, top / largest, *shares) - low or 1.0
+    lengths = [value / largest for value in values]
+    low = min(0.0, *lengths)
+    span = max(0.0, top / largest, *lengths) - low or 1.0
     zero = -low / span * 100
     rows = []
-    for (name, _, *texts), share in zip(bars, shares, strict=True):
-        width = abs(share) / span * 100
-        start = zero if share >= 0 else max(zero - width, 0.0)
+    for (name, _, *texts), length in zip(bars, lengths, strict=True):
+        width = abs(length) / span * 100
+        start = zero if length >= 0 else max(zero - width, 0.0)
         svg = (
             '<svg class="bar" viewBox="0 0 100 10" preserveAspectRatio="none" aria-hidden="true">'
-            f'<rect class="{"c0" if share >= 0 else "c1"}" x="{start:.2f}" y="1" '
+            f'<rect class="{"c0" if length >= 0 else "c1"}" x="{start:.2f}" y="1" '
             f'width="{width:.2f}" height="8"/>{_stroke((zero, zero), (0, 10), "zero")}</svg>'
         )
         rows.append([breakable(name), svg, *map(escape, texts)])
     wide = len(head) > WIDE
-    said = name_cells(head) if wide else [""] * len(rows[0])
-    said[1] = f' class="bar"{said[1]}'
-    return table(head, rows, attributes=said, kind=f"bars{' wide' * wide}")
+    attributes = name_cells(head) if wide else [""] * len(rows[0])
+    attributes[1] = f' class="bar"{attributes[1]}'
+    return table(head, rows, attributes=attributes, kind=f"bars{' wide' * wide}")
 
 
 def _draw_line(line: ChartLine, places: Sequence[tuple[float, float, float, float]]) -> str:
-    """A line with its dots and error bars, where every point is (x, y, lower end, upper end)."""
+    """Draw a line with dots and error bars; a place is (x, y, lower end, upper end)."""
     title = f"<title>{escape(line.label)}</title>"
     corners = " ".join(f"{a:.1f},{b:.1f}" for a, b, _, _ in places)
     parts = [f'<polyline points="{corners}">{title}</polyline>']
-    # A line of one point is nothing but its dot.
+    # A line of one point is just its dot.
     if len(places) == 1 or (line.dots and len(places) <= MOST_DOTS):
         parts += [
             f'<circle cx="{a:.1f}" cy="{b:.1f}" r="3">{title}</circle>' for a, b, _, _ in places
@@ -155,7 +157,7 @@ def _draw_line(line: ChartLine, places: Sequence[tuple[float, float, float, floa
 
 
 def _legend(drawn: Sequence[tuple[ChartLine, Sequence[tuple[float, float, float]]]]) -> str:
-    """Names of the lines, in the order in which they end, from top to bottom."""
+    """Return the names of the lines, in the order of their right ends."""
     named = [(line, points[-1][1]) for line, points in drawn if line.label and not line.quiet]
     items = [
         f'<li class="t{line.colour % COLOURS}">{breakable(line.label)}</li>'
@@ -177,26 +179,26 @@ def _width(text: str) -> float:
 
 
 def _within(x: float, text: str) -> float:
-    """Where to centre a text so that it does not leave the drawing."""
+    """Return where to centre a text so that it stays inside the chart."""
     half = _width(text) / 2
     return max(min(x, WIDTH - half), half)
 
 
 def _labels(ticks: Sequence[tuple[float, str]]) -> list[str]:
-    """Labels under the axis, without those that would touch the one before."""
+    """Return labels under the axis, without those that would touch the one before."""
     parts = []
     taken: tuple[float, float] | None = None
     for x, text in ticks:
         centre = _within(x, text)
         half = _width(text) / 2
-        if taken is None or abs(centre - taken[0]) >= half + taken[1] + SPACE:
+        if taken is None or abs(centre - taken[0]) >= half + taken[1] + LABEL_SPACE:
             parts.append(_text(text, centre, BOTTOM + 18, "tick"))
             taken = (centre, half)
     return parts
 
 
 def _limit(value: float) -> float:
-    return max(-HUGE, min(HUGE, value))
+    return max(-LARGEST_DRAWN, min(LARGEST_DRAWN, value))
 
 
 def _place(low: float, high: float, start: float, end: float) -> Callable[[float], float]:
@@ -204,12 +206,12 @@ def _place(low: float, high: float, start: float, end: float) -> Callable[[float
 
 
 def _linear(values: Sequence[float]) -> tuple[float, float, list[tuple[float, str]]]:
-    """Ends of an axis, and its ticks with what is written there."""
+    """Return the ends of an axis, and its ticks with their labels."""
     low = min(values)
     high = max(values)
     size = max(abs(low), abs(high))
-    if high - low <= max(SAME * size, 1 / HUGE):
-        pad = size * 0.1 if size > 1 / HUGE else 1.0
+    if high - low <= max(SAME * size, 1 / LARGEST_DRAWN):
+        pad = size * 0.1 if size > 1 / LARGEST_DRAWN else 1.0
     else:
         pad = 0.04 * (high - low)
     low = low - pad
@@ -219,7 +221,7 @@ def _linear(values: Sequence[float]) -> tuple[float, float, list[tuple[float, st
     step = factor * 10.0**power
     decimals = max(0, -power + (factor == 2.5) - (factor == 10))
     if step < 1 and all(float(value).is_integer() for value in values):
-        # Counts have no halves.
+        # Counts are whole numbers.
         step = 1.0
         decimals = 0
     ticks = [k * step for k in range(math.ceil(low / step), math.floor(high / step) + 1)]
@@ -228,7 +230,7 @@ def _linear(values: Sequence[float]) -> tuple[float, float, list[tuple[float, st
 
 
 def _powers(values: Sequence[float]) -> tuple[float, float, list[tuple[float, str]]]:
-    """Logarithms of the ends of an axis, and its ticks with what is written there."""
+    """Return the logarithms of the ends of an axis, and its ticks with their labels."""
     low = math.log10(min(values))
     high = math.log10(max(values))
     if high - low < SAME:

@@ -1,10 +1,11 @@
-"""FederatedLogisticLasso, a scikit-learn classifier."""
+"""Generalised linear models as scikit-learn estimators: logistic and Poisson regression."""
 
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-from sklearn.base import ClassifierMixin
+from sklearn.base import ClassifierMixin, RegressorMixin
+from sklearn.metrics import d2_tweedie_score
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
 from sklearn.utils.validation import validate_data
 
@@ -12,27 +13,24 @@ from fedlasso.errors import FedLassoError
 from fedlasso.estimators.shared import WithIntercept
 from fedlasso.families import Family
 from fedlasso.families.binomial import Binomial
+from fedlasso.families.poisson import Poisson
 from fedlasso.federation import Federation
 from fedlasso.numerics import Array
 
 
 @dataclass(eq=False, repr=False)
 class FederatedLogisticLasso(ClassifierMixin, WithIntercept):  # type: ignore[misc]
-    """One sparse model of yes or no across sites that keep their records: logistic regression.
+    """Sparse logistic regression of two classes across sites that keep their records.
 
-    Parameters
-    ----------
-    goal, penalty, keep, l1_ratio, bounds, fdr, intervals, level, procedure, epochs, validation, cv,
-    uploads, rule, tol,
-    standardize, fit_intercept, site_effects, seed : as of `FederatedLasso`
-        The penalty is chosen by held-out deviance. Selection and prediction differ in how
-        it is chosen only: for selection it is the sparsest model within one standard error.
+    Parameters are those of `FederatedLasso`, without ``site_weights``. Cross-validation minimises
+    the held-out deviance. The goals of prediction and selection differ only in the rule: selection
+    takes the sparsest model within one standard error.
 
     Attributes
     ----------
     classes_ : the two labels; coefficients are of the second one's log-odds
-    coef_, intercept_ : of the log-odds, on the original scale; the first has one row
-    certificate_, ledger_, penalty_, model_ : as of `FederatedLasso`
+    coef_, intercept_ : of the log-odds, on the original scale; `coef_` has one row
+    certificate_, ledger_, penalty_, model_, trust_ : as in `FederatedLasso`
 
     Examples
     --------
@@ -49,18 +47,17 @@ class FederatedLogisticLasso(ClassifierMixin, WithIntercept):  # type: ignore[mi
     family: ClassVar[Family] = Binomial()
 
     def decision_function(self, X: Any, offset: Any = None) -> Array:
-        """Log-odds of the second class, one per row."""
+        """Return the log-odds of the second class, one per row."""
         return self._score(X, offset)
 
     def predict_proba(self, X: Any, offset: Any = None) -> Array:
-        """Probabilities, one row per row and one column per class."""
+        """Return probabilities of shape (rows, 2), in the order of `classes_`."""
         yes = self.family.loss.mean(self._score(X, offset))
         return np.column_stack([1 - yes, yes])
 
     def predict(self, X: Any, offset: Any = None) -> Any:
-        """The likelier class of every row."""
-        likelier = self._score(X, offset) > 0
-        return self.classes_[likelier.astype(int)]
+        """Return the more probable class of every row."""
+        return self.classes_[(self._score(X, offset) > 0).astype(int)]
 
     def _check(self, X: Any, y: Any) -> tuple[Any, Array]:
         X, y = validate_data(self, X, y, accept_sparse=("csc", "csr"), dtype=np.float64)
@@ -89,4 +86,41 @@ class FederatedLogisticLasso(ClassifierMixin, WithIntercept):  # type: ignore[mi
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.classifier_tags.multi_class = False
+        return tags
+
+
+@dataclass(eq=False, repr=False)
+class FederatedPoissonLasso(RegressorMixin, WithIntercept):  # type: ignore[misc]
+    """Sparse Poisson regression of counts across sites that keep their records.
+
+    Parameters are those of `FederatedLasso`, without ``site_weights``; the goals are as in
+    `FederatedLogisticLasso`.
+
+    Attributes
+    ----------
+    coef_, intercept_ : of the log rate, on the original scale
+    certificate_, ledger_, penalty_, model_, trust_ : as in `FederatedLasso`
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fedlasso import FederatedPoissonLasso
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.standard_normal((300, 5))
+    >>> visits = rng.poisson(np.exp(0.5 + 0.8 * X[:, 0]))
+    >>> model = FederatedPoissonLasso(penalty=0.3).fit(X, visits, sites=np.arange(300) % 3)
+    >>> np.flatnonzero(model.coef_), bool((model.predict(X) > 0).all())
+    (array([0]), True)
+    """
+
+    family: ClassVar[Family] = Poisson()
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Return the fraction of deviance explained, D^2."""
+        rates = self.predict(X)
+        return float(d2_tweedie_score(y, rates, sample_weight=sample_weight, power=1))
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.positive_only = True
         return tags
