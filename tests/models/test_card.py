@@ -116,9 +116,9 @@ def test_the_penalty_is_one_number_everywhere(settings: Settings) -> None:
     told = f"{document.penalty:.4g}"
     card = draw_card(document)
     assert f"<b>{told}</b>" in card
-    assert f"The penalty is {told}, {document.penalty_words}." in card
-    assert f"penalty {told}, {document.penalty_words}" in describe_model(document)
-    assert document.penalty_words.endswith("on the scale of standardised columns")
+    assert f"The penalty is {told}, {document.penalty_text}." in card
+    assert f"penalty {told}, {document.penalty_text}" in describe_model(document)
+    assert document.penalty_text.endswith("on the scale of standardised columns")
 
 
 @pytest.mark.parametrize(
@@ -132,7 +132,7 @@ def test_the_penalty_is_one_number_everywhere(settings: Settings) -> None:
     ],
 )
 def test_a_penalty_says_what_it_is_of(plain: ModelDocument, procedure: str, words: str) -> None:
-    assert replace(plain, procedure=procedure).penalty_words.startswith(words)
+    assert replace(plain, procedure=procedure).penalty_text.startswith(words)
 
 
 def test_the_curve_says_whose_columns_it_counts(plain: ModelDocument) -> None:

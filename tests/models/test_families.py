@@ -8,7 +8,7 @@ from sklearn.linear_model import ElasticNet, LogisticRegression
 
 from fedlasso import FedLassoError, InProcess, Site, Status
 from fedlasso.fitting import Settings, fit_model
-from fedlasso.models.text_warnings import warn_of_fit
+from fedlasso.models.text import warn_of_fit
 from fedlasso.numerics import Array
 
 P = 6

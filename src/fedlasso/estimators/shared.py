@@ -141,9 +141,8 @@ class FederatedEstimator(BaseEstimator):  # type: ignore[misc]
                 sites = np.asarray(sites)[present]
             responses = responses.take(present)
         if not self.family.varies(responses.y):
-            raise FedLassoError(
-                f"y {self._describe_constant(responses.y)}, so there is nothing to fit"
-            )
+            constant = self._describe_constant(responses.y)
+            raise FedLassoError(f"y {constant}, so there is nothing to fit")
         rows = X.shape[0]
         if rows < 2:
             raise ValueError(f"{rows} sample is too few; give at least 2 rows (n_samples={rows})")
@@ -168,10 +167,10 @@ class FederatedEstimator(BaseEstimator):  # type: ignore[misc]
     def _settings(self, columns: Iterable[str]) -> Settings:
         """Return the parameters as settings, with columns by name."""
         for name in ("uploads", "cv", "epochs", "seed"):
-            if name in ("uploads", "cv") and getattr(self, name) is None:
-                continue
-            if not isinstance(getattr(self, name), Integral):
-                raise FedLassoError(f"{name} is {getattr(self, name)!r}; give a whole number")
+            value = getattr(self, name)
+            optional = name in ("uploads", "cv") and value is None
+            if not (optional or isinstance(value, Integral)):
+                raise FedLassoError(f"{name} is {value!r}; give a whole number")
         if self.penalty is not None and not isinstance(self.penalty, Real):
             raise FedLassoError(f"penalty is {self.penalty!r}; give a number, or None to tune it")
         columns = tuple(name for name in columns if name != INTERCEPT)
@@ -179,9 +178,7 @@ class FederatedEstimator(BaseEstimator):  # type: ignore[misc]
         values |= {name: _names_of(name, values[name], columns) for name in ("keep", "intervals")}
         bounds = self.bounds or {}
         if not isinstance(bounds, Mapping):
-            raise FedLassoError(
-                f"bounds is {bounds!r}; give a dict of ranges, as {{'age': (0, None)}}"
-            )
+            raise FedLassoError(f"bounds is {bounds!r}; give a dict, as {{'age': (0, None)}}")
         # Column names may not be known yet.
         bounded = _names_of("bounds", bounds, columns)
         values["bounds"] = dict(zip(bounded, bounds.values(), strict=bool(columns)))
@@ -205,7 +202,6 @@ class WithIntercept(FederatedEstimator):
 
 
 def _names_of(what: str, given: Any, columns: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the names of columns given by name or number."""
     if isinstance(given, str):
         raise FedLassoError(f"{what} is {given!r}; give a list of columns, by names or numbers")
     wanted = [int(c) if isinstance(c, Integral) else str(c) for c in given] if columns else []

@@ -59,17 +59,11 @@ class FederatedCoxLasso(FederatedEstimator):
     fit_baseline_model: bool = False
 
     def predict(self, X: Any, offset: Any = None) -> Array:
-        """Return log hazard ratios to a row whose columns are all at their mean.
-
-        A larger value means an earlier event, as in scikit-survival's linear models.
-        """
+        """Return log hazard ratios to a row at the mean of all columns; larger means earlier."""
         return self._score(X, offset)
 
     def predict_survival_function(self, X: Any, site: str, offset: Any = None) -> Array:
-        """Return survival probabilities at `event_times_`, of shape (rows, times).
-
-        They use the baseline hazard of `site`.
-        """
+        """Return survival probabilities (rows, `event_times_`), by the baseline of `site`."""
         check_is_fitted(self)
         baselines: dict[str, Array] = getattr(self, "baselines_", {})
         if not baselines:
@@ -96,10 +90,7 @@ class FederatedCoxLasso(FederatedEstimator):
 
     def _accept(self, federation: Federation) -> None:
         if self.fit_baseline_model:
-            raise FedLassoError(
-                "fit_baseline_model requires the rows in this process, and this is a federation; "
-                "omit it"
-            )
+            raise FedLassoError("fit_baseline_model requires rows in this process; omit it")
         super()._accept(federation)
 
     def _finish(self, federation: Federation, y: Any) -> None:
@@ -126,10 +117,7 @@ def read_survival(y: Any) -> tuple[Array, Any]:
     elif table.ndim == 2 and table.shape[1] == 2:
         columns = [table[:, 0], table[:, 1]]
     else:
-        raise FedLassoError(
-            "y must hold each row's event and time: a structured array with two fields, or two "
-            "columns"
-        )
+        raise FedLassoError("y must hold event and time, in two columns or two structured fields")
     try:
         event, times = (np.asarray(column, dtype=np.float64) for column in columns)
     except (TypeError, ValueError):

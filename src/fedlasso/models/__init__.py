@@ -11,13 +11,9 @@ from fedlasso.models.folder import ModelFolder as ModelFolder
 from fedlasso.models.folder import read_plan as read_plan
 from fedlasso.models.folder import write_model as write_model
 from fedlasso.models.folder import write_plan as write_plan
-from fedlasso.models.inference_document import ColumnEstimate as ColumnEstimate
-from fedlasso.models.inference_document import SiteEstimate as SiteEstimate
-from fedlasso.models.inference_document import TrustDocument as TrustDocument
 from fedlasso.models.inference_document import to_trust_document as to_trust_document
 from fedlasso.models.inputs import FileSource as FileSource
 from fedlasso.models.inputs import NetworkSource as NetworkSource
 from fedlasso.models.inputs import open_sites as open_sites
-from fedlasso.models.predicting import Predictions as Predictions
 from fedlasso.models.predicting import predict_file as predict_file
 from fedlasso.models.text import describe_model as describe_model

@@ -6,12 +6,7 @@ from dataclasses import asdict
 from fedlasso import html
 from fedlasso.families import FAMILIES
 from fedlasso.html import escape
-from fedlasso.models.card_examination import (
-    draw_assessment,
-    draw_comparison,
-    draw_site_errors,
-    draw_stability,
-)
+from fedlasso.models.card_examination import draw_examination
 from fedlasso.models.card_inference import draw_trust
 from fedlasso.models.charts import QUIET, ROWS_SHOWN, ChartLine, bar_chart, line_chart
 from fedlasso.models.document import ModelDocument
@@ -33,10 +28,7 @@ def draw_card(document: ModelDocument) -> str:
         draw_trust(document.trust, document.ratio),
         _curve(document),
         _path(document),
-        draw_assessment(document),
-        draw_site_errors(document),
-        draw_comparison(document),
-        draw_stability(document),
+        draw_examination(document),
         _sent(document),
         _settings(document),
     ]
@@ -80,8 +72,7 @@ def _certificate(document: ModelDocument) -> str:
     certificate = document.certificate
     bound = (
         f"The objective is that of the {escape(document.name)} with its chosen penalties and "
-        "columns. The bound is a duality gap, computed from sums over the sites; it holds for any "
-        "data."
+        "columns. The bound, a duality gap computed from sums over the sites, holds for any data."
     )
     # That uploads ended too early is among the warnings.
     known = math.isfinite(certificate.relative_gap)
@@ -95,7 +86,6 @@ def _certificate(document: ModelDocument) -> str:
 
 
 def _reasons(document: ModelDocument) -> str:
-    """Why this model, how uploads were planned, and on which rows its error was measured."""
     reasons = [f"{_capital(document.why)}."]
     if document.plan:
         reasons.append(f"Plan: {document.plan}.")
@@ -108,11 +98,9 @@ def _reasons(document: ModelDocument) -> str:
 def _coefficients(document: ModelDocument) -> str:
     rows = document.coefficients
     if not rows:
-        return (
-            "<h2>Coefficients</h2><p>No column is used: the model predicts "
-            f"{'the mean' if document.ratio is None else 'the same for all'}, "
-            f"{document.intercept:.6g}.</p>"
-        )
+        what = "the mean" if document.ratio is None else "the same for all"
+        text = f"No column is used: the model predicts {what}, {document.intercept:.6g}."
+        return f"<h2>Coefficients</h2><p>{text}</p>"
     note = _coefficient_note(document)
     heads, lines = document.coefficient_table(ROWS_SHOWN)
     head = ["", heads[0], *heads]

@@ -11,8 +11,13 @@ from fedlasso.models.document import NESTED, ModelDocument
 from fedlasso.models.numbers import bytes_of, number, percent, with_error
 
 
-def draw_assessment(document: ModelDocument) -> str:
-    """Return how well such a model predicts held-out rows."""
+def draw_examination(document: ModelDocument) -> str:
+    """Return the sections, each with a reason where a site refused it."""
+    sections = (_assessment, _site_errors, _comparison, _stability)
+    return "".join(draw(document) for draw in sections)
+
+
+def _assessment(document: ModelDocument) -> str:
     title = "Predictive performance"
     found = document.assessment
     if found is None:
@@ -37,10 +42,8 @@ def _charts(found: Assessment) -> str:
         expected = [group.expected for group in found.groups]
         observed = [group.observed for group in found.groups]
         ends = [min(expected + observed), max(expected + observed)]
-        lines = [
-            ChartLine(expected, observed, "groups of rows", 0, dots=True),
-            ChartLine(ends, ends, "perfect calibration", 7),
-        ]
+        groups = ChartLine(expected, observed, "groups of rows", 0, dots=True)
+        lines = [groups, ChartLine(ends, ends, "perfect calibration", 7)]
         parts.append("<p>Calibration, in groups of rows with similar predictions:</p>")
         parts.append(line_chart(lines, "mean prediction", "mean response", log=False, legend=True))
     if found.curves:
@@ -75,8 +78,7 @@ def _calibration(found: Calibration | None) -> list[str]:
     return ["–", "–"] if found is None else [f"{found.intercept:.2f}", f"{found.slope:.2f}"]
 
 
-def draw_site_errors(document: ModelDocument) -> str:
-    """Return the error at each site beside that of all sites."""
+def _site_errors(document: ModelDocument) -> str:
     title = "Error per site"
     errors = document.site_errors
     if not errors:
@@ -90,15 +92,11 @@ def draw_site_errors(document: ModelDocument) -> str:
         times = f"{error.mse / pooled:.2f}" if pooled > 0 else "–"
         cells.append([error.name, f"{error.rows:,}", number(error.mse, 4), *root, times])
     head = ["site", "rows", family.error_name, *["RMSE"] * family.quadratic, "ratio to all sites"]
-    note = (
-        "On the training rows; expect more on new rows. A high ratio shows where the common model "
-        "fits badly."
-    )
+    note = "On the training rows; expect more on new rows. A high ratio means a bad fit at a site."
     return html.section(title, note, html.text_table(head, cells, own=len(errors)))
 
 
-def draw_comparison(document: ModelDocument) -> str:
-    """Return how averaging and each site's own model compare with the pooled one."""
+def _comparison(document: ModelDocument) -> str:
     title = "Compared with averaging and with each site alone"
     if not document.comparison:
         return html.left_out(title, document.not_compared)
@@ -116,7 +114,7 @@ def draw_comparison(document: ModelDocument) -> str:
 
 
 def _comparison_note(document: ModelDocument, first: str) -> str:
-    """What the compared models have seen; the model called `first` is this one or represents it."""
+    """Return what the compared models have seen; `first` is this one, or represents it."""
     note = (
         "All models were fitted to the same training rows, and evaluated on the same held-out rows "
         "of all sites (± one standard error). Each site alone chose its penalty on other held-out "
@@ -125,7 +123,7 @@ def _comparison_note(document: ModelDocument, first: str) -> str:
     )
     if first == THIS_MODEL:
         return note + (
-            "This model was fitted to the training rows only; the held-out rows may have chosen it. "
+            "This model was fitted to the training rows only; held-out rows may have chosen it. "
             "What it sent includes standardisation and tuning."
         )
     note += "This model used all rows, so "
@@ -142,8 +140,7 @@ def _comparison_note(document: ModelDocument, first: str) -> str:
     return f"{note}, at this model's penalty, which the held-out rows may have helped to choose."
 
 
-def draw_stability(document: ModelDocument) -> str:
-    """Return how often random halves of the rows select each column."""
+def _stability(document: ModelDocument) -> str:
     if not document.stability:
         return ""
     bars = [

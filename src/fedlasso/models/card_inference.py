@@ -16,23 +16,16 @@ SITES_DRAWN = 12
 MAX_REACH = 3.0
 FOREST_WIDTH = 200
 NO_BREAK = "\N{NO-BREAK SPACE}"
-PRIOR = (
-    "The prior assumes that few of the columns have an effect, and that effects are clearly "
-    "different from zero."
-)
 DISCOVERED = (
     "The rate is an average over many studies like this one, not a bound for each list. It assumes "
-    "independent rows, the same noise variance in all of them, and a correct model. Probabilities "
-    f"are posterior probabilities. {PRIOR} Very small effects are usually missed, and of highly "
-    "correlated columns possibly all."
+    "independent rows with the same noise variance, and a correct model. Very small effects are "
+    "usually missed, and of highly correlated columns possibly all."
 )
-SELECTED = (
-    f"For the columns of the model. Probabilities are posterior probabilities given all rows. "
-    f"{PRIOR} They account for the selection of the columns by the same rows."
-)
-EFFECTS = (
-    "An estimate is the expected effect if there is one, with all other columns held fixed; an "
-    "interval that includes zero means that there may be none."
+SELECTED = "For the columns of the model; their selection by the same rows is accounted for."
+POSTERIOR = (
+    "Probabilities are posterior probabilities given all rows; the prior favours few effects, each "
+    "clearly different from zero. An estimate is the expected effect if there is one, with all "
+    "other columns held fixed; an interval that includes zero means that there may be none."
 )
 DEBIASED = (
     "For the requested columns. Estimates are debiased: with all other columns held fixed and "
@@ -52,9 +45,11 @@ def draw_trust(trust: TrustDocument | None, ratio: str | None) -> str:
     sections = []
     if trust.rate is not None:
         tested = f"<b>{escape(trust.summary)}</b> {trust.tests} columns were tested."
-        sections.append(("Discoveries", f"{tested} {DISCOVERED} {EFFECTS}", trust.found))
+        sections.append(("Discoveries", f"{tested} {DISCOVERED} {POSTERIOR}", trust.found))
     if trust.selected:
-        sections.append(("Effects of the model's columns", f"{SELECTED} {EFFECTS}", trust.selected))
+        sections.append(
+            ("Effects of the model's columns", f"{SELECTED} {POSTERIOR}", trust.selected)
+        )
     if trust.named:
         sections.append(("Confidence intervals", DEBIASED, trust.named))
     parts = [
@@ -72,10 +67,8 @@ def draw_trust(trust: TrustDocument | None, ratio: str | None) -> str:
 
 def _name_sites(rows: Sequence[ColumnEstimate]) -> str:
     drawn = (site.site for row in rows[:ROWS_SHOWN] for site in row.sites[:SITES_DRAWN])
-    names = ", ".join(dict.fromkeys(drawn))
-    if not names:
-        return ""
-    return f" Grey: estimates from each site's rows alone, from top to bottom {escape(names)}."
+    names = escape(", ".join(dict.fromkeys(drawn)))
+    return names and f" Grey: estimates of each site alone, from top to bottom {names}."
 
 
 def _forest(rows: Sequence[ColumnEstimate], level: float, ratio: str | None) -> str:
@@ -103,11 +96,8 @@ def _forest(rows: Sequence[ColumnEstimate], level: float, ratio: str | None) -> 
             ratios = [ratio_of(float(value), 3) for value in exponents]
             texts.append(f"{ratios[0]} ({_range(*ratios[1:])})")
         if by_site:
-            texts.append(
-                "–"
-                if row.unlike is None or row.share_unlike is None
-                else f"{p_value(row.unlike)}, {row.share_unlike:.0%}"
-            )
+            unlike = row.unlike
+            texts.append("–" if unlike is None else f"{p_value(unlike)}, {row.share_unlike:.0%}")
         cells.append([html.breakable(row.name), _draw(row, reach), *map(escape, texts)])
     more = len(rows) - len(shown)
     rest = f'<p class="soft">{more} more are in model.json.</p>' if more else ""
@@ -120,16 +110,10 @@ def _range(low: str, high: str) -> str:
 
 
 def _reach(rows: Sequence[ColumnEstimate]) -> float:
-    """Return half the width of the plot in standard errors.
-
-    It includes every interval, and those of sites unless one site is far more uncertain than all.
-    """
+    """Return half the width of the plot, in standard errors."""
     own = max((max(abs(row.low), abs(row.high)) / row.error for row in rows), default=1.0)
-    sites = (
-        max(abs(site.low), abs(site.high)) / row.error
-        for row in rows
-        for site in row.sites[:SITES_DRAWN]
-    )
+    drawn = ((site, row.error) for row in rows for site in row.sites[:SITES_DRAWN])
+    sites = (max(abs(site.low), abs(site.high)) / error for site, error in drawn)
     return max(own, min(max(sites, default=0.0), MAX_REACH * own))
 
 

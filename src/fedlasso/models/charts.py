@@ -70,17 +70,14 @@ def line_chart(
     legend: bool = False,
     log: bool = True,
 ) -> str:
-    """Return lines over one axis, logarithmic or not, with a vertical line at `mark`.
-
-    The result is empty where there is nothing to draw.
-    """
+    """Return lines over one axis, with a vertical line at `mark`; empty if there are no points."""
     drawn = [(line, points) for line in lines if (points := line.points(log))]
     if not drawn:
         return ""
     xs = [x for _, points in drawn for x, _, _ in points]
     ys = [y + s * e for _, points in drawn for _, y, e in points for s in (-1, 1)]
     low, high, y_ticks = _linear(ys)
-    left = 26 + max((_width(text) for _, text in y_ticks), default=0.0)
+    left = 26 + LETTER * max((len(text) for _, text in y_ticks), default=0)
     y = _place(low, high, BOTTOM, TOP)
     low, high, x_ticks = _powers(xs) if log else _linear(xs)
     ends = (RIGHT, left) if reverse else (left, RIGHT)
@@ -148,16 +145,14 @@ def _draw_line(line: ChartLine, places: Sequence[tuple[float, float, float, floa
     parts = [f'<polyline points="{corners}">{title}</polyline>']
     # A line of one point is just its dot.
     if len(places) == 1 or (line.dots and len(places) <= MOST_DOTS):
-        parts += [
-            f'<circle cx="{a:.1f}" cy="{b:.1f}" r="3">{title}</circle>' for a, b, _, _ in places
-        ]
+        dot = '<circle cx="{:.1f}" cy="{:.1f}" r="3">{}</circle>'
+        parts += [dot.format(a, b, title) for a, b, _, _ in places]
     parts += [_stroke((a, a), (start, end)) for a, _, start, end in places if start != end]
     kind = f"quiet c{QUIET}" if line.quiet else f"c{line.colour % COLOURS}"
     return f'<g class="{kind}">{"".join(parts)}</g>'
 
 
 def _legend(drawn: Sequence[tuple[ChartLine, Sequence[tuple[float, float, float]]]]) -> str:
-    """Return the names of the lines, in the order of their right ends."""
     named = [(line, points[-1][1]) for line, points in drawn if line.label and not line.quiet]
     items = [
         f'<li class="t{line.colour % COLOURS}">{breakable(line.label)}</li>'
@@ -174,13 +169,9 @@ def _text(text: str, x: float, y: float, kind: str) -> str:
     return f'<text class="{kind}" x="{x:.1f}" y="{y:.1f}">{escape(text)}</text>'
 
 
-def _width(text: str) -> float:
-    return LETTER * len(text)
-
-
 def _within(x: float, text: str) -> float:
     """Return where to centre a text so that it stays inside the chart."""
-    half = _width(text) / 2
+    half = LETTER * len(text) / 2
     return max(min(x, WIDTH - half), half)
 
 
@@ -190,7 +181,7 @@ def _labels(ticks: Sequence[tuple[float, str]]) -> list[str]:
     taken: tuple[float, float] | None = None
     for x, text in ticks:
         centre = _within(x, text)
-        half = _width(text) / 2
+        half = LETTER * len(text) / 2
         if taken is None or abs(centre - taken[0]) >= half + taken[1] + LABEL_SPACE:
             parts.append(_text(text, centre, BOTTOM + 18, "tick"))
             taken = (centre, half)
@@ -207,15 +198,13 @@ def _place(low: float, high: float, start: float, end: float) -> Callable[[float
 
 def _linear(values: Sequence[float]) -> tuple[float, float, list[tuple[float, str]]]:
     """Return the ends of an axis, and its ticks with their labels."""
-    low = min(values)
-    high = max(values)
+    low, high = min(values), max(values)
     size = max(abs(low), abs(high))
+    pad = 0.04 * (high - low)
     if high - low <= max(SAME * size, 1 / LARGEST_DRAWN):
         pad = size * 0.1 if size > 1 / LARGEST_DRAWN else 1.0
-    else:
-        pad = 0.04 * (high - low)
-    low = low - pad
-    high = high + pad
+    low -= pad
+    high += pad
     power = math.floor(math.log10((high - low) / 4))
     factor = next(k for k in (1, 2, 2.5, 5, 10) if (high - low) / (k * 10.0**power) <= 6)
     step = factor * 10.0**power
@@ -234,8 +223,8 @@ def _powers(values: Sequence[float]) -> tuple[float, float, list[tuple[float, st
     low = math.log10(min(values))
     high = math.log10(max(values))
     if high - low < SAME:
-        low = low - 0.5
-        high = high + 0.5
+        low -= 0.5
+        high += 0.5
     first = math.ceil(low)
     last = math.floor(high)
     every = max(1, math.ceil((last - first) / 5))

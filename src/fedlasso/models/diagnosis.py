@@ -46,15 +46,14 @@ def draw_diagnosis(found: Diagnosis) -> str:
         [_epochs(one.epochs), f"{one.rounds}", percent(one.above), f"{one.active}", f"{one.extra}"]
         for one in limits
     ]
-    head = ["averaging with", "rounds", "above the best objective", "active"]
-    limits_table = text_table([*head, "not in the pooled Lasso"], rows)
+    head = ["averaging with", "rounds", "above best", "active", "not in the pooled Lasso"]
     title = "Can these sites be averaged?"
     limit_note = "Where averaging converges, whatever the number of rounds."
     support_note = "An average is active wherever any site's fit is."
     body = (
         f"<h1>{title}</h1><div class='lead'>{bullets(describe_diagnosis(found))}</div>"
         + section("Local epochs move the limit", limit_note, moves)
-        + section("Averaging grows the support", support_note, grows + limits_table)
+        + section("Averaging grows the support", support_note, grows + text_table(head, rows))
         + section("Columns that one site alone selects", note, lonely)
     )
     return page(title, "card", body)

@@ -197,10 +197,7 @@ class ModelDocument:
         return f"bounds on {columns}; at a bound other than zero: {', '.join(there) or 'none'}"
 
     def coefficient_table(self, most: int) -> tuple[list[str], list[list[str]]]:
-        """Return heads and rows of the largest coefficients, for the terminal and the card.
-
-        Coefficients per standard deviation (SD) come first: they determine the order.
-        """
+        """Return heads and rows of the largest coefficients, for the terminal and the card."""
         per = ["per SD", "per unit"] if self.settings.standardise else ["per unit"]
         heads = [*per, *(f"{self.ratio} {unit}" for unit in per if self.ratio is not None)]
         lines = []
@@ -214,10 +211,7 @@ class ModelDocument:
         return heads, lines
 
     def to_json(self) -> bytes:
-        """Return the bytes of model.json, with null for numbers that are not finite.
-
-        The digest at the end covers all the rest, so that edits are detected.
-        """
+        """Return the bytes of model.json, with a digest that reveals edits; null is not finite."""
         optional = {field.name for field in fields(self) if field.default is None}
         values = {k: v for k, v in asdict(self).items() if v is not None or k not in optional}
         certificate = values["certificate"]

@@ -23,11 +23,7 @@ S = TypeVar("S", bound=FileSource | NetworkSource)
 
 
 class FitPlan(msgspec.Struct, Generic[S], frozen=True):
-    """What to fit, and where the records are.
-
-    With `compare` the model is compared with others afterwards, which costs messages. `version` is
-    the version of fedlasso that started the fit.
-    """
+    """What to fit, where the records are, and whether to `compare` the model with others."""
 
     settings: Settings
     source: S
@@ -54,8 +50,7 @@ def read_plan(folder: Path, kind: type[S]) -> FitPlan[S]:
         raise FedLassoError(f"{path} cannot be read ({error}); fit again") from None
     if plan.version != __version__:
         raise FedLassoError(
-            f"{folder} was started by fedlasso {plan.version}, and this is {__version__}; use "
-            f"version {plan.version}, or fit again into another folder"
+            f"{folder} was started by fedlasso {plan.version}, not {__version__}; use that version"
         )
     if not isinstance(plan.source, kind):
         other = "fit --resume" if kind is NetworkSource else "federation resume"
@@ -106,8 +101,7 @@ class ModelFolder:
                 raise FedLassoError(f"{file}: no such file, but the unfinished fit needs it")
         if _stamps(plan.source.files) != plan.source.stamps:
             raise FedLassoError(
-                f"the files have changed since {self.path} was started; fit again into another "
-                "folder"
+                f"the files have changed since {self.path} started; fit again into another folder"
             )
         return plan
 
@@ -124,8 +118,8 @@ class ModelFolder:
             self.path.rmdir()
 
     def _clear(self) -> None:
-        for folder in (self.journal, self.memory):
-            shutil.rmtree(folder, ignore_errors=True)
+        shutil.rmtree(self.journal, ignore_errors=True)
+        shutil.rmtree(self.memory, ignore_errors=True)
 
 
 def _stamps(files: tuple[str, ...]) -> tuple[tuple[int, int], ...]:
@@ -142,7 +136,6 @@ def write_model(folder: Path, document: ModelDocument) -> None:
 
 
 def _coefficients_csv(document: ModelDocument) -> str:
-    """Return all coefficients as CSV, zeros included, with odds, rate or hazard ratios."""
     head = ["name", "coefficient", "standardised"]
     if document.ratio is not None:
         name = document.ratio.replace(" ", "_")

@@ -24,18 +24,9 @@ class SiteEstimate:
 class ColumnEstimate:
     """The debiased coefficient of a column, or the posterior of its effect, per unit.
 
-    Attributes
-    ----------
-    scale : standard deviation of the column
-    value, error, low, high : debiased estimate, its standard error and its confidence interval; or
-        the posterior mean of the effect if there is one, its standard deviation, and the credible
-        interval of the effect, which may be zero
-    p_value, adjusted : of the debiased coefficient being zero; alone, and adjusted for multiple
-        testing
-    chance : posterior probability of an effect
-    unlike, share_unlike : p-value of Cochran's Q test that sites differ, and I^2; None where sites
-        do not disclose their estimates
-    sites : sites' own estimates, where they disclose them
+    `chance` is the posterior probability of an effect, `value` and `error` are then the effect's
+    mean and standard deviation if there is one. `unlike` and `share_unlike` are the p-value of
+    Cochran's Q and I^2. docs/model.md describes every field.
     """
 
     name: str
@@ -53,7 +44,6 @@ class ColumnEstimate:
 
     @property
     def interval_name(self) -> str:
-        """What kind of interval it has."""
         return "confidence interval" if self.chance is None else "credible interval"
 
     @property
@@ -68,17 +58,10 @@ class ColumnEstimate:
 
 @dataclass(frozen=True)
 class TrustDocument:
-    """Inference about the columns of a model.
+    """Inference about the columns of a model; docs/model.md describes every field.
 
-    Attributes
-    ----------
-    level : coverage of the intervals
-    rate : false discovery rate, where discoveries were requested
-    tests : number of columns tested for discovery
-    found, selected, named : discoveries; columns of the model, and columns named by the analyst,
-        where their intervals were requested
-    worth : weight of a row at each site, where weights differ
-    notes : what could not be done, and why
+    `found` are discoveries; `selected` and `named` are columns of the model and columns named by
+    the analyst, if their intervals were requested. `worth` is the weight of a row by site.
     """
 
     level: float
@@ -95,15 +78,12 @@ class TrustDocument:
         """The discoveries in one sentence; empty where none were requested."""
         if self.rate is None:
             return ""
-        count = len(self.found)
         at_rate = f"at a false discovery rate of {self.rate:g}"
-        if not count:
+        if not self.found:
             return f"No discoveries {at_rate}: the data show no clear effect of any column."
-        columns = f"{count} column{'s' * (count > 1)}"
-        return (
-            f"{columns} discovered {at_rate}: on average at most {self.rate:.0%} of such a list "
-            "are false."
-        )
+        columns = f"{len(self.found)} column{'s' * (len(self.found) > 1)}"
+        expected = f"on average at most {self.rate:.0%} of such a list are false"
+        return f"{columns} discovered {at_rate}: {expected}."
 
 
 def to_trust_document(model: Model) -> TrustDocument | None:

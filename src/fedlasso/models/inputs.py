@@ -2,6 +2,7 @@
 
 import hashlib
 from collections.abc import Sequence
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,7 @@ class Source(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes
     ----------
+    target : the response; empty for survival times
     time, event : for survival, instead of a target: the time, and whether it ended in an event (1)
         or was censored (0)
     offset : column added to the linear predictor
@@ -35,6 +37,7 @@ class Source(msgspec.Struct, frozen=True, kw_only=True):
     na : texts and numbers that mean a missing value, besides the usual ones
     """
 
+    target: str = ""
     time: str | None = None
     event: str | None = None
     offset: str | None = None
@@ -47,9 +50,7 @@ class Source(msgspec.Struct, frozen=True, kw_only=True):
     def outcome(self, settings: Settings) -> Outcome:
         """Return the outcome; refuse options that contradict each other."""
         family = settings.response_family
-        given: dict[str, Any] = {
-            role: getattr(self, role, None) for role in ("target", "time", "event")
-        }
+        given = {"target": self.target, "time": self.time, "event": self.event}
         extra = [role for role, column in given.items() if column and role not in family.roles]
         if "target" in extra:
             takes = " and ".join(f"--{role}" for role in family.roles)
@@ -61,22 +62,14 @@ class Source(msgspec.Struct, frozen=True, kw_only=True):
             )
         if not all(given[role] for role in family.roles):
             raise FedLassoError(family.asks_for)
-        outcome = Outcome(
-            given[family.roles[0]],
-            family=settings.family,
-            event=self.event,
-            offset=self.offset,
-            weights=self.weights,
-        )
-        roles: dict[str, str] = {}
+        target = given[family.roles[0]] or ""
+        more = {"event": self.event, "offset": self.offset, "weights": self.weights}
+        outcome = Outcome(target, family=settings.family, **more)
+        roles = dict.fromkeys(self.drop, "drop")
         for role, name in outcome.roles.items():
             if name in roles:
                 raise FedLassoError(
-                    f"column {name!r} is named as --{roles[name]} and as --{role}; name it once"
-                )
-            if name in self.drop:
-                raise FedLassoError(
-                    f"column {name!r} is named as --{role} and by --drop; choose one"
+                    f"column {name!r} is named by --{roles[name]} and by --{role}; choose one"
                 )
             roles[name] = role
         return outcome
@@ -88,12 +81,10 @@ class FileSource(Source, frozen=True, tag="files"):
     Attributes
     ----------
     files : one per site, or one table with a `site_column` that names each row's site
-    target : the response; empty for survival times
     stamps : size and time of every file when the fit started
     """
 
     files: tuple[str, ...]
-    target: str = ""
     site_column: str | None = None
     stamps: tuple[tuple[int, int], ...] = ()
 
@@ -105,7 +96,6 @@ class NetworkSource(Source, frozen=True, tag="network"):
     ----------
     project : folder of the project
     fit : identifier of the fit, hexadecimal
-    target : the response; empty for survival times
     columns : predictors; empty for all columns that every site offers, except the target
     schema, fingerprints : agreed columns, and a hash of each site's data, once the fit has started
     sites : sites that take part; empty for all
@@ -115,7 +105,6 @@ class NetworkSource(Source, frozen=True, tag="network"):
 
     project: str
     fit: str
-    target: str = ""
     columns: tuple[str, ...] = ()
     schema: Schema | None = None
     fingerprints: dict[str, str] | None = None
@@ -179,12 +168,13 @@ def make_site(
     records: Encoded, columns: Sequence[str] | None, settings: Settings, **more: Any
 ) -> Site:
     """Return one site's records as a `Site` for a fit with these settings."""
+    response = records.response
     return Site(
         records.site,
         records.X,
-        records.response.y,
-        weights=records.response.weights,
-        offset=records.response.offset,
+        response.y,
+        weights=response.weights,
+        offset=response.offset,
         columns=columns,
         loss=settings.loss,
         intercept=settings.intercept,
@@ -198,26 +188,18 @@ def make_site(
 def name_columns(names: Sequence[str], settings: Settings) -> tuple[str, ...]:
     """Return the columns of the sites for a fit with these settings; one may be an intercept."""
     loss = find_loss(settings.loss)
-    if adds_intercept(loss, settings.intercept, settings.site_effects):
-        return (*names, INTERCEPT)
-    return tuple(names)
+    added = adds_intercept(loss, settings.intercept, settings.site_effects)
+    return (*names, INTERCEPT) if added else tuple(names)
 
 
 def _refuse_twins(files: Sequence[str]) -> None:
     """Refuse one file under two names: its rows would count twice."""
-    known: dict[object, str] = {}
-    for file in files:
-        path = Path(file)
-        spellings: list[object] = [path.resolve()]
+    for name, other in combinations(files, 2):
+        path, twin = Path(name), Path(other)
         # Not every file system has inode numbers.
-        if path.exists() and (stat := path.stat()).st_ino:
-            spellings.append((stat.st_dev, stat.st_ino))
-        for spelling in spellings:
-            if spelling in known:
-                raise FedLassoError(
-                    f"{known[spelling]} and {file} are the same file; name each file once"
-                )
-        known |= dict.fromkeys(spellings, file)
+        linked = path.exists() and twin.exists() and path.stat().st_ino and path.samefile(twin)
+        if linked or path.resolve() == twin.resolve():
+            raise FedLassoError(f"{name} and {other} are the same file; name each file once")
 
 
 def _check_variation(parts: Sequence[Encoded], outcome: Outcome, notify: Notify) -> None:

@@ -40,8 +40,7 @@ class Predictions:
         if ending == ".parquet":
             sink = pa.BufferOutputStream()
             pq.write_table(pa.table({**ids, PREDICTION: pa.array(self.values)}), sink)
-            data: bytes = sink.getvalue().to_pybytes()
-            return data
+            return bytes(sink.getvalue())
         out = io.StringIO()
         table = csv.writer(out, lineterminator="\n")
         table.writerow([*ids, PREDICTION])
@@ -51,10 +50,10 @@ class Predictions:
 
 
 def predict_file(document: ModelDocument, path: Path, id_name: str | None = None) -> Predictions:
-    """Return predictions for the rows of a file, which needs only the columns of the model.
+    """Return means, probabilities, rates or relative hazards for the rows of a file.
 
-    Predictions are means, probabilities, rates, or hazards relative to a row whose columns are all
-    at their mean. `id_name` is a column of the file to copy beside them.
+    The file needs only the columns of the model. Hazards are relative to a row at the mean of all
+    columns. `id_name` is a column of the file to copy beside the predictions.
     """
     file = File(path, na=document.schema.na)
     if id_name == PREDICTION:
@@ -68,7 +67,6 @@ def predict_file(document: ModelDocument, path: Path, id_name: str | None = None
 
 
 def _score(document: ModelDocument, file: File) -> Array:
-    """Return linear predictors, including the offset if the model has one."""
     schema = document.schema
     used = {row.name: row.value for row in document.coefficients}
     needed = tuple(c for c in schema.columns if used.keys() & set(c.encoded))
@@ -101,8 +99,7 @@ def _read_offset(document: ModelDocument, file: File) -> Array:
         raise FedLassoError(f"{file.path} lacks the column {name!r}, the model's offset")
     ((_, column),) = file.columns([name])
     offset = to_numbers(column, file, name)
-    bad = int((~np.isfinite(offset)).sum())
-    if bad:
+    if bad := int((~np.isfinite(offset)).sum()):
         raise FedLassoError(
             f"{file.path}: the offset column {name!r} is missing or infinite in {bad} rows; fill it"
         )
@@ -111,8 +108,7 @@ def _read_offset(document: ModelDocument, file: File) -> Array:
 
 def _measure(document: ModelDocument, file: File, scores: Array) -> ErrorSummary | None:
     """Return errors over the rows with a known response; None if no row has a valid one."""
-    schema = document.schema
-    outcome = replace(schema, offset=None, weights=None)
+    outcome = replace(document.schema, offset=None, weights=None)
     if any(name not in file.names for name in outcome.names):
         return None
     try:

@@ -134,8 +134,7 @@ def warn_of_fit(model: Model, target: str) -> list[str]:
             f"coefficient{'s' * (active > 1)}; expect other samples to select other columns"
         )
     counts = zip(model.costs.sites, model.fit.problem.sizes, strict=True)
-    small = [site for site, rows in counts if rows < SMALL_SITE]
-    if small:
+    if small := [site for site, rows in counts if rows < SMALL_SITE]:
         warnings.append(f"small sites: {some_of(small)} with fewer than {SMALL_SITE} training rows")
     if model.constant:
         warnings.append(f"constant, so left out with coefficient 0: {some_of(model.constant)}")
@@ -203,7 +202,6 @@ def _warn_of_comparison(
     if len(alone) > 1:
         signs = np.sign(list(alone.values()))
         both = (signs > 0).any(axis=0) & (signs < 0).any(axis=0) & (model.standardised != 0)
-        if both.any():
-            names = some_of([model.columns[k] for k in np.flatnonzero(both)])
-            warnings.append(f"sites disagree on the sign of {names} when each fits alone")
+        if names := [model.columns[k] for k in np.flatnonzero(both)]:
+            warnings.append(f"sites disagree on the sign of {some_of(names)} when each fits alone")
     return warnings

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, fields, replace
 from difflib import get_close_matches
-from itertools import chain, permutations
+from itertools import permutations
 from typing import Any, Literal
 
 import msgspec
@@ -17,15 +17,7 @@ from fedlasso.numerics import Array
 from fedlasso.sites import check_size, check_two_rows
 from fedlasso.tables.files import File, columns_of, to_float
 from fedlasso.tables.targets import Outcome, Responses, check_responses, find_classes
-from fedlasso.tables.text_columns import (
-    MIN_LEVEL,
-    OTHER,
-    agree_levels,
-    classify_texts,
-    common_levels,
-    count_others,
-    union_levels,
-)
+from fedlasso.tables.text_columns import MIN_LEVEL, OTHER, classify_texts, read_levels
 
 ColumnKind = Literal["number", "text", "empty"]
 
@@ -59,7 +51,6 @@ class Schema(Outcome):
 
     @property
     def encoded(self) -> tuple[str, ...]:
-        """Names of the columns of X."""
         return tuple(name for column in self.columns for name in column.encoded)
 
     def encode_names(self, names: Sequence[str]) -> tuple[str, ...]:
@@ -108,8 +99,7 @@ def agree(
     first, merged = described[0]
     for file, theirs in described[1:]:
         for (has, these), (lacks, those) in permutations([(first, merged), (file, theirs)]):
-            lacking = [name for name in these if name not in those]
-            if lacking:
+            if lacking := [name for name in these if name not in those]:
                 more = f" and {len(lacking) - 1} more" if len(lacking) > 1 else ""
                 raise FedLassoError(
                     f"{lacks.path} lacks the column {lacking[0]!r}{more} that {has.path} has; "
@@ -130,13 +120,13 @@ def agree(
         notify(f"notice: in the target {outcome.target!r}, {one!r} is 1 and {zero!r} is 0")
     columns = [column for name, column in merged.items() if name not in outcome.names]
     texts = [column.name for column in columns if column.kind == "text"]
-    levels = _levels_of(files, texts, min_level, notify)
+    levels = read_levels(files, texts, min_level, notify)
     agreed = [Column(c.name, c.kind, levels.get(c.name, ())) for c in columns]
     return Schema.of(outcome, agreed, files[0].na)
 
 
 def _row_numbers(files: Sequence[File], wanted: Collection[str], notify: Notify) -> set[str]:
-    """Return columns that just number the rows of some file, to leave out everywhere."""
+    """Return columns to leave out everywhere, since they number the rows of some file."""
     for file in files:
         if file.unnamed:
             some = "a column" if file.unnamed == 1 else f"{file.unnamed} columns"
@@ -145,31 +135,6 @@ def _row_numbers(files: Sequence[File], wanted: Collection[str], notify: Notify)
     for name in sorted(found):
         notify(f"notice: left out column {name!r}, which just numbers the rows")
     return found
-
-
-def _levels_of(
-    files: Sequence[File], names: Sequence[str], min_level: int, notify: Notify
-) -> dict[str, tuple[str, ...]]:
-    """Return agreed levels: first the common ones of each site, then whether rows are left."""
-    if min_level < 1:
-        raise FedLassoError(f"--min-level is {min_level}; give a whole number of at least 1")
-    common: dict[str, list[tuple[str, ...]]] = {name: [] for name in names}
-    for file in files:
-        for name, values in file.columns(names):
-            parts = [values.take(rows) for rows in file.groups.values()]
-            common[name] += [common_levels(part, min_level) for part in parts]
-    rare: dict[str, list[str]] = {name: [] for name in names}
-    others = dict.fromkeys(names, False)
-    for file in files:
-        for name, values in file.columns(names):
-            count = count_others(values, union_levels(common[name]))
-            others[name] |= count > 0
-            if 2 * count > len(values):
-                rare[name].append(f"{file.path}: column {name!r}: {count} of {len(values)} rows")
-    agreed = {name: agree_levels(name, common[name], others[name], min_level) for name in names}
-    for where in chain.from_iterable(rare.values()):
-        notify(f"warning: {where} have levels with fewer than {min_level} rows, now {OTHER!r}")
-    return agreed
 
 
 def _describe(
@@ -191,10 +156,8 @@ def _describe(
             ((_, values),) = file.columns([name])
             texts = map(str, values.drop_null().to_pylist())
             stray = next((text for text in texts if to_float(text) is None), "")
-            column = "" if role == "target" else " column"
-            raise FedLassoError(
-                f"{file.path}: the {role}{column} {name!r} is not numeric: it holds {stray!r}"
-            )
+            what = "target" if role == "target" else f"{role} column"
+            raise FedLassoError(f"{file.path}: the {what} {name!r} is not numeric: {stray!r}")
     names = [name for name in names if name not in own]
     for name, values in file.columns([name for name in names if found[name].kind == "text"]):
         kind, where = classify_texts(file, name, values)
@@ -245,7 +208,7 @@ def encode_file(file: File, schema: Schema) -> tuple[Encoded, ...]:
 
 
 def encode_rows(file: File, schema: Schema) -> Array:
-    """Return X for prediction; new levels are `OTHER`, or refused if the model has no such level."""
+    """Return X for prediction; new levels are `OTHER`, or refused if the model lacks that."""
     for column in schema.columns:
         if column.name not in file.names:
             raise FedLassoError(f"{file.path} lacks the column {column.name!r} of the model")
@@ -274,14 +237,12 @@ def _encode(file: File, schema: Schema, responses: Sequence[Responses]) -> tuple
     for name, values in file.columns(list(known)):
         for numbers in _encode_column(file, known[name], values):
             for site, rows in zip(sites, file.groups.values(), strict=True):
-                site.X[:, at] = numbers[rows]
+                own = site.X[:, at] = numbers[rows]
                 where = f"site {site.site!r}: column {name!r}"
-                if infinite := int(np.isinf(site.X[:, at]).sum()):
-                    raise FedLassoError(
-                        f"{where} has {infinite} infinite values; correct or remove them"
-                    )
-                check_size(where, site.X[:, at])
-                if missing := int(np.isnan(site.X[:, at]).sum()):
+                if infinite := int(np.isinf(own).sum()):
+                    raise FedLassoError(f"{where} has {infinite} infinite values; correct them")
+                check_size(where, own)
+                if missing := int(np.isnan(own).sum()):
                     site.missing[name] = missing
             at += 1
     return sites
@@ -296,16 +257,13 @@ def to_numbers(column: Any, file: File | None = None, name: str = "") -> Array:
     try:
         column = column.cast(pa.float64(), safe=False)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
-        where = file.path if file else "the table"
-        raise FedLassoError(
-            f"{where}: column {name!r} is not numeric, but it was when the model was fitted"
-        ) from None
+        where = f"{file.path if file else 'the table'}: column {name!r}"
+        raise FedLassoError(f"{where} is not numeric, but it was in the fit") from None
     numbers: Array = column.to_numpy()
     return numbers
 
 
 def _encode_column(file: File, column: Column, values: Any) -> Iterator[Array]:
-    """Yield the columns of X for a column of a file."""
     import pyarrow as pa
     import pyarrow.compute as pc
 

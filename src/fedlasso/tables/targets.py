@@ -90,16 +90,12 @@ def find_classes(outcome: Outcome, files: Sequence[File]) -> tuple[str, ...]:
 
 
 def check_responses(site: str, outcome: Outcome, columns: Mapping[str, Array]) -> Responses:
-    """Return the responses of one site from numeric columns; refuse invalid ones.
-
-    Messages name the site, the column and the number of rows, but no value.
-    """
+    """Return the responses of one site; messages name site, column and count, but no value."""
     for role, problem, what in _find_problems(outcome, columns):
-        rows = int(problem.sum())
-        if rows:
+        if rows := int(problem.sum()):
             name = outcome.roles[role]
-            words = f"the {role}{' column' if role != 'target' else ''} {name!r}"
-            raise FedLassoError(f"site {site!r}: {words} {what.format(rows=count_rows(rows))}")
+            column = f"the {role}{' column' if role != 'target' else ''} {name!r}"
+            raise FedLassoError(f"site {site!r}: {column} {what.format(rows=count_rows(rows))}")
     family = outcome.response_family
     y = family.encode({role: columns[outcome.roles[role]] for role in family.roles})
     weights = None if outcome.weights is None else columns[outcome.weights]

@@ -6,11 +6,13 @@ discloses; rows at other levels are pooled in one more. Files and networks follo
 
 import shlex
 from collections.abc import Sequence
+from itertools import chain
 from typing import Any, Literal
 
 import numpy as np
 
 from fedlasso.errors import FedLassoError
+from fedlasso.federation.ledger import Notify
 from fedlasso.tables.files import File
 
 TextKind = Literal["text", "mixed", "numbers"]
@@ -27,9 +29,9 @@ MAX_LEVELS = 200
 
 
 def classify_texts(file: File, name: str, values: Any) -> tuple[TextKind, str]:
-    """Return whether a text column holds text, text with some numbers, or numbers; and where.
+    """Return whether a text column holds text, text with some numbers (and where), or numbers.
 
-    A column of numbers with a few texts is refused: the texts are missing values or mistakes.
+    Numbers with a few texts among them are refused: those are missing values or mistakes.
     """
     import pyarrow as pa
     import pyarrow.compute as pc
@@ -120,3 +122,28 @@ def agree_levels(
     if others or any(OTHER in own for own in per_site):
         return (*levels, OTHER)
     return levels
+
+
+def read_levels(
+    files: Sequence[File], names: Sequence[str], min_level: int, notify: Notify
+) -> dict[str, tuple[str, ...]]:
+    """Return the agreed levels of the text columns of these names, over all sites in files."""
+    if min_level < 1:
+        raise FedLassoError(f"--min-level is {min_level}; give a whole number of at least 1")
+    common: dict[str, list[tuple[str, ...]]] = {name: [] for name in names}
+    for file in files:
+        for name, values in file.columns(names):
+            parts = [values.take(rows) for rows in file.groups.values()]
+            common[name] += [common_levels(part, min_level) for part in parts]
+    rare: dict[str, list[str]] = {name: [] for name in names}
+    others = dict.fromkeys(names, False)
+    for file in files:
+        for name, values in file.columns(names):
+            count = count_others(values, union_levels(common[name]))
+            others[name] |= count > 0
+            if 2 * count > len(values):
+                rare[name].append(f"{file.path}: column {name!r}: {count} of {len(values)} rows")
+    agreed = {name: agree_levels(name, common[name], others[name], min_level) for name in names}
+    for where in chain.from_iterable(rare.values()):
+        notify(f"warning: {where} have levels with fewer than {min_level} rows, now {OTHER!r}")
+    return agreed
