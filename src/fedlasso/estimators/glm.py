@@ -134,7 +134,8 @@ class FederatedLogisticLasso(ClassifierMixin, WithIntercept):  # type: ignore[mi
 
     def predict(self, X: Any, offset: Any = None) -> Any:
         """Return the more probable class of every row."""
-        return self.classes_[(self._score(X, offset) > 0).astype(int)]
+        second = self._score(X, offset) > 0
+        return self.classes_[second.astype(int)]
 
     def _check(self, X: Any, y: Any) -> tuple[Any, Array]:
         X, y = validate_data(self, X, y, accept_sparse=("csc", "csr"), dtype=np.float64)

@@ -80,9 +80,8 @@ class FederatedEstimator(BaseEstimator):  # type: ignore[misc]
             weights = _one_per_row("sample_weight", sample_weight, len(response))
             offset = _one_per_row("offset", offset, len(response))
             federation = self._split(X, Responses(response, weights, offset), sites)
-        settings = self._settings(federation.columns)
+        model = fit_model(federation, self._settings(federation.columns))
         # Second moments are dropped: a pickle must not disclose more than the model.
-        model = fit_model(federation, settings)
         self.model_: Model = replace(model, fit=replace(model.fit, evidence=None))
         self.coef_ = self.model_.coefficients
         self.intercept_: Any = self.model_.intercept

@@ -109,9 +109,7 @@ class FederatedCoxLasso(FederatedEstimator):
 
 def read_survival(y: Any) -> tuple[Array, Any]:
     """Return times and event indicators, from a structured array or two columns."""
-    if hasattr(y, "to_numpy"):
-        y = y.to_numpy()
-    table = np.asarray(y)
+    table = np.asarray(y.to_numpy() if hasattr(y, "to_numpy") else y)
     if table.dtype.names is not None and len(table.dtype.names) == 2:
         columns = [table[name] for name in table.dtype.names]
     elif table.ndim == 2 and table.shape[1] == 2:

@@ -49,7 +49,7 @@ def _lead(document: ModelDocument) -> str:
         facts[error_name.capitalize()] = with_error(error.mse, error.se)
         if error.r2 is not None:
             facts[_capital(_explained(document))] = f"{error.r2:.3f}"
-    facts["Penalty λ" if own else "Penalty λ, on the path"] = f"{document.penalty:.4g}"
+    facts["Penalty λ" if own else "Penalty λ (path)"] = f"{document.penalty:.4g}"
     facts["Most sent by a site"] = bytes_of(document.most_sent)
     warnings = html.bullets(document.warnings or ())
     first = f'<div class="warn"><b>Read this first</b>{warnings}</div>' if document.warnings else ""

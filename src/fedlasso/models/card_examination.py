@@ -92,7 +92,7 @@ def _site_errors(document: ModelDocument) -> str:
         times = f"{error.mse / pooled:.2f}" if pooled > 0 else "–"
         cells.append([error.name, f"{error.rows:,}", number(error.mse, 4), *root, times])
     head = ["site", "rows", family.error_name, *["RMSE"] * family.quadratic, "ratio to all sites"]
-    note = "On the training rows; expect more on new rows. A high ratio means a bad fit at a site."
+    note = "On the training rows; new rows have larger errors. A high ratio means a bad fit there."
     return html.section(title, note, html.text_table(head, cells, own=len(errors)))
 
 

@@ -1,7 +1,6 @@
 """Line and bar charts of cards and diagnoses, as inline SVG.
 
-Names are text on the page, not in the SVG, so they wrap and are never cut. Values that are not
-finite, or not positive on a logarithmic axis, are left out.
+Names are on the page, not in the SVG, so they wrap. Values that cannot be drawn are left out.
 """
 
 import math
@@ -49,15 +48,13 @@ class ChartLine:
     def points(self, log: bool) -> list[tuple[float, float, float]]:
         """Return the points that can be drawn, each with the length of its error bar."""
         errors = chain(self.error, repeat(None))
-        return [
-            (
-                max(_limit(x), 1 / LARGEST_DRAWN) if log else _limit(x),
-                _limit(y),
-                _limit(e) if e is not None and math.isfinite(e) and e > 0 else 0.0,
-            )
-            for x, y, e in zip(self.x, self.y, errors, strict=False)
-            if math.isfinite(x) and (x > 0 or not log) and math.isfinite(y)
-        ]
+        points = []
+        for x, y, e in zip(self.x, self.y, errors, strict=False):
+            if math.isfinite(x) and (x > 0 or not log) and math.isfinite(y):
+                at = max(_limit(x), 1 / LARGEST_DRAWN) if log else _limit(x)
+                length = _limit(e) if e is not None and math.isfinite(e) and e > 0 else 0.0
+                points.append((at, _limit(y), length))
+        return points
 
 
 def line_chart(

@@ -28,14 +28,15 @@ def draw_diagnosis(found: Diagnosis) -> str:
     epochs = [float(limit.epochs) for limit in limits]
     gaps = [100 * max(limit.above, 1e-12) for limit in limits]
     pooled = float((found.pooled != 0).sum())
+    x_title = "local epochs per round"
     averaging = ChartLine(epochs, gaps, "averaging", 1, dots=True)
-    moves = line_chart([averaging], "local epochs per round", "% above the best objective")
+    moves = line_chart([averaging], x_title, "% above the best objective")
     lines = [
         ChartLine(epochs, [float(limit.active) for limit in limits], "averaging", 1, dots=True),
         ChartLine(epochs, [pooled] * len(epochs), "pooled", 0),
         ChartLine(epochs, [float(found.union)] * len(epochs), "any site", 7),
     ]
-    grows = line_chart(lines, "local epochs per round", "active columns", legend=True)
+    grows = line_chart(lines, x_title, "active columns", legend=True)
     counts = {site: len(names) for site, names in found.lonely.items()}
     lonely = bar_chart([(site, float(count), str(count)) for site, count in counts.items()])
     note = "At the common penalty; one site alone would bring each of them into an average."

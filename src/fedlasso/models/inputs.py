@@ -26,7 +26,6 @@ class Source(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes
     ----------
-    target : the response; empty for survival times
     time, event : for survival, instead of a target: the time, and whether it ended in an event (1)
         or was censored (0)
     offset : column added to the linear predictor
@@ -37,7 +36,6 @@ class Source(msgspec.Struct, frozen=True, kw_only=True):
     na : texts and numbers that mean a missing value, besides the usual ones
     """
 
-    target: str = ""
     time: str | None = None
     event: str | None = None
     offset: str | None = None
@@ -50,7 +48,7 @@ class Source(msgspec.Struct, frozen=True, kw_only=True):
     def outcome(self, settings: Settings) -> Outcome:
         """Return the outcome; refuse options that contradict each other."""
         family = settings.response_family
-        given = {"target": self.target, "time": self.time, "event": self.event}
+        given: dict[str, Any] = {o: getattr(self, o, None) for o in ("target", "time", "event")}
         extra = [role for role, column in given.items() if column and role not in family.roles]
         if "target" in extra:
             takes = " and ".join(f"--{role}" for role in family.roles)
@@ -62,9 +60,9 @@ class Source(msgspec.Struct, frozen=True, kw_only=True):
             )
         if not all(given[role] for role in family.roles):
             raise FedLassoError(family.asks_for)
-        target = given[family.roles[0]] or ""
-        more = {"event": self.event, "offset": self.offset, "weights": self.weights}
-        outcome = Outcome(target, family=settings.family, **more)
+        target = given[family.roles[0]]
+        own: dict[str, Any] = {name: getattr(self, name) for name in ("event", "offset", "weights")}
+        outcome = Outcome(target, family=settings.family, **own)
         roles = dict.fromkeys(self.drop, "drop")
         for role, name in outcome.roles.items():
             if name in roles:
@@ -81,10 +79,12 @@ class FileSource(Source, frozen=True, tag="files"):
     Attributes
     ----------
     files : one per site, or one table with a `site_column` that names each row's site
+    target : the response; empty for survival times
     stamps : size and time of every file when the fit started
     """
 
     files: tuple[str, ...]
+    target: str = ""
     site_column: str | None = None
     stamps: tuple[tuple[int, int], ...] = ()
 
@@ -96,6 +96,7 @@ class NetworkSource(Source, frozen=True, tag="network"):
     ----------
     project : folder of the project
     fit : identifier of the fit, hexadecimal
+    target : the response; empty for survival times
     columns : predictors; empty for all columns that every site offers, except the target
     schema, fingerprints : agreed columns, and a hash of each site's data, once the fit has started
     sites : sites that take part; empty for all
@@ -105,6 +106,7 @@ class NetworkSource(Source, frozen=True, tag="network"):
 
     project: str
     fit: str
+    target: str = ""
     columns: tuple[str, ...] = ()
     schema: Schema | None = None
     fingerprints: dict[str, str] | None = None
@@ -130,9 +132,8 @@ def open_sites(
         raise FedLassoError("--site-column is for one table with several sites; give one file")
     _refuse_twins(source.files)
     # File names without extensions if those are unique, else whole paths.
-    names = [stem_of(Path(file)) for file in source.files]
-    if len(set(names)) < len(names):
-        names = list(source.files)
+    stems = [stem_of(Path(file)) for file in source.files]
+    names = stems if len(set(stems)) == len(stems) else source.files
     files = [
         File(Path(path), source.site_column, name, source.na)
         for path, name in zip(source.files, names, strict=True)

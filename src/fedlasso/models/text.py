@@ -1,24 +1,15 @@
 """A model as lines of text: a summary for the terminal, and warnings, the most serious first."""
 
-from collections.abc import Mapping, Sequence
-
 import numpy as np
 
 from fedlasso.families import warn_binary
-from fedlasso.fitting.examination.comparison import (
-    STABLE,
-    SUBSAMPLES,
-    ComparedModel,
-    name_alone,
-    pool_error,
-)
+from fedlasso.fitting.examination.comparison import STABLE, SUBSAMPLES, name_alone, pool_error
 from fedlasso.fitting.examination.examine import Examination
 from fedlasso.fitting.model import Model
 from fedlasso.fitting.result import Status
 from fedlasso.models.document import ModelDocument
 from fedlasso.models.inference_document import TrustDocument
 from fedlasso.models.numbers import bytes_of, number, some_of, with_error
-from fedlasso.numerics import Array
 
 # Rows of a table on the terminal.
 TERMINAL_ROWS = 20
@@ -162,7 +153,7 @@ def _is_binary(model: Model) -> bool:
 
 
 def warn_of_examination(model: Model, found: Examination) -> list[str]:
-    """Return at which sites the model fits badly, and which columns other rows would not select."""
+    """Return at which sites the model fits badly, and which columns are unstable or disputed."""
     warnings = []
     if found.site_errors is not None:
         pooled = pool_error(found.site_errors)
@@ -173,35 +164,26 @@ def warn_of_examination(model: Model, found: Examination) -> list[str]:
             if error.mse > DISAGREES * pooled
         ]
     if found.comparison is not None:
-        warnings += _warn_of_comparison(model, found.comparison, found.alone)
-    unstable = [row.name for row in found.stability or () if row.selected and row.share < STABLE]
-    if unstable:
+        # The first compared model represents this one.
+        common = found.comparison[0]
+        errors = {row.name: row.mse for row in found.comparison}
+        for site in found.alone:
+            mse = errors[name_alone(site)]
+            if mse is None or common.mse is None or mse >= common.mse - (common.se or 0.0):
+                continue
+            warnings.append(
+                f"site {site} alone predicts better than this model: mean squared error "
+                f"{number(mse, 4)} on held-out rows of all sites, against {number(common.mse, 4)} "
+                f"of the {common.name}"
+            )
+    if len(found.alone) > 1:
+        signs = np.sign(list(found.alone.values()))
+        both = (signs > 0).any(axis=0) & (signs < 0).any(axis=0) & (model.standardised != 0)
+        if names := [model.columns[k] for k in np.flatnonzero(both)]:
+            warnings.append(f"sites disagree on the sign of {some_of(names)} when each fits alone")
+    if unstable := [r.name for r in found.stability or () if r.selected and r.share < STABLE]:
         warnings.append(
             f"unstable: {some_of(unstable)} {'is' if len(unstable) == 1 else 'are'} selected in "
             f"fewer than {STABLE:.0%} of {SUBSAMPLES} random halves of the rows"
         )
-    return warnings
-
-
-def _warn_of_comparison(
-    model: Model, comparison: Sequence[ComparedModel], alone: Mapping[str, Array]
-) -> list[str]:
-    """Return which sites predict better alone, and on which columns they disagree."""
-    warnings = []
-    common = comparison[0]
-    rows = {row.name: row for row in comparison}
-    for site in alone:
-        mse = rows[name_alone(site)].mse
-        if mse is None or common.mse is None or mse >= common.mse - (common.se or 0.0):
-            continue
-        warnings.append(
-            f"site {site} alone predicts better than this model: mean squared error "
-            f"{number(mse, 4)} on held-out rows of all sites, against {number(common.mse, 4)} of "
-            f"the {common.name}"
-        )
-    if len(alone) > 1:
-        signs = np.sign(list(alone.values()))
-        both = (signs > 0).any(axis=0) & (signs < 0).any(axis=0) & (model.standardised != 0)
-        if names := [model.columns[k] for k in np.flatnonzero(both)]:
-            warnings.append(f"sites disagree on the sign of {some_of(names)} when each fits alone")
     return warnings

@@ -133,7 +133,7 @@ def _row_numbers(files: Sequence[File], wanted: Collection[str], notify: Notify)
             notify(f"notice: {file.path}: left out {some} without a name")
     found = {name for file in files for name in file.row_numbers if name not in wanted}
     for name in sorted(found):
-        notify(f"notice: left out column {name!r}, which just numbers the rows")
+        notify(f"notice: column {name!r} just numbers the rows; it is left out")
     return found
 
 
@@ -156,8 +156,8 @@ def _describe(
             ((_, values),) = file.columns([name])
             texts = map(str, values.drop_null().to_pylist())
             stray = next((text for text in texts if to_float(text) is None), "")
-            what = "target" if role == "target" else f"{role} column"
-            raise FedLassoError(f"{file.path}: the {what} {name!r} is not numeric: {stray!r}")
+            column = f"the {role}{' column' if role != 'target' else ''} {name!r}"
+            raise FedLassoError(f"{file.path}: {column} is not numeric: it holds {stray!r}")
     names = [name for name in names if name not in own]
     for name, values in file.columns([name for name in names if found[name].kind == "text"]):
         kind, where = classify_texts(file, name, values)
@@ -240,7 +240,8 @@ def _encode(file: File, schema: Schema, responses: Sequence[Responses]) -> tuple
                 own = site.X[:, at] = numbers[rows]
                 where = f"site {site.site!r}: column {name!r}"
                 if infinite := int(np.isinf(own).sum()):
-                    raise FedLassoError(f"{where} has {infinite} infinite values; correct them")
+                    what = f"has {infinite} infinite values; correct or remove them"
+                    raise FedLassoError(f"{where} {what}")
                 check_size(where, own)
                 if missing := int(np.isnan(own).sum()):
                     site.missing[name] = missing
@@ -259,8 +260,7 @@ def to_numbers(column: Any, file: File | None = None, name: str = "") -> Array:
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
         where = f"{file.path if file else 'the table'}: column {name!r}"
         raise FedLassoError(f"{where} is not numeric, but it was in the fit") from None
-    numbers: Array = column.to_numpy()
-    return numbers
+    return np.asarray(column.to_numpy())
 
 
 def _encode_column(file: File, column: Column, values: Any) -> Iterator[Array]:

@@ -129,7 +129,7 @@ def read_levels(
 ) -> dict[str, tuple[str, ...]]:
     """Return the agreed levels of the text columns of these names, over all sites in files."""
     if min_level < 1:
-        raise FedLassoError(f"--min-level is {min_level}; give a whole number of at least 1")
+        raise FedLassoError(f"--min-level is {min_level}; give a whole number, 1 or more")
     common: dict[str, list[tuple[str, ...]]] = {name: [] for name in names}
     for file in files:
         for name, values in file.columns(names):
