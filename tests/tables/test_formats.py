@@ -162,7 +162,7 @@ def test_some_numbers_among_texts_are_told(
     assert main(["fit", str(tmp_path / "a.csv"), *options]) == 0
     errors = capsys.readouterr().err
     assert "warning: " in errors
-    assert "text column 'ward' holds numbers (12 of 60 rows, '9' in row 1), which are" in errors
+    assert "text column 'ward' holds numbers (12 of 60 rows, '9' in row 1), which become" in errors
 
 
 def test_a_target_of_zeros_and_ones_is_told(

@@ -46,9 +46,8 @@ def make_model(
 ) -> ModelDocument:
     """Fit a model across the sites of a federation and return its document.
 
-    With `compare` the model is also compared with others, which costs further messages; if that
-    is `tolerant`, a site's refusal is recorded instead of raised. `notify` is called after each
-    stage.
+    With `compare` it is also compared with others, which costs further messages; `tolerant` records
+    a site's refusal of that instead of raising it. `notify` is called after each stage.
     """
     recorded = _Recorded(federation)
     encode = schema.encode_names

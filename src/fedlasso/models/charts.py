@@ -77,8 +77,7 @@ def line_chart(
     left = 26 + LETTER * max((len(text) for _, text in y_ticks), default=0)
     y = _place(low, high, BOTTOM, TOP)
     low, high, x_ticks = _powers(xs) if log else _linear(xs)
-    ends = (RIGHT, left) if reverse else (left, RIGHT)
-    on_scale = _place(low, high, *ends)
+    on_scale = _place(low, high, *((RIGHT, left) if reverse else (left, RIGHT)))
 
     def x(value: float) -> float:
         return on_scale(math.log10(value) if log else value)
@@ -107,10 +106,7 @@ def line_chart(
 def bar_chart(
     bars: Sequence[tuple[str, float, *tuple[str, ...]]], head: Sequence[str] = (), top: float = 0.0
 ) -> str:
-    """Return a table with one bar per row; a row is its name, its value, and further texts.
-
-    The second title of `head` is the bar's. The axis reaches at least to `top`.
-    """
+    """Return a table with one bar per row (name, value, further texts), at least up to `top`."""
     if not bars:
         return ""
     values = [value if math.isfinite(value) else 0.0 for _, value, *_ in bars]

@@ -47,7 +47,7 @@ def draw_diagnosis(found: Diagnosis) -> str:
         [_epochs(one.epochs), f"{one.rounds}", percent(one.above), f"{one.active}", f"{one.extra}"]
         for one in limits
     ]
-    head = ["averaging with", "rounds", "above best", "active", "not in the pooled Lasso"]
+    head = ["averaging with", "rounds", "above the optimum", "active", "not in the pooled Lasso"]
     title = "Can these sites be averaged?"
     limit_note = "Where averaging converges, whatever the number of rounds."
     support_note = "An average is active wherever any site's fit is."

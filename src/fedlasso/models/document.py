@@ -164,9 +164,8 @@ class ModelDocument:
     @property
     def family(self) -> str:
         """Kind of model: a procedure at one penalty fits a Lasso or an elastic net."""
-        if self.procedure.endswith(MODEL_NAMES):
-            return self.procedure
-        return self.settings.model_name
+        named = self.procedure.endswith(MODEL_NAMES)
+        return self.procedure if named else self.settings.model_name
 
     @property
     def name(self) -> str:
@@ -202,8 +201,7 @@ class ModelDocument:
         heads = [*per, *(f"{self.ratio} {unit}" for unit in per if self.ratio is not None)]
         lines = []
         for row in self.coefficients[:most]:
-            values = [row.standardised, row.value][-len(per) :]
-            line = [number(value, 4) for value in values]
+            line = [number(value, 4) for value in [row.standardised, row.value][-len(per) :]]
             if self.ratio is not None:
                 unit, deviation = row.ratios
                 line += [ratio_of(value) for value in [deviation, unit][-len(per) :]]
@@ -211,7 +209,7 @@ class ModelDocument:
         return heads, lines
 
     def to_json(self) -> bytes:
-        """Return the bytes of model.json, with a digest that reveals edits; null is not finite."""
+        """Return the bytes of model.json; infinite numbers are null, and a digest detects edits."""
         optional = {field.name for field in fields(self) if field.default is None}
         values = {k: v for k, v in asdict(self).items() if v is not None or k not in optional}
         certificate = values["certificate"]

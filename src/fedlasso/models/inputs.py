@@ -61,8 +61,9 @@ class Source(msgspec.Struct, frozen=True, kw_only=True):
         if not all(given[role] for role in family.roles):
             raise FedLassoError(family.asks_for)
         target = given[family.roles[0]]
-        own: dict[str, Any] = {name: getattr(self, name) for name in ("event", "offset", "weights")}
-        outcome = Outcome(target, family=settings.family, **own)
+        outcome = Outcome(
+            target, family=family.name, event=self.event, offset=self.offset, weights=self.weights
+        )
         roles = dict.fromkeys(self.drop, "drop")
         for role, name in outcome.roles.items():
             if name in roles:
@@ -123,8 +124,7 @@ def open_sites(
 ) -> tuple[InProcess, Schema]:
     """Read files into sites, each record held once, and return them with the agreed schema.
 
-    The default `settings` are a linear model's. `memory` is a folder for what sites must keep
-    beyond this process; `notify` is called with one line per site.
+    Sites keep what must outlive this process in the folder `memory`; `notify` gets a line per site.
     """
     settings = settings or Settings()
     outcome = source.outcome(settings)

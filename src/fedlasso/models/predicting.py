@@ -21,10 +21,7 @@ ENDINGS = (".csv", ".parquet")
 
 @dataclass(frozen=True, eq=False)
 class Predictions:
-    """One value per row of a file, row identifiers, and errors if the file has the target.
-
-    `ids` is the Arrow column of the file called `id_name`.
-    """
+    """One value per row, an Arrow column of row identifiers, and errors if the target is known."""
 
     values: Array
     id_name: str | None = None

@@ -58,10 +58,7 @@ class Outcome:
 
 @dataclass(frozen=True, eq=False)
 class Responses:
-    """Responses of the rows of a table, with weights and offsets if there are any.
-
-    A censored survival time is negative.
-    """
+    """Responses of a table's rows, negative for censored times, with weights and offsets."""
 
     y: Array
     weights: Array | None = None
