@@ -16,25 +16,25 @@ SITES_DRAWN = 12
 MAX_REACH = 3.0
 FOREST_WIDTH = 200
 NO_BREAK = "\N{NO-BREAK SPACE}"
-DISCOVERED = (
+RATE_NOTE = (
     "The rate is an average over many studies like this one, not a bound for each list. It assumes "
     "independent rows with the same noise variance, and a correct model. Very small effects are "
     "usually missed, and of highly correlated columns possibly all."
 )
-SELECTED = "For the columns of the model; their selection by the same rows is accounted for."
-POSTERIOR = (
-    "Probabilities are posterior probabilities given all rows; the prior favours few effects, each "
+SELECTION_NOTE = "For the columns of the model; their selection by the same rows is accounted for."
+POSTERIOR_NOTE = (
+    "P(effect) is the posterior probability of an effect; the prior favours few effects, each "
     "clearly different from zero. An estimate is the expected effect if there is one, with all "
     "other columns held fixed; an interval that includes zero means that there may be none."
 )
-DEBIASED = (
+DEBIASED_NOTE = (
     "For the requested columns. Estimates are debiased: with all other columns held fixed and "
     "without the Lasso's shrinkage, so they differ from the model's coefficients. p-values are "
     "adjusted for the columns listed here by Holm's method."
 )
-WEIGHTED = (
+WEIGHTS_NOTE = (
     "Sites differ in noise, so rows are weighted by the inverse noise variance of their site, in "
-    " the model, its certificate and its intervals."
+    "the model, its certificate and its intervals."
 )
 
 
@@ -45,13 +45,12 @@ def draw_trust(trust: TrustDocument | None, ratio: str | None) -> str:
     sections = []
     if trust.rate is not None:
         tested = f"<b>{escape(trust.summary)}</b> {trust.tests} columns were tested."
-        sections.append(("Discoveries", f"{tested} {DISCOVERED} {POSTERIOR}", trust.found))
+        sections.append(("Discoveries", f"{tested} {RATE_NOTE} {POSTERIOR_NOTE}", trust.found))
     if trust.selected:
-        sections.append(
-            ("Effects of the model's columns", f"{SELECTED} {POSTERIOR}", trust.selected)
-        )
+        note = f"{SELECTION_NOTE} {POSTERIOR_NOTE}"
+        sections.append(("Effects of the model's columns", note, trust.selected))
     if trust.named:
-        sections.append(("Confidence intervals", DEBIASED, trust.named))
+        sections.append(("Confidence intervals", DEBIASED_NOTE, trust.named))
     parts = [
         html.section(title, f"{note}{_name_sites(rows)}", _forest(rows, trust.level, ratio))
         for title, note, rows in sections
@@ -59,7 +58,7 @@ def draw_trust(trust: TrustDocument | None, ratio: str | None) -> str:
     if trust.worth is not None:
         weights = [[site, number(weight, 3)] for site, weight in trust.worth.items()]
         table = html.text_table(["site", "weight of a row"], weights)
-        parts.append(html.section("Site weights", WEIGHTED, table))
+        parts.append(html.section("Site weights", WEIGHTS_NOTE, table))
     if trust.notes:
         parts.append(html.bullets(trust.notes))
     return "".join(parts)
@@ -78,12 +77,13 @@ def _forest(rows: Sequence[ColumnEstimate], level: float, ratio: str | None) -> 
     shown = rows[:ROWS_SHOWN]
     reach = _reach([row for row in shown if row.error > 0])
     interval = f"{level:.0%} {shown[0].interval_name}"
-    head = ["", "in standard errors", "estimate", interval, shown[0].evidence[0]]
+    evidence = "adjusted p" if shown[0].chance is None else "P(effect)"
+    head = ["", "in standard errors", "estimate", interval, evidence]
     if ratio is not None:
         head.append(f"{ratio} per SD")
     by_site = any(row.sites for row in shown)
     if by_site:
-        head.append("heterogeneity: p, I²")
+        head.append("sites differ: p, I²")
     attributes = html.name_cells(head)
     attributes[1] = ' class="bar"'
     cells = []

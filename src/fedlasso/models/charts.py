@@ -13,11 +13,11 @@ from fedlasso.models.numbers import number
 
 # Rows of a table on the card.
 ROWS_SHOWN = 30
-WIDTH = 380
+CHART_WIDTH = 380
 HEIGHT = 250
 TOP = 12
 BOTTOM = 200
-RIGHT = WIDTH - 12
+RIGHT = CHART_WIDTH - 12
 COLOURS = 8
 # The last colour, grey, is for lines without a name in the legend.
 QUIET = COLOURS - 1
@@ -97,7 +97,7 @@ def line_chart(
         parts.append(_draw_line(line, [(x(a), y(b), y(b - e), y(b + e)) for a, b, e in points]))
     what = escape(f"{y_title} by {x_title}")
     svg = (
-        f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="{what}" '
+        f'<svg viewBox="0 0 {CHART_WIDTH} {HEIGHT}" role="img" aria-label="{what}" '
         f'xmlns="http://www.w3.org/2000/svg">{"".join(parts)}</svg>'
     )
     return f'<div class="chart">{svg}{_legend(drawn) if legend else ""}</div>'
@@ -165,7 +165,7 @@ def _text(text: str, x: float, y: float, kind: str) -> str:
 def _within(x: float, text: str) -> float:
     """Return where to centre a text so that it stays inside the chart."""
     half = LETTER * len(text) / 2
-    return max(min(x, WIDTH - half), half)
+    return max(min(x, CHART_WIDTH - half), half)
 
 
 def _labels(ticks: Sequence[tuple[float, str]]) -> list[str]:

@@ -15,7 +15,7 @@ from fedlasso.numerics import Array, Response, find_loss
 from fedlasso.tables import File, columns_of, encode_rows, read_outcome, to_numbers
 from fedlasso.tables.targets import check_responses
 
-PREDICTION = "prediction"
+PREDICTION_COLUMN = "prediction"
 ENDINGS = (".csv", ".parquet")
 
 
@@ -36,11 +36,11 @@ class Predictions:
         ids = {} if self.id_name is None else {self.id_name: self.ids}
         if ending == ".parquet":
             sink = pa.BufferOutputStream()
-            pq.write_table(pa.table({**ids, PREDICTION: pa.array(self.values)}), sink)
+            pq.write_table(pa.table({**ids, PREDICTION_COLUMN: pa.array(self.values)}), sink)
             return bytes(sink.getvalue())
         out = io.StringIO()
         table = csv.writer(out, lineterminator="\n")
-        table.writerow([*ids, PREDICTION])
+        table.writerow([*ids, PREDICTION_COLUMN])
         values = [repr(float(value)) for value in self.values]
         table.writerows(zip(*(own.to_pylist() for own in ids.values()), values, strict=True))
         return out.getvalue().encode()
@@ -53,7 +53,7 @@ def predict_file(document: ModelDocument, path: Path, id_name: str | None = None
     columns. `id_name` is a column of the file to copy beside the predictions.
     """
     file = File(path, na=document.schema.na)
-    if id_name == PREDICTION:
+    if id_name == PREDICTION_COLUMN:
         raise FedLassoError(f"the id column cannot be called {id_name!r} too; rename it")
     if id_name is not None and id_name not in file.names:
         raise FedLassoError(f"{path} has no column {id_name!r}; {columns_of(file.names)}")

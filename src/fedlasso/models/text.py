@@ -21,7 +21,7 @@ ROWS_PER_COEFFICIENT = 10
 # Relative gap above which a fit at one penalty is not the pooled Lasso.
 LOOSE = 1e-6
 # A larger unpenalised coefficient of a curved loss, per standard deviation, means separation.
-SEPARATED = 30.0
+SEPARATING = 30.0
 # Relative rounding error of sums over a fold.
 SUM_ROUNDING = 1e-9
 
@@ -113,7 +113,7 @@ def warn_of_fit(model: Model, target: str) -> list[str]:
     if _is_binary(model):
         warnings.append(warn_binary(target))
     sizes = dict(zip(model.columns, np.abs(model.standardised).tolist(), strict=True))
-    separated = [name for name in model.settings.keep if sizes.get(name, 0.0) > SEPARATED]
+    separated = [name for name in model.settings.keep if sizes.get(name, 0.0) > SEPARATING]
     if separated and not model.settings.response_family.quadratic:
         warnings.append(
             f"{some_of(separated)}: never penalised, and separates the responses completely or "
