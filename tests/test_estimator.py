@@ -126,7 +126,7 @@ def test_a_federation_can_be_fitted_directly() -> None:
     model = FederatedLasso(penalty=0.1).fit(sites)
     np.testing.assert_allclose(model.coef_, pooled(X, y, 0.1)[0], atol=1e-7)
     assert model.n_features_in_ == 30
-    with pytest.raises(FedLassoError, match="give it alone"):
+    with pytest.raises(FedLassoError, match="pass it alone"):
         FederatedLasso().fit(sites, y)
 
 
@@ -202,7 +202,7 @@ def test_what_is_kept_holds_no_record() -> None:
         ({"keep": "x0"}, "keep is 'x0'; give a list of columns, by names or numbers"),
         ({"keep": [30]}, "keep: there is no column 30; X has 30"),
         ({"keep": ["x33"]}, "no column to keep is called 'x33'; did you mean 'x3'?"),
-        ({"bounds": "x0"}, "bounds is 'x0'; give a range per column, as {'age': (0, None)}"),
+        ({"bounds": "x0"}, "bounds is 'x0'; give a dict, as {'age': (0, None)}"),
         ({"bounds": {30: (0, None)}}, "bounds: there is no column 30; X has 30"),
         ({"bounds": {"x33": (0, 1)}}, "no column to bound is called 'x33'; did you mean 'x3'?"),
         ({"bounds": {"x0": (1, 2)}}, "the bounds of 'x0' leave out zero"),

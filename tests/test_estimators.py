@@ -130,7 +130,7 @@ def test_hazards_and_baselines_are_those_worked_out_by_hand() -> None:
     assert survival.shape == (4, len(model.event_times_))
     np.testing.assert_allclose(survival[:, 40], np.exp(-hazard * np.exp(score[:4])))
     assert (np.diff(survival, axis=1) <= 0).all()
-    with pytest.raises(FedLassoError, match="no site is called 'x'; they are 0, 1, 2"):
+    with pytest.raises(FedLassoError, match="no site is called 'x'; sites are 0, 1, 2"):
         model.predict_survival_function(X, site="x")
 
 
@@ -144,17 +144,17 @@ def test_survival_times_come_in_several_forms_and_bad_ones_are_refused() -> None
     assert one.score(X, y) > 0.7
     assert FederatedCoxLasso(penalty=0.05, ties="breslow").fit(X, y).score(X, y) > 0.7
     for bad, message in (
-        (table[:, ::-1], "the first column of y is whether a row had its event"),
-        (table[:, 0], "a structured array of two fields, or two columns"),
+        (table[:, ::-1], "the first column of y must be the event, 0 or 1"),
+        (table[:, 0], "in two columns or two structured fields"),
         (table * [0, 1], "y has no event at all"),
         (table * [1, -1], "times are negative, missing or infinite in 150 rows"),
     ):
         with pytest.raises(FedLassoError, match=message):
             FederatedCoxLasso().fit(X, bad)
-    with pytest.raises(FedLassoError, match="no baseline was asked for"):
+    with pytest.raises(FedLassoError, match="no baseline hazard was fitted"):
         one.predict_survival_function(X, site="0")
     sites = InProcess([Site("a", X, np.copysign(1.0, y["f1"]), loss="cox")])
-    with pytest.raises(FedLassoError, match="takes the rows in this process"):
+    with pytest.raises(FedLassoError, match="requires rows in this process"):
         FederatedCoxLasso(fit_baseline_model=True).fit(sites)
 
 

@@ -1,4 +1,4 @@
-"""One sparse regression (Lasso) across sites that cannot share records."""
+"""Sparse regression (the Lasso) across sites that cannot share records."""
 
 from importlib import import_module
 from typing import TYPE_CHECKING
@@ -21,46 +21,20 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 __all__ = [
-    "L1",
-    "REGISTRY",
-    "Certificate",
-    "Design",
-    "Disclosure",
-    "FedLassoError",
-    "FederatedCoxLasso",
-    "FederatedLasso",
-    "FederatedLogisticLasso",
-    "FederatedPoissonLasso",
-    "Federation",
-    "Fit",
-    "InProcess",
-    "Ledger",
-    "Loss",
-    "PathPoint",
-    "Penalty",
-    "Problem",
-    "Procedure",
-    "Reply",
-    "Request",
-    "Site",
-    "State",
-    "Status",
-    "certify",
-    "find_procedure",
-    "fit",
-    "fit_for",
+    "L1", "REGISTRY", "Certificate", "Design", "Disclosure", "FedLassoError", "FederatedCoxLasso",
+    "FederatedLasso", "FederatedLogisticLasso", "FederatedPoissonLasso", "Federation", "Fit",
+    "InProcess", "Ledger", "Loss", "PathPoint", "Penalty", "Problem", "Procedure", "Reply",
+    "Request", "Site", "State", "Status", "certify", "find_procedure", "fit", "fit_for",
     "open_evidence",
-]
+]  # fmt: skip
 
-# Rooms are imported when one of their names is first used: nobody waits for what they do not use.
+# A subpackage is imported when one of its names is first used, so `import fedlasso` is fast.
 _ROOMS = {
     "estimators": (
         "FederatedCoxLasso", "FederatedLasso", "FederatedLogisticLasso", "FederatedPoissonLasso",
     ),
     "federation": ("Disclosure", "Federation", "InProcess", "Ledger", "Reply", "Request"),
-    "fitting": (
-        "Fit", "PathPoint", "Status", "certify", "fit", "fit_for", "open_evidence",
-    ),
+    "fitting": ("Fit", "PathPoint", "Status", "certify", "fit", "fit_for", "open_evidence"),
     "numerics": ("L1", "Certificate", "Design", "Loss", "Penalty"),
     "procedures": ("REGISTRY", "Problem", "Procedure", "State", "find_procedure"),
     "sites": ("Site",),

@@ -95,7 +95,7 @@ def test_a_table_that_nobody_can_read_is_refused_without_a_value(tmp_path: Path)
     path.write_text(f"u,v\n1,2\n{SECRET},3,4\n")
     with pytest.raises(FedLassoError) as bad:
         TableRecords(path)
-    assert str(bad.value) == "a.csv is no readable table"
+    assert str(bad.value) == "a.csv is not a readable table"
 
 
 def test_a_message_is_decoded_once(

@@ -107,7 +107,7 @@ def test_the_best_penalty_may_be_the_last_one() -> None:
     document = make_model(InProcess(sites), Settings(goal="objective"), SCHEMA)
     assert document.curve is not None
     assert document.curve.chosen == len(document.curve.penalties) - 1
-    assert any("the best penalty is the last" in text for text in document.warnings or ())
+    assert any("the best penalty is the smallest" in text for text in document.warnings or ())
 
 
 @pytest.mark.parametrize("settings", [Settings(), Settings(goal="selection")], ids=str)
@@ -116,23 +116,23 @@ def test_the_penalty_is_one_number_everywhere(settings: Settings) -> None:
     told = f"{document.penalty:.4g}"
     card = draw_card(document)
     assert f"<b>{told}</b>" in card
-    assert f"The penalty is {told}, {document.penalty_words}." in card
-    assert f"penalty {told}, {document.penalty_words}" in describe_model(document)
-    assert document.penalty_words.endswith("on the scale of standardised columns")
+    assert f"Penalty λ = {told}, {document.penalty_text}." in card
+    assert f"penalty (lambda) {told}, {document.penalty_text}" in describe_model(document)
+    assert document.penalty_text.startswith("for standardised columns")
 
 
 @pytest.mark.parametrize(
     ("procedure", "words"),
     [
-        ("Lasso", "on the scale"),
-        ("Secant", "on the scale"),
-        ("relaxed Lasso", "of the Lasso path that the relaxed Lasso comes from, on"),
-        ("adaptive Lasso", "the best of the Lasso path (the adaptive Lasso has its own), on"),
-        ("elastic net", "the best of the Lasso path (the elastic net has its own), on"),
+        ("Lasso", "for standardised columns"),
+        ("Secant", "for standardised columns"),
+        ("relaxed Lasso", "; it selected the columns, which were refitted with less shrinkage"),
+        ("adaptive Lasso", "; the best of the Lasso path (the adaptive Lasso has its own penalty)"),
+        ("elastic net", "; the best of the Lasso path (the elastic net has its own penalty)"),
     ],
 )
 def test_a_penalty_says_what_it_is_of(plain: ModelDocument, procedure: str, words: str) -> None:
-    assert replace(plain, procedure=procedure).penalty_words.startswith(words)
+    assert replace(plain, procedure=procedure).penalty_text.endswith(words)
 
 
 def test_the_curve_says_whose_columns_it_counts(plain: ModelDocument) -> None:
@@ -147,7 +147,7 @@ def test_errors_per_site_stand_beside_that_of_all_sites(plain: ModelDocument) ->
     errors = (SiteError("north", 30, 4.0), SiteError("south", 10, 16.0))
     card = draw_card(replace(plain, site_errors=errors))
     section = card.split("<h2>Error per site</h2>")[1].split("<h2>")[0]
-    assert "On the rows that the model was fitted to" in section
+    assert "On the training rows" in section
     cells = [re.sub("<[^>]*>", "", cell) for cell in re.findall("<td.*?</td>", section)]
     assert cells == [
         "north", "30", "4", "2", "0.57",
@@ -160,13 +160,13 @@ def test_the_comparison_says_what_its_rows_have_seen(plain: ModelDocument) -> No
     pooled = ComparedModel("pooled Lasso on the training rows", 3, 2.0, 0.1, 0.0, 100)
     compared = replace(plain, comparison=(pooled,))
     card = draw_card(compared)
-    assert "so that penalty has seen them all" in card
+    assert "at the penalty that all rows chose, the held-out rows included" in card
     assert plain.error is not None
-    assert f"The error to expect of this model itself is {number(plain.error.mse, 4)}" in card
+    assert f"The expected error of this model itself is {number(plain.error.mse, 4)}" in card
     held_out = replace(plain.error, rows=CHOSE)
-    assert "may have helped choose" in draw_card(replace(compared, error=held_out))
+    assert "may have helped to choose" in draw_card(replace(compared, error=held_out))
     given_one = draw_card(replace(compared, curve=None))
-    assert "at the penalty that was given." in given_one
+    assert "at the given penalty." in given_one
     mine = draw_card(replace(compared, comparison=(replace(pooled, name="this model"),)))
     assert "This model was fitted to the training rows only" in mine
 
@@ -234,7 +234,7 @@ def test_shares_that_come_from_rounding_are_told_as_such(plain: ModelDocument) -
     assert "less than 0.000001% above the best possible objective" in card
     title = "Compared with averaging and with each site alone"
     assert [line[3] for line in cells_of(card, title)[1:]] == ["less than 0.001%", "0.209%"]
-    assert "its column tells the distance itself, where a certificate tells a bound" in card
+    assert "its column is the distance itself, where a certificate is an upper bound" in card
 
 
 @pytest.mark.parametrize(

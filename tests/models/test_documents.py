@@ -50,7 +50,7 @@ EDITS: dict[str, tuple[list[Any], Any, str]] = {
     "means": (["means"], [1.0], "means has 1 values for 8 columns"),
     "sites": (["sites"], {"north": 1}, "at `$.sites`"),
     "the format": (["format"], "cake", "at `$.format`"),
-    "the version": (["version"], 2, "is of another version; update fedlasso"),
+    "the version": (["version"], 2, "was written by a newer version of fedlasso; update fedlasso"),
 }
 
 
@@ -89,7 +89,7 @@ def test_a_model_that_says_something_else_than_the_fit_wrote_is_refused(
     write_edited(folder, tmp_path / "edited", {"indent": 1}, intercept=123.0)
     assert main([command, str(tmp_path / "edited"), *rows]) == 2
     errors = capsys.readouterr().err
-    assert "was changed after the fit; put back the file that the fit wrote" in errors
+    assert "was changed after the fit; restore the file that the fit wrote" in errors
     assert errors.count("\n") == 1
     # Another layout of the same is no edit, and without the digest the edit would pass.
     write_edited(folder, tmp_path / "respaced", {"indent": 7, "sort_keys": True})
@@ -126,18 +126,20 @@ def test_a_plan_is_read_as_it_was_written(tmp_path: Path) -> None:
 
 def test_a_plan_of_another_kind_names_the_command_that_goes_on(tmp_path: Path) -> None:
     write_plan(tmp_path, NETWORK)
-    with pytest.raises(FedLassoError, match=f"go on with: fedlasso federation resume {tmp_path}"):
+    with pytest.raises(
+        FedLassoError, match=f"resume it with: fedlasso federation resume {tmp_path}"
+    ):
         read_plan(tmp_path, FileSource)
     write_plan(tmp_path, FILES)
-    with pytest.raises(FedLassoError, match=f"go on with: fedlasso fit --resume {tmp_path}"):
+    with pytest.raises(FedLassoError, match=f"resume it with: fedlasso fit --resume {tmp_path}"):
         read_plan(tmp_path, NetworkSource)
 
 
 def test_a_plan_that_cannot_be_gone_on_with_is_one_clear_error(tmp_path: Path) -> None:
-    with pytest.raises(FedLassoError, match="holds no fit to go on with"):
+    with pytest.raises(FedLassoError, match="contains no fit to resume"):
         read_plan(tmp_path, FileSource)
     write_plan(tmp_path, replace(FILES, version="0.0.1"))
-    with pytest.raises(FedLassoError, match=r"was begun by fedlasso 0\.0\.1"):
+    with pytest.raises(FedLassoError, match=r"was started by fedlasso 0\.0\.1"):
         read_plan(tmp_path, FileSource)
     write_plan(tmp_path, FILES)
     text = (tmp_path / "plan.json").read_text()

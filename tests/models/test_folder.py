@@ -84,8 +84,9 @@ def test_a_model_folder_tells_everything(
     assert {site["name"] for site in told["sites"]} == {"site0", "site1", "site2"}
     card = (out / "card.html").read_text()
     for text in (
-        "above the best possible objective", "Held-out error", "Path", "Compared with averaging",
-        "site0 alone", "What each site sent", "Would other rows", "ward=west",
+        "above the best possible objective", "Held-out error", "Coefficient path",
+        "Compared with averaging", "site0 alone", "What each site sent", "would other rows",
+        "ward=west",
     ):  # fmt: skip
         assert text in card, text
     assert "http" not in card.replace("http://www.w3.org/2000/svg", "")
@@ -95,7 +96,7 @@ def test_a_model_folder_tells_everything(
     told = r"^certificate: (at most|less than) [\d.]+% above the best possible objective$"
     assert re.search(told, capsys.readouterr().out, re.MULTILINE)
     assert run("fit", *files, "--target", "y", "--out", out) == 2
-    assert "holds a model already" in capsys.readouterr().err
+    assert "already contains a model" in capsys.readouterr().err
 
 
 def test_a_card_at_a_given_penalty_shows_the_path_to_it(tmp_path: Path) -> None:
@@ -110,7 +111,7 @@ def test_a_card_at_a_given_penalty_shows_the_path_to_it(tmp_path: Path) -> None:
     for row in told["coefficients"]:
         assert last[row["name"]] == pytest.approx(row["standardised"], abs=0.1)
     card = (out / "card.html").read_text()
-    assert "<h2>Path</h2>" in card
+    assert "<h2>Coefficient path</h2>" in card
     assert "<h2>Held-out error</h2>" not in card
 
 
@@ -197,7 +198,7 @@ def test_resuming_refuses_files_that_have_changed(
     assert run("fit", "--resume", out) == 2
     assert "the files have changed since" in capsys.readouterr().err
     assert run("fit", *files, "--target", "y", "--out", out) == 2
-    assert "go on with --resume" in capsys.readouterr().err
+    assert "use --resume" in capsys.readouterr().err
 
 
 def test_no_penalty_at_all_is_told_in_json(

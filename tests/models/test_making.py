@@ -69,7 +69,7 @@ def test_a_goal_names_one_penalty_and_one_family(
     assert document.curve is not None
     assert document.penalty == document.curve.penalties[document.curve.chosen]
     assert FederatedLasso(goal).fit(opened[0]).penalty_ == document.penalty
-    assert f"penalty {document.penalty:.4g}" in describe_model(document)
+    assert f"penalty (lambda) {document.penalty:.4g}" in describe_model(document)
     card = draw_card(document)
     assert f"<b>{document.penalty:.4g}</b>" in card
     assert f"goal '{goal}': {document.procedure} with" in document.why
@@ -200,7 +200,7 @@ def test_the_columns_of_a_model_have_intervals_in_every_telling(tmp_path: Path) 
     assert sorted(row.name for row in told) == ["c", "h"]
     assert all(row.low < row.value < row.high for row in told)
     assert "selected: c " in describe_model(document)
-    assert "How sure the model's columns are" in draw_card(document)
+    assert "Effects of the model's columns" in draw_card(document)
     write_model(tmp_path / "model", document)
     assert read_document(tmp_path / "model" / "model.json").trust == document.trust
 
@@ -221,7 +221,7 @@ def test_a_model_that_is_no_lasso_is_compared_by_its_columns() -> None:
             assert mine.mse < pooled.mse
         # A site of a third of the rows does not do better than all together.
         assert not [text for text in document.warnings or () if "alone predicts" in text]
-        assert "its columns, fitted to the training rows nearly without" in draw_card(document)
+        assert "its columns are refitted to the training rows with almost no" in draw_card(document)
 
 
 def test_without_a_comparison_there_are_warnings_and_a_nested_error(
@@ -265,7 +265,7 @@ def test_a_site_that_does_better_alone_is_named() -> None:
     assert [text.split(" predicts")[0] for text in told] == [
         "site north alone", "site south alone"
     ]  # fmt: skip
-    assert "where the pooled Lasso on the training rows has" in told[0]
+    assert "of the pooled Lasso on the training rows" in told[0]
     # A site with another rule does worse on the rows of all sites.
     everybody = make_model(InProcess(parts), Settings(), schema, compare=True)
     assert not any("west alone predicts better" in text for text in everybody.warnings or ())

@@ -120,7 +120,7 @@ def test_codes_of_missing_values_are_those_of_the_fit(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("name", "message"),
-    [("nobody", "has no column 'nobody'; its columns are"), ("prediction", "rename that column")],
+    [("nobody", "has no column 'nobody'; its columns are"), ("prediction", "rename it")],
 )
 def test_an_identity_that_cannot_be_copied_is_one_clear_error(
     model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str, message: str

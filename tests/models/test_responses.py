@@ -165,7 +165,7 @@ def test_the_offset_of_a_model_must_be_there_to_predict(
     draw_outcomes(20).drop(columns="offset").to_csv(base / "without.csv", index=False)
     assert run("predict", base / "poisson", base / "without.csv") == 2
     error = capsys.readouterr().err
-    assert error.endswith("without.csv lacks the column 'offset', the offset of the model\n")
+    assert error.endswith("without.csv lacks the column 'offset', the model's offset\n")
     draw_outcomes(20).assign(offset=np.nan).to_csv(base / "without.csv", index=False)
     assert run("predict", base / "poisson", base / "without.csv") == 2
     assert "the offset column 'offset' is missing or infinite in 20 rows" in capsys.readouterr().err
@@ -188,7 +188,7 @@ def test_a_penalty_is_chosen_and_site_effects_are_told(
     what = [*options_of("binomial"), "--site-effects", "--l1-ratio", 0.8]
     assert run("fit", *files, *what, "--out", tmp_path / "model") == 0
     said = capsys.readouterr().out
-    assert "site effects: new rows have the mean of the sites' intercepts" in said
+    assert "site effects: predictions use the mean of the sites' intercepts" in said
     assert "deviance per row: " in said
     document = read_document(tmp_path / "model" / "model.json")
     assert document.family == "elastic net"

@@ -44,7 +44,7 @@ def names_of_rows(frame: pd.DataFrame) -> pd.DataFrame:
 BAD: list[tuple[str, Change, str]] = [
     ("missing file", lambda f: Path("b.csv").unlink(), "b.csv: no such file"),
     ("empty file", raw(b""), "b.csv is empty; give a table with a header and rows"),
-    ("header only", raw(b"y,age\n"), "b.csv has a header but no rows; give it rows"),
+    ("header only", raw(b"y,age\n"), "b.csv has a header but no rows; add rows"),
     (
         "no target",
         lambda f: f.drop(columns="y"),
@@ -102,36 +102,36 @@ BAD: list[tuple[str, Change, str]] = [
     (
         "missing values",
         replaced("age", 2, None),
-        "missing values (site 'b': age 1); fill them, or say --missing mean",
+        "missing values (site 'b': age 1); fill them, or use --missing mean",
     ),
     (
         "kinds differ",
         lambda f: f.assign(age="old"),
-        "column 'age' holds numbers in a.csv but texts in b.csv; make them alike",
+        "column 'age' holds numbers in a.csv but texts in b.csv; use one type",
     ),
     (
         "names of rows",
         names_of_rows,
         "text column 'ward': no level has 10 rows or more at any site; group the levels, lower "
-        "--min-level, or --drop it if it names rows",
+        "--min-level, or --drop it if it identifies rows",
     ),
     (
         "a stray text",
         replaced("age", 2, "."),
-        "b.csv: column 'age' holds '.' in row 3 among numbers; say --na . if it means a missing "
-        "value, correct it, or give the numbers names too if all are levels",
+        "b.csv: column 'age' holds '.' in row 3 among numbers; use --na . if it means a missing "
+        "value, correct it, or rename the numbers if all values are levels",
     ),
     (
         "a stray text of two words",
         replaced("age", 9, "not known"),
-        "b.csv: column 'age' holds 'not known' in row 10 among numbers; say --na 'not known' if it "
-        "means a missing value, correct it, or give the numbers names too if all are levels",
+        "b.csv: column 'age' holds 'not known' in row 10 among numbers; use --na 'not known' if it "
+        "means a missing value, correct it, or rename the numbers if all values are levels",
     ),
     (
         "decimal commas between commas",
         lambda f: f.assign(age=[f"{v:.3f}".replace(".", ",") for v in f["age"]]),
-        "b.csv: column 'age' holds '0,346' in row 1 among numbers; write all numbers with a "
-        "decimal point, or all with a comma and semicolons between",
+        "b.csv: column 'age' holds '0,346' in row 1 among numbers; use a decimal "
+        "point in all numbers, or a comma with semicolons between columns",
     ),
     (
         "a number beyond all sums",
@@ -158,7 +158,7 @@ BAD: list[tuple[str, Change, str]] = [
     (
         "dates",
         lambda f: f.assign(age=pd.date_range("2020-01-01", periods=len(f))),
-        "b.csv: column 'age' holds date32[day]; turn it into numbers or text, or --drop it",
+        "b.csv: column 'age' holds date32[day]; convert it to numbers or text, or --drop it",
     ),
 ]  # fmt: skip
 
@@ -189,17 +189,17 @@ USAGE = [
     (["fit", "a.csv", "--out", "m"], "name the column to predict: --target NAME"),
     (["fit", "a.csv", "--target", "y"], "say where the model goes: --out MODEL"),
     (["fit", "a.csv", "--target", "y", "--out", "a.csv"],
-     "a.csv is not an empty folder; name another one"),
+     "a.csv is not an empty folder; choose another one"),
     (["fit", "a.txt", "--target", "y", "--out", "m"], "a.txt: no such file"),
     (["fit", "t.doc", "--target", "y", "--out", "m"],
-     "t.doc: cannot read this kind of file; use .csv, .tsv or .txt (also with .gz), .parquet or "
+     "t.doc: cannot read this format; use .csv, .tsv or .txt (also with .gz), .parquet or "
      ".xlsx"),
     (["fit", "folder.csv", "--target", "y", "--out", "m"],
-     "folder.csv is a folder; name a file: .csv, .tsv or .txt (also with .gz), .parquet or .xlsx"),
+     "folder.csv is a folder; give a file: .csv, .tsv or .txt (also with .gz), .parquet or .xlsx"),
     (["fit", "short.csv.gz", "--target", "y", "--out", "m"],
-     "short.csv.gz is cut short or not compressed as its name says"),
+     "short.csv.gz is incomplete, or not compressed by gzip"),
     (["fit", "plain.csv.gz", "--target", "y", "--out", "m"],
-     "plain.csv.gz is cut short or not compressed as its name says"),
+     "plain.csv.gz is incomplete, or not compressed by gzip"),
     (["fit", "t.xlsx", "--target", "y", "--out", "m"], "t.xlsx is not an Excel workbook (.xlsx)"),
     (["fit", "a.csv", "./b.csv", "../{here}/a.csv", "--target", "y", "--out", "m"],
      "a.csv and ../{here}/a.csv are the same file; name each file once"),
@@ -211,7 +211,7 @@ USAGE = [
      "the target 'y' is 3 in every row of every site, so there is nothing to fit; choose another "
      "target"),
     (["fit", "same.csv", "--target", "z", "--drop", "ward", "--out", "m"],
-     "every predictor is the same in every row of every site, so there is nothing to fit; give "
+     "every predictor is constant over all rows of all sites, so there is nothing to fit; give "
      "columns that vary"),
     (["fit", "a.csv", "--target", "y", "--min-level", "0", "--out", "m"],
      "--min-level is 0; give a whole number, 1 or more"),
@@ -232,19 +232,19 @@ USAGE = [
     (["predict", "m", "a.csv", "--out", "m.txt"], "m.txt: name a .csv or .parquet file"),
     (["fit", "t.parquet", "--target", "y", "--out", "m"], "t.parquet is not a Parquet file"),
     (["fit", "a.csv", "--site-column", "z", "--target", "y", "--out", "m"],
-     "a.csv has no column 'z' to tell the sites apart; its columns are 'age', 'dose', "
+     "a.csv has no site column 'z'; its columns are 'age', 'dose', "
      "'rate', 'bmi', 'noise1', 'noise2' and 2 more"),
     (["fit", "a.csv", "b.csv", "--site-column", "ward", "--target", "y", "--out", "m"],
-     "--site-column tells the sites of one table apart; give one file"),
+     "--site-column is for one table with several sites; give one file"),
     (["fit", "a.csv", "--target", "y", "--goal", "prediction", "--penalty", "1", "--out", "m"],
      "goal 'prediction' chooses its penalty; give no penalty, or goal 'objective'"),
     (["fit", "a.csv", "--target", "y", "--uploads", "3", "--out", "m"],
      "uploads is 3, and 3 are needed to standardise and tune; give more"),
     (["fit", "a.csv", "--target", "y", "--drop", "weight", "--out", "m"],
-     "no file has a column 'weight' to drop"),
-    (["fit", "--resume", "m"], "m holds no fit to go on with"),
-    (["inspect", "m"], "m holds no model"),
-    (["predict", "m", "a.csv"], "m holds no model"),
+     "no file has the column 'weight' to drop"),
+    (["fit", "--resume", "m"], "m contains no fit to resume"),
+    (["inspect", "m"], "m contains no model"),
+    (["predict", "m", "a.csv"], "m contains no model"),
     (["diagnose", "a.csv", "--target", "y"], "one site has nothing to average; give at least two"),
 ]  # fmt: skip
 
@@ -274,17 +274,17 @@ def test_bad_usage_is_one_clear_line(
 PREDICT: list[tuple[Change, str]] = [
     (
         replaced("ward", 4, "north"),
-        "b.csv: column 'ward' holds 'north' in row 5, a level that the model has not seen; "
+        "b.csv: column 'ward' holds 'north' in row 5, a level that the model does not know; "
         "it knows 'east', 'main', 'west'",
     ),
-    (lambda f: f.drop(columns="age"), "b.csv lacks the column 'age' that the model needs"),
+    (lambda f: f.drop(columns="age"), "b.csv lacks the column 'age' of the model"),
     (
         replaced("age", 4, None),
         "b.csv: column 'age' has 1 missing values; fill them, or fit with --missing mean",
     ),
     (
         replaced("age", 4, "old"),
-        "b.csv: column 'age' is not numeric, but it was when the model was fitted",
+        "b.csv: column 'age' is not numeric, but it was in the fit",
     ),
 ]
 

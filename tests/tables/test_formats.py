@@ -109,7 +109,7 @@ def test_excel_without_its_package_is_one_sentence(
 ) -> None:
     draw_frame(10).to_excel(tmp_path / "a.xlsx", index=False)
     monkeypatch.setitem(sys.modules, "openpyxl", None)
-    with pytest.raises(FedLassoError, match=r"takes openpyxl: pip install 'fedlasso\[excel\]'"):
+    with pytest.raises(FedLassoError, match=r"requires openpyxl: pip install 'fedlasso\[excel\]'"):
         File(tmp_path / "a.xlsx")
 
 
@@ -121,10 +121,10 @@ def test_excel_dates_are_refused_as_dates(tmp_path: Path) -> None:
 
 
 ROW_NUMBERS: dict[str, tuple[Callable[[pd.DataFrame], pd.DataFrame], str]] = {
-    "pandas index": (lambda f: f.rename_axis(""), "has a column without a name, left out"),
-    "index from 0": (lambda f: f.rename_axis("index"), "column 'index' only numbers the rows"),
-    "saved again": (lambda f: f.rename_axis("Unnamed: 0"), "column 'Unnamed: 0' only numbers"),
-    "row from 1": (lambda f: f.set_axis(range(1, 31)).rename_axis("Row"), "column 'Row' only"),
+    "pandas index": (lambda f: f.rename_axis(""), "left out a column without a name"),
+    "index from 0": (lambda f: f.rename_axis("index"), "column 'index' just numbers the rows"),
+    "saved again": (lambda f: f.rename_axis("Unnamed: 0"), "column 'Unnamed: 0' just numbers"),
+    "row from 1": (lambda f: f.set_axis(range(1, 31)).rename_axis("Row"), "column 'Row' just"),
 }
 
 
@@ -162,7 +162,7 @@ def test_some_numbers_among_texts_are_told(
     assert main(["fit", str(tmp_path / "a.csv"), *options]) == 0
     errors = capsys.readouterr().err
     assert "warning: " in errors
-    assert "text column 'ward' holds numbers (12 of 60 rows, '9' in row 1), which are" in errors
+    assert "text column 'ward' holds numbers (12 of 60 rows, '9' in row 1), which become" in errors
 
 
 def test_a_target_of_zeros_and_ones_is_told(

@@ -64,7 +64,7 @@ BAD: list[tuple[list[str], Change, str]] = [
     (options_of("binomial"), put("yes", None),
      "site 'b': the target 'yes' is missing in 1 row; remove those rows"),
     (options_of("binomial"), everywhere("yes", "maybe"),
-     "column 'yes' holds numbers in a.csv but texts in b.csv; make them alike"),
+     "column 'yes' holds numbers in a.csv but texts in b.csv; use one type"),
     (options_of("poisson"), put("count", -1),
      "site 'b': the target 'count' is negative in 1 row; counts begin at zero: correct them"),
     (options_of("poisson"), put("count", "many"),
@@ -81,7 +81,7 @@ BAD: list[tuple[list[str], Change, str]] = [
     (options_of("cox"), put("dead", None),
      "site 'b': the event column 'dead' is missing in 1 row; remove those rows"),
     (options_of("linear", weights="weight"), put("weight", 0.0),
-     "site 'b': the weights column 'weight' is not above zero in 1 row; give positive weights, or "
+     "site 'b': the weights column 'weight' is not positive in 1 row; give positive weights, or "
      "remove those rows"),
     (options_of("binomial", weights="weight"), put("weight", None, 2),
      "site 'b': the weights column 'weight' is missing in 2 rows; remove those rows"),
@@ -171,32 +171,32 @@ def test_two_texts_are_classes_and_more_are_refused(
     said: list[str] = []
     sites, schema = open_sites(source, Settings(family="binomial"), notify=said.append)
     assert schema.classes == ("no", "yes")
-    assert said[0] == "notice: in the target 'yes', 'yes' counts as 1 and 'no' as 0"
+    assert said[0] == "notice: in the target 'yes', 'yes' is 1 and 'no' is 0"
     assert sites.loss == "binomial"
     frame.assign(yes="perhaps").to_csv("b.csv", index=False)
     with pytest.raises(FedLassoError) as caught:
         open_sites(source, Settings(family="binomial"))
     assert str(caught.value) == (
         "a.csv: the target 'yes' holds 3 different texts in all files ('no', 'perhaps', 'yes'), "
-        "and --family binomial takes two; group them, or code the target as 0 and 1"
+        "but --family binomial needs two; group them, or code it as 0 and 1"
     )
 
 
 CONTRADICTIONS = [
     (["--family", "cox", "--target", "yes"],
-     "--family cox takes --time and --event; leave out --target"),
+     "--family cox takes --time and --event; omit --target"),
     (["--family", "cox", "--time", "time"],
      "--family cox takes two columns: --time NAME, and --event NAME, which is 1 for an event and "
      "0 for a censored time"),
     (["--target", "yes", "--time", "time"],
-     "--time is for survival times; say --family cox, or leave it out"),
+     "--time is for survival times; use --family cox, or omit it"),
     (["--family", "binomial", "--target", "yes", "--event", "dead"],
-     "--event is for survival times; say --family cox, or leave it out"),
+     "--event is for survival times; use --family cox, or omit it"),
     (["--family", "poisson"], "name the column to predict: --target NAME"),
     (["--target", "yes", "--weights", "yes"],
-     "column 'yes' is named as --target and as --weights; name it once"),
+     "column 'yes' is named by --target and by --weights; choose one"),
     (["--target", "yes", "--weights", "weight", "--drop", "weight"],
-     "column 'weight' is named as --weights and by --drop; choose one"),
+     "column 'weight' is named by --drop and by --weights; choose one"),
     (["--target", "yes", "--ties", "breslow"],
      "ties are those of survival times; use --family cox, or leave --ties out"),
     (["--family", "cox", "--time", "time", "--event", "dead", "--site-effects"],

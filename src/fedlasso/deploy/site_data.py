@@ -24,7 +24,7 @@ from fedlasso.models.inputs import make_site
 from fedlasso.sites import Site
 from fedlasso.tables import OTHER, Column, File, Schema
 from fedlasso.tables.columns import ColumnKind
-from fedlasso.tables.strays import judge_texts
+from fedlasso.tables.text_columns import classify_texts
 
 _PLAIN = Rare()
 
@@ -160,7 +160,7 @@ class PooledFile(File):
         found = {name: tables.kind_of(self, name) for name in names}
         for name, values in super().columns([name for name in names if found[name] == "text"]):
             try:
-                verdict, _ = judge_texts(self, name, values)
+                verdict, _ = classify_texts(self, name, values)
             except FedLassoError:
                 texts = f"column {name!r} holds texts among numbers"
                 remedy = "correct them there, or say --na if they mean missing values"
@@ -201,7 +201,7 @@ class PooledFile(File):
         return tuple(
             name
             for name, values in self.columns(texts)
-            if tables.has_others(values, agreed[name].levels)
+            if tables.count_others(values, agreed[name].levels)
         )
 
 

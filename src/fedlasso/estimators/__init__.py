@@ -1,6 +1,6 @@
-"""scikit-learn's face of models: one estimator per kind of response."""
+"""scikit-learn estimators, one per response family."""
 
-from fedlasso.estimators.classifier import FederatedLogisticLasso as FederatedLogisticLasso
-from fedlasso.estimators.counts import FederatedPoissonLasso as FederatedPoissonLasso
-from fedlasso.estimators.linear import FederatedLasso as FederatedLasso
+from fedlasso.estimators.glm import FederatedLasso as FederatedLasso
+from fedlasso.estimators.glm import FederatedLogisticLasso as FederatedLogisticLasso
+from fedlasso.estimators.glm import FederatedPoissonLasso as FederatedPoissonLasso
 from fedlasso.estimators.survival import FederatedCoxLasso as FederatedCoxLasso

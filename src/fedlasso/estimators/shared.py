@@ -1,4 +1,4 @@
-"""What the estimators share: their parameters, and tables that are taken apart into sites."""
+"""Base classes of the estimators: their parameters, and the division of a table into sites."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import KW_ONLY, dataclass, fields, replace
@@ -14,20 +14,20 @@ from fedlasso.errors import FedLassoError
 from fedlasso.families import Family
 from fedlasso.federation import Federation, InProcess
 from fedlasso.fitting import Model, Settings, fit_model
-from fedlasso.models import tell_trust
+from fedlasso.models import to_trust_document
 from fedlasso.models.inputs import make_site
 from fedlasso.numerics import Array
 from fedlasso.sites import INTERCEPT, check_two_rows
 from fedlasso.tables import Encoded, Responses
 from fedlasso.tables.targets import count_rows
 
-# What scikit-learn calls otherwise than settings do.
+# Parameters that scikit-learn names differently than `Settings`.
 _RENAMED = {"fit_intercept": "intercept", "standardize": "standardise"}
 
 
 @dataclass(eq=False, repr=False)
 class FederatedEstimator(BaseEstimator):  # type: ignore[misc]
-    """A sparse model across sites that keep their records: what all kinds of response have."""
+    """A sparse model across sites that keep their records; base class for all families."""
 
     family: ClassVar[Family]
 
@@ -63,18 +63,16 @@ class FederatedEstimator(BaseEstimator):  # type: ignore[misc]
         Parameters
         ----------
         X : table (NumPy, pandas, Polars, scipy sparse), or a federation
-        y : responses: numbers, two different labels, counts of zero or more, or whether each row
-            had its event and its time (scikit-survival's structured array, or two columns in this
-            order), by the estimator; none with a federation
+        y : numbers, two labels, counts, or events and times (scikit-survival's structured array, or
+            two columns in this order), depending on the estimator; None with a federation
         sites : one label per row; one site by default
-        sample_weight : how much each row counts; one by default
-        offset : what is added to each row's linear predictor, such as the logarithm of an exposure;
-            zero by default
+        sample_weight : row weights; one by default
+        offset : added to the linear predictor, such as a log exposure; zero by default
         """
         federation: Federation
         if isinstance(X, Federation):
             if any(given is not None for given in (y, sites, sample_weight, offset)):
-                raise FedLassoError("a federation has its own responses and sites; give it alone")
+                raise FedLassoError("a federation has its own responses and sites; pass it alone")
             federation = X
             self._accept(federation)
         else:
@@ -82,36 +80,35 @@ class FederatedEstimator(BaseEstimator):  # type: ignore[misc]
             weights = _one_per_row("sample_weight", sample_weight, len(response))
             offset = _one_per_row("offset", offset, len(response))
             federation = self._split(X, Responses(response, weights, offset), sites)
-        settings = self._settings(federation.columns)
-        # Second moments are not kept: a pickle of the model must not tell more than the model.
-        model = fit_model(federation, settings)
+        model = fit_model(federation, self._settings(federation.columns))
+        # Second moments are dropped: a pickle must not disclose more than the model.
         self.model_: Model = replace(model, fit=replace(model.fit, evidence=None))
         self.coef_ = self.model_.coefficients
         self.intercept_: Any = self.model_.intercept
         self.certificate_ = self.model_.fit.certificate
         self.ledger_ = self.model_.costs
         self.penalty_ = self.model_.penalty
-        self.trust_ = tell_trust(self.model_)
+        self.trust_ = to_trust_document(self.model_)
         self.n_iter_ = self.model_.fit.rounds
         self._finish(federation, y)
         return self
 
     def predict(self, X: Any, offset: Any = None) -> Array:
-        """Expected responses, one per row."""
+        """Return the expected response of every row."""
         return self.family.loss.mean(self._score(X, offset))
 
     def _accept(self, federation: Federation) -> None:
-        """Take the columns of a federation for those of a table."""
+        """Take feature names and counts from a federation."""
         names = tuple(name for name in federation.columns if name != INTERCEPT)
         self.n_features_in_ = len(names)
         if names != tuple(f"x{k}" for k in range(self.n_features_in_)):
             self.feature_names_in_ = np.array(names, dtype=object)
 
     def _finish(self, federation: Federation, y: Any) -> None:
-        """Add what a kind of response has beside coefficients."""
+        """Add attributes that only this estimator has."""
 
     def _check(self, X: Any, y: Any) -> tuple[Any, Array]:
-        """Return a table and its responses as the loss takes them."""
+        """Return the validated table, and responses as the loss takes them."""
         X, y = validate_data(
             self, X, y, accept_sparse=("csc", "csr"), dtype=np.float64, y_numeric=True
         )
@@ -122,7 +119,7 @@ class FederatedEstimator(BaseEstimator):  # type: ignore[misc]
         return X, y
 
     def _describe_constant(self, y: Array) -> str:
-        """Return what is wrong with responses that no model can be fitted to."""
+        """Return why no model can be fitted to these responses."""
         return self.family.constant
 
     def _score(self, X: Any, offset: Any = None) -> Array:
@@ -133,7 +130,7 @@ class FederatedEstimator(BaseEstimator):  # type: ignore[misc]
         return score if added is None else score + added
 
     def _split(self, X: Any, responses: Responses, sites: Any) -> InProcess:
-        # As elsewhere in scikit-learn, a row of weight zero is as good as absent.
+        # As elsewhere in scikit-learn, rows with weight zero are ignored.
         if responses.weights is not None and (responses.weights == 0).any():
             present = np.flatnonzero(responses.weights != 0)
             X = X.tocsr()[present] if hasattr(X, "tocsr") else X[present]
@@ -143,9 +140,8 @@ class FederatedEstimator(BaseEstimator):  # type: ignore[misc]
                 sites = np.asarray(sites)[present]
             responses = responses.take(present)
         if not self.family.varies(responses.y):
-            raise FedLassoError(
-                f"y {self._describe_constant(responses.y)}, so there is nothing to fit"
-            )
+            constant = self._describe_constant(responses.y)
+            raise FedLassoError(f"y {constant}, so there is nothing to fit")
         rows = X.shape[0]
         if rows < 2:
             raise ValueError(f"{rows} sample is too few; give at least 2 rows (n_samples={rows})")
@@ -168,27 +164,25 @@ class FederatedEstimator(BaseEstimator):  # type: ignore[misc]
         return InProcess([make(own) for own in records])
 
     def _settings(self, columns: Iterable[str]) -> Settings:
-        """Return the parameters as settings, the columns to keep by their names."""
+        """Return the parameters as settings, with columns by name."""
         for name in ("uploads", "cv", "epochs", "seed"):
-            if name in ("uploads", "cv") and getattr(self, name) is None:
-                continue
-            if not isinstance(getattr(self, name), Integral):
-                raise FedLassoError(f"{name} is {getattr(self, name)!r}; give a whole number")
+            value = getattr(self, name)
+            optional = name in ("uploads", "cv") and value is None
+            if not (optional or isinstance(value, Integral)):
+                raise FedLassoError(f"{name} is {value!r}; give a whole number")
         if self.penalty is not None and not isinstance(self.penalty, Real):
-            raise FedLassoError(f"penalty is {self.penalty!r}; give a number, or None to choose it")
+            raise FedLassoError(f"penalty is {self.penalty!r}; give a number, or None to tune it")
         columns = tuple(name for name in columns if name != INTERCEPT)
-        told = {_RENAMED.get(name, name): value for name, value in self.get_params().items()}
-        told |= {name: _names_of(name, told[name], columns) for name in ("keep", "intervals")}
+        values = {_RENAMED.get(name, name): value for name, value in self.get_params().items()}
+        values |= {name: _names_of(name, values[name], columns) for name in ("keep", "intervals")}
         bounds = self.bounds or {}
         if not isinstance(bounds, Mapping):
-            raise FedLassoError(
-                f"bounds is {bounds!r}; give a range per column, as {{'age': (0, None)}}"
-            )
-        # Without columns nothing is known of them yet.
+            raise FedLassoError(f"bounds is {bounds!r}; give a dict, as {{'age': (0, None)}}")
+        # Column names may not be known yet.
         bounded = _names_of("bounds", bounds, columns)
-        told["bounds"] = dict(zip(bounded, bounds.values(), strict=bool(columns)))
+        values["bounds"] = dict(zip(bounded, bounds.values(), strict=bool(columns)))
         known = {own.name for own in fields(Settings)}
-        own = {name: value for name, value in told.items() if name in known}
+        own = {name: value for name, value in values.items() if name in known}
         return Settings(family=self.family.name, **own)
 
     def __sklearn_tags__(self) -> Any:
@@ -199,7 +193,7 @@ class FederatedEstimator(BaseEstimator):  # type: ignore[misc]
 
 @dataclass(eq=False, repr=False)
 class WithIntercept(FederatedEstimator):
-    """An estimator whose response has a level: an intercept for all sites, or one for each."""
+    """An estimator with an intercept for all sites, or one per site."""
 
     _: KW_ONLY
     fit_intercept: bool = True
@@ -207,7 +201,6 @@ class WithIntercept(FederatedEstimator):
 
 
 def _names_of(what: str, given: Any, columns: tuple[str, ...]) -> tuple[str, ...]:
-    """Return columns by their names, where some are given by their numbers."""
     if isinstance(given, str):
         raise FedLassoError(f"{what} is {given!r}; give a list of columns, by names or numbers")
     wanted = [int(c) if isinstance(c, Integral) else str(c) for c in given] if columns else []
@@ -231,7 +224,7 @@ def _one_per_row(what: str, values: Any, rows: int) -> Array | None:
 
 
 def _part(X: Any, rows: Any) -> Any:
-    """Some rows, in the order that a site keeps them in, with one copy."""
+    """Return rows of X in the storage order of a site, with one copy."""
     if hasattr(X, "tocsc"):
         return X[rows].tocsc()
     part = np.empty((len(rows), X.shape[1]), order="F")

@@ -1,4 +1,4 @@
-"""FederatedCoxLasso, a scikit-learn estimator of survival times."""
+"""FederatedCoxLasso, the scikit-learn estimator for survival times."""
 
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar
@@ -18,29 +18,26 @@ from fedlasso.sites import BaselineAt, Viewed
 
 @dataclass(eq=False, repr=False)
 class FederatedCoxLasso(FederatedEstimator):
-    """One sparse model of survival times across sites that keep their records: Cox regression.
+    """Sparse Cox regression of survival times across sites that keep their records.
 
-    Every site has a baseline hazard of its own, so there is no intercept and no site effect.
+    Every site has its own baseline hazard, so there is no intercept and no site effect. Parameters
+    are otherwise those of `FederatedLasso`, without ``site_weights``; the goals are as in
+    `FederatedLogisticLasso`.
 
     Parameters
     ----------
-    goal, penalty, keep, l1_ratio, bounds, fdr, intervals, level, procedure, epochs, validation, cv,
-    uploads, rule, tol,
-    standardize, seed : as of `FederatedLasso`
-        The penalty is chosen by held-out deviance. Selection and prediction differ in how
-        it is chosen only: for selection it is the sparsest model within one standard error.
     ties : {"efron", "breslow"}
-        How events at the same time are treated.
+        How tied event times are treated.
     fit_baseline_model : bool
-        Whether every site is asked for its baseline hazard as well, at the times of all events.
-        It tells when there were events at that site, so it takes the rows in this process.
+        Whether to request each site's baseline hazard at the times of all events. It discloses when
+        a site had events, so it requires the rows in this process.
 
     Attributes
     ----------
-    coef_ : of the logarithm of the hazard, on the original scale
-    event_times_, baselines_ : where they were asked for, times of events and each site's
-        cumulative baseline hazard at them, by Breslow's estimator
-    certificate_, ledger_, penalty_, model_ : as of `FederatedLasso`
+    coef_ : log hazard ratios, on the original scale
+    event_times_, baselines_ : event times and each site's cumulative baseline hazard at them, by
+        Breslow's estimator, if requested
+    certificate_, ledger_, penalty_, model_, trust_ : as in `FederatedLasso`
 
     Examples
     --------
@@ -62,40 +59,29 @@ class FederatedCoxLasso(FederatedEstimator):
     fit_baseline_model: bool = False
 
     def predict(self, X: Any, offset: Any = None) -> Array:
-        """Logarithms of risks, relative to a row whose columns are all at their mean.
-
-        The larger, the sooner the event; as of scikit-survival's linear models.
-        """
+        """Return log hazard ratios to a row at the mean of all columns; larger means earlier."""
         return self._score(X, offset)
 
     def predict_survival_function(self, X: Any, site: str, offset: Any = None) -> Array:
-        """Chances of being without the event after each of `event_times_`, one row per row.
-
-        Parameters
-        ----------
-        X : table
-        site : whose baseline hazard the rows have
-        offset : as in `fit`
-        """
+        """Return survival probabilities (rows, `event_times_`), by the baseline of `site`."""
         check_is_fitted(self)
         baselines: dict[str, Array] = getattr(self, "baselines_", {})
         if not baselines:
-            raise FedLassoError("no baseline was asked for; fit with fit_baseline_model=True")
+            raise FedLassoError("no baseline hazard was fitted; fit with fit_baseline_model=True")
         if str(site) not in baselines:
-            raise FedLassoError(f"no site is called {site!r}; they are {', '.join(baselines)}")
+            raise FedLassoError(f"no site is called {site!r}; sites are {', '.join(baselines)}")
         with np.errstate(over="ignore"):
             risk = np.exp(self._score(X, offset))
-        hazard = np.outer(risk, baselines[str(site)])
-        return np.asarray(np.exp(-hazard))
+        return np.asarray(np.exp(-np.outer(risk, baselines[str(site)])))
 
     def score(self, X: Any, y: Any) -> float:
-        """Return the concordance: how often the row with the larger risk has its event first."""
+        """Return the concordance index: how often the row at higher risk has its event first."""
         times, events = read_survival(y)
         return find_concordance(times, events, self.predict(X))
 
     def _check(self, X: Any, y: Any) -> tuple[Any, Array]:
         if y is None:
-            raise ValueError("y is None; give whether each row had its event, and its time")
+            raise ValueError("y is None; give each row's event (0 or 1) and time")
         X = validate_data(self, X, accept_sparse=("csc", "csr"), dtype=np.float64)
         times, events = read_survival(y)
         if len(times) != X.shape[0]:
@@ -104,10 +90,7 @@ class FederatedCoxLasso(FederatedEstimator):
 
     def _accept(self, federation: Federation) -> None:
         if self.fit_baseline_model:
-            raise FedLassoError(
-                "fit_baseline_model takes the rows in this process, and this is a federation; "
-                "leave it out"
-            )
+            raise FedLassoError("fit_baseline_model requires rows in this process; omit it")
         super()._accept(federation)
 
     def _finish(self, federation: Federation, y: Any) -> None:
@@ -115,8 +98,8 @@ class FederatedCoxLasso(FederatedEstimator):
             times, events = read_survival(y)
             self.event_times_ = np.unique(times[events])
             view = Viewed(federation, self.model_.view)
-            asked = BaselineAt(self.model_.fit.coefficients, self.event_times_)
-            self.baselines_ = {reply.site: reply.hazard for reply in view.ask(asked)}
+            request = BaselineAt(self.model_.fit.coefficients, self.event_times_)
+            self.baselines_ = {reply.site: reply.hazard for reply in view.ask(request)}
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -125,27 +108,20 @@ class FederatedCoxLasso(FederatedEstimator):
 
 
 def read_survival(y: Any) -> tuple[Array, Any]:
-    """Return times, and whether each ended in an event, from any form that a response may have."""
-    if hasattr(y, "to_numpy"):
-        y = y.to_numpy()
-    table = np.asarray(y)
+    """Return times and event indicators, from a structured array or two columns."""
+    table = np.asarray(y.to_numpy() if hasattr(y, "to_numpy") else y)
     if table.dtype.names is not None and len(table.dtype.names) == 2:
         columns = [table[name] for name in table.dtype.names]
     elif table.ndim == 2 and table.shape[1] == 2:
         columns = [table[:, 0], table[:, 1]]
     else:
-        raise FedLassoError(
-            "y must tell of every row whether it had its event, and its time: a structured array "
-            "of two fields, or two columns"
-        )
+        raise FedLassoError("y must hold event and time, in two columns or two structured fields")
     try:
         event, times = (np.asarray(column, dtype=np.float64) for column in columns)
     except (TypeError, ValueError):
-        raise FedLassoError("y holds what is no number; give event (0 or 1) and time") from None
+        raise FedLassoError("y is not numeric; give event (0 or 1) and time") from None
     if not np.isin(event, (0, 1)).all():
-        raise FedLassoError(
-            "the first column of y is whether a row had its event, 0 or 1, and the second its time"
-        )
+        raise FedLassoError("the first column of y must be the event, 0 or 1, the second the time")
     if bad := int((~(np.isfinite(times) & (times >= 0))).sum()):
         raise FedLassoError(f"times are negative, missing or infinite in {bad} rows; correct them")
     return times, event == 1

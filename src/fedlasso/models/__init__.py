@@ -1,4 +1,4 @@
-"""A fitted model as a document: inputs, document, text and card."""
+"""A fitted model as a document: its inputs, model.json, text and card."""
 
 from fedlasso.models.build import make_model as make_model
 from fedlasso.models.card import draw_card as draw_card
@@ -11,13 +11,9 @@ from fedlasso.models.folder import ModelFolder as ModelFolder
 from fedlasso.models.folder import read_plan as read_plan
 from fedlasso.models.folder import write_model as write_model
 from fedlasso.models.folder import write_plan as write_plan
-from fedlasso.models.inference_document import ColumnEstimate as ColumnEstimate
-from fedlasso.models.inference_document import SiteEstimate as SiteEstimate
-from fedlasso.models.inference_document import TrustDocument as TrustDocument
-from fedlasso.models.inference_document import tell_trust as tell_trust
+from fedlasso.models.inference_document import to_trust_document as to_trust_document
 from fedlasso.models.inputs import FileSource as FileSource
 from fedlasso.models.inputs import NetworkSource as NetworkSource
 from fedlasso.models.inputs import open_sites as open_sites
-from fedlasso.models.predicting import Predictions as Predictions
 from fedlasso.models.predicting import predict_file as predict_file
-from fedlasso.models.text_summary import describe_model as describe_model
+from fedlasso.models.text import describe_model as describe_model

@@ -1,4 +1,4 @@
-"""The one place where a model's document is built, whether its sites are files or far away."""
+"""Fit a model across sites, in files or on a network, and build its document."""
 
 from dataclasses import replace
 from typing import TypeVar
@@ -13,27 +13,17 @@ from fedlasso.fitting.inference.infer import weight_sites
 from fedlasso.fitting.model import Model, fit_model
 from fedlasso.fitting.result import Status, Tuned
 from fedlasso.fitting.settings import SELECTED, Settings
-from fedlasso.models.document import (
-    CHOSE,
-    NESTED,
-    Coefficient,
-    ErrorCurve,
-    ExpectedError,
-    Missing,
-    ModelDocument,
-    Revealed,
-    RowCounts,
-    SiteBooks,
-)
-from fedlasso.models.inference_document import number_or_none, tell_trust
-from fedlasso.models.text_warnings import warn_of_examination, warn_of_fit
+from fedlasso.models import document as doc
+from fedlasso.models.document import Missing, ModelDocument, Revealed
+from fedlasso.models.inference_document import number_or_none, to_trust_document
+from fedlasso.models.text import warn_of_examination, warn_of_fit
 from fedlasso.tables import Schema
 
 R = TypeVar("R", bound=Reply)
 
 
-class _Noted(Around):
-    """A federation that notes what the questions which it passes on reveal."""
+class _Recorded(Around):
+    """A federation that records what the requests it forwards disclose."""
 
     def __init__(self, inner: Federation) -> None:
         super().__init__(inner)
@@ -54,12 +44,12 @@ def make_model(
     tolerant: bool = False,
     notify: Notify = lambda text: None,
 ) -> ModelDocument:
-    """Fit a model across the sites of a federation, and tell all that there is to know about it.
+    """Fit a model across the sites of a federation and return its document.
 
-    To `compare` it with others afterwards costs messages of their own; where that is `tolerant`, a
-    site's refusal is told, and the model stands. `notify` is called when a stage is over.
+    With `compare` it is also compared with others, which costs further messages; `tolerant` records
+    a site's refusal of that instead of raising it. `notify` is called after each stage.
     """
-    noted = _Noted(federation)
+    recorded = _Recorded(federation)
     encode = schema.encode_names
     selected = (name for name in settings.intervals if name == SELECTED)
     settings = replace(
@@ -68,34 +58,34 @@ def make_model(
         keep=encode(settings.keep),
         intervals=(*encode(settings.named), *selected),
     )
-    model = fit_model(noted, settings, notify)
-    document = _tell_model(model, schema, missing)
-    revealed = Revealed(tuple(noted.revealed))
+    model = fit_model(recorded, settings, notify)
+    document = _to_document(model, schema, missing)
+    revealed = Revealed(tuple(recorded.revealed))
     notify("fitted")
     error = document.error
     if (nested := expect_error(model)) is not None:
-        error = _tell_error(model, nested.error[0], nested.se[0], NESTED)
+        error = _expected_error(model, nested.error[0], nested.se[0], doc.NESTED)
     warnings = tuple(warn_of_fit(model, schema.target))
     document = replace(document, error=error, warnings=warnings)
     if compare:
-        noted = _Noted(federation)
-        ledger = metered(noted)
+        recorded = _Recorded(federation)
+        ledger = metered(recorded)
         before = ledger.costs
         if model.trust is not None and model.trust.site_weights is not None:
             ledger = weight_sites(ledger, model.trust.site_weights)
         found = examine(ledger, model, tolerant)
-        told = {name: value for name, value in vars(found).items() if name != "alone"}
-        told["path"] = found.path or document.path
-        told["warnings"] = (*warnings, *warn_of_examination(model, found))
+        values = {name: value for name, value in vars(found).items() if name != "alone"}
+        values["path"] = found.path or document.path
+        values["warnings"] = (*warnings, *warn_of_examination(model, found))
         costs = ledger.costs - before
-        told["examination_sent"] = {site: costs.total(None, site).upload for site in costs.sites}
-        document = replace(document, **told)
-        revealed = replace(revealed, card=tuple(noted.revealed))
+        values["examination_sent"] = {site: costs.total(None, site).upload for site in costs.sites}
+        document = replace(document, **values)
+        revealed = replace(revealed, card=tuple(recorded.revealed))
         notify("examined for its card")
     return replace(document, revealed=revealed)
 
 
-def _tell_model(model: Model, schema: Schema, missing: Missing) -> ModelDocument:
+def _to_document(model: Model, schema: Schema, missing: Missing) -> ModelDocument:
     fit = model.fit
     scaling = model.scaling
     costs = model.costs
@@ -109,17 +99,17 @@ def _tell_model(model: Model, schema: Schema, missing: Missing) -> ModelDocument
     assert fit.certificate is not None
     curve = path = error = None
     if isinstance(fit.reason, Tuned) and fit.validation is not None:
-        judged = fit.validation.take(fit.chosen)
-        error = _tell_error(model, judged.error[0], judged.se[0], CHOSE)
+        chosen = fit.validation.take(fit.chosen)
+        error = _expected_error(model, chosen.error[0], chosen.se[0], doc.CHOSE)
     if fit.curve is not None:
         found = fit.curve
         validation = found.validation
         if fit.status is Status.OPTIMAL and not model.discovers:
-            # The Lasso at a penalty that held-out rows chose; what falls short of it is not judged.
+            # A fit that falls short of the path's Lasso does not have its held-out error.
             at = found.chosen
-            error = _tell_error(model, validation.error[at], validation.se[at], CHOSE)
+            error = _expected_error(model, validation.error[at], validation.se[at], doc.CHOSE)
         path = CoefficientPath.largest(found.penalties, found.coefficients[:p], model.columns)
-        curve = ErrorCurve(
+        curve = doc.ErrorCurve(
             path.penalties,
             tuple(validation.error.tolist()),
             tuple(map(number_or_none, validation.se)),
@@ -134,10 +124,10 @@ def _tell_model(model: Model, schema: Schema, missing: Missing) -> ModelDocument
         penalty=model.penalty,
         intercept=model.intercept,
         coefficients=tuple(
-            Coefficient(model.columns[k], *numbers[k].tolist()) for k in largest_first
+            doc.Coefficient(model.columns[k], *numbers[k].tolist()) for k in largest_first
         ),
         columns=p,
-        rows=RowCounts(scaling.rows, scaling.held_out),
+        rows=doc.RowCounts(scaling.rows, scaling.held_out),
         constant=model.constant,
         certificate=fit.certificate,
         status=model.status.name,
@@ -146,7 +136,7 @@ def _tell_model(model: Model, schema: Schema, missing: Missing) -> ModelDocument
         plan=fit.plan,
         rounds=fit.rounds,
         sites=tuple(
-            SiteBooks(
+            doc.SiteTraffic(
                 site,
                 rows,
                 {kind: costs.total(kind, site).upload for kind in costs.kinds},
@@ -158,14 +148,13 @@ def _tell_model(model: Model, schema: Schema, missing: Missing) -> ModelDocument
         curve=curve,
         path=path,
         error=error,
-        trust=tell_trust(model),
+        trust=to_trust_document(model),
         means=tuple(scaling.means[:p].tolist()) if missing == "mean" else None,
     )
 
 
-def _tell_error(model: Model, mse: float, se: float, rows: str) -> ExpectedError:
-    """Return an error, and how much smaller it is than that of the empty model."""
+def _expected_error(model: Model, mse: float, se: float, rows: str) -> doc.ExpectedError:
     assert model.fit.curve is not None
     empty = float(model.fit.curve.validation.error[0])
     explained = 1 - float(mse) / empty if empty > 0 else None
-    return ExpectedError(float(mse), number_or_none(se), explained, rows)
+    return doc.ExpectedError(float(mse), number_or_none(se), explained, rows)

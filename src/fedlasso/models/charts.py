@@ -1,7 +1,6 @@
-"""Charts of cards and diagnoses: inline SVG for lines and bars, and plain text around it.
+"""Line and bar charts of cards and diagnoses, as inline SVG.
 
-Names stand in the page and not in the drawing, so they break into lines and are never cut. Values
-that are not finite, or have no place on an axis with powers of ten, are left out.
+Names are on the page, not in the SVG, so they wrap. Values that cannot be drawn are left out.
 """
 
 import math
@@ -12,29 +11,31 @@ from itertools import chain, repeat
 from fedlasso.html import WIDE, breakable, escape, name_cells, table
 from fedlasso.models.numbers import number
 
-WIDTH = 380
+# Rows of a table on the card.
+ROWS_SHOWN = 30
+CHART_WIDTH = 380
 HEIGHT = 250
 TOP = 12
 BOTTOM = 200
-RIGHT = WIDTH - 12
+RIGHT = CHART_WIDTH - 12
 COLOURS = 8
-# The last colour is grey: of lines that the legend does not name.
+# The last colour, grey, is for lines without a name in the legend.
 QUIET = COLOURS - 1
-# A letter is at most so wide, on average, in the largest size that the style gives to charts.
+# Mean width of a letter in the largest font size of charts, at most.
 LETTER = 7.6
-# Room between two labels of an axis.
-SPACE = 8
+# Space between two labels of an axis.
+LABEL_SPACE = 8
 # Lines with more points than this are drawn without dots.
 MOST_DOTS = 40
 # Larger numbers are drawn as this one, so that differences do not overflow.
-HUGE = 1e300
-# Values that differ by a smaller share are one value.
+LARGEST_DRAWN = 1e300
+# Values with a smaller relative difference are one value.
 SAME = 1e-9
 
 
 @dataclass(frozen=True)
 class ChartLine:
-    """One line of a chart; a quiet one is grey, and the legend does not name it."""
+    """One line of a chart; a quiet one is grey and not in the legend."""
 
     x: Sequence[float]
     y: Sequence[float]
@@ -45,17 +46,15 @@ class ChartLine:
     quiet: bool = False
 
     def points(self, log: bool) -> list[tuple[float, float, float]]:
-        """The points that can be drawn, each with the length of its error bar."""
+        """Return the points that can be drawn, each with the length of its error bar."""
         errors = chain(self.error, repeat(None))
-        return [
-            (
-                max(_limit(x), 1 / HUGE) if log else _limit(x),
-                _limit(y),
-                _limit(e) if e is not None and math.isfinite(e) and e > 0 else 0.0,
-            )
-            for x, y, e in zip(self.x, self.y, errors, strict=False)
-            if math.isfinite(x) and (x > 0 or not log) and math.isfinite(y)
-        ]
+        points = []
+        for x, y, e in zip(self.x, self.y, errors, strict=False):
+            if math.isfinite(x) and (x > 0 or not log) and math.isfinite(y):
+                at = max(_limit(x), 1 / LARGEST_DRAWN) if log else _limit(x)
+                length = _limit(e) if e is not None and math.isfinite(e) and e > 0 else 0.0
+                points.append((at, _limit(y), length))
+        return points
 
 
 def line_chart(
@@ -68,21 +67,17 @@ def line_chart(
     legend: bool = False,
     log: bool = True,
 ) -> str:
-    """Lines over a common axis, with powers of ten or without; `mark` is a vertical line.
-
-    Nothing is returned where there is nothing to draw.
-    """
+    """Return lines over one axis, with a vertical line at `mark`; empty if there are no points."""
     drawn = [(line, points) for line in lines if (points := line.points(log))]
     if not drawn:
         return ""
     xs = [x for _, points in drawn for x, _, _ in points]
     ys = [y + s * e for _, points in drawn for _, y, e in points for s in (-1, 1)]
     low, high, y_ticks = _linear(ys)
-    left = 26 + max((_width(text) for _, text in y_ticks), default=0.0)
+    left = 26 + LETTER * max((len(text) for _, text in y_ticks), default=0)
     y = _place(low, high, BOTTOM, TOP)
     low, high, x_ticks = _powers(xs) if log else _linear(xs)
-    ends = (RIGHT, left) if reverse else (left, RIGHT)
-    on_scale = _place(low, high, *ends)
+    on_scale = _place(low, high, *((RIGHT, left) if reverse else (left, RIGHT)))
 
     def x(value: float) -> float:
         return on_scale(math.log10(value) if log else value)
@@ -102,7 +97,7 @@ def line_chart(
         parts.append(_draw_line(line, [(x(a), y(b), y(b - e), y(b + e)) for a, b, e in points]))
     what = escape(f"{y_title} by {x_title}")
     svg = (
-        f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="{what}" '
+        f'<svg viewBox="0 0 {CHART_WIDTH} {HEIGHT}" role="img" aria-label="{what}" '
         f'xmlns="http://www.w3.org/2000/svg">{"".join(parts)}</svg>'
     )
     return f'<div class="chart">{svg}{_legend(drawn) if legend else ""}</div>'
@@ -111,51 +106,46 @@ def line_chart(
 def bar_chart(
     bars: Sequence[tuple[str, float, *tuple[str, ...]]], head: Sequence[str] = (), top: float = 0.0
 ) -> str:
-    """A table with a bar to one side of zero per row: its name, its value, and that in words.
-
-    The second title of `head` is the bar's. The longest bar has at least the value `top`.
-    """
+    """Return a table with one bar per row (name, value, further texts), at least up to `top`."""
     if not bars:
         return ""
     values = [value if math.isfinite(value) else 0.0 for _, value, *_ in bars]
     largest = max(top, *map(abs, values)) or 1.0
-    shares = [value / largest for value in values]
-    low = min(0.0, *shares)
-    span = max(0.0, top / largest, *shares) - low or 1.0
+    lengths = [value / largest for value in values]
+    low = min(0.0, *lengths)
+    span = max(0.0, top / largest, *lengths) - low or 1.0
     zero = -low / span * 100
     rows = []
-    for (name, _, *texts), share in zip(bars, shares, strict=True):
-        width = abs(share) / span * 100
-        start = zero if share >= 0 else max(zero - width, 0.0)
+    for (name, _, *texts), length in zip(bars, lengths, strict=True):
+        width = abs(length) / span * 100
+        start = zero if length >= 0 else max(zero - width, 0.0)
         svg = (
             '<svg class="bar" viewBox="0 0 100 10" preserveAspectRatio="none" aria-hidden="true">'
-            f'<rect class="{"c0" if share >= 0 else "c1"}" x="{start:.2f}" y="1" '
+            f'<rect class="{"c0" if length >= 0 else "c1"}" x="{start:.2f}" y="1" '
             f'width="{width:.2f}" height="8"/>{_stroke((zero, zero), (0, 10), "zero")}</svg>'
         )
         rows.append([breakable(name), svg, *map(escape, texts)])
     wide = len(head) > WIDE
-    said = name_cells(head) if wide else [""] * len(rows[0])
-    said[1] = f' class="bar"{said[1]}'
-    return table(head, rows, attributes=said, kind=f"bars{' wide' * wide}")
+    attributes = name_cells(head) if wide else [""] * len(rows[0])
+    attributes[1] = f' class="bar"{attributes[1]}'
+    return table(head, rows, attributes=attributes, kind=f"bars{' wide' * wide}")
 
 
 def _draw_line(line: ChartLine, places: Sequence[tuple[float, float, float, float]]) -> str:
-    """A line with its dots and error bars, where every point is (x, y, lower end, upper end)."""
+    """Draw a line with dots and error bars; a place is (x, y, lower end, upper end)."""
     title = f"<title>{escape(line.label)}</title>"
     corners = " ".join(f"{a:.1f},{b:.1f}" for a, b, _, _ in places)
     parts = [f'<polyline points="{corners}">{title}</polyline>']
-    # A line of one point is nothing but its dot.
+    # A line of one point is just its dot.
     if len(places) == 1 or (line.dots and len(places) <= MOST_DOTS):
-        parts += [
-            f'<circle cx="{a:.1f}" cy="{b:.1f}" r="3">{title}</circle>' for a, b, _, _ in places
-        ]
+        dot = '<circle cx="{:.1f}" cy="{:.1f}" r="3">{}</circle>'
+        parts += [dot.format(a, b, title) for a, b, _, _ in places]
     parts += [_stroke((a, a), (start, end)) for a, _, start, end in places if start != end]
     kind = f"quiet c{QUIET}" if line.quiet else f"c{line.colour % COLOURS}"
     return f'<g class="{kind}">{"".join(parts)}</g>'
 
 
 def _legend(drawn: Sequence[tuple[ChartLine, Sequence[tuple[float, float, float]]]]) -> str:
-    """Names of the lines, in the order in which they end, from top to bottom."""
     named = [(line, points[-1][1]) for line, points in drawn if line.label and not line.quiet]
     items = [
         f'<li class="t{line.colour % COLOURS}">{breakable(line.label)}</li>'
@@ -172,31 +162,27 @@ def _text(text: str, x: float, y: float, kind: str) -> str:
     return f'<text class="{kind}" x="{x:.1f}" y="{y:.1f}">{escape(text)}</text>'
 
 
-def _width(text: str) -> float:
-    return LETTER * len(text)
-
-
 def _within(x: float, text: str) -> float:
-    """Where to centre a text so that it does not leave the drawing."""
-    half = _width(text) / 2
-    return max(min(x, WIDTH - half), half)
+    """Return where to centre a text so that it stays inside the chart."""
+    half = LETTER * len(text) / 2
+    return max(min(x, CHART_WIDTH - half), half)
 
 
 def _labels(ticks: Sequence[tuple[float, str]]) -> list[str]:
-    """Labels under the axis, without those that would touch the one before."""
+    """Return labels under the axis, without those that would touch the one before."""
     parts = []
     taken: tuple[float, float] | None = None
     for x, text in ticks:
         centre = _within(x, text)
-        half = _width(text) / 2
-        if taken is None or abs(centre - taken[0]) >= half + taken[1] + SPACE:
+        half = LETTER * len(text) / 2
+        if taken is None or abs(centre - taken[0]) >= half + taken[1] + LABEL_SPACE:
             parts.append(_text(text, centre, BOTTOM + 18, "tick"))
             taken = (centre, half)
     return parts
 
 
 def _limit(value: float) -> float:
-    return max(-HUGE, min(HUGE, value))
+    return max(-LARGEST_DRAWN, min(LARGEST_DRAWN, value))
 
 
 def _place(low: float, high: float, start: float, end: float) -> Callable[[float], float]:
@@ -204,22 +190,20 @@ def _place(low: float, high: float, start: float, end: float) -> Callable[[float
 
 
 def _linear(values: Sequence[float]) -> tuple[float, float, list[tuple[float, str]]]:
-    """Ends of an axis, and its ticks with what is written there."""
-    low = min(values)
-    high = max(values)
+    """Return the ends of an axis, and its ticks with their labels."""
+    low, high = min(values), max(values)
     size = max(abs(low), abs(high))
-    if high - low <= max(SAME * size, 1 / HUGE):
-        pad = size * 0.1 if size > 1 / HUGE else 1.0
-    else:
-        pad = 0.04 * (high - low)
-    low = low - pad
-    high = high + pad
+    pad = 0.04 * (high - low)
+    if high - low <= max(SAME * size, 1 / LARGEST_DRAWN):
+        pad = size * 0.1 if size > 1 / LARGEST_DRAWN else 1.0
+    low -= pad
+    high += pad
     power = math.floor(math.log10((high - low) / 4))
     factor = next(k for k in (1, 2, 2.5, 5, 10) if (high - low) / (k * 10.0**power) <= 6)
     step = factor * 10.0**power
     decimals = max(0, -power + (factor == 2.5) - (factor == 10))
     if step < 1 and all(float(value).is_integer() for value in values):
-        # Counts have no halves.
+        # Counts are whole numbers.
         step = 1.0
         decimals = 0
     ticks = [k * step for k in range(math.ceil(low / step), math.floor(high / step) + 1)]
@@ -228,12 +212,12 @@ def _linear(values: Sequence[float]) -> tuple[float, float, list[tuple[float, st
 
 
 def _powers(values: Sequence[float]) -> tuple[float, float, list[tuple[float, str]]]:
-    """Logarithms of the ends of an axis, and its ticks with what is written there."""
+    """Return the logarithms of the ends of an axis, and its ticks with their labels."""
     low = math.log10(min(values))
     high = math.log10(max(values))
     if high - low < SAME:
-        low = low - 0.5
-        high = high + 0.5
+        low -= 0.5
+        high += 0.5
     first = math.ceil(low)
     last = math.floor(high)
     every = max(1, math.ceil((last - first) / 5))

@@ -1,4 +1,4 @@
-"""model.json as typed values: everything that is told about a fitted model."""
+"""model.json as typed values: everything that is recorded about a fitted model."""
 
 import hashlib
 import json
@@ -26,16 +26,16 @@ from fedlasso.tables import Schema
 
 Missing = Literal["refuse", "mean"]
 DIGEST = "digest"
-# How the names of models end; other names are those of procedures.
+# Endings of model names; other names are those of procedures.
 MODEL_NAMES = ("Lasso", "elastic net")
-# What the rows of an error had to do with the model.
-CHOSE = "held-out rows that also chose the model, so it is a little optimistic"
-NESTED = "rows that took no part in any choice: nested cross-validation"
+# Rows on which an error was measured.
+CHOSE = "held-out rows that also chose the model (slightly optimistic)"
+NESTED = "held-out rows (nested cross-validation)"
 
 
 @dataclass(frozen=True)
 class Coefficient:
-    """A column that the model uses: its coefficient on both scales, and the column's own."""
+    """A column of the model: coefficient per unit and per SD, and the column's mean and SD."""
 
     name: str
     value: float
@@ -45,22 +45,22 @@ class Coefficient:
 
     @property
     def ratios(self) -> tuple[float, float]:
-        """By how much odds, rates or hazards are multiplied: per unit, and per SD of the column."""
+        """Odds, rate or hazard ratios: per unit, and per SD of the column."""
         with np.errstate(over="ignore"):
             return float(np.exp(self.value)), float(np.exp(self.standardised))
 
 
 @dataclass(frozen=True)
 class RowCounts:
-    """Rows that train, and rows held out for the penalty and for the candidates."""
+    """Training rows, and rows held out to choose the penalty and the candidate."""
 
     training: int
     held_out: tuple[int, int]
 
 
 @dataclass(frozen=True)
-class SiteBooks:
-    """What one site has and what passed: training rows, bytes by kind of exchange, messages."""
+class SiteTraffic:
+    """A site's training rows, bytes sent and received by kind of exchange, and messages."""
 
     name: str
     rows: int
@@ -70,13 +70,12 @@ class SiteBooks:
 
     @property
     def sent_in_all(self) -> int:
-        """Bytes that the site sent."""
         return sum(self.sent.values())
 
 
 @dataclass(frozen=True)
 class ErrorCurve:
-    """Pooled held-out error along the penalties, and which one was chosen."""
+    """Pooled held-out error along the penalties, and the index of the chosen one."""
 
     penalties: tuple[float, ...]
     mse: tuple[float, ...]
@@ -87,10 +86,9 @@ class ErrorCurve:
 
 @dataclass(frozen=True)
 class ExpectedError:
-    """Mean squared error to expect on new rows, its standard error, and the share explained.
+    """Error expected on new rows, its standard error, and R^2 against the empty model.
 
-    The share is R^2 against the empty model, on the same rows. `rows` says which rows it was
-    measured on, and what part they had in choosing.
+    `rows` describes the rows on which it was measured.
     """
 
     mse: float
@@ -101,7 +99,7 @@ class ExpectedError:
 
 @dataclass(frozen=True)
 class Revealed:
-    """What the questions that were asked reveal about each site: for the fit, and for its card."""
+    """What the requests disclosed about each site: for the fit, and for its card."""
 
     fit: tuple[str, ...]
     card: tuple[str, ...] = ()
@@ -109,9 +107,9 @@ class Revealed:
 
 @dataclass(frozen=True, kw_only=True)
 class ModelDocument:
-    """A fitted model as it is written, read, shown and used; docs/model.md describes every field.
+    """A fitted model as it is stored, shown and used; docs/model.md describes every field.
 
-    A field with a default of None is left out of model.json where it was not measured.
+    A field whose default is None is omitted from model.json where it was not measured.
     """
 
     format: Literal["fedlasso-model"] = "fedlasso-model"
@@ -133,7 +131,7 @@ class ModelDocument:
     why: str
     plan: str
     rounds: int
-    sites: tuple[SiteBooks, ...]
+    sites: tuple[SiteTraffic, ...]
     curve: ErrorCurve | None
     path: CoefficientPath | None
     error: ExpectedError | None = None
@@ -160,57 +158,50 @@ class ModelDocument:
 
     @property
     def most_sent(self) -> int:
-        """Bytes sent by the site that sent most."""
+        """Bytes sent by the site that sent the most."""
         return max((site.sent_in_all for site in self.sites), default=0)
 
     @property
     def family(self) -> str:
-        """What kind of model it is: a procedure at one penalty fits a Lasso or an elastic net."""
-        if self.procedure.endswith(MODEL_NAMES):
-            return self.procedure
-        return self.settings.model_name
+        """Kind of model: a procedure at one penalty fits a Lasso or an elastic net."""
+        named = self.procedure.endswith(MODEL_NAMES)
+        return self.procedure if named else self.settings.model_name
 
     @property
     def name(self) -> str:
-        """The same, with the kind of response where that is not just any number."""
+        """Kind of model, with the response family unless that is linear."""
         return self.settings.name_with_family(self.family)
 
     @property
     def ratio(self) -> str | None:
-        """What an exponentiated coefficient is called; none where a coefficient is a difference."""
+        """Name of an exponentiated coefficient; None where coefficients are differences."""
         return self.settings.response_family.ratio
 
     @property
-    def penalty_words(self) -> str:
-        """What the penalty is of, and on which scale."""
-        standardised = self.settings.standardise
-        scale = "on the scale of standardised columns" if standardised else "on the columns' scale"
+    def penalty_text(self) -> str:
+        """The scale of the penalty, and how it is related to the model."""
+        scale = "for standardised columns" if self.settings.standardise else "for unscaled columns"
         if self.family == self.settings.model_name:
             return scale
         if self.family == "relaxed Lasso":
-            return f"of the Lasso path that the relaxed Lasso comes from, {scale}"
-        return f"the best of the Lasso path (the {self.family} has its own), {scale}"
+            return f"{scale}; it selected the columns, which were refitted with less shrinkage"
+        return f"{scale}; the best of the Lasso path (the {self.family} has its own penalty)"
 
     @property
-    def bounds_words(self) -> str:
-        """How many columns have bounds, and which coefficients stand at one."""
+    def bounds_text(self) -> str:
+        """How many columns have bounds, and which coefficients are at one other than zero."""
         bounds = self.settings.bounds
         there = [row.name for row in self.coefficients if row.value in bounds.get(row.name, ())]
         columns = f"{len(bounds)} column{'s' * (len(bounds) > 1)}"
         return f"bounds on {columns}; at a bound other than zero: {', '.join(there) or 'none'}"
 
     def coefficient_table(self, most: int) -> tuple[list[str], list[list[str]]]:
-        """Return heads and numbers of the largest coefficients, alike on terminal and card.
-
-        Coefficients per standard deviation (SD) of the column come first: by these they are
-        ordered, and drawn.
-        """
+        """Return heads and rows of the largest coefficients, for the terminal and the card."""
         per = ["per SD", "per unit"] if self.settings.standardise else ["per unit"]
         heads = [*per, *(f"{self.ratio} {unit}" for unit in per if self.ratio is not None)]
         lines = []
         for row in self.coefficients[:most]:
-            values = [row.standardised, row.value][-len(per) :]
-            line = [number(value, 4) for value in values]
+            line = [number(value, 4) for value in [row.standardised, row.value][-len(per) :]]
             if self.ratio is not None:
                 unit, deviation = row.ratios
                 line += [ratio_of(value) for value in [deviation, unit][-len(per) :]]
@@ -218,48 +209,46 @@ class ModelDocument:
         return heads, lines
 
     def to_json(self) -> bytes:
-        """Return the bytes of model.json; what is infinite or not a number is told as null.
-
-        The digest at the end is over all the rest, so that an edit shows.
-        """
+        """Return the bytes of model.json; infinite numbers are null, and a digest detects edits."""
         optional = {field.name for field in fields(self) if field.default is None}
-        told = {k: v for k, v in asdict(self).items() if v is not None or k not in optional}
-        certificate = self.certificate
-        told["certificate"] |= {"relative_gap": certificate.relative_gap, "words": str(certificate)}
-        if certificate.stationary is None:
-            del told["certificate"]["stationary"]
-        plain = json.loads(msgspec.json.encode(told))
+        values = {k: v for k, v in asdict(self).items() if v is not None or k not in optional}
+        certificate = values["certificate"]
+        certificate["relative_gap"] = self.certificate.relative_gap
+        certificate["words"] = str(self.certificate)
+        if self.certificate.stationary is None:
+            del certificate["stationary"]
+        plain = json.loads(msgspec.json.encode(values))
         plain[DIGEST] = _digest(plain)
         return json.dumps(plain, indent=1, ensure_ascii=False, allow_nan=False).encode()
 
 
 def _digest(values: dict[str, Any]) -> str:
-    """The hash of what a model.json says, however its text is laid out."""
+    """Return the hash of the values of a model.json, whatever its layout."""
     return hashlib.sha256(json.dumps(values, sort_keys=True).encode()).hexdigest()
 
 
 def read_document(path: Path) -> ModelDocument:
-    """Return the document in a model.json; a damaged, changed or newer one is refused."""
+    """Return the document in a model.json; refuse one that is damaged, edited or newer."""
     try:
         values = json.loads(path.read_bytes())
-        told = values if isinstance(values, dict) else {}
-        whole = told.pop(DIGEST, None) == _digest(told)
-        if isinstance(bounds := told.get("certificate"), dict):
-            # A bound that is not known is told as null.
-            told["certificate"] = {k: np.inf if v is None else v for k, v in bounds.items()}
-        readable = told.get("version") in (None, 1)
-        # An edit that makes no sense is told as such.
+        content = values if isinstance(values, dict) else {}
+        intact = content.pop(DIGEST, None) == _digest(content)
+        if isinstance(bounds := content.get("certificate"), dict):
+            # An unknown bound is stored as null.
+            content["certificate"] = {k: np.inf if v is None else v for k, v in bounds.items()}
+        readable = content.get("version") in (None, 1)
+        # Converted before `intact` is checked: the error then names an invalid value.
         document = msgspec.convert(values, ModelDocument) if readable else None
     except FileNotFoundError:
-        raise FedLassoError(f"{path.parent} holds no model") from None
+        raise FedLassoError(f"{path.parent} contains no model") from None
     except OSError as error:
         raise FedLassoError(f"cannot read {path}: {error.strerror}") from error
     except ValueError as error:
         raise FedLassoError(f"cannot read {path}: it is damaged ({error})") from error
     if document is None:
-        raise FedLassoError(f"{path} is of another version; update fedlasso")
-    if not whole:
+        raise FedLassoError(f"{path} was written by a newer version of fedlasso; update fedlasso")
+    if not intact:
         raise FedLassoError(
-            f"{path} was changed after the fit; put back the file that the fit wrote, or fit anew"
+            f"{path} was changed after the fit; restore the file that the fit wrote, or fit again"
         )
     return document

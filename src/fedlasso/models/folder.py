@@ -1,4 +1,4 @@
-"""MODEL/: a fitted model as files, and the plan of an unfinished fit that can go on."""
+"""The folder of a fitted model, and the plan from which an unfinished fit resumes."""
 
 import csv
 import io
@@ -23,10 +23,7 @@ S = TypeVar("S", bound=FileSource | NetworkSource)
 
 
 class FitPlan(msgspec.Struct, Generic[S], frozen=True):
-    """What is going to be fitted, and where the records are.
-
-    To `compare` the model with others afterwards costs messages; `version` began the fit.
-    """
+    """What to fit, where the records are, and whether to `compare` the model with others."""
 
     settings: Settings
     source: S
@@ -37,28 +34,28 @@ class FitPlan(msgspec.Struct, Generic[S], frozen=True):
 
 
 def write_plan(folder: Path, plan: FitPlan[S]) -> None:
-    """Write down what is going to be fitted, before the first question."""
+    """Write plan.json, before the first request."""
     values = msgspec.to_builtins(plan)
     write_atomically(folder / PLAN, json.dumps(values, indent=1).encode(), private=True)
 
 
 def read_plan(folder: Path, kind: type[S]) -> FitPlan[S]:
-    """Return what an unfinished fit was asked to do, if its sites are of that kind."""
+    """Return the plan of an unfinished fit whose sites are of that kind."""
     path = folder / PLAN
     try:
         plan = msgspec.json.decode(path.read_bytes(), type=FitPlan[FileSource | NetworkSource])
     except FileNotFoundError:
-        raise FedLassoError(f"{folder} holds no fit to go on with") from None
+        raise FedLassoError(f"{folder} contains no fit to resume") from None
     except (OSError, ValueError) as error:
-        raise FedLassoError(f"{path} cannot be read ({error}); fit anew") from None
+        raise FedLassoError(f"{path} cannot be read ({error}); fit again") from None
     if plan.version != __version__:
         raise FedLassoError(
-            f"{folder} was begun by fedlasso {plan.version}, this is {__version__}; use the same"
+            f"{folder} was started by fedlasso {plan.version}, not {__version__}; use that version"
         )
     if not isinstance(plan.source, kind):
         other = "fit --resume" if kind is NetworkSource else "federation resume"
         raise FedLassoError(
-            f"{folder} holds a fit of another kind; go on with: fedlasso {other} {folder}"
+            f"{folder} contains a fit of another kind; resume it with: fedlasso {other} {folder}"
         )
     return FitPlan(plan.settings, plan.source, plan.compare)
 
@@ -73,73 +70,72 @@ class ModelFolder:
 
     @property
     def begun(self) -> bool:
-        """Whether there is a fit to go on with."""
+        """Whether there is a plan to resume from."""
         return (self.path / PLAN).exists()
 
     def check(self) -> None:
-        """Refuse to overwrite."""
+        """Refuse a folder that is not empty."""
         if (self.path / "model.json").exists():
-            raise FedLassoError(f"{self.path} holds a model already; name another folder")
+            raise FedLassoError(f"{self.path} already contains a model; choose another folder")
         if self.begun:
             raise FedLassoError(
-                f"{self.path} holds an unfinished fit; go on with --resume {self.path}, "
-                "or name another folder"
+                f"{self.path} contains an unfinished fit; use --resume {self.path}, or choose "
+                "another folder"
             )
         if self.path.exists() and (not self.path.is_dir() or any(self.path.iterdir())):
-            raise FedLassoError(f"{self.path} is not an empty folder; name another one")
+            raise FedLassoError(f"{self.path} is not an empty folder; choose another one")
 
     def begin(self, plan: FitPlan[FileSource]) -> None:
-        """Write down what is going to be fitted, and the state that the files are in."""
+        """Write the plan, with the sizes and times of the files."""
         files = tuple(str(Path(file).resolve()) for file in plan.source.files)
         source = replace(plan.source, files=files, stamps=_stamps(files))
         write_plan(self.path, replace(plan, source=source))
 
     def recall(self) -> FitPlan[FileSource]:
-        """Return what an unfinished fit was asked to do, if its files are as they were."""
+        """Return the plan of an unfinished fit, if its files have not changed."""
         if (self.path / "model.json").exists():
-            raise FedLassoError(f"{self.path} is finished; read it with `fedlasso inspect`")
+            raise FedLassoError(f"{self.path} is finished; use `fedlasso inspect {self.path}`")
         plan = read_plan(self.path, FileSource)
         for file in plan.source.files:
             if not Path(file).exists():
-                raise FedLassoError(f"{file}: no such file; the unfinished fit needs it")
+                raise FedLassoError(f"{file}: no such file, but the unfinished fit needs it")
         if _stamps(plan.source.files) != plan.source.stamps:
             raise FedLassoError(
-                f"the files have changed since {self.path} was begun; fit anew into another folder"
+                f"the files have changed since {self.path} started; fit again into another folder"
             )
         return plan
 
     def finish(self, document: ModelDocument) -> None:
-        """Write the model; then the journal has done its work."""
+        """Write the model, and remove the journal."""
         write_model(self.path, document)
         self._clear()
 
     def discard(self) -> None:
-        """Remove a fit that cannot be made."""
+        """Remove a fit that cannot be completed."""
         self._clear()
         (self.path / PLAN).unlink(missing_ok=True)
         if self.path.is_dir() and not any(self.path.iterdir()):
             self.path.rmdir()
 
     def _clear(self) -> None:
-        for folder in (self.journal, self.memory):
-            shutil.rmtree(folder, ignore_errors=True)
+        shutil.rmtree(self.journal, ignore_errors=True)
+        shutil.rmtree(self.memory, ignore_errors=True)
 
 
 def _stamps(files: tuple[str, ...]) -> tuple[tuple[int, int], ...]:
-    """Size and time of every file: a resumed fit must read the same ones."""
+    """Return size and time of every file: a resumed fit must read the same data."""
     stats = [Path(file).stat() for file in files]
     return tuple((stat.st_size, stat.st_mtime_ns) for stat in stats)
 
 
 def write_model(folder: Path, document: ModelDocument) -> None:
-    """Write the files of a fitted model from its document alone, model.json last."""
-    write_atomically(folder / "coefficients.csv", _tell_coefficients(document).encode())
+    """Write the files of a fitted model, model.json last."""
+    write_atomically(folder / "coefficients.csv", _coefficients_csv(document).encode())
     write_atomically(folder / "card.html", draw_card(document).encode())
     write_atomically(folder / "model.json", document.to_json())
 
 
-def _tell_coefficients(document: ModelDocument) -> str:
-    """All coefficients as CSV, zeros included; with ratios of odds, rates or hazards."""
+def _coefficients_csv(document: ModelDocument) -> str:
     head = ["name", "coefficient", "standardised"]
     if document.ratio is not None:
         name = document.ratio.replace(" ", "_")

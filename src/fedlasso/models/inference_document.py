@@ -1,4 +1,4 @@
-"""How sure columns are, as a model's document tells it: in names, units and words."""
+"""Inference about the columns of a model as its document holds it: by name, per unit."""
 
 from dataclasses import dataclass
 
@@ -12,7 +12,7 @@ from fedlasso.numerics import Array
 
 @dataclass(frozen=True)
 class SiteEstimate:
-    """What the rows of one site alone say about a coefficient, with its interval."""
+    """The estimate of a coefficient from one site's rows alone, with its interval."""
 
     site: str
     value: float
@@ -22,20 +22,11 @@ class SiteEstimate:
 
 @dataclass(frozen=True)
 class ColumnEstimate:
-    """A coefficient without the Lasso's bias, or the effect of a column found, per unit.
+    """The debiased coefficient of a column, or the posterior of its effect, per unit.
 
-    Attributes
-    ----------
-    scale : standard deviation of the column
-    value, error, low, high : the estimate, its standard error and its interval; of a column found
-        the expected effect if there is one, its standard deviation, and an interval that holds the
-        effect or zero
-    p_value, adjusted : of the debiased coefficient being zero, alone and among all that were looked
-        at
-    chance : how likely a column found is to have an effect
-    unlike, share_unlike : Cochran's test that sites differ, and I^2; missing where sites do not
-        tell
-    sites : sites' own estimates, where they tell them
+    `chance` is the posterior probability of an effect, `value` and `error` are then the effect's
+    mean and standard deviation if there is one. `unlike` and `share_unlike` are the p-value of
+    Cochran's Q and I^2. docs/model.md describes every field.
     """
 
     name: str
@@ -52,31 +43,25 @@ class ColumnEstimate:
     sites: tuple[SiteEstimate, ...] = ()
 
     @property
-    def sureness(self) -> str:
-        """How sure it is that the column has an effect, in words."""
+    def interval_name(self) -> str:
+        return "confidence interval" if self.chance is None else "credible interval"
+
+    @property
+    def evidence(self) -> tuple[str, str]:
+        """Name and value of its evidence for an effect: a p-value or a posterior probability."""
         if self.chance is None:
-            return f"adjusted p {p_value(self.adjusted)}"
-        return f"chance of an effect {tell_chance(self.chance)}"
-
-
-def tell_chance(chance: float) -> str:
-    """Return a chance in percent, never as certainty."""
-    return "over 99.9%" if chance > 0.999 else f"{chance:.1%}"
+            return "adjusted p", p_value(self.adjusted)
+        # Never as certainty.
+        text = "over 99.9%" if self.chance > 0.999 else f"{self.chance:.1%}"
+        return "probability of an effect", text
 
 
 @dataclass(frozen=True)
 class TrustDocument:
-    """How sure the columns of a model are.
+    """Inference about the columns of a model; docs/model.md describes every field.
 
-    Attributes
-    ----------
-    level : how often intervals are to cover
-    rate : of false discoveries, where some were looked for
-    tests : columns that might have been found
-    found, selected, named : discoveries, the columns of the model, and columns that were named,
-        where their intervals were asked for
-    worth : what a row of each site is worth, where that differs
-    notes : what could not be done, and why
+    `found` are discoveries; `selected` and `named` are columns of the model and columns named by
+    the analyst, if their intervals were requested. `worth` is the weight of a row by site.
     """
 
     level: float
@@ -89,24 +74,20 @@ class TrustDocument:
     notes: tuple[str, ...] = ()
 
     @property
-    def words(self) -> str:
-        """What was found, in one sentence."""
+    def summary(self) -> str:
+        """The discoveries in one sentence; empty where none were requested."""
         if self.rate is None:
             return ""
-        count = len(self.found)
-        if not count:
-            return (
-                f"No column could be found at a false discovery rate of {self.rate:g}: the rows do "
-                "not tell any of them from chance."
-            )
-        return (
-            f"{count} column{'s' * (count > 1)} found; on average at most {self.rate:.0%} of such "
-            "a list are false."
-        )
+        at_rate = f"at a false discovery rate of {self.rate:g}"
+        if not self.found:
+            return f"No discoveries {at_rate}: the data show no clear effect of any column."
+        columns = f"{len(self.found)} column{'s' * (len(self.found) > 1)}"
+        expected = f"on average at most {self.rate:.0%} of such a list are false"
+        return f"{columns} discovered {at_rate}: {expected}."
 
 
-def tell_trust(model: Model) -> TrustDocument | None:
-    """Return how sure the columns of a model are, where that is known."""
+def to_trust_document(model: Model) -> TrustDocument | None:
+    """Return the inference about a model's columns, if there is any."""
     trust = model.trust
     if trust is None:
         return None
@@ -115,16 +96,16 @@ def tell_trust(model: Model) -> TrustDocument | None:
         level=model.settings.level,
         rate=None if found is None else model.settings.fdr,
         tests=0 if found is None else found.tests,
-        found=_tell(model, found, "bh"),
-        selected=_tell(model, trust.selected, "bh"),
-        named=_tell(model, trust.named, "holm"),
+        found=_by_column(model, found, "bh"),
+        selected=_by_column(model, trust.selected, "bh"),
+        named=_by_column(model, trust.named, "holm"),
         worth=trust.site_weights,
         notes=trust.notes,
     )
 
 
-def _tell(model: Model, estimates: Estimates | None, how: str) -> tuple[ColumnEstimate, ...]:
-    """Estimates by name and per unit, the surest first; none where they were not asked for."""
+def _by_column(model: Model, estimates: Estimates | None, how: str) -> tuple[ColumnEstimate, ...]:
+    """Return estimates per unit, those with the strongest evidence first."""
     if estimates is None:
         return ()
     effects = estimates.effects
@@ -133,9 +114,9 @@ def _tell(model: Model, estimates: Estimates | None, how: str) -> tuple[ColumnEs
     unsure = estimates.p_values if effects is None else 1 - effects.probabilities
     factors = model.scaling.factors[estimates.columns]
     intervals = estimates.intervals(model.settings.level) * factors[:, None]
-    unlike, share = estimates.heterogeneity()
+    unlike, i_squared = estimates.heterogeneity()
     adjusted = estimates.adjusted(how)
-    own = _tell_sites(model, estimates, factors)
+    own = _by_site(model, estimates, factors)
     return tuple(
         ColumnEstimate(
             name=model.columns[estimates.columns[i]],
@@ -148,31 +129,29 @@ def _tell(model: Model, estimates: Estimates | None, how: str) -> tuple[ColumnEs
             adjusted=float(adjusted[i]),
             chance=None if effects is None else float(effects.probabilities[i]),
             unlike=number_or_none(unlike[i]),
-            share_unlike=number_or_none(share[i]),
+            share_unlike=number_or_none(i_squared[i]),
             sites=own[i],
         )
         for i in np.argsort(unsure, kind="stable")
     )
 
 
-def _tell_sites(
-    model: Model, estimates: Estimates, factors: Array
-) -> list[tuple[SiteEstimate, ...]]:
-    """Sites' own estimates and intervals, per column; what a site cannot tell is left out."""
+def _by_site(model: Model, estimates: Estimates, factors: Array) -> list[tuple[SiteEstimate, ...]]:
+    """Return sites' own estimates per column, without sites that cannot estimate it."""
     values = estimates.site_values
     variances = estimates.site_variances
     if values is None or variances is None:
         return [()] * estimates.columns.size
-    told: list[list[SiteEstimate]] = [[] for _ in estimates.columns]
+    found: list[list[SiteEstimate]] = [[] for _ in estimates.columns]
     for name, own, variance in zip(model.costs.sites, values, variances, strict=True):
         alone = Estimates(estimates.columns, own, np.sqrt(variance), 1)
         ends = alone.intervals(model.settings.level)
         numbers = np.column_stack([own, ends]) * factors[:, None]
         for i in np.flatnonzero(variance > 0):
-            told[i].append(SiteEstimate(name, *numbers[i].tolist()))
-    return [tuple(rows) for rows in told]
+            found[i].append(SiteEstimate(name, *numbers[i].tolist()))
+    return [tuple(rows) for rows in found]
 
 
 def number_or_none(value: float) -> float | None:
-    """A number, or none where it is not known."""
+    """Return None where a number is unknown (NaN): JSON has no NaN."""
     return None if np.isnan(value) else float(value)

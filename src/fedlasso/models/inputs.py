@@ -1,7 +1,8 @@
-"""Where the sites are, files here or members of a network, and files opened as sites."""
+"""Where the sites are, in files or on a network, and how files are opened as sites."""
 
 import hashlib
 from collections.abc import Sequence
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
@@ -21,18 +22,18 @@ from fedlasso.tables import MIN_LEVEL, Encoded, File, Outcome, Schema, agree, en
 
 
 class Source(msgspec.Struct, frozen=True, kw_only=True):
-    """Which columns are no predictors, and how tables are read, wherever the sites are.
+    """Which columns are not predictors, and how tables are read.
 
     Attributes
     ----------
-    time, event : of survival times, instead of a target: how long each lasted, and whether it
-        ended in an event (1) or was censored (0)
-    offset : the column that is added to every row's linear predictor
-    weights : the column that says how much every row counts
+    time, event : for survival, instead of a target: the time, and whether it ended in an event (1)
+        or was censored (0)
+    offset : column added to the linear predictor
+    weights : column of row weights
     drop : columns to leave out
-    missing : refuse missing values, or fill them with the mean over all sites
-    min_level : rows that a level of text needs at some site; rarer ones are pooled
-    na : texts and numbers that mean a missing value, beside the usual ones
+    missing : refuse missing values, or replace them by the mean over all sites
+    min_level : minimum number of rows of a text level at some site; rarer levels are pooled
+    na : texts and numbers that mean a missing value, besides the usual ones
     """
 
     time: str | None = None
@@ -45,52 +46,42 @@ class Source(msgspec.Struct, frozen=True, kw_only=True):
     na: tuple[str, ...] = ()
 
     def outcome(self, settings: Settings) -> Outcome:
-        """Return what is to be explained; options that contradict each other are refused."""
+        """Return the outcome; refuse options that contradict each other."""
         family = settings.response_family
-        given: dict[str, Any] = {
-            role: getattr(self, role, None) for role in ("target", "time", "event")
-        }
+        given: dict[str, Any] = {o: getattr(self, o, None) for o in ("target", "time", "event")}
         extra = [role for role, column in given.items() if column and role not in family.roles]
         if "target" in extra:
             takes = " and ".join(f"--{role}" for role in family.roles)
-            raise FedLassoError(f"--family {family.name} takes {takes}; leave out --target")
+            raise FedLassoError(f"--family {family.name} takes {takes}; omit --target")
         if extra:
             other = family_with(extra[0])
             raise FedLassoError(
-                f"--{extra[0]} is for {other.responses}; say --family {other.name}, or leave it out"
+                f"--{extra[0]} is for {other.responses}; use --family {other.name}, or omit it"
             )
         if not all(given[role] for role in family.roles):
             raise FedLassoError(family.asks_for)
+        target = given[family.roles[0]]
         outcome = Outcome(
-            given[family.roles[0]],
-            family=settings.family,
-            event=self.event,
-            offset=self.offset,
-            weights=self.weights,
+            target, family=family.name, event=self.event, offset=self.offset, weights=self.weights
         )
-        roles: dict[str, str] = {}
+        roles = dict.fromkeys(self.drop, "drop")
         for role, name in outcome.roles.items():
             if name in roles:
                 raise FedLassoError(
-                    f"column {name!r} is named as --{roles[name]} and as --{role}; name it once"
-                )
-            if name in self.drop:
-                raise FedLassoError(
-                    f"column {name!r} is named as --{role} and by --drop; choose one"
+                    f"column {name!r} is named by --{roles[name]} and by --{role}; choose one"
                 )
             roles[name] = role
         return outcome
 
 
 class FileSource(Source, frozen=True, tag="files"):
-    """Sites that are files on this machine.
+    """Sites in files on this machine.
 
     Attributes
     ----------
-    files : one per site, or one table with `site_column`
+    files : one per site, or one table with a `site_column` that names each row's site
     target : the response; empty for survival times
-    site_column : the column that names each row's site
-    stamps : size and time of every file when the fit was begun
+    stamps : size and time of every file when the fit started
     """
 
     files: tuple[str, ...]
@@ -100,19 +91,18 @@ class FileSource(Source, frozen=True, tag="files"):
 
 
 class NetworkSource(Source, frozen=True, tag="network"):
-    """Sites across a network.
+    """Sites on a network.
 
     Attributes
     ----------
     project : folder of the project
-    fit : identity of the fit, hexadecimal
+    fit : identifier of the fit, hexadecimal
     target : the response; empty for survival times
-    columns : predictors; empty means every column that all sites show but the target
-    schema : what the sites have agreed that the columns hold, once the fit has begun
-    fingerprints : of each site's data, once the fit has begun
-    sites : who takes part; empty means everybody
-    audits : lines and head of each site's audit when it was last asked
-    timeout : seconds that a site may take for one answer
+    columns : predictors; empty for all columns that every site offers, except the target
+    schema, fingerprints : agreed columns, and a hash of each site's data, once the fit has started
+    sites : sites that take part; empty for all
+    audits : number of lines and head of each site's audit log when it was last read
+    timeout : seconds that a site may take to reply
     """
 
     project: str
@@ -132,30 +122,28 @@ def open_sites(
     memory: Path | None = None,
     notify: Notify = lambda text: None,
 ) -> tuple[InProcess, Schema]:
-    """Read every file into sites, each record held once, and return how columns were agreed on.
+    """Read files into sites, each record held once, and return them with the agreed schema.
 
-    A linear model is going to be fitted unless `settings` say otherwise. `memory` is a folder in
-    which sites keep what must outlive the process; `notify` is called with one line per site.
+    Sites keep what must outlive this process in the folder `memory`; `notify` gets a line per site.
     """
     settings = settings or Settings()
     outcome = source.outcome(settings)
     if source.site_column is not None and len(source.files) > 1:
-        raise FedLassoError("--site-column tells the sites of one table apart; give one file")
+        raise FedLassoError("--site-column is for one table with several sites; give one file")
     _refuse_twins(source.files)
-    # File names without their endings where those differ, else whole paths.
-    names = [stem_of(Path(file)) for file in source.files]
-    if len(set(names)) < len(names):
-        names = list(source.files)
+    # File names without extensions if those are unique, else whole paths.
+    stems = [stem_of(Path(file)) for file in source.files]
+    names = stems if len(set(stems)) == len(stems) else source.files
     files = [
         File(Path(path), source.site_column, name, source.na)
         for path, name in zip(source.files, names, strict=True)
     ]
     for name in source.drop:
         if not any(name in file.names for file in files):
-            raise FedLassoError(f"no file has a column {name!r} to drop")
+            raise FedLassoError(f"no file has the column {name!r} to drop")
     left_out = [*source.drop, *filter(None, [source.site_column])]
     schema = agree(files, outcome, left_out, source.min_level, notify)
-    # A name that no column has is refused before the records are read.
+    # Unknown names are refused before the records are read.
     schema.encode_names((*settings.keep, *settings.bounds))
     sites: list[Site] = []
     parts: list[Encoded] = []
@@ -164,7 +152,7 @@ def open_sites(
         for part in encode_file(file, schema):
             if part.missing and source.missing == "refuse":
                 gaps.append(part.gaps)
-            # With values missing elsewhere there will be no fit, only the whole list of them.
+            # Once values are missing there will be no fit, only the complete list of them.
             if not gaps:
                 place = hashlib.sha256(part.site.encode()).hexdigest()[:16]
                 kept = Memory(None if memory is None else memory / place)
@@ -172,7 +160,7 @@ def open_sites(
                 parts.append(part)
                 notify(f"read {part.site}: {len(part.X)} rows ({i + 1} of {len(files)} files)")
     if gaps:
-        raise FedLassoError(f"missing values ({'; '.join(gaps)}); fill them, or say --missing mean")
+        raise FedLassoError(f"missing values ({'; '.join(gaps)}); fill them, or use --missing mean")
     _check_variation(parts, schema, notify)
     return InProcess(sites), schema
 
@@ -180,13 +168,14 @@ def open_sites(
 def make_site(
     records: Encoded, columns: Sequence[str] | None, settings: Settings, **more: Any
 ) -> Site:
-    """Return one site's records as a site that a fit with these settings can ask."""
+    """Return one site's records as a `Site` for a fit with these settings."""
+    response = records.response
     return Site(
         records.site,
         records.X,
-        records.response.y,
-        weights=records.response.weights,
-        offset=records.response.offset,
+        response.y,
+        weights=response.weights,
+        offset=response.offset,
         columns=columns,
         loss=settings.loss,
         intercept=settings.intercept,
@@ -198,43 +187,35 @@ def make_site(
 
 
 def name_columns(names: Sequence[str], settings: Settings) -> tuple[str, ...]:
-    """Return the columns that sites have for a fit with these settings: an intercept may be one."""
+    """Return the columns of the sites for a fit with these settings; one may be an intercept."""
     loss = find_loss(settings.loss)
-    if adds_intercept(loss, settings.intercept, settings.site_effects):
-        return (*names, INTERCEPT)
-    return tuple(names)
+    added = adds_intercept(loss, settings.intercept, settings.site_effects)
+    return (*names, INTERCEPT) if added else tuple(names)
 
 
 def _refuse_twins(files: Sequence[str]) -> None:
-    """Refuse one file under two spellings: its rows would count twice."""
-    known: dict[object, str] = {}
-    for file in files:
-        path = Path(file)
-        spellings: list[object] = [path.resolve()]
-        # Not every file system numbers its files.
-        if path.exists() and (stat := path.stat()).st_ino:
-            spellings.append((stat.st_dev, stat.st_ino))
-        for spelling in spellings:
-            if spelling in known:
-                raise FedLassoError(
-                    f"{known[spelling]} and {file} are the same file; name each file once"
-                )
-        known |= dict.fromkeys(spellings, file)
+    """Refuse one file under two names: its rows would count twice."""
+    for name, other in combinations(files, 2):
+        path, twin = Path(name), Path(other)
+        # Not every file system has inode numbers.
+        linked = path.exists() and twin.exists() and path.stat().st_ino and path.samefile(twin)
+        if linked or path.resolve() == twin.resolve():
+            raise FedLassoError(f"{name} and {other} are the same file; name each file once")
 
 
 def _check_variation(parts: Sequence[Encoded], outcome: Outcome, notify: Notify) -> None:
-    """Refuse an outcome, or predictors, that are the same in every row of every site."""
+    """Refuse an outcome or predictors that are constant over all rows of all sites."""
     responses = {part.site: part.response.y for part in parts}
     for notice in outcome.response_family.check_sites(responses, outcome.roles):
         notify(notice)
 
     def varies(k: int) -> bool:
-        # Missing values do not count.
+        # Missing values are ignored.
         low = min(np.fmin.reduce(part.X[:, k]) for part in parts)
         return bool(low < max(np.fmax.reduce(part.X[:, k]) for part in parts))
 
     if not any(map(varies, range(parts[0].X.shape[1]))):
         raise FedLassoError(
-            "every predictor is the same in every row of every site, so there is nothing to fit; "
+            "every predictor is constant over all rows of all sites, so there is nothing to fit; "
             "give columns that vary"
         )

@@ -1,4 +1,4 @@
-"""Predictions for the rows of a file, and how good they are where the target is known."""
+"""Predictions for the rows of a file, and their errors where the target is known."""
 
 import csv
 import io
@@ -15,16 +15,13 @@ from fedlasso.numerics import Array, Response, find_loss
 from fedlasso.tables import File, columns_of, encode_rows, read_outcome, to_numbers
 from fedlasso.tables.targets import check_responses
 
-PREDICTION = "prediction"
+PREDICTION_COLUMN = "prediction"
 ENDINGS = (".csv", ".parquet")
 
 
 @dataclass(frozen=True, eq=False)
 class Predictions:
-    """One value per row of a file, the identities of the rows, and errors if the target is there.
-
-    `ids` is a column of the file, in Arrow, called `id_name`.
-    """
+    """One value per row, an Arrow column of row identifiers, and errors if the target is known."""
 
     values: Array
     id_name: str | None = None
@@ -32,33 +29,32 @@ class Predictions:
     errors: ErrorSummary | None = None
 
     def to_bytes(self, ending: str) -> bytes:
-        """Return them as a .csv or .parquet file."""
+        """Return the contents of a .csv or .parquet file."""
         import pyarrow as pa
         import pyarrow.parquet as pq
 
         ids = {} if self.id_name is None else {self.id_name: self.ids}
         if ending == ".parquet":
             sink = pa.BufferOutputStream()
-            pq.write_table(pa.table({**ids, PREDICTION: pa.array(self.values)}), sink)
-            data: bytes = sink.getvalue().to_pybytes()
-            return data
+            pq.write_table(pa.table({**ids, PREDICTION_COLUMN: pa.array(self.values)}), sink)
+            return bytes(sink.getvalue())
         out = io.StringIO()
         table = csv.writer(out, lineterminator="\n")
-        table.writerow([*ids, PREDICTION])
-        told = [repr(float(value)) for value in self.values]
-        table.writerows(zip(*(own.to_pylist() for own in ids.values()), told, strict=True))
+        table.writerow([*ids, PREDICTION_COLUMN])
+        values = [repr(float(value)) for value in self.values]
+        table.writerows(zip(*(own.to_pylist() for own in ids.values()), values, strict=True))
         return out.getvalue().encode()
 
 
 def predict_file(document: ModelDocument, path: Path, id_name: str | None = None) -> Predictions:
-    """Return predictions for the rows of a file, which needs only the columns that the model uses.
+    """Return means, probabilities, rates or relative hazards for the rows of a file.
 
-    They are values, probabilities, rates, or risks relative to a row at the mean of every column.
-    `id_name` is a column of the file to show beside them.
+    The file needs only the columns of the model. Hazards are relative to a row at the mean of all
+    columns. `id_name` is a column of the file to copy beside the predictions.
     """
     file = File(path, na=document.schema.na)
-    if id_name == PREDICTION:
-        raise FedLassoError(f"the identities cannot be called {id_name!r} too; rename that column")
+    if id_name == PREDICTION_COLUMN:
+        raise FedLassoError(f"the id column cannot be called {id_name!r} too; rename it")
     if id_name is not None and id_name not in file.names:
         raise FedLassoError(f"{path} has no column {id_name!r}; {columns_of(file.names)}")
     scores = _score(document, file)
@@ -68,7 +64,6 @@ def predict_file(document: ModelDocument, path: Path, id_name: str | None = None
 
 
 def _score(document: ModelDocument, file: File) -> Array:
-    """Linear predictors, with the offset where the model has one."""
     schema = document.schema
     used = {row.name: row.value for row in document.coefficients}
     needed = tuple(c for c in schema.columns if used.keys() & set(c.encoded))
@@ -93,16 +88,15 @@ def _score(document: ModelDocument, file: File) -> Array:
 
 
 def _read_offset(document: ModelDocument, file: File) -> Array:
-    """What is added to every row's linear predictor: zero, or the column that the model names."""
+    """Return the offset of every row, or a single zero if the model has none."""
     name = document.schema.offset
     if name is None:
         return np.zeros(1)
     if name not in file.names:
-        raise FedLassoError(f"{file.path} lacks the column {name!r}, the offset of the model")
+        raise FedLassoError(f"{file.path} lacks the column {name!r}, the model's offset")
     ((_, column),) = file.columns([name])
     offset = to_numbers(column, file, name)
-    bad = int((~np.isfinite(offset)).sum())
-    if bad:
+    if bad := int((~np.isfinite(offset)).sum()):
         raise FedLassoError(
             f"{file.path}: the offset column {name!r} is missing or infinite in {bad} rows; fill it"
         )
@@ -110,9 +104,8 @@ def _read_offset(document: ModelDocument, file: File) -> Array:
 
 
 def _measure(document: ModelDocument, file: File, scores: Array) -> ErrorSummary | None:
-    """Errors over the rows whose response is known; none where no row's is, or it does not fit."""
-    schema = document.schema
-    outcome = replace(schema, offset=None, weights=None)
+    """Return errors over the rows with a known response; None if no row has a valid one."""
+    outcome = replace(document.schema, offset=None, weights=None)
     if any(name not in file.names for name in outcome.names):
         return None
     try:
@@ -124,7 +117,7 @@ def _measure(document: ModelDocument, file: File, scores: Array) -> ErrorSummary
         response = check_responses("", outcome, own)
     except FedLassoError:
         return None
-    # The empty model that a fraction is explained against has the offset too.
+    # The empty model of R^2 and of deviance explained has the offset too.
     offset = np.broadcast_to(_read_offset(document, file), scores.shape)[known]
     rows = Response.of(response.y, offset=offset)
     return measure_errors(document.settings.response_family, rows, scores[known])

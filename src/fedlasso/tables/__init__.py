@@ -1,4 +1,4 @@
-"""Users' files as sites: read, matched by column name, encoded alike at every site."""
+"""Analysts' files as sites: columns matched by name, and encoded alike at every site."""
 
 from fedlasso.tables.columns import Column as Column
 from fedlasso.tables.columns import Encoded as Encoded
@@ -14,11 +14,11 @@ from fedlasso.tables.files import columns_of as columns_of
 from fedlasso.tables.formats import KINDS as KINDS
 from fedlasso.tables.formats import check_file as check_file
 from fedlasso.tables.formats import stem_of as stem_of
-from fedlasso.tables.levels import MIN_LEVEL as MIN_LEVEL
-from fedlasso.tables.levels import OTHER as OTHER
-from fedlasso.tables.levels import agree_levels as agree_levels
-from fedlasso.tables.levels import common_levels as common_levels
-from fedlasso.tables.levels import has_others as has_others
-from fedlasso.tables.levels import union_levels as union_levels
 from fedlasso.tables.targets import Outcome as Outcome
 from fedlasso.tables.targets import Responses as Responses
+from fedlasso.tables.text_columns import MIN_LEVEL as MIN_LEVEL
+from fedlasso.tables.text_columns import OTHER as OTHER
+from fedlasso.tables.text_columns import agree_levels as agree_levels
+from fedlasso.tables.text_columns import common_levels as common_levels
+from fedlasso.tables.text_columns import count_others as count_others
+from fedlasso.tables.text_columns import union_levels as union_levels

@@ -1,11 +1,11 @@
-"""What the columns are, agreed across sites by name, and their numbers in the arrays of sites."""
+"""The schema that sites agree on, and the encoding of files by it."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, fields, replace
 from difflib import get_close_matches
-from itertools import chain, permutations
+from itertools import permutations
 from typing import Any, Literal
 
 import msgspec
@@ -16,22 +16,14 @@ from fedlasso.federation.ledger import Notify
 from fedlasso.numerics import Array
 from fedlasso.sites import check_size, check_two_rows
 from fedlasso.tables.files import File, columns_of, to_float
-from fedlasso.tables.levels import (
-    MIN_LEVEL,
-    OTHER,
-    agree_levels,
-    common_levels,
-    count_others,
-    union_levels,
-)
-from fedlasso.tables.strays import judge_texts
 from fedlasso.tables.targets import Outcome, Responses, check_responses, find_classes
+from fedlasso.tables.text_columns import MIN_LEVEL, OTHER, classify_texts, read_levels
 
 ColumnKind = Literal["number", "text", "empty"]
 
 
 class Column(msgspec.Struct, frozen=True, omit_defaults=True):
-    """One column: numbers, or text with its levels; empty when every value is missing."""
+    """A column of numbers, or of text with its levels; empty if every value is missing."""
 
     name: str
     kind: ColumnKind
@@ -39,7 +31,7 @@ class Column(msgspec.Struct, frozen=True, omit_defaults=True):
 
     @property
     def encoded(self) -> tuple[str, ...]:
-        """Names of its columns in X: text has one per level but the first, the baseline."""
+        """Names of its columns in X: text has one per level except the first, the reference."""
         if self.kind != "text":
             return (self.name,)
         return tuple(f"{self.name}={level}" for level in self.levels[1:])
@@ -47,27 +39,22 @@ class Column(msgspec.Struct, frozen=True, omit_defaults=True):
 
 @dataclass(frozen=True)
 class Schema(Outcome):
-    """What is to be explained, by which columns that every site has, in one order.
-
-    `na` is what means a missing value in files.
-    """
+    """An outcome and its predictors, which every site has; `na` means missing in files."""
 
     columns: tuple[Column, ...]
     na: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, outcome: Outcome, columns: Iterable[Column], na: tuple[str, ...] = ()) -> Schema:
-        """Return the columns that explain an outcome."""
-        told = {own.name: getattr(outcome, own.name) for own in fields(Outcome)}
-        return cls(columns=tuple(columns), na=na, **told)
+        own = {field.name: getattr(outcome, field.name) for field in fields(Outcome)}
+        return cls(columns=tuple(columns), na=na, **own)
 
     @property
     def encoded(self) -> tuple[str, ...]:
-        """Names of the columns of X."""
         return tuple(name for column in self.columns for name in column.encoded)
 
     def encode_names(self, names: Sequence[str]) -> tuple[str, ...]:
-        """Return the columns of X that these are: all levels of text, or one, as ``ward=west``."""
+        """Return the columns of X for names, of a text column or of one level, ``ward=west``."""
         known: dict[str, tuple[str, ...]] = {name: (name,) for name in self.encoded}
         known |= {column.name: column.encoded for column in self.columns}
         for name in names:
@@ -80,7 +67,7 @@ class Schema(Outcome):
 
 @dataclass(frozen=True, eq=False)
 class Encoded:
-    """One site's records: X in Fortran order, missing values not a number, and their counts."""
+    """One site's records: X in Fortran order with NaN for missing values, and their counts."""
 
     site: str
     X: Array
@@ -89,7 +76,7 @@ class Encoded:
 
     @property
     def gaps(self) -> str:
-        """Where values are missing, column by column, in words."""
+        """Text that says where values are missing."""
         some = [f"{name} {count}" for name, count in list(self.missing.items())[:8]]
         more = f", +{len(self.missing) - 8}" if len(self.missing) > 8 else ""
         return f"site {self.site!r}: {', '.join(some)}{more}"
@@ -102,18 +89,17 @@ def agree(
     min_level: int = MIN_LEVEL,
     notify: Notify = lambda text: None,
 ) -> Schema:
-    """One schema for all files, in the first one's order; any difference in names is refused.
+    """Return one schema for all files, in the first one's order; refuse different names.
 
-    Levels of text with fewer than `min_level` rows at every site are pooled in one. `notify`
-    receives what is left out or looks like a mistake.
+    Text levels with fewer than `min_level` rows at every site are pooled. `notify` receives what
+    is left out or looks like a mistake.
     """
     out = {*leave_out, *_row_numbers(files, {*outcome.names, *leave_out}, notify)}
     described = [(file, _describe(file, outcome, out, notify)) for file in files]
     first, merged = described[0]
     for file, theirs in described[1:]:
         for (has, these), (lacks, those) in permutations([(first, merged), (file, theirs)]):
-            lacking = [name for name in these if name not in those]
-            if lacking:
+            if lacking := [name for name in these if name not in those]:
                 more = f" and {len(lacking) - 1} more" if len(lacking) > 1 else ""
                 raise FedLassoError(
                     f"{lacks.path} lacks the column {lacking[0]!r}{more} that {has.path} has; "
@@ -126,95 +112,68 @@ def agree(
             elif column.kind not in ("empty", mine.kind):
                 raise FedLassoError(
                     f"column {name!r} holds {mine.kind}s in {first.path} but {column.kind}s in "
-                    f"{file.path}; make them alike"
+                    f"{file.path}; use one type"
                 )
     if merged[outcome.target].kind == "text":
         outcome = replace(outcome, classes=find_classes(outcome, files))
         zero, one = outcome.classes
-        notify(f"notice: in the target {outcome.target!r}, {one!r} counts as 1 and {zero!r} as 0")
+        notify(f"notice: in the target {outcome.target!r}, {one!r} is 1 and {zero!r} is 0")
     columns = [column for name, column in merged.items() if name not in outcome.names]
     texts = [column.name for column in columns if column.kind == "text"]
-    levels = _levels_of(files, texts, min_level, notify)
+    levels = read_levels(files, texts, min_level, notify)
     agreed = [Column(c.name, c.kind, levels.get(c.name, ())) for c in columns]
     return Schema.of(outcome, agreed, files[0].na)
 
 
 def _row_numbers(files: Sequence[File], wanted: Collection[str], notify: Notify) -> set[str]:
-    """Columns that only number the rows of some file, to be left out everywhere."""
+    """Return columns to leave out everywhere, since they number the rows of some file."""
     for file in files:
         if file.unnamed:
             some = "a column" if file.unnamed == 1 else f"{file.unnamed} columns"
-            notify(f"notice: {file.path} has {some} without a name, left out")
+            notify(f"notice: {file.path}: left out {some} without a name")
     found = {name for file in files for name in file.row_numbers if name not in wanted}
     for name in sorted(found):
-        notify(f"notice: column {name!r} only numbers the rows; it is left out")
+        notify(f"notice: column {name!r} just numbers the rows; it is left out")
     return found
-
-
-def _levels_of(
-    files: Sequence[File], names: Sequence[str], min_level: int, notify: Notify
-) -> dict[str, tuple[str, ...]]:
-    """Agreed levels of text columns: first what each site has often, then whether rows are left."""
-    if min_level < 1:
-        raise FedLassoError(f"--min-level is {min_level}; give a whole number, 1 or more")
-    told: dict[str, list[tuple[str, ...]]] = {name: [] for name in names}
-    for file in files:
-        for name, values in file.columns(names):
-            parts = [values.take(rows) for rows in file.groups.values()]
-            told[name] += [common_levels(part, min_level) for part in parts]
-    rare: dict[str, list[str]] = {name: [] for name in names}
-    others = dict.fromkeys(names, False)
-    for file in files:
-        for name, values in file.columns(names):
-            count = count_others(values, union_levels(told[name]))
-            others[name] |= count > 0
-            if 2 * count > len(values):
-                rare[name].append(f"{file.path}: column {name!r}: {count} of {len(values)} rows")
-    agreed = {name: agree_levels(name, told[name], others[name], min_level) for name in names}
-    for where in chain.from_iterable(rare.values()):
-        notify(f"warning: {where} are at levels with fewer than {min_level} rows, now {OTHER!r}")
-    return agreed
 
 
 def _describe(
     file: File, outcome: Outcome, leave_out: Collection[str], notify: Notify
 ) -> dict[str, Column]:
-    """Kinds of a file's columns, those of the outcome first."""
+    """Return the columns of a file by name, those of the outcome first."""
     own = outcome.names
     for name in own:
         if name not in file.names:
             raise FedLassoError(f"{file.path} has no column {name!r}; {columns_of(file.names)}")
     names = [*own, *(n for n in file.names if n not in own and n not in leave_out)]
     if len(names) == len(own):
-        raise FedLassoError(f"{file.path} has no column beside the target; give predictors")
+        raise FedLassoError(f"{file.path} has no column besides the target; add predictors")
     found = {name: Column(name, kind_of(file, name)) for name in names}
     for role, name in outcome.roles.items():
-        # A text target of two classes is judged over all files.
+        # The classes of a text target are counted over all files.
         classes = role == "target" and outcome.response_family.takes_classes
         if found[name].kind == "text" and not classes:
             ((_, values),) = file.columns([name])
             texts = map(str, values.drop_null().to_pylist())
             stray = next((text for text in texts if to_float(text) is None), "")
-            column = "" if role == "target" else " column"
-            raise FedLassoError(
-                f"{file.path}: the {role}{column} {name!r} is not numeric: it holds {stray!r}"
-            )
+            column = f"the {role}{' column' if role != 'target' else ''} {name!r}"
+            raise FedLassoError(f"{file.path}: {column} is not numeric: it holds {stray!r}")
     names = [name for name in names if name not in own]
     for name, values in file.columns([name for name in names if found[name].kind == "text"]):
-        verdict, of_what = judge_texts(file, name, values)
-        if verdict == "mixed":
+        kind, where = classify_texts(file, name, values)
+        if kind == "mixed":
             notify(
-                f"warning: {file.path}: text column {name!r} holds numbers ({of_what}), which are "
-                "taken as levels; correct them, or say --na if they mean missing values"
+                f"warning: {file.path}: text column {name!r} holds numbers ({where}), which become "
+                "levels; correct them, or use --na if they mean missing values"
             )
-        # Where codes are named, numbers that were kept as text for their sake are numbers.
-        if verdict == "numbers" and file.na:
+        # Codes of missing values, now named, were why these numbers are stored as text.
+        if kind == "numbers" and file.na:
             found[name] = Column(name, "number")
     return found
 
 
 def kind_of(file: File, name: str) -> ColumnKind:
-    """What a column of a file holds."""
+    """Return whether a column of a file holds numbers or text."""
     import pyarrow.types as types
 
     kind = file.schema.field(name).type
@@ -228,12 +187,12 @@ def kind_of(file: File, name: str) -> ColumnKind:
     if types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind):
         return "text"
     raise FedLassoError(
-        f"{file.path}: column {name!r} holds {kind}; turn it into numbers or text, or --drop it"
+        f"{file.path}: column {name!r} holds {kind}; convert it to numbers or text, or --drop it"
     )
 
 
 def encode_file(file: File, schema: Schema) -> tuple[Encoded, ...]:
-    """The sites in a file, each in one array of its own; columns are matched by name."""
+    """Return the records of each site in a file, with columns matched by name."""
     for name, rows in file.groups.items():
         check_two_rows(name, len(rows))
     whole = read_outcome(file, schema)
@@ -249,18 +208,16 @@ def encode_file(file: File, schema: Schema) -> tuple[Encoded, ...]:
 
 
 def encode_rows(file: File, schema: Schema) -> Array:
-    """X for prediction; levels that the fit has not seen are others, or refused if it has none."""
+    """Return X for prediction; new levels are `OTHER`, or refused if the model lacks that."""
     for column in schema.columns:
         if column.name not in file.names:
-            raise FedLassoError(
-                f"{file.path} lacks the column {column.name!r} that the model needs"
-            )
+            raise FedLassoError(f"{file.path} lacks the column {column.name!r} of the model")
     (site,) = _encode(file, schema, [Responses(np.empty(0))])
     return site.X
 
 
 def read_outcome(file: File, outcome: Outcome) -> dict[str, Array]:
-    """The columns of an outcome as numbers, missing ones not a number."""
+    """Return the columns of an outcome as numbers, with NaN for missing values."""
     numbers = {}
     for name, values in file.columns(outcome.names):
         is_text = name == outcome.target and outcome.classes
@@ -270,7 +227,6 @@ def read_outcome(file: File, outcome: Outcome) -> dict[str, Array]:
 
 
 def _encode(file: File, schema: Schema, responses: Sequence[Responses]) -> tuple[Encoded, ...]:
-    """The sites in a file, with these responses."""
     width = len(schema.encoded)
     sites = tuple(
         Encoded(site, np.empty((len(rows), width), order="F"), response)
@@ -281,39 +237,33 @@ def _encode(file: File, schema: Schema, responses: Sequence[Responses]) -> tuple
     for name, values in file.columns(list(known)):
         for numbers in _encode_column(file, known[name], values):
             for site, rows in zip(sites, file.groups.values(), strict=True):
-                site.X[:, at] = numbers[rows]
+                own = site.X[:, at] = numbers[rows]
                 where = f"site {site.site!r}: column {name!r}"
-                if infinite := int(np.isinf(site.X[:, at]).sum()):
-                    raise FedLassoError(
-                        f"{where} has {infinite} infinite values; correct or remove them"
-                    )
-                check_size(where, site.X[:, at])
-                if missing := int(np.isnan(site.X[:, at]).sum()):
+                if infinite := int(np.isinf(own).sum()):
+                    what = f"has {infinite} infinite values; correct or remove them"
+                    raise FedLassoError(f"{where} {what}")
+                check_size(where, own)
+                if missing := int(np.isnan(own).sum()):
                     site.missing[name] = missing
             at += 1
     return sites
 
 
 def to_numbers(column: Any, file: File | None = None, name: str = "") -> Array:
-    """An Arrow column as numbers, missing ones not a number."""
+    """Return an Arrow column as numbers, with NaN for null."""
     import pyarrow as pa
 
     if pa.types.is_dictionary(column.type):
         column = column.cast(column.type.value_type)
     try:
-        # nulls become not a number
         column = column.cast(pa.float64(), safe=False)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
-        where = file.path if file else "the table"
-        raise FedLassoError(
-            f"{where}: column {name!r} is not numeric, but it was when the model was fitted"
-        ) from None
-    numbers: Array = column.to_numpy()
-    return numbers
+        where = f"{file.path if file else 'the table'}: column {name!r}"
+        raise FedLassoError(f"{where} is not numeric, but it was in the fit") from None
+    return np.asarray(column.to_numpy())
 
 
 def _encode_column(file: File, column: Column, values: Any) -> Iterator[Array]:
-    """The columns of X that a column of a file has."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -329,7 +279,7 @@ def _encode_column(file: File, column: Column, values: Any) -> Iterator[Array]:
     if unseen >= 0:
         raise FedLassoError(
             f"{file.path}: column {column.name!r} holds {texts[unseen].as_py()!r} in row "
-            f"{unseen + 1}, a level that the model has not seen; it knows "
+            f"{unseen + 1}, a level that the model does not know; it knows "
             + ", ".join(map(repr, column.levels[:6]))
         )
     codes = to_numbers(places)

@@ -1,4 +1,4 @@
-"""One table in a file, read a few columns at a time."""
+"""A table in a file, read a few columns at a time."""
 
 import re
 from collections import Counter
@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 from fedlasso.errors import FedLassoError
 from fedlasso.tables.formats import check_file, ending_of, is_text, read_excel, read_text, stem_of
 
-# Text is parsed as a whole; a small table is kept between the times it is needed.
+# Text is parsed as a whole; tables up to this size are kept in memory.
 _KEEP_BYTES = 200 << 20
 _COLUMNS_AT_ONCE = 64
-# Columns that only number the rows often have such names.
+# Names of columns that may just number the rows.
 _ROW_NUMBERS = re.compile(
     r"unnamed: ?\d+|index|level_0|id|#|rows?|rownum|rownames|row[ _.](number|names?|id|index)",
     re.IGNORECASE,
@@ -23,20 +23,20 @@ _ROW_NUMBERS = re.compile(
 
 
 class File:
-    """A table in a file, and which of its rows belong to which site.
+    """A table in a file, with the rows of each site.
 
     Parameters
     ----------
     path : a .csv, .tsv, .txt (also with .gz), .parquet or .xlsx file
-    site_column : the column that names each row's site; without it the file is one site
-    site : the site's name in that case; the file's name without its ending by default
-    na : texts and numbers that mean a missing value, beside the usual ones
+    site_column : column that names each row's site; without it the file is one site
+    site : name of that one site; by default the file's name without its extension
+    na : texts and numbers that mean a missing value, besides the usual ones
 
     Attributes
     ----------
-    by_text : whether the file holds its numbers as text
-    names, unnamed : the columns that have a name, and how many have none and are left out
-    groups : the rows of every site
+    by_text : whether the file stores numbers as text
+    names, unnamed : columns with a name, and the number of those without, which are left out
+    groups : rows of each site
     """
 
     def __init__(
@@ -49,13 +49,12 @@ class File:
         self.path = path
         self.na = tuple(na)
         self.by_text = is_text(path)
-        # A few columns can be read without the others.
         self._by_columns = ending_of(path) == ".parquet"
         self._name = site or stem_of(path)
         self._site_column = site_column
         self._kept: Any = None
         self.schema = self._read_schema()
-        # pandas keeps its row numbers in Parquet files under such names
+        # pandas stores its index in Parquet files under such names.
         named = [name for name in self.schema.names if not name.startswith("__index_level_")]
         self.names: tuple[str, ...] = tuple(name for name in named if name.strip())
         self.unnamed = len(named) - len(self.names)
@@ -64,11 +63,10 @@ class File:
                 raise FedLassoError(f"{path}: two columns are called {name!r}; rename one")
         if site_column is not None and site_column not in self.names:
             raise FedLassoError(
-                f"{path} has no column {site_column!r} to tell the sites apart; "
-                f"{columns_of(self.names)}"
+                f"{path} has no site column {site_column!r}; {columns_of(self.names)}"
             )
         self.groups = self._group()
-        # Only the columns that are asked for are read again.
+        # A large table is parsed again when its columns are needed.
         if self._kept is not None and self._kept.nbytes > _KEEP_BYTES:
             self._kept = None
 
@@ -76,7 +74,7 @@ class File:
         try:
             import pyarrow.parquet as pq
         except ModuleNotFoundError:
-            need = "reading files takes pyarrow: pip install 'fedlasso[fit]'"
+            need = "reading files requires pyarrow: pip install 'fedlasso[fit]'"
             raise FedLassoError(need) from None
         check_file(self.path)
         if not self._by_columns:
@@ -87,7 +85,6 @@ class File:
             raise FedLassoError(f"{self.path} is not a Parquet file") from error
 
     def _table(self) -> Any:
-        """The table of a file that is read as a whole."""
         if self._kept is None:
             read = read_text if self.by_text else read_excel
             self._kept = read(self.path, self.na)
@@ -95,12 +92,12 @@ class File:
 
     @property
     def row_numbers(self) -> tuple[str, ...]:
-        """Columns that only number the rows, by their names and values."""
+        """Columns that just number the rows, by their names and values."""
         suspects = [name for name in self.names if _ROW_NUMBERS.fullmatch(name.strip())]
         return tuple(name for name, values in self.columns(suspects) if _numbers_rows(values))
 
     def columns(self, names: Sequence[str]) -> Iterator[tuple[str, Any]]:
-        """Name and Arrow column, a few of them in memory at a time."""
+        """Yield names and Arrow columns, with few of them in memory at a time."""
         import pyarrow.parquet as pq
 
         if not names:
@@ -121,7 +118,7 @@ class File:
             raise FedLassoError(f"cannot read {self.path}: is it damaged?") from error
 
     def _without_codes(self, column: Any) -> Any:
-        """Return a column whose codes for missing values are missing; -999.0 is -999."""
+        """Return a column with its codes for missing values replaced by null; -999.0 is -999."""
         import pyarrow as pa
         import pyarrow.compute as pc
 
@@ -140,7 +137,7 @@ class File:
         return pc.if_else(coded, pa.scalar(None, column.type), column)
 
     def forget(self) -> None:
-        """Let go of what was kept."""
+        """Release the memory of the table."""
         self._kept = None
 
     def _group(self) -> dict[str, NDArray[np.int64]]:
@@ -149,12 +146,12 @@ class File:
         ((_, column),) = self.columns([self._site_column or self.names[0]])
         n = len(column)
         if n == 0:
-            raise FedLassoError(f"{self.path} has a header but no rows; give it rows")
+            raise FedLassoError(f"{self.path} has a header but no rows; add rows")
         if self._site_column is None:
             return {self._name: np.arange(n)}
         if column.null_count:
             raise FedLassoError(
-                f"{self.path}: {column.null_count} rows name no site in {self._site_column!r}"
+                f"{self.path}: {column.null_count} rows have no site in {self._site_column!r}"
             )
         labels = np.array([str(value) for value in column.to_pylist()])
         names, place = np.unique(labels, return_inverse=True)
@@ -164,7 +161,6 @@ class File:
 
 
 def to_float(text: str) -> float | None:
-    """A text as a number, if it is one."""
     try:
         return float(text)
     except ValueError:
@@ -183,6 +179,6 @@ def _numbers_rows(values: Any) -> bool:
 
 
 def columns_of(names: Sequence[str]) -> str:
-    """A short list of columns for a message."""
+    """Return a short list of columns for a message."""
     some = ", ".join(map(repr, names[:6]))
     return f"its columns are {some}" + (f" and {len(names) - 6} more" if len(names) > 6 else "")

@@ -1,4 +1,4 @@
-"""Formats of tables: text with its separator and decimal mark recognised, Parquet, Excel."""
+"""Formats of tables: text with any separator and decimal mark, and Excel."""
 
 import codecs
 import contextlib
@@ -14,12 +14,12 @@ from typing import Any
 
 from fedlasso.errors import FedLassoError, QuotesRecords
 
-# Text, by what its name ends with; any of these may be compressed as .gz.
+# Extensions of text files, which may also be compressed as .gz.
 TEXT = (".csv", ".tsv", ".txt")
 BINARY = (".parquet", ".xlsx")
 KINDS = ".csv, .tsv or .txt (also with .gz), .parquet or .xlsx"
 _SEPARATORS = ",;\t"
-# Bytes at the start of a file by which its separator and decimal mark are told.
+# Bytes from which the separator and the decimal mark are inferred.
 _START = 1 << 18
 # One row of a text file must fit a block: 50,000 columns take about a megabyte.
 _BLOCK_BYTES = 64 << 20
@@ -31,14 +31,14 @@ NOT_UTF8 = "is not UTF-8 text; save it as CSV in UTF-8"
 
 @dataclass(frozen=True)
 class Dialect:
-    """How a text file is written: what separates its columns, and what its decimals."""
+    """Separator and decimal mark of a text file."""
 
     separator: str = ","
     decimal: str = "."
 
 
 def ending_of(path: Path) -> str:
-    """Return what a file's name ends with, `.gz` and what is before it together."""
+    """Return the extension of a file, with what precedes `.gz`."""
     ends = [end.lower() for end in path.suffixes[-2:]]
     if ends[-1:] == [".gz"]:
         return "".join(ends)
@@ -46,24 +46,23 @@ def ending_of(path: Path) -> str:
 
 
 def stem_of(path: Path) -> str:
-    """Return a file's name without its ending: ``north`` of ``north.csv.gz``."""
+    """Return a file's name without its extension: ``north`` of ``north.csv.gz``."""
     return path.name[: len(path.name) - len(ending_of(path))] or path.name
 
 
 def is_text(path: Path) -> bool:
-    """Whether a file holds its table as text."""
     return ending_of(path).removesuffix(".gz") in TEXT
 
 
 def check_file(path: Path) -> None:
-    """Refuse what is no file, is empty, or is of a kind that is not read."""
+    """Refuse a file that does not exist, is empty, or has another format."""
     try:
         if not path.exists():
             raise FedLassoError(f"{path}: no such file")
         if path.is_dir():
-            raise FedLassoError(f"{path} is a folder; name a file: {KINDS}")
+            raise FedLassoError(f"{path} is a folder; give a file: {KINDS}")
         if ending_of(path) not in (*TEXT, *(f"{end}.gz" for end in TEXT), *BINARY):
-            raise FedLassoError(f"{path}: cannot read this kind of file; use {KINDS}")
+            raise FedLassoError(f"{path}: cannot read this format; use {KINDS}")
         with path.open("rb") as file:
             if not file.read(1):
                 raise FedLassoError(f"{path} {EMPTY}")
@@ -72,14 +71,14 @@ def check_file(path: Path) -> None:
 
 
 def null_texts(na: Sequence[str]) -> list[str]:
-    """Texts that mean a missing value: the usual ones, and those that the analyst names."""
+    """Return texts that mean a missing value: the usual ones, and `na`."""
     import pyarrow.csv
 
     return [*pyarrow.csv.ConvertOptions().null_values, *na]
 
 
 def find_dialect(start: str) -> Dialect:
-    """Return the separator that most rows agree with their header on, and the decimal mark."""
+    """Return the separator that gives most rows as many cells as the header, and the decimal."""
     lines = start.splitlines()
     # The last line may be cut.
     lines = lines[:-1] if len(lines) > 1 and not start.endswith(("\n", "\r")) else lines
@@ -88,7 +87,7 @@ def find_dialect(start: str) -> Dialect:
     found = ","
     rows: list[list[str]] = []
     for separator in _SEPARATORS:
-        # A long line without the separator is a cell too large for the reader.
+        # A long line without the separator may be a cell too large for the reader.
         with contextlib.suppress(csv.Error):
             header, *body = list(csv.reader(lines, delimiter=separator)) or [[""]]
             alike = sum(len(row) == len(header) for row in body)
@@ -115,7 +114,6 @@ def _is_utf8(path: Path, packed: bool) -> bool:
 
 
 def read_text(path: Path, na: Sequence[str] = ()) -> Any:
-    """Return a text file as an Arrow table."""
     import pyarrow as pa
     import pyarrow.csv as arrow
 
@@ -139,19 +137,19 @@ def read_text(path: Path, na: Sequence[str] = ()) -> Any:
         for name in table.schema.names:
             name.encode()
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-        raise FedLassoError(f"{path} is cut short or not compressed as its name says") from error
+        raise FedLassoError(f"{path} is incomplete, or not compressed by gzip") from error
     except (pa.ArrowInvalid, UnicodeError) as error:
         if isinstance(error, UnicodeError) or not _is_utf8(path, packed):
             raise FedLassoError(f"{path} {NOT_UTF8}") from error
         quoted = str(error).splitlines()[0][:200]
         raise QuotesRecords(
-            f"{path} is not a CSV table: {quoted}", f"{path} is no readable table"
+            f"{path} is not a CSV table: {quoted}", f"{path} is not a readable table"
         ) from error
     except OSError as error:
-        reason = error.strerror or "is it cut short?"
+        reason = error.strerror or "it may be incomplete"
         raise FedLassoError(f"cannot read {path}: {reason}") from error
     for field in table.schema:
-        # A column of another encoding is read as bytes.
+        # Arrow reads a column of another encoding as bytes.
         if pa.types.is_binary(field.type):
             raise FedLassoError(
                 f"{path}: column {field.name!r} is not UTF-8 text; save the file as CSV in UTF-8"
@@ -160,15 +158,14 @@ def read_text(path: Path, na: Sequence[str] = ()) -> Any:
 
 
 def read_excel(path: Path, na: Sequence[str] = ()) -> Any:
-    """Return the first sheet of a workbook as an Arrow table; its first row has the names."""
+    """Return the first sheet of a workbook as an Arrow table; its first row is the header."""
     import pyarrow as pa
 
     try:
         import openpyxl
     except ModuleNotFoundError:
-        raise FedLassoError(
-            f"{path}: reading Excel takes openpyxl: pip install 'fedlasso[excel]'"
-        ) from None
+        need = "reading Excel requires openpyxl: pip install 'fedlasso[excel]'"
+        raise FedLassoError(f"{path}: {need}") from None
     try:
         book = openpyxl.load_workbook(path, read_only=True, data_only=True)
         rows = list(book.worksheets[0].iter_rows(values_only=True))
@@ -190,7 +187,7 @@ def read_excel(path: Path, na: Sequence[str] = ()) -> Any:
 
 
 def _to_arrow(cells: list[Any]) -> Any:
-    """Numbers, also those kept as text; dates; and text where any cell is no number."""
+    """Return numbers, also those stored as text; or dates; or text if any cell is no number."""
     import pyarrow as pa
 
     filled = [cell for cell in cells if cell is not None]

@@ -1,4 +1,4 @@
-"""The columns that are no predictors: what is to be explained, and how much each row counts."""
+"""The outcome: the response, and the columns of offsets and weights."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from fedlasso.tables.files import File
 
 @dataclass(frozen=True)
 class Outcome:
-    """What is to be explained, by the names of its columns.
+    """Names of the columns that are not predictors.
 
     Attributes
     ----------
-    target : the response; of survival times, how long each lasted
-    family : what kind of response it is
+    target : the response, or the survival time
+    family : name of the response family
     event : whether a survival time ended in an event (1) or was censored (0)
-    offset : what is added to every row's linear predictor
-    weights : how much every row counts
-    classes : the two texts of a target that is not 0 or 1; the second one counts as 1
+    offset : added to the linear predictor
+    weights : row weights
+    classes : the two texts of a target that is not 0 or 1; the second one is 1
     """
 
     target: str
@@ -38,46 +38,40 @@ class Outcome:
 
     @property
     def response_family(self) -> Family:
-        """The family as an object."""
         return find_family(self.family)
 
     @property
     def roles(self) -> dict[str, str]:
-        """What each of its columns is for, in words, and the column's name."""
-        told = {
+        """Names of the columns by role."""
+        columns = {
             self.response_family.roles[0]: self.target,
             "event": self.event,
             "offset": self.offset,
             "weights": self.weights,
         }
-        return {role: name for role, name in told.items() if name is not None}
+        return {role: name for role, name in columns.items() if name is not None}
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Its columns, none of which is a predictor."""
         return tuple(self.roles.values())
 
 
 @dataclass(frozen=True, eq=False)
 class Responses:
-    """What the rows of a table answer: y, and weights and offsets where there are any.
-
-    A survival time that was censored has a minus sign.
-    """
+    """Responses of a table's rows, negative for censored times, with weights and offsets."""
 
     y: Array
     weights: Array | None = None
     offset: Array | None = None
 
     def take(self, rows: Any) -> Responses:
-        """Return some rows."""
         weights = None if self.weights is None else self.weights[rows]
         offset = None if self.offset is None else self.offset[rows]
         return Responses(self.y[rows], weights, offset)
 
 
 def find_classes(outcome: Outcome, files: Sequence[File]) -> tuple[str, ...]:
-    """Return the two texts that a target holds in all files, sorted; more or fewer are refused."""
+    """Return the two texts of a target over all files, sorted; refuse more or fewer."""
     name = outcome.target
     found: set[str] = set()
     for file in files:
@@ -88,22 +82,17 @@ def find_classes(outcome: Outcome, files: Sequence[File]) -> tuple[str, ...]:
     some = ", ".join(map(repr, sorted(found)[:4])) + (", ..." if len(found) > 4 else "")
     raise FedLassoError(
         f"{files[0].path}: the target {name!r} holds {len(found)} different texts in all files "
-        f"({some}), and --family {outcome.family} takes two; group them, or code the "
-        "target as 0 and 1"
+        f"({some}), but --family {outcome.family} needs two; group them, or code it as 0 and 1"
     )
 
 
 def check_responses(site: str, outcome: Outcome, columns: Mapping[str, Array]) -> Responses:
-    """Return the responses of one site by its columns as numbers; what does not fit is refused.
-
-    What is said names the site and the column, and no value.
-    """
+    """Return the responses of one site; messages name site, column and count, but no value."""
     for role, problem, what in _find_problems(outcome, columns):
-        rows = int(problem.sum())
-        if rows:
+        if rows := int(problem.sum()):
             name = outcome.roles[role]
-            words = f"the {role}{' column' if role != 'target' else ''} {name!r}"
-            raise FedLassoError(f"site {site!r}: {words} {what.format(rows=count_rows(rows))}")
+            column = f"the {role}{' column' if role != 'target' else ''} {name!r}"
+            raise FedLassoError(f"site {site!r}: {column} {what.format(rows=count_rows(rows))}")
     family = outcome.response_family
     y = family.encode({role: columns[outcome.roles[role]] for role in family.roles})
     weights = None if outcome.weights is None else columns[outcome.weights]
@@ -112,14 +101,13 @@ def check_responses(site: str, outcome: Outcome, columns: Mapping[str, Array]) -
 
 
 def count_rows(count: int) -> str:
-    """Return a number of rows in words."""
     return f"{count} row{'s' * (count > 1)}"
 
 
 def _find_problems(
     outcome: Outcome, columns: Mapping[str, Array]
 ) -> Iterator[tuple[str, Any, str]]:
-    """Yield a role, the rows that do not fit it, and what to say and do about them."""
+    """Yield a role, a mask of its invalid rows, and what is wrong with {rows} of them."""
     family = outcome.response_family
     for role, name in outcome.roles.items():
         numbers = columns[name]
@@ -129,5 +117,5 @@ def _find_problems(
             for problem, what in family.find_problems(role, numbers):
                 yield role, problem, what
         if role == "weights":
-            what = "is not above zero in {rows}; give positive weights, or remove those rows"
+            what = "is not positive in {rows}; give positive weights, or remove those rows"
             yield role, numbers <= 0, what

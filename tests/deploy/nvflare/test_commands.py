@@ -67,7 +67,7 @@ def test_bad_usage_is_one_line_and_exit_code_two(
             ([*fit, "--validation", "1"], "validation is 1.0; give a share between 0 and 1"),
             ([*fit, "--procedure", "none"], "'none'"),
             ([*fit, "--columns", "u", "--drop", "v"], "give --columns or --drop, not both"),
-            (["federation", "resume", tmp_path / "none"], "holds no fit to go on with"),
+            (["federation", "resume", tmp_path / "none"], "contains no fit to resume"),
             (["site", "start", tmp_path, data], "is no kit"),
             (["site", "start", project / "server", data], "is a kit for a server"),
             (["site", "start", kit, tmp_path / "none.csv"], "cannot read none.csv"),

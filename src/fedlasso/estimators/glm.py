@@ -1,0 +1,204 @@
+"""Linear, logistic and Poisson regression as scikit-learn estimators."""
+
+from dataclasses import KW_ONLY, dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from sklearn.base import ClassifierMixin, RegressorMixin
+from sklearn.metrics import d2_tweedie_score
+from sklearn.utils.multiclass import check_classification_targets, type_of_target
+from sklearn.utils.validation import validate_data
+
+from fedlasso.errors import FedLassoError
+from fedlasso.estimators.shared import WithIntercept
+from fedlasso.families import Family
+from fedlasso.families.binomial import Binomial
+from fedlasso.families.linear import Linear
+from fedlasso.families.poisson import Poisson
+from fedlasso.federation import Federation
+from fedlasso.numerics import Array
+
+
+@dataclass(eq=False, repr=False)
+class FederatedLasso(RegressorMixin, WithIntercept):  # type: ignore[misc]
+    """Lasso across sites that keep their records, with cross-validation and inference.
+
+    Parameters
+    ----------
+    goal : {"prediction", "selection", "objective", "discoveries"}, optional
+        What the model is for: prediction by default. With a penalty or a procedure it is the pooled
+        Lasso, whatever the goal. The expected proportion of false discoveries is at most `fdr`.
+    penalty : float, optional
+        On the standardised scale, as scikit-learn's ``alpha``; chosen by cross-validation by
+        default.
+    keep : list of str or int
+        Names or numbers of columns that are never penalised, so they are always in the model.
+    l1_ratio : float
+        Fraction of the L1 penalty, as in scikit-learn's ``ElasticNet``; the rest is ridge.
+    bounds : dict, optional
+        Lower and upper bounds of coefficients, per unit, by name or number of the column:
+        ``{"age": (0, None), "dose": (-1, 2)}``. Zero must lie between them; None means no bound.
+    fdr, level : float
+        False discovery rate of the goal "discoveries", and coverage of intervals.
+    intervals : list of str or int
+        Columns that get confidence intervals in ``trust_.named``, whether selected or not;
+        ``["selected"]`` for those that the model selects, in ``trust_.selected``.
+    site_weights : {"equal", "variance"}, optional
+        Weight rows equally at all sites, or by the inverse of their site's noise variance; by
+        default the latter if inference is requested and the sites clearly differ.
+    procedure, epochs : str and int, optional
+        A name from ``fedlasso.REGISTRY``, run at the penalty instead of the goal's own procedure,
+        and its local epochs per round.
+    validation : float or "given", optional
+        Hold out this fraction of every site's rows once, instead of cross-validation; "given" uses
+        the validation samples of a federation's sites.
+    cv : int, optional
+        Number of folds; 10 by default, fewer if they cost too much.
+    uploads : int, optional
+        Maximum number of vectors of p numbers that each site sends in total. By default what the
+        plan needs, within 64 MiB.
+    rule : {"min", "1se"}, optional
+        Choose the smallest held-out error, or the sparsest model within one standard error.
+    tol : float
+        Relative duality gap of a fit at one penalty.
+    standardize, fit_intercept : bool
+        Scale and centre the columns, by sums that sites send.
+    site_effects : bool
+        Fit an intercept per site, which stays there; predictions use their mean over the rows.
+    seed : int
+        Seed of every split.
+
+    Attributes
+    ----------
+    coef_, intercept_ : on the original scale
+    certificate_ : distance to the best possible objective
+    ledger_ : traffic between server and sites
+    penalty_ : the penalty, given or chosen on the path
+    model_ : the whole fit
+    trust_ : discoveries and intervals, if requested
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.datasets import load_diabetes
+    >>> from fedlasso import FederatedLasso
+    >>> X, y = load_diabetes(return_X_y=True)
+    >>> hospital = np.arange(len(y)) % 3
+    >>> model = FederatedLasso(penalty=1.0).fit(X, y, sites=hospital)
+    >>> int((model.coef_ != 0).sum()), model.ledger_.sites
+    (7, ('0', '1', '2'))
+    """
+
+    family: ClassVar[Family] = Linear()
+
+    _: KW_ONLY
+    site_weights: str | None = None
+
+
+@dataclass(eq=False, repr=False)
+class FederatedLogisticLasso(ClassifierMixin, WithIntercept):  # type: ignore[misc]
+    """Sparse logistic regression of two classes across sites that keep their records.
+
+    Parameters are those of `FederatedLasso`, without ``site_weights``. Cross-validation minimises
+    the held-out deviance. The goals of prediction and selection differ only in the rule: selection
+    takes the sparsest model within one standard error.
+
+    Attributes
+    ----------
+    classes_ : the two labels; coefficients are of the second one's log-odds
+    coef_, intercept_ : of the log-odds, on the original scale; `coef_` has one row
+    certificate_, ledger_, penalty_, model_, trust_ : as in `FederatedLasso`
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from fedlasso import FederatedLogisticLasso
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> hospital = np.arange(len(y)) % 3
+    >>> model = FederatedLogisticLasso(penalty=0.05).fit(X, y, sites=hospital)
+    >>> model.predict_proba(X).shape, round(model.score(X, y), 2)
+    ((569, 2), 0.96)
+    """
+
+    family: ClassVar[Family] = Binomial()
+
+    def decision_function(self, X: Any, offset: Any = None) -> Array:
+        """Return the log-odds of the second class, one per row."""
+        return self._score(X, offset)
+
+    def predict_proba(self, X: Any, offset: Any = None) -> Array:
+        """Return probabilities of shape (rows, 2), in the order of `classes_`."""
+        yes = self.family.loss.mean(self._score(X, offset))
+        return np.column_stack([1 - yes, yes])
+
+    def predict(self, X: Any, offset: Any = None) -> Any:
+        """Return the more probable class of every row."""
+        second = self._score(X, offset) > 0
+        return self.classes_[second.astype(int)]
+
+    def _check(self, X: Any, y: Any) -> tuple[Any, Array]:
+        X, y = validate_data(self, X, y, accept_sparse=("csc", "csr"), dtype=np.float64)
+        check_classification_targets(y)
+        kind = type_of_target(y, input_name="y", raise_unknown=True)
+        classes, places = np.unique(y, return_inverse=True)
+        if kind != "binary":
+            raise FedLassoError(
+                "Only binary classification is supported. The type of the target is "
+                f"{kind}, with {len(classes)} classes; fit one class against the others"
+            )
+        self.classes_ = classes
+        return X, places.astype(np.float64)
+
+    def _describe_constant(self, y: Array) -> str:
+        return f"holds one class, {str(self.classes_[int(y[0])])!r}, in every row"
+
+    def _accept(self, federation: Federation) -> None:
+        super()._accept(federation)
+        self.classes_ = np.array([0, 1])
+
+    def _finish(self, federation: Federation, y: Any) -> None:
+        self.coef_ = self.coef_[None, :]
+        self.intercept_ = np.array([self.intercept_])
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_class = False
+        return tags
+
+
+@dataclass(eq=False, repr=False)
+class FederatedPoissonLasso(RegressorMixin, WithIntercept):  # type: ignore[misc]
+    """Sparse Poisson regression of counts across sites that keep their records.
+
+    Parameters are those of `FederatedLasso`, without ``site_weights``; the goals are as in
+    `FederatedLogisticLasso`.
+
+    Attributes
+    ----------
+    coef_, intercept_ : of the log rate, on the original scale
+    certificate_, ledger_, penalty_, model_, trust_ : as in `FederatedLasso`
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fedlasso import FederatedPoissonLasso
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.standard_normal((300, 5))
+    >>> visits = rng.poisson(np.exp(0.5 + 0.8 * X[:, 0]))
+    >>> model = FederatedPoissonLasso(penalty=0.3).fit(X, visits, sites=np.arange(300) % 3)
+    >>> np.flatnonzero(model.coef_), bool((model.predict(X) > 0).all())
+    (array([0]), True)
+    """
+
+    family: ClassVar[Family] = Poisson()
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Return the fraction of deviance explained, D^2."""
+        rates = self.predict(X)
+        return float(d2_tweedie_score(y, rates, sample_weight=sample_weight, power=1))
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.positive_only = True
+        return tags
