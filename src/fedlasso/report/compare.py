@@ -40,10 +40,8 @@ def compare_with_table(results: Results, table: pd.DataFrame, source: str) -> Co
     numbers = results.outcome.select_dtypes("number")
     for metric in metrics:
         if metric not in numbers:
-            raise FedLassoError(
-                f"{source}: these records have no metric {metric!r}; "
-                f"known: {', '.join(results.metrics)}"
-            )
+            known = ", ".join(results.metrics)
+            raise FedLassoError(f"{source}: no metric {metric!r} in these records; known: {known}")
     if absent := [axis for axis in results.axes if axis not in table]:
         raise FedLassoError(f"{source} lacks the columns {', '.join(absent)}")
     rows = results.outcome[[*results.axes, *metrics]]

@@ -74,24 +74,19 @@ OTHERS = {
 def term_texts(results: Results) -> dict[str, str]:
     """Return the terms of these records, each with its sentence."""
     methods = results.values("method")
-    texts = METHODS if set(methods) <= set(METHODS) else _procedure_texts() | METHODS
+    texts = METHODS
+    if not set(methods) <= set(METHODS):
+        # Imported here: few reports need it, and it is slow.
+        from fedlasso.procedures import REGISTRY
+
+        docs = {name: (kind.__doc__ or "").strip() for name, kind in REGISTRY.items()}
+        texts = {name: doc.split("\n")[0].replace("``", "") for name, doc in docs.items()} | METHODS
     terms = {method: texts[method] for method in methods if method in texts} | OTHERS
     if not len(results.reference):
         terms.pop("pooled Lasso")
     if not any(metric.endswith("gap") for metric in results.metrics):
         terms.pop("gap")
     return terms
-
-
-def _procedure_texts() -> dict[str, str]:
-    """Return the first line of every procedure's docstring."""
-    # Imported here: few reports need it, and it is slow.
-    from fedlasso.procedures import REGISTRY
-
-    return {
-        name: (procedure.__doc__ or "").strip().splitlines()[0].replace("``", "")
-        for name, procedure in REGISTRY.items()
-    }
 
 
 def axis_texts(results: Results) -> dict[str, str]:

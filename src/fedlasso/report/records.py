@@ -134,9 +134,8 @@ def read_results(folder: Path) -> Results:
     tables = store.tables(RECORDS)
     tables["outcome"] = _fitted_only(_whole_axes(tables["outcome"]))
     if tables["outcome"].empty:
-        raise FedLassoError(
-            f"{folder} has no finished replicate yet; see `fedlasso study status {folder}`"
-        )
+        remedy = f"see `fedlasso study status {folder}`"
+        raise FedLassoError(f"{folder} has no finished replicate yet; {remedy}")
     parts = store.parts()
     failures = store.failures()
     rows = []

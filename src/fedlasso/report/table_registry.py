@@ -90,9 +90,8 @@ def difference_table(results: Results, along: str) -> ReportTable | None:
     if fixed:
         note += f" Printed: {titles(fixed)}; the CSV file has every budget, panel and rule."
     prose = (
-        "All methods, epoch counts and rules fit the same data sets, so their paired differences "
-        "are more precise than separate intervals suggest. A mean beyond 1.96 standard errors "
-        "differs from zero at the 5% level."
+        "All cells fit the same data sets, so paired differences are more precise than separate "
+        "intervals suggest. Beyond 1.96 standard errors they differ from zero at the 5% level."
     )
     title = f"Paired comparison of {PAIRED[along]}"
     return ReportTable(f"paired-{along}", title, note, data, text, "Contrast", prose)
@@ -286,10 +285,7 @@ def reference_table(results: Results) -> ReportTable | None:
         "The pooled Lasso at the common penalty: mean (Monte Carlo standard error). It needs the "
         "pooled rows: a reference, not a competitor."
     )
-    prose = (
-        "The outcomes at a gap of zero. A method that selects better stops short of the optimum or "
-        "uses another penalty; it does not optimise better."
-    )
+    prose = "A method that selects better stops short of the optimum or uses another penalty."
     return ReportTable("reference", "Pooled reference", note, data, text, prose=prose)
 
 
@@ -313,10 +309,7 @@ def candidate_table(results: Results) -> ReportTable | None:
         "threshold over the penalty (ST, P) or the rate times the largest eigenvalue (DA). "
         f"Printed: {titles({a: v for a, v in results.primary.items() if a in chosen})}."
     )
-    prose = (
-        "If the first or last candidate is chosen often, the range of candidates may limit the "
-        "method."
-    )
+    prose = "If the first or last candidate is chosen often, the range may limit the method."
     return ReportTable("candidates", "Chosen candidates", note, chosen, text, prose=prose)
 
 

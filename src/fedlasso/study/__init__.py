@@ -37,10 +37,8 @@ def __getattr__(name: str) -> object:
     except ModuleNotFoundError as error:
         if name != "Store":
             raise
-        raise FedLassoError(
-            f"a results folder requires {error.name}; "
-            "install it with: pip install 'fedlasso[study]'"
-        ) from error
+        remedy = "install it with: pip install 'fedlasso[study]'"
+        raise FedLassoError(f"a results folder requires {error.name}; {remedy}") from error
     return getattr(home, name)
 
 

@@ -84,10 +84,7 @@ def fit_columns(first: Folded, second: Moments, chosen: Array) -> Array:
 
 
 def select_above(mirrors: Array, rate: float) -> NDArray[np.bool_]:
-    """Return the columns that one split selects at a false discovery rate.
-
-    The threshold is the smallest whose estimated false discovery proportion is at most the rate.
-    """
+    """Return the columns above the smallest threshold whose estimated FDP is at most `rate`."""
     thresholds = np.sort(np.append(0.0, np.abs(mirrors)))
     below = np.array([(mirrors < -threshold).sum() for threshold in thresholds])
     above = np.array([(mirrors > threshold).sum() for threshold in thresholds])

@@ -86,9 +86,8 @@ class Manifest:
     def extended(self, more: Manifest, folder: Path, *, allow_code_change: bool) -> Manifest:
         """Return this manifest extended by a new run; refuse another study, code or scenario."""
         if differs := describe_difference(self.study, more.study):
-            raise FedLassoError(
-                f"{folder} holds another study: {differs}; use the same settings or another --out"
-            )
+            remedy = "use the same settings or another --out"
+            raise FedLassoError(f"{folder} holds another study: {differs}; {remedy}")
         code = describe_difference(self.code, more.code)
         if code and not allow_code_change:
             remedy = "use --allow-code-change to resume, or another --out"
@@ -96,10 +95,8 @@ class Manifest:
         for name, scenario in more.scenarios.items():
             old = self.scenarios.get(name, scenario)
             if differs := describe_difference(asdict(old), asdict(scenario)):
-                remedy = "rename the scenario or use another --out"
-                raise FedLassoError(
-                    f"{folder} holds another scenario {name!r}: {differs}; {remedy}"
-                )
+                other = f"{folder} holds another scenario {name!r}: {differs}"
+                raise FedLassoError(f"{other}; rename the scenario or use another --out")
         (run,) = more.runs
         changed = self.runs[-1].machine.change_to(run.machine)
         return replace(

@@ -84,7 +84,8 @@ def contrast(
         raise FedLassoError(f"cannot contrast along {along!r}; use one of {', '.join(axes())}")
     metrics = list(metrics) or known("metric", rows)
     table = summarise(pair(rows, along, first, second, metrics), metrics)
-    table.insert(0, "contrast", f"{along} {_label(second)} minus {_label(first)}")
+    labels = [f"{value:g}" if isinstance(value, float) else value for value in (second, first)]
+    table.insert(0, "contrast", f"{along} {labels[0]} minus {labels[1]}")
     table["low"] = table["mean"] - 1.96 * table["se"]
     table["high"] = table["mean"] + 1.96 * table["se"]
     return table
@@ -95,7 +96,3 @@ def format_mean(mean: float, se: float, form: str, se_form: str, none: str) -> s
     if np.isnan(mean):
         return none
     return f"{mean:{form}} ({none if np.isnan(se) else f'{se:{se_form}}'})"
-
-
-def _label(value: object) -> str:
-    return f"{value:g}" if isinstance(value, float) else str(value)

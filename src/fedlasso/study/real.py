@@ -133,7 +133,12 @@ class RealStudy:
         X, y = read_set(self.data, scenario.name)
         rows = draw_rows(X, y, scenario.generator(self.seed, number))
         where: Record = {"record": "outcome", "scenario": scenario.name, "replicate": number}
-        return [where | record for record in (*self._ours(rows), *self._judges(rows))]
+        records = list(self._ours(rows))
+        for fit in judge(self.methods, rows.X, rows.y, rows.folds):
+            record: Record = {"method": fit.judge, "split": "pooled"}
+            record |= _measure(rows, fit.coefficients, fit.intercept)
+            records.append(record | {"lam": fit.lam, "seconds": fit.seconds})
+        return [where | record for record in records]
 
     def _ours(self, rows: SplitRows) -> Iterator[Record]:
         for way, goal in product(SIZES, COMPARED):
@@ -147,12 +152,6 @@ class RealStudy:
                 record |= {"lam": model.penalty}
                 record |= upload_record(model.costs, rows.X.shape[1], len(federation.sites))
                 yield record | {"seconds": seconds, "status": model.status.name.lower()}
-
-    def _judges(self, rows: SplitRows) -> Iterator[Record]:
-        for fit in judge(self.methods, rows.X, rows.y, rows.folds):
-            record: Record = {"method": fit.judge, "split": "pooled"}
-            record |= _measure(rows, fit.coefficients, fit.intercept)
-            yield record | {"lam": fit.lam, "seconds": fit.seconds}
 
     conclude = staticmethod(real_lines)
 

@@ -134,9 +134,8 @@ _TABLE: tuple[Field, ...] = (
         "Number of coefficients above 1e-4 in size; on real data, number of columns used. "
         "Fewer is sparser, not necessarily better.")),
     Field("test_mse", "Test MSE", "metric", "lower", caption=(
-        "Mean squared prediction error on held-out records: 2000 in a simulation, 30% of the rows "
-        "of real data. It includes the noise, so the true model does not score 0. It does not "
-        "measure selection.")),
+        "Mean squared error on held-out records: 2000 in a simulation, 30% of the rows of real "
+        "data. It includes the noise, so the true model does not score 0.")),
     Field("test_deviance", "Test deviance", "metric", "lower", caption=(
         "Mean deviance of held-out records; for Cox, minus twice the log partial likelihood. "
         "Compare methods within a family only.")),

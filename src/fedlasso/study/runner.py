@@ -180,24 +180,21 @@ def open_executor(engine: str, workers: int) -> Iterator[Executor]:
             finally:
                 executor.shutdown(wait=False)
     else:
-        raise FedLassoError(
-            f"no engine is called {engine!r}; use processes, dask or a scheduler's address"
-        )
+        known = "processes, dask or a scheduler's address"
+        raise FedLassoError(f"no engine is called {engine!r}; use {known}")
 
 
 def _dask_client(engine: str, workers: int) -> Any:
     try:
         from distributed import Client
     except ImportError as error:
-        raise FedLassoError(
-            "Dask is not installed; install it with: pip install 'fedlasso[dask]'"
-        ) from error
+        remedy = "install it with: pip install 'fedlasso[dask]'"
+        raise FedLassoError(f"Dask is not installed; {remedy}") from error
     if engine == "dask":
         # A free port: the default one may be in use by another cluster.
         return Client(n_workers=workers, threads_per_worker=1, dashboard_address="127.0.0.1:0")
     try:
         return Client(engine, timeout="10s")
     except (OSError, TimeoutError) as error:
-        raise FedLassoError(
-            f"no Dask scheduler answers at {engine}; start one with `dask scheduler`"
-        ) from error
+        remedy = "start one with `dask scheduler`"
+        raise FedLassoError(f"no Dask scheduler answers at {engine}; {remedy}") from error

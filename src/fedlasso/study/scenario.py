@@ -54,10 +54,8 @@ class Scenario:
         scenario = f"scenario {self.name!r}"
         for label in ("correlations", "scales", "noise"):
             if (count := len(getattr(self, label))) not in (1, len(self.sizes)):
-                raise FedLassoError(
-                    f"{scenario}: {label} has {count} values; "
-                    f"give one, or one for each of the {len(self.sizes)} sites"
-                )
+                remedy = f"give one, or one for each of the {len(self.sizes)} sites"
+                raise FedLassoError(f"{scenario}: {label} has {count} values; {remedy}")
         if not self.sizes or min(self.sizes) < 1:
             raise FedLassoError(f"{scenario}: every site needs at least one row")
         for label in ("nonzeros", "deviations"):
@@ -108,11 +106,9 @@ _PAPER = (
     Scenario("unequal-sizes", sizes=(640, 120, 40)),
     Scenario(
         "different-distributions",
-        correlations=(0.0, 0.4, 0.7),
-        scales=(1.0, 1.4, 0.7),
-        noise=(1.0, 1.5, 0.8),
+        correlations=(0.0, 0.4, 0.7), scales=(1.0, 1.4, 0.7), noise=(1.0, 1.5, 0.8),
     ),
-)
+)  # fmt: skip
 SCENARIOS: dict[str, Scenario] = {scenario.name: scenario for scenario in _PAPER}
 
 
@@ -140,8 +136,8 @@ def read_scenarios(path: Path) -> tuple[Scenario, ...]:
         if not isinstance(table, dict):
             raise FedLassoError(f"{path}: {name!r} is outside a [scenario] table")
         if unknown := [key for key in table if key not in known]:
-            unknown_setting = f"has no setting {unknown[0]!r}; known: {', '.join(known)}"
-            raise FedLassoError(f"{path}: scenario {name!r} {unknown_setting}")
+            reason = f"has no setting {unknown[0]!r}; known: {', '.join(known)}"
+            raise FedLassoError(f"{path}: scenario {name!r} {reason}")
         try:
             scenarios.append(msgspec.convert(table | {"name": name}, Scenario))
         except msgspec.ValidationError as error:

@@ -51,9 +51,8 @@ class Store:
         try:
             return msgspec.json.decode(file.read_bytes(), type=Manifest)
         except FileNotFoundError:
-            raise FedLassoError(
-                f"{self.folder} holds no study; name the folder that `fedlasso study run` wrote"
-            ) from None
+            remedy = "name the folder that `fedlasso study run` wrote"
+            raise FedLassoError(f"{self.folder} holds no study; {remedy}") from None
         except OSError as error:
             raise FedLassoError(f"cannot read {file}: {error.strerror}") from error
         except msgspec.ValidationError as error:
@@ -165,9 +164,8 @@ def _read(path: Path) -> pa.Table:
     try:
         return pq.ParquetFile(path).read(use_threads=False)
     except (OSError, pa.ArrowException) as error:
-        raise FedLassoError(
-            f"cannot read {path}: {error}; run `fedlasso study run` again to replace damaged parts"
-        ) from error
+        remedy = "run `fedlasso study run` again to replace damaged parts"
+        raise FedLassoError(f"cannot read {path}: {error}; {remedy}") from error
 
 
 def _checksum(data: bytes) -> str:

@@ -79,19 +79,15 @@ class TrustStudy:
         records = []
         for family in self.families:
             trial = TrustTrial.draw(scenario, family, self.seed, number)
+            rows = list(trial.discover(self.rates)) if OURS in self.methods else []
+            if find_family(family).quadratic:
+                if splitting := [method for method in self.methods if method in (ONE, MANY)]:
+                    rows += trial.split(splitting, self.rates)
+                if BEST in self.methods:
+                    rows += trial.find_best(self.rates)
             where: Record = {"scenario": scenario.name, "replicate": number, "family": family}
-            records += [{"record": "outcome"} | where | row for row in self._rows(trial)]
+            records += [{"record": "outcome"} | where | row for row in rows]
         return records
-
-    def _rows(self, trial: "TrustTrial") -> Iterator[Record]:
-        if OURS in self.methods:
-            yield from trial.discover(self.rates)
-        if not find_family(trial.family).quadratic:
-            return
-        if splitting := [method for method in self.methods if method in (ONE, MANY)]:
-            yield from trial.split(splitting, self.rates)
-        if BEST in self.methods:
-            yield from trial.find_best(self.rates)
 
     conclude = staticmethod(trust_lines)
 

@@ -50,10 +50,7 @@ def trust_differences(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def trust_conclusions(rows: pd.DataFrame) -> list[str]:
-    """Return sentences on false discoveries, power and coverage, by family and rate.
-
-    A sentence that holds at several rates is given once.
-    """
+    """Return sentences on false discoveries, power and coverage, by family and rates."""
     lines = []
     for family, of_family in trust_means(rows).groupby("family", sort=False):
         rates: dict[str, list[str]] = {}
@@ -88,24 +85,19 @@ def _sentences(here: pd.DataFrame, methods: dict[str, pd.DataFrame]) -> Iterator
         both = ours.merge(methods[rival], on="scenario", suffixes=("", "_rival"))
         both = both[both["kept_rival"]] if rival == MANY else both
         counted = _count(both, "recall", both["recall"] >= POWER * both["recall_rival"])
-        enough = f"the goal {OURS!r} has at least {POWER:g} times the power of"
-        yield f"{enough} {rivals[rival]}, in {counted}"
+        enough = f"at least {POWER:g} times the power of {rivals[rival]}"
+        yield f"the goal {OURS!r} has {enough}, in {counted}"
     for name in COVERAGES:
         known = ours[ours[name].notna()] if name in ours else ours[:0]
         if len(known):
             kind = COLUMNS[name].label.partition(", ")[2]
             counted = _count(known, name, known[name].between(LEAST, MOST))
-            yield (
-                f"95% intervals of columns {kind} have {LEAST:.0%} to {MOST:.0%} coverage in "
-                f"{counted}"
-            )
+            good = f"{LEAST:.0%} to {MOST:.0%} coverage"
+            yield f"95% intervals of columns {kind} have {good} in {counted}"
 
 
 def _count(own: pd.DataFrame, metric: str, good: pd.Series[bool], before: str = "") -> str:
-    """How many scenarios are good, and mean and standard error of the others.
-
-    If these are many, only the smallest and the largest are given.
-    """
+    """How many scenarios are good, and the others: if many, only the smallest and the largest."""
     bad = own[~good]
     many = len(bad) > NAMED
     if many:

@@ -20,8 +20,7 @@ class WholeStudy(PaperStudy):
 
     Secant, SecantWS and the goals have no epochs and no candidates to choose by a rule, so their
     rows are recorded under both rules, and under the joint limits if their local steps comply. Fits
-    for prediction and selection have penalties of their own, hence no gap to the optimum at the
-    common one. Traces record the gap of every procedure against its uploads.
+    for prediction and selection have penalties of their own, hence no gap to the common optimum.
     """
 
     name: ClassVar[str] = "whole"
