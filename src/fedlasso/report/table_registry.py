@@ -285,7 +285,7 @@ def reference_table(results: Results) -> ReportTable | None:
         "The pooled Lasso at the common penalty: mean (Monte Carlo standard error). It needs the "
         "pooled rows: a reference, not a competitor."
     )
-    prose = "A method that selects better stops short of the optimum or uses another penalty."
+    prose = "Methods that select better stop short of the optimum, or use a different penalty."
     return ReportTable("reference", "Pooled reference", note, data, text, prose=prose)
 
 
@@ -309,7 +309,7 @@ def candidate_table(results: Results) -> ReportTable | None:
         "threshold over the penalty (ST, P) or the rate times the largest eigenvalue (DA). "
         f"Printed: {titles({a: v for a, v in results.primary.items() if a in chosen})}."
     )
-    prose = "If the first or last candidate is chosen often, the range may limit the method."
+    prose = "If the first or last candidate is chosen often, its range may be what limits a method."
     return ReportTable("candidates", "Chosen candidates", note, chosen, text, prose=prose)
 
 
