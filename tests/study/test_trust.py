@@ -12,7 +12,7 @@ from fedlasso.cli import main
 from fedlasso.errors import FedLassoError
 from fedlasso.fitting import Settings, fit_model
 from fedlasso.study import SCENARIOS, Scenario, Store
-from fedlasso.study.trust import EACH, TrustStudy, TrustTrial, judge_selection, name_columns
+from fedlasso.study.trust import PER_KIND, TrustStudy, TrustTrial, interval_columns, judge_selection
 from fedlasso.study.trust_summary import (
     BEST,
     MANY,
@@ -68,7 +68,7 @@ def test_what_is_measured_is_what_a_fit_by_hand_finds() -> None:
     draw = FEW.draw(FEW.generator(5, 0))
     trial = TrustTrial.draw(FEW, "linear", 5, 0)
     assert sum(site.rows for site in trial.sites) == 200
-    named = name_columns(draw.truth)
+    named = interval_columns(draw.truth)
     columns = tuple(f"x{k}" for k in sorted(np.concatenate(list(named.values()))))
     settings = Settings(goal="discoveries", fdr=0.2, cv=5, intervals=columns)
     model = fit_model(InProcess(trial.sites), settings)
@@ -96,11 +96,11 @@ def test_what_is_measured_is_what_a_fit_by_hand_finds() -> None:
 def test_columns_are_named_by_what_stands_beside_them() -> None:
     truth = np.zeros(200)
     truth[[3, 4, 10, 199]] = 1.0
-    named = name_columns(truth)
+    named = interval_columns(truth)
     assert named["nonzero"].tolist() == [3, 4, 10, 199]
     assert named["near"].tolist() == [2, 5, 9, 11, 198]
     assert named["zero"].tolist()[:5] == [0, 1, 6, 7, 8]
-    assert len(named["zero"]) == EACH
+    assert len(named["zero"]) == PER_KIND
 
 
 def test_a_selection_is_judged_by_the_truth() -> None:

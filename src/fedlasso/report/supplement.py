@@ -21,9 +21,9 @@ from fedlasso.report.records import Results
 from fedlasso.report.tables import ReportTable
 
 # Maximum runs of TeX until page numbers and the widths of long tables have converged.
-TURNS = 4
+TEX_RUNS = 4
 # Lines of the .aux file that change with the figures: their list, and the last page number.
-UNPRINTED = (rb"\@writefile{lof}", rb"\gdef \@abspage@last")
+IGNORED_NOTES = (rb"\@writefile{lof}", rb"\gdef \@abspage@last")
 
 
 @dataclass(frozen=True)
@@ -58,16 +58,16 @@ def draft_tex(folder: Path) -> None:
     """Run TeX for the contents and the widths of tables, which figures do not change."""
     engine = _find_tex()
     if engine is not None and engine.name == "pdflatex":
-        _turn(engine, folder, "-draftmode")
+        _run_tex(engine, folder, "-draftmode")
 
 
 def compile_tex(folder: Path) -> Path | None:
     """Compile the supplement; None if there is no TeX or it fails."""
     if (engine := _find_tex()) is None:
         return None
-    for _ in range(TURNS):
+    for _ in range(TEX_RUNS):
         before = _read_notes(folder)
-        if not _turn(engine, folder):
+        if not _run_tex(engine, folder):
             return None  # the log beside the source states why
         if _read_notes(folder) == before:
             break
@@ -81,7 +81,7 @@ def _find_tex() -> Path | None:
     return Path(found) if found else None
 
 
-def _turn(engine: Path, folder: Path, *options: str) -> bool:
+def _run_tex(engine: Path, folder: Path, *options: str) -> bool:
     """Run TeX once; return whether it succeeded."""
     if engine.name == "pdflatex":
         options = ("-interaction=batchmode", "-halt-on-error", *options)
@@ -99,7 +99,7 @@ def _read_notes(folder: Path) -> list[bytes]:
     """Return the lines of the .aux file, without those that the supplement does not print."""
     notes = folder / "supplement.aux"
     lines = notes.read_bytes().splitlines() if notes.exists() else []
-    return [line for line in lines if not line.startswith(UNPRINTED)]
+    return [line for line in lines if not line.startswith(IGNORED_NOTES)]
 
 
 def _provenance(results: Results) -> list[str]:

@@ -16,8 +16,8 @@ from fedlasso.study.record_columns import display_name, title
 from fedlasso.study.trust_summary import COVERAGES, LEAST, MOST, ONE, OURS, PAIRED, WIDTHS
 
 # Columns of tables and panels of figures; power is recall.
-HEADINGS = {"fdp": "FDP", "recall": "Power", "f1": "F1", "uploads": "Uploads"}
-INTERVALS = {
+DISCOVERY_HEADINGS = {"fdp": "FDP", "recall": "Power", "f1": "F1", "uploads": "Uploads"}
+INTERVAL_HEADINGS = {
     "coverage_nonzero": "Nonzero", "coverage_zero": "Zero", "coverage_near": "Zero beside nonzero",
     "coverage_found": "Selected", "width_named": "Width, named", "width_found": "Width, selected",
 }  # fmt: skip
@@ -33,7 +33,7 @@ def discovery_table(results: Results) -> ReportTable | None:
         "most q. Power is the proportion of the truly nonzero columns that are selected. Uploads "
         "are vectors of p numbers per site."
     )
-    text = _text(data, HEADINGS)
+    text = _text(data, DISCOVERY_HEADINGS)
     return ReportTable("discoveries", "False discoveries and power", note, data, text, "Scenario")
 
 
@@ -42,7 +42,7 @@ def paired_discovery_table(results: Results) -> ReportTable | None:
         return None
     data = trust_summary.trust_differences(results.outcome)
     note = f"Goal 'discoveries' minus {ONE}, paired by replicate: mean (standard error)."
-    text = _text(data, {name: HEADINGS[name] for name in PAIRED}, sign=True)
+    text = _text(data, {name: DISCOVERY_HEADINGS[name] for name in PAIRED}, sign=True)
     return ReportTable("paired-discoveries", f"Discoveries against {ONE}", note, data, text)
 
 
@@ -55,7 +55,7 @@ def interval_table(results: Results) -> ReportTable | None:
         "width per standard deviation of a predictor: mean (Monte Carlo standard error). A dash: "
         "nothing was selected."
     )
-    text = _text(data.drop(columns="method"), INTERVALS)
+    text = _text(data.drop(columns="method"), INTERVAL_HEADINGS)
     return ReportTable("intervals", "Coverage and width of 95% intervals", note, data, text)
 
 
@@ -100,7 +100,7 @@ def discovery_figure(results: Results) -> Figure | None:
                 _draw(axes, own, name, results)
                 axes.set_xlim(0, 1)
                 axes.set_xticks([0, 0.5, 1])
-                axes.set_title(f"{HEADINGS[name]}, {title('rate', rate)}", fontsize=7.5)
+                axes.set_title(f"{DISCOVERY_HEADINGS[name]}, {title('rate', rate)}", fontsize=7.5)
         figures.put_legend(canvas, grid[0][0], len(results.values("method")))
     return Figure("discoveries", "False discoveries and power", caption, canvas)
 
@@ -124,7 +124,7 @@ def interval_figure(results: Results) -> Figure | None:
                 axes.axvline(0.95, color=figures.INK, lw=0.8)
                 axes.axvspan(LEAST, MOST, color=figures.FAINT, alpha=0.5, lw=0)
                 _draw(axes, own, name, results)
-                axes.set_title(INTERVALS[name], fontsize=7.5)
+                axes.set_title(INTERVAL_HEADINGS[name], fontsize=7.5)
         # No coverage is above 1, though the interval of its mean may be.
         low = max(0.0, grid[0][0].get_xlim()[0])
         grid[0][0].set_xlim(low, 1.005)

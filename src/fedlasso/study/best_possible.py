@@ -47,13 +47,13 @@ def oracle_probabilities(
         for draw in range(DRAWS):
             if draw == BURN_IN:
                 total[:] = 0.0
-            draw_effects(gram, b, rest, prior, rng.random((p, 3)), total)
+            draw_oracle_effects(gram, b, rest, prior, rng.random((p, 3)), total)
         chains.append(total / (DRAWS - BURN_IN))
     return np.asarray(np.mean(chains, axis=0))
 
 
 @compiled
-def draw_effects(
+def draw_oracle_effects(
     gram: Array, b: Array, rest: Array, prior: tuple[float, float, float], u: Array, total: Array
 ) -> None:
     """Draw every effect given the others, and add its probability of being nonzero to `total`.

@@ -27,7 +27,7 @@ def average(rows: pd.DataFrame, by: Sequence[str], metrics: Sequence[str]) -> pd
     return table.reset_index()
 
 
-def mean_error(values: pd.Series[float]) -> tuple[float, float]:
+def mean_and_error(values: pd.Series[float]) -> tuple[float, float]:
     """Return mean and standard error of one number per replicate."""
     return float(values.mean()), float(values.sem())
 

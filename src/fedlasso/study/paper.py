@@ -15,7 +15,7 @@ from fedlasso.federation import Costs
 from fedlasso.fitting import GOALS, PANELS, RULES, Panel, Prepared, Run, after_rounds, rounds_within
 from fedlasso.numerics import one_thread
 from fedlasso.procedures import Procedure, State, find_procedure
-from fedlasso.study.means import mean_error, pair_with_best
+from fedlasso.study.means import mean_and_error, pair_with_best
 from fedlasso.study.outcomes import Record, Trial
 from fedlasso.study.record_columns import COLUMNS, PREDICTION, SELECTION
 from fedlasso.study.scenario import Scenario
@@ -238,7 +238,7 @@ def _compare(rows: pd.DataFrame, goal: str, metric: str) -> list[str]:
     rivals = [name for name in rows["method"].unique() if not name.startswith("goal:")]
     pairs = pair_with_best(rows[rows["rule"] == "min"], metric, goal, rivals, ["scenario"])
     for scenario, own in pairs.groupby("scenario", sort=False):
-        mean, se = mean_error(own["difference"])
+        mean, se = mean_and_error(own["difference"])
         won = mean > 0 if COLUMNS[metric].better == "higher" else mean < 0
         wins += won
         lines.append(

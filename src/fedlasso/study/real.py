@@ -26,7 +26,7 @@ TRAINING = 0.7  # fraction of the rows
 SIZES = {"random": (1, 1, 1), "unequal": (6, 3, 1), "sorted": (1, 1, 1)}
 # A column is used if one standard deviation of it moves the prediction by more than this fraction
 # of the response's standard deviation.
-USED = 1e-8
+MIN_EFFECT = 1e-8
 
 
 def available_methods() -> tuple[str, ...]:
@@ -159,7 +159,7 @@ class RealStudy:
 def _measure(rows: SplitRows, coefficients: Array, intercept: float) -> Record:
     """Return the error on the test rows, and the columns that the model uses."""
     error = rows.test_y - rows.test_X @ coefficients - intercept
-    used = np.abs(coefficients) * rows.X.std(axis=0) > USED * rows.y.std()
+    used = np.abs(coefficients) * rows.X.std(axis=0) > MIN_EFFECT * rows.y.std()
     support = ",".join(map(str, np.flatnonzero(used)))
     mse = float((error * error).mean())
     return {"test_mse": mse, "active": int(used.sum()), "support": support}

@@ -10,7 +10,7 @@ import numpy as np
 
 from fedlasso.study.datasets import EXPORT, ORIGINS, TUNED
 from fedlasso.study.judges import GLMNET, LASSO_CV
-from fedlasso.study.means import mean_error
+from fedlasso.study.means import mean_and_error
 from fedlasso.study.record_columns import OBJECTIVE, PREDICTION, SELECTION, display_name
 
 if TYPE_CHECKING:
@@ -72,7 +72,7 @@ def compare_with_judges(rows: pd.DataFrame) -> pd.DataFrame:
                 continue
             both = own.merge(judges[judge], on="replicate", suffixes=("", "_judge"))
             scale = 100 / both["test_mse_judge"].mean()
-            mean, error = mean_error(both["test_mse"] - both["test_mse_judge"])
+            mean, error = mean_and_error(both["test_mse"] - both["test_mse_judge"])
             row = {"scenario": scenario, "split": way, "method": method, "judge": judge}
             row |= {"n": len(both), "percent": scale * mean, "percent_se": scale * error}
             row |= {"active": both["active"].mean(), "judge_active": both["active_judge"].mean()}

@@ -29,7 +29,7 @@ FOLDS = 5
 SPLITS = 20
 PIECES = 20
 # Columns of every kind that get an interval.
-EACH = 20
+PER_KIND = 20
 # Difficult scenarios beyond the twelve.
 OWN = (
     Scenario("dense-truth", nonzeros=150),
@@ -122,7 +122,7 @@ class TrustTrial:
 
         Columns selected at a smaller rate are selected at a larger one too, with equal estimates.
         """
-        places = np.sort(np.concatenate(list(name_columns(self.truth).values())))
+        places = np.sort(np.concatenate(list(interval_columns(self.truth).values())))
         named = tuple(self.sites[0].columns[k] for k in places)
         fdr = max(rates)
         settings = Settings(family=self.family, goal=OURS, fdr=fdr, cv=FOLDS, intervals=named)
@@ -142,7 +142,7 @@ class TrustTrial:
         truth = self.truth / model.scaling.factors[: self.truth.size]
         covered, width = check_intervals(trust.named, truth)
         record = judge_selection(selected, self.truth)
-        for kind, places in name_columns(self.truth).items():
+        for kind, places in interval_columns(self.truth).items():
             own = np.isin(trust.named.columns, places)
             record[f"coverage_{kind}"] = float(covered[own].mean()) if own.any() else None
         record["width_named"] = width
@@ -177,14 +177,14 @@ class TrustTrial:
         return upload_record(costs, self.truth.size, len(self.sites))
 
 
-def name_columns(truth: Array) -> dict[str, NDArray[np.int64]]:
-    """Return the columns that get an interval, by kind, at most EACH of each."""
+def interval_columns(truth: Array) -> dict[str, NDArray[np.int64]]:
+    """Return the columns that get an interval, by kind, at most PER_KIND of each."""
     nonzero = truth != 0
     beside = np.zeros_like(nonzero)
     beside[1:] |= nonzero[:-1]
     beside[:-1] |= nonzero[1:]
     kinds = {"nonzero": nonzero, "zero": ~nonzero & ~beside, "near": ~nonzero & beside}
-    return {kind: np.flatnonzero(which)[:EACH] for kind, which in kinds.items()}
+    return {kind: np.flatnonzero(which)[:PER_KIND] for kind, which in kinds.items()}
 
 
 def judge_selection(selected: NDArray[np.bool_], truth: Array) -> Record:
