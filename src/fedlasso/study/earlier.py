@@ -21,6 +21,7 @@ from fedlasso.study.scenario import SCENARIOS, Scenario
 
 ST_THRESHOLDS = (0.0, *np.geomspace(1e-3, 5.0, 39).tolist())
 P_THRESHOLDS = (1.0, 1 / 2, 1 / 4, 1 / 8, 1 / 16)
+DISCLOSED = "a site's own {} at its own penalty, weighted by its rows"
 _SIZES = (400, 240, 160)
 _SCENARIOS = (
     Scenario("independent", sizes=_SIZES, correlations=(0.0,)),
@@ -32,7 +33,7 @@ _SCENARIOS = (
 class OwnSweeps(Request[Coefficients]):
     """E sweeps of coordinate descent at the site's own penalty."""
 
-    discloses = Disclosure("a site's model at its own penalty, times its rows", allowed=False)
+    discloses = Disclosure(DISCLOSED.format("model"), allowed=False)
     start: Models
     epochs: Steps
 
@@ -48,7 +49,7 @@ class OwnSweeps(Request[Coefficients]):
 class OwnFit(Request[Coefficients]):
     """The site's exact Lasso at its own penalty, a by-product of its search."""
 
-    discloses = Disclosure("a site's Lasso at its own penalty, times its rows", allowed=False)
+    discloses = Disclosure(DISCLOSED.format("Lasso"), allowed=False)
 
     def expects(self, p: int) -> Shapes:
         return {"values": (p, 1)}
