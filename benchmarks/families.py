@@ -30,7 +30,7 @@ from fedlasso import InProcess, Site, fit
 from fedlasso.families import find_family
 from fedlasso.numerics import Array
 from fedlasso.sites import GradientAt
-from fedlasso.study.responses import UNITS
+from fedlasso.study.replicate_data import UNITS
 
 ROWS, COLUMNS, SITES = 20_000, 2_000, 3
 SHARE = 0.1

@@ -171,8 +171,8 @@ def test_status_says_how_far_and_how_well(folder: Path, capsys: pytest.CaptureFi
     assert run("study", "status", folder) == 0
     text = capsys.readouterr().out
     assert "3 of 3 finished" in text
-    assert "pooled Lasso fits that are exact (stationarity <= 1e-9): 3 of 3" in text
-    assert "penalty paths of sites that are exact (gap <= 1e-10): 9 of 9" in text
+    assert "exact pooled Lasso fits (stationarity <= 1e-9): 3 of 3" in text
+    assert "exact penalty paths of sites (gap <= 1e-10): 9 of 9" in text
 
 
 def test_summary_shows_means_and_paired_differences(

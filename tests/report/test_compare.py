@@ -101,7 +101,7 @@ def test_cells_that_are_not_in_the_records_are_said(
         ("scenario,method,epochs,metric,mean,se\nbaseline,CD,1,beauty,1,1\n", "no metric 'beauty'"),
         ("scenario,method,epochs,metric,mean,se\nbaseline,CD,1,f1,1,-1\n", "error is negative"),
         ("scenario,method,epochs,metric,mean,se,replicates\nbaseline,CD,1,f1,1,1,1\n", "above 1"),
-        ("scenario,method,epochs,metric,mean,se\nbaseline,CD,1,f1,x,1\n", "'mean' must hold num"),
+        ("scenario,method,epochs,metric,mean,se\nbaseline,CD,1,f1,x,1\n", "'mean' must be numeric"),
         ("", "is not a CSV table"),
     ],
 )

@@ -23,7 +23,7 @@ def test_discoveries_and_intervals_have_tables_and_figures(tmp_path: Path) -> No
     results = write_report(store.folder, out)
     assert results.axes == ["scenario", "family", "method", "rate"]
     page = (out / "index.html").read_text()
-    assert re.search("Linear, q = 0.1( and q = 0.2)?: of the columns that the goal", page)
+    assert re.search("Linear, q = 0.1( and q = 0.2)?: the mean false discovery proportion", page)
     table = pd.read_csv(out / "tables" / "discoveries.csv").set_index(["method", "rate"])
     rows = results.at(method="one split", rate=0.2)
     assert table.loc[("one split", 0.2), "fdp"] == pytest.approx(rows["fdp"].mean())

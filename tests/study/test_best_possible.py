@@ -1,4 +1,4 @@
-"""What somebody finds who knows how the data were drawn."""
+"""The oracle, which knows how the data were drawn."""
 
 import numpy as np
 import pytest
@@ -7,17 +7,21 @@ from scipy.stats import norm, truncnorm
 
 from fedlasso.numerics import Array
 from fedlasso.study import Scenario
-from fedlasso.study.best_possible import draw_between, find_chances, measure_between
+from fedlasso.study.best_possible import (
+    normal_probability,
+    oracle_probabilities,
+    truncated_normal,
+)
 from fedlasso.study.replicate_data import noise_of
-from fedlasso.study.trust import TrustTrial, join_samples
+from fedlasso.study.trust import TrustTrial
 
 PAIR = Scenario(
     "pair", sizes=(12, 9), p=2, nonzeros=1, correlations=(0.7,), noise=(1.0, 2.0), validation=6
 )
 
 
-def weigh_by_hand(truth: Array, samples: list[tuple[Array, Array]]) -> Array:
-    """The chances of two columns, by integrals over their effects."""
+def integrate_by_hand(truth: Array, samples: list[tuple[Array, Array]]) -> Array:
+    """The probabilities of two columns, by integrals over their effects."""
     noise = [noise_of(PAIR, j, truth) for j in range(2)]
     X = np.vstack([X / sd for (X, _), sd in zip(samples, noise, strict=True)])
     y = np.concatenate([y / sd for (_, y), sd in zip(samples, noise, strict=True)])
@@ -41,13 +45,13 @@ def weigh_by_hand(truth: Array, samples: list[tuple[Array, Array]]) -> Array:
     return np.array([(cases["first"] + both) / whole, (cases["second"] + both) / whole])
 
 
-def test_chances_are_those_of_integrals_over_both_effects() -> None:
+def test_probabilities_are_those_of_integrals_over_both_effects() -> None:
     for number in range(3):
         draw = PAIR.draw(PAIR.generator(8, number))
-        samples = join_samples(draw)
-        expected = weigh_by_hand(draw.truth, samples)
-        # 3,600 draws, each with a chance of its own, are exact to about a hundredth.
-        found = find_chances(PAIR, draw.truth, samples, 0)
+        samples = draw.joined()
+        expected = integrate_by_hand(draw.truth, samples)
+        # 3,600 draws, each with a probability of its own, are exact to about a hundredth.
+        found = oracle_probabilities(PAIR, draw.truth, samples, 0)
         np.testing.assert_allclose(found, expected, atol=0.05)
         assert expected.max() > 0.02
 
@@ -55,16 +59,16 @@ def test_chances_are_those_of_integrals_over_both_effects() -> None:
 @pytest.mark.parametrize(
     ("low", "high"), [(-1.0, 2.0), (0.5, 0.75), (6.0, 7.0), (-9.0, -8.0), (-3.0, -0.1)]
 )
-def test_ranges_of_normal_numbers_have_their_shares(low: float, high: float) -> None:
+def test_ranges_of_normal_numbers_have_their_probabilities(low: float, high: float) -> None:
     within = truncnorm(low, high)
-    measured = measure_between(low, high)
+    measured = normal_probability(low, high)
     assert measured == pytest.approx(norm.sf(low) - norm.sf(high), rel=1e-9, abs=1e-300) or (
         measured == pytest.approx(norm.cdf(high) - norm.cdf(low), rel=1e-9)
     )
-    for share in (0.01, 0.3, 0.9):
+    for fraction in (0.01, 0.3, 0.9):
         # Counted from the end that is nearer to zero.
-        nearer = share if low + high >= 0 else 1 - share
-        assert draw_between(low, high, share) == pytest.approx(within.ppf(nearer), abs=1e-6)
+        nearer = fraction if low + high >= 0 else 1 - fraction
+        assert truncated_normal(low, high, fraction) == pytest.approx(within.ppf(nearer), abs=1e-6)
 
 
 def test_strong_effects_are_found_and_others_are_not() -> None:

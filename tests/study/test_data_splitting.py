@@ -10,9 +10,9 @@ from fedlasso.study.data_splitting import (
     choose_columns,
     combine_splits,
     cut_in_two,
-    find_above,
     fit_columns,
     mirror,
+    select_above,
     split_rows,
 )
 
@@ -32,14 +32,14 @@ def test_the_bar_is_the_lowest_whose_mirror_image_has_few_below(
     rate: float, found: list[float]
 ) -> None:
     mirrors = np.array([1.0, -2.5, 9.0, 0.0, 3.0, -4.0, 7.0, -0.5, 2.0])
-    above = find_above(mirrors, rate)
+    above = select_above(mirrors, rate)
     assert sorted(mirrors[above], reverse=True) == found
 
 
 def test_nothing_is_found_where_both_sides_are_alike() -> None:
-    assert not find_above(np.array([3.0, -3.0, 2.0, -2.0, 1.0, -1.0]), 0.2).any()
-    assert not find_above(np.zeros(4), 0.2).any()
-    assert find_above(np.array([2.0, 3.0]), 0.1).tolist() == [True, True]
+    assert not select_above(np.array([3.0, -3.0, 2.0, -2.0, 1.0, -1.0]), 0.2).any()
+    assert not select_above(np.zeros(4), 0.2).any()
+    assert select_above(np.array([2.0, 3.0]), 0.1).tolist() == [True, True]
 
 
 def test_splits_are_combined_by_how_often_they_find_a_column() -> None:

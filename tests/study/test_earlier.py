@@ -12,7 +12,7 @@ from fedlasso.fitting import Run, after_rounds, choose_penalty, local_search
 from fedlasso.numerics import solve_reference
 from fedlasso.procedures import Average
 from fedlasso.study import STUDIES
-from fedlasso.study.earlier import EarlierStudy, OwnAveraging, _settle
+from fedlasso.study.earlier import EarlierStudy, OwnAveraging, _converge
 
 STUDY = EarlierStudy(seed=3, epochs=(1, 5))
 K, P = 3, 30
@@ -56,7 +56,7 @@ def test_every_site_keeps_its_own_penalty() -> None:
     sites = replace(draw, candidate_validation=draw.penalty_validation).sites()
     ledger = Ledger(InProcess(sites))
     problem = choose_penalty(ledger)
-    b, rounds, _ = _settle(ledger, OwnAveraging(epochs=200), problem)
+    b, rounds, _ = _converge(ledger, OwnAveraging(epochs=200), problem)
     own = [solve_reference(s.least_squares, local_search(s).lam).coefficients for s in sites]
     # With local convergence in every round the average is that of the exact local fits.
     np.testing.assert_allclose(b, np.average(own, axis=0, weights=problem.sizes), atol=1e-4)
@@ -69,7 +69,7 @@ def test_averaging_stops_when_it_stands_still() -> None:
     ledger = Ledger(InProcess(draw.sites()))
     problem = choose_penalty(ledger)
     procedure = OwnAveraging(epochs=5, threshold=0.25)
-    b, _, _ = _settle(ledger, procedure, problem)
+    b, _, _ = _converge(ledger, procedure, problem)
     run = Run(ledger, procedure, problem, state=Average(b[:, None], np.zeros(1)))
     again = run.until(after_rounds(1)).values[:, 0]
     assert np.linalg.norm(again - b) < 1e-5

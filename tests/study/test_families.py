@@ -16,8 +16,8 @@ from fedlasso.procedures import Newton
 from fedlasso.sites import GradientAt
 from fedlasso.study import SCENARIOS, Scenario, Store
 from fedlasso.study.families import FamilyStudy, FamilyTrial, choose_by_path
-from fedlasso.study.family_summary import count_uploads, find_promises, tell_families
-from fedlasso.study.responses import UNITS, draw_family
+from fedlasso.study.family_summary import count_uploads, family_conclusions, family_lines
+from fedlasso.study.replicate_data import UNITS, draw_family
 
 FEW = Scenario("few", sizes=(40, 30), p=15, nonzeros=3, validation=40, test=200)
 MANY = Scenario("many", sizes=(40_000, 20_000), p=5, nonzeros=3, validation=10, test=10)
@@ -165,12 +165,12 @@ def test_uploads_are_counted_and_told_with_those_who_did_not_arrive() -> None:
     assert newton.tolist() == [3, 3, 20, 40]
     assert table.loc["FISTA", ["reached", "median", "worst"]].tolist() == [2, 60, np.inf]
     assert table.loc["FISTA", "certified_median"] == 61
-    assert find_promises(records()) == [
-        "Binomial: a relative gap of 1e−8 to the pooled optimum is reached within 30 uploads by "
-        "Newton in 2 of 3 replicates (uploads needed, median and worst: 20 and 40) and by FISTA in "
-        "0 of 3 replicates (uploads needed, median and worst: 60 and –)."
+    assert family_conclusions(records()) == [
+        "Binomial: within 30 uploads, a relative gap of 1e−8 to the pooled optimum is reached by "
+        "Newton in 2 of 3 replicates (median 20, maximum 40 uploads) and by FISTA in 0 of 3 "
+        "replicates (median 60, maximum – uploads)."
     ]
-    told = "\n".join(tell_families(records()))
+    told = "\n".join(family_lines(records()))
     assert "20 (40), 21 (41)" in told
     assert "60 (–), 61 (–)" in told
 
@@ -187,10 +187,8 @@ def test_the_command_runs_and_concludes(tmp_path: Path, capsys: pytest.CaptureFi
     assert main(["study", "summary", out]) == 0
     told = capsys.readouterr().out
     for family in ("Binomial", "Cox"):
-        assert (
-            f"{family}: a relative gap of 1e−8 to the pooled optimum is reached within 30" in told
-        )
-        assert "uploads by Newton in 1 of 1" in told
+        assert f"{family}: within 30 uploads, a relative gap of 1e−8 to the pooled optimum" in told
+        assert "is reached by Newton in 1 of 1" in told
         assert f"{family}: means over scenarios and replicates, 100 uploads" in told
 
 

@@ -16,8 +16,13 @@ from fedlasso.errors import FedLassoError
 from fedlasso.study import Store
 from fedlasso.study.datasets import BUNDLED, ORIGINS, TUNED, find_sets, read_set
 from fedlasso.study.judges import GLMNET, JUDGES, fit_glmnet, fit_lasso_cv
-from fedlasso.study.real import SHARES, RealStudy, available_methods, draw_rows
-from fedlasso.study.real_summary import compare_with_judges, find_verdict, jaccard, tell_absent
+from fedlasso.study.real import SIZES, RealStudy, available_methods, draw_rows
+from fedlasso.study.real_summary import (
+    compare_with_judges,
+    jaccard,
+    missing_sets,
+    real_conclusions,
+)
 from fedlasso.study.runner import run_replicate
 
 COMPARED = ("prediction", "selection", "objective")
@@ -59,8 +64,8 @@ def test_the_script_exports_what_the_study_knows() -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("a,b\n1,2\n", "has no column 'y'"),
-        ("a,b,y\n" + "1,x,3\n" * 30, "column 'b' is not a number"),
+        ("a,b\n1,2\n", "has no response column 'y'"),
+        ("a,b,y\n" + "1,x,3\n" * 30, "column 'b' is not numeric"),
         ("a,b,y\n" + "1,,3\n" * 30, "column 'b' has missing values"),
         ("a,y\n" + "1,3\n" * 30, "has 1 predictors"),
         ("a,b,y\n" + "1,2,3\n" * 5, "has 5 rows"),
@@ -104,7 +109,7 @@ def test_a_replicate_is_what_the_estimator_gives_on_the_test_rows(data: str) -> 
     scenario = study.scenarios["plain"]
     assert (sum(scenario.sizes) + scenario.test, scenario.p) == (ROWS, COLUMNS)
     records = pd.DataFrame(study.replicate(scenario, 1))
-    assert len(records) == len(SHARES) * len(COMPARED) + 1
+    assert len(records) == len(SIZES) * len(COMPARED) + 1
     assert not records.duplicated(["method", "split"]).any()
     X, y = read_set(data, "plain")
     rows = draw_rows(X, y, scenario.generator(study.seed, 1))
@@ -147,7 +152,7 @@ def test_without_r_the_judge_is_left_out_with_a_word(data: str) -> None:
     study = RealStudy(data=data)
     assert study.methods == WITHOUT_R
     assert any("cv.glmnet is left out" in notice for notice in study.notices)
-    with pytest.raises(FedLassoError, match="takes Rscript with the package glmnet"):
+    with pytest.raises(FedLassoError, match="requires Rscript with its package glmnet"):
         RealStudy(methods=("prediction", "glmnet min"))
 
 
@@ -228,23 +233,23 @@ def test_fits_are_compared_with_their_judge_within_replicates() -> None:
 
 
 def test_the_verdict_counts_and_names() -> None:
-    lines = find_verdict(records())
+    lines = real_conclusions(records())
     told = "\n".join(lines)
     assert lines == [
-        "The fit for prediction, with rows dealt to sites sorted by the response, has a test error "
-        "5.00% lower than pooled cv.glmnet at lambda.min on average over 2 data sets. It is lower "
-        "on 1 of 2, and at worst 10.00% higher (boston, SE 3.33). Where no default was tried (1 of "
-        "them) it is 20.00% lower on average.",
-        "The fit for selection, with rows dealt to sites sorted by the response, has a test error "
-        "5.00% lower than pooled cv.glmnet at lambda.1se on average over 2 data sets. It is no "
-        "worse, within 2 standard errors, on 1 of 2 (worse on boston). Where no default was tried "
-        "(1 of them) it is 20.00% lower on average, and no worse on 1.",
-        "The fit for selection, with rows dealt to sites sorted by the response, uses 1.0 columns "
-        "on average, where pooled cv.glmnet at lambda.1se uses 2.0; it uses no more on 2 of 2. Its "
-        "columns are more alike from replicate to replicate on 2 of 2 (mean Jaccard index 1.00 "
-        "against 0.33).",
+        "The fit for prediction, with rows assigned to sites in order of the response, has a test "
+        "error 5.00% lower than pooled cv.glmnet at lambda.min on average over 2 data sets. It is "
+        "lower on 1 of 2, and at worst 10.00% higher (boston, SE 3.33). On the 1 not used to "
+        "develop defaults it is 20.00% lower on average.",
+        "The fit for selection, with rows assigned to sites in order of the response, has a test "
+        "error 5.00% lower than pooled cv.glmnet at lambda.1se on average over 2 data sets. It is "
+        "no worse, within 2 standard errors, on 1 of 2 (worse on boston). On the 1 not used to "
+        "develop defaults it is 20.00% lower on average, and no worse on 1.",
+        "The fit for selection, with rows assigned to sites in order of the response, uses 1.0 "
+        "columns on average, pooled cv.glmnet at lambda.1se 2.0; it uses no more on 2 of 2. Its "
+        "columns are more stable across replicates on 2 of 2 (mean Jaccard index 1.00 against "
+        "0.33).",
     ]
-    absent = "\n".join(tell_absent(records()))
+    absent = "\n".join(missing_sets(records()))
     assert "Not in these records: diabetes" in absent
     assert "tools/export_data.R" in absent
     assert "Not in these records" not in told
@@ -252,7 +257,7 @@ def test_the_verdict_counts_and_names() -> None:
 
 def test_one_replicate_is_told_without_what_it_cannot_tell() -> None:
     rows = records()
-    told = "\n".join(find_verdict(rows[rows["replicate"] == 0]))
+    told = "\n".join(real_conclusions(rows[rows["replicate"] == 0]))
     assert "nan" not in told
     assert "(boston)" in told
     assert "Jaccard" not in told
@@ -279,13 +284,13 @@ def test_the_command_runs_extends_and_concludes(
     assert main([*run, "2"]) == 0
     rows = Store(Path(out)).table()
     assert set(rows["scenario"]) == {"plain", "nearly"}
-    assert len(rows) == 2 * 2 * (len(COMPARED) * len(SHARES) + 1)
+    assert len(rows) == 2 * 2 * (len(COMPARED) * len(SIZES) + 1)
     capsys.readouterr()
     assert main(["study", "summary", out]) == 0
     *lines, last = capsys.readouterr().out.splitlines()
     assert last.startswith("Not in these records")
     for goal in COMPARED:
-        start = f"The fit for {goal}, with rows dealt to sites".replace(
+        start = f"The fit for {goal}, with rows assigned to sites".replace(
             "objective", "the objective"
         )
         assert sum(line.startswith(start) and "test error" in line for line in lines) == 3

@@ -27,5 +27,5 @@ def test_a_rerun_gives_the_recorded_numbers(tmp_path: Path) -> None:
 
 def test_what_a_folder_does_not_hold_is_one_clear_error(tmp_path: Path) -> None:
     run_study(STUDY, [SMALL], 1, Store(tmp_path), workers=1)
-    with pytest.raises(FedLassoError, match="scenarios small; 'elsewhere' cannot be computed"):
+    with pytest.raises(FedLassoError, match="scenarios small; 'elsewhere' cannot be recomputed"):
         rerun(tmp_path, "elsewhere", 0)

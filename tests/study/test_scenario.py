@@ -108,7 +108,7 @@ def test_own_scenarios_come_from_a_file(tmp_path: Path) -> None:
         ("[a]\nsnr = 0", "snr > 0"),
         ("[a]\ntails = 2", "more than 2 degrees of freedom"),
         ("[a]\nnonzeros = 700", "nonzeros must be between 0 and p"),
-        ("a = 3", "'a' stands outside a"),
+        ("a = 3", "'a' is outside a"),
         ("][", "is not a TOML file"),
         ("[a]\np = 'x'", "own.toml: scenario 'a': p: expected `int`, got `str`"),
         ("[a]\nsizes = [10, 'x']", r"scenario 'a': sizes\[1\]: expected `int`, got `str`"),

@@ -19,8 +19,7 @@ import fedlasso
 from fedlasso import FedLassoError
 from fedlasso.deploy.nvflare.local import reserve_port
 from fedlasso.study import PaperStudy, Progress, Store, run_study
-from fedlasso.study.diagnose import diagnose
-from fedlasso.study.manifest import BESIDE, ROOMS, code_hash, describe_code, describe_machine
+from fedlasso.study.manifest import ROOMS, UNHASHED, code_hash, describe_code, describe_machine
 from fedlasso.study.runner import open_executor, run_replicate
 
 
@@ -167,7 +166,7 @@ def test_failures_are_recorded_retried_and_never_counted_as_done(
     assert (seen[-1].done, seen[-1].failed) == (5, 1)
     assert "ZeroDivisionError" in store.failures()["small", 1]
     assert ("small", 1) not in store.parts()
-    assert "5 of 6 finished, 1 failed" in diagnose(store)
+    assert "5 of 6 finished, 1 failed" in store.status()
     run(tmp_path)
     assert store.failures() == {}
     assert untimed(store).to_csv() == untimed(finished).to_csv()
@@ -266,12 +265,15 @@ def test_no_file_that_computes_imports_one_that_is_not_in_the_hash() -> None:
     """Only the table of columns, whose words are no numbers."""
     package = Path(fedlasso.__file__).parent
     for file in [file for room in ROOMS for file in (package / room).rglob("*.py")]:
-        if file.stem in (*BESIDE, "__init__"):
+        if file.stem in (*UNHASHED, "__init__"):
             continue
         for name in re.findall(r"^ *from fedlasso\.([\w.]+) import", file.read_text(), re.M):
             first, *rest = name.split(".")
             assert first in (*ROOMS, "errors", "atomic_files"), (file, name)
-            assert first != "study" or rest[0] not in set(BESIDE) - {"record_columns"}, (file, name)
+            assert first != "study" or rest[0] not in set(UNHASHED) - {"record_columns"}, (
+                file,
+                name,
+            )
 
 
 def test_parts_are_plain_parquet(finished: Store) -> None:

@@ -12,16 +12,16 @@ from fedlasso.cli import main
 from fedlasso.errors import FedLassoError
 from fedlasso.fitting import Settings, fit_model
 from fedlasso.study import SCENARIOS, Scenario, Store
-from fedlasso.study.trust import EACH, TrustStudy, TrustTrial, judge_selection, name_columns
+from fedlasso.study.trust import PER_KIND, TrustStudy, TrustTrial, interval_columns, judge_selection
 from fedlasso.study.trust_summary import (
     BEST,
     MANY,
     ONE,
     OURS,
-    average,
-    find_promises_kept,
-    pair,
-    tell_trust,
+    trust_conclusions,
+    trust_differences,
+    trust_lines,
+    trust_means,
 )
 
 FEW = Scenario("few", sizes=(60, 60), p=30, nonzeros=4, snr=3.0, validation=40, test=10)
@@ -68,7 +68,7 @@ def test_what_is_measured_is_what_a_fit_by_hand_finds() -> None:
     draw = FEW.draw(FEW.generator(5, 0))
     trial = TrustTrial.draw(FEW, "linear", 5, 0)
     assert sum(site.rows for site in trial.sites) == 200
-    named = name_columns(draw.truth)
+    named = interval_columns(draw.truth)
     columns = tuple(f"x{k}" for k in sorted(np.concatenate(list(named.values()))))
     settings = Settings(goal="discoveries", fdr=0.2, cv=5, intervals=columns)
     model = fit_model(InProcess(trial.sites), settings)
@@ -96,11 +96,11 @@ def test_what_is_measured_is_what_a_fit_by_hand_finds() -> None:
 def test_columns_are_named_by_what_stands_beside_them() -> None:
     truth = np.zeros(200)
     truth[[3, 4, 10, 199]] = 1.0
-    named = name_columns(truth)
+    named = interval_columns(truth)
     assert named["nonzero"].tolist() == [3, 4, 10, 199]
     assert named["near"].tolist() == [2, 5, 9, 11, 198]
     assert named["zero"].tolist()[:5] == [0, 1, 6, 7, 8]
-    assert len(named["zero"]) == EACH
+    assert len(named["zero"]) == PER_KIND
 
 
 def test_a_selection_is_judged_by_the_truth() -> None:
@@ -168,30 +168,29 @@ def records() -> pd.DataFrame:
 
 
 def test_promises_are_counted_and_those_broken_are_told() -> None:
-    table = average(records()).set_index(["method", "scenario"])
+    table = trust_means(records()).set_index(["method", "scenario"])
     assert table.loc[(OURS, "baseline"), "fdp"] == pytest.approx(0.085)
     assert table.loc[(OURS, "baseline"), "fdp_se"] == pytest.approx(0.005)
     assert table["kept"].tolist() == [True, False, True, True, True, True, True, True]
-    differences = pair(records()).set_index("scenario")
+    differences = trust_differences(records()).set_index("scenario")
     assert differences["recall"].tolist() == pytest.approx([0.1, -0.1])
     assert differences["recall_se"].tolist() == pytest.approx([0.0, 0.0])
-    assert find_promises_kept(records()) == [
-        "Linear, q = 0.1: of the columns that the goal 'discoveries' finds, a share of at most q "
-        "plus 2 standard errors is false on average in 1 of 2 scenarios (not in Weak signal: "
-        "0.305, SE 0.005); with one split in 2, 20 splits in 2.",
-        "Linear, q = 0.1: the goal 'discoveries' finds at least as large a share of the true "
-        "columns (power) as one split in 1 of 2 scenarios (not in Weak signal: by −0.100, SE "
-        "0.000).",
-        "Linear, q = 0.1: the goal 'discoveries' has at least 0.9 of the power of 20 splits, where "
-        "those keep their rate, in 0 of 2 scenarios (not in Baseline: 0.810, SE 0.010; Weak "
+    assert trust_conclusions(records()) == [
+        "Linear, q = 0.1: the mean false discovery proportion of the goal 'discoveries' is at most "
+        "q plus 2 standard errors in 1 of 2 scenarios (not in Weak signal: 0.305, SE 0.005); one "
+        "split in 2, 20 splits in 2.",
+        "Linear, q = 0.1: the goal 'discoveries' has at least the power of one split in 1 of 2 "
+        "scenarios (not in Weak signal: difference −0.100, SE 0.000).",
+        "Linear, q = 0.1: the goal 'discoveries' has at least 0.9 times the power of 20 splits, "
+        "where those keep their rate, in 0 of 2 scenarios (not in Baseline: 0.810, SE 0.010; Weak "
         "signal: 0.410, SE 0.010).",
-        "Linear, q = 0.1: the goal 'discoveries' has at least 0.9 of the power of the best "
+        "Linear, q = 0.1: the goal 'discoveries' has at least 0.9 times the power of the best "
         "possible, which knows how the data were drawn, in 1 of 2 scenarios (not in Weak signal: "
         "0.410, SE 0.010).",
-        "Linear, q = 0.1: 95% intervals hold the true coefficient in 93% to 97% of cases for "
-        "columns named and truly zero in 1 of 2 scenarios (not in Weak signal: 0.850, SE 0.000).",
+        "Linear, q = 0.1: 95% intervals of columns named and truly zero have 93% to 97% coverage "
+        "in 1 of 2 scenarios (not in Weak signal: 0.850, SE 0.000).",
     ]
-    told = "\n".join(tell_trust(records()))
+    told = "\n".join(trust_lines(records()))
     assert "0.085 (0.005)" in told
     assert "-0.100 (0.000)" in told
 
@@ -204,12 +203,12 @@ def test_what_holds_at_several_rates_is_told_once_and_many_exceptions_by_their_e
         own = ours[ours["scenario"] == "weak-signal"]
         many.append(own.assign(scenario=f"weak-{k}", coverage_zero=0.5 + 0.1 * k))
     first = pd.concat(many)
-    told = find_promises_kept(pd.concat([first, first.assign(rate=0.2)]))
+    told = trust_conclusions(pd.concat([first, first.assign(rate=0.2)]))
     assert len(told) == 2
     assert told[1] == (
-        "Linear, q = 0.1 and q = 0.2: 95% intervals hold the true coefficient in 93% to 97% of "
-        "cases for columns named and truly zero in 1 of 6 scenarios (the others go from weak-0: "
-        "0.500, SE 0.000, to weak-4: 0.900, SE 0.000)."
+        "Linear, q = 0.1 and q = 0.2: 95% intervals of columns named and truly zero have 93% to "
+        "97% coverage in 1 of 6 scenarios (the others range from weak-0: 0.500, SE 0.000, to "
+        "weak-4: 0.900, SE 0.000)."
     )
 
 
@@ -223,5 +222,5 @@ def test_the_command_runs_and_concludes(tmp_path: Path, capsys: pytest.CaptureFi
     capsys.readouterr()
     assert main(["study", "summary", out]) == 0
     told = capsys.readouterr().out
-    assert "of the columns that the goal 'discoveries' finds, a share" in told
+    assert "the mean false discovery proportion of the goal 'discoveries' is" in told
     assert "Linear, q = 0.2: discoveries minus one split, paired" in told

@@ -16,8 +16,7 @@ from fedlasso.cli import common
 from fedlasso.cli.common import add_action, add_group, given_options, names, notify, print_frame
 from fedlasso.errors import FedLassoError
 from fedlasso.study import SCENARIOS, STUDIES, Progress, Scenario, read_scenarios, run_study
-from fedlasso.study.diagnose import diagnose
-from fedlasso.study.means import contrast, show, summarise
+from fedlasso.study.means import contrast, format_mean, summarise
 from fedlasso.study.purposes import PURPOSES
 from fedlasso.study.record_columns import RECORDS, axes, known
 from fedlasso.study.runner import Listener
@@ -108,7 +107,7 @@ def run_command(options: argparse.Namespace) -> int:
         kept = f"{len(store.parts())} replicates are kept in {options.out}"
         notify(f"stopped; {kept}. Run the same command again to go on.")
         return common.INTERRUPTED
-    print(diagnose(store))
+    print(store.status())
     if progress.failed:
         why = f"`fedlasso study status {options.out}` shows why"
         notify(f"{progress.failed} replicates failed; {why}, and running again retries them")
@@ -161,7 +160,7 @@ def _progress_bar(title: str) -> Iterator[Listener]:
 def status_command(options: argparse.Namespace) -> None:
     """How far a study is, and whether its numbers hold."""
     store = studies.Store(options.folder)
-    print(diagnose(store))
+    print(store.status())
     for (scenario, number), error in store.failures().items():
         print(f"failed: {scenario} {number}: {error.strip().splitlines()[-1]}")
 
@@ -195,7 +194,7 @@ def summary_command(options: argparse.Namespace) -> None:
     metrics = ["f1", "active", "test_mse", "gap", "relative_gap", "rounds", "upload_bytes"]
     means = summarise(rows, [name for name in metrics if name in rows])
     pairs = zip(means["mean"], means["se"], strict=True)
-    means["text"] = [show(mean, error, ".4g", ".2g", "-") for mean, error in pairs]
+    means["text"] = [format_mean(mean, error, ".4g", ".2g", "-") for mean, error in pairs]
     keys = [name for name in known("axis", rows) if axes()[name].usual is None]
     print_frame(means.set_index([*keys, "metric"])["text"].unstack(sort=False).reset_index())
     for along in [name for name in keys if name != "scenario"]:

@@ -1,4 +1,4 @@
-"""From a results folder to what a reader looks at: tables, figures, supplement and a page."""
+"""Reports of a results folder: tables, figures, a supplement and a page."""
 
 from fedlasso.report.compare import Comparison as Comparison
 from fedlasso.report.compare import compare as compare

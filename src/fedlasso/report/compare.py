@@ -1,4 +1,4 @@
-"""Do these records agree with a table of published means and standard errors?"""
+"""Compare records with a table of published means and standard errors."""
 
 from dataclasses import dataclass
 from functools import lru_cache
@@ -20,12 +20,9 @@ PUBLISHED_REPLICATES = 50
 
 @dataclass(frozen=True, eq=False)
 class Comparison:
-    """One row per published cell, ours beside it, and what the whole says.
+    """Our mean beside every published one, and the overall verdict."""
 
-    ``z`` is ours minus published in standard errors of that; missing where it cannot be formed.
-    """
-
-    cells: pd.DataFrame
+    cells: pd.DataFrame  # with z, ours minus published in standard errors of the difference
     agrees: bool
     verdict: str
 
@@ -34,19 +31,17 @@ def compare(folder: Path, published: Path | None = None) -> Comparison:
     """Compare a results folder with a CSV file of published means; by default the paper's own."""
     results = read_results(folder)
     table = read_main() if published is None else _read_published(published)
-    return hold_against(results, table, str(published or "the paper's main table"))
+    return compare_with_table(results, table, str(published or "the paper's main table"))
 
 
-def hold_against(results: Results, table: pd.DataFrame, source: str) -> Comparison:
-    """Put our mean beside every published one, with the difference in standard errors."""
+def compare_with_table(results: Results, table: pd.DataFrame, source: str) -> Comparison:
+    """Return our mean beside every published one, with the difference in standard errors."""
     metrics = list(dict.fromkeys(table["metric"]))
     numbers = results.outcome.select_dtypes("number")
     for metric in metrics:
         if metric not in numbers:
-            raise FedLassoError(
-                f"{source}: these records have no metric {metric!r}; "
-                f"known: {', '.join(results.metrics)}"
-            )
+            known = ", ".join(results.metrics)
+            raise FedLassoError(f"{source}: no metric {metric!r} in these records; known: {known}")
     if absent := [axis for axis in results.axes if axis not in table]:
         raise FedLassoError(f"{source} lacks the columns {', '.join(absent)}")
     rows = results.outcome[[*results.axes, *metrics]]
@@ -58,17 +53,17 @@ def hold_against(results: Results, table: pd.DataFrame, source: str) -> Comparis
     cells = table.merge(shown, how="left", on=by, validate="many_to_one")
     spread = find_spread(cells)
     difference = cells["our_mean"] - cells["mean"]
-    # Two exact numbers agree or do not; there is nothing to scale their difference by.
+    # Without any standard error, means either agree exactly or differ infinitely.
     exact = np.where(difference == 0, 0.0, np.copysign(np.inf, difference))
     cells["z"] = np.where(spread == 0, exact, difference / spread.where(spread > 0))
     return Comparison(cells, *_judge(cells["z"]))
 
 
 def find_spread(cells: pd.DataFrame) -> pd.Series:
-    """Standard error of the difference between our mean and the published one, cell by cell.
+    """Return the standard error of the difference between our mean and the published one.
 
-    Two studies of the same procedure have the same variance, which both tell together where it is
-    known how many replicates are published: few of ours alone would not tell it.
+    Both studies have the same variance. If the published number of replicates is known, the
+    variance is pooled over both, since few replicates of ours estimate it badly.
     """
     ours = cells["our_se"] ** 2
     theirs = cells["se"] ** 2
@@ -76,14 +71,14 @@ def find_spread(cells: pd.DataFrame) -> pd.Series:
         return np.sqrt(ours + theirs)
     n = cells["n"]
     m = cells["replicates"]
-    # One replicate tells nothing of the variance.
+    # One replicate has no estimate of the variance.
     squares = (n - 1) * n * ours.mask(n == 1, 0.0) + (m - 1) * m * theirs
     return np.sqrt(squares / (n + m - 2) * (1 / n + 1 / m))
 
 
 @lru_cache(maxsize=1)
 def agree_with_paper(results: Results) -> Comparison | None:
-    """The paper's main table beside these records; nothing if they share no cell."""
+    """Compare with the paper's main table; None if no cell is in both."""
     scenarios = results.manifest.scenarios
     same = [s for s in results.values("scenario") if scenarios[s] == SCENARIOS.get(s)]
     table = read_main()
@@ -91,12 +86,12 @@ def agree_with_paper(results: Results) -> Comparison | None:
     needed = {"scenario", "method", "epochs", "budget", "panel", "rule"}
     if table.empty or set(results.axes) != needed or 100 not in results.values("budget"):
         return None
-    comparison = hold_against(results, table, "the paper's main table")
+    comparison = compare_with_table(results, table, "the paper's main table")
     return None if comparison.cells["z"].isna().all() else comparison
 
 
 def read_main() -> pd.DataFrame:
-    """The paper's main table, one row per published mean."""
+    """Return the paper's main table, one row per published mean."""
     with (files("fedlasso.report") / "published" / "main.csv").open(encoding="utf-8") as file:
         wide = pd.read_csv(file).rename(columns={"E": "epochs"})
     wide["scenario"] = wide["scenario"].replace("different", "different-distributions")
@@ -109,13 +104,12 @@ def read_main() -> pd.DataFrame:
 
 
 def read_citation() -> str:
-    """Where the main table was published."""
     text = files("fedlasso.report") / "published" / "CITATION.txt"
     return text.read_text(encoding="utf-8").strip()
 
 
 def _read_published(file: Path) -> pd.DataFrame:
-    """The published table; axes that it lacks are as in the paper's main table."""
+    """Read a published table; axes that it lacks are as in the paper's main table."""
     try:
         table = pd.read_csv(file)
     except OSError as error:
@@ -129,11 +123,11 @@ def _read_published(file: Path) -> pd.DataFrame:
         raise FedLassoError(f"{file} has no rows")
     for name in ("epochs", "mean", "se"):
         if not pd.api.types.is_numeric_dtype(table[name]):
-            raise FedLassoError(f"{file}: column {name!r} must hold numbers only")
+            raise FedLassoError(f"{file}: column {name!r} must be numeric")
     if (table["se"] < 0).any():
         raise FedLassoError(f"{file}: a standard error is negative")
     if "replicates" in table and not (pd.to_numeric(table["replicates"], "coerce") > 1).all():
-        raise FedLassoError(f"{file}: column 'replicates' must hold numbers above 1 only")
+        raise FedLassoError(f"{file}: column 'replicates' must hold numbers above 1")
     return _usual_axes(table)
 
 

@@ -1,4 +1,4 @@
-"""Figures in processes of their own, which draw and write them beside what is done meanwhile."""
+"""Draw and write figures in separate processes, while the report is written."""
 
 import multiprocessing
 import os
@@ -15,16 +15,16 @@ from matplotlib import pyplot as plt
 from fedlasso.report.figures import FIRST, REST, Figure, FigureText, lighten_fonts
 from fedlasso.report.records import Results
 
-# Seconds after which a process that draws a figure is given up.
+# Seconds to wait for a process that draws a figure.
 PATIENCE = 60
 
 DrawFigure = Callable[[Results], Figure | None]
 
 
 class Drawing:
-    """One figure in the making.
+    """One figure that is being drawn.
 
-    Where a process cannot be forked, or fails, the figure is drawn and written here.
+    If a process cannot be forked, or fails, the figure is drawn and written in this one.
     """
 
     def __init__(self, draw: DrawFigure, results: Results, folder: Path) -> None:
@@ -33,26 +33,26 @@ class Drawing:
         self._folder = folder
         self._process: Any = None
         if sys.platform == "linux":
-            # A machine without room for another process does it here.
+            # Without memory for another process, the figure is drawn in this one.
             with suppress(OSError):
                 self._fork()
 
     def _fork(self) -> None:
         fork = multiprocessing.get_context("fork")
-        self._heard, telling = fork.Pipe(duplex=False)
-        work = (self._draw, self._results, self._folder, telling)
+        self._receiver, sender = fork.Pipe(duplex=False)
+        work = (self._draw, self._results, self._folder, sender)
         process = fork.Process(target=_work, args=work)
-        with telling, warnings.catch_warnings():
-            # Python warns of threads, which a fork stops: those of BLAS and Arrow, idle now.
+        with sender, warnings.catch_warnings():
+            # Python warns that a fork stops threads: those of BLAS and Arrow, which are idle.
             warnings.simplefilter("ignore", DeprecationWarning)
             process.start()
         self._process = process
 
     def words(self) -> FigureText | None:
-        """Wait until a TeX can read the figure; nothing where the records cannot fill it."""
-        if self._process is not None and self._heard.poll(PATIENCE):
+        """Wait until TeX can read the figure; None if the records cannot fill it."""
+        if self._process is not None and self._receiver.poll(PATIENCE):
             with suppress(EOFError):
-                words: FigureText | None = self._heard.recv()
+                words: FigureText | None = self._receiver.recv()
                 return words
         return self._draw_here()
 
@@ -64,7 +64,7 @@ class Drawing:
                 self._draw_here()
 
     def stop(self) -> None:
-        """End the process, whatever it is at."""
+        """End the process."""
         if self._process is not None:
             self._process.kill()
             self._process.join()
@@ -83,7 +83,7 @@ class Drawing:
 def draw_beside(
     draws: Sequence[DrawFigure], results: Results, folder: Path
 ) -> Iterator[list[Drawing]]:
-    """Begin to draw every figure, for as long as the block lasts."""
+    """Start to draw every figure; stop when the block ends."""
     lighten_fonts()  # once, for all of them
     drawings = [Drawing(draw, results, folder) for draw in draws]
     try:
@@ -93,18 +93,18 @@ def draw_beside(
             drawing.stop()
 
 
-def _work(draw: DrawFigure, results: Results, folder: Path, telling: Connection) -> None:
-    """Draw one figure, and tell its words as soon as a TeX can read it."""
-    # Who waits for figures, or reads them, goes before who draws them.
+def _work(draw: DrawFigure, results: Results, folder: Path, sender: Connection) -> None:
+    """Draw one figure, and send its title and caption as soon as TeX can read it."""
+    # Drawing yields to the processes that wait for figures.
     os.nice(5)
     try:
         if (figure := draw(results)) is None:
-            telling.send(None)
+            sender.send(None)
             return
         figure.write(folder, FIRST)
-        telling.send(FigureText(figure.name, figure.title, figure.caption))
+        sender.send(FigureText(figure.name, figure.title, figure.caption))
         os.nice(5)
         figure.write(folder, REST)
     except Exception:
-        # What is wrong is said by the process that draws the figure again.
+        # The parent draws the figure again and reports the error.
         sys.exit(1)

@@ -1,4 +1,4 @@
-"""Table and figure of the study of families; nothing for the records of other studies."""
+"""Table and figure of the study of families; None for records of other studies."""
 
 import numpy as np
 import pandas as pd
@@ -7,12 +7,17 @@ from fedlasso.report import figures
 from fedlasso.report.figures import Figure
 from fedlasso.report.records import Results
 from fedlasso.report.tables import ReportTable, shown
-from fedlasso.study.family_summary import FEW, count_uploads, tell_count
+from fedlasso.study.family_summary import FEW, count_text, count_uploads
 from fedlasso.study.record_columns import display_name
+
+TITLE = "Uploads to the pooled optimum"
+# What table and figure count.
+COUNTED = (
+    "Uploads of p numbers per site until the relative gap to the pooled optimum is at most 1e-8"
+)
 
 
 def family_table(results: Results) -> ReportTable | None:
-    """Uploads to the pooled optimum, by family, scenario and method."""
     data = _counted(results)
     if data is None:
         return None
@@ -20,17 +25,15 @@ def family_table(results: Results) -> ReportTable | None:
     text["Reached"] = [f"{a} of {b}" for a, b in zip(data["reached"], data["n"], strict=True)]
     for title, name in (("Uploads", ""), ("Until certified", "certified_")):
         pairs = zip(data[f"{name}median"], data[f"{name}worst"], strict=True)
-        text[title] = [tell_count(*pair) for pair in pairs]
+        text[title] = [count_text(*pair) for pair in pairs]
     note = (
-        "Vectors of p numbers from every site until the pooled objective is within a share of 1e-8 "
-        "of its minimum, and until that is certified too: median (worst) over replicates. A dash "
-        "is more than the study follows a method for."
+        f"{COUNTED}, and until that is certified: median (maximum) over replicates. A dash: not "
+        "reached before the study stopped."
     )
-    return ReportTable("families", "Uploads to the pooled optimum", note, data, text, "Family")
+    return ReportTable("families", TITLE, note, data, text, "Family")
 
 
 def family_figure(results: Results) -> Figure | None:
-    """Uploads to the pooled optimum in every scenario, a panel per family."""
     data = _counted(results)
     if data is None:
         return None
@@ -42,7 +45,7 @@ def family_figure(results: Results) -> Figure | None:
         for axes, family in zip(grid[0], families, strict=True):
             axes.axvline(FEW, color=figures.INK, lw=0.8)
             own = data[data["family"] == family].replace(np.inf, np.nan)
-            # A line to the worst, where all got there.
+            # A line to the maximum, if all replicates reached the optimum.
             own = own.assign(bar=own["worst"].fillna(own["median"]) - own["median"])
             figures.mark_rows(axes, own, names, "method", "median", drawn, one_sided=True)
             axes.set_xscale("log")
@@ -52,12 +55,10 @@ def family_figure(results: Results) -> Figure | None:
         canvas.supxlabel("uploads to a relative gap of 1e-8", fontsize=8)
         figures.put_legend(canvas, grid[0][0], len(drawn))
     caption = (
-        "Uploads of p numbers from every site until the pooled objective is within a share of 1e-8 "
-        "of its minimum: median over replicates, and a line to the worst where all got there. The "
-        f"upright line is at {FEW} uploads. Families are problems of their own; compare methods "
-        "within one."
+        f"{COUNTED}: median over replicates, with a line to the maximum if all reached it. The "
+        f"vertical line is at {FEW} uploads. Compare methods within a family only."
     )
-    return Figure("families", "Uploads to the pooled optimum", caption, canvas)
+    return Figure("families", TITLE, caption, canvas)
 
 
 def _counted(results: Results) -> pd.DataFrame | None:

@@ -39,14 +39,14 @@ from fedlasso.theory import CorrelatedPair
 
 PAIR = CorrelatedPair(r=0.8, a=2, d=1)
 EPOCHS = tuple(range(1, 11))
-FLOOR = 1e-16  # a gap near rounding is drawn here, as on the page
-FLOOR_TOLD = "Gaps below 1e−16, which are rounding, are drawn at 1e−16."
-FEW = 6  # lines that can be named at their ends in a narrow panel
-TOGETHER = 8  # more lines than this cannot be told apart in one panel
+FLOOR = 1e-16  # smaller gaps are rounding, and drawn here, as on the page
+FLOOR_NOTE = "Gaps below 1e−16, which are rounding, are drawn at 1e−16."
+FEW = 6  # lines that can be labelled at their ends in a narrow panel
+TOGETHER = 8  # maximum of lines that can be distinguished in one panel
 
 
 def theory_figure(results: Results | None = None) -> Figure | None:
-    """Exact formulas only; nothing for records of studies that do not vary the epochs."""
+    """The exact limiting gap; None for studies that do not vary the epochs."""
     if results is not None and not results.several_epochs:
         return None
     with look():
@@ -84,13 +84,13 @@ def theory_figure(results: Results | None = None) -> Figure | None:
         "Exact calculations for the correlated two-site construction. Left: the limiting objective "
         f"gap at r = {PAIR.r}, a = {PAIR.a}, d = {PAIR.d}; dots are whole epoch counts. Right: the "
         "real epoch count that minimises it, against r. These are deterministic formulas, not "
-        "simulation averages, and no rule for choosing E in other data."
+        "simulation averages, and not a rule for choosing E on other data."
     )
     return Figure("theory", "Theory", caption, canvas)
 
 
 def baseline_figure(results: Results) -> Figure | None:
-    """Means with 1.96 standard errors; nothing if the study has no epochs to compare."""
+    """Means ± 1.96 standard errors against epochs; None if the study has only one count."""
     metrics = results.measured("f1", "test_mse", "test_deviance", "relative_gap")
     if not metrics or len(results.values("epochs")) < 2:
         return None
@@ -115,7 +115,7 @@ def baseline_figure(results: Results) -> Figure | None:
                     axes.set_xlabel("local epochs E")
             grid[row][0].set_ylabel(titles(arm).replace(", ", ",\n"), fontweight="bold")
         lines = len(grid[0][0].get_legend_handles_labels()[1])
-        if lines > FEW:  # too many to be named at the ends of their lines
+        if lines > FEW:  # too many to label at the ends of the lines
             put_legend(canvas, grid[0][0], lines // 2 + 1)
         else:
             for axes in grid.flat:
@@ -124,10 +124,10 @@ def baseline_figure(results: Results) -> Figure | None:
     title = f"{display_name('scenario', scenario)} scenario"
     count = count_of(int(table["n"].min()), "replicate")
     caption = (
-        f"{title}{view and f', {view}'}. Means over {count} with 1.96 Monte Carlo standard errors "
-        "either side, which describe the precision of the simulation, not the spread between data "
-        "sets. Points of methods are set apart sideways."
-        f"{f' {FLOOR_TOLD}' if 'relative_gap' in metrics else ''}"
+        f"{title}{view and f', {view}'}. Means over {count} ± 1.96 Monte Carlo standard errors, "
+        "which describe the precision of the simulation, not the spread of data sets. Points of "
+        "methods are shifted horizontally."
+        f"{f' {FLOOR_NOTE}' if 'relative_gap' in metrics else ''}"
     )
     return Figure("baseline", title, caption, canvas)
 
@@ -142,7 +142,7 @@ def _lines(axes: Axes, table: pd.DataFrame, metric: str, epochs: list[int]) -> N
             own = own.assign(**{metric: own[metric].clip(lower=FLOOR)})
         if own.empty:
             continue
-        if not own["epochs"].any():  # no epochs to tell apart: one level for all of them
+        if not own["epochs"].any():  # a method without epochs: one level for all of them
             level = own[metric].iloc[0]
             ends = (-0.3, len(epochs) - 0.7)
             axes.plot(ends, (level, level), color=drawn[method].colour, ls="--", label=method)
@@ -163,7 +163,7 @@ def _lines(axes: Axes, table: pd.DataFrame, metric: str, epochs: list[int]) -> N
 
 
 def _pooled_line(axes: Axes, results: Results, scenario: str, metric: str, count: int) -> None:
-    """What the pooled Lasso scores, which needs all records in one place."""
+    """Draw the mean of the pooled Lasso, which needs the pooled rows."""
     if metric not in results.reference or metric.endswith("gap"):
         return
     level = results.reference.loc[results.reference["scenario"] == scenario, metric].mean()
@@ -194,10 +194,9 @@ def contrast_figure(results: Results) -> Figure | None:
         canvas.supxlabel(f"change in F1, E = {epochs[-1]} minus E = {epochs[0]}", fontsize=8)
     view = titles(results.primary)
     caption = (
-        f"Paired change in F1 from E = {epochs[0]} to E = {epochs[-1]}{view and f'; {view}'}. "
-        "Differences are taken within replicate; bars are 1.96 Monte Carlo standard errors either "
-        "side. To the right of zero more local epochs select better on average; selection says "
-        "nothing about prediction."
+        f"Change in F1 from E = {epochs[0]} to E = {epochs[-1]}{view and f'; {view}'}. Mean paired "
+        "differences ± 1.96 Monte Carlo standard errors. To the right of zero, more local epochs "
+        "improve selection on average, which need not improve prediction."
     )
     return Figure("contrasts", "Epoch contrasts", caption, canvas)
 
@@ -210,7 +209,7 @@ def upload_figure(results: Results) -> Figure | None:
     scenario = results.first_scenario
     table = table[table["scenario"] == scenario].drop(columns="scenario")
     if not table.duplicated(["method", "epochs", *results.arms]).any():
-        return None  # one reading per method is no course
+        return None  # one point per method is not a line
     several = table.loc[table["epochs"] > 0, "epochs"].nunique() > 1
     lines = [
         _best(own).sort_values("uploads")
@@ -220,18 +219,17 @@ def upload_figure(results: Results) -> Figure | None:
     with look():
         canvas = (_together if len(lines) <= TOGETHER else _apart)(lines, names)
     caption = (
-        "Distance to the pooled optimum against what every site uploads, in vectors of p numbers; "
+        "Relative gap to the pooled optimum against uploads per site, in vectors of p numbers; "
         f"{display_name('scenario', scenario)} scenario, medians over replicates, every candidate "
-        "charged. "
-        "Each method at the epoch count (in brackets where there are several) with its smallest "
-        "gap at its last reading. A small gap says that the pooled Lasso was reached, not that it "
-        f"selects or predicts well. {FLOOR_TOLD}"
+        "charged. Each method is shown at the epoch count (in brackets if there are several) with "
+        "the smallest final gap. A small gap means that the pooled Lasso was reached, not that it "
+        f"selects or predicts well. {FLOOR_NOTE}"
     )
     return Figure("uploads", "Objective gap against uploads", caption, canvas)
 
 
 def _together(lines: list[pd.DataFrame], names: list[str]) -> Canvas:
-    """All methods in one panel, each named at its end."""
+    """Draw all methods in one panel, each labelled at its end."""
     canvas, axes = plt.subplots(figsize=(WIDTH * 0.8, 2.2 + 0.12 * len(lines)))
     methods = [own["method"].iloc[0] for own in lines]
     drawn = looks(methods)
@@ -246,12 +244,12 @@ def _together(lines: list[pd.DataFrame], names: list[str]) -> Canvas:
 
 
 def _apart(lines: list[pd.DataFrame], names: list[str]) -> Canvas:
-    """A panel per method, with all the others in grey behind it: none to tell apart by colour."""
+    """Draw a panel per method, with all the others in grey behind it."""
     across = 4
     down = -(-len(lines) // across)
     canvas, grid = make_panels(down, across, 1.25 * down + 0.4)
     for axes, name, own in zip(grid.flat, names, lines, strict=False):
-        # One collection is drawn far faster than as many lines.
+        # One collection is far faster to draw than separate lines.
         others = [np.column_stack(_points(other)) for other in lines]
         axes.add_collection(LineCollection(others, colors=FAINT, linewidths=0.8, zorder=1))
         axes.plot(*_points(own), color=PLAIN.colour, marker=PLAIN.marker, markersize=3, zorder=2)
@@ -289,8 +287,8 @@ def _name(own: pd.DataFrame, arms: list[str], several: bool) -> str:
     return f"{name} (E = {first['epochs']})" if several and first["epochs"] else name
 
 
-# What a report draws, in the supplement's order; append to add one from outside. Each gives
-# nothing for records that cannot fill it.
+# The figures in the supplement's order; append to add one from outside. A figure that the records
+# cannot fill is None.
 FIGURES: list[Callable[[Results], Figure | None]] = [
     judged_figure,
     family_figure,

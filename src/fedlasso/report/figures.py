@@ -1,6 +1,6 @@
-"""How every figure looks and is saved: colours, print size, vector text, labels at the lines.
+"""Style and saving of figures: colours, print size, vector text, labels at the lines.
 
-Colours are Paul Tol's "bright" scheme: told apart with every common colour vision, and at least
+Colours are Paul Tol's "bright" scheme: safe for colour-blind readers, with a contrast of at least
 3:1 against both the white and the dark page.
 """
 
@@ -40,7 +40,7 @@ FORMATS: dict[str, tuple[type[FigureCanvasBase], Any]] = {
     "svg": (FigureCanvasSVG, {"Date": None}),
     "png": (FigureCanvasAgg, None),
 }
-# What a TeX reads is written first: it can begin while the other formats are written.
+# TeX reads PDF, so this is written first: TeX can start while the other formats are written.
 FIRST = ("pdf",)
 REST = ("svg", "png")
 INK = "#222222"
@@ -108,7 +108,7 @@ PLAIN = _PAPER["CD"]
 
 
 def looks(methods: Iterable[str]) -> dict[str, Look]:
-    """The look of every method: the paper's four always have theirs, others in order."""
+    """Return the look of every method: fixed for the paper's four, in order for others."""
     names = list(dict.fromkeys(methods))
     more = {}
     for i, method in enumerate(name for name in names if name not in _PAPER):
@@ -119,7 +119,7 @@ def looks(methods: Iterable[str]) -> dict[str, Look]:
 
 @dataclass(frozen=True)
 class FigureText:
-    """What a reader is told of a figure: its name, its title and the text below it."""
+    """Name, title and caption of a figure."""
 
     name: str
     title: str
@@ -128,12 +128,12 @@ class FigureText:
 
 @dataclass(frozen=True, eq=False)
 class Figure(FigureText):
-    """A drawn figure, with the words that go with it."""
+    """A drawn figure, with its title and caption."""
 
     canvas: Canvas
 
     def write(self, folder: Path, kinds: Collection[str] = FIRST + REST) -> None:
-        """``NAME.pdf``, ``NAME.svg`` and ``NAME.png``, or some of them."""
+        """Write ``NAME.pdf``, ``NAME.svg`` and ``NAME.png``, or some of them."""
         with look():
             # One layout, placed now as drawing would do it, serves every format.
             if (engine := self.canvas.get_layout_engine()) is not None:
@@ -149,7 +149,7 @@ class Figure(FigureText):
 
 
 def look() -> AbstractContextManager[None]:
-    """The style, for this figure only; drawn without a display."""
+    """Return a context with the style, for figures drawn without a display."""
     matplotlib.use("agg")
     lighten_fonts()
     return matplotlib.rc_context(_LOOK)
@@ -157,10 +157,9 @@ def look() -> AbstractContextManager[None]:
 
 @cache
 def lighten_fonts() -> None:
-    """Make the font of figures, plain and bold: the usual one without the tables of other scripts.
+    """Make the font of figures, plain and bold: DejaVu Sans without other scripts.
 
-    Every PDF has its fonts in it. To find what it needs of the whole fonts takes longer than to
-    draw it.
+    Every PDF embeds its fonts; subsetting the full ones would take longer than drawing.
     """
     folder = tempfile.mkdtemp(prefix="fedlasso-fonts-")
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
@@ -180,10 +179,10 @@ def lighten_fonts() -> None:
 
 
 class Powers(LogFormatter):
-    """Powers of ten as plain characters: a formula per label would take longer than the figure."""
+    """Powers of ten as plain characters: a formula per label would be slow to draw."""
 
     def __call__(self, x: float, pos: int | None = None) -> str:
-        """The label of a value; nothing where it has none."""
+        """Return the label of a value, or ""."""
         if not super().__call__(x, pos):
             return ""
         exponent = int(np.floor(np.log10(x) + 1e-9))
@@ -201,7 +200,7 @@ def label_powers(axis: Axis) -> None:
 def make_panels(
     down: int, across: int, height: float, sharex: Any = True, sharey: Any = True
 ) -> tuple[Canvas, Any]:
-    """A canvas as wide as a page, and its panels in rows."""
+    """Return a canvas as wide as a page, and its panels in rows."""
     size = (WIDTH, height)
     return plt.subplots(down, across, figsize=size, sharex=sharex, sharey=sharey, squeeze=False)
 
@@ -216,9 +215,9 @@ def mark_rows(
     one_sided: bool = False,
     **style: Any,
 ) -> None:
-    """Mark a value in every scenario, a line for each, with the values of an axis beside another.
+    """Mark a value in every scenario, one row each, side by side for the values of an axis.
 
-    Bars of the length ``bar`` go either side of the marks, or to the right alone.
+    Bars of the length ``bar`` extend to both sides of the marks, or to the right only.
     """
     style = {"elinewidth": 0.9, "markersize": 3} | style
     values = [name for name in drawn if name in set(own[by])]
@@ -246,17 +245,17 @@ def name_rows(axes: Axes, names: Sequence[str] = ()) -> None:
 
 
 def put_legend(canvas: Canvas, axes: Axes, columns: int) -> None:
-    """Put what the marks of these axes mean above all panels."""
+    """Put a legend of the marks of these axes above all panels."""
     marks = axes.get_legend_handles_labels()
     canvas.legend(*marks, loc="outside upper center", ncols=columns, frameon=False)
 
 
 def label_ends(axes: Axes, gap: float) -> None:
-    """Put the labels of lines at their right ends, moved apart where they would overlap.
+    """Put the labels of lines at their right ends, moved apart if they would overlap.
 
-    ``gap`` is the least distance as a share of the height.
+    ``gap`` is the minimum distance as a fraction of the height.
     """
-    # Reading the limits settles them, and with them where a value is within the axes.
+    # Reading the limits fixes them, and with them the transforms.
     axes.get_xlim()
     axes.get_ylim()
     ends = []
@@ -274,7 +273,7 @@ def label_ends(axes: Axes, gap: float) -> None:
 
 
 def spread(places: Sequence[float], gap: float) -> list[float]:
-    """Sorted places moved as little as needed to be at least ``gap`` apart."""
+    """Return sorted places, moved as little as needed to be at least ``gap`` apart."""
     moved = np.array(places, dtype=float)
     for _ in range(200):
         short = gap - np.diff(moved)

@@ -1,8 +1,8 @@
-"""What the records say, in sentences: each with its count, its paired standard error and a view.
+"""Findings: sentences made from the records, each with a count, a paired standard error and a view.
 
-Sentences are made from the records alone and change with them. Every difference is taken within a
-replicate, averaged over the cells of a scenario and then over replicates; scenarios are drawn
-apart from each other, so the standard error of their mean adds their variances.
+Every difference is taken within a replicate, averaged over the cells of a scenario and then over
+replicates. Scenarios are independent, so the variance of their mean is the sum of their variances
+over the squared number of scenarios.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -22,14 +22,14 @@ from fedlasso.study.record_columns import COLUMNS, titles
 FOUR = ("CD", "ST", "P", "DA")
 TARGET = 1e-8
 FEW = 30  # uploads
-MANY_REPLICATES = 20  # with fewer, only large differences from the paper can be seen
-SHORT = {"epochs": "E"}  # how a sentence calls an axis, where not by its name
+MANY_REPLICATES = 20  # with fewer, only large differences from the paper can be detected
+SHORT = {"epochs": "E"}  # an axis within a sentence, if not by its name
 MANY = {"epochs": "values of E", "family": "families"}  # and several values of it
 
 
 @dataclass(frozen=True)
 class Finding:
-    """A sentence, the chart that shows it, and the choices that the page makes to show it there."""
+    """A sentence, the chart that shows it, and the settings of that chart."""
 
     name: str
     text: str
@@ -38,38 +38,38 @@ class Finding:
 
 
 def find(results: Results) -> list[Finding]:
-    """Every finding of these records, in the order of the page."""
+    """Return every finding of these records, in the order of the page."""
     return [finding for look in FINDINGS for finding in look(results)]
 
 
 def agreement_finding(results: Results) -> Iterator[Finding]:
     """Whether the paper's main table is reproduced."""
-    # A comparison that there is has some cell that could be compared.
+    # A comparison, if there is one, has at least one cell.
     if comparison := agree_with_paper(results):
         z = comparison.cells["z"].dropna().abs()
         replicates = int(comparison.cells["n"].min())
         count = count_of(replicates, "replicate")
         claim = ""
         if comparison.agrees and replicates < MANY_REPLICATES:
-            claim = f"Within {count} no difference from the paper shows, though more may: "
+            claim = f"With {count}, no difference from the paper is detected; more may show one: "
         elif comparison.agrees:
             claim = "The paper is reproduced: "
         yield Finding(
             "agreement",
             f"{claim}{(z > 1.96).sum()} of {len(z)} means of the paper's main table lie more than "
-            f"1.96 standard errors from ours (about {0.05 * len(z):.1f} would by chance; largest "
-            f"|z| {z.max():.2f}; {count}).",
+            f"1.96 standard errors from ours (about {0.05 * len(z):.1f} expected by chance; "
+            f"largest |z| {z.max():.2f}; {count}).",
             "agreement",
         )
 
 
 def lead_findings(results: Results) -> Iterator[Finding]:
-    """Whether DA ends nearest the pooled optimum, and whether it selects best, cell by cell."""
+    """In how many cells DA has the smallest gap, and in how many the best selection."""
     rivals = [method for method in FOUR[:3] if method in results.values("method")]
     if "DA" not in results.values("method") or not rivals:
         return
     claims = {
-        "relative_gap": "ends nearer the pooled optimum",
+        "relative_gap": "ends closer to the pooled optimum",
         "f1": "selects better (higher mean F1)",
     }
     for metric in results.measured(*claims):
@@ -78,7 +78,7 @@ def lead_findings(results: Results) -> Iterator[Finding]:
             yield Finding(
                 f"lead-{metric}",
                 f"DA {claims[metric]} than the best of {_and(rivals)} in {lead.counted}"
-                f"{_except(lead)}; difference in mean {_label(metric)} {lead.told} ({lead.error}).",
+                f"{_except(lead)}; difference in mean {_label(metric)} {lead.text} ({lead.error}).",
                 "overview",
                 {"metric": metric},
             )
@@ -100,14 +100,14 @@ def goal_findings(results: Results) -> Iterator[Finding]:
                 goal.replace(":", "-"),
                 f"The fit for {goal.removeprefix('goal:')} {claim} than each of {_and(rivals)} at "
                 f"every E in {lead.counted}{_except(lead)}; difference to "
-                f"the best of them in mean {_label(metric)} {lead.told} ({lead.error}).",
+                f"the best of them in mean {_label(metric)} {lead.text} ({lead.error}).",
                 "contrast",
                 {"metric": metric, "pair": f"method~{rivals[-1]}~{goal}", "scope": "all"},
             )
 
 
 def upload_finding(results: Results) -> Iterator[Finding]:
-    """How many uploads Secant takes to the pooled optimum, and where DA is after all of them."""
+    """How often Secant is at the pooled optimum after few uploads, and DA after all of them."""
     rows = results.outcome
     if not {"relative_gap", "budget"} <= set(rows.columns):
         return
@@ -129,15 +129,15 @@ def upload_finding(results: Results) -> Iterator[Finding]:
             mean, se = over_scenarios(ratio.rename("ratio").reset_index(), "ratio")
             best_of = " at its best E" if results.several_epochs else ""
             text += (
-                f"; DA{best_of} is there in {int((best <= TARGET).sum())} of {len(best)} "
-                f"after {last}, and {mean:.1f} powers of ten further away on average "
+                f"; DA{best_of} in {int((best <= TARGET).sum())} of {len(best)} "
+                f"after {last}, with a gap {mean:.1f} powers of ten larger on average "
                 f"(paired SE {_two_digits(se)})"
             )
         yield Finding(f"uploads-{method}", f"{text}.", "uploads")
 
 
 def epoch_findings(results: Results) -> Iterator[Finding]:
-    """What more local epochs change: F1 and test error, all methods together."""
+    """Change of F1 and test error with more local epochs, over all methods."""
     epochs = [number for number in results.values("epochs") if number]
     if len(epochs) > 1:
         first, last = epochs[0], epochs[-1]
@@ -147,15 +147,15 @@ def epoch_findings(results: Results) -> Iterator[Finding]:
 
 
 def tuning_findings(results: Results) -> Iterator[Finding]:
-    """What choosing the penalty too changes, in the study that has both arms."""
+    """Change of test error and F1 with joint tuning, in the study that has both arms."""
     if len(results.values("tuning")) > 1:
         for metric in results.measured("test_mse", "f1"):
-            words = "With the penalty tuned too"
+            words = "With the penalty tuned jointly"
             yield from _contrast_finding(results, metric, "tuning", "inherited", "joint", words)
 
 
 def rule_finding(results: Results) -> Iterator[Finding]:
-    """What the one-standard-error rule trades."""
+    """Change of F1 and test error with the one-standard-error rule."""
     if not {"min", "1se"} <= set(results.values("rule")) or "candidate" not in results.candidate:
         return
     parts: list[str] = []
@@ -166,25 +166,25 @@ def rule_finding(results: Results) -> Iterator[Finding]:
         if metric in results.metrics and methods:
             change = paired_change(results, metric, "rule", "min", "1se", methods)
             counted = f"{change.count} of them" if parts else change.counted
-            parts.append(f"{words} {counted} (average change {change.told}, {change.error})")
+            parts.append(f"{words} {counted} (average change {change.text}, {change.error})")
     if parts:
-        text = f"From the smallest validation error to the one-standard-error rule, {_and(parts)}."
+        text = f"From the minimum rule to the one-standard-error rule, {_and(parts)}."
         yield Finding("rule", text, "tradeoff")
 
 
-def told_findings(results: Results) -> Iterator[Finding]:
-    """What a study concludes itself, in sentences."""
-    tell = CONCLUSIONS.get(results.manifest.name)
-    for number, text in enumerate(tell(results.outcome) if tell else []):
-        yield Finding(f"told-{number}", text, "figures")
+def study_findings(results: Results) -> Iterator[Finding]:
+    """The study's own conclusions."""
+    conclude = CONCLUSIONS.get(results.manifest.name)
+    for number, text in enumerate(conclude(results.outcome) if conclude else []):
+        yield Finding(f"study-{number}", text, "figures")
 
 
 @dataclass(frozen=True)
 class Paired:
-    """In how many cells, of which keys, something holds, and the mean difference on average.
+    """In how many cells a comparison holds, and the mean difference.
 
-    Where one is to beat the best of others, ``exceptions`` are the places where it does not, each
-    with its epoch count.
+    ``keys`` are the axes of a cell; ``exceptions`` are cells where the comparison does not hold,
+    each with its epoch count.
     """
 
     count: str
@@ -199,7 +199,7 @@ class Paired:
         return f"{self.count} of {self.cells} {_combinations(self.keys)}"
 
     @property
-    def told(self) -> str:
+    def text(self) -> str:
         return _signed(self.mean, self.se)
 
     @property
@@ -212,8 +212,8 @@ def compare_with_best(
 ) -> Paired:
     """Compare a method with the best of others by mean, cell by cell, within replicate.
 
-    A cell is a scenario and an epoch count; with ``over_epochs`` a scenario alone, where the rivals
-    take their best epoch count.
+    A cell is a scenario and an epoch count; with ``over_epochs`` a scenario only, and the rivals
+    have their best epoch count.
     """
     rows = results.at(**results.primary).dropna(subset=[metric])
     if "epochs" not in rows:
@@ -242,7 +242,7 @@ def paired_change(
     second: object,
     methods: Sequence[str] = (),
 ) -> Paired:
-    """How a metric changes along one axis, over every other cell of the paper's view."""
+    """Return how a metric changes along one axis, over every other cell of the paper's view."""
     fixed = {axis: value for axis, value in results.primary.items() if axis != along}
     rows = results.at(**fixed)
     if methods:
@@ -250,10 +250,10 @@ def paired_change(
     keys = [axis for axis in results.axes if axis != along]
     pairs = pair(rows, along, first, second, [metric])
     cells = pairs.groupby(keys)[metric].mean()
-    told = [axis for axis in keys if axis not in fixed and len(results.values(axis)) > 1]
+    counted = [axis for axis in keys if axis not in fixed and len(results.values(axis)) > 1]
     mean, se = over_scenarios(pairs, metric)
     count = f"falls in {(cells < 0).sum()}" if mean < 0 else f"rises in {(cells > 0).sum()}"
-    return Paired(count, len(cells), mean, se, tuple(told))
+    return Paired(count, len(cells), mean, se, tuple(counted))
 
 
 def _contrast_finding(
@@ -263,7 +263,7 @@ def _contrast_finding(
     if change.cells:
         yield Finding(
             f"{along}-{metric}",
-            f"{words}, mean {_label(metric)} {change.counted}; average change {change.told}, "
+            f"{words}, mean {_label(metric)} {change.counted}; average change {change.text}, "
             f"{change.error}.",
             "contrast",
             {"metric": metric, "pair": f"{along}~{first}~{second}", "scope": "all"},
@@ -278,7 +278,7 @@ def _gaps(rows: pd.DataFrame) -> pd.Series:
 
 
 def _log10(gaps: pd.Series) -> pd.Series:
-    """Logarithms of gaps: what rounding leaves is no closer than 1e-16."""
+    """Logarithms of gaps; gaps below 1e-16 are rounding."""
     return np.log10(gaps.clip(lower=1e-16))
 
 
@@ -288,8 +288,8 @@ def _except(lead: Paired) -> str:
     by_place: dict[str, list[str]] = {}
     for place, epochs in lead.exceptions:
         by_place.setdefault(place, []).append(str(epochs))
-    told = [f"{place} at E = {_and(n)}" if n != ["0"] else place for place, n in by_place.items()]
-    return f" (not in: {'; '.join(told)})"
+    named = [f"{place} at E = {_and(n)}" if n != ["0"] else place for place, n in by_place.items()]
+    return f" (not in: {'; '.join(named)})"
 
 
 def _and(words: Sequence[str]) -> str:
@@ -297,7 +297,7 @@ def _and(words: Sequence[str]) -> str:
 
 
 def _combinations(keys: Sequence[str]) -> str:
-    """What was counted: values of one axis, or combinations of several."""
+    """The counted cells: values of one axis, or combinations of several."""
     if len(keys) < 2:
         (key,) = keys or ("scenario",)
         return MANY.get(key, f"{key}s")
@@ -325,11 +325,11 @@ def _two_digits(se: float) -> str:
     return f"{se:.{decimals}f}" if se > 0 and decimals <= 7 else f"{se:.2g}"
 
 
-# What is looked for, in the order of the page; append to add a finding from outside. Each gives
-# nothing for records that cannot tell.
+# Findings in the order of the page; append to add one from outside. Each yields nothing for records
+# that lack its columns.
 FINDINGS: list[Callable[[Results], Iterator[Finding]]] = [
     agreement_finding,
-    told_findings,
+    study_findings,
     lead_findings,
     upload_finding,
     goal_findings,

@@ -1,129 +1,97 @@
-"""One plain sentence for every term on the page: on hover, and under "How to read this"."""
+"""One sentence for every term on the page: on hover, and under "How to read this"."""
 
 from fedlasso.report.records import Results
 
+_GOAL = "Command “fedlasso fit --goal"
 METHODS = {
-    "CD": "Every site makes E sweeps of coordinate descent on its own rows and the server averages "
-    "the coefficients, round after round.",
-    "ST": "CD, and at the very end small averaged coefficients are set to zero by one of five "
-    "thresholds that validation chooses.",
-    "P": "CD with a threshold after every average; each of five thresholds is a run of its own, "
-    "and all five are charged.",
-    "DA": "Dual averaging: sites make E gradient steps and the server averages gradients' sums "
-    "before it applies the penalty; five step sizes are run and charged.",
-    "Secant": "The server asks every site for one gradient per round and learns the curvature from "
-    "their differences; it has no step size, no epochs and one candidate.",
-    "SecantWS": "Secant that asks only for coefficients that may become nonzero, and so uploads "
-    "less.",
-    "goal:prediction": "What the command “fedlasso fit --goal prediction” does: Lasso, adaptive "
-    "Lasso and refits within the budget, chosen by validation error.",
-    "goal:selection": "What the command “fedlasso fit --goal selection” does: refitted adaptive "
-    "Lasso supports within the budget, chosen by validation error.",
-    "goal:objective": "What the command “fedlasso fit --goal objective” does: the pooled Lasso at "
-    "the common penalty, by Secant.",
-    "discoveries": "What the command “fedlasso fit --goal discoveries” does: columns of which at "
-    "most a given share is false on average.",
-    "prediction": "What the command “fedlasso fit --goal prediction” does: the Lasso or a relative "
-    "of it, chosen for small error on held-out rows.",
-    "selection": "What the command “fedlasso fit --goal selection” does: few columns, chosen to be "
-    "about the same ones on other rows.",
-    "objective": "What the command “fedlasso fit --goal objective” does: the pooled Lasso at the "
-    "penalty that predicts held-out rows best.",
-    "glmnet min": "The R package glmnet on all rows in one place, at the penalty of smallest error "
-    "in cross-validation (lambda.min).",
-    "glmnet 1se": "The R package glmnet on all rows in one place, at the largest penalty within "
-    "one standard error of that (lambda.1se).",
-    "glmnet relaxed": "The R package glmnet on all rows in one place, with coefficients that are "
-    "partly refitted without penalty.",
-    "LassoCV": "LassoCV of the Python package scikit-learn on all rows in one place.",
-    "pooled": "The Lasso on all rows in one place: a reference that no site could compute.",
+    "CD": "E sweeps of coordinate descent per site, then coefficients are averaged; every round.",
+    "ST": "CD, then one soft-threshold of the coefficients; validation chooses among five.",
+    "P": "CD with a soft-threshold after every average; five thresholds are run and charged.",
+    "DA": "Dual averaging: E gradient steps per site, averaged before the penalty is applied; five "
+    "step sizes are run and charged.",
+    "Secant": "One gradient per site and round; the server learns the curvature from their "
+    "differences. No step size, no epochs, one candidate.",
+    "SecantWS": "Secant restricted to coefficients that may become nonzero, which uploads less.",
+    "goal:prediction": f"{_GOAL} prediction”: Lasso, adaptive Lasso and refits within the budget, "
+    "chosen by validation error.",
+    "goal:selection": f"{_GOAL} selection”: refitted adaptive Lasso supports within the budget, "
+    "chosen by validation error.",
+    "goal:objective": f"{_GOAL} objective”: the pooled Lasso at the common penalty, by Secant.",
+    "discoveries": f"{_GOAL} discoveries”: columns selected at a false discovery rate of q.",
+    "prediction": f"{_GOAL} prediction”: the Lasso or a related model with small held-out error.",
+    "selection": f"{_GOAL} selection”: few columns, chosen to be stable across samples.",
+    "objective": f"{_GOAL} objective”: the pooled Lasso with the smallest held-out error.",
+    "glmnet min": "R package glmnet on the pooled rows, at lambda.min of its cross-validation.",
+    "glmnet 1se": "R package glmnet on the pooled rows, at lambda.1se of its cross-validation.",
+    "glmnet relaxed": "R package glmnet on the pooled rows: the relaxed Lasso.",
+    "LassoCV": "LassoCV of scikit-learn on the pooled rows.",
+    "pooled": "The Lasso on the pooled rows: a reference that no site could compute.",
     "largest site": "The Lasso on the rows of the largest site alone.",
     "one-shot": "Every site fits its own Lasso, and the coefficients are averaged once.",
-    "averaging": "CD where every site keeps the penalty that it selected itself.",
-    "averaging + ST": "Averaging, with small averaged coefficients set to zero at the very end.",
-    "averaging + P": "Averaging, with a threshold after every average.",
-    "Newton": "Newton steps on the columns that may become nonzero, from gradients and second "
-    "derivatives of all sites.",
-    "FedMid": "Every site makes E proximal gradient steps on its own rows, and the coefficients "
-    "are averaged; five step sizes.",
-    "Fast-FedDA": "Dual averaging with memory: sums of gradients and of models are averaged, which "
-    "is two vectors per round.",
-    "C-FedDA": "Dual averaging with memory at the server, where one vector per round is averaged.",
-    "CSL": "The first site fits its own rows, corrected by the gradient of all sites, round after "
-    "round.",
-    "DANE": "Every site fits its own rows, corrected by the gradient of all sites, and the fits "
-    "are averaged.",
-    "Debiased": "Every site removes the bias of its own Lasso; the average is thresholded at the "
-    "end.",
-    "ADMM": "Every site solves its own problem exactly and is drawn towards the common "
-    "coefficients (consensus).",
-    "FedDR": "Every site solves its own problem exactly, joined by Douglas-Rachford splitting.",
-    "FISTA": "Accelerated proximal gradient: one gradient of all sites per round.",
-    "ProxSkip": "E local gradient steps per round, corrected for how sites differ; three step "
-    "sizes.",
+    "averaging": "CD with a separate penalty per site, chosen by that site.",
+    "averaging + ST": "Averaging, with a soft-threshold of the averaged coefficients at the end.",
+    "averaging + P": "Averaging, with a soft-threshold after every average.",
+    "Newton": "Newton steps from pooled second derivatives of columns that may become nonzero.",
+    "FedMid": "E proximal gradient steps per site, then averaged coefficients; five step sizes.",
+    "Fast-FedDA": "Dual averaging with memory of gradients and models; two vectors per round.",
+    "C-FedDA": "Dual averaging with memory at the server; one vector per round.",
+    "CSL": "The first site fits its own rows, corrected by the pooled gradient; every round.",
+    "DANE": "Every site fits its own rows, corrected by the pooled gradient; fits are averaged.",
+    "Debiased": "Every site debiases its own Lasso; the average is thresholded at the end.",
+    "ADMM": "Consensus ADMM: every site solves its own problem exactly, close to the consensus.",
+    "FedDR": "Douglas-Rachford splitting: every site solves its own problem exactly.",
+    "FISTA": "Accelerated proximal gradient: one pooled gradient per round.",
+    "ProxSkip": "E gradient steps per round, corrected for site differences; three step sizes.",
     "OneShot": "Every site fits its own Lasso exactly, and the coefficients are averaged once.",
-    "OneShotGram": "Every site uploads all its second moments once, and the server solves the "
-    "pooled Lasso.",
-    "WorkingSetGram": "Sites upload second moments of a growing set of columns, until it holds the "
-    "pooled Lasso's.",
-    "Voting": "Sites vote with the columns of their own Lasso; what most of them select is fitted "
-    "and averaged.",
-    "one split": "The rows are split once: one half proposes columns, the other half tests them.",
-    "20 splits": "The rows are split twenty times, and the tests of all splits are put together.",
-    "best possible": "What somebody would find who knows what share of the columns has an effect, "
-    "how large effects may be and how noisy sites are.",
+    "OneShotGram": "Every site uploads its second moments; the server solves the pooled Lasso.",
+    "WorkingSetGram": "Second moments of a growing set of columns, up to the pooled Lasso's.",
+    "Voting": "Sites vote with the columns of their own Lasso; majority columns are averaged.",
+    "one split": "One data split: one half of the rows proposes columns, the other tests them.",
+    "20 splits": "Twenty data splits, combined by how often each selects a column.",
+    "best possible": "The oracle, which knows how the data were drawn, but not the effects.",
 }
 AXES = {
-    "scenario": "How the data were drawn; every method fits the same data sets of it.",
-    "epochs": "Local epochs: how many sweeps or gradient steps a site makes before it uploads "
-    "(“none” where a method has no such choice).",
-    "budget": "The budget: how many vectors of p numbers every site may upload, all candidates "
-    "together.",
-    "panel": "What is limited: uploads alone, or jointly uploads and local work (5B steps per "
-    "site).",
-    "rule": "How a candidate is chosen: smallest validation error, or the sparsest within one "
+    "scenario": "How the data were drawn; all methods fit the same data sets.",
+    "epochs": "Sweeps or gradient steps of a site before it uploads (“none” if not applicable).",
+    "budget": "Maximum uploads per site, in vectors of p numbers, all candidates together.",
+    "panel": "What is limited: uploads only, or both uploads and local work (5B steps per site).",
+    "rule": "How a candidate is chosen: minimum validation error, or the sparsest within one "
     "standard error of it.",
-    "tuning": "Whether the common penalty is inherited from the sites or chosen with the rest.",
-    "family": "What kind of response is modelled.",
-    "split": "How the rows of a data set were dealt out to the sites.",
-    "rate": "The share of false columns, on average, that was asked for.",
+    "tuning": "Whether the common penalty is inherited from the sites or tuned with the rest.",
+    "family": "The family of the response.",
+    "split": "How the rows of a data set were assigned to the sites.",
+    "rate": "The nominal false discovery rate.",
     "method": "The procedure that fits one model across the sites.",
 }
 OTHERS = {
-    "pooled Lasso": "The exact Lasso on all rows in one place at the common penalty: a reference "
-    "that no site could compute, not a competitor.",
-    "gap": "How far the common objective is above the pooled Lasso's; zero means it was reached.",
-    "SE": "Monte Carlo standard error: how well the simulation knows a mean, not how much data "
-    "sets differ.",
+    "pooled Lasso": "The exact Lasso on the pooled rows at the common penalty: a reference that no "
+    "site could compute, not a competitor.",
+    "gap": "The common objective minus the pooled Lasso's; zero means that it was reached.",
+    "SE": "Monte Carlo standard error: the precision of a mean, not the spread of data sets.",
 }
 
 
-def tell_words(results: Results) -> dict[str, str]:
-    """The terms of these records, each with its sentence."""
+def term_texts(results: Results) -> dict[str, str]:
+    """Return the terms of these records, each with its sentence."""
     methods = results.values("method")
-    words = METHODS if set(methods) <= set(METHODS) else _tell_procedures() | METHODS
-    told = {method: words[method] for method in methods if method in words} | OTHERS
+    texts = METHODS
+    if not set(methods) <= set(METHODS):
+        # Imported here: few reports need it, and it is slow.
+        from fedlasso.procedures import REGISTRY
+
+        docs = {name: (kind.__doc__ or "").strip() for name, kind in REGISTRY.items()}
+        texts = {name: doc.split("\n")[0].replace("``", "") for name, doc in docs.items()} | METHODS
+    terms = {method: texts[method] for method in methods if method in texts} | OTHERS
     if not len(results.reference):
-        told.pop("pooled Lasso")
+        terms.pop("pooled Lasso")
     if not any(metric.endswith("gap") for metric in results.metrics):
-        told.pop("gap")
-    return told
+        terms.pop("gap")
+    return terms
 
 
-def _tell_procedures() -> dict[str, str]:
-    """The first line of what every procedure says of itself."""
-    # Few reports need it, and all the others would wait for it.
-    from fedlasso.procedures import REGISTRY
-
-    return {
-        name: (procedure.__doc__ or "").strip().splitlines()[0].replace("``", "")
-        for name, procedure in REGISTRY.items()
-    }
-
-
-def tell_axes(results: Results) -> dict[str, str]:
-    """The choices of these records, each with its sentence."""
-    told = {axis: AXES[axis] for axis in results.axes if axis in AXES}
+def axis_texts(results: Results) -> dict[str, str]:
+    """Return the axes of these records, each with its sentence."""
+    texts = {axis: AXES[axis] for axis in results.axes if axis in AXES}
     if results.on_real_data:
-        told["scenario"] = "Which data were fitted; every method fits the same splits of them."
-    return told
+        texts["scenario"] = "The data set; all methods fit the same splits of it."
+    return texts

@@ -1,10 +1,10 @@
-"""The page to explore: ``index.html``.
+"""The interactive page: ``index.html``.
 
-The page is one file that carries its script, which draws every chart, and the recorded rows: every
-double exactly, stored once, deflated. A cell is one value of every axis. For each quantity it
-points to a vector over the scenario's replicates. Equal vectors (joint and upload-only at E = 1,
-both rules of CD) are stored once, and a quantity that is the same in every replicate (bytes, steps)
-is a vector of length one.
+The page is one file with its script, which draws every chart, and the recorded rows: every double
+exactly, stored once, deflated. A cell is one value of every axis. For each quantity it points to a
+vector over the scenario's replicates. Equal vectors (joint and upload-only at E = 1, both rules of
+CD) are stored once, and a quantity that is the same in every replicate (bytes, steps) is a vector
+of length one.
 """
 
 import base64
@@ -24,7 +24,7 @@ from fedlasso.report.compare import Comparison, agree_with_paper, read_citation
 from fedlasso.report.figures import FigureText, looks
 from fedlasso.report.filling import fill
 from fedlasso.report.findings import Finding
-from fedlasso.report.glossary import tell_axes, tell_words
+from fedlasso.report.glossary import axis_texts, term_texts
 from fedlasso.report.records import Results
 from fedlasso.report.tables import ReportTable, mean_se
 from fedlasso.report.traces import follow_gaps
@@ -55,7 +55,7 @@ def write_page(
         "agreement": _agreement_data(agreement),
         "folder": str(folder),
     }
-    # The data cannot end the script element they stand in.
+    # Escaped below: the data must not end the script element that contains them.
     data = json.dumps(carried, separators=(",", ":"), allow_nan=False)
     text = fill(
         "page.html",
@@ -70,8 +70,8 @@ def write_page(
         badges=_badges(results),
         agreement=_agreement_table(agreement, findings),
         citation=read_citation(),
-        words=tell_words(results),
-        axis_words=tell_axes(results),
+        words=term_texts(results),
+        axis_words=axis_texts(results),
         headings={axis: _axis(results, axis)["label"] for axis in results.axes},
         scenarios=_scenarios(results),
         advice=_can_advise(results),
@@ -83,7 +83,7 @@ def write_page(
 
 
 def _linked(finding: Finding) -> dict[str, Any]:
-    """A finding with the part of the address that shows it."""
+    """Return a finding with the query string that shows it."""
     return asdict(finding) | {"address": urlencode({"at": finding.chart, **finding.view})}
 
 
@@ -113,28 +113,28 @@ def _scenarios(results: Results) -> dict[str, dict[str, Any]]:
             "p": each.p,
             "sizes": "/".join(map(str, each.sizes)) if len(set(each.sizes)) > 1 else each.sizes[0],
             "snr": each.snr,
-            "words": _tell_scenario(each),
+            "words": _scenario_text(each),
         }
         for name, each in results.manifest.scenarios.items()
     }
 
 
-def _tell_scenario(each: Scenario) -> str:
+def _scenario_text(each: Scenario) -> str:
     equal = len(set(each.sizes)) == 1
     sizes = f"{each.sizes[0]} each" if equal else "/".join(map(str, each.sizes))
-    told = [
+    parts = [
         f"{len(each.sizes)} sites, {sizes} training rows",
-        f"{each.p} predictors, {each.nonzeros} of them with an effect",
+        f"{each.p} predictors, {each.nonzeros} of them nonzero",
         f"correlation {_per_site(each.correlations)}",
         f"signal-to-noise ratio {each.snr:g}",
     ]
     if set(each.scales) != {1.0}:
-        told.append(f"predictor scales {_per_site(each.scales)}")
+        parts.append(f"predictor scales {_per_site(each.scales)}")
     if set(each.noise) != {1.0}:
-        told.append(f"noise times {_per_site(each.noise)}")
+        parts.append(f"noise times {_per_site(each.noise)}")
     if each.deviations:
-        told.append(f"{each.deviations} coefficients of its own at every site")
-    return "; ".join(told)
+        parts.append(f"every site deviates in {each.deviations} coefficients")
+    return "; ".join(parts)
 
 
 def _per_site(values: Sequence[float]) -> str:
@@ -142,7 +142,7 @@ def _per_site(values: Sequence[float]) -> str:
 
 
 def _can_advise(results: Results) -> bool:
-    """Whether the records can say what to use: simulated least squares at a budget of uploads."""
+    """Whether the page can recommend a method: simulated least squares at a budget of uploads."""
     return (
         not results.on_real_data
         and results.values("panel") != ["work"]
@@ -153,7 +153,7 @@ def _can_advise(results: Results) -> bool:
 
 
 def _agreement_data(comparison: Comparison | None) -> dict[str, Any] | None:
-    """Published and reproduced cells for the chart; what is not a number is null."""
+    """Return published and reproduced cells for the chart; missing values are null."""
     if comparison is None:
         return None
     cells = comparison.cells.assign(
@@ -166,7 +166,7 @@ def _agreement_data(comparison: Comparison | None) -> dict[str, Any] | None:
 def _agreement_table(
     comparison: Comparison | None, findings: Sequence[Finding]
 ) -> dict[str, Any] | None:
-    """Published and reproduced cells for the table: a line per scenario, method and epochs."""
+    """Return published and reproduced cells for the table, by scenario, method and epochs."""
     if comparison is None:
         return None
     claims = [finding.text for finding in findings if finding.chart == "agreement"]
@@ -195,7 +195,7 @@ def _agreement_table(
 
 
 def _pooled(results: Results) -> dict[str, dict[str, list[float]]]:
-    """Mean and standard error of what the pooled Lasso scores, by scenario and metric."""
+    """Return mean and standard error of the pooled Lasso, by scenario and metric."""
     metrics = [m for m in results.metrics if m in results.reference and COLUMNS[m].scale != "log"]
     if not metrics or "family" in results.axes:
         return {}
@@ -211,7 +211,7 @@ def _base64(data: bytes) -> str:
 
 
 def page_data(results: Results) -> dict[str, Any]:
-    """What the page's script reads, ready for JSON."""
+    """Return what the page's script reads, ready for JSON."""
     rows = results.outcome
     columns = [*known("metric", rows), *known("cost", rows), *known("note", rows)]
     replicates = {
@@ -227,7 +227,7 @@ def page_data(results: Results) -> dict[str, Any]:
         where = dict(zip(results.axes, key, strict=True))
         wanted = replicates[where["scenario"]]
         cell = numbers[places]
-        if len(cell) != len(wanted):  # a cell that lacks replicates has missing values, not others
+        if len(cell) != len(wanted):  # replicates that a cell lacks are missing values
             found = dict(zip(replicate[places].tolist(), cell, strict=True))
             missing = np.full(len(columns), np.nan)
             cell = np.array([found.get(number, missing) for number in wanted])
@@ -242,8 +242,8 @@ def page_data(results: Results) -> dict[str, Any]:
     return {
         "study": results.manifest.name,
         "first": {"scenario": results.first_scenario},
-        "words": tell_words(results),
-        "axis_words": tell_axes(results),
+        "words": term_texts(results),
+        "axis_words": axis_texts(results),
         "scenarios": _scenarios(results),
         "pooled": _pooled(results),
         "gaps": [] if (gaps := follow_gaps(results)) is None else gaps.to_dict("records"),
@@ -265,7 +265,7 @@ def page_data(results: Results) -> dict[str, Any]:
 
 
 def _axis(results: Results, name: str) -> dict[str, Any]:
-    """The entry of an axis; what simulations call a scenario is a data set of real data."""
+    """Return the entry of an axis; a scenario of real data is a data set."""
     entry = _column(name)
     if name == "scenario" and results.on_real_data:
         entry |= {"label": "Data set", "heading": "Data set"}
@@ -275,5 +275,5 @@ def _axis(results: Results, name: str) -> dict[str, Any]:
 
 
 def _column(name: str) -> dict[str, Any]:
-    """The entry of a column in the table of columns, with its heading."""
+    """Return the entry of a column, with its heading."""
     return asdict(COLUMNS[name]) | {"heading": COLUMNS[name].heading}

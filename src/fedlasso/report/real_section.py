@@ -1,4 +1,4 @@
-"""Tables and figure of the study of real data; nothing for the records of other studies."""
+"""Tables and figure of the study of real data; None for records of other studies."""
 
 import numpy as np
 import pandas as pd
@@ -6,17 +6,16 @@ import pandas as pd
 from fedlasso.report import figures
 from fedlasso.report.figures import Figure
 from fedlasso.report.records import Results
-from fedlasso.report.tables import ReportTable, mean_se, shown, tell_replicates
+from fedlasso.report.tables import ReportTable, mean_se, replicates_text, shown
 from fedlasso.study.datasets import ORIGINS, TUNED
 from fedlasso.study.real_summary import WORDS, compare_with_judges
 from fedlasso.study.record_columns import PREDICTION, SELECTION
 
-WIDE = 30.0  # per cent; the axis of a figure is logarithmic beyond
+WIDE = 30.0  # per cent beyond which an axis is logarithmic
 DRAWN = (PREDICTION, SELECTION)
 
 
 def judged_table(results: Results) -> ReportTable | None:
-    """Every method against its judge, on every data set and in every way."""
     data = _compared(results)
     if data is None:
         return None
@@ -29,39 +28,32 @@ def judged_table(results: Results) -> ReportTable | None:
     text["Against"] = [words[:1].upper() + words[1:] for words in against]
     note = (
         "Test error above the judge's, in per cent of the judge's mean: mean paired difference "
-        f"(standard error) over {tell_replicates(data)}. Columns used and mean "
-        "Jaccard index of the columns over pairs of replicates, each beside the judge's. Judges "
-        "see all training rows in one place."
+        f"(standard error) over {replicates_text(data)}. Columns used, and their mean Jaccard "
+        "index over pairs of replicates, each ours / the judge's. Judges fit the pooled rows."
     )
     return ReportTable("judged", "Federated fits and their judges", note, data, text, "Against")
 
 
 def data_table(results: Results) -> ReportTable | None:
-    """The data sets."""
     if not results.on_real_data:
         return None
-    data = pd.DataFrame(
-        {
-            "scenario": name,
-            "rows": sum(each.sizes) + each.test,
-            "columns": each.p,
-            "tuned": name in TUNED,
-            "origin": ORIGINS.get(name, "a file of the data folder"),
-        }
-        for name, each in results.manifest.scenarios.items()
-    )
-    headings = {"scenario": "Data", "tuned": "Tried", "origin": "Response"}
+    rows = []
+    for name, each in results.manifest.scenarios.items():
+        sizes = {"scenario": name, "rows": sum(each.sizes) + each.test, "columns": each.p}
+        origin = ORIGINS.get(name, "a file in the data folder")
+        rows.append(sizes | {"tuned": name in TUNED, "origin": origin})
+    data = pd.DataFrame(rows)
+    headings = {"scenario": "Data", "tuned": "Tuned", "origin": "Response"}
     text = data.assign(tuned=np.where(data["tuned"], "yes", "no")).astype(str)
     text = text.rename(columns=lambda name: headings.get(name, name.capitalize()))
     note = (
-        "Rows and columns as they are used. Tried: whether defaults were tried on the set while "
-        "they were made; the others were chosen by their sizes and not looked at."
+        "Rows and columns as used. Tuned: whether defaults were developed on the set; the others "
+        "were chosen by size only."
     )
     return ReportTable("data", "Data sets", note, data, text)
 
 
 def judged_figure(results: Results) -> Figure | None:
-    """Per cent worse than the judge on every data set, a panel per goal."""
     data = _compared(results)
     goals = [goal for goal in DRAWN if data is not None and goal in set(data["method"])]
     if data is None or not goals:
@@ -83,10 +75,9 @@ def judged_figure(results: Results) -> Figure | None:
         figures.name_rows(grid[0][0], names)
         figures.put_legend(canvas, grid[0][0], 3)
     caption = (
-        "Test error above the judge's in per cent, mean over replicates of the paired difference; "
-        "bars are 1.96 standard errors either side. Left of zero the federated fit predicts better "
-        "than the judge, who sees all training rows in one place. Three sites, whose rows are "
-        "dealt out in three ways."
+        "Test error above the judge's in per cent: mean paired difference ± 1.96 standard errors. "
+        "Left of zero the federated fit predicts better than the judge, which fits pooled rows. "
+        "Three sites, with rows assigned in three ways."
     )
     return Figure("judged", "Federated fits against their judges", caption, canvas)
 

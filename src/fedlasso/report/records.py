@@ -1,4 +1,4 @@
-"""What a results folder holds, read once: rows, provenance, and what is missing."""
+"""The contents of a results folder, read once: rows, provenance, and what is missing."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ from fedlasso.study.record_columns import RECORDS, axes, known
 
 @dataclass(frozen=True, eq=False)
 class Results:
-    """Everything a report reads; nothing is computed again."""
+    """Everything that a report reads."""
 
     manifest: Manifest
     outcome: pd.DataFrame
@@ -29,27 +29,26 @@ class Results:
 
     @cached_property
     def axes(self) -> list[str]:
-        """What tells one cell from another, beside the replicate."""
+        """Columns that distinguish cells, besides the replicate."""
         return known("axis", self.outcome)
 
     @property
     def on_real_data(self) -> bool:
-        """Whether the records are about data sets, and not about simulated scenarios."""
+        """Whether the scenarios are real data sets."""
         return "split" in self.axes
 
     @property
     def order(self) -> list[str]:
-        """The axes as cells are sorted by them: scenario, what is fixed, then what is compared."""
+        """The axes in sorting order: scenario, fixed axes, then compared ones."""
         first = ["scenario", *self.primary]
         return first + [axis for axis in self.axes if axis not in first]
 
     @cached_property
     def metrics(self) -> list[str]:
-        """Outcomes that were measured."""
         return known("metric", self.outcome)
 
     def measured(self, *metrics: str) -> list[str]:
-        """Those of some outcomes that were measured."""
+        """Return those of these metrics that were measured."""
         return [metric for metric in metrics if metric in self.metrics]
 
     @property
@@ -58,7 +57,7 @@ class Results:
         return len([number for number in self.values("epochs") if number > 0]) > 1
 
     def values(self, axis: str) -> list[Any]:
-        """Values of an axis in the order of the records (numbers: in their own order)."""
+        """Return the values of an axis in the order of the records; numbers are sorted."""
         return list(self._values.get(axis, []))
 
     @cached_property
@@ -68,7 +67,7 @@ class Results:
 
     @property
     def first_scenario(self) -> str:
-        """The scenario that is shown where only one is."""
+        """The scenario shown if only one is: the baseline, else the first."""
         scenarios: list[str] = self.values("scenario")
         return "baseline" if "baseline" in scenarios else scenarios[0]
 
@@ -83,80 +82,69 @@ class Results:
         return chosen
 
     def usual(self, table: pd.DataFrame) -> pd.DataFrame:
-        """Rows of the paper's cell in a table of every cell, without the axes that it fixes."""
+        """Return the rows of the paper's cell, without the axes that it fixes."""
         return _select(table, self.primary).drop(columns=list(self.primary), errors="ignore")
 
     @cached_property
     def arms(self) -> list[str]:
-        """Axes of which a figure shows one value at a time and a table prints all."""
+        """Axes of which a figure shows one value at a time and a table shows all."""
         return [a for a in self.axes if axes()[a].control and a not in ("scenario", *self.primary)]
 
     def at(self, **where: Any) -> pd.DataFrame:
-        """Outcome rows with these values; an axis this study does not have is no condition."""
+        """Return outcome rows with these values; axes that the study lacks are ignored."""
         return _select(self.outcome, where)
 
     @property
     def missing(self) -> list[str]:
-        """What the manifest asks for and the folder does not hold, one line per scenario."""
+        """Replicates that are requested but not finished, one line per scenario."""
         lines = []
         for row in self.progress.itertuples():
-            if row.finished < row.asked:
+            if row.finished < row.requested:
                 failed = f", {row.failed} failed" if row.failed else ""
-                lines.append(f"{row.scenario}: {row.finished} of {row.asked} replicates{failed}")
+                lines.append(
+                    f"{row.scenario}: {row.finished} of {row.requested} replicates{failed}"
+                )
         return lines
 
     @property
     def completeness(self) -> str:
-        """One sentence that heads every page."""
-        asked = int(self.progress["asked"].sum())
+        """The sentence at the top of every page."""
+        requested = int(self.progress["requested"].sum())
         finished = int(self.progress["finished"].sum())
-        if finished == asked:
-            kind = "data set" if self.on_real_data else "scenario"
-            return (
-                f"Complete: {'the' if asked == 1 else 'all'} {count_of(asked, 'replicate')} of "
-                f"{count_of(len(self.progress), kind)}."
-            )
+        if finished == requested:
+            kind = count_of(len(self.progress), "data set" if self.on_real_data else "scenario")
+            return f"Complete: {count_of(requested, 'replicate')} of {kind}."
         return (
-            f"Incomplete: {finished} of {asked} replicates are finished; means and standard "
-            "errors below use those alone."
+            f"Incomplete: {finished} of {requested} replicates are finished; means and standard "
+            "errors use those only."
         )
 
 
 def count_of(number: int, word: str, most: int | None = None) -> str:
-    """A number of things, or from how many to how many.
-
-    Examples
-    --------
-    >>> from fedlasso.report.records import count_of
-    >>> count_of(1, "replicate"), count_of(2, "replicate"), count_of(1, "replicate", 3)
-    ('1 replicate', '2 replicates', '1 to 3 replicates')
-    """
+    """Return a count or range such as '1 replicate', '2 replicates' or '1 to 3 replicates'."""
     if most is not None and most > number:
         return f"{number:,} to {most:,} {word}s"
     return f"{number:,} {word}{'s' * (number != 1)}"
 
 
 def read_results(folder: Path) -> Results:
-    """Read a results folder; an empty or foreign one is one clear error."""
+    """Read a results folder that has at least one finished replicate."""
     store = Store(folder)
     manifest = store.manifest()
     tables = store.tables(RECORDS)
     tables["outcome"] = _fitted_only(_whole_axes(tables["outcome"]))
     if tables["outcome"].empty:
-        raise FedLassoError(
-            f"{folder} has no finished replicate yet; see `fedlasso study status {folder}`"
-        )
+        remedy = f"see `fedlasso study status {folder}`"
+        raise FedLassoError(f"{folder} has no finished replicate yet; {remedy}")
     parts = store.parts()
     failures = store.failures()
-    progress = pd.DataFrame(
-        {
-            "scenario": name,
-            "asked": manifest.replicates,
-            "finished": sum((name, number) in parts for number in range(manifest.replicates)),
-            "failed": sum(task[0] == name for task in failures),
-        }
-        for name in manifest.scenarios
-    )
+    rows = []
+    for name in manifest.scenarios:
+        finished = sum((name, number) in parts for number in range(manifest.replicates))
+        failed = sum(scenario == name for scenario, _ in failures)
+        row = {"scenario": name, "requested": manifest.replicates}
+        rows.append(row | {"finished": finished, "failed": failed})
+    progress = pd.DataFrame(rows)
     return Results(manifest, progress=progress, failures=failures, **tables)
 
 
@@ -168,10 +156,7 @@ def _select(table: pd.DataFrame, where: Mapping[str, Any]) -> pd.DataFrame:
 
 
 def _fitted_only(rows: pd.DataFrame) -> pd.DataFrame:
-    """Rows where a fit without a single round has no outcome: its budget did not pay for one.
-
-    The record holds the empty model that such a procedure begins with, which is not what it fits.
-    """
+    """Remove outcomes of fits whose budget was too small for one round: the empty model."""
     if "rounds" not in rows:
         return rows
     metrics = known("metric", rows)
@@ -180,10 +165,7 @@ def _fitted_only(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def _whole_axes(rows: pd.DataFrame) -> pd.DataFrame:
-    """Rows where every axis has a value: one that only some methods have is 0 or a dash for others.
-
-    An axis that is not needed to tell the rows apart is no axis.
-    """
+    """Fill axes that only some methods have with 0 or a dash; drop those that are not needed."""
     rows = rows.copy()
     for axis in [name for name in known("axis", rows) if rows[name].isna().any()]:
         others = [name for name in (*known("axis", rows), "replicate") if name != axis]

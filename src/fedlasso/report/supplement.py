@@ -1,7 +1,6 @@
-"""The supplement as HTML, as LaTeX source and, where a TeX is found, as PDF.
+"""The supplement as HTML, as LaTeX source and, if TeX is installed, as PDF.
 
 ``templates/proof.txt`` has a heading per step, ``$...$`` in a line and ``$$...$$`` on its own line.
-``tests/report/test_proof.py`` checks the algebra of every step with exact symbols.
 """
 
 import html
@@ -21,32 +20,26 @@ from fedlasso.report.findings import Finding
 from fedlasso.report.records import Results
 from fedlasso.report.tables import ReportTable
 
-# Turns of TeX at most, until page numbers and the widths of long tables have settled.
-TURNS = 4
-# Notes of TeX that change with the figures: their list, and the number of the last page.
-UNPRINTED = (rb"\@writefile{lof}", rb"\gdef \@abspage@last")
+# Maximum runs of TeX until page numbers and the widths of long tables have converged.
+TEX_RUNS = 4
+# Lines of the .aux file that change with the figures: their list, and the last page number.
+IGNORED_NOTES = (rb"\@writefile{lof}", rb"\gdef \@abspage@last")
 
 
 @dataclass(frozen=True)
 class Supplement:
-    """What the supplement tells beside its figures; these are known later."""
+    """The supplement without its figures, which are drawn meanwhile."""
 
     results: Results
     tables: Sequence[ReportTable]
     findings: Sequence[Finding]
     folder: Path
 
-    def write_page(self, figures: Sequence[FigureText]) -> None:
-        """``index.html``, which points to ``../tables`` and ``../figures``."""
-        self._fill("index.html", "supplement.html", figures, proof_html())
-
-    def write_tex(self, figures: Sequence[FigureText]) -> None:
-        """``supplement.tex``, which reads ``../tables`` and ``../figures``."""
-        self._fill("supplement.tex", "supplement.tex", figures, proof_latex())
-
-    def _fill(self, name: str, template: str, figures: Sequence[FigureText], proof: str) -> None:
+    def write(self, name: str, figures: Sequence[FigureText]) -> None:
+        """Write ``index.html`` or ``supplement.tex``; both use ``../tables`` and ``../figures``."""
+        page = name.endswith(".html")
         text = fill(
-            template,
+            "supplement.html" if page else "supplement.tex",
             results=self.results,
             tables=self.tables,
             figures=figures,
@@ -56,29 +49,26 @@ class Supplement:
                 for (scenario, number), text in self.results.failures.items()
             ],
             provenance=_provenance(self.results),
-            proof=proof,
+            proof=proof_html() if page else proof_latex(),
         )
         (self.folder / name).write_text(text, encoding="utf-8")
 
 
 def draft_tex(folder: Path) -> None:
-    """Let a TeX note the contents and the widths of tables, which it does not know before.
-
-    Figures come last and move neither, so a draft can be made before they are drawn.
-    """
+    """Run TeX for the contents and the widths of tables, which figures do not change."""
     engine = _find_tex()
     if engine is not None and engine.name == "pdflatex":
-        _turn(engine, folder, "-draftmode")
+        _run_tex(engine, folder, "-draftmode")
 
 
 def compile_tex(folder: Path) -> Path | None:
-    """Compile the supplement where a TeX is found; nothing where it is not, or cannot."""
+    """Compile the supplement; None if there is no TeX or it fails."""
     if (engine := _find_tex()) is None:
         return None
-    for _ in range(TURNS):
+    for _ in range(TEX_RUNS):
         before = _read_notes(folder)
-        if not _turn(engine, folder):
-            return None  # the log beside the source says why
+        if not _run_tex(engine, folder):
+            return None  # the log beside the source states why
         if _read_notes(folder) == before:
             break
     for kind in ("aux", "log", "out", "toc"):
@@ -91,8 +81,8 @@ def _find_tex() -> Path | None:
     return Path(found) if found else None
 
 
-def _turn(engine: Path, folder: Path, *options: str) -> bool:
-    """Whether a TeX went through the source."""
+def _run_tex(engine: Path, folder: Path, *options: str) -> bool:
+    """Run TeX once; return whether it succeeded."""
     if engine.name == "pdflatex":
         options = ("-interaction=batchmode", "-halt-on-error", *options)
     command = [str(engine), *options, "supplement.tex"]
@@ -106,14 +96,13 @@ def _turn(engine: Path, folder: Path, *options: str) -> bool:
 
 
 def _read_notes(folder: Path) -> list[bytes]:
-    """What TeX notes for its next turn, without what the supplement does not print."""
+    """Return the lines of the .aux file, without those that the supplement does not print."""
     notes = folder / "supplement.aux"
     lines = notes.read_bytes().splitlines() if notes.exists() else []
-    return [line for line in lines if not line.startswith(UNPRINTED)]
+    return [line for line in lines if not line.startswith(IGNORED_NOTES)]
 
 
 def _provenance(results: Results) -> list[str]:
-    """What was run, flat enough for a list."""
     manifest = results.manifest
     lines = []
     for key, value in [*manifest.study.items(), *manifest.code.items()]:
@@ -129,20 +118,19 @@ def _provenance(results: Results) -> list[str]:
 
 
 def read_proof() -> list[tuple[str, str]]:
-    """The claim, and then the steps that prove it: what each says, and why."""
+    """Return heading and text of the claim, then of every step of its proof."""
     _, *pieces = re.split(r"^# (.+)$", read_template("proof.txt"), flags=re.MULTILINE)
     return list(zip(pieces[::2], pieces[1::2], strict=True))
 
 
 def proof_latex() -> str:
-    """The proof as LaTeX."""
     steps = "".join(rf"\paragraph{{{heading}.}}{text}" + "\n" for heading, text in read_proof())
     displayed = re.sub(r"\$\$(.+?)\$\$", r"\\[\1\\]", steps, flags=re.DOTALL)
     return displayed + r"\hfill$\square$" + "\n"
 
 
 def proof_html() -> str:
-    """The proof as HTML with MathML, which browsers draw without any script."""
+    """Return the proof as HTML with MathML, which browsers render without a script."""
     out = []
     for heading, text in read_proof():
         out.append(f"<h3>{html.escape(heading, quote=False)}</h3><p>")

@@ -1,4 +1,4 @@
-"""The tables of a report: outcomes, then resources, diagnostics and what was run."""
+"""The tables of a report: outcomes, resources, diagnostics and design."""
 
 from collections.abc import Callable
 from dataclasses import asdict
@@ -6,35 +6,26 @@ from functools import partial
 
 import pandas as pd
 
+from fedlasso.report import tables
 from fedlasso.report.families_section import family_table
 from fedlasso.report.real_section import data_table, judged_table
 from fedlasso.report.records import Results
-from fedlasso.report.tables import (
-    ReportTable,
-    collapse,
-    differences,
-    in_order,
-    mean_se,
-    means,
-    shown,
-    tell_replicates,
-)
+from fedlasso.report.tables import ReportTable, mean_se, means, replicates_text, shown
 from fedlasso.report.trust_section import discovery_table, interval_table, paired_discovery_table
 from fedlasso.study.means import average
 from fedlasso.study.record_columns import COLUMNS, display_name, known, titles
 
 BLOCKS = ("baseline", "different-distributions")
-# Rules in the words of a narrow table.
+# Rules in a narrow table.
 SHORT_RULES = {"minimum validation error": "minimum", "one standard error": "one SE"}
 # Methods whose candidates are thresholds.
 THRESHOLDED = ("ST", "P", "averaging + ST", "averaging + P")
 PAIRED = {"method": "methods", "epochs": "epoch counts", "tuning": "tunings", "rule": "rules"}
-# How a cost is printed, by its unit: words, scale and format.
+# Suffix, scale and format of a cost, by its unit.
 _PRINTED = {"bytes": (" KiB", 1024, ",.0f"), "s": (" s", 1, ".3f"), "": ("", 1, ",.0f")}
 
 
 def main_table(results: Results) -> ReportTable | None:
-    """Baseline and different site distributions at the primary cell."""
     if results.on_real_data:
         return None
     have = results.values("scenario")
@@ -45,30 +36,29 @@ def main_table(results: Results) -> ReportTable | None:
         metrics = results.measured("fdp", "recall") + metrics
     data = means(results, rows[rows["scenario"].isin(blocks)], metrics)
     text = shown(results.usual(data), metrics)
-    note = f"Mean (Monte Carlo standard error) over {tell_replicates(data)}; {_where(results)}."
+    note = f"Mean (Monte Carlo standard error) over {replicates_text(data)}; {_where(results)}."
     absent = [display_name("scenario", s) for s in BLOCKS if s not in have]
-    # A study with scenarios of its own lacks none of the paper's.
+    # A study with scenarios of its own has neither block.
     if 0 < len(absent) < len(BLOCKS):
         note += f" Not in these records: {', '.join(absent)}."
     prose = (
-        "The main comparison: what every method reaches at the largest budget. F1 is about the "
-        "columns that were selected, the test error about prediction and the gap about the common "
-        "objective; a method can be good at one of them and poor at another."
+        "Every method at the largest budget. F1 measures selection, the test error prediction and "
+        "the gap optimisation; a method can be good at one of them and poor at another."
     )
     return ReportTable("main", "Main comparison", note, data, text, "Scenario", prose)
 
 
 def grid_table(results: Results) -> ReportTable:
-    """Every cell; what is the same under either limit or either rule is printed once."""
+    """Every cell; cells that are equal under both limits or rules are printed once."""
     data = means(results, results.outcome, results.metrics)
     printed = results.measured("f1", "active", "test_mse", "test_deviance", "relative_gap")
     seen = [*known("axis", data), *(name for m in printed for name in (m, f"{m}_se"))]
     rows = data[seen]
     for axis in ("rule", "panel"):
         if len(results.values(axis)) > 1:
-            rows = collapse(rows, axis, len(results.values(axis)))
+            rows = tables.collapse(rows, axis, len(results.values(axis)))
     above = ["scenario", *(axis for axis in ("budget",) if axis in results.axes)]
-    rows = in_order(results, rows, [*above, *(a for a in ("method", "epochs") if a in rows)])
+    rows = tables.in_order(results, rows, [*above, *(a for a in ("method", "epochs") if a in rows)])
     headings = {COLUMNS[m].label: COLUMNS[m].heading for m in printed}
     text = shown(rows, printed).rename(columns=headings)
     if "Rule" in text:
@@ -77,13 +67,13 @@ def grid_table(results: Results) -> ReportTable:
     alone = [axis for axis in results.primary if axis in above or len(results.values(axis)) == 1]
     text = text.drop(columns=[COLUMNS[axis].heading for axis in alone])
     note = (
-        f"Mean (Monte Carlo standard error) over {tell_replicates(data)}. "
-        f"The CSV file holds all {len(results.metrics)} outcomes, every cell on a row of its own."
+        f"Mean (Monte Carlo standard error) over {replicates_text(data)}. "
+        f"The CSV file has all {len(results.metrics)} outcomes, one row per cell."
     )
     prose = (
-        f"Every cell of the study: {len(data):,} of them, printed as {len(rows):,} rows. Where a "
-        "method does the same under both resource limits (as at E = 1), or under both rules (as "
-        "CD, which has one candidate), the two cells are one row that says either."
+        f"All {len(data):,} cells of the study, printed as {len(rows):,} rows. Equal cells "
+        "under both resource limits (as at E = 1) or both rules (as CD, which has one candidate) "
+        "are one row, marked “either”."
     )
     return ReportTable("grid", "Full grid", note, data, text, "Scenario", prose)
 
@@ -91,47 +81,39 @@ def grid_table(results: Results) -> ReportTable:
 def difference_table(results: Results, along: str) -> ReportTable | None:
     """Every value of an axis against every other, paired within replicate."""
     metrics = results.measured("f1", "test_mse", "test_deviance", "relative_gap")
-    data = differences(results, along, metrics)
+    data = tables.differences(results, along, metrics)
     if data.empty:
         return None
     fixed = {a: v for a, v in results.primary.items() if a != along}
     text = shown(results.usual(data), metrics, sign=True)
-    note = (
-        "Differences are taken within replicate, then averaged: mean (standard error); "
-        "1.96 standard errors either side give the interval."
-    )
+    note = "Mean paired difference (standard error) over replicates."
     if fixed:
-        note += f" Printed: {titles(fixed)}; the CSV file holds every budget, panel and rule."
-    words = f"Paired comparison of {PAIRED[along]}"
+        note += f" Printed: {titles(fixed)}; the CSV file has every budget, panel and rule."
     prose = (
-        "Methods, epoch counts and rules share their data sets, so their differences are known "
-        "better than the overlap of two intervals suggests. A mean of two standard errors or more "
-        "is one that this number of replicates can tell from zero."
+        "All cells fit the same data sets, so paired differences are more precise than separate "
+        "intervals suggest. Beyond 1.96 standard errors they differ from zero at the 5% level."
     )
-    return ReportTable(f"paired-{along}", words, note, data, text, "Contrast", prose)
+    title = f"Paired comparison of {PAIRED[along]}"
+    return ReportTable(f"paired-{along}", title, note, data, text, "Contrast", prose)
 
 
 def cutoff_table(results: Results) -> ReportTable | None:
-    """The same selected fits, judged with other activity cutoffs."""
     metrics = results.measured("f1_1e6", "f1", "f1_1e2")
     if len(metrics) < 2:
         return None
     data = means(results, results.outcome, metrics)
     text = shown(results.usual(data), metrics).rename(columns={"F1": "F1, cutoff 1e-4"})
-    note = (
-        "F1 of the same selected fits when a coefficient counts as active above each cutoff; "
-        f"nothing is tuned again. Printed: {_where(results)}; the CSV file holds every cell."
-    )
+    note = f"F1 of the same fits with other cutoffs for active coefficients. {_printed(results)}"
     prose = (
-        "Averaging leaves many coefficients that are tiny but not zero. So F1 depends on what "
-        "counts as active; the order of the methods should not."
+        "Averaging leaves many tiny nonzero coefficients, so F1 depends on the cutoff. "
+        "The order of the methods should not."
     )
     title = "Sensitivity to the activity cutoff"
     return ReportTable("cutoffs", title, note, data, text, "Scenario", prose)
 
 
 def empty_table(results: Results) -> ReportTable | None:
-    """How often a method selected nothing, and how often validation chose no threshold."""
+    """How often a method selected nothing, and how often validation chose a zero threshold."""
     if "active" not in results.outcome:
         return None
     rows = results.outcome[results.outcome["active"].notna()]
@@ -154,16 +136,13 @@ def empty_table(results: Results) -> ReportTable | None:
     if "zero" in measures:
         none = counts["zero_count"] == 0
         text["Zero threshold"] = _of(counts["zero_sum"].mask(none), counts["zero_count"])
-    found = data[data["empty"] > 0]
     note = (
-        "Fits without any active coefficient (precision, recall and F1 are then 0), and fits of ST "
-        "and P whose chosen threshold is 0, which leaves CD as it is; all epoch counts together. "
-        f"Printed: {_where(results)}; the CSV file holds every cell."
+        "Fits without an active coefficient (precision, recall and F1 are then 0), and fits of ST "
+        f"and P whose chosen threshold is 0; all epoch counts together. {_printed(results)}"
     )
     prose = (
-        f"A method selected nothing at all in {len(found):,} of {len(data):,} cells at least once. "
-        "A chosen threshold of zero says that validation saw no use in thresholding: ST and P are "
-        "then CD itself, dense as that is."
+        f"In {int((data['empty'] > 0).sum()):,} of {len(data):,} cells a method selected nothing "
+        "at least once. With a threshold of zero, ST and P equal CD, which is dense."
     )
     title = "Empty models and zero thresholds" if "zero" in measures else "Empty models"
     return ReportTable("empty", title, note, data, text, "Scenario", prose)
@@ -173,8 +152,11 @@ def _where(results: Results) -> str:
     return titles(results.primary) or "all cells"
 
 
+def _printed(results: Results) -> str:
+    return f"Printed: {_where(results)}; the CSV file has every cell."
+
+
 def resource_table(results: Results) -> ReportTable | None:
-    """What every method uses: bytes, steps, seconds by phase, share of the penalty search."""
     rows = results.outcome.copy()
     metrics = known("cost", rows)
     if not metrics:
@@ -196,58 +178,49 @@ def resource_table(results: Results) -> ReportTable | None:
             values = primary[f"{column.name}_median" if column.name in timed else column.name]
             text[f"{column.short}{unit}"] = _numbers(values / scale, form)
     if "penalty_share" in primary:
-        text["Search share"] = _numbers(primary["penalty_share_median"], ".0%")
+        text["Search"] = _numbers(primary["penalty_share_median"], ".0%")
     note = (
-        "Means over replicates; seconds are medians, which one slow moment of the machine does not "
-        "move. Uploads count every path, scalar and validation exchange; steps "
-        "are local sweeps or gradients at the busiest site; a dash is a phase the method does not "
-        "have. Seconds are those of one machine (see provenance) and one worker's share of it. "
-        "Search share: seconds of the penalty search over all seconds. "
-        f"Printed: {_where(results)}; the CSV file holds every cell."
+        "Means over replicates; medians of seconds, on one worker of one machine (see provenance). "
+        "Uploads count every path, scalar and validation exchange; steps are local sweeps or "
+        "gradients at the busiest site; a dash: the method has no such phase. Search: seconds of "
+        f"the penalty search over all seconds. {_printed(results)}"
     )
-    prose = _tell_search(primary)
+    prose = _search_text(primary)
     return ReportTable("resources", "Resource accounting", note, data, text, "Scenario", prose)
 
 
-def _tell_search(primary: pd.DataFrame) -> str:
-    """What the penalty search is, and how much of the work it is."""
+def _search_text(primary: pd.DataFrame) -> str:
     prose = (
-        "Before any method starts, every site searches a penalty of its own: it follows its exact "
-        "Lasso path by homotopy from the largest useful penalty down to a thousandth of it and "
-        "reads 30 penalties on the way. A step of that search is a knot of the path, where one "
-        "column enters or leaves, and is charged as a sweep is, 4 m_j p operations at site j. All "
-        "methods share the result, and each is charged for it in full; the training allowance of "
-        "the joint limits does not include it."
+        "Before any method starts, every site searches its own penalty: it follows its exact Lasso "
+        "path by homotopy from lambda.max down to a thousandth of it, and evaluates 30 penalties. "
+        "A step is a knot of the path, where one column enters or leaves, and is charged like a "
+        "sweep: 4 m_j p operations at site j. Every method is charged for the search in full; it "
+        "is not part of the joint limits."
     )
     if {"penalty_operations", "operations"} <= set(primary.columns):
         ratio = primary["penalty_operations"] / primary["operations"]
         if len(ratio := ratio[ratio > 0]):
             prose += (
-                f" In the printed cells the search takes between {ratio.min():.2g} and "
-                f"{ratio.max():.3g} times the operations of the training that follows it."
+                f" In the printed cells the search takes {ratio.min():.2g} to {ratio.max():.3g} "
+                "times the operations of the training that follows."
             )
     return prose
 
 
 def diagnostic_table(results: Results) -> ReportTable | None:
-    """How many references and local fits met their tolerance, scenario by scenario."""
     if results.reference.empty or results.penalty.empty:
         return None
     references = results.reference.groupby("scenario").agg(
-        references=("met", "size"),
-        references_met=("met", "sum"),
-        worst_stationarity=("stationarity", "max"),
-        worst_duality_gap=("duality_gap", "max"),
-    )
+        references=("met", "size"), references_met=("met", "sum"),
+        worst_stationarity=("stationarity", "max"), worst_duality_gap=("duality_gap", "max"),
+    )  # fmt: skip
     paths = results.penalty.groupby("scenario").agg(
-        paths=("met", "size"),
-        paths_met=("met", "sum"),
-        worst_path_gap=("worst_gap", "max"),
-        fallbacks=("fallbacks", "sum"),
-    )
+        paths=("met", "size"), paths_met=("met", "sum"),
+        worst_path_gap=("worst_gap", "max"), fallbacks=("fallbacks", "sum"),
+    )  # fmt: skip
     data = results.progress.join(references, on="scenario").join(paths, on="scenario")
     text = shown(data[["scenario"]])
-    text["Replicates"] = _of(data["finished"], data["asked"])
+    text["Replicates"] = _of(data["finished"], data["requested"])
     text["Failed"] = data["failed"].astype(str)
     text["References met"] = _of(data["references_met"], data["references"])
     text["Worst stationarity"] = _numbers(data["worst_stationarity"], ".1e")
@@ -255,15 +228,13 @@ def diagnostic_table(results: Results) -> ReportTable | None:
     text["Worst gap"] = _numbers(data["worst_path_gap"], ".1e")
     text["Fallbacks"] = _numbers(data["fallbacks"], ".0f")
     note = (
-        "A pooled reference meets its tolerance at a stationarity norm of at most 1e-9; a local "
-        "penalty path when all its fits have a relative duality gap of at most 1e-10. A fallback "
-        "is a path fit that needed a second solver."
+        "Tolerances: stationarity of at most 1e-9 for a pooled reference, relative duality gaps of "
+        "at most 1e-10 for all fits of a local path. A fallback is a fit by a second solver."
     )
-    met = f"{int(data['references_met'].sum()):,} of {int(data['references'].sum()):,}"
-    paths = f"{int(data['paths_met'].sum()):,} of {int(data['paths'].sum()):,}"
+    total = data[["references_met", "references", "paths_met", "paths"]].sum().astype(int)
     prose = (
-        f"{met} pooled Lasso fits and {paths} penalty paths of sites met their tolerance, so gaps "
-        "are measured from the optimum and penalties come from exact paths."
+        f"{total.references_met:,} of {total.references:,} pooled Lasso fits and "
+        f"{total.paths_met:,} of {total.paths:,} penalty paths of sites met their tolerance."
     )
     return ReportTable("diagnostics", "Numerical diagnostics", note, data, text, prose=prose)
 
@@ -278,7 +249,6 @@ def _numbers(values: pd.Series, form: str) -> list[str]:
 
 
 def scenario_table(results: Results) -> ReportTable | None:
-    """The scenarios as the manifest records them."""
     if results.on_real_data:
         return None
     data = pd.DataFrame(
@@ -293,18 +263,17 @@ def scenario_table(results: Results) -> ReportTable | None:
         if len(sizes) > 3 and len(set(sizes)) == 1:
             text.loc[i, "Sizes"] = f"{len(sizes)} × {sizes[0]}"
     same = [c for c in text if len(text) > 1 and text[c].nunique() == 1]
-    note = "Per-site values are separated by slashes; one value serves every site."
+    note = "Per-site values are separated by slashes; one value holds for every site."
     if same:
         note += " In every scenario: " + ", ".join(f"{c} {text[c].iloc[0]}" for c in same) + "."
     prose = (
-        "The design. Every scenario changes one thing of the first, but for those that say "
-        "more; validation and test rows are split over the sites as the training rows are."
+        "Most scenarios change one setting of the first. Validation and test rows are split over "
+        "the sites like the training rows."
     )
     return ReportTable("scenarios", "Design", note, data, text.drop(columns=same), prose=prose)
 
 
 def reference_table(results: Results) -> ReportTable | None:
-    """How the pooled Lasso at the common penalty does: what a gap of zero would give."""
     metrics = [m for m in ("f1", "active", "test_mse", "coef_error") if m in results.reference]
     if not metrics:
         return None
@@ -313,18 +282,14 @@ def reference_table(results: Results) -> ReportTable | None:
     for name in metrics:
         text[COLUMNS[name].heading] = mean_se(data[name], data[f"{name}_se"])
     note = (
-        "The pooled Lasso at the penalty that all methods share: mean (Monte Carlo standard "
-        "error). It needs all records in one place, and is a reference, not a competitor."
+        "The pooled Lasso at the common penalty: mean (Monte Carlo standard error). It needs the "
+        "pooled rows: a reference, not a competitor."
     )
-    prose = (
-        "What a gap of zero would give. Where a method selects better than this, it does so by "
-        "stopping short of the optimum or by another penalty, not by optimising better."
-    )
+    prose = "Methods that select better stop short of the optimum, or use a different penalty."
     return ReportTable("reference", "Pooled reference", note, data, text, prose=prose)
 
 
 def candidate_table(results: Results) -> ReportTable | None:
-    """Which candidate the rules chose, in per cent of replicates."""
     rows = results.candidate
     if rows.empty or "chosen_min" not in rows:
         return None
@@ -340,34 +305,19 @@ def candidate_table(results: Results) -> ReportTable | None:
     text["Minimum rule"] = _numbers(primary["min"], ".0%")
     text["One-SE rule"] = _numbers(primary["1se"], ".0%")
     note = (
-        "Share of fits, over all scenarios, in which validation chose each candidate: the "
+        "Percentage of fits, over all scenarios, in which validation chose each candidate: the "
         "threshold over the penalty (ST, P) or the rate times the largest eigenvalue (DA). "
         f"Printed: {titles({a: v for a, v in results.primary.items() if a in chosen})}."
     )
-    prose = (
-        "What validation chose. A candidate at the end of its range that is chosen often says that "
-        "the range, not the method, may be the limit."
-    )
+    prose = "If the first or last candidate is chosen often, its range may be what limits a method."
     return ReportTable("candidates", "Chosen candidates", note, chosen, text, prose=prose)
 
 
-# What a report prints, in the supplement's order; append to add one from outside. Each gives
-# nothing for records that cannot fill it.
+# The tables in the supplement's order; append to add one from outside. A table that the records
+# cannot fill is None.
 TABLES: list[Callable[[Results], ReportTable | None]] = [
-    main_table,
-    judged_table,
-    family_table,
-    discovery_table,
-    paired_discovery_table,
-    interval_table,
-    scenario_table,
-    data_table,
-    reference_table,
-    grid_table,
+    main_table, judged_table, family_table, discovery_table, paired_discovery_table, interval_table,
+    scenario_table, data_table, reference_table, grid_table,
     *(partial(difference_table, along=axis) for axis in PAIRED),
-    cutoff_table,
-    empty_table,
-    candidate_table,
-    resource_table,
-    diagnostic_table,
-]
+    cutoff_table, empty_table, candidate_table, resource_table, diagnostic_table,
+]  # fmt: skip

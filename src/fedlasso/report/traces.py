@@ -1,4 +1,4 @@
-"""How the gap to the pooled optimum falls with what is uploaded."""
+"""The gap to the pooled optimum against uploads."""
 
 from functools import lru_cache
 
@@ -9,11 +9,11 @@ from fedlasso.report.records import Results
 
 @lru_cache(maxsize=1)
 def follow_gaps(results: Results) -> pd.DataFrame | None:
-    """One row per scenario, method, epoch count and number of uploads; nothing without a gap.
+    """Return one row per scenario, method, epoch count and number of uploads; None without gaps.
 
-    ``uploads`` counts vectors of p numbers from every site, ``gap`` is the median relative gap over
-    replicates, ``low`` and ``high`` are its quartiles. Traces are read where a study records them,
-    else the outcomes at its budgets.
+    ``uploads`` counts vectors of p numbers per site; ``gap`` is the median relative gap over
+    replicates, ``low`` and ``high`` are its quartiles. Gaps come from traces if the study records
+    them, else from outcomes at its budgets.
     """
     rows = results.trace if len(results.trace) else _at_budgets(results)
     if rows is None:
@@ -23,8 +23,8 @@ def follow_gaps(results: Results) -> pd.DataFrame | None:
     keys = ("scenario", "method", "epochs", *results.arms, "uploads")
     by = [name for name in keys if name in rows]
     groups = rows.dropna(subset=["relative_gap"]).groupby(by, sort=False)["relative_gap"]
-    shares = {"gap": 0.5, "low": 0.25, "high": 0.75}
-    table = pd.DataFrame({name: groups.quantile(share) for name, share in shares.items()})
+    levels = {"gap": 0.5, "low": 0.25, "high": 0.75}
+    table = pd.DataFrame({name: groups.quantile(level) for name, level in levels.items()})
     return table.assign(n=groups.size()).reset_index()
 
 

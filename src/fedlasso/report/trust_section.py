@@ -1,4 +1,4 @@
-"""Tables and figures of the study of trust; nothing for the records of other studies."""
+"""Tables and figures of the study of trust; None for records of other studies."""
 
 from typing import Any
 
@@ -11,65 +11,56 @@ from fedlasso.report import figures
 from fedlasso.report.figures import Figure
 from fedlasso.report.records import Results
 from fedlasso.report.tables import ReportTable, mean_se, shown
+from fedlasso.study import trust_summary
 from fedlasso.study.record_columns import display_name, title
-from fedlasso.study.trust_summary import COVERAGES, LEAST, MOST, ONE, OURS, WIDTHS, average, pair
+from fedlasso.study.trust_summary import COVERAGES, LEAST, MOST, ONE, OURS, PAIRED, WIDTHS
 
-# What is printed and drawn of discoveries: recall is what tests call power.
-DISCOVERIES = {"fdp": "False share", "recall": "Power", "f1": "F1", "uploads": "Uploads"}
-INTERVALS = {
-    "coverage_nonzero": "Nonzero",
-    "coverage_zero": "Zero",
-    "coverage_near": "Zero beside nonzero",
-    "coverage_found": "Found",
-    "width_named": "Width, named",
-    "width_found": "Width, found",
-}
+# Columns of tables and panels of figures; power is recall.
+DISCOVERY_HEADINGS = {"fdp": "FDP", "recall": "Power", "f1": "F1", "uploads": "Uploads"}
+INTERVAL_HEADINGS = {
+    "coverage_nonzero": "Nonzero", "coverage_zero": "Zero", "coverage_near": "Zero beside nonzero",
+    "coverage_found": "Selected", "width_named": "Width, named", "width_found": "Width, selected",
+}  # fmt: skip
 
 
 def discovery_table(results: Results) -> ReportTable | None:
-    """False discoveries, power and uploads, by scenario, family, rate and method."""
     data = _averaged(results)
     if data is None:
         return None
     data = data.drop(columns=[name for name in data if str(name).startswith(("coverage", "width"))])
     note = (
-        "Mean (Monte Carlo standard error). The false share is to be at most q on average; power "
-        "is the share of the truly nonzero columns that are found. Uploads are vectors of p "
-        "numbers per site."
+        "Mean (Monte Carlo standard error). The mean false discovery proportion (FDP) should be at "
+        "most q. Power is the proportion of the truly nonzero columns that are selected. Uploads "
+        "are vectors of p numbers per site."
     )
-    text = _text(data, DISCOVERIES)
+    text = _text(data, DISCOVERY_HEADINGS)
     return ReportTable("discoveries", "False discoveries and power", note, data, text, "Scenario")
 
 
 def paired_discovery_table(results: Results) -> ReportTable | None:
-    """Our discoveries minus those of one data split, within replicate."""
     if _averaged(results) is None or not {OURS, ONE} <= set(results.values("method")):
         return None
-    data = pair(results.outcome)
-    note = (
-        f"Goal 'discoveries' minus {ONE}. Differences are taken within replicate, then averaged: "
-        "mean (standard error)."
-    )
-    text = _text(data, {name: DISCOVERIES[name] for name in ("fdp", "recall", "f1")}, sign=True)
+    data = trust_summary.trust_differences(results.outcome)
+    note = f"Goal 'discoveries' minus {ONE}, paired by replicate: mean (standard error)."
+    text = _text(data, {name: DISCOVERY_HEADINGS[name] for name in PAIRED}, sign=True)
     return ReportTable("paired-discoveries", f"Discoveries against {ONE}", note, data, text)
 
 
 def interval_table(results: Results) -> ReportTable | None:
-    """How often 95% intervals cover, and how wide they are."""
     data = _covered(results)
     if data is None:
         return None
     note = (
-        "Share of the 95% intervals that hold the true coefficient, for columns that were named "
-        "beforehand and for columns that were found, and mean widths per standard deviation of a "
-        "predictor: mean (Monte Carlo standard error). A dash: nothing was found."
+        "Coverage of 95% intervals, for columns named beforehand and for selected ones, and mean "
+        "width per standard deviation of a predictor: mean (Monte Carlo standard error). A dash: "
+        "nothing was selected."
     )
-    text = _text(data.drop(columns="method"), INTERVALS)
+    text = _text(data.drop(columns="method"), INTERVAL_HEADINGS)
     return ReportTable("intervals", "Coverage and width of 95% intervals", note, data, text)
 
 
 def _averaged(results: Results) -> pd.DataFrame | None:
-    return average(results.outcome) if "rate" in results.axes else None
+    return trust_summary.trust_means(results.outcome) if "rate" in results.axes else None
 
 
 def _covered(results: Results) -> pd.DataFrame | None:
@@ -90,16 +81,14 @@ def _text(data: pd.DataFrame, printed: dict[str, str], sign: bool = False) -> pd
 
 
 def discovery_figure(results: Results) -> Figure | None:
-    """False discoveries and power in every scenario, panels by rate, a row per family."""
     data = _averaged(results)
     if data is None:
         return None
     panels = [(name, rate) for name in ("fdp", "recall") for rate in results.values("rate")]
     caption = (
-        "Share of false columns among those found, and power, the share of the truly nonzero "
-        "columns that are found: means over replicates, with 1.96 Monte Carlo standard errors "
-        "either side. Upright lines are at the rate q that was asked for, which the mean share of "
-        "false columns is not to exceed."
+        "False discovery proportion (FDP), and power, the proportion of the truly nonzero columns "
+        "that are selected: means ± 1.96 Monte Carlo standard errors. Vertical lines are at the "
+        "nominal rate q, which the mean FDP should not exceed."
     )
     with figures.look():
         canvas, grid = _grid(results, len(panels))
@@ -111,22 +100,21 @@ def discovery_figure(results: Results) -> Figure | None:
                 _draw(axes, own, name, results)
                 axes.set_xlim(0, 1)
                 axes.set_xticks([0, 0.5, 1])
-                axes.set_title(f"{DISCOVERIES[name]}, {title('rate', rate)}", fontsize=7.5)
+                axes.set_title(f"{DISCOVERY_HEADINGS[name]}, {title('rate', rate)}", fontsize=7.5)
         figures.put_legend(canvas, grid[0][0], len(results.values("method")))
     return Figure("discoveries", "False discoveries and power", caption, canvas)
 
 
 def interval_figure(results: Results) -> Figure | None:
-    """How often 95% intervals cover in every scenario, panels by kind, a row per family."""
     data = _covered(results)
     if data is None:
         return None
     names = [name for name in COVERAGES if name in data]
     rate = results.values("rate")[0]
     caption = (
-        "Share of the 95% intervals that hold the true coefficient, by kind of column: means over "
-        "replicates, with 1.96 Monte Carlo standard errors either side. The line is at 95%, and "
-        f"{LEAST:.0%} to {MOST:.0%} is shaded. Columns found are those at {title('rate', rate)}."
+        "Coverage of 95% intervals by kind of column: means ± 1.96 Monte Carlo standard errors. "
+        f"The line is at 95%, and {LEAST:.0%} to {MOST:.0%} is shaded. Selected columns: at "
+        f"{title('rate', rate)}."
     )
     with figures.look():
         canvas, grid = _grid(results, len(names))
@@ -136,11 +124,11 @@ def interval_figure(results: Results) -> Figure | None:
                 axes.axvline(0.95, color=figures.INK, lw=0.8)
                 axes.axvspan(LEAST, MOST, color=figures.FAINT, alpha=0.5, lw=0)
                 _draw(axes, own, name, results)
-                axes.set_title(INTERVALS[name], fontsize=7.5)
-        # No share is above 1, though an interval of its mean may be.
+                axes.set_title(INTERVAL_HEADINGS[name], fontsize=7.5)
+        # No coverage is above 1, though the interval of its mean may be.
         low = max(0.0, grid[0][0].get_xlim()[0])
         grid[0][0].set_xlim(low, 1.005)
-        # Panels are narrow: more labels than four would run into each other.
+        # Panels are narrow: more than four labels would overlap.
         step = next(step for step in (0.05, 0.1, 0.2, 0.5) if (1 - low) / step <= 4)
         for axes in grid.flat:
             axes.xaxis.set_major_locator(MultipleLocator(step))
@@ -148,7 +136,7 @@ def interval_figure(results: Results) -> Figure | None:
 
 
 def _grid(results: Results, across: int) -> tuple[Canvas, Any]:
-    """Panels side by side with scenarios down, a row per family."""
+    """Make panels with scenarios down, a row of panels per family."""
     names = results.values("scenario")
     families = results.values("family")
     height = (1.2 + 0.22 * len(names)) * len(families)

@@ -1,4 +1,4 @@
-"""The whole report: every table, figure and page, from one reading of the records."""
+"""Write the report: every table, figure and page."""
 
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -17,13 +17,10 @@ from fedlasso.report.tables import ReportTable
 
 
 def write_report(folder: Path, out: Path, also: Sequence[Path] = ()) -> Results:
-    """Write the report of a results folder; returns what was read.
+    """Write the report of a results folder, and return the records.
 
-    Parameters
-    ----------
-    folder : results folder that ``fedlasso study run`` wrote; it may still be filling
-    out : where ``index.html``, ``tables/``, ``figures/`` and ``supplement/`` go
-    also : folders of other studies whose tables the supplement takes in
+    ``out`` gets ``index.html``, ``tables/``, ``figures/`` and ``supplement/``, which includes the
+    tables of ``also``, results folders of other studies. The study may still be running.
     """
     results = read_results(folder)
     try:
@@ -39,13 +36,13 @@ def write_report(folder: Path, out: Path, also: Sequence[Path] = ()) -> Results:
                 table.write(out / "tables")
             findings = find(results)
             supplement = Supplement(results, tables, findings, out / "supplement")
-            supplement.write_tex([])
+            supplement.write("supplement.tex", [])
             drafted = beside.submit(draft_tex, supplement.folder)
             figures = [words for drawing in drawings if (words := drawing.words())]
             drafted.result()
-            supplement.write_tex(figures)
+            supplement.write("supplement.tex", figures)
             compiled = beside.submit(compile_tex, supplement.folder)
-            supplement.write_page(figures)
+            supplement.write("index.html", figures)
             for drawing in drawings:
                 drawing.finish()
             write_page(results, tables[0], figures, findings, folder, out)
@@ -56,7 +53,7 @@ def write_report(folder: Path, out: Path, also: Sequence[Path] = ()) -> Results:
 
 
 def _borrowed_tables(folder: Path) -> list[ReportTable]:
-    """Another study's grid and resources, for this study's supplement."""
+    """Return another study's grid and resources, for this study's supplement."""
     other = read_results(folder)
     study = other.manifest.name
     return [

@@ -1,4 +1,4 @@
-"""Monte Carlo studies: scenarios, replicates, a store of records, and a runner."""
+"""Monte Carlo studies: scenarios, replicates, a results store and a runner."""
 
 from importlib import import_module
 from typing import TYPE_CHECKING
@@ -20,18 +20,13 @@ if TYPE_CHECKING:
     from fedlasso.study.runner import run_study as run_study
     from fedlasso.study.store import Store as Store
 
-# Imported when first used: who reads records does not wait for what computes them, and scenarios
-# do without the pandas and pyarrow of the store.
+# Imported on first use: reading records does not load the code that computes them, and scenarios
+# need neither pandas nor pyarrow.
 _HOMES = {
-    "Draw": "draws",
-    "PaperStudy": "paper",
-    "Progress": "runner",
-    "STUDIES": "every_study",
-    "Store": "store",
-    "Study": "runner",
-    "rerun": "every_study",
+    "PaperStudy": "paper", "Progress": "runner", "ReplicateData": "replicate_data",
+    "STUDIES": "every_study", "Store": "store", "Study": "runner", "rerun": "every_study",
     "run_study": "runner",
-}
+}  # fmt: skip
 
 
 def __getattr__(name: str) -> object:
@@ -42,10 +37,8 @@ def __getattr__(name: str) -> object:
     except ModuleNotFoundError as error:
         if name != "Store":
             raise
-        raise FedLassoError(
-            f"keeping the results of a study takes {error.name}; "
-            "install it with: pip install 'fedlasso[study]'"
-        ) from error
+        remedy = "install it with: pip install 'fedlasso[study]'"
+        raise FedLassoError(f"a results folder requires {error.name}; {remedy}") from error
     return getattr(home, name)
 
 

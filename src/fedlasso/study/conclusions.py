@@ -1,7 +1,7 @@
-"""What studies conclude in sentences, by the study's name; most leave it to their tables."""
+"""Sentences that a study concludes with, by its name; other studies have tables only."""
 
-from fedlasso.study.family_summary import find_promises
-from fedlasso.study.real_summary import find_verdict
-from fedlasso.study.trust_summary import find_promises_kept
+from fedlasso.study.family_summary import family_conclusions
+from fedlasso.study.real_summary import real_conclusions
+from fedlasso.study.trust_summary import trust_conclusions
 
-CONCLUSIONS = {"real": find_verdict, "families": find_promises, "trust": find_promises_kept}
+CONCLUSIONS = {"real": real_conclusions, "families": family_conclusions, "trust": trust_conclusions}

@@ -1,8 +1,7 @@
-"""Real data sets: those that scikit-learn brings along, and CSV files in a folder.
+"""Real data sets: those bundled with scikit-learn, and files ``NAME.csv`` in a folder.
 
-``tools/export_data.R`` fills such a folder from installed R packages. Every file ``NAME.csv`` in it
-is a data set: numbers only, the response in the column ``y``. The known sets were chosen by their
-sizes, without a look at how any method does on them.
+``tools/export_data.R`` fills such a folder from installed R packages: numbers only, the response in
+the column ``y``. The known sets were chosen by size, regardless of how any method does on them.
 """
 
 from collections.abc import Mapping
@@ -18,11 +17,11 @@ if TYPE_CHECKING:
     from fedlasso.numerics import Array
 
 RESPONSE = "y"
-FEWEST = 25  # rows; with fewer the smallest of the three sites would have less than two
+FEWEST = 25  # rows; with fewer, the smallest of the three sites would have less than two
 EXPORT = "Rscript tools/export_data.R FOLDER"
-# Sets on which defaults were tried while they were made; the others were not looked at.
+# Sets that were used while defaults were developed.
 TUNED = ("boston", "diabetes", "breast_cancer", "gasoline", "yarn", "meats")
-# Where each set comes from, and what its response is.
+# Source and response of each set.
 ORIGINS: Mapping[str, str] = {
     "boston": "R package MASS: median house value",
     "diabetes": "scikit-learn: progression after one year",
@@ -51,26 +50,15 @@ ORIGINS: Mapping[str, str] = {
     "digits": "scikit-learn: the digit as a number, from its pixels",
 }
 
+BUNDLED = ("diabetes", "breast_cancer", "wine", "digits")  # with scikit-learn
+
 Arrays = tuple["Array", "Array"]
 
 
-# What scikit-learn brings along.
-BUNDLED = ("diabetes", "breast_cancer", "wine", "digits")
-
-
-def _load(name: str) -> Arrays:
-    from sklearn import datasets
-
-    options = {"scaled": False} if name == "diabetes" else {}
-    X, y = getattr(datasets, f"load_{name}")(return_X_y=True, **options)
-    # Wines have a class; what is measured is alcohol, from the other measurements.
-    return (X[:, 1:], X[:, 0]) if name == "wine" else (X, y)
-
-
 def find_sets(folder: str) -> list[str]:
-    """Names of the sets that can be read: the known ones in their order, then a folder's others."""
+    """Return the names of the sets available: known ones in order, then the folder's others."""
     if folder and not Path(folder).is_dir():
-        raise FedLassoError(f"there is no folder {folder}; make one with: {EXPORT}")
+        raise FedLassoError(f"there is no folder {folder}; create one with: {EXPORT}")
     own = sorted(file.stem for file in Path(folder).glob("*.csv")) if folder else []
     known = [name for name in ORIGINS if name in own or name in BUNDLED]
     return known + [name for name in own if name not in ORIGINS]
@@ -78,19 +66,23 @@ def find_sets(folder: str) -> list[str]:
 
 @lru_cache(maxsize=4)
 def read_set(folder: str, name: str) -> Arrays:
-    """Predictors and response of one set; what cannot be used is one clear error."""
+    """Return predictors and response of one set, as read-only arrays shared by all callers."""
     file = Path(folder) / f"{name}.csv"
     if folder and file.exists():
         X, y = _read_csv(file)
     elif name in BUNDLED:
-        X, y = _load(name)
+        from sklearn import datasets
+
+        options = {"scaled": False} if name == "diabetes" else {}
+        X, y = getattr(datasets, f"load_{name}")(return_X_y=True, **options)
+        if name == "wine":  # the response is alcohol, not the class
+            X, y = X[:, 1:], X[:, 0]
     else:
         raise FedLassoError(f"no data set is called {name!r}; export it with: {EXPORT}")
     if len(y) < FEWEST:
         raise FedLassoError(f"data set {name!r} has {len(y)} rows; give {FEWEST} or more")
     X = np.asfortranarray(X, dtype=np.float64)
     y = np.ascontiguousarray(y, dtype=np.float64)
-    # They are shared by all who read them in this process.
     X.setflags(write=False)
     y.setflags(write=False)
     return X, y
@@ -104,12 +96,12 @@ def _read_csv(file: Path) -> Arrays:
     except (OSError, ValueError) as error:
         raise FedLassoError(f"cannot read {file}: {error}") from error
     if RESPONSE not in frame:
-        raise FedLassoError(f"{file} has no column {RESPONSE!r}, which is to be the response")
+        raise FedLassoError(f"{file} has no response column {RESPONSE!r}")
     for name, column in frame.items():
         if not pd.api.types.is_numeric_dtype(column):
-            raise FedLassoError(f"{file}: column {name!r} is not a number in every row")
+            raise FedLassoError(f"{file}: column {name!r} is not numeric")
         if not np.isfinite(column.to_numpy(dtype=np.float64)).all():
-            raise FedLassoError(f"{file}: column {name!r} has missing values; leave such rows out")
+            raise FedLassoError(f"{file}: column {name!r} has missing values; drop those rows")
     if len(frame.columns) < 3:
         raise FedLassoError(f"{file} has {len(frame.columns) - 1} predictors; give two or more")
     X = frame.drop(columns=RESPONSE).to_numpy(dtype=np.float64)

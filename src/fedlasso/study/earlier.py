@@ -1,8 +1,7 @@
-"""The earlier experiment: every site keeps the penalty that it selected itself.
+"""The earlier experiment, kept for context: every site keeps the penalty that it chose itself.
 
-Kept as context. One validation sample per site serves both the penalty and the thresholds;
-averaging stops when the Euclidean change falls below 1e-5 or after 500 rounds. Every path and every
-validation exchange is charged.
+One validation sample per site chooses both the penalty and the thresholds. Averaging stops when the
+Euclidean change falls below 1e-5, or after 500 rounds. Every path and every validation is charged.
 """
 
 from collections.abc import Iterator, Mapping
@@ -22,6 +21,7 @@ from fedlasso.study.scenario import SCENARIOS, Scenario
 
 ST_THRESHOLDS = (0.0, *np.geomspace(1e-3, 5.0, 39).tolist())
 P_THRESHOLDS = (1.0, 1 / 2, 1 / 4, 1 / 8, 1 / 16)
+DISCLOSED = "a site's own {} at its own penalty, weighted by its rows"
 _SIZES = (400, 240, 160)
 _SCENARIOS = (
     Scenario("independent", sizes=_SIZES, correlations=(0.0,)),
@@ -31,11 +31,9 @@ _SCENARIOS = (
 
 
 class OwnSweeps(Request[Coefficients]):
-    """T_j^E at the site's own penalty."""
+    """E sweeps of coordinate descent at the site's own penalty."""
 
-    discloses = Disclosure(
-        "a site's own model at its own penalty, weighted by its rows", allowed=False
-    )
+    discloses = Disclosure(DISCLOSED.format("model"), allowed=False)
     start: Models
     epochs: Steps
 
@@ -51,9 +49,7 @@ class OwnSweeps(Request[Coefficients]):
 class OwnFit(Request[Coefficients]):
     """The site's exact Lasso at its own penalty, a by-product of its search."""
 
-    discloses = Disclosure(
-        "a site's own Lasso at its own penalty, weighted by its rows", allowed=False
-    )
+    discloses = Disclosure(DISCLOSED.format("Lasso"), allowed=False)
 
     def expects(self, p: int) -> Shapes:
         return {"values": (p, 1)}
@@ -65,7 +61,7 @@ class OwnFit(Request[Coefficients]):
 
 @dataclass(frozen=True)
 class OwnAveraging(Averaging):
-    """Averaging with site-specific penalties; soft-thresholded every round if asked."""
+    """Averaging with site-specific penalties, soft-thresholded every round at `threshold`."""
 
     name: ClassVar[str] = "averaging"
     threshold: float = 0.0
@@ -81,7 +77,6 @@ class OwnTrial(Trial):
     """A replicate whose sites have one validation sample each, and no common objective."""
 
     def __init__(self, draw: ReplicateData, where: Record) -> None:
-        # The sample that chose the penalty chooses among candidates too.
         super().__init__(replace(draw, candidate_validation=draw.penalty_validation), where)
 
     def evaluate(self, b: Array) -> Record:
@@ -102,7 +97,7 @@ class EarlierStudy:
         trial = OwnTrial.of(scenario, self.seed, number)
         ledger, problem = trial.ledger, trial.problem
         records = trial.penalty_records()
-        # All records in one place, tuned on all validation records: what sites cannot do.
+        # All records in one place, tuned on all validation records: not possible federated.
         pooled = fitting.search_penalty(trial.pooled, pool(trial.draw.penalty_validation))
         largest = fitting.local_search(trial.sites[int(np.argmax(problem.sizes))])
         for method, search in (("pooled", pooled), ("largest site", largest)):
@@ -110,16 +105,14 @@ class EarlierStudy:
             records.append(trial.outcome(b, None, method=method))
         one_shot = (ledger.total(OwnFit()).values / problem.m)[:, 0]
         records.append(trial.outcome(one_shot, ledger.costs, method="one-shot", rounds=1))
-        z, rounds, costs = _settle(ledger, find_procedure("ADMM")(settings=(1.0,)), problem)
+        z, rounds, costs = _converge(ledger, find_procedure("ADMM")(settings=(1.0,)), problem)
         records.append(trial.outcome(z, trial.setup + costs, method="ADMM", rounds=rounds))
         for epochs in self.epochs:
-            for method, b, costs, labels in _averaging(trial, epochs):
-                bill = trial.setup + costs
-                records.append(trial.outcome(b, bill, method=method, epochs=epochs, **labels))
+            records += _averaging(trial, epochs)
         return records
 
 
-def _settle(
+def _converge(
     ledger: Ledger, procedure: Procedure[Any], problem: Problem
 ) -> tuple[Array, int, Costs]:
     """Run until the model moves less than 1e-5, or 500 rounds."""
@@ -128,20 +121,25 @@ def _settle(
     return np.ascontiguousarray(run.models[:, 0]), run.state.round, run.costs
 
 
-def _averaging(trial: Trial, epochs: int) -> Iterator[tuple[str, Array, Costs, dict[str, Any]]]:
-    """Averaging, averaging + ST and averaging + P at one epoch count."""
+def _averaging(trial: Trial, epochs: int) -> Iterator[Record]:
+    """Outcomes of averaging, averaging + ST and averaging + P at one epoch count."""
     ledger, problem = trial.ledger, trial.problem
-    b, rounds, training = _settle(ledger, OwnAveraging(epochs), problem)
-    yield "averaging", b, training, {"rounds": rounds}
+    b, rounds, training = _converge(ledger, OwnAveraging(epochs), problem)
+    labels: dict[str, Any] = {"epochs": epochs, "rounds": rounds}
+    yield trial.outcome(b, trial.setup + training, method="averaging", **labels)
+    labels["rule"] = "1se"
+
     models = problem.penalty.prox(b[:, None], np.array(ST_THRESHOLDS))
-    validation, asking = trial.validate(models)
+    validation, costs = trial.validate(models)
     chosen = validation.select("1se")
-    labels = {"rounds": rounds, "rule": "1se", "candidate": ST_THRESHOLDS[chosen]}
-    yield "averaging + ST", models[:, chosen], training + asking, labels
-    paths = [_settle(ledger, OwnAveraging(epochs, threshold=t), problem) for t in P_THRESHOLDS]
+    labels |= {"method": "averaging + ST", "candidate": ST_THRESHOLDS[chosen]}
+    yield trial.outcome(models[:, chosen], trial.setup + training + costs, **labels)
+
+    paths = [_converge(ledger, OwnAveraging(epochs, threshold=t), problem) for t in P_THRESHOLDS]
     each_model, each_rounds, each_costs = zip(*paths, strict=True)
     models = np.column_stack(each_model)
-    validation, asking = trial.validate(models)
+    validation, costs = trial.validate(models)
     chosen = validation.select("1se")
-    labels = {"rounds": sum(each_rounds), "rule": "1se", "candidate": P_THRESHOLDS[chosen]}
-    yield "averaging + P", models[:, chosen], sum(each_costs, asking), labels
+    labels |= {"method": "averaging + P", "candidate": P_THRESHOLDS[chosen]}
+    labels["rounds"] = sum(each_rounds)
+    yield trial.outcome(models[:, chosen], trial.setup + sum(each_costs, costs), **labels)

@@ -1,4 +1,4 @@
-"""The studies by their names, and one replicate of any of them computed again."""
+"""The registry of studies, and recomputing one replicate of any of them."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ STUDIES: dict[str, type[Study]] = {study.name: study for study in _STUDIES}
 
 
 def rerun(folder: str | Path, scenario: str, number: int) -> pd.DataFrame:
-    """Compute one replicate of a results folder again: the same numbers, seconds apart."""
+    """Recompute one replicate of a results folder: the same numbers, but for timings."""
     import pandas as pd
 
     from fedlasso.study.store import Store
@@ -36,7 +36,7 @@ def rerun(folder: str | Path, scenario: str, number: int) -> pd.DataFrame:
     manifest = Store(Path(folder)).manifest()
     if manifest.name not in STUDIES or scenario not in manifest.scenarios:
         known = f"study {manifest.name!r} with scenarios {', '.join(manifest.scenarios)}"
-        raise FedLassoError(f"{folder} holds the {known}; {scenario!r} cannot be computed again")
+        raise FedLassoError(f"{folder} holds {known}; {scenario!r} cannot be recomputed")
     settings = {key: value for key, value in manifest.study.items() if key != "name"}
     study = msgspec.convert(settings, STUDIES[manifest.name])
     return pd.DataFrame(study.replicate(manifest.scenarios[scenario], number))

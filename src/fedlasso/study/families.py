@@ -1,6 +1,5 @@
-"""Binomial, Poisson and Cox responses: uploads to the pooled optimum, and what is found there."""
+"""Binomial, Poisson and Cox models: uploads until the pooled optimum, selection and prediction."""
 
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import Any, ClassVar
@@ -15,15 +14,15 @@ from fedlasso.fitting.paths import has_risen, walk_down
 from fedlasso.numerics import Array, one_thread
 from fedlasso.procedures import Newton, Problem, Procedure, find_procedure
 from fedlasso.sites import GradientAt
-from fedlasso.study.family_summary import ARRIVING, tell_families
+from fedlasso.study.family_summary import CONVERGENT, family_lines
 from fedlasso.study.outcomes import TARGET, Reader, Record, Trial, Watch, support_record
-from fedlasso.study.responses import UNITS, draw_family
+from fedlasso.study.replicate_data import UNITS, draw_family
 from fedlasso.study.scenario import Scenario
 
-# Methods that go to the pooled optimum are followed for so many uploads.
+# Uploads after which methods that converge to the pooled optimum are stopped.
 FOLLOWED = 400
-# Penalties from the largest useful one down to this share of it; the path ends once the error has
-# not been the smallest so many times.
+# The path runs from lambda.max down to RATIO times that, and ends after RISES penalties without a
+# new smallest error.
 COUNT = 30
 RATIO = 0.01
 RISES = 4
@@ -31,7 +30,7 @@ ROUNDS = 10_000
 
 
 class FamilyTrial(Trial):
-    """One replicate of one family, at the penalty that predicts its first validation sample."""
+    """One replicate of one family, at the penalty with the smallest validation deviance."""
 
     least: ClassVar[float] = 0.0
 
@@ -41,7 +40,7 @@ class FamilyTrial(Trial):
         super().__init__(draw, where, find_family(family).loss.name)
 
     def choose_problem(self) -> Problem:
-        """The problem at the penalty of the best path, which nobody is charged for."""
+        """Return the problem at the penalty of the best path; the search is not charged."""
         return fix_penalty(self.ledger, choose_by_path(self.federation))
 
     @cached_property
@@ -51,7 +50,7 @@ class FamilyTrial(Trial):
         return self.objective(run.models[:, 0])
 
     def objective(self, b: Array) -> float:
-        """The pooled objective: of sites together, each with its own baseline hazard."""
+        """Return the pooled objective; for Cox, every site has its own baseline hazard."""
         loss = sum(site.rows * site.training.value(b) for site in self.sites) / self.problem.m
         return loss + self.problem.penalty.value(b)
 
@@ -63,10 +62,7 @@ class FamilyTrial(Trial):
 
 
 def choose_by_path(federation: InProcess) -> float:
-    """Return the penalty whose pooled model has the least deviance on the first validation sample.
-
-    Along a path of pooled optima, each begun where the one before ended.
-    """
+    """Return the penalty of a warm-started path with the smallest first validation deviance."""
     p = len(federation.columns)
     problem = fix_penalty(federation, 0.0)
     slopes = federation.total(GradientAt(np.zeros(p))).gradient / problem.m
@@ -90,17 +86,15 @@ def choose_by_path(federation: InProcess) -> float:
 
 @dataclass(frozen=True)
 class FamilyStudy:
-    """Yes or no, counts and survival times: uploads to the pooled optimum, and what is found.
+    """Binomial, Poisson and Cox models: uploads until the pooled optimum, selection, prediction.
 
-    The twelve scenarios with binomial, Poisson and Cox responses, as `responses` draws them. The
-    penalty is chosen by the deviance of pooled optima on the first validation sample, and every
-    method fits at it; where a method has candidates, the second one chooses. The paper's four take
-    every epoch count. Rows are read at 30 and at 100 uploads of p numbers from every site.
-    ``uploads_needed`` says when some candidate first came within a relative gap of 1e-8 of the
-    pooled optimum, all candidates charged, and ``uploads_certified`` when that was proven too: by
-    Newton itself, and for others with one certificate asked for then. Newton and FISTA are followed
-    for 400 uploads, the others, which end elsewhere, to the last reading. What a method did not
-    reach is missing. The choice of the penalty is nobody's cost.
+    Every method fits at the penalty whose pooled optimum has the smallest deviance on the first
+    validation sample; the second chooses among a method's candidates. Outcomes are recorded at 30
+    and 100 uploads of p numbers per site. ``uploads_needed`` counts uploads until some candidate is
+    within a relative gap of 1e-8 of the pooled optimum, all candidates charged, and
+    ``uploads_certified`` until that is certified, by Newton itself or by one certificate requested
+    then. Newton and FISTA are followed for 400 uploads, the others to the last budget. Values not
+    reached are missing. The penalty search is not charged.
     """
 
     name: ClassVar[str] = "families"
@@ -112,9 +106,8 @@ class FamilyStudy:
     budgets: tuple[int, ...] = (30, 100)
 
     def __post_init__(self) -> None:
-        for family in self.families:
-            if family not in UNITS:
-                raise FedLassoError(f"no family is called {family!r}; known: {', '.join(UNITS)}")
+        if unknown := [family for family in self.families if family not in UNITS]:
+            raise FedLassoError(f"no family is called {unknown[0]!r}; known: {', '.join(UNITS)}")
         for method in self.methods:
             find_procedure(method)
         for label in ("epochs", "budgets"):
@@ -124,41 +117,38 @@ class FamilyStudy:
 
     @one_thread()
     def replicate(self, scenario: Scenario, number: int) -> list[Record]:
-        return [
-            record for family in self.families for record in self._rows(scenario, family, number)
-        ]
-
-    def _rows(self, scenario: Scenario, family: str, number: int) -> Iterator[Record]:
-        trial = FamilyTrial(scenario, family, self.seed, number)
-        for method in self.methods:
-            kind = find_procedure(method)
-            if kind.name in ("CD", "ST", "P", "DA"):
-                for epochs in self.epochs:
-                    yield from self._follow(trial, kind(epochs=epochs), epochs)
-            else:
-                yield from self._follow(trial, kind(), None)
+        records = []
+        for family in self.families:
+            trial = FamilyTrial(scenario, family, self.seed, number)
+            for method in map(find_procedure, self.methods):
+                if method.name in ("CD", "ST", "P", "DA"):
+                    for epochs in self.epochs:
+                        records += self._follow(trial, method(epochs=epochs), epochs)
+                else:
+                    records += self._follow(trial, method(), None)
+        return records
 
     def _follow(
         self, trial: FamilyTrial, procedure: Procedure[Any], epochs: int | None
     ) -> list[Record]:
-        """One procedure, read at every budget and never beyond it, and how far it had to go."""
+        """Return one procedure's outcomes at every budget, with the uploads it needed."""
         watch = ProofWatch(trial)
         reader = Reader(trial, procedure, watch.look)
         rows = [
             reader.read(budget, epochs=epochs, method=procedure.name, budget=budget)
             for budget in self.budgets
         ]
-        if procedure.name in ARRIVING:
+        if procedure.name in CONVERGENT:
             enough = within_uploads(FOLLOWED)
             reader.go_on(lambda run: watch.certified is not None or enough(run))
-        found: Record = {"uploads_needed": watch.needed, "uploads_certified": watch.certified}
-        return [row | found for row in rows]
+        needed: Record = {"uploads_needed": watch.needed, "uploads_certified": watch.certified}
+        return [row | needed for row in rows]
 
-    conclude = staticmethod(tell_families)
+    conclude = staticmethod(family_lines)
 
 
 class ProofWatch(Watch):
-    """When a run first reached the pooled optimum, and when that was first proven."""
+    """Record when a run first reached the pooled optimum, and when that was first certified."""
 
     certified: float | None = None
 

@@ -27,11 +27,11 @@ cross_validate <- function(relax) {
 plain <- cross_validate(FALSE)
 relaxed <- cross_validate(TRUE)
 
-told <- function(coefficients, lambda, seconds) c(as.numeric(coefficients), lambda, seconds)
+flatten <- function(coefficients, lambda, seconds) c(as.numeric(coefficients), lambda, seconds)
 out <- c(
-  told(coef(plain$fit, s = "lambda.min"), plain$fit$lambda.min, plain$seconds),
-  told(coef(plain$fit, s = "lambda.1se"), plain$fit$lambda.1se, plain$seconds),
-  told(
+  flatten(coef(plain$fit, s = "lambda.min"), plain$fit$lambda.min, plain$seconds),
+  flatten(coef(plain$fit, s = "lambda.1se"), plain$fit$lambda.1se, plain$seconds),
+  flatten(
     coef(relaxed$fit, s = "lambda.min", gamma = "gamma.min"),
     relaxed$fit$relaxed$lambda.min, relaxed$seconds
   )

@@ -1,8 +1,4 @@
-"""Judges of a federated fit: what people use on rows that are all in one place.
-
-Pooled ``cv.glmnet`` at lambda.min, at lambda.1se and relaxed, where R has the package glmnet; and
-scikit-learn's ``LassoCV``. They see the pooled training rows, which no federated fit does.
-"""
+"""Judges of federated fits: cv.glmnet, if R has it, and LassoCV on the pooled training rows."""
 
 from __future__ import annotations
 
@@ -45,7 +41,7 @@ class Judged:
 
 
 def glmnet_runs() -> bool:
-    """Whether R is here with its package glmnet."""
+    """Return whether Rscript and its package glmnet are installed."""
     program = shutil.which("Rscript")
     return program is not None and _has_glmnet(program)
 
@@ -59,7 +55,7 @@ def _has_glmnet(program: str) -> bool:
 def judge(
     judges: Sequence[str], X: Array, y: Array, folds: NDArray[np.integer]
 ) -> Iterator[Judged]:
-    """Fit every judge to pooled rows; ``folds`` numbers the fold of each row, from 0."""
+    """Fit every judge to the pooled rows; ``folds`` numbers the fold of each row, from 0."""
     if set(judges) & set(GLMNET):
         yield from (fit for fit in fit_glmnet(X, y, folds) if fit.judge in judges)
     if LASSO_CV in judges:
@@ -67,7 +63,7 @@ def judge(
 
 
 def fit_glmnet(X: Array, y: Array, folds: NDArray[np.integer]) -> list[Judged]:
-    """All three fits of glmnet by one call of R."""
+    """Return all three fits of glmnet, from one call of R."""
     n, p = X.shape
     with (
         tempfile.TemporaryDirectory() as name,
@@ -81,11 +77,11 @@ def fit_glmnet(X: Array, y: Array, folds: NDArray[np.integer]) -> list[Judged]:
         run = subprocess.run(command, capture_output=True, text=True, check=False)
         out = folder / "fits.bin"
         if run.returncode or not out.exists():
-            said = " ".join(run.stderr.split()) or f"exit code {run.returncode}"
-            raise FedLassoError(f"pooled cv.glmnet failed: {said[-500:]}")
+            reason = " ".join(run.stderr.split()) or f"exit code {run.returncode}"
+            raise FedLassoError(f"pooled cv.glmnet failed: {reason[-500:]}")
         numbers = np.fromfile(out, dtype="<f8")
     if numbers.size != len(GLMNET) * (p + 3):
-        raise FedLassoError(f"pooled cv.glmnet gave {numbers.size} numbers for {p} columns")
+        raise FedLassoError(f"pooled cv.glmnet returned {numbers.size} numbers for {p} columns")
     return [
         Judged(judge, float(fit[0]), fit[1 : p + 1], float(fit[p + 1]), float(fit[p + 2]))
         for judge, fit in zip(GLMNET, numbers.reshape(len(GLMNET), p + 3), strict=True)
@@ -93,7 +89,7 @@ def fit_glmnet(X: Array, y: Array, folds: NDArray[np.integer]) -> list[Judged]:
 
 
 def fit_lasso_cv(X: Array, y: Array) -> Judged:
-    """scikit-learn's cross-validated Lasso on standardised columns; all else as by default."""
+    """Return scikit-learn's cross-validated Lasso on standardised columns, other defaults kept."""
     from sklearn.exceptions import ConvergenceWarning
     from sklearn.linear_model import LassoCV
     from sklearn.preprocessing import StandardScaler
@@ -101,7 +97,7 @@ def fit_lasso_cv(X: Array, y: Array) -> Judged:
     start = time.perf_counter()
     scaler = StandardScaler().fit(X)
     with warnings.catch_warnings():
-        # That a path ends before it has converged is part of how this judge does by default.
+        # Paths that do not converge are part of this judge's default behaviour.
         warnings.simplefilter("ignore", ConvergenceWarning)
         model = LassoCV(cv=FOLDS).fit(scaler.transform(X), y)
     seconds = time.perf_counter() - start

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from fedlasso.errors import FedLassoError
-from fedlasso.procedures import REGISTRY, Procedure, find_procedure
+from fedlasso.procedures import REGISTRY, find_procedure
 from fedlasso.study.outcomes import TARGET, Reader, Record, Trial, Watch
 from fedlasso.study.paper import PaperStudy
 
@@ -23,8 +23,8 @@ class LiteratureStudy(PaperStudy):
     """How close every procedure comes to the pooled Lasso within 5, 10, 20, 30 and 100 uploads.
 
     An upload is p numbers from every site, on average over the sites. Procedures with local epochs
-    take five. ``uploads_needed`` says when some candidate of a procedure first came within a
-    relative gap of 1e-8 of the pooled optimum, all candidates charged; missing where none did.
+    use five. ``uploads_needed`` is the number of uploads until some candidate is within a relative
+    gap of 1e-8 of the pooled optimum, all candidates charged; missing if none is.
     """
 
     name: ClassVar[str] = "literature"
@@ -38,22 +38,18 @@ class LiteratureStudy(PaperStudy):
             raise FedLassoError(f"budgets is {self.budgets}; give increasing numbers from 1 up")
 
     def rows(self, trial: Trial) -> Iterator[Record]:
-        """Outcome rows of every procedure at every budget."""
         for epochs, method in product(self.epochs, self.methods):
-            yield from self._follow(trial, find_procedure(method)(epochs=epochs))
-
-    def _follow(self, trial: Trial, procedure: Procedure[Any]) -> list[Record]:
-        """One procedure up to the largest budget, never beyond a budget when it is read."""
-        watch = Watch(trial)
-        reader = Reader(trial, procedure, watch.look)
-        who: dict[str, Any] = {"method": procedure.name, "epochs": procedure.epochs}
-        read_as: dict[str, Any] = {"panel": "upload", "rule": "min"}
-        rows = [reader.read(budget, **who, budget=budget, **read_as) for budget in self.budgets]
-        return [row | {"uploads_needed": watch.needed} for row in rows]
+            procedure = find_procedure(method)(epochs=epochs)
+            watch = Watch(trial)
+            reader = Reader(trial, procedure, watch.look)
+            cell: dict[str, Any] = {"method": procedure.name, "epochs": procedure.epochs}
+            limits = {"panel": "upload", "rule": "min"}
+            rows = [reader.read(budget, **cell, budget=budget, **limits) for budget in self.budgets]
+            yield from (row | {"uploads_needed": watch.needed} for row in rows)
 
     @staticmethod
     def conclude(rows: pd.DataFrame) -> list[str]:
-        """Secant's promise, the gap against uploads, and uploads to the pooled optimum."""
+        """Return how often Secant converged, gaps by budget, and uploads to the pooled optimum."""
         lines = []
         at30 = rows[(rows["method"] == "Secant") & (rows["budget"] == 30)]
         if len(at30):
@@ -65,21 +61,19 @@ class LiteratureStudy(PaperStudy):
         gaps = rows.pivot_table("relative_gap", "method", "budget", "median", sort=False)
         last = rows[rows["budget"] == rows["budget"].max()]
         reached = last["uploads_needed"].notna()
-        arriving = reached.groupby(last["method"]).transform("mean") > 1 / 2
+        mostly = reached.groupby(last["method"]).transform("mean") > 1 / 2
         by = ["scenario", "method"]
-        needed = last[arriving].groupby(by, sort=False)["uploads_needed"].agg(_needed).unstack()
+        needed = last[mostly].groupby(by, sort=False)["uploads_needed"].agg(_needed).unstack()
+        unpaid = last[last["rounds"] == 0]["method"].unique()
+        most = last["budget"].max()
         return [
             *lines,
-            f"median relative gap at so many uploads, {last['scenario'].nunique()} scenario(s)",
+            f"median relative gap by number of uploads, {last['scenario'].nunique()} scenario(s)",
             *gaps.to_string(float_format=_gap).splitlines(),
-            "uploads to a relative gap of 1e-8, where most replicates got there: "
-            "median (worst), or how many did",
+            "uploads to a relative gap of 1e-8, for methods that reach it in most replicates: "
+            "median (maximum), or how many replicates did",
             *needed.to_string().splitlines(),
-            # Whose first round costs more than the largest budget.
-            *(
-                f"{name} needs more than {last['budget'].max()} uploads: its model here is empty"
-                for name in last[last["rounds"] == 0]["method"].unique()
-            ),
+            *(f"{name}: empty model, since one round exceeds {most} uploads" for name in unpaid),
             "",
         ]
 

@@ -1,4 +1,4 @@
-"""Means, Monte Carlo standard errors and differences within replicate: computed here alone."""
+"""Means, Monte Carlo standard errors and paired differences: computed in this module only."""
 
 from __future__ import annotations
 
@@ -15,28 +15,25 @@ if TYPE_CHECKING:
 
 
 def measure(groups: Any) -> tuple[Any, Any, Any]:
-    """Mean, Monte Carlo standard error and n of every group; one value alone has no error."""
+    """Return mean, Monte Carlo standard error and n of every group; of one value, no error."""
     return groups.mean(), groups.sem(), groups.count()
 
 
 def average(rows: pd.DataFrame, by: Sequence[str], metrics: Sequence[str]) -> pd.DataFrame:
-    """One row per cell: its axes, n, and ``METRIC`` and ``METRIC_se`` of every metric."""
+    """Return one row per cell: its axes, n, and ``METRIC`` and ``METRIC_se`` of every metric."""
     mean, error, count = measure(rows.groupby(list(by), sort=False, dropna=False)[list(metrics)])
     table: pd.DataFrame = mean.join(error.add_suffix("_se"))
     table.insert(0, "n", count[metrics[0]])
     return table.reset_index()
 
 
-def mean_error(values: pd.Series[float]) -> tuple[float, float]:
-    """Mean and standard error of one number per replicate."""
+def mean_and_error(values: pd.Series[float]) -> tuple[float, float]:
+    """Return mean and standard error of one number per replicate."""
     return float(values.mean()), float(values.sem())
 
 
 def over_scenarios(rows: pd.DataFrame, metric: str) -> tuple[float, float]:
-    """Mean over scenarios, and its standard error, of what a replicate has on average.
-
-    Scenarios are drawn apart from each other, so the variances of their means add up.
-    """
+    """Return the mean over independent scenarios of replicates' means, and its standard error."""
     within = rows.groupby(["scenario", "replicate"])[metric].mean()
     mean, error, _ = measure(within.groupby(level="scenario"))
     return float(mean.mean()), float(np.sqrt((error**2).sum(skipna=False)) / len(mean))
@@ -45,7 +42,7 @@ def over_scenarios(rows: pd.DataFrame, metric: str) -> tuple[float, float]:
 def pair(
     rows: pd.DataFrame, along: str, first: object, second: object, metrics: Sequence[str]
 ) -> pd.DataFrame:
-    """Differences ``second - first`` of one axis, cell by cell and replicate by replicate."""
+    """Return differences ``second - first`` along one axis, by cell and replicate."""
     keys = [name for name in known("axis", rows) if name != along] + ["replicate"]
     a, b = (rows[rows[along] == value].set_index(keys)[list(metrics)] for value in (first, second))
     return (b - a).dropna(how="all").reset_index()
@@ -54,10 +51,10 @@ def pair(
 def pair_with_best(
     rows: pd.DataFrame, metric: str, ours: str, rivals: Sequence[str], by: Sequence[str]
 ) -> pd.DataFrame:
-    """Our values beside the best rival's (``METRIC_best``), with the ``difference`` of the two.
+    """Return our values, the best rival's (``METRIC_best``) and the ``difference`` of the two.
 
-    The best has the best mean in a cell of these axes, among methods and, where cells are not told
-    apart by them, epoch counts.
+    The best rival has the best mean in a cell of the axes ``by``, among methods and, if not an axis
+    of the cell, epoch counts.
     """
     by = list(by)
     among = [axis for axis in ("method", "epochs") if axis not in by]
@@ -72,7 +69,7 @@ def pair_with_best(
 
 
 def summarise(rows: pd.DataFrame, metrics: Sequence[str] = ()) -> pd.DataFrame:
-    """Mean, Monte Carlo standard error sd/sqrt(n) and n of each metric in each cell (long form)."""
+    """Return mean, standard error sd/sqrt(n) and n of each metric in each cell (long form)."""
     by = known("axis", rows)
     long = rows.melt(by, list(metrics) or known("metric", rows), "metric", "mean")
     table = average(long, [*by, "metric"], ["mean"]).rename(columns={"mean_se": "se"})
@@ -82,23 +79,20 @@ def summarise(rows: pd.DataFrame, metrics: Sequence[str] = ()) -> pd.DataFrame:
 def contrast(
     rows: pd.DataFrame, along: str, first: object, second: object, metrics: Sequence[str] = ()
 ) -> pd.DataFrame:
-    """Paired differences ``second - first`` of one axis (method, epochs, rule, ...), summarised."""
+    """Return summarised paired differences ``second - first`` along an axis such as method."""
     if along not in axes():
         raise FedLassoError(f"cannot contrast along {along!r}; use one of {', '.join(axes())}")
     metrics = list(metrics) or known("metric", rows)
     table = summarise(pair(rows, along, first, second, metrics), metrics)
-    table.insert(0, "contrast", f"{along} {_label(second)} minus {_label(first)}")
+    labels = [f"{value:g}" if isinstance(value, float) else value for value in (second, first)]
+    table.insert(0, "contrast", f"{along} {labels[0]} minus {labels[1]}")
     table["low"] = table["mean"] - 1.96 * table["se"]
     table["high"] = table["mean"] + 1.96 * table["se"]
     return table
 
 
-def show(mean: float, se: float, form: str, se_form: str, none: str) -> str:
-    """Mean and standard error as text; one replicate has no standard error."""
+def format_mean(mean: float, se: float, form: str, se_form: str, none: str) -> str:
+    """Return "mean (SE)", with ``none`` for what is missing."""
     if np.isnan(mean):
         return none
     return f"{mean:{form}} ({none if np.isnan(se) else f'{se:{se_form}}'})"
-
-
-def _label(value: object) -> str:
-    return f"{value:g}" if isinstance(value, float) else str(value)

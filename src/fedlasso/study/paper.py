@@ -1,11 +1,11 @@
-"""The paper's study, and what extends it: fixed work, joint tuning, site effects, goals."""
+"""The paper's study and its extensions: equal work, joint tuning, site effects, goals."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import product
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -15,7 +15,7 @@ from fedlasso.federation import Costs
 from fedlasso.fitting import GOALS, PANELS, RULES, Panel, Prepared, Run, after_rounds, rounds_within
 from fedlasso.numerics import one_thread
 from fedlasso.procedures import Procedure, State, find_procedure
-from fedlasso.study.means import mean_error, pair_with_best
+from fedlasso.study.means import mean_and_error, pair_with_best
 from fedlasso.study.outcomes import Record, Trial
 from fedlasso.study.record_columns import COLUMNS, PREDICTION, SELECTION
 from fedlasso.study.scenario import Scenario
@@ -23,16 +23,10 @@ from fedlasso.study.scenario import Scenario
 if TYPE_CHECKING:
     import pandas as pd
 
-
+# A state on a path, and the costs up to it.
+Checkpoint = tuple[State, Costs]
 # Goals whose models are compared by F1 and test error.
 COMPARED = tuple(goal.name for goal in GOALS.values() if not goal.infers)
-
-
-class Checkpoint(NamedTuple):
-    """A state on a path, and what it cost to get there."""
-
-    state: State
-    costs: Costs
 
 
 @dataclass(frozen=True)
@@ -41,7 +35,7 @@ class PaperStudy:
 
     name: ClassVar[str] = "paper"
     panels: ClassVar[tuple[Panel, ...]] = PANELS
-    # Uploads after which the gap alone is recorded, to follow it from round to round.
+    # Uploads at which only the gap is recorded.
     traced: ClassVar[tuple[int, ...]] = ()
     seed: int = 1
     methods: tuple[str, ...] = ("CD", "ST", "P", "DA")
@@ -61,7 +55,7 @@ class PaperStudy:
         return [*trial.references(), *self.rows(trial)]
 
     def rows(self, trial: Trial) -> Iterator[Record]:
-        """Outcome and candidate rows of every cell."""
+        """Yield outcome and candidate rows of every cell."""
         prepared: dict[str, Prepared] = {}
         for epochs in self.epochs:
             trained: dict[str, Mapping[int, Checkpoint]] = {}
@@ -74,7 +68,10 @@ class PaperStudy:
                         prepared[path] = fitting.prepare(trial.ledger, trainer)
                     trained[path] = self._train(trial, trainer, prepared[path])
                 yield from self._cells(trial, procedure, trained[path])
-                yield from self._traces(trial, procedure, trained[path])
+                for uploads in self.traced:
+                    if rounds := uploads // procedure.paths:
+                        models = procedure.models(trial.problem, trained[path][rounds][0])
+                        yield trial.trace(models, procedure.name, epochs, uploads)
 
     def _rounds(self, procedure: Procedure[Any]) -> dict[tuple[int, Panel], int]:
         return {
@@ -85,20 +82,20 @@ class PaperStudy:
     def _train(
         self, trial: Trial, procedure: Procedure[Any], prepared: Prepared
     ) -> Mapping[int, Checkpoint]:
-        """One path, read at every round that some budget and panel asks for."""
+        """Return checkpoints of one path, at every round that some budget and panel requires."""
         rounds = set(self._rounds(procedure).values())
         rounds |= {uploads // procedure.paths for uploads in self.traced}
         run = Run(trial.ledger, procedure, trial.problem, prepared=prepared)
-        checkpoints = {0: Checkpoint(run.state, run.costs)}
+        checkpoints = {0: (run.state, run.costs)}
         for state in run.rounds(after_rounds(max(rounds))):
             if state.round in rounds:
-                checkpoints[state.round] = Checkpoint(state, run.costs)
+                checkpoints[state.round] = (state, run.costs)
         return checkpoints
 
     def _cells(
         self, trial: Trial, procedure: Procedure[Any], trained: Mapping[int, Checkpoint]
     ) -> Iterator[Record]:
-        """Rows of one method and epoch count; cells with equal rounds share their validation."""
+        """Yield rows of one method and epoch count; cells with equal rounds are validated once."""
         done: dict[int, list[Record]] = {}
         for (budget, panel), rounds in self._rounds(procedure).items():
             if rounds not in done:
@@ -107,47 +104,33 @@ class PaperStudy:
             limits: Record = {"panel": panel, "rounds": rounds}
             yield from (cell | limits | record for record in done[rounds])
 
-    def _traces(
-        self, trial: Trial, procedure: Procedure[Any], trained: Mapping[int, Checkpoint]
-    ) -> Iterator[Record]:
-        """Gaps along a path, where at least one round was paid for."""
-        for uploads in self.traced:
-            if rounds := uploads // procedure.paths:
-                models = procedure.models(trial.problem, trained[rounds].state)
-                yield trial.trace(models, procedure.name, procedure.epochs, uploads)
 
-
-def _read(trial: Trial, procedure: Procedure[Any], at: Checkpoint) -> list[Record]:
+def _read(trial: Trial, procedure: Procedure[Any], checkpoint: Checkpoint) -> list[Record]:
     """Validate the candidates at a checkpoint; one outcome per rule, one row per candidate."""
-    models = procedure.models(trial.problem, at.state)
-    validation, asking = trial.validate(models)
-    costs = trial.setup + at.costs + asking
+    state, training = checkpoint
+    models = procedure.models(trial.problem, state)
+    validation, cost = trial.validate(models)
+    costs = trial.setup + training + cost
     chosen = {rule: validation.select(rule) for rule in RULES}
     outcomes = [
         trial.outcome(models[:, i], costs, rule=rule, candidate=procedure.settings[i])
         for rule, i in chosen.items()
     ]
-    candidates = [
-        trial.where
-        | {
-            "record": "candidate",
-            "candidate": setting,
-            "validation_mse": float(validation.error[i]),
-            "validation_se": float(validation.se[i]),
-            "active": int(validation.active[i]),
-            "chosen_min": chosen["min"] == i,
-            "chosen_1se": chosen["1se"] == i,
-        }
-        for i, setting in enumerate(procedure.settings)
-    ]
+    candidates = []
+    for i, setting in enumerate(procedure.settings):
+        row: Record = {"record": "candidate", "candidate": setting}
+        row |= {"validation_mse": float(validation.error[i])}
+        row |= {"validation_se": float(validation.se[i]), "active": int(validation.active[i])}
+        row |= {f"chosen_{rule}": chosen[rule] == i for rule in ("min", "1se")}
+        candidates.append(trial.where | row)
     return outcomes + candidates
 
 
 @dataclass(frozen=True)
 class EpochStudy(PaperStudy):
-    """Few rounds with many local epochs, or many with few: eight counts at the same work.
+    """Few rounds with many local epochs, or many with few: eight epoch counts at equal work.
 
-    A method runs R = floor(5B/(qE)) rounds at E epochs, whatever that uploads.
+    A method runs R = floor(5B/(qE)) rounds at E epochs, regardless of its uploads.
     """
 
     name: ClassVar[str] = "epochs"
@@ -158,11 +141,11 @@ class EpochStudy(PaperStudy):
 
 @dataclass(frozen=True)
 class JointTuningStudy(PaperStudy):
-    """Is it worth while to choose penalty and threshold or rate together, in the same uploads?
+    """Does tuning the penalty jointly with the threshold or rate help, at equal uploads?
 
     Both are chosen on the second validation sample. Candidates are every setting of a procedure at
-    every multiple of the inherited penalty; all paths share the upload budget, so five penalties
-    leave each path a fifth of its rounds.
+    every multiple of the inherited penalty. All paths count towards the upload budget, so five
+    penalties leave each path a fifth of its rounds.
     """
 
     name: ClassVar[str] = "joint-tuning"
@@ -171,7 +154,6 @@ class JointTuningStudy(PaperStudy):
     budgets: tuple[int, ...] = (100,)
 
     def rows(self, trial: Trial) -> Iterator[Record]:
-        """The inherited penalty alone, then the penalties together."""
         for record in super().rows(trial):
             yield record | {"tuning": "inherited"}
         for epochs, method, budget in product(self.epochs, self.methods, self.budgets):
@@ -191,21 +173,21 @@ class JointTuningStudy(PaperStudy):
         settings = list(product(self.multiples, procedure.settings))
         candidates = np.column_stack(models)
         training = trial.ledger.costs - before
-        validation, asking = trial.validate(candidates)
+        validation, cost = trial.validate(candidates)
         for rule in RULES:
             i = validation.select(rule)
             multiple, setting = settings[i]
             labels: Record = {"method": procedure.name, "epochs": epochs, "budget": budget}
             labels |= {"panel": "upload", "rule": rule, "rounds": rounds, "candidate": setting}
             labels |= {"penalty_multiple": multiple, "tuning": "joint"}
-            yield trial.outcome(candidates[:, i], trial.setup + training + asking, **labels)
+            yield trial.outcome(candidates[:, i], trial.setup + training + cost, **labels)
 
 
 @dataclass(frozen=True)
 class SiteEffectsStudy(PaperStudy):
-    """What happens where coefficients differ across sites: sparse deviations from a common truth.
+    """Coefficients that differ across sites: sparse deviations from a common truth.
 
-    Support measures are about the common truth; the test sample keeps every site's own truth.
+    Selection is measured against the common truth; the test sample follows every site's own.
     """
 
     name: ClassVar[str] = "site-effects"
@@ -217,32 +199,28 @@ class SiteEffectsStudy(PaperStudy):
 
 @dataclass(frozen=True)
 class TunedStudy(PaperStudy):
-    """Fits by goal (prediction, selection, objective) beside CD, ST, P and DA.
-
-    Their methods are ``goal:prediction``, ``goal:selection`` and ``goal:objective``.
-    """
+    """Fits by goal (prediction, selection, objective) compared with CD, ST, P and DA."""
 
     name: ClassVar[str] = "tuned"
     panels: ClassVar[tuple[Panel, ...]] = ("upload",)
     budgets: tuple[int, ...] = (100,)
 
     def rows(self, trial: Trial) -> Iterator[Record]:
-        """The paper's four, then the goals."""
         yield from super().rows(trial)
         for budget, goal in product(self.budgets, COMPARED):
             yield goal_row(trial, goal, budget) | {"panel": "upload", "rule": "min"}
 
     @staticmethod
     def conclude(rows: pd.DataFrame) -> list[str]:
-        """Where the goal-directed fits beat each of the paper's four at its best epoch count."""
+        """Return where fits by goal beat each of the paper's four at its best epoch count."""
         predicting = _compare(rows, f"goal:{PREDICTION}", "test_mse")
         return predicting + _compare(rows, f"goal:{SELECTION}", "f1")
 
 
 def goal_row(trial: Trial, goal: str, budget: int) -> Record:
-    """The outcome of one fit by goal within so many uploads, without panel and rule."""
+    """Return the outcome of one fit by goal within a budget, without panel and rule."""
     if GOALS[goal].is_lasso:
-        # Only the objective is that of the inherited penalty, and pays for its search.
+        # Only this goal uses the inherited penalty, and is charged for its search.
         penalty = trial.problem.penalty
         result = fitting.fit(trial.ledger, "Secant", penalty=penalty, rounds=budget)
         costs = trial.setup + result.costs
@@ -254,13 +232,13 @@ def goal_row(trial: Trial, goal: str, budget: int) -> Record:
 
 
 def _compare(rows: pd.DataFrame, goal: str, metric: str) -> list[str]:
-    """One line per scenario: the goal against the best of the others, paired within replicate."""
+    """Return one line per scenario: the goal against the best of the others, paired."""
     lines = []
     wins = 0
     rivals = [name for name in rows["method"].unique() if not name.startswith("goal:")]
     pairs = pair_with_best(rows[rows["rule"] == "min"], metric, goal, rivals, ["scenario"])
     for scenario, own in pairs.groupby("scenario", sort=False):
-        mean, se = mean_error(own["difference"])
+        mean, se = mean_and_error(own["difference"])
         won = mean > 0 if COLUMNS[metric].better == "higher" else mean < 0
         wins += won
         lines.append(

@@ -1,14 +1,14 @@
-"""Every column of a study's records, listed once: its name, its words and its direction.
+"""Every column of a study's records, listed once: name, label, direction and caption.
 
-Summaries, tables, figures, the comparison and the page read this table and spell no column again. A
-column from outside the package is one entry more: ``COLUMNS[column.name] = column``.
+Summaries, tables, figures and the page read this table. To add a column from outside the package,
+set ``COLUMNS[column.name] = column``.
 """
 
 from collections.abc import Container, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-# Names of goals: a report must not wait for what computes them.
+# Names of goals, repeated here so that a report does not import the code that fits them.
 PREDICTION = "prediction"
 SELECTION = "selection"
 OBJECTIVE = "objective"
@@ -22,16 +22,8 @@ RECORDS = ("outcome", "candidate", "reference", "penalty", "trace")
 class Field:
     """One column of the records.
 
-    Attributes
-    ----------
-    name, label : how records call it, and how people do
-    kind : an axis tells cells apart, a metric judges a model, a cost was paid for it, a note stands
-        beside it in the page, and what is raw is exported only
-    better : the direction that is better, if one is
-    unit : of its values
-    short : heading of a narrow table
-    caption : what it can and cannot show
-    scale : how it is drawn: a share from 0 to 1, on a logarithmic axis, or plainly
+    An axis distinguishes cells, a metric measures a model, a cost its fit; a note is shown on the
+    page only, and a raw column is exported only.
     """
 
     name: str
@@ -39,40 +31,30 @@ class Field:
     kind: ColumnRole = "raw"
     better: Literal["higher", "lower", ""] = ""
     unit: str = ""
-    short: str = ""
-    caption: str = ""
-    scale: Literal["share", "log", ""] = ""
+    short: str = ""  # heading of a narrow table
+    caption: str = ""  # what it can and cannot show
+    scale: Literal["share", "log", ""] = ""  # drawn from 0 to 1, logarithmic, or linear
 
     @property
     def heading(self) -> str:
-        """The shortest words for it."""
         return self.short or self.label
 
 
 @dataclass(frozen=True)
 class Axis(Field):
-    """A column that tells one cell of a study from another.
-
-    Attributes
-    ----------
-    usual : the value that is printed where a table prints only one; none if all are printed
-    number : values are numbers, sorted as such and printed with their axis (E = 5)
-    control : the page shows one value at a time, else all side by side
-    words : how values are printed, where not as they are
-    capital : whether they are printed with a capital
-    """
+    """A column that distinguishes the cells of a study."""
 
     kind: ColumnRole = "axis"
-    usual: str | int | None = None
-    number: bool = False
-    control: bool = True
-    words: Mapping[Any, str] = field(default_factory=dict)
-    capital: bool = False
+    usual: str | int | None = None  # the value in tables that show only one
+    number: bool = False  # sorted as numbers, and printed with the axis (E = 5)
+    control: bool = True  # the page shows one value at a time, else all side by side
+    words: Mapping[Any, str] = field(default_factory=dict)  # display names
+    capital: bool = False  # whether values are capitalised
 
 
 @dataclass(frozen=True)
 class CostField(Field):
-    """What a fit cost; costs with one ``bill`` are stacked as its parts, ``less`` taken away."""
+    """A cost of a fit; costs of one ``bill`` are stacked as its parts, each net of ``less``."""
 
     kind: ColumnRole = "cost"
     bill: str = ""
@@ -80,7 +62,7 @@ class CostField(Field):
     less: str = ""
 
 
-# Scenarios whose names are their words.
+# Scenarios displayed by their names.
 _PLAIN_SCENARIOS = (
     "baseline", "strong-correlation", "two-sites", "five-sites", "ten-sites", "weak-signal",
     "strong-signal", "fewer-predictors", "more-predictors", "dense-truth", "unequal-noise",
@@ -94,18 +76,26 @@ _SCENARIOS = {name: name.replace("-", " ").capitalize() for name in _PLAIN_SCENA
     "heavy-tails": "Heavy-tailed predictors",
     "correlated": "Correlated predictors",
     "heterogeneous": "Different site distributions",
-    "deviating-0": "No deviations of sites",
+    "deviating-0": "Sites do not deviate",
     **{f"deviating-{n}": f"Sites deviate in {n} coefficients" for n in (5, 15, 30)},
 }
 _PANELS = {"upload": "upload-only limit", "joint": "joint limits", "work": "equal work"}
 _RULES = {"min": "minimum validation error", "1se": "one standard error"}
 _TUNING = {"inherited": "inherited penalty", "joint": "jointly tuned penalty"}
 _SPLITS = {
-    "random": "at random",
-    "unequal": "at random, unequally",
-    "sorted": "sorted by the response",
-    "pooled": "all in one place",
-}
+    "random": "at random", "unequal": "at random, unequal sizes",
+    "sorted": "in order of the response", "pooled": "pooled",
+}  # fmt: skip
+_RAW = {
+    "record": "Kind of record", "replicate": "Replicate", "objective": "Pooled objective",
+    "support": "Columns used, by number", "status": "Status of the fit", "site": "Site",
+    "site_lam": "Penalty chosen by the site", "site_rows": "Training rows of the site",
+    "validation_mse": "Validation error", "validation_se": "Standard error of the validation error",
+    "chosen_min": "Chosen by the minimum rule", "chosen_1se": "Chosen by the one-SE rule",
+    "met": "Tolerance met", "solver": "Reference solver", "duality_gap": "Duality gap",
+    "solver_steps": "Steps of the reference solver", "fallbacks": "Fits by a second solver",
+    "worst_gap": "Worst relative gap along the path",
+}  # fmt: skip
 _UPLOADS = "Uploads (bytes)"
 _WORK = "Leading operations"
 
@@ -118,51 +108,47 @@ _TABLE: tuple[Field, ...] = (
     Axis("budget", "Budget", short="B", number=True, usual=100),
     Axis("panel", "Panel", usual="joint", words=_PANELS),
     Axis("split", "Rows to sites", control=False, words=_SPLITS),
-    Axis("rate", "False discovery rate asked for", short="q", number=True),
+    Axis("rate", "Nominal false discovery rate", short="q", number=True),
     Axis("rule", "Selection rule", short="Rule", usual="min", words=_RULES),
     Field("f1", "F1", "metric", "higher", scale="share", caption=(
-        "Agreement of the selected with the truly nonzero predictors (1 is perfect, an empty model "
-        "scores 0). It says nothing about prediction or about the size of the coefficients.")),
+        "Harmonic mean of precision and recall (1 is perfect, an empty model scores 0): measures "
+        "selection, not prediction or the size of coefficients.")),
     Field("precision", "Precision", "metric", "higher", scale="share", caption=(
-        "Share of the selected predictors that are truly nonzero. A tiny model can score well.")),
+        "Proportion of the selected predictors that are truly nonzero. Tiny models can score 1.")),
     Field("recall", "Recall", "metric", "higher", scale="share", caption=(
-        "Share of the truly nonzero predictors that were selected. "
-        "Selecting everything scores 1.")),
-    Field("fdp", "False discovery proportion", "metric", "lower", short="False share",
-           scale="share", caption=(
-        "Share of the columns found that are truly zero; 0 if none is found. Its mean over "
-        "replicates is the false discovery rate, which is to be at most the one asked for.")),
+        "Proportion of the truly nonzero predictors selected. Selecting everything scores 1.")),
+    Field("fdp", "False discovery proportion", "metric", "lower", short="FDP", scale="share",
+          caption=(
+        "Proportion of the selected columns that are truly zero; 0 if none is selected. Its mean "
+        "over replicates, the false discovery rate, should be at most q.")),
     *(Field(f"coverage_{which}", f"Coverage, {words}", "metric", scale="share", caption=(
-        "Share of the 95% intervals that hold the true coefficient. It is to be near 0.95: less "
-        "promises too much, and more is wider than need be."))
+        "Proportion of 95% intervals that contain the true coefficient. It should be near 0.95; "
+        "lower is anti-conservative, higher is wider than necessary."))
       for which, words in (("nonzero", "named and truly nonzero"), ("zero", "named and truly zero"),
-                           ("near", "named and zero beside a nonzero"), ("found", "found"))),
+                           ("near", "named and zero beside a nonzero"), ("found", "selected"))),
     *(Field(f"width_{which}", f"Width of intervals, {words}", "metric", "lower", caption=(
-        "Mean width of the 95% intervals, per standard deviation of a predictor. Only intervals "
-        "that cover as often are to be compared."))
-      for which, words in (("named", "named"), ("found", "found"))),
+        "Mean width of the 95% intervals, per standard deviation of a predictor. Compare only "
+        "intervals of equal coverage."))
+      for which, words in (("named", "named"), ("found", "selected"))),
     Field("active", "Active coefficients", "metric", short="Active", caption=(
-        "How many coefficients exceed 1e-4 in size; on real data, how many columns a model uses. "
+        "Number of coefficients above 1e-4 in size; on real data, number of columns used. "
         "Fewer is sparser, not necessarily better.")),
     Field("test_mse", "Test MSE", "metric", "lower", caption=(
-        "Mean squared prediction error on records with no part in the fit: 2000 fresh ones of a "
-        "simulation, 30% of the rows of real data. The noise is part of it, so even the truth does "
-        "not score 0; it does not show whether the right predictors were found.")),
+        "Mean squared error on held-out records: 2000 in a simulation, 30% of the rows of real "
+        "data. It includes the noise, so the true model does not score 0.")),
     Field("test_deviance", "Test deviance", "metric", "lower", caption=(
-        "Mean deviance of records with no part in the fit: twice what the model costs them more "
-        "than a perfect one; of survival times, twice the partial likelihood's. Families have "
-        "units of their own: compare methods within one.")),
+        "Mean deviance of held-out records; for Cox, minus twice the log partial likelihood. "
+        "Compare methods within a family only.")),
     Field("coef_error", "Coefficient error", "metric", "lower", short="Coef. error", caption=(
-        "Euclidean distance to the true coefficients, shrinkage by the penalty included.")),
+        "Euclidean distance to the true coefficients, including shrinkage by the penalty.")),
     Field("gap", "Objective gap", "metric", "lower", scale="log", caption=(
-        "How far the common objective is above its pooled minimum at the same penalty. Zero means "
-        "the pooled Lasso was reached; it does not mean that the pooled Lasso is right.")),
+        "Common objective minus its pooled minimum at the same penalty. Zero is the pooled Lasso, "
+        "which need not be the best model.")),
     Field("relative_gap", "Relative gap", "metric", "lower", scale="log", caption=(
-        "The objective gap divided by the pooled minimum (for least squares, or by 1 if that is "
-        "larger). Optimisation error only: a smaller gap need not select or predict better.")),
+        "Objective gap divided by the pooled minimum (for least squares, by 1 if that is larger). "
+        "It measures optimisation: a smaller gap need not select or predict better.")),
     Field("stationarity", "Stationarity", "metric", "lower", scale="log", caption=(
-        "Largest violation of the pooled optimality conditions; "
-        "zero exactly at the pooled Lasso.")),
+        "Largest violation of the pooled optimality conditions; zero at the pooled Lasso.")),
     Field("f1_1e6", "F1, cutoff 1e-6", "metric", "higher", scale="share", caption=(
         "F1 of the same fits if any |b| > 1e-6 counts as active.")),
     Field("f1_1e2", "F1, cutoff 1e-2", "metric", "higher", scale="share", caption=(
@@ -194,52 +180,35 @@ _TABLE: tuple[Field, ...] = (
     Field("rounds", "Rounds", "note"),
     Field("uploads_needed", "Uploads to a relative gap of 1e-8", "note", "lower"),
     Field("uploads_certified", "Uploads until that is certified", "note", "lower"),
-    Field("record", "Kind of record"),
-    Field("support", "Columns used, by number"),
-    Field("status", "How the fit ended"),
-    Field("replicate", "Replicate"),
-    Field("objective", "Pooled objective"),
-    Field("validation_mse", "Validation error"),
-    Field("validation_se", "Standard error of the validation error"),
-    Field("chosen_min", "Chosen by the minimum rule"),
-    Field("chosen_1se", "Chosen by the one-SE rule"),
-    Field("met", "Tolerance met"),
-    Field("solver", "Reference solver"),
-    Field("solver_steps", "Steps of the reference solver"),
-    Field("duality_gap", "Duality gap"),
-    Field("site", "Site"),
-    Field("site_lam", "Penalty that the site chose"),
-    Field("site_rows", "Training rows of the site"),
-    Field("worst_gap", "Worst relative gap along the path"),
-    Field("fallbacks", "Fits that needed a second solver"),
+    *(Field(name, label) for name, label in _RAW.items()),
 )  # fmt: skip
 COLUMNS: dict[str, Field] = {column.name: column for column in _TABLE}
 
 
 def known(kind: ColumnRole, among: Container[str]) -> list[str]:
-    """Names of the columns of a kind that are among these, in the order of the table."""
+    """Return the names of the columns of a kind that are in `among`, in the table's order."""
     return [c.name for c in COLUMNS.values() if c.kind == kind and c.name in among]
 
 
 def axes() -> dict[str, Axis]:
-    """The axes by name, in the order of the table."""
+    """Return the axes by name, in the table's order."""
     return {name: column for name, column in COLUMNS.items() if isinstance(column, Axis)}
 
 
 def display_name(axis: str, value: object) -> str:
-    """How a value is printed in a column of its axis."""
+    """Return the display name of a value under the heading of its axis."""
     column = COLUMNS[axis]
     assert isinstance(column, Axis)
-    said = column.words.get(value, str(value))
-    return said.capitalize() if column.capital else said
+    name = column.words.get(value, str(value))
+    return name.capitalize() if column.capital else name
 
 
 def title(axis: str, value: object) -> str:
-    """How a value is printed where its axis is not named beside it."""
+    """Return the display name of a value without such a heading, for example "E = 5"."""
     named = f"{COLUMNS[axis].heading} = " if axes()[axis].number else ""
     return named + display_name(axis, value)
 
 
 def titles(where: Mapping[str, object]) -> str:
-    """Values of several axes, as a list of words."""
+    """Return the titles of several values, separated by commas."""
     return ", ".join(title(axis, value) for axis, value in where.items())

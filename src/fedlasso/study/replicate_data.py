@@ -1,21 +1,35 @@
-"""One replicate's data, drawn as a scenario says."""
+r"""One replicate's data, drawn from a scenario, with linear or other responses.
+
+For responses that are not linear, the coefficients of a scenario are multiplied by one number c, so
+that the linear predictor
+
+.. math:: \eta = c X \beta^*, \qquad c^2 = \text{snr} \cdot s^2 / \operatorname{Var}(X \beta^*),
+
+has the variance snr s^2 over the rows of all sites. The family's `unit` s is the spread of a
+response's random part. Predictors, their correlations and scales are the scenario's; its noise
+multipliers do not apply. There is no intercept, as in the paper.
+"""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
+from fedlasso.errors import FedLassoError
+from fedlasso.families import FAMILIES, find_family
 from fedlasso.numerics import DEFAULT_LOSS, Array, LeastSquares
 from fedlasso.numerics.machine import compiled
 from fedlasso.sites import Site
 from fedlasso.study.scenario import Scenario, split
 
 SampleArrays = tuple[Array, Array]
+# Standard deviation of each family's linear predictor at a signal-to-noise ratio of one.
+UNITS = {name: own.unit for name, own in FAMILIES.items() if own.unit is not None}
 
 
 @dataclass(frozen=True, eq=False)
 class ReplicateData:
-    """One replicate's data, one entry per site, and the truth behind them."""
+    """One replicate's samples, one entry per site, and the true coefficients."""
 
     truth: Array
     training: tuple[SampleArrays, ...]
@@ -24,7 +38,7 @@ class ReplicateData:
     test: tuple[SampleArrays, ...]
 
     def sites(self, loss: str = DEFAULT_LOSS) -> list[Site]:
-        """Sites that hold the training and validation records; the test sample stays outside."""
+        """Return sites that hold the training and validation records, not the test sample."""
         kinds = (self.training, self.penalty_validation, self.candidate_validation)
         width = len(str(len(self.training)))  # names that sort as numbers do
         sites = []
@@ -34,25 +48,65 @@ class ReplicateData:
             sites.append(Site(name, *training, loss=loss, copy=False, validation=validation))
         return sites
 
+    def joined(self) -> list[SampleArrays]:
+        """Return every site's rows of the training and of both validation samples together."""
+        kinds = (self.training, self.penalty_validation, self.candidate_validation)
+        return [
+            (np.vstack([X for X, _ in samples]), np.concatenate([y for _, y in samples]))
+            for samples in zip(*kinds, strict=True)
+        ]
+
 
 def pool(samples: Sequence[SampleArrays]) -> LeastSquares:
-    """All sites' records of one kind together: for evaluation, never for fitting."""
+    """Return all sites' records of one kind together: for evaluation, never for fitting."""
     X = np.concatenate([X.T for X, _ in samples], axis=1).T
     return LeastSquares(X, np.concatenate([y for _, y in samples]))
 
 
 def draw_scenario(scenario: Scenario, rng: np.random.Generator) -> ReplicateData:
-    """Draw truth and records."""
     truth = _effects(scenario, scenario.nonzeros, rng)
     own = [truth] * len(scenario.sizes)
     if scenario.deviations:
         own = [truth + _effects(scenario, scenario.deviations, rng) for _ in scenario.sizes]
-    beside = (scenario.validation, scenario.validation, scenario.test)
-    rows = (scenario.sizes, *(split(n, scenario.sizes) for n in beside))
+    others = (scenario.validation, scenario.validation, scenario.test)
+    rows = (scenario.sizes, *(split(n, scenario.sizes) for n in others))
     samples = [
         tuple(_sample(scenario, j, n_j, own[j], rng) for j, n_j in enumerate(n)) for n in rows
     ]
     return ReplicateData(truth, *samples)
+
+
+def draw_family(scenario: Scenario, family: str, seed: int, number: int) -> ReplicateData:
+    """Draw one replicate of a family; it depends on study seed, scenario, family and number."""
+    require_one_truth(scenario)
+    rng = replace(scenario, name=f"{scenario.name}, {family}").generator(seed, number)
+    draw = scenario.draw(rng)
+    truth = scale_truth(scenario, family, draw.truth) * draw.truth
+    respond = find_family(family).draw
+    kinds = (draw.training, draw.penalty_validation, draw.candidate_validation, draw.test)
+    samples = (tuple((X, respond(X @ truth, rng)) for X, _ in kind) for kind in kinds)
+    return ReplicateData(truth, *samples)
+
+
+def require_one_truth(scenario: Scenario) -> None:
+    """Refuse a scenario whose sites have coefficients of their own."""
+    if scenario.deviations:
+        raise FedLassoError(
+            f"scenario {scenario.name!r} has deviations, but this study needs the same "
+            "coefficients at every site; leave them out"
+        )
+
+
+def scale_truth(scenario: Scenario, family: str, truth: Array) -> float:
+    """Return the factor c of the coefficients."""
+    sites = len(scenario.sizes)
+    rhos = np.resize(scenario.correlations, sites)
+    scales = np.resize(scenario.scales, sites)
+    variances = [s**2 * signal_variance(truth, r) for r, s in zip(rhos, scales, strict=True)]
+    variance = float(np.average(variances, weights=scenario.sizes))
+    if variance == 0.0:
+        return 1.0
+    return UNITS[family] * float(np.sqrt(scenario.snr / variance))
 
 
 def _effects(scenario: Scenario, count: int, rng: np.random.Generator) -> Array:
@@ -78,8 +132,12 @@ def _sample(
     scenario: Scenario, j: int, n: int, truth: Array, rng: np.random.Generator
 ) -> SampleArrays:
     rho = _at_site(scenario.correlations, j)
+    if scenario.tails == 0:
+        shocks = rng.standard_normal((scenario.p, n))
+    else:
+        variance = scenario.tails / (scenario.tails - 2)
+        shocks = rng.standard_t(scenario.tails, (scenario.p, n)) / np.sqrt(variance)
     # Columns in rows: an autoregression of order one has exactly the covariance rho^|k-l|.
-    shocks = _shocks(scenario, n, rng)
     shocks[1:] *= np.sqrt(1 - rho**2)
     X = autoregress(shocks, rho).T
     X *= _at_site(scenario.scales, j)
@@ -88,23 +146,15 @@ def _sample(
     return X, y
 
 
-def _shocks(scenario: Scenario, n: int, rng: np.random.Generator) -> Array:
-    """Independent numbers of variance one, an array (p, n)."""
-    if scenario.tails == 0:
-        return rng.standard_normal((scenario.p, n))
-    variance = scenario.tails / (scenario.tails - 2)
-    return np.asarray(rng.standard_t(scenario.tails, (scenario.p, n)) / np.sqrt(variance))
-
-
 def signal_variance(b: Array, rho: float) -> float:
-    """b' Sigma b with Sigma_kl = rho^|k-l|."""
+    """Return b' Sigma b with Sigma_kl = rho^|k-l|."""
     tail = autoregress(b[:, None], rho)[:, 0]
     return float((b * (2 * tail - b)).sum())
 
 
 @compiled
 def autoregress(shocks: Array, rho: float) -> Array:
-    """Return rows that follow one another: each is its shock plus rho times the row before."""
+    """Return an autoregression down the rows: each is its shock plus rho times the row before."""
     x = shocks.copy()
     for k in range(1, x.shape[0]):
         for i in range(x.shape[1]):

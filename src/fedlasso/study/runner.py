@@ -1,4 +1,4 @@
-"""Runs a study's replicates on any executor, and keeps each one as soon as it is finished."""
+"""Run a study's replicates on any executor, and store each one as soon as it is finished."""
 
 from __future__ import annotations
 
@@ -26,8 +26,7 @@ from fedlasso.study.scenario import Scenario
 if TYPE_CHECKING:
     from fedlasso.study.store import Store, Task
 
-
-# Studies and scenarios whose code this process has used before.
+# Pairs of study and scenario that this process has run before.
 _WARM: set[tuple[str, str]] = set()
 
 
@@ -37,16 +36,16 @@ class Study(Protocol):
     name: ClassVar[str]
 
     def replicate(self, scenario: Scenario, number: int) -> list[Record]:
-        """All records of one replicate: a pure function of (study, scenario, number)."""
+        """Return all records of one replicate: a pure function of (study, scenario, number)."""
 
 
 def run_replicate(
     study: Study, scenario: Scenario, number: int, metrics: Mapping[str, TrialMeasure]
 ) -> bytes | str:
-    """One replicate in one BLAS thread as Parquet, or its error; runs in a worker, near or far."""
+    """Return one replicate as Parquet, or its traceback; runs in a worker, in one BLAS thread."""
     from fedlasso.study.store import to_parquet
 
-    # A worker that has just begun does not know the metrics that were added from outside.
+    # A new worker does not know metrics added from outside.
     METRICS.update(metrics)
     try:
         with threadpool_limits(1):
@@ -59,31 +58,26 @@ def run_replicate(
 def warm_up(study: Study, scenario: Scenario, number: int) -> None:
     """Compute a small replicate first, once per process and scenario.
 
-    Code that is compiled or loaded at its first use would otherwise be part of the seconds that the
-    first replicates report. A tenth of the rows and columns chooses between kernels as all do.
+    Otherwise the first replicates' seconds would include compiling and loading code. A tenth of the
+    rows and columns selects the same kernels as the full size.
     """
     known = (study.name, scenario.name)
     if known in _WARM:
         return
     _WARM.add(known)
-    small = replace(
-        scenario,
-        sizes=tuple(math.ceil(size / 10) for size in scenario.sizes),
-        p=math.ceil(scenario.p / 10),
-        nonzeros=math.ceil(scenario.nonzeros / 10),
-        deviations=math.ceil(scenario.deviations / 10),
-        validation=2 * len(scenario.sizes) + scenario.validation // 10,
-        test=2 * len(scenario.sizes),
-    )
-    # What fails here and matters fails again, and is told, when it counts.
+    tenths: dict[str, Any] = {
+        name: math.ceil(getattr(scenario, name) / 10) for name in ("p", "nonzeros", "deviations")
+    }
+    tenths["sizes"] = tuple(math.ceil(size / 10) for size in scenario.sizes)
+    test = 2 * len(scenario.sizes)
+    small = replace(scenario, **tenths, validation=test + scenario.validation // 10, test=test)
+    # Errors that matter recur in the replicate itself, where they are recorded.
     with suppress(Exception):
         study.replicate(small, number)
 
 
 @dataclass
 class Progress:
-    """How far a run is."""
-
     total: int
     done: int = 0
     failed: int = 0
@@ -104,19 +98,19 @@ def run_study(
     listen: Listener = lambda progress: None,
     notify: Notify = lambda notice: None,
 ) -> Progress:
-    """Run what is not finished yet, and keep every replicate as it finishes.
+    """Run the replicates that are not finished, and store every one as it finishes.
 
     Parameters
     ----------
     engine : ``"processes"``, ``"dask"`` (a local cluster) or a scheduler such as ``tcp://host:8786``
     workers : processes, or workers of the local cluster; by default one per core
     listen : called with the progress whenever it changes
-    tell : called with one line when the study goes on on another kind of processor
+    notify : called with one line if the study resumes on another kind of processor
     """
     if replicates < 1:
         raise FedLassoError(f"replicates is {replicates}; give a whole number, 1 or more")
     if not workers:
-        # Cores that this process may use; all of the machine's where the system does not say.
+        # Cores available to this process, or all of the machine's if the system cannot tell.
         cores = getattr(os, "sched_getaffinity", lambda pid: range(os.cpu_count() or 1))
         workers = len(cores(0))
     by_name = {scenario.name: scenario for scenario in scenarios}
@@ -149,7 +143,7 @@ def _keep(store: Store, task: Task, future: Future[bytes | str], progress: Progr
         outcome = future.result()
     except BrokenExecutor as error:
         raise FedLassoError(
-            "a worker process died, perhaps for want of memory; what is finished is kept: "
+            "a worker process died, possibly out of memory; finished replicates are kept: "
             "run the same command again, with fewer --workers if it happens again"
         ) from error
     except Exception as error:
@@ -164,14 +158,14 @@ def _keep(store: Store, task: Task, future: Future[bytes | str], progress: Progr
 
 @contextmanager
 def open_executor(engine: str, workers: int) -> Iterator[Executor]:
-    """An executor for an engine's name."""
+    """Open the executor of an engine."""
     if engine == "processes":
-        # Workers leave Ctrl-C to the parent, which keeps what is finished and stops them.
-        # Windows has no fork server; its workers start from nothing.
+        # Windows has no fork server.
         methods = multiprocessing.get_all_start_methods()
         context = multiprocessing.get_context("forkserver" if "forkserver" in methods else "spawn")
         # The fork server imports what every worker needs once for all of them.
         context.set_forkserver_preload([__name__, "fedlasso.study.store"])
+        # Workers ignore Ctrl-C: the parent stores what is finished and stops them.
         ignoring = (signal.SIGINT, signal.SIG_IGN)
         pool = ProcessPoolExecutor(workers, context, initializer=signal.signal, initargs=ignoring)
         try:
@@ -186,24 +180,21 @@ def open_executor(engine: str, workers: int) -> Iterator[Executor]:
             finally:
                 executor.shutdown(wait=False)
     else:
-        raise FedLassoError(
-            f"no engine is called {engine!r}; use processes, dask or a scheduler's address"
-        )
+        known = "processes, dask or a scheduler's address"
+        raise FedLassoError(f"no engine is called {engine!r}; use {known}")
 
 
 def _dask_client(engine: str, workers: int) -> Any:
     try:
         from distributed import Client
     except ImportError as error:
-        raise FedLassoError(
-            "Dask is not installed; install it with: pip install 'fedlasso[dask]'"
-        ) from error
+        remedy = "install it with: pip install 'fedlasso[dask]'"
+        raise FedLassoError(f"Dask is not installed; {remedy}") from error
     if engine == "dask":
-        # Any free port will do: the usual one may be another cluster's.
+        # A free port: the default one may be in use by another cluster.
         return Client(n_workers=workers, threads_per_worker=1, dashboard_address="127.0.0.1:0")
     try:
         return Client(engine, timeout="10s")
     except (OSError, TimeoutError) as error:
-        raise FedLassoError(
-            f"no Dask scheduler answers at {engine}; start one with `dask scheduler`"
-        ) from error
+        remedy = "start one with `dask scheduler`"
+        raise FedLassoError(f"no Dask scheduler answers at {engine}; {remedy}") from error

@@ -1,4 +1,4 @@
-"""Scenarios: frozen, named parameters that draw sites and truth."""
+"""Scenarios: named parameters from which replicates are drawn."""
 
 from __future__ import annotations
 
@@ -14,14 +14,13 @@ import numpy as np
 
 from fedlasso.errors import FedLassoError
 
-# Who only reads what scenarios are does not wait for what draws them.
 if TYPE_CHECKING:
     from fedlasso.study.replicate_data import ReplicateData
 
 
 @dataclass(frozen=True)
 class Scenario:
-    """How a replicate's data are generated. One value of a per-site setting serves every site.
+    """How a replicate's data are generated. A per-site setting has one value, or one per site.
 
     Attributes
     ----------
@@ -32,9 +31,8 @@ class Scenario:
     scales : standard deviation of the predictors
     snr : population signal variance over noise variance
     noise : multipliers of the noise standard deviation
-    deviations : how many coefficients each site adds to the common ones, of its own
-    tails : degrees of freedom, above two, of Student's t distribution that predictors are made
-        from; zero for the normal distribution
+    deviations : number of coefficients in which each site deviates from the common ones
+    tails : degrees of freedom (> 2) of the predictors' Student t distribution; 0 for the normal
     validation, test : rows of each validation sample and of the test sample, over all sites
     """
 
@@ -53,32 +51,32 @@ class Scenario:
     test: int = 2000
 
     def __post_init__(self) -> None:
+        scenario = f"scenario {self.name!r}"
         for label in ("correlations", "scales", "noise"):
             if (count := len(getattr(self, label))) not in (1, len(self.sizes)):
-                raise FedLassoError(
-                    f"scenario {self.name!r}: {label} has {count} values; "
-                    f"give one, or one for each of the {len(self.sizes)} sites"
-                )
+                remedy = f"give one, or one for each of the {len(self.sizes)} sites"
+                raise FedLassoError(f"{scenario}: {label} has {count} values; {remedy}")
         if not self.sizes or min(self.sizes) < 1:
-            raise FedLassoError(f"scenario {self.name!r}: every site needs at least one row")
+            raise FedLassoError(f"{scenario}: every site needs at least one row")
         for label in ("nonzeros", "deviations"):
             if not 0 <= getattr(self, label) <= self.p:
-                raise FedLassoError(f"scenario {self.name!r}: {label} must be between 0 and p")
+                raise FedLassoError(f"{scenario}: {label} must be between 0 and p")
         if not all(-1 < rho < 1 for rho in self.correlations) or self.snr <= 0:
-            raise FedLassoError(f"scenario {self.name!r}: need |correlations| < 1 and snr > 0")
+            raise FedLassoError(f"{scenario}: need |correlations| < 1 and snr > 0")
         if self.tails != 0 and not self.tails > 2:
             raise FedLassoError(
-                f"scenario {self.name!r}: tails is {self.tails:g}; give more than 2 degrees of "
-                "freedom, since predictors need a variance, or 0 for normal ones"
+                f"{scenario}: tails is {self.tails:g}; give more than 2 degrees of freedom, "
+                "since predictors need a variance, or 0 for normal ones"
             )
 
     def generator(self, seed: int, replicate: int) -> np.random.Generator:
-        """Randomness that depends on study seed, scenario name and replicate number only."""
+        """Return a generator that depends on study seed, scenario name and replicate only."""
         name = int.from_bytes(hashlib.sha256(self.name.encode()).digest()[:8], "little")
         return np.random.default_rng(np.random.SeedSequence([seed, name, replicate]))
 
     def draw(self, rng: np.random.Generator) -> ReplicateData:
-        """Draw truth and records."""
+        """Draw true coefficients and records."""
+        # Imported here, so that reading scenarios does not load the code that draws them.
         from fedlasso.study.replicate_data import draw_scenario
 
         return draw_scenario(self, rng)
@@ -87,11 +85,11 @@ class Scenario:
 def split(n: int, sizes: Sequence[int]) -> tuple[int, ...]:
     """Split n over sites in proportion to sizes, by largest remainder, at least one row each."""
     m = sum(sizes)
-    shares = [n * size // m for size in sizes]
+    parts = [n * size // m for size in sizes]
     order = sorted(range(len(sizes)), key=lambda j: (-(n * sizes[j] % m), j))
-    for j in order[: n - sum(shares)]:
-        shares[j] += 1
-    return tuple(max(1, share) for share in shares)
+    for j in order[: n - sum(parts)]:
+        parts[j] += 1
+    return tuple(max(1, part) for part in parts)
 
 
 _PAPER = (
@@ -108,16 +106,14 @@ _PAPER = (
     Scenario("unequal-sizes", sizes=(640, 120, 40)),
     Scenario(
         "different-distributions",
-        correlations=(0.0, 0.4, 0.7),
-        scales=(1.0, 1.4, 0.7),
-        noise=(1.0, 1.5, 0.8),
+        correlations=(0.0, 0.4, 0.7), scales=(1.0, 1.4, 0.7), noise=(1.0, 1.5, 0.8),
     ),
-)
+)  # fmt: skip
 SCENARIOS: dict[str, Scenario] = {scenario.name: scenario for scenario in _PAPER}
 
 
 def read_scenarios(path: Path) -> tuple[Scenario, ...]:
-    """Users' own scenarios: one table per scenario, unlisted settings as in the baseline.
+    """Read scenarios from a TOML file: one table each, unlisted settings as in the baseline.
 
     Examples
     --------
@@ -138,14 +134,14 @@ def read_scenarios(path: Path) -> tuple[Scenario, ...]:
     scenarios = []
     for name, table in tables.items():
         if not isinstance(table, dict):
-            raise FedLassoError(f"{path}: {name!r} stands outside a [scenario] table")
-        if foreign := [key for key in table if key not in known]:
-            told = f"has no setting {foreign[0]!r}; known: {', '.join(known)}"
-            raise FedLassoError(f"{path}: scenario {name!r} {told}")
+            raise FedLassoError(f"{path}: {name!r} is outside a [scenario] table")
+        if unknown := [key for key in table if key not in known]:
+            reason = f"has no setting {unknown[0]!r}; known: {', '.join(known)}"
+            raise FedLassoError(f"{path}: scenario {name!r} {reason}")
         try:
             scenarios.append(msgspec.convert(table | {"name": name}, Scenario))
         except msgspec.ValidationError as error:
-            # The field comes first; what the scenario itself says stays.
+            # Put the field first; messages of Scenario itself have none and stay as they are.
             text, _, where = str(error).partition(" - at `$.")
             if where:
                 text = f"scenario {name!r}: {where.rstrip('`')}: {text[0].lower()}{text[1:]}"

@@ -1,7 +1,7 @@
-"""A results folder: one checked Parquet part per replicate, a manifest, and the failures.
+"""A results folder: one Parquet part per replicate, a manifest, and the failures.
 
 ``manifest.json``, ``parts/SCENARIO/NUMBER-CHECKSUM.parquet``, ``failures/SCENARIO/NUMBER.txt``.
-A part's name carries the hash of its bytes and appears in one rename, so a part is whole or absent.
+A part is renamed into place with the hash of its bytes in its name, so it is complete or absent.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ Task = tuple[str, int]
 
 
 def to_parquet(records: Sequence[Record]) -> bytes:
-    """Records of one replicate as the bytes of a Parquet file; a missing quantity is null."""
+    """Return records of one replicate as the bytes of a Parquet file; missing values are null."""
     names = dict.fromkeys(name for record in records for name in record)
     columns = {name: [record.get(name) for record in records] for name in names}
     sink = pa.BufferOutputStream()
@@ -39,21 +39,20 @@ def to_parquet(records: Sequence[Record]) -> bytes:
 
 
 class Store:
-    """A results folder."""
+    """A results folder, which `fedlasso study run` fills and reports read."""
 
     def __init__(self, folder: Path | str) -> None:
         self.folder = Path(folder)
         self.manifest_file = self.folder / "manifest.json"
 
     def manifest(self) -> Manifest:
-        """What was run, with which code, versions, seeds and machine."""
+        """Read what was run, with which code, versions, seeds and machine."""
         file = self.manifest_file
         try:
             return msgspec.json.decode(file.read_bytes(), type=Manifest)
         except FileNotFoundError:
-            raise FedLassoError(
-                f"{self.folder} holds no study; name the folder that `fedlasso study run` wrote"
-            ) from None
+            remedy = "name the folder that `fedlasso study run` wrote"
+            raise FedLassoError(f"{self.folder} holds no study; {remedy}") from None
         except OSError as error:
             raise FedLassoError(f"cannot read {file}: {error.strerror}") from error
         except msgspec.ValidationError as error:
@@ -62,11 +61,10 @@ class Store:
             raise FedLassoError(f"{file} is damaged: {error}") from error
 
     def open(self, manifest: Manifest, *, allow_code_change: bool = False) -> str:
-        """Start a study here or resume one; refuse to mix rows that do not belong together.
+        """Start or resume a study; return a notice if the processor differs, else "".
 
-        More replicates or more scenarios extend a study. Anything else that differs is refused,
-        except, if allowed and then recorded, the code and the versions. Another kind of processor
-        is recorded and told in the line returned, which is empty otherwise.
+        More replicates or scenarios extend a study. Other differences are refused, except those of
+        code and versions if allowed; they are recorded.
         """
         if self.manifest_file.exists():
             old = self.manifest()
@@ -74,25 +72,24 @@ class Store:
         write_atomically(self.manifest_file, manifest.text().encode())
         changed = manifest.runs[-1].another_processor
         return changed and (
-            f"{self.folder} was computed on another kind of processor: {changed}; what is "
-            "kept stays, and what follows agrees with it to rounding, not to the last bit"
+            f"{self.folder} was computed on another kind of processor: {changed}; stored "
+            "replicates are kept, and new ones agree with them to rounding, not to the last bit"
         )
 
     def parts(self) -> dict[Task, Path]:
-        """Parts that are there, by their names alone."""
+        """Return the files of finished replicates, without reading them."""
         return {
             (path.parent.name, int(path.name.partition("-")[0])): path
             for path in sorted(self.folder.glob("parts/*/*-*.parquet"))
         }
 
     def drop_damaged(self) -> None:
-        """Remove parts whose bytes are not those that were written."""
+        """Remove parts whose bytes do not match their checksum."""
         for path in self.parts().values():
             if _checksum(path.read_bytes()) != path.stem.partition("-")[2]:
                 path.unlink()
 
     def write_part(self, task: Task, data: bytes) -> None:
-        """Keep a finished replicate."""
         scenario, number = task
         name = f"{number:04d}-{_checksum(data)}.parquet"
         write_atomically(self.folder / "parts" / scenario / name, data)
@@ -103,31 +100,30 @@ class Store:
         write_atomically(self._failure_file(task), text.encode())
 
     def failures(self) -> dict[Task, str]:
-        """Failed replicates and their errors."""
+        """Return failed replicates and their errors."""
         return {
             (path.parent.name, int(path.stem)): path.read_text()
             for path in sorted(self.folder.glob("failures/*/*.txt"))
         }
 
     def table(self, record: str = "outcome") -> pd.DataFrame:
-        """All rows of one kind of record, in the order of scenarios and replicates.
+        """Return all rows of one kind of record, in the order of scenarios and replicates.
 
-        Kinds: ``outcome``, ``candidate``, ``reference``, ``penalty``. The files behind it are plain
-        Parquet: Polars and DuckDB read ``DIR/parts/*/*.parquet`` just as well.
+        Polars and DuckDB can read the files ``DIR/parts/*/*.parquet`` too.
         """
         return self.tables([record])[record]
 
     def tables(self, records: Sequence[str]) -> dict[str, pd.DataFrame]:
-        """Rows of several kinds of record, reading every part once."""
+        """Return rows of several kinds of record, reading every part once."""
         parts = sorted(self.parts().items())
         names = self.manifest().scenarios
         paths = [path for name in names for (own, _), path in parts if own == name]
         if not paths:
             return {record: pd.DataFrame() for record in records}
-        # Threads read parts side by side: Parquet is decoded without the interpreter's lock.
+        # Threads read parts in parallel: Parquet is decoded without the interpreter's lock.
         with ThreadPoolExecutor(os.cpu_count()) as threads:
             read = list(threads.map(_read, paths))
-        # One chunk per column is filtered far faster than one per part.
+        # Filtering one chunk per column is far faster than one per part.
         whole = pa.concat_tables(read, promote_options="permissive").combine_chunks()
         frames: dict[str, pd.DataFrame] = {}
         for record in records:
@@ -136,17 +132,40 @@ class Store:
             frames[record] = table.drop_columns(empty).to_pandas()
         return frames
 
+    def status(self) -> str:
+        """Return how many replicates are finished, and which fits met their tolerance."""
+        manifest = self.manifest()
+        tasks = [(s, r) for s in manifest.scenarios for r in range(manifest.replicates)]
+        parts = self.parts()
+        lines = [f"replicates: {sum(t in parts for t in tasks)} of {len(tasks)} finished"]
+        if failures := self.failures():
+            lines[0] += f", {len(failures)} failed"
+        if parts:
+            tables = self.tables(["reference", "penalty"])
+            exact = "exact pooled Lasso fits (stationarity <= 1e-9)"
+            lines += _met(exact, tables["reference"], "stationarity")
+            exact = "exact penalty paths of sites (gap <= 1e-10)"
+            lines += _met(exact, tables["penalty"], "worst_gap")
+        return "\n".join(lines)
+
     def _failure_file(self, task: Task) -> Path:
         return self.folder / "failures" / task[0] / f"{task[1]:04d}.txt"
+
+
+def _met(what: str, rows: pd.DataFrame, worst: str) -> list[str]:
+    if rows.empty:
+        return []
+    missed = rows[~rows["met"].astype(bool)]
+    line = f"{what}: {len(rows) - len(missed)} of {len(rows)} (worst {rows[worst].max():.1e})"
+    return [line] + [f"  not met: {row.scenario} {row.replicate}" for row in missed.itertuples()]
 
 
 def _read(path: Path) -> pa.Table:
     try:
         return pq.ParquetFile(path).read(use_threads=False)
     except (OSError, pa.ArrowException) as error:
-        raise FedLassoError(
-            f"cannot read {path}: {error}; `fedlasso study run` again replaces damaged parts"
-        ) from error
+        remedy = "run `fedlasso study run` again to replace damaged parts"
+        raise FedLassoError(f"cannot read {path}: {error}; {remedy}") from error
 
 
 def _checksum(data: bytes) -> str:

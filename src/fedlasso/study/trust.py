@@ -1,4 +1,4 @@
-"""Can discoveries and intervals be trusted: how often they are false, and how often they cover."""
+"""False discovery rates and power of discoveries, and coverage of intervals."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -16,22 +16,21 @@ from fedlasso.fitting.inference.estimates import Estimates
 from fedlasso.numerics import Array, one_thread
 from fedlasso.numerics.spike_slab import FDR_MARGIN, select_by_fdr
 from fedlasso.sites import Site, standardise
-from fedlasso.study.best_possible import find_chances
-from fedlasso.study.data_splitting import combine_splits, find_above, split_rows
+from fedlasso.study.best_possible import oracle_probabilities
+from fedlasso.study.data_splitting import combine_splits, select_above, split_rows
 from fedlasso.study.outcomes import Record, support_record, upload_record
-from fedlasso.study.replicate_data import ReplicateData, SampleArrays
-from fedlasso.study.responses import UNITS, draw_family
+from fedlasso.study.replicate_data import UNITS, SampleArrays, draw_family, require_one_truth
 from fedlasso.study.scenario import SCENARIOS, Scenario
-from fedlasso.study.trust_summary import BEST, MANY, ONE, OURS, tell_trust
+from fedlasso.study.trust_summary import BEST, MANY, ONE, OURS, trust_lines
 
 # Folds that choose the Lasso's penalty.
 FOLDS = 5
-# Splits that are combined, and folds that the halves are made of.
+# Splits that are combined, and folds of which halves are formed.
 SPLITS = 20
 PIECES = 20
-# Columns of every kind that are named for an interval.
-EACH = 20
-# Scenarios beyond the twelve, where a promise might break.
+# Columns of every kind that get an interval.
+PER_KIND = 20
+# Difficult scenarios beyond the twelve.
 OWN = (
     Scenario("dense-truth", nonzeros=150),
     Scenario("near-collinear", correlations=(0.95,)),
@@ -45,14 +44,13 @@ OWN = (
 
 @dataclass(frozen=True)
 class TrustStudy:
-    """False discoveries, power, and how often 95% intervals cover, for the goal 'discoveries'.
+    """False discoveries, power and coverage of 95% intervals for the goal 'discoveries'.
 
-    The twelve scenarios, and five of its own where promises might break. Sites have the rows of the
-    training and of both validation samples. Every family is fitted by the goal of discoveries at
-    both rates, with intervals for named columns: some truly nonzero, some truly zero, and some zero
-    beside a nonzero one. For least squares, discoveries by one data split and by twenty of them
-    stand beside, and the best possible: what somebody would find who knows how the data were drawn.
-    Uploads are vectors of p numbers per site.
+    The twelve scenarios and five difficult ones. Sites have the rows of the training and of both
+    validation samples. Every family is fitted by the goal 'discoveries' at both rates, with
+    intervals for named columns: some truly nonzero, some truly zero, and some zero beside a nonzero
+    one. For least squares it is compared with data splitting, once and twenty times, and with the
+    best possible, which knows how the data were drawn. Uploads are vectors of p numbers per site.
     """
 
     name: ClassVar[str] = "trust"
@@ -65,43 +63,33 @@ class TrustStudy:
     def __post_init__(self) -> None:
         known = {"families": (DEFAULT, *UNITS), "methods": (OURS, ONE, MANY, BEST)}
         for label, names in known.items():
-            for given in getattr(self, label):
-                if given not in names:
-                    told = f"no {given!r} among its {label}; known: {', '.join(names)}"
-                    raise FedLassoError(f"study 'trust' has {told}")
+            if unknown := [given for given in getattr(self, label) if given not in names]:
+                reason = f"no {unknown[0]!r} among its {label}; known: {', '.join(names)}"
+                raise FedLassoError(f"study 'trust' has {reason}")
         if not self.rates or not all(0 < rate < 1 for rate in self.rates):
-            raise FedLassoError(f"rates is {self.rates}; give shares above 0 and below 1")
+            raise FedLassoError(f"rates is {self.rates}; give numbers between 0 and 1")
 
     @property
     def scenarios(self) -> dict[str, Scenario]:
-        """The twelve, and those of this study."""
         return SCENARIOS | {scenario.name: scenario for scenario in OWN}
 
     @one_thread()
     def replicate(self, scenario: Scenario, number: int) -> list[Record]:
-        if scenario.deviations:
-            raise FedLassoError(
-                f"scenario {scenario.name!r} has deviations, and intervals are judged by one truth "
-                "of all sites; leave them out"
-            )
+        require_one_truth(scenario)
         records = []
         for family in self.families:
             trial = TrustTrial.draw(scenario, family, self.seed, number)
+            rows = list(trial.discover(self.rates)) if OURS in self.methods else []
+            if find_family(family).quadratic:
+                if splitting := [method for method in self.methods if method in (ONE, MANY)]:
+                    rows += trial.split(splitting, self.rates)
+                if BEST in self.methods:
+                    rows += trial.find_best(self.rates)
             where: Record = {"scenario": scenario.name, "replicate": number, "family": family}
-            records += [{"record": "outcome"} | where | row for row in self._rows(trial)]
+            records += [{"record": "outcome"} | where | row for row in rows]
         return records
 
-    def _rows(self, trial: "TrustTrial") -> Iterator[Record]:
-        if OURS in self.methods:
-            yield from trial.discover(self.rates)
-        if not find_family(trial.family).quadratic:
-            return
-        if splitting := [method for method in self.methods if method in (ONE, MANY)]:
-            yield from trial.split(splitting, self.rates)
-        if BEST in self.methods:
-            yield from trial.find_best(self.rates)
-
-    conclude = staticmethod(tell_trust)
+    conclude = staticmethod(trust_lines)
 
 
 @dataclass(frozen=True, eq=False)
@@ -116,13 +104,12 @@ class TrustTrial:
 
     @classmethod
     def draw(cls, scenario: Scenario, family: str, seed: int, number: int) -> Self:
-        """Draw the data."""
         kind = find_family(family)
         if kind.quadratic:
             drawn = scenario.draw(scenario.generator(seed, number))
         else:
             drawn = draw_family(scenario, family, seed, number)
-        samples = join_samples(drawn)
+        samples = drawn.joined()
         width = len(str(len(samples)))
         sites = [
             Site(f"site{j:0{width}d}", X, y, raw=True, loss=kind.loss.name, intercept=True)
@@ -131,15 +118,14 @@ class TrustTrial:
         return cls(scenario, family, drawn.truth, samples, sites)
 
     def discover(self, rates: tuple[float, ...]) -> Iterator[Record]:
-        """The goal of discoveries at every rate, by one fit.
+        """Yield outcomes of the goal 'discoveries' at every rate, from one fit.
 
-        What is found at a smaller rate is found at a larger one too, with the same estimates.
+        Columns selected at a smaller rate are selected at a larger one too, with equal estimates.
         """
-        places = np.sort(np.concatenate(list(name_columns(self.truth).values())))
+        places = np.sort(np.concatenate(list(interval_columns(self.truth).values())))
         named = tuple(self.sites[0].columns[k] for k in places)
-        settings = Settings(
-            family=self.family, goal=OURS, fdr=max(rates), cv=FOLDS, intervals=named
-        )
+        fdr = max(rates)
+        settings = Settings(family=self.family, goal=OURS, fdr=fdr, cv=FOLDS, intervals=named)
         model = fit_model(InProcess(self.sites), settings)
         for rate in rates:
             record: Record = {"method": OURS, "rate": rate}
@@ -148,42 +134,42 @@ class TrustTrial:
     def _measure(self, model: Model, rate: float) -> Record:
         trust = model.trust
         if trust is None or trust.found is None or trust.named is None:
-            raise FedLassoError("a fit of discoveries tells none; this is a mistake of the study")
+            raise FedLassoError("a fit has no discoveries or intervals: an error of the study")
         found = trust.found if rate == model.settings.fdr else trust.found.found(rate)
         selected = np.zeros(self.truth.size, dtype=bool)
         selected[found.columns] = True
         # Estimates are per standard deviation of a column.
         truth = self.truth / model.scaling.factors[: self.truth.size]
-        covered = cover(trust.named, truth)
+        covered, width = check_intervals(trust.named, truth)
         record = judge_selection(selected, self.truth)
-        for kind, places in name_columns(self.truth).items():
+        for kind, places in interval_columns(self.truth).items():
             own = np.isin(trust.named.columns, places)
             record[f"coverage_{kind}"] = float(covered[own].mean()) if own.any() else None
-        record["width_named"] = measure_width(trust.named)
+        record["width_named"] = width
         if found.columns.size:
-            record["coverage_found"] = float(cover(found, truth).mean())
-            record["width_found"] = measure_width(found)
+            covered, width = check_intervals(found, truth)
+            record |= {"coverage_found": float(covered.mean()), "width_found": width}
         return record
 
     def split(self, methods: Sequence[str], rates: tuple[float, ...]) -> Iterator[Record]:
-        """Discoveries by one data split, and by several that are combined; the one is the first."""
+        """Yield outcomes of data splitting: of the first split, and of all of them combined."""
         ledger = Ledger(InProcess(self.sites))
         view, _ = standardise(ledger, "", centre=True, scale=True)
         folded = Folded.ask(view, PIECES, centre=True, scale=True)
         mirrors = split_rows(folded, SPLITS if MANY in methods else 1)
         for method in methods:
             for rate in rates:
-                each = np.array([find_above(own, rate) for own in mirrors])
+                each = np.array([select_above(own, rate) for own in mirrors])
                 selected = each[0] if method == ONE else combine_splits(each, rate)
                 record: Record = {"method": method, "rate": rate}
                 yield record | judge_selection(selected, self.truth) | self._costs(ledger.costs)
 
     def find_best(self, rates: tuple[float, ...]) -> Iterator[Record]:
-        """The most that can be found, by somebody who knows how the data were drawn."""
-        chances = find_chances(self.scenario, self.truth, self.samples, 0)
+        """Yield outcomes of the oracle, which knows how the data were drawn."""
+        probabilities = oracle_probabilities(self.scenario, self.truth, self.samples, 0)
         for rate in rates:
-            # Chances are what they are said to be, so all of the rate is used.
-            selected = select_by_fdr(chances, rate / FDR_MARGIN)
+            # These probabilities are exact, so all of the rate is used.
+            selected = select_by_fdr(probabilities, rate / FDR_MARGIN)
             record: Record = {"method": BEST, "rate": rate}
             yield record | judge_selection(selected, self.truth)
 
@@ -191,41 +177,26 @@ class TrustTrial:
         return upload_record(costs, self.truth.size, len(self.sites))
 
 
-def join_samples(draw: ReplicateData) -> list[SampleArrays]:
-    """Return every site's rows of the training and of both validation samples."""
-    kinds = (draw.training, draw.penalty_validation, draw.candidate_validation)
-    return [
-        (np.vstack([X for X, _ in samples]), np.concatenate([y for _, y in samples]))
-        for samples in zip(*kinds, strict=True)
-    ]
-
-
-def name_columns(truth: Array) -> dict[str, NDArray[np.int64]]:
-    """Return the columns that are named for an interval, by kind, a few of each."""
+def interval_columns(truth: Array) -> dict[str, NDArray[np.int64]]:
+    """Return the columns that get an interval, by kind, at most PER_KIND of each."""
     nonzero = truth != 0
     beside = np.zeros_like(nonzero)
     beside[1:] |= nonzero[:-1]
     beside[:-1] |= nonzero[1:]
     kinds = {"nonzero": nonzero, "zero": ~nonzero & ~beside, "near": ~nonzero & beside}
-    return {kind: np.flatnonzero(which)[:EACH] for kind, which in kinds.items()}
+    return {kind: np.flatnonzero(which)[:PER_KIND] for kind, which in kinds.items()}
 
 
 def judge_selection(selected: NDArray[np.bool_], truth: Array) -> Record:
-    """Return the share of false columns, and how many of the true ones are there."""
+    """Return false discovery proportion, recall, F1 and number selected."""
     agreement = support_record(selected.astype(np.float64), truth)
     false = int((selected & (truth == 0)).sum())
-    shares: Record = {"fdp": false / max(int(selected.sum()), 1)}
-    return shares | {name: agreement[name] for name in ("recall", "f1", "active")}
+    fdp: Record = {"fdp": false / max(int(selected.sum()), 1)}
+    return fdp | {name: agreement[name] for name in ("recall", "f1", "active")}
 
 
-def cover(estimates: Estimates, truth: Array) -> NDArray[np.bool_]:
-    """Return which intervals hold the true coefficients."""
+def check_intervals(estimates: Estimates, truth: Array) -> tuple[NDArray[np.bool_], float]:
+    """Return which intervals contain the true coefficients, and the mean width."""
     low, high = estimates.intervals().T
     true = truth[estimates.columns]
-    return np.asarray((low <= true) & (true <= high))
-
-
-def measure_width(estimates: Estimates) -> float:
-    """Return the mean width of the intervals."""
-    low, high = estimates.intervals().T
-    return float((high - low).mean())
+    return (low <= true) & (true <= high), float((high - low).mean())

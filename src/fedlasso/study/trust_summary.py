@@ -1,4 +1,4 @@
-"""Which promises of discoveries and intervals the study of trust saw kept, and where not."""
+"""Conclusions of the study of trust: false discovery rates, power and coverage by scenario."""
 
 from __future__ import annotations
 
@@ -7,9 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from fedlasso.study.means import average as average_cells
-from fedlasso.study.means import pair as pair_cells
-from fedlasso.study.means import show
+from fedlasso.study.means import average, format_mean, pair
 from fedlasso.study.record_columns import COLUMNS, DISCOVERIES, display_name, title
 
 if TYPE_CHECKING:
@@ -19,150 +17,127 @@ OURS = DISCOVERIES
 ONE = "one split"
 MANY = "20 splits"
 BEST = "best possible"
-# A rate is kept when the mean exceeds it by no more than this many standard errors.
+# A rate is kept if the mean exceeds it by no more than this many standard errors.
 STANDARD_ERRORS = 2.0
-# The share of the power of many splits that is to be reached, where those keep their rate, and of
-# the most that can be found.
-SHARE = 0.9
-# Scenarios where a promise was not kept are named up to so many.
+# The fraction of a rival's power that should be reached.
+POWER = 0.9
+# Scenarios that a sentence names at most.
 NAMED = 3
-# How often intervals of 95% are to cover.
+# Acceptable coverage of 95% intervals.
 LEAST = 0.93
 MOST = 0.97
-SELECTION = ("fdp", "recall", "f1", "active", "uploads")
+SELECTION_METRICS = ("fdp", "recall", "f1", "active", "uploads")
 COVERAGES = ("coverage_nonzero", "coverage_zero", "coverage_near", "coverage_found")
 WIDTHS = ("width_named", "width_found")
 PAIRED = ("fdp", "recall", "f1")
 CELL = ("scenario", "family", "rate")
 
 
-def average(rows: pd.DataFrame) -> pd.DataFrame:
-    """One row per scenario, family, rate and method: ``METRIC`` and ``METRIC_se`` of each metric.
+def trust_means(rows: pd.DataFrame) -> pd.DataFrame:
+    """Return ``METRIC`` and ``METRIC_se`` of each metric by scenario, family, rate and method.
 
-    ``kept``: is the mean false discovery proportion at most the rate and two standard errors?
+    ``kept``: is the mean false discovery proportion at most the rate plus two standard errors?
     """
-    wanted = [name for name in (*SELECTION, *COVERAGES, *WIDTHS) if name in rows]
-    table = average_cells(rows, [*CELL, "method"], wanted).drop(columns="n")
-    bar = table["rate"] + STANDARD_ERRORS * table["fdp_se"].fillna(0.0)
-    return table.assign(kept=table["fdp"] <= bar)
+    metrics = [name for name in (*SELECTION_METRICS, *COVERAGES, *WIDTHS) if name in rows]
+    table = average(rows, [*CELL, "method"], metrics).drop(columns="n")
+    limit = table["rate"] + STANDARD_ERRORS * table["fdp_se"].fillna(0.0)
+    return table.assign(kept=table["fdp"] <= limit)
 
 
-def pair(rows: pd.DataFrame) -> pd.DataFrame:
-    """Differences of our discoveries minus those of one split, within replicate, as `average`."""
-    differences = pair_cells(rows, "method", ONE, OURS, PAIRED)
-    return average_cells(differences, CELL, PAIRED).drop(columns="n")
+def trust_differences(rows: pd.DataFrame) -> pd.DataFrame:
+    """Return mean paired differences of our discoveries minus those of one split."""
+    return average(pair(rows, "method", ONE, OURS, PAIRED), CELL, PAIRED).drop(columns="n")
 
 
-def find_promises_kept(rows: pd.DataFrame) -> list[str]:
-    """Sentences per family and rate: false discoveries, power, and how often intervals cover.
-
-    A sentence that holds at several rates is told once.
-    """
+def trust_conclusions(rows: pd.DataFrame) -> list[str]:
+    """Return sentences on false discoveries, power and coverage, by family and rates."""
     lines = []
-    for family, of_family in average(rows).groupby("family", sort=False):
+    for family, of_family in trust_means(rows).groupby("family", sort=False):
         rates: dict[str, list[str]] = {}
         for rate, own in of_family.groupby("rate", sort=False):
             here = rows[(rows["family"] == family) & (rows["rate"] == rate)]
             methods = dict(list(own.groupby("method", sort=False)))
-            if OURS not in methods:
-                continue
-            told = [_tell_rate(methods), *_tell_power(here, methods)]
-            for line in [*told, *_tell_coverage(methods[OURS])]:
-                rates.setdefault(line, []).append(title("rate", rate))
+            if OURS in methods:
+                for line in _sentences(here, methods):
+                    rates.setdefault(line, []).append(title("rate", rate))
         name = display_name("family", family)
         lines += [f"{name}, {' and '.join(names)}: {line}." for line, names in rates.items()]
     return lines
 
 
-def _tell_rate(methods: dict[str, pd.DataFrame]) -> str:
+def _sentences(here: pd.DataFrame, methods: dict[str, pd.DataFrame]) -> Iterator[str]:
     ours = methods[OURS]
-    told = (
-        f"of the columns that the goal {OURS!r} finds, a share of at most q plus "
-        f"{STANDARD_ERRORS:g} standard errors is false on average in "
-        f"{_count(ours, 'fdp', ours['kept'])}"
-    )
     others = [f"{name} in {methods[name]['kept'].sum()}" for name in (ONE, MANY) if name in methods]
-    return f"{told}; with {', '.join(others)}" if others else told
-
-
-def _tell_power(here: pd.DataFrame, methods: dict[str, pd.DataFrame]) -> Iterator[str]:
+    yield (
+        f"the mean false discovery proportion of the goal {OURS!r} is at most q plus "
+        f"{STANDARD_ERRORS:g} standard errors in {_count(ours, 'fdp', ours['kept'])}"
+        f"{'; ' if others else ''}{', '.join(others)}"
+    )
     if ONE in methods:
-        differences = pair(here)
-        counted = _count(differences, "recall", differences["recall"] >= 0, "by ")
-        yield (
-            f"the goal {OURS!r} finds at least as large a share of the true columns (power) as "
-            f"{ONE} in {counted}"
-        )
+        differences = trust_differences(here)
+        counted = _count(differences, "recall", differences["recall"] >= 0, "difference ")
+        yield f"the goal {OURS!r} has at least the power of {ONE} in {counted}"
     rivals = {
         MANY: f"{MANY}, where those keep their rate",
         BEST: f"the {BEST}, which knows how the data were drawn",
     }
-    enough = f"the goal {OURS!r} has at least {SHARE:g} of the power of"
     for rival in (name for name in rivals if name in methods):
-        both = methods[OURS].merge(methods[rival], on="scenario", suffixes=("", "_rival"))
+        both = ours.merge(methods[rival], on="scenario", suffixes=("", "_rival"))
         both = both[both["kept_rival"]] if rival == MANY else both
-        counted = _count(both, "recall", both["recall"] >= SHARE * both["recall_rival"])
-        yield f"{enough} {rivals[rival]}, in {counted}"
-
-
-def _tell_coverage(own: pd.DataFrame) -> Iterator[str]:
+        counted = _count(both, "recall", both["recall"] >= POWER * both["recall_rival"])
+        enough = f"at least {POWER:g} times the power of {rivals[rival]}"
+        yield f"the goal {OURS!r} has {enough}, in {counted}"
     for name in COVERAGES:
-        told = own[own[name].notna()] if name in own else own[:0]
-        if len(told):
-            words = COLUMNS[name].label.partition(", ")[2]
-            counted = _count(told, name, told[name].between(LEAST, MOST))
-            yield (
-                f"95% intervals hold the true coefficient in {LEAST:.0%} to {MOST:.0%} of cases "
-                f"for columns {words} in {counted}"
-            )
+        known = ours[ours[name].notna()] if name in ours else ours[:0]
+        if len(known):
+            kind = COLUMNS[name].label.partition(", ")[2]
+            counted = _count(known, name, known[name].between(LEAST, MOST))
+            good = f"{LEAST:.0%} to {MOST:.0%} coverage"
+            yield f"95% intervals of columns {kind} have {good} in {counted}"
 
 
 def _count(own: pd.DataFrame, metric: str, good: pd.Series[bool], before: str = "") -> str:
-    """How many scenarios are good, and the mean and standard error of those that are not.
-
-    Where these are many, the smallest and the largest stand for them.
-    """
+    """How many scenarios are good, and the others: if many, only the smallest and the largest."""
     bad = own[~good]
     many = len(bad) > NAMED
     if many:
         bad = bad.sort_values(metric, kind="stable")
-    told = []
+    named = []
     for scenario, mean, se in bad[["scenario", metric, f"{metric}_se"]].itertuples(index=False):
         signed = f"{mean:.3f}".replace("-", "−")
         error = "" if np.isnan(se) else f", SE {se:.3f}"
-        told.append(f"{display_name('scenario', scenario)}: {before}{signed}{error}")
+        named.append(f"{display_name('scenario', scenario)}: {before}{signed}{error}")
     text = f"{len(own) - len(bad)} of {len(own)} scenarios"
     if many:
-        return f"{text} (the others go from {told[0]}, to {told[-1]})"
-    return f"{text} (not in {'; '.join(told)})" if told else text
+        return f"{text} (the others range from {named[0]}, to {named[-1]})"
+    return f"{text} (not in {'; '.join(named)})" if named else text
 
 
-def tell_trust(rows: pd.DataFrame) -> list[str]:
-    """Lines: the promises, and means and paired differences by scenario, rate by rate."""
-    lines = find_promises_kept(rows)
-    differences = pair(rows) if {OURS, ONE} <= set(rows["method"]) else None
-    for (family, rate), own in average(rows).groupby(["family", "rate"], sort=False):
+def trust_lines(rows: pd.DataFrame) -> list[str]:
+    """Return the conclusions, then means and paired differences by scenario, for every rate."""
+    lines = trust_conclusions(rows)
+    differences = trust_differences(rows) if {OURS, ONE} <= set(rows["method"]) else None
+    for (family, rate), own in trust_means(rows).groupby(["family", "rate"], sort=False):
         where = f"{display_name('family', family)}, {title('rate', rate)}"
         lines += ["", f"{where}: means (standard errors)"]
-        lines += _tell_table(own.set_index(["scenario", "method"]), SELECTION)
+        lines += _table_lines(own.set_index(["scenario", "method"]), SELECTION_METRICS)
         ours = own[own["method"] == OURS].set_index("scenario")
         if len(ours):
             lines += ["", f"{where}: 95% intervals of {OURS}, widths per standard deviation"]
-            lines += _tell_table(ours, (*COVERAGES, *WIDTHS))
+            lines += _table_lines(ours, (*COVERAGES, *WIDTHS))
         if differences is not None:
             both = (differences["family"] == family) & (differences["rate"] == rate)
             if both.any():
                 lines += ["", f"{where}: {OURS} minus {ONE}, paired (standard errors)"]
-                lines += _tell_table(differences[both].set_index("scenario"), PAIRED, "+")
+                lines += _table_lines(differences[both].set_index("scenario"), PAIRED, "+")
     return [*lines, ""]
 
 
-def _tell_table(own: pd.DataFrame, metrics: tuple[str, ...], sign: str = "") -> list[str]:
-    """Lines of a table: scenarios down, metrics across."""
+def _table_lines(own: pd.DataFrame, metrics: tuple[str, ...], sign: str = "") -> list[str]:
     text = own[[]].copy()
     for name in metrics:
         if name in own:
             pairs = zip(own[name], own[f"{name}_se"], strict=True)
-            text[name] = [show(mean, se, f"{sign}.3f", ".3f", "–") for mean, se in pairs]
-    told: str = text.to_string()
-    return told.splitlines()
+            text[name] = [format_mean(mean, se, f"{sign}.3f", ".3f", "–") for mean, se in pairs]
+    shown: str = text.to_string()
+    return shown.splitlines()

@@ -1,4 +1,4 @@
-"""The whole story on the same draws: the paper's four, Secant, SecantWS and fits by goal."""
+"""The paper's four, Secant, SecantWS and fits by goal on the same draws."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -10,18 +10,17 @@ from fedlasso.procedures import find_procedure
 from fedlasso.study.outcomes import Reader, Record, Trial
 from fedlasso.study.paper import COMPARED, PaperStudy, goal_row
 
-# What is about the objective of the penalty that the paper's procedures share.
+# Columns about the objective at the penalty that the paper's procedures share.
 _OF_THE_OBJECTIVE = ("objective", "gap", "relative_gap", "stationarity")
 
 
 @dataclass(frozen=True)
 class WholeStudy(PaperStudy):
-    """The whole story: the paper's four, Secant, SecantWS and fits by goal on the same data sets.
+    """The paper's four, Secant, SecantWS and fits by goal on the same data sets.
 
-    Secant and SecantWS have no epochs and one candidate; a goal chooses by itself. So their rows
-    stand under both rules, and under the joint limits where their local steps keep to these. Fits
-    for prediction and selection have penalties of their own, so they have no gap to the optimum at
-    the common one. A trace follows the gap of every procedure over its uploads.
+    Secant, SecantWS and the goals have no epochs and no candidates to choose by a rule, so their
+    rows are recorded under both rules, and under the joint limits if their local steps comply. Fits
+    for prediction and selection have penalties of their own, hence no gap to the common optimum.
     """
 
     name: ClassVar[str] = "whole"
@@ -35,19 +34,17 @@ class WholeStudy(PaperStudy):
             find_procedure(method)
 
     def rows(self, trial: Trial) -> Iterator[Record]:
-        """The paper's rows, then those of the procedures without epochs, then the goals'."""
         yield from super().rows(trial)
         for method in self.further:
             yield from self._follow(trial, method)
-        for budget in self.budgets:
-            for goal in self.goals:
-                row = goal_row(trial, goal, budget)
-                if not GOALS[goal].is_lasso:
-                    row |= dict.fromkeys(_OF_THE_OBJECTIVE)
-                yield from self._in_panels(row, budget)
+        for budget, goal in product(self.budgets, self.goals):
+            row = goal_row(trial, goal, budget)
+            if not GOALS[goal].is_lasso:
+                row |= dict.fromkeys(_OF_THE_OBJECTIVE)
+            yield from self._in_panels(row, budget)
 
     def _follow(self, trial: Trial, method: str) -> Iterator[Record]:
-        """One procedure, read after every number of uploads and never beyond it."""
+        """Yield traces and outcomes of one procedure, each within its number of uploads."""
         reader = Reader(trial, find_procedure(method)())
         for uploads in sorted({*self.traced, *self.budgets}):
             reader.go_on(within_uploads(uploads))
@@ -55,11 +52,11 @@ class WholeStudy(PaperStudy):
                 yield trial.trace(reader.run.models, method, None, uploads)
             if uploads in self.budgets:
                 row = reader.read(uploads, method=method, budget=uploads)
-                # The only candidate there is.
+                # There is only one candidate.
                 yield from self._in_panels(row | {"candidate": None}, uploads)
 
     def _in_panels(self, row: Record, budget: int) -> Iterator[Record]:
-        """The row under every rule, in every panel whose limits the fit keeps to."""
+        """Yield the row under every rule, in every panel whose limits the fit meets."""
         steps = row["local_steps"]
         for panel, rule in product(self.panels, RULES):
             if panel == "upload" or (isinstance(steps, int) and steps <= 5 * budget):
