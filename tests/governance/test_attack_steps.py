@@ -50,7 +50,7 @@ def steal(site: GuardedSite) -> list[Array]:
 
 
 def test_steps_told_records(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(scale_checks, "STEEPEST", np.inf)
+    monkeypatch.setattr(scale_checks, "MAX_PREDICTOR_RANGE", np.inf)
     site, X = guarded(tmp_path)
     found = steal(site)
     assert len(found) >= 5

@@ -30,7 +30,7 @@ from fedlasso.governance.door_messages import (
     Refusal,
     SummariseAudit,
 )
-from fedlasso.governance.refusals import LONGEST
+from fedlasso.governance.refusals import LONGEST_REFUSAL
 from fedlasso.numerics import Array
 from fedlasso.sites import Memory, Rows
 from fedlasso.sites.views import Standardise
@@ -75,7 +75,7 @@ class Watch:
         return [encode(reply) for reply in replies]
 
     def _check_words(self, text: str, data: bytes) -> None:
-        assert 0 < len(text) <= LONGEST
+        assert 0 < len(text) <= LONGEST_REFUSAL
         assert text.isprintable()
         assert "Traceback" not in text
         assert SECRET not in text or SECRET.encode() in data

@@ -180,7 +180,7 @@ def test_whoever_passes_keys_on_cannot_put_its_own_in_their_place(tmp_path: Path
         (with_own_key(offers[1], stranger), "not signed by that site"),
         (stranger.offer(), "not signed by that site"),
         (other_session.offer(), "not signed by that site"),
-        (neighbour.offer(), "is of somebody else"),
+        (neighbour.offer(), "has another name"),
         (replace(offers[1], key="00"), "is none"),
         (replace(offers[1], certificate="none"), "not signed by that site"),
         (replace(offers[1], name="east"), "two keys"),
@@ -217,7 +217,7 @@ def read_own_words(members: list[Ring], forge: Callable[[Offer, Ring], Offer]) -
     ("forge", "refusal"),
     [
         (lambda offer, ring: with_own_key(offer, ring), "'north' is not signed by that site"),
-        (lambda offer, ring: ring.offer(), "shown for 'north' is of somebody else"),
+        (lambda offer, ring: ring.offer(), "for 'north' has another name"),
     ],
     ids=["keys under true signatures", "a neighbour's certificate in all names"],
 )

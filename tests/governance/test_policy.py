@@ -137,7 +137,7 @@ def test_a_question_from_outside_is_answered_when_allowed_and_refused_when_not(s
         ({}, {"min_validation_rows": 13}, "12 validation rows here"),
         ({}, {"max_active_per_row": 1.0}, "40 active coefficients, and the policy allows 30"),
         ({}, {"min_rows": 31}, "30 training rows here"),
-        ({"on": "none"}, {}, "nothing is remembered"),
+        ({"on": "none"}, {}, "of this fit is not stored"),
     ],
 )
 def test_a_question_from_outside_is_judged_by_its_roles_alone(
@@ -189,7 +189,7 @@ def test_the_privacy_page_has_the_table_that_the_questions_make() -> None:
     assert page.count("| `Rows` |") == 1
     asked = [name for name, cls in own_messages().items() if issubclass(cls, Request)]
     # Abstract questions and what the door itself answers have no row in the table.
-    others = set(asked) - set(own_questions()) - {"Request", "Penalised", "AboutOutcome"}
+    others = set(asked) - set(own_questions()) - {"AboutErrors", "AboutHeldOut", "AboutOutcome", "Penalised", "Request"}
     door = {"DescribeColumns", "FindOthers", "Introduce", "OfferKey", "Open", "SummariseAudit"}
     assert others == door
     assert not [name for name in others if f"\n| `{name}` | " not in page]

@@ -21,7 +21,7 @@ from fedlasso.numerics import L1, Array
 from fedlasso.numerics.moments import Normal
 from fedlasso.numerics.spike_slab import Posterior, weigh_columns
 from fedlasso.numerics.triangles import count_packed, unpack
-from fedlasso.sites import SubsetMoments, WeighedMoments
+from fedlasso.sites import SubsetMoments, WeightedMoments
 
 # With moments of fewer columns than this, too many that matter would not be among them.
 FEWEST_COLUMNS = 30
@@ -111,7 +111,7 @@ def ask_subset(evidence: SecantEvidence, b: Array, weigh: bool) -> Subset | None
     question = SubsetMoments(columns)
     if weigh and len(evidence.ledger.sites) > 1:
         variance = 2 * evidence.known.loss(b)
-        question = WeighedMoments(columns, b, variance)
+        question = WeightedMoments(columns, b, variance)
     try:
         sums = evidence.ledger.total(question)
     except Refused:

@@ -5,7 +5,7 @@ import numpy as np
 from fedlasso.errors import Refused
 from fedlasso.federation import Federation, Ledger, metered
 from fedlasso.numerics import Array
-from fedlasso.sites import CLEARLY, LEVELS, ErrorAt, NoiseAbove, Scaling, Weighed
+from fedlasso.sites import CLEARLY, LEVELS, ErrorAt, NoiseAbove, Scaling, SiteWeighted
 
 # Rows of the common variance that a site's own is taken together with: few rows say little.
 PRIOR = 10.0
@@ -55,4 +55,4 @@ def find_noise_inflation(view: Federation, scaling: Scaling, b: Array) -> float:
 
 def weight_sites(ledger: Ledger, weights: dict[str, float]) -> Ledger:
     """Return the sites with rows that count by these weights."""
-    return metered(Weighed(ledger, weights))
+    return metered(SiteWeighted(ledger, weights))
