@@ -94,7 +94,8 @@ BAD: dict[str, tuple[Settings, str, Change, str]] = {
         ADMM, "Standardise", lambda reply: RowCount(5, site="b"), "a RowCount instead of a Sizes"),
     "an array that nobody asked for": (
         ADMM, "ColumnSums", given(missing=np.zeros(12)), "words of a Totals instead of"),
-    "too long": (ADMM, "DualProximal", longer, "480[0-9]* bytes, but the reply has at most 66[0-9]*"),
+    "too long": (
+        ADMM, "DualProximal", longer, "480[0-9]* bytes, but the reply has at most 66[0-9]*"),
     "steps without end": (ADMM, "DualProximal", given(steps=10**400), "steps beyond"),
 }  # fmt: skip
 

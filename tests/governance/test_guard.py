@@ -53,7 +53,7 @@ def entries(folder: Path) -> list[Entry]:
         (MomentsOf(np.arange(2), np.arange(0)), SAFE, "does not answer MomentsOf"),
         (ValidationErrors(np.zeros((P, 1))), SAFE, "does not answer ValidationErrors"),
         (Rows(), replace(SAFE, deny=("Rows",)), "does not answer Rows"),
-        (Rows(), replace(SAFE, min_rows=31), "30 training rows here, but the policy requires at least"),
+        (Rows(), replace(SAFE, min_rows=31), "30 training rows here, but the policy requires"),
         (
             HeldOutErrors(np.zeros((P, 1))),
             replace(SAFE, min_validation_rows=13),

@@ -113,7 +113,7 @@ def test_small_sites_do_not_all_fill_the_first_folds() -> None:
 
 
 @pytest.mark.parametrize(
-    "split", ["holdout 0.2 0", "fold 1 of 3 0", "folds x 0", "folds 3"]
+    "split", ["holdout 0.2 0", "fold 1 of 3 0", "folds x 0", "folds 3", "folds"]
 )
 def test_what_deals_no_folds_is_one_clear_error(split: str) -> None:
     with pytest.raises(FedLassoError, match="has no folds; request 'folds COUNT SEED'"):

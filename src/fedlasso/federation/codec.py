@@ -32,10 +32,8 @@ _Count = Annotated[int, Meta(ge=0)]
 _Shape = Annotated[tuple[_Count, ...], Meta(max_length=2)]
 # Types of the fields that are in the head, and defaults of those that may be left out of it.
 _HEAD_TYPES = {
-    "array": _Shape,
+    **dict.fromkeys(("array", "whole array", "words"), _Shape),
     "optional array": _Shape | None,
-    "whole array": _Shape,
-    "words": _Shape,
     "text": str,
     "texts": tuple[str, ...],
     "note": _Count,
@@ -73,10 +71,7 @@ def encode(message: Message) -> bytes:
 
 
 def seal(message: M, **notes: int) -> M:
-    """Return a message, with other notes if any, that keeps its bytes.
-
-    Its payload is not encoded again, so its arrays must not be changed from now on.
-    """
+    """Return a message, with other notes, that keeps its bytes; its arrays must not change."""
     data = encode(message)
     payload = data[_PREFIX.size + _PREFIX.unpack_from(data)[1] :]
     sealed = replace(message, **notes)

@@ -51,10 +51,7 @@ class Federation(ABC):
         return add_up(self.replies(request))
 
     def ask(self, request: Request[R]) -> tuple[R, ...]:
-        """Ask one question and return every site's own reply.
-
-        Only a question that states why a total does not suffice may be asked this way.
-        """
+        """Return every site's own reply to a question that states why a total does not suffice."""
         if not request.discloses.single:
             raise TypeError(f"{type(request).__name__} is answered by a total; use total()")
         return self.replies(request)
@@ -120,7 +117,6 @@ class InProcess(Federation):
         self.loss = members[0].loss
 
     def replies(self, request: Request[R]) -> tuple[R, ...]:
-        """Ask the sites in turn."""
         data = encode(request)
         return tuple(cast(R, self._ask(name, data)) for name in recipients(self.sites, request))
 
@@ -146,7 +142,6 @@ def name_site(name: str, text: str) -> str:
 
 
 def recipients(sites: Sequence[str], request: Request[Any]) -> tuple[str, ...]:
-    """Return the sites a request goes to, sorted."""
     for name in request.to:
         if name not in sites:
             raise FedLassoError(f"no site is called {name!r}; the sites are {', '.join(sites)}")

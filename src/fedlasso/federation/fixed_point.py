@@ -43,17 +43,6 @@ def total_in_words(federation: Federation, request: Request[R], magnitudes: Magn
     return from_words(cast(Words, total), request, magnitudes)
 
 
-def answer_in_words(
-    reply: Reply, request: Request[R], magnitudes: Magnitudes, clip: bool = False
-) -> Words:
-    """Return a site's reply as the words that the question requests.
-
-    A number beyond its bound is an error, or with `clip` is clipped: the total is then wrong, and
-    the coordinator does not learn at which site.
-    """
-    return to_words(reply, request, replace(magnitudes, reach=request.reach - OFFSET), clip)
-
-
 @dataclass(frozen=True, eq=False)
 class Part:
     """The place of one field among a reply's words, and its encoding."""
@@ -85,7 +74,11 @@ def parts_of_reply(request: Request[Any], magnitudes: Magnitudes) -> tuple[Part,
 def to_words(
     reply: Reply, request: Request[R], magnitudes: Magnitudes, clip: bool = False
 ) -> Words:
-    """Round a reply to the grid of its question."""
+    """Round a reply to the grid of its question.
+
+    A number beyond its bound is an error, or with `clip` is clipped: the total is then wrong, and
+    the coordinator does not learn at which site.
+    """
     parts = parts_of_reply(request, magnitudes)
     words = np.zeros(count_words(parts), np.uint64)
     for part in parts:

@@ -69,12 +69,10 @@ class Costs:
 
     @property
     def kinds(self) -> tuple[str, ...]:
-        """Kinds of exchange, in order of their first occurrence."""
         return tuple(dict.fromkeys(k for k, _ in self.entries))
 
     @property
     def sites(self) -> tuple[str, ...]:
-        """Sites that were asked, sorted."""
         return tuple(sorted({s for _, s in self.entries}))
 
     def most_steps(self, kind: str | None = None) -> int:
@@ -97,10 +95,7 @@ class Costs:
 
 @dataclass(frozen=True)
 class Exchange:
-    """One answered question, as listeners receive it.
-
-    `number` and `costs` are of all questions so far; `seconds` is of this one.
-    """
+    """An answered question, with number and costs of all so far, and the seconds of this one."""
 
     number: int
     request: Request[Any]
@@ -140,7 +135,6 @@ class Ledger(Around):
 
     @property
     def costs(self) -> Costs:
-        """Everything counted so far."""
         return Costs(dict(self._entries), dict(self._seconds))
 
     @contextmanager
@@ -181,10 +175,7 @@ class _Reader(Forwarding, Ledger):
 
 
 def metered(federation: Federation) -> Ledger:
-    """Return a federation's own ledger, or that below it, or else a new one.
-
-    So no question is counted twice: costs of a part are differences of one ledger's costs.
-    """
+    """Return a federation's ledger, or that below it, or a new one; none counts a question twice."""
     below = federation
     while not isinstance(below, Ledger):
         if not isinstance(below, Around):
@@ -273,7 +264,6 @@ class JournalEntry(NamedTuple):
 
 
 def read_journal(folder: Path) -> Iterator[JournalEntry]:
-    """Yield the entries of a journal in order."""
     for path in sorted(folder.glob("*.entry")):
         head, replies, _ = _read_entry(path)
         yield JournalEntry(path, head.question, replies)

@@ -48,7 +48,6 @@ class Magnitudes:
         return cls(0, nothing, 0, reach, nothing)
 
     def of_loss(self, loss: str) -> Magnitudes:
-        """Return the same magnitudes for a loss."""
         return replace(self, curved=not find_loss(loss).quadratic)
 
     @property
@@ -82,7 +81,6 @@ class Bound:
         return most if self.coarse is None else min(most, self.coarse)
 
     def over(self, shape: tuple[int, ...]) -> NDArray[np.int64]:
-        """Return the exponent for every number of an array."""
         powers = np.asarray(self.exponent)
         if powers.ndim == 1 and len(shape) == 2:
             powers = powers[:, None]
@@ -95,5 +93,4 @@ def power_above(size: float) -> int:
 
 
 def powers_above(sizes: NDArray[np.float64]) -> NDArray[np.int64]:
-    """Return such an exponent for every number."""
     return np.where(sizes > 0, np.frexp(sizes)[1] + 1, 0).astype(np.int64)

@@ -31,12 +31,10 @@ Word = NDArray[np.uint64]
 Whole = NDArray[np.int64]
 ArrayField = Literal["array", "optional array", "whole array", "words"]
 FieldKind = Literal[ArrayField, "float", "int", "flag", "text", "texts", "note"]
-VectorKind = Literal["points", "model", "accumulated", "directions", "centre", "factors"]
-ArrayKind = Literal[VectorKind, "weights", "per candidate", "times", "columns"]
-ReplyKind = Literal["rows", "positive", "vectors", "products", "lower products"]
-RoleKind = Literal[
-    ArrayKind, ReplyKind, "steps", "signed", "centre of response", "split", "purpose"
-]
+_VectorKind = Literal["points", "model", "accumulated", "directions", "centre", "factors"]
+_OtherKind = Literal["weights", "per candidate", "times", "columns", "steps", "signed", "split"]
+_ReplyKind = Literal["rows", "positive", "vectors", "products", "lower products"]
+RoleKind = Literal[_VectorKind, _OtherKind, _ReplyKind, "centre of response", "purpose"]
 _KINDS: dict[object, FieldKind] = {
     Array: "array",
     Array | None: "optional array",
@@ -109,10 +107,7 @@ LowerProducts = Annotated[Array, Role("lower products")]
 
 @dataclass_transform(eq_default=False, frozen_default=True, field_specifiers=(field,))
 class Message:
-    """Arrays, numbers, flags (charged) and names (framing, not charged).
-
-    A subclass becomes a frozen dataclass without a decorator.
-    """
+    """Arrays, numbers, flags (charged) and names (framing); subclasses are frozen dataclasses."""
 
     __dataclass_fields__: ClassVar[dict[str, Field[Any]]]
 
@@ -153,10 +148,7 @@ class Reply(Message):
         return {}
 
     def find_contradiction(self, rows: int) -> str:
-        """Describe a contradiction in the reply of a site with so many rows; empty if none.
-
-        Shapes and signs have been checked before.
-        """
+        """Describe a contradiction in a reply whose shapes and signs are valid; empty if none."""
         for name, role in roles(type(self)).items():
             lower = role.kind == "lower products"
             packed = getattr(self, name) if lower or role.kind == "products" else None
@@ -236,7 +228,6 @@ class Request(Message, Generic[R]):
         super().__init_subclass__()
 
     def answer(self, site: Any) -> R:
-        """Answer from one site's records."""
         raise TypeError(f"{type(self).__name__} has no answer; define `answer`")
 
     def points(self) -> list[Array]:
@@ -281,7 +272,6 @@ def add_up(replies: tuple[R, ...]) -> R:
 
 
 def reply_to(cls: type[Request[R]]) -> type[R]:
-    """Return the type of a question's reply."""
     for parent in cls.__mro__:
         for base in parent.__dict__.get("__orig_bases__", ()):
             for named in typing.get_args(base):

@@ -30,18 +30,13 @@ class Entry:
 
     Attributes
     ----------
-    fit, question : identity of the fit, and name of the question
-    verdict : ``sent``, or ``refused``
-    why : reason for a refusal
-    shapes : shapes of the arrays that left
-    numbers, payload, size : numbers sent, their bytes, and bytes of the whole message
-    sha256, asked : hash of the reply's and of the question's bytes
-    split, view : the split of the rows and the view of the records, if any
-    about : columns and target of the fit, as text
-    parameters : fields of the question, as text
-    data : fingerprint of the data file
-    spent : what this answer newly used of the data file's budgets
-    clear : hash of the unmasked reply, if a masked one left
+    fit, question, split, view : identity of the fit, name, split and view of the question
+    verdict, why : ``sent`` or ``refused``, and the reason for a refusal
+    shapes, numbers : shapes of the arrays that left, and how many numbers
+    payload, size : bytes of the numbers, and of the whole message
+    sha256, asked, clear : hashes of the reply, the question, and the unmasked reply if it differs
+    about, parameters : columns and target of the fit, and fields of the question, as text
+    data, spent : fingerprint of the data file, and what was newly used of its budgets
     """
 
     fit: str
@@ -68,10 +63,7 @@ class Entry:
 
 @dataclass(frozen=True)
 class Audit:
-    """A site's audit file; entries are on disk before `write` returns.
-
-    The `anchor` is by default a file beside it.
-    """
+    """A site's audit file, on disk before `write` returns; its `anchor` is by default beside it."""
 
     path: Path
     anchor: Path | None = None

@@ -62,14 +62,12 @@ class FitTransfers:
 
 
 def reveals(question: str) -> str:
-    """Return what a question reveals."""
     if question in (known := questions()):
         return known[question].discloses.reveals
     return _DOOR_REVEALS.get(question, "nothing: it could not be read")
 
 
 def entry_text(entry: Entry) -> str:
-    """Return one line about an answer."""
     fit = f"fit {entry.fit[:8]}" if entry.fit else "no fit"
     parts = [f"{entry.number:6d} {entry.time} {fit} {entry.question}"]
     if entry.verdict == "sent":
@@ -143,10 +141,7 @@ def check_ledgers(audit: Audit) -> str:
 
 
 def write_audit_page(site: str, project: str, audit: Audit, policy: Policy) -> str:
-    """Return the page "What left my site" as self-contained HTML.
-
-    Of a damaged audit it shows only that it is damaged.
-    """
+    """Return the page "What left my site"; of a damaged audit it shows only that it is damaged."""
     intact, chain = chain_status(audit)
     parts = [
         f"<h1>What left my site: {escape(site)}</h1>",
@@ -232,6 +227,5 @@ def _refusals(transfers: FitTransfers) -> str:
 
 
 def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """Return a table, or nothing without rows."""
     cells = list(rows)
     return f'<div class="wide">{html.table(head, cells)}</div>' if cells else ""

@@ -18,13 +18,13 @@ from fedlasso.federation.messages import PROTOCOL
 from fedlasso.governance import door_messages
 from fedlasso.governance.audit import Audit, Entry
 from fedlasso.governance.consent import Approve, describe_fit, describe_question, require_approval
-from fedlasso.governance.datafile import DataFile, check_cells, check_columns
 from fedlasso.governance.door_messages import AboutColumns, DescribeColumns, FindOthers, Open
 from fedlasso.governance.guard import GuardedSite, read_question
 from fedlasso.governance.identity import Identity
 from fedlasso.governance.lifetime import Lifetime, short_hash
 from fedlasso.governance.masks import KeyOffered, Masks, Offer, OfferKey, Ring
 from fedlasso.governance.policy import Policy, Rare
+from fedlasso.governance.record_checks import DataFile, check_cells, check_columns
 from fedlasso.governance.refusals import check_open, public_refusal, read_records, refuse
 from fedlasso.sites import Memory
 

@@ -48,10 +48,7 @@ class AboutOutcome(Request[R]):
 
 
 class Described(Reply):
-    """The types of the columns as a JSON schema, with levels that have enough rows.
-
-    `row_numbers` are the columns that only number the rows.
-    """
+    """Column types and levels as a JSON schema, and the columns that only number the rows."""
 
     schema: str
     row_numbers: tuple[str, ...]
@@ -115,10 +112,7 @@ AboutColumns = DescribeColumns | FindOthers | Open
 
 
 class AuditSummary(Reply):
-    """Hashes of the replies that left for a fit and of their questions, and the audit's end.
-
-    `lost` are those of the given heads that the audit no longer has.
-    """
+    """Hashes of a fit's replies and questions, the audit's end, and given heads that it lacks."""
 
     hashes: tuple[str, ...]
     asked: tuple[str, ...]
@@ -128,10 +122,7 @@ class AuditSummary(Reply):
 
 
 class SummariseAudit(Request[AuditSummary]):
-    """What has left for this fit according to the site's audit, and whether the audit is intact.
-
-    `heads` lists ``site:lines:head`` of the sites' audits at the last summary.
-    """
+    """What left for a fit; `heads` lists ``site:lines:head`` of the audits at the last summary."""
 
     fit: str
     heads: tuple[str, ...] = ()

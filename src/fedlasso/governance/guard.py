@@ -15,8 +15,13 @@ from fedlasso.governance.consent import Approve, describe_question, describe_rep
 from fedlasso.governance.lifetime import Charge, Lifetime, short_hash
 from fedlasso.governance.masks import Masks
 from fedlasso.governance.policy import Policy, values_of
+from fedlasso.governance.record_checks import (
+    check_means,
+    check_powers,
+    check_reach,
+    check_steepness,
+)
 from fedlasso.governance.refusals import Withheld, check_open, error_text, refuse
-from fedlasso.governance.scale_checks import check_means, check_powers, check_reach, check_steepness
 from fedlasso.sites import Memory, Site, folds_in
 from fedlasso.sites.rows import count_parts, name_draw
 from fedlasso.sites.views import Standardise
@@ -67,10 +72,7 @@ class GuardedSite:
         self._last: tuple[str, Reply] | None = None
 
     def answer_bytes(self, data: bytes, request: Request[Any] | None = None) -> bytes:
-        """Return the encoded reply; a refusal or a failure is an error that carries no data.
-
-        `request` is the decoded question, if it has been decoded already.
-        """
+        """Return the encoded reply, or raise an error without data; `request` is the decoded data."""
         entry = Entry(self.fit, "unreadable", "refused", about=self.about, data=self.data)
         entry = replace(entry, asked=hashlib.sha256(data).hexdigest())
         try:
@@ -204,7 +206,6 @@ class GuardedSite:
         return charges
 
     def _name_draw(self, split: str) -> str:
-        """Identify the rows that a split draws here."""
         return f"{name_draw(split)} #{self.site.draw.redraws(split, self.site.table.n)}"
 
     def _answer(self, request: Request[Any]) -> Reply:

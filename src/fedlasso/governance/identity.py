@@ -21,10 +21,7 @@ SKEW = timedelta(days=1)
 
 @dataclass(frozen=True)
 class Identity:
-    """A site's own certificate and key, and the project's root certificate, as PEM files.
-
-    `peers` is the file of other sites' keys that were accepted here.
-    """
+    """Files of a site's certificate and key, the project's root, and keys accepted of `peers`."""
 
     certificate: Path
     key: Path
@@ -32,7 +29,6 @@ class Identity:
     peers: Path
 
     def sign(self, data: bytes) -> bytes:
-        """Sign with the site's own key."""
         from cryptography.hazmat.primitives import hashes, serialization
         from cryptography.hazmat.primitives.asymmetric import ec, padding, rsa
 
@@ -44,10 +40,7 @@ class Identity:
         raise FedLassoError(f"{self.key.name} is not an RSA or elliptic-curve key")
 
     def check(self, name: str, certificate: str, signature: bytes, data: bytes) -> str:
-        """Verify that a site of that name in this project signed `data`.
-
-        Return the fingerprint of its key.
-        """
+        """Verify that the site of that name signed `data`; return the fingerprint of its key."""
         from cryptography import x509
         from cryptography.exceptions import InvalidSignature
         from cryptography.hazmat.primitives import hashes
@@ -75,10 +68,7 @@ class Identity:
         return fingerprint_of(theirs)
 
     def recognise(self, others: Mapping[str, str]) -> None:
-        """Refuse sites whose keys were not accepted here.
-
-        Otherwise whoever signs certificates could impersonate all other sites.
-        """
+        """Refuse keys not accepted here: the signer of certificates could impersonate all sites."""
         accepted = read_peers(self.peers)
         for name, fingerprint in others.items():
             if accepted.get(name) != fingerprint:

@@ -27,10 +27,7 @@ BUDGETS: tuple[BudgetName, ...] = get_args(BudgetName)
 
 
 class Charge(msgspec.Struct, frozen=True, array_like=True):
-    """An amount of a budget for something that left, or is about to.
-
-    The same `key` is charged once. Charges are added up `within` one set of held-out rows.
-    """
+    """An amount of a budget, charged once per `key`, added up `within` a set of held-out rows."""
 
     budget: BudgetName
     key: str
@@ -60,7 +57,6 @@ class Lifetime:
         return ledger
 
     def used(self, budget: BudgetName, within: str = "") -> float:
-        """Return how much of a budget is used."""
         self._refresh()
         return self._used.get((budget, within), 0.0)
 

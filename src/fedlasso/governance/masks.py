@@ -74,7 +74,6 @@ class Ring:
     _key: Any = field(default=None, init=False)
 
     def offer(self) -> Offer:
-        """Return the signed public key."""
         from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
         if self._key is None:
@@ -89,10 +88,7 @@ class Ring:
         return bytes(self._key.public_key().public_bytes_raw())
 
     def close(self, offers: Sequence[Offer], opening: bytes) -> Masks:
-        """Verify the other sites' offers and return the masks of the session.
-
-        `opening` is the message that opened the session: with different ones masks do not cancel.
-        """
+        """Verify the sites' offers; return masks that cancel only where `opening` is the same."""
         from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PublicKey
 
         names = [offer.name for offer in offers]
@@ -131,10 +127,7 @@ class Masks:
     _last: tuple[int, bytes, Any] = field(default=(0, b"", None), init=False)
 
     def again(self, number: int, question: bytes) -> Any:
-        """Return the answer kept for this very question, or None if it is new.
-
-        A number that was used for another question, or an older one, is refused.
-        """
+        """Return the answer kept for this very question, or None; refuse any other used number."""
         last, previous, answer = self._last
         if number == last and question == previous:
             return answer
@@ -169,5 +162,4 @@ def _stream(secret: bytes, opening: bytes, number: int, question: bytes, count: 
 
 
 def draw_session() -> str:
-    """Return a unique name for a session."""
     return secrets.token_hex(16)

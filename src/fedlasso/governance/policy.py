@@ -122,14 +122,12 @@ class Policy:
                     raise FedLassoError(f"{rule}: no question is called {name!r}")
 
     def answers(self, name: str) -> bool:
-        """Return whether a question of that name is answered at all."""
         question = questions().get(name)
         if question is None or name in self.deny:
             return False
         return question.discloses.allowed or name in self.allow
 
     def shows(self, column: str) -> bool:
-        """Return whether the coordinator can see a column."""
         return not self.columns or column in self.columns
 
     def limits(self, rows: int) -> dict[BudgetName, float]:
@@ -141,10 +139,7 @@ class Policy:
         return {budget: getattr(self, f"max_{budget}", rows // 2) for budget in BUDGETS}
 
     def check(self, request: Request[Any], site: Site) -> None:
-        """Refuse a question that the rules do not allow, and name the rule.
-
-        The text depends on the question, the rules and the number of rows alone.
-        """
+        """Refuse a question against the rules; the text depends only on it and numbers of rows."""
         name = type(request).__name__
         if not self.answers(name):
             raise FedLassoError(f"the policy here does not answer {name}; allow it in policy.toml")
@@ -154,11 +149,8 @@ class Policy:
             # Neither sums over a split nor their difference to all rows may be over few rows.
             training = len(divide(split, site.name, site.table.n)["training"])
             self.check_rows(training, "in this split")
-            if 0 < site.table.n - training < self.min_validation_rows:
-                raise FedLassoError(
-                    f"this split holds out {site.table.n - training} rows, but the policy requires "
-                    f"at least {self.min_validation_rows}"
-                )
+            if held_out := site.table.n - training:
+                self._check_held_out(held_out, "rows held out by this split")
         view = site.view(request.on)
         self.check_rows(view.rows, "in this split")
         for split in filter(None, values_of(request, "split")):
@@ -173,12 +165,7 @@ class Policy:
                 )
         purposes = values_of(request, "purpose") or view.held_out
         for purpose in purposes if request.discloses.held_out else ():
-            rows = view.validation(purpose).m
-            if rows < self.min_validation_rows:
-                raise FedLassoError(
-                    f"{rows} validation rows here, but the policy requires at least "
-                    f"{self.min_validation_rows}"
-                )
+            self._check_held_out(view.validation(purpose).m, "validation rows here")
         limit = self.max_active_per_row * view.rows
         for model in values_of(request, "model"):
             active = int(np.count_nonzero(model.reshape(len(model), -1), axis=0).max(initial=0))
@@ -190,29 +177,27 @@ class Policy:
 
     @property
     def rare(self) -> Rare:
-        """Minimum numbers of rows that may be distinguished."""
         level = self.min_level_rows if self.pool_rare_levels else 0
         return Rare(level, self.min_cell_rows, self.min_part_cell_rows)
 
     def check_rows(self, rows: int, where: str) -> None:
-        """Refuse an answer about few training rows."""
         if rows < self.min_rows:
-            raise FedLassoError(
-                f"{rows} training rows {where}, but the policy requires at least {self.min_rows}"
-            )
+            required = f"but the policy requires at least {self.min_rows}"
+            raise FedLassoError(f"{rows} training rows {where}, {required}")
+
+    def _check_held_out(self, rows: int, what: str) -> None:
+        if rows < self.min_validation_rows:
+            required = f"but the policy requires at least {self.min_validation_rows}"
+            raise FedLassoError(f"{rows} {what}, {required}")
 
 
 def values_of(request: Request[Any], kind: RoleKind) -> list[Any]:
-    """Return the values of all fields with a role."""
     declared = roles(type(request))
     return [getattr(request, field) for field, role in declared.items() if role.kind == kind]
 
 
 def check_fields(request: Request[Any], p: int, max_steps: int) -> None:
-    """Refuse a question whose fields do not fit p columns, or that requests too many steps.
-
-    Kernels do not check shapes, so such a question must not reach them.
-    """
+    """Refuse too many steps, and fields that do not fit p columns: kernels do not check shapes."""
     name = type(request).__name__
     widths: set[int] = set()
     for field, kind in layout(type(request)):

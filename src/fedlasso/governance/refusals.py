@@ -37,7 +37,6 @@ def error_text(error: Exception, what: str = "the site") -> str:
 
 
 def public_refusal(error: Exception, policy: Policy) -> Refused:
-    """Return the refusal that the coordinator may see."""
     if isinstance(error, FedLassoError) and not policy.dry_run:
         return Refused(error_text(error), code=code_of(error))
     return Refused(SILENCE)

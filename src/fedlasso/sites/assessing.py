@@ -54,10 +54,7 @@ class ScoreCounts(Reply):
 
 
 class ScoreRanges(AboutHeldOut[ScoreCounts]):
-    """Responses and predictions by ranges of a model's linear predictor.
-
-    There are `ranges` of them, each `width` wide, from `low` on; the outer ones are open.
-    """
+    """Sums in `ranges` of the linear predictor, `width` wide from `low` on; outer ones are open."""
 
     discloses = Disclosure(
         "how many held-out rows a model puts into each of some ranges, and the sums of their "
@@ -139,10 +136,7 @@ class PairSums(Reply):
 
 
 class PairsAt(AboutHeldOut[PairSums]):
-    """Concordance of a model's linear predictor with the order of events, within each site.
-
-    A pair with equal linear predictors counts half.
-    """
+    """Concordance of linear predictors and events within each site; equal predictors count half."""
 
     discloses = Disclosure(
         "how many pairs of held-out rows a model has in the right order",
@@ -159,10 +153,7 @@ class PairsAt(AboutHeldOut[PairSums]):
 
 
 def count_pairs(eta: Array, response: Response) -> tuple[float, float]:
-    """Return how many pairs are comparable, and how many of them are concordant.
-
-    A pair is comparable if the earlier of the two times ended in an event (Harrell).
-    """
+    """Count comparable pairs, whose earlier time is an event (Harrell), and concordant ones."""
     times = response.times
     comparable = 0.0
     concordant = 0.0

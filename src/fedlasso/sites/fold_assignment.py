@@ -37,7 +37,6 @@ class FoldDraw:
     _redraws: dict[str, int | None] = field(default_factory=dict, init=False)
 
     def divide(self, split: str, n: int) -> dict[str, RowIndex]:
-        """Return training rows and held-out rows by purpose."""
         return divide(split, self.site, n, self.secret, self.redraws(split, n))
 
     def fold_rows(self, split: str, n: int) -> list[RowIndex]:

@@ -6,7 +6,7 @@ import numpy as np
 
 from fedlasso.federation import Disclosure, Models, ModelVector, Positive, Purpose, Reply, Request
 from fedlasso.federation.magnitudes import COARSE, Bound, Magnitudes
-from fedlasso.federation.messages import Count, R, Shapes
+from fedlasso.federation.messages import Count, R, Shapes, layout, reply_to
 from fedlasso.numerics import Array, Sample
 from fedlasso.sites.questions import SCHWARZ_TOLERANCE, bound_of_squares
 from fedlasso.sites.site import View
@@ -46,6 +46,10 @@ class AboutErrors(Request[R]):
         errors = [held_out.errors(b) for b in self.candidates.T]
         return errors, np.array([e.sum() for e in errors]), np.full(len(errors), float(held_out.m))
 
+    def expects(self, p: int) -> Shapes:
+        arrays = [name for name, kind in layout(reply_to(type(self))) if kind == "array"]
+        return dict.fromkeys(arrays, self.candidates.shape[1:])
+
 
 class HeldOutSums(Reply):
     """Per candidate: sum of errors and number of rows; and one number on their spread.
@@ -71,9 +75,6 @@ class HeldOutErrors(AboutErrors[HeldOutSums]):
     def answer(self, site: View) -> HeldOutSums:
         errors, sums, counts = self.errors(site)
         return HeldOutSums(sums, counts, counts[0] * _rough_kurtosis(errors[int(sums.argmin())]))
-
-    def expects(self, p: int) -> Shapes:
-        return dict.fromkeys(("errors", "counts"), self.candidates.shape[1:])
 
     def bounds(self, magnitudes: Magnitudes) -> dict[str, Bound]:
         rows = rows_power(magnitudes)
@@ -113,9 +114,6 @@ class ValidationErrors(AboutErrors[ErrorSums]):
         allowed=False,
         held_out=True,
     )
-
-    def expects(self, p: int) -> Shapes:
-        return dict.fromkeys(("errors", "squares", "counts"), self.candidates.shape[1:])
 
     def answer(self, site: View) -> ErrorSums:
         errors, sums, counts = self.errors(site)

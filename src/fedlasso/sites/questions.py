@@ -37,7 +37,6 @@ class Penalised(Request[R]):
 
     @property
     def penalty(self) -> Penalty:
-        """The penalty with these fields."""
         return rebuild_penalty(self.form, self.strength, self.weights, self.shape, self.vector)
 
 

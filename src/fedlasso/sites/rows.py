@@ -47,38 +47,34 @@ def check_sample(
 
     A sparse X stays sparse. With `missing`, X may have values that are not a number.
     """
-    where = f"site {site!r}"
     table: Any = X if sp.issparse(X) else np.asarray(X)
     if table.ndim != 2:
         found = f"the {sample} records have {table.ndim} dimensions"
-        raise FedLassoError(f"{where}: {found}; give a table of rows by columns")
+        raise _error(site, f"{found}; give a table of rows by columns")
     m, p = table.shape
     if m == 0:
-        raise FedLassoError(f"{where}: no {sample} rows; give it rows or leave the site out")
+        raise _error(site, f"no {sample} rows; give it rows or leave the site out")
     if p == 0:
-        raise FedLassoError(f"{where}: no {sample} columns; give at least one predictor")
+        raise _error(site, f"no {sample} columns; give at least one predictor")
     names = tuple(f"x{k}" for k in range(p)) if columns is None else tuple(map(str, columns))
     if len(names) != p:
-        raise FedLassoError(
-            f"{where}: {p} {sample} columns but {len(names)} names; every column needs one name"
-        )
+        found = f"{p} {sample} columns but {len(names)} names"
+        raise _error(site, f"{found}; every column needs one name")
     if len(set(names)) < p:
         twice = next(n for i, n in enumerate(names) if n in names[:i])
-        raise FedLassoError(f"{where}: two columns are called {twice!r}; rename one")
+        raise _error(site, f"two columns are called {twice!r}; rename one")
     response = np.asarray(y)
     if response.ndim == 2 and response.shape[1] == 1:
         response = response[:, 0]
     if response.ndim != 1 or len(response) != m:
-        raise FedLassoError(
-            f"{where}: {m} {sample} rows in X but y has shape {np.shape(y)}; "
-            "give one response per row"
-        )
+        found = f"{m} {sample} rows in X but y has shape {np.shape(y)}"
+        raise _error(site, f"{found}; give one response per row")
     if sp.issparse(table):
         records: Any = sp.csc_array(table, dtype=np.float64, copy=copy)
-        _to_float(where, sample, records.data[:, None], ("of a sparse X",), False, False)
+        _to_float(site, sample, records.data[:, None], ("of a sparse X",), False, False)
     else:
-        records = _to_float(where, sample, table, names, copy, missing)
-    responses = _to_float(where, sample, response[:, None], ("response y",), copy, False)[:, 0]
+        records = _to_float(site, sample, table, names, copy, missing)
+    responses = _to_float(site, sample, response[:, None], ("response y",), copy, False)[:, 0]
     return names, (records, responses)
 
 
@@ -90,66 +86,54 @@ def check_response(
     offset: ArrayLike | None = None,
 ) -> Response:
     """Return responses with their weights and offsets, once they fit the loss."""
-    where = f"site {site!r}"
-    misfits = loss.find_misfits(y)
-    if misfits.any():
-        raise FedLassoError(
-            f"{where}: {int(misfits.sum())} responses do not fit the {loss.name} loss, such as "
-            f"{y[misfits][0]:g}; give {loss.wants}"
-        )
+    misfits = y[loss.find_misfits(y)]
+    if misfits.size:
+        found = f"{misfits.size} responses do not fit the {loss.name} loss, such as {misfits[0]:g}"
+        raise _error(site, f"{found}; give {loss.wants}")
     response = Response.of(y, weights, offset)
     for what, own in (("weights", response.weights), ("offset", response.offset)):
         if own.shape != y.shape:
-            raise FedLassoError(
-                f"{where}: {what} have shape {own.shape} for {len(y)} rows; give one per row"
-            )
+            raise _error(site, f"{what} have shape {own.shape} for {len(y)} rows; give one per row")
         if bad := int((~np.isfinite(own)).sum()):
-            raise FedLassoError(
-                f"{where}: {what} has {bad} missing or infinite values; remove or fill them"
-            )
-        check_size(f"{where}: {what}", own)
+            raise _error(site, f"{what} has {bad} missing or infinite values; remove or fill them")
+        check_size(f"site {site!r}: {what}", own)
     if bad := int((response.weights <= 0).sum()):
-        raise FedLassoError(
-            f"{where}: {bad} weights are not above zero; give positive weights, or leave those "
-            "rows out"
-        )
+        remedy = "give positive weights, or leave those rows out"
+        raise _error(site, f"{bad} weights are not above zero; {remedy}")
     return response
 
 
+def _error(site: str, text: str) -> FedLassoError:
+    return FedLassoError(f"site {site!r}: {text}")
+
+
 def _to_float(
-    where: str, sample: str, table: NDArray[Any], names: Sequence[str], copy: bool, missing: bool
+    site: str, sample: str, table: NDArray[Any], names: Sequence[str], copy: bool, missing: bool
 ) -> Array:
     if table.dtype.kind not in "fiub":
         for name, column in zip(names, table.T, strict=True):
             try:
                 np.asarray(column, dtype=np.float64)
             except (TypeError, ValueError):
-                raise FedLassoError(
-                    f"{where}: column {name!r} is not numeric in the {sample} data; "
-                    "encode it as numbers first"
-                ) from None
+                found = f"column {name!r} is not numeric in the {sample} data"
+                raise _error(site, f"{found}; encode it as numbers first") from None
     numbers: Array = np.array(table, dtype=np.float64, order="F", copy=copy or None)
     # A NaN makes this false.
     if numbers.max(initial=0) <= LARGEST and numbers.min(initial=0) >= -LARGEST:
         return numbers
     bad = (np.isinf(numbers) if missing else ~np.isfinite(numbers)).sum(axis=0)
     for k in np.flatnonzero(bad)[:1]:
-        raise FedLassoError(
-            f"{where}: column {names[k]!r} has {bad[k]} missing or infinite values "
-            f"in the {sample} data; remove or fill them"
-        )
+        found = f"column {names[k]!r} has {bad[k]} missing or infinite values in the {sample} data"
+        raise _error(site, f"{found}; remove or fill them")
     for name, column in zip(names, numbers.T, strict=True):
-        check_size(f"{where}: column {name!r}", column)
+        check_size(f"site {site!r}: column {name!r}", column)
     return numbers
 
 
 def check_two_rows(site: str, rows: int) -> None:
-    """Reject a site with a single row."""
     if rows < 2:
-        raise FedLassoError(
-            f"site {site!r} has 1 row, which its sums would disclose; give it at least 2 rows, or "
-            "leave the site out"
-        )
+        remedy = "give it at least 2 rows, or leave the site out"
+        raise FedLassoError(f"site {site!r} has 1 row, which its sums would disclose; {remedy}")
 
 
 def check_size(where: str, numbers: Array) -> None:
@@ -157,9 +141,8 @@ def check_size(where: str, numbers: Array) -> None:
     largest = np.fmax.reduce(np.abs(numbers), initial=0.0)
     if largest > LARGEST:
         remedy = "too large to be squared and summed; correct it, or write it in larger units"
-        raise QuotesRecords(
-            f"{where} has a value of size {largest:.3g}, {remedy}", f"{where} has a value, {remedy}"
-        )
+        quoted = f"{where} has a value of size {largest:.3g}, {remedy}"
+        raise QuotesRecords(quoted, f"{where} has a value, {remedy}")
 
 
 def holdout(fraction: float, seed: int) -> str:

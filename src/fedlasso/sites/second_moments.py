@@ -37,10 +37,7 @@ class FoldSums(Reply):
 
 
 class FoldMoments(Request[FoldSums]):
-    """Second moments of the columns and the response in every fold; without a split, in all rows.
-
-    One question suffices for all penalties and all folds.
-    """
+    """Second moments of columns and response in every fold; without a split, in all rows."""
 
     kind = "moments"
     discloses = Disclosure(
@@ -125,10 +122,7 @@ class SubsetMoments(Request[SubsetSums]):
 
 
 class WeightedMoments(SubsetMoments):
-    """The same, with each site's rows weighted by `variance` over the site's residual variance.
-
-    `variance` is the residual variance of all sites.
-    """
+    """The same, with rows weighted by all sites' residual `variance` over that of their site."""
 
     discloses = Disclosure(
         "the same, each site's weighted by how well a model fits there: several models separate "
@@ -151,9 +145,7 @@ class WeightedMoments(SubsetMoments):
 def _as_least_squares(site: View, purpose: str) -> LeastSquares:
     sample = site.validation(purpose)
     if not isinstance(sample, LeastSquares):
-        raise FedLassoError(
-            "held-out rows cannot be added to rows with their site's own intercept"
-        )
+        raise FedLassoError("held-out rows cannot be added to rows with their site's own intercept")
     return sample
 
 

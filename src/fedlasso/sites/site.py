@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 from fedlasso.errors import FedLassoError
 from fedlasso.federation import Request, decode, encode
 from fedlasso.federation.codec import decode_question
-from fedlasso.federation.fixed_point import answer_in_words
+from fedlasso.federation.fixed_point import grid_of, to_words
 from fedlasso.federation.magnitudes import Magnitudes
 from fedlasso.federation.messages import R
 from fedlasso.numerics import DEFAULT_LOSS, Array, Loss, Response, find_loss, one_thread
@@ -66,7 +66,6 @@ class View:
         return self.training
 
     def validation(self, purpose: str) -> Sample:
-        """Return the held-out records for one purpose."""
         if purpose not in self.held_out:
             raise FedLassoError(
                 f"site {self.name!r}: no rows to validate the {purpose}; "
@@ -90,10 +89,7 @@ class View:
         return value
 
     def keep(self, key: tuple[object, ...], compute: Callable[[], T]) -> T:
-        """Return an object that is computed once (a factor, a path) and is never part of a reply.
-
-        The last few are kept.
-        """
+        """Return an object that is computed once (a factor, a path), kept for a while, never sent."""
         if key not in self._objects:
             self._objects[key] = compute()
         self._objects.move_to_end(key)
@@ -195,12 +191,10 @@ class Site(View):
         self._last = (b"", b"")
 
     def keep_view(self, name: str, request: Request[Any]) -> None:
-        """Store the question that defines a view."""
         self.memory.store(f"view {name}", 1, {"request": np.frombuffer(encode(request), np.uint8)})
         self._views.pop(name, None)
 
     def recall_view(self, name: str) -> Any:
-        """Return the question that defines a view."""
         return decode(self.memory.recall(f"view {name}", 1)["request"].tobytes())
 
     def forget_view(self, name: str) -> None:
@@ -261,11 +255,12 @@ class Site(View):
         view = self.view(request.on)
         with one_thread():
             reply = replace(request.answer(view), site=self.name)
-        if request.reach:
-            # A trial model of a curved loss may be beyond all bounds: its loss then rejects it.
-            clip = bool(self.draw.secret) or not find_loss(self.loss).quadratic
-            return cast(R, answer_in_words(reply, request, view.magnitudes, clip))
-        return reply
+        grid = grid_of(request, view.magnitudes, len(self.columns))
+        if grid is None:
+            return reply
+        # A trial model of a curved loss may be beyond all bounds: its loss then rejects it.
+        clip = bool(self.draw.secret) or not find_loss(self.loss).quadratic
+        return cast(R, to_words(reply, request, grid, clip))
 
     def answer_bytes(self, data: bytes) -> bytes:
         """Answer an encoded question; the last one, repeated, has the same answer."""
@@ -280,7 +275,6 @@ def adds_intercept(loss: Loss, intercept: bool, effects: bool) -> bool:
 
 
 def with_ones(X: Any) -> Any:
-    """Return records with a last column of ones."""
     ones = np.ones((X.shape[0], 1))
     if sp.issparse(X):
         return sp.hstack([X, sp.csc_array(ones)], format="csc")

@@ -23,10 +23,7 @@ def read_site_weight(site_weights: tuple[str, ...], site: str) -> float:
 
 
 class SiteWeighted(Forwarding):
-    """A federation whose views weight the rows of each site.
-
-    Means, scales, losses and certificates are those of weighted rows.
-    """
+    """A federation whose views weight each site's rows, in scales, losses and certificates."""
 
     def __init__(self, federation: Federation, weights: Mapping[str, float]) -> None:
         super().__init__(federation)

@@ -32,10 +32,7 @@ LETTERS = string.ascii_uppercase + string.ascii_lowercase
 
 
 class Orders(Reply):
-    """Rows, whether values are missing, and letters for the largest numbers.
-
-    There is a letter for each column, one for the response and one for the weights.
-    """
+    """Rows, whether values are missing, and letters for the columns, the response, the weights."""
 
     rows: int
     missing: bool
@@ -78,10 +75,7 @@ class Totals(Reply):
 
 
 class ColumnSums(Request[Totals]):
-    """Sums of the columns and the response.
-
-    `letters` are bounds from `ColumnSizes`; with `missing`, missing values are counted.
-    """
+    """Sums of the columns and the response, bounded by `letters`, and counts of missing values."""
 
     kind = "scaling"
     discloses = Disclosure(
@@ -219,7 +213,6 @@ class Viewed(Around):
         self._magnitudes = view.magnitudes.of_loss(federation.loss)
 
     def replies(self, request: Request[R]) -> tuple[R, ...]:
-        """Ask on the view."""
         return self.inner.replies(replace(request, on=self.name))
 
     def total(self, request: Request[R]) -> R:
@@ -253,7 +246,6 @@ class Scaling:
 
     @property
     def rows(self) -> int:
-        """Training rows of all sites."""
         return sum(self.sizes)
 
     def original(self, b: Array) -> tuple[Array, float]:
