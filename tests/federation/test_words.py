@@ -82,7 +82,7 @@ def test_no_order_of_the_sites_changes_a_bit() -> None:
 
 def test_what_is_larger_than_agreed_is_refused() -> None:
     for words in (1, 2):
-        with pytest.raises(FedLassoError, match="larger than the sites have agreed"):
+        with pytest.raises(FedLassoError, match="larger than the bound"):
             add([[4.5]], 1, words)
 
 

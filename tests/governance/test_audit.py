@@ -59,10 +59,10 @@ def test_an_audit_that_was_cut_and_chained_anew_shows(kept: list[int], tmp_path:
     path.write_bytes(chain_anew([lines[at] for at in kept]))
     # The chain alone is in order, as it was before there was an anchor.
     assert len(list(audit.entries())) == len(kept)
-    with pytest.raises(FedLassoError, match="lines were removed or written anew"):
+    with pytest.raises(FedLassoError, match="lines were removed or rewritten"):
         audit.check_anchor()
     # Nothing leaves any more, for nothing can be written down.
-    with pytest.raises(FedLassoError, match="lines were removed or written anew"):
+    with pytest.raises(FedLassoError, match="lines were removed or rewritten"):
         audit.write(ROWS)
     assert not chain_status(audit)[0]
 
@@ -81,7 +81,7 @@ def test_a_kill_between_a_line_and_its_anchor_is_no_tampering(tmp_path: Path) ->
         audit.write(ROWS)
     assert len(list(audit.entries())) == 6
     anchor.unlink()
-    with pytest.raises(FedLassoError, match=r"audit\.anchor is missing"):
+    with pytest.raises(FedLassoError, match=r"audit\.anchor, the audit's anchor, is missing"):
         audit.write(ROWS)
 
 

@@ -69,14 +69,14 @@ def test_a_broken_audit_is_shown_as_broken_and_a_short_ledger_is_named(victim: V
     path = victim.door.lifetime.path
     whole = path.read_bytes()
     path.write_bytes(b"".join(whole.splitlines(keepends=True)[:-2]))
-    assert "says less of" in check_ledgers(audit)
-    assert "says less of" in write_audit_page("a", "trial", audit, Policy())
+    assert "has less of" in check_ledgers(audit)
+    assert "has less of" in write_audit_page("a", "trial", audit, Policy())
     path.write_bytes(whole)
     assert check_ledgers(audit) == ""
     lines = audit.path.read_bytes().splitlines(keepends=True)
     audit.path.write_bytes(b"".join(lines[:-1]))
     page = write_audit_page("a", "trial", audit, Policy())
-    assert "lines were removed or written anew" in page
+    assert "lines were removed or rewritten" in page
     assert "<table>" not in page
 
 

@@ -31,7 +31,7 @@ def test_memory_leaves_no_more_than_so_many_files(
     memory.store("second", 1, {"u": np.ones(1)})
     memory.store("third", 1, {"u": np.ones(1)})
     memory.store("third", 1, {"u": np.zeros(1)})
-    with pytest.raises(FedLassoError, match="4 rounds and views of this fit are kept here"):
+    with pytest.raises(FedLassoError, match="the limit of 4 stored rounds and views"):
         memory.store("fourth", 1, {"u": np.ones(1)})
     with pytest.raises(FedLassoError, match="of this fit is not stored"):
         memory.recall("fourth", 1)

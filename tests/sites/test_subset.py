@@ -79,5 +79,5 @@ def test_rows_about_their_own_mean_are_not_mixed_with_others() -> None:
     X = np.random.default_rng(0).standard_normal((20, 3))
     held = dict.fromkeys(PURPOSES, (X, X[:, 1]))
     site = Site("a", X, X[:, 0], validation=held, effects=True)
-    with pytest.raises(FedLassoError, match="held-out rows cannot be added to rows about"):
+    with pytest.raises(FedLassoError, match="held-out rows cannot be added to rows with"):
         site.answer(SubsetMoments(np.array([0])))

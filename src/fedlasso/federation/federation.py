@@ -158,16 +158,12 @@ def check_members(members: Sequence[tuple[str, tuple[str, ...]]]) -> None:
     first, columns = members[0]
     for name, other in members[1:]:
         if len(other) != len(columns):
-            raise FedLassoError(
-                f"site {name!r} has {len(other)} columns but site {first!r} has {len(columns)}; "
-                "give every site the same columns"
-            )
+            found = f"site {name!r} has {len(other)} columns but site {first!r} has {len(columns)}"
+            raise FedLassoError(f"{found}; give every site the same columns")
         for k, (a, b) in enumerate(zip(columns, other, strict=True)):
             if a != b:
-                raise FedLassoError(
-                    f"site {name!r}: column {k + 1} is {b!r} but site {first!r} has {a!r}; "
-                    "give every site the same columns in the same order"
-                )
+                found = f"site {name!r}: column {k + 1} is {b!r} but site {first!r} has {a!r}"
+                raise FedLassoError(f"{found}; give every site the same columns in the same order")
 
 
 def check_replies(sites: Sequence[str], replies: Iterable[R]) -> tuple[R, ...]:
@@ -175,9 +171,8 @@ def check_replies(sites: Sequence[str], replies: Iterable[R]) -> tuple[R, ...]:
     by_site = {reply.site: reply for reply in replies}
     for name in sites:
         if name not in by_site:
-            raise FedLassoError(
-                f"site {name!r} did not answer; bring it back and resume, or fit without it"
-            )
+            remedy = "bring it back and resume, or fit without it"
+            raise FedLassoError(f"site {name!r} did not answer; {remedy}")
     for name in by_site.keys() - set(sites):
         raise FedLassoError(f"site {name!r} answered without being asked")
     return tuple(by_site[name] for name in sorted(sites))

@@ -175,7 +175,7 @@ class _Reader(Forwarding, Ledger):
 
 
 def metered(federation: Federation) -> Ledger:
-    """Return a federation's ledger, or that below it, or a new one; none counts a question twice."""
+    """Return a federation's ledger, or that below it, or a new one: none counts anything twice."""
     below = federation
     while not isinstance(below, Ledger):
         if not isinstance(below, Around):

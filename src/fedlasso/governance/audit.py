@@ -143,10 +143,8 @@ class Audit:
         except (ValueError, KeyError, TypeError):
             raise FedLassoError(f"{self._anchor.name} is damaged; restore it") from None
         if last not in ((number, head), (number - 1, before)):
-            raise FedLassoError(
-                f"the audit has {number} lines, but its anchor is line {last[0]}: lines were "
-                "removed or rewritten; restore the audit"
-            )
+            found = f"the audit has {number} lines and does not end at its anchor, line {last[0]}"
+            raise FedLassoError(f"{found}: lines were removed or rewritten; restore the audit")
 
 
 def lock_file(file: BinaryIO) -> None:

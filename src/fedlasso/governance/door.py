@@ -114,15 +114,12 @@ class Door:
         head = self.audit.head
         entries = list(self.audit.entries())
         sent = [e for e in entries if e.fit == asked.fit and e.verdict == "sent"]
-        hashes = tuple(e.sha256 for e in sent)
-        questions = tuple(e.asked for e in sent)
+        hashes = (tuple(e.sha256 for e in sent), tuple(e.asked for e in sent))
         here = {f"{self.name}:{e.number - 1}:{e.before}" for e in entries}
         here.add(f"{self.name}:{len(entries)}:{head}")
         mine = [known for known in asked.heads if known.rsplit(":", 2)[0] == self.name]
         lost = tuple(known for known in mine if known not in here)
-        return door_messages.AuditSummary(
-            hashes, questions, len(entries), head, lost, site=self.name
-        )
+        return door_messages.AuditSummary(*hashes, len(entries), head, lost, site=self.name)
 
     @property
     def _sums(self) -> str:
@@ -151,10 +148,8 @@ class Door:
         check_named(names, opening.sites)
         strangers = sorted(names - {self.name, *self.policy.peers}) if self.policy.peers else []
         if strangers:
-            raise FedLassoError(
-                f"the policy here allows fits with {', '.join(self.policy.peers)} only, and not "
-                f"with {', '.join(strangers)}"
-            )
+            allowed = f"the policy here allows fits with {', '.join(self.policy.peers)} only"
+            raise FedLassoError(f"{allowed}, and not with {', '.join(strangers)}")
         return ring.close(offers, encode(opening))
 
     def _describe(self, asked: DescribeColumns | FindOthers) -> Reply:
@@ -180,18 +175,15 @@ class Door:
     def _open(self, opening: Open) -> door_messages.Opened:
         check_open(self.lifetime, self.policy)
         if len(set(opening.sites)) < self.policy.min_sites:
-            raise FedLassoError(
-                f"the fit has {len(set(opening.sites))} sites, but the policy here requires at "
-                f"least {self.policy.min_sites}"
-            )
+            required = f"the policy here requires at least {self.policy.min_sites}"
+            raise FedLassoError(f"the fit has {len(set(opening.sites))} sites, but {required}")
         _check_identity(opening.fit)
         check_columns(self.records, self.policy, opening)
         for began in opening.fingerprints:
             name, _, fingerprint = began.rpartition(":")
             if name == self.name and fingerprint != self.records.fingerprint:
-                raise FedLassoError(
-                    "the data file has changed since this fit began; restore it, or start a new fit"
-                )
+                remedy = "restore it, or start a new fit"
+                raise FedLassoError(f"the data file has changed since this fit began; {remedy}")
         masks = self._agree_on_masks(opening)
         site = read_records(lambda: self.records.site(self.name, opening, self.policy.rare))
         check_cells(site, opening, self.policy)

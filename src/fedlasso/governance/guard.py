@@ -72,7 +72,7 @@ class GuardedSite:
         self._last: tuple[str, Reply] | None = None
 
     def answer_bytes(self, data: bytes, request: Request[Any] | None = None) -> bytes:
-        """Return the encoded reply, or raise an error without data; `request` is the decoded data."""
+        """Return the encoded reply, or raise an error without data; `request` is decoded data."""
         entry = Entry(self.fit, "unreadable", "refused", about=self.about, data=self.data)
         entry = replace(entry, asked=hashlib.sha256(data).hexdigest())
         try:
@@ -129,10 +129,8 @@ class GuardedSite:
         """Refuse to reply other than in words, except to questions listed in the policy."""
         name = type(request).__name__
         if self.strict and not request.reach and name not in self.policy.single:
-            raise FedLassoError(
-                f"the policy here answers {name} only as part of a sum; list it under `single` in "
-                "policy.toml to answer it alone"
-            )
+            remedy = "list it under `single` in policy.toml to answer it alone"
+            raise FedLassoError(f"the policy here answers {name} only as part of a sum; {remedy}")
 
     def _check_site_weights(self, request: Request[Any]) -> None:
         """Refuse site weights where sums are masked.
@@ -141,10 +139,8 @@ class GuardedSite:
         one site's sum.
         """
         if self.masks is not None and getattr(request, "site_weights", None):
-            raise FedLassoError(
-                "sums are masked here, so all sites must have the same weight; use "
-                "--site-weights equal"
-            )
+            reason = "sums are masked here, so all sites must have the same weight"
+            raise FedLassoError(f"{reason}; use --site-weights equal")
 
     def _mask(self, request: Request[Any], question: bytes, reply: Reply, clear: bytes) -> bytes:
         """Return the bytes that leave, with words masked."""

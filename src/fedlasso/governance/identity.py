@@ -73,10 +73,9 @@ class Identity:
         for name, fingerprint in others.items():
             if accepted.get(name) != fingerprint:
                 other = "another key than the one" if name in accepted else "a key that was not"
-                raise FedLassoError(
-                    f"site {name!r} has {other} accepted here; compare it with that site by "
-                    "telephone, then `fedlasso site accept` the file that lists it"
-                )
+                remedy = "`fedlasso site accept` the file that lists it"
+                compare = f"compare it with that site by telephone, then {remedy}"
+                raise FedLassoError(f"site {name!r} has {other} accepted here; {compare}")
 
 
 def read_peers(path: Path) -> dict[str, str]:

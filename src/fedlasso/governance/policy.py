@@ -158,11 +158,9 @@ class Policy:
                 raise FedLassoError("a view of a split cannot be split again; use all rows")
             rows = view.rows // folds_in(split)
             if folds_in(split) > 1 and rows < self.min_validation_rows:
-                raise Refused(
-                    f"{rows} rows in a fold here, but the policy requires at least "
-                    f"{self.min_validation_rows}; request fewer folds",
-                    code=RefusalCode.FEWER_FOLDS,
-                )
+                required = f"the policy requires at least {self.min_validation_rows}"
+                text = f"{rows} rows in a fold here, but {required}; request fewer folds"
+                raise Refused(text, code=RefusalCode.FEWER_FOLDS)
         purposes = values_of(request, "purpose") or view.held_out
         for purpose in purposes if request.discloses.held_out else ():
             self._check_held_out(view.validation(purpose).m, "validation rows here")
@@ -170,10 +168,9 @@ class Policy:
         for model in values_of(request, "model"):
             active = int(np.count_nonzero(model.reshape(len(model), -1), axis=0).max(initial=0))
             if active > limit:
-                raise FedLassoError(
-                    f"the model has {active} active coefficients, but the policy allows "
-                    f"{int(limit)} for {view.rows} rows; use a larger penalty"
-                )
+                found = f"the model has {active} active coefficients, but the policy allows"
+                remedy = "use a larger penalty"
+                raise FedLassoError(f"{found} {int(limit)} for {view.rows} rows; {remedy}")
 
     @property
     def rare(self) -> Rare:

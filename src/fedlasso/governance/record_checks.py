@@ -64,9 +64,8 @@ def check_columns(records: DataFile, policy: Policy, asked: door_messages.AboutC
     for code in asked.na:
         # With any value as a missing code the coordinator could count the rows that have it.
         if code not in policy.na_codes:
-            raise FedLassoError(
-                f"the policy here does not let {code!r} count as missing; add it to na_codes"
-            )
+            reason = f"the policy here does not let {code!r} count as missing"
+            raise FedLassoError(f"{reason}; add it to na_codes")
 
 
 def check_cells(site: Site, asked: door_messages.Open, policy: Policy) -> None:
@@ -80,32 +79,29 @@ def check_cells(site: Site, asked: door_messages.Open, policy: Policy) -> None:
     apart = few_apart(site.table, everybody, cell)
     rare = [name for name, few in zip(site.columns, apart, strict=True) if few]
     response = site.response
-    disclosed = {asked.event or asked.target: site.training.loss.told(response.y)}
+    sent = {asked.event or asked.target: site.training.loss.told(response.y)}
     if asked.offset:
-        disclosed[asked.offset] = response.offset
-        disclosed[f"{asked.target} - {asked.offset}"] = site.disclosed_response
+        sent[asked.offset] = response.offset
+        sent[f"{asked.target} - {asked.offset}"] = site.disclosed
     if asked.weights:
-        disclosed[asked.weights] = response.weights
-    for name, numbers in disclosed.items():
+        sent[asked.weights] = response.weights
+    for name, numbers in sent.items():
         rare += [name] if few_apart(Table(numbers[:, None]), everybody, cell)[0] else []
     if rare:
-        raise CorrectableRefusal(
-            f"{list_names(rare)} differ from their commonest value in fewer than {cell} rows here; "
-            "leave them out with --drop, or group their values"
-        )
+        found = f"differ from their commonest value in fewer than {cell} rows here"
+        remedy = "leave them out with --drop, or group their values"
+        raise CorrectableRefusal(f"{list_names(rare)} {found}; {remedy}")
     relative = response.weights / response.weights.max()
     if relative.sum() ** 2 < policy.min_rows * float(relative @ relative):
-        raise CorrectableRefusal(
-            f"weights in {asked.weights!r} are so uneven that sums here would be those of fewer "
-            f"than {policy.min_rows} rows; give others, or none"
-        )
+        reason = f"sums here would be those of fewer than {policy.min_rows} rows"
+        found = f"weights in {asked.weights!r} are so uneven that {reason}"
+        raise CorrectableRefusal(f"{found}; give others, or none")
     holes = site.table.missing(np.ones(site.table.n))
     rare = [n for n, k in zip(site.columns, holes, strict=True) if 0 < k < cell]
     if rare:
-        raise CorrectableRefusal(
-            f"{list_names(rare)} are missing in fewer than {cell} rows here; leave them out with "
-            "--drop, or fill them in there"
-        )
+        remedy = "leave them out with --drop, or fill them in there"
+        found = f"{list_names(rare)} are missing in fewer than {cell} rows here"
+        raise CorrectableRefusal(f"{found}; {remedy}")
 
 
 def check_powers(site: Site, request: Standardise) -> None:
@@ -117,7 +113,7 @@ def check_powers(site: Site, request: Standardise) -> None:
     weights = request.weight_scale * site.weights(request.split)
     factors = np.abs(request.factors)
     rows = np.sqrt(weights.sum())
-    y = site.disclosed_response - request.y_mean
+    y = site.disclosed - request.y_mean
     slopes = site.training.loss.slope_size(rows**2, float(np.sqrt(weights @ (y * y))))
     # Means replace missing values.
     about_zero = np.sqrt(table.squares(np.zeros(table.p), weights))
@@ -136,9 +132,8 @@ def check_reach(site: Site, request: Request[Any]) -> None:
     """Refuse a grid so fine that it would disclose how large coefficients round the rows."""
     least = reaching(site.view(request.on).magnitudes, request).reach
     if request.reach - OFFSET < least:
-        raise FedLassoError(
-            f"{type(request).__name__}: the reach is too small for the numbers in the question"
-        )
+        name = type(request).__name__
+        raise FedLassoError(f"{name}: the reach is too small for the numbers in the question")
 
 
 def check_steepness(site: Site, request: Request[Any]) -> None:
@@ -164,7 +159,7 @@ def check_means(site: Site, request: Request[Any]) -> None:
         if y_mean and not site.training.loss.centres:
             # Shifted survival times would be events by a threshold of the coordinator's choice.
             raise FedLassoError(f"{type(request).__name__}: y_mean must be 0 for this loss")
-        _check_near(y_mean, _largest_mean(np.abs(site.disclosed_response).max()))
+        _check_near(y_mean, _largest_mean(np.abs(site.disclosed).max()))
     for means in values_of(request, "centre"):
         largest = site.table.largest
         limits = _largest_mean(largest)

@@ -47,10 +47,8 @@ class Memory:
         """Keep values for a round, besides those of the round before."""
         if (path := self._file(fit, round)) is not None:
             if not path.exists() and sum(1 for _ in path.parent.glob("*")) >= _FILES:
-                raise FedLassoError(
-                    f"this fit has reached the limit of {_FILES} stored rounds and views; start "
-                    "another fit"
-                )
+                found = f"this fit has reached the limit of {_FILES} stored rounds and views"
+                raise FedLassoError(f"{found}; start another fit")
             buffer = io.BytesIO()
             np.savez(buffer, allow_pickle=False, **values)
             write_atomically(path, buffer.getvalue(), private=True)

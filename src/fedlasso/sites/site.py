@@ -59,18 +59,15 @@ class View:
     def least_squares(self) -> LeastSquares:
         """The training sample, for questions that require least squares."""
         if not isinstance(self.training, LeastSquares):
-            raise FedLassoError(
-                f"site {self.name!r}: this question requires least squares, but the loss here is "
-                f"{self.loss}; use a procedure for any smooth loss"
-            )
+            found = f"this question requires least squares, but the loss here is {self.loss}"
+            remedy = "use a procedure for any smooth loss"
+            raise FedLassoError(f"site {self.name!r}: {found}; {remedy}")
         return self.training
 
     def validation(self, purpose: str) -> Sample:
         if purpose not in self.held_out:
-            raise FedLassoError(
-                f"site {self.name!r}: no rows to validate the {purpose}; "
-                f"give the site validation={{{purpose!r}: (X, y)}}"
-            )
+            remedy = f"give the site validation={{{purpose!r}: (X, y)}}"
+            raise FedLassoError(f"site {self.name!r}: no rows to validate the {purpose}; {remedy}")
         return self.held_out[purpose]
 
     def operations(self, steps: int) -> int:
@@ -89,7 +86,7 @@ class View:
         return value
 
     def keep(self, key: tuple[object, ...], compute: Callable[[], T]) -> T:
-        """Return an object that is computed once (a factor, a path), kept for a while, never sent."""
+        """Return an object that is computed once (a factor, a path), kept a while, never sent."""
         if key not in self._objects:
             self._objects[key] = compute()
         self._objects.move_to_end(key)
@@ -169,10 +166,8 @@ class Site(View):
             training = make_sample(records, response, law, effects)
             table = Table(records)
             for k in np.flatnonzero(training.design.norms == 0.0)[:1]:
-                raise FedLassoError(
-                    f"site {name!r}: column {names[k]!r} is zero in every training row; "
-                    "drop the column at every site"
-                )
+                found = f"site {name!r}: column {names[k]!r} is zero in every training row"
+                raise FedLassoError(f"{found}; drop the column at every site")
         held_out = {}
         for purpose, sample in (validation or {}).items():
             own = names[:-1] if intercept else names
@@ -246,7 +241,7 @@ class Site(View):
         return weights
 
     @property
-    def disclosed_response(self) -> Array:
+    def disclosed(self) -> Array:
         """The responses that sums disclose: less the offset where the loss is centred."""
         return self.training.loss.disclosed(self.response)
 

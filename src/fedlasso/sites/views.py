@@ -50,7 +50,7 @@ class ColumnSizes(Request[Orders]):
     )
 
     def answer(self, site: Site) -> Orders:
-        largest = np.append(site.table.largest, np.abs(site.disclosed_response).max(initial=0.0))
+        largest = np.append(site.table.largest, np.abs(site.disclosed).max(initial=0.0))
         heaviest = math.ceil(math.log2(site.response.weights.max(initial=0.0)))
         powers = np.append(powers_above(largest), heaviest)
         orders = -(-powers // STEP) + len(LETTERS) // 2
@@ -92,7 +92,7 @@ class ColumnSums(Request[Totals]):
         if missing.any() and not self.missing:
             raise FedLassoError("values are missing here, and the question does not count them")
         rows = int((weights > 0).sum())
-        sums = (site.table.inner(weights), float((weights * site.disclosed_response).sum()))
+        sums = (site.table.inner(weights), float((weights * site.disclosed).sum()))
         counted = missing if self.missing else None
         work = site.operations(1) // 2
         return Totals(rows, float(weights.sum()), *sums, counted, steps=1, operations=work)
@@ -136,7 +136,7 @@ class CentredSquares(Request[Spread]):
     def answer(self, site: Site) -> Spread:
         weights = read_site_weight(self.site_weights, site.name) * site.weights(self.split)
         squares = site.table.squares(self.means, weights)
-        deviations = site.disclosed_response - self.y_mean
+        deviations = site.disclosed - self.y_mean
         y_squares = float((weights * deviations * deviations).sum())
         return Spread(squares, y_squares, steps=1, operations=site.operations(1))
 
