@@ -158,7 +158,7 @@ def test_the_number_of_sites_is_what_they_sign_and_not_what_the_coordinator_says
     cases: list[tuple[dict[str, Any], str]] = [
         ({"offers": ()}, "requires masked sums"),
         ({"offers": offers[:2]}, "not those of the sites named"),
-        ({"offers": offers[:2], "sites": ("a", "b")}, "a fit of 2 sites"),
+        ({"offers": offers[:2], "sites": ("a", "b")}, "the fit has 2 sites"),
         ({"offers": offers, "session": "two"}, "no key was drawn here"),
     ]
     for changes, words in cases:

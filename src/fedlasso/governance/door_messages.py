@@ -67,8 +67,6 @@ class DescribeColumns(AboutOutcome[Described]):
 
 
 class Others(Reply):
-    """Text columns with rows at other levels than those named."""
-
     columns: tuple[str, ...]
 
 

@@ -38,15 +38,10 @@ def read_question(data: bytes, max_bytes: int) -> Request[Any]:
 class GuardedSite:
     """A site that answers a fit as `Site` does, or refuses, and audits which before it does.
 
-    Parameters
-    ----------
-    site, policy, audit, fit : the records, the rules, the audit, the fit's identity
-    approve : called before a reply leaves, if the policy requires approval
-    data : fingerprint of the data file, whose lifetime budgets are used
-    scope, about : columns, target and codes, on which answers depend too: hashed, and as text
-    lifetime : the ledger of those budgets; by default the one beside the audit
-    masks : masks added to words before they leave; without them words leave in the clear
-    strict : whether sums leave as words only, on a grid that hides the rounding of rows
+    `data` is the fingerprint of the data file, whose budgets are in the ledger `lifetime`, by
+    default the one beside the audit. `scope` is a hash of the columns, target and codes on which
+    answers depend, `about` the same as text. Without `masks` words leave in the clear; if `strict`,
+    sums leave as words only, on a grid that hides the rounding of rows.
     """
 
     site: Site

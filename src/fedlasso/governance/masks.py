@@ -26,9 +26,7 @@ _PURPOSE = b"fedlasso key for masked sums"
 
 
 class KeyOffered(Reply):
-    """A site's key for one session, as the JSON of an `Offer`."""
-
-    offer: str
+    offer: str  # the JSON of an `Offer`
 
 
 class OfferKey(Request[KeyOffered]):

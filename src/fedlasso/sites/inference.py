@@ -99,8 +99,6 @@ class NoiseAbove(Request[NoisySites]):
 
 
 class Hazard(Reply):
-    """The cumulative baseline hazard of a site at some times."""
-
     hazard: Positive[Array]
 
 

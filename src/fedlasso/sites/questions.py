@@ -41,8 +41,6 @@ class Penalised(Request[R]):
 
 
 class RowCount(Reply):
-    """m_j."""
-
     rows: Count[int]
 
 

@@ -116,8 +116,6 @@ class ColumnSums(Request[Totals]):
 
 
 class Spread(Reply):
-    """Sums of squared deviations of every column and of the response from given means."""
-
     squares: Positive[Array]
     y_squares: Positive[float]
 
