@@ -18,6 +18,7 @@ from fedlasso import FedLassoError, Site
 from fedlasso.deploy.schemas import write_schema
 from fedlasso.deploy.site_data import TableRecords
 from fedlasso.federation import Message, Reply, Request, decode, encode
+from fedlasso.federation.checking import LONGEST_REFUSAL
 from fedlasso.federation.codec import _read_head, _write_head
 from fedlasso.federation.fixed_point import Words
 from fedlasso.federation.messages import layout
@@ -30,7 +31,6 @@ from fedlasso.governance.door_messages import (
     Refusal,
     SummariseAudit,
 )
-from fedlasso.governance.refusals import LONGEST_REFUSAL
 from fedlasso.numerics import Array
 from fedlasso.sites import Memory, Rows
 from fedlasso.sites.views import Standardise

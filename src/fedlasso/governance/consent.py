@@ -13,12 +13,13 @@ import numpy as np
 
 from fedlasso.atomic_files import write_atomically
 from fedlasso.federation import Reply, Request
+from fedlasso.federation.checking import LONGEST_REFUSAL
 from fedlasso.federation.codec import size
 from fedlasso.federation.messages import layout
 from fedlasso.governance.audit import Entry
 from fedlasso.governance.door_messages import AboutColumns
 from fedlasso.governance.policy import Policy, values_of
-from fedlasso.governance.refusals import LONGEST_REFUSAL, Withheld
+from fedlasso.governance.refusals import Withheld
 
 # Seconds between two looks into a desk's folder, and characters of values that are shown.
 POLL = 0.2

@@ -110,14 +110,14 @@ class Door:
             return self._summarise(request)
         return None
 
-    def _summarise(self, asked: door_messages.SummariseAudit) -> door_messages.AuditSummary:
+    def _summarise(self, request: door_messages.SummariseAudit) -> door_messages.AuditSummary:
         head = self.audit.head
         entries = list(self.audit.entries())
-        sent = [e for e in entries if e.fit == asked.fit and e.verdict == "sent"]
+        sent = [e for e in entries if e.fit == request.fit and e.verdict == "sent"]
         hashes = (tuple(e.sha256 for e in sent), tuple(e.asked for e in sent))
         here = {f"{self.name}:{e.number - 1}:{e.before}" for e in entries}
         here.add(f"{self.name}:{len(entries)}:{head}")
-        mine = [known for known in asked.heads if known.rsplit(":", 2)[0] == self.name]
+        mine = [known for known in request.heads if known.rsplit(":", 2)[0] == self.name]
         lost = tuple(known for known in mine if known not in here)
         return door_messages.AuditSummary(*hashes, len(entries), head, lost, site=self.name)
 
@@ -125,12 +125,12 @@ class Door:
     def _sums(self) -> str:
         return "clear" if self.identity is None else self.policy.sums
 
-    def _offer(self, asked: OfferKey) -> KeyOffered:
+    def _offer(self, request: OfferKey) -> KeyOffered:
         """Draw a key for the masks of a session, in place of the one before."""
-        _check_identity(asked.fit)
+        _check_identity(request.fit)
         if self.identity is None:
             raise FedLassoError("this site has no certificate to sign a key with")
-        self._ring = Ring(self.name, self.identity, asked.fit, asked.session)
+        self._ring = Ring(self.name, self.identity, request.fit, request.session)
         return KeyOffered(self._ring.offer().write(), site=self.name)
 
     def _agree_on_masks(self, opening: Open) -> Masks | None:
@@ -152,23 +152,23 @@ class Door:
             raise FedLassoError(f"{allowed}, and not with {', '.join(strangers)}")
         return ring.close(offers, encode(opening))
 
-    def _describe(self, asked: DescribeColumns | FindOthers) -> Reply:
+    def _describe(self, request: DescribeColumns | FindOthers) -> Reply:
         """Describe columns, if the policy allows it and the operator approves."""
         check_open(self.lifetime, self.policy)
-        _check_identity(asked.fit)
-        check_columns(self.records, self.policy, asked)
+        _check_identity(request.fit)
+        check_columns(self.records, self.policy, request)
         rare = self.policy.rare
         reply: Reply
-        if isinstance(asked, FindOthers):
-            others = read_records(lambda: self.records.find_others(self.name, asked, rare))
+        if isinstance(request, FindOthers):
+            others = read_records(lambda: self.records.find_others(self.name, request, rare))
             reply = door_messages.Others(others, site=self.name)
         else:
-            fewest = max(asked.min_level, self.policy.min_level_rows)
-            reply = read_records(lambda: self.records.describe(self.name, asked, fewest, rare))
-        hashed = hashlib.sha256(encode(asked)).hexdigest()
-        entry = Entry(asked.fit, "", "sent", asked=hashed, about=describe_fit(asked))
-        entry = describe_question(entry, asked)
-        what = f"the types of {len(asked.columns)} columns"
+            fewest = max(request.min_level, self.policy.min_level_rows)
+            reply = read_records(lambda: self.records.describe(self.name, request, fewest, rare))
+        hashed = hashlib.sha256(encode(request)).hexdigest()
+        entry = Entry(request.fit, "", "sent", asked=hashed, about=describe_fit(request))
+        entry = describe_question(entry, request)
+        what = f"the types of {len(request.columns)} columns"
         require_approval(self.policy, self.approve, entry, reply, what)
         return reply
 
@@ -208,12 +208,16 @@ class Door:
         return door_messages.Opened(site=self.name)
 
 
-def _opening_scope(asked: AboutColumns, rare: Rare) -> str:
+def _opening_scope(request: AboutColumns, rare: Rare) -> str:
     """Return a hash of all that answers about some columns depend on, except the data file."""
-    parts = [type(asked).__name__, asked.target, repr(asked.columns), repr(asked.na), repr(rare)]
-    parts += [getattr(asked, "schema", ""), getattr(asked, "missing", "")]
-    if isinstance(asked, Open):
-        parts.append(repr((asked.ties, asked.intercept, asked.effects)))
+    parts = [
+        type(request).__name__,
+        request.target,
+        *map(repr, (request.columns, request.na, rare)),
+    ]
+    parts += [getattr(request, "schema", ""), getattr(request, "missing", "")]
+    if isinstance(request, Open):
+        parts.append(repr((request.ties, request.intercept, request.effects)))
     return short_hash(*parts)
 
 

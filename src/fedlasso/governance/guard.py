@@ -75,13 +75,13 @@ class GuardedSite:
             request = request or read_question(data, self.policy.max_bytes)
             # The same question has another number in another session.
             unnumbered = encode(seal(request, number=0))
-            asked = hashlib.sha256(unnumbered).hexdigest()
-            entry = describe_question(replace(entry, asked=asked), request)
+            digest = hashlib.sha256(unnumbered).hexdigest()
+            entry = describe_question(replace(entry, asked=digest), request)
             self._check_alone(request)
             self._check_site_weights(request)
             # The state from earlier rounds is part of the question.
             bound = unnumbered + self._history(request)
-            reply, clear, charges = self._prepare(request, asked)
+            reply, clear, charges = self._prepare(request, digest)
             answer = self._mask(request, bound, reply, clear)
             entry = describe_reply(entry, reply, answer, clear)
             what = f"{entry.numbers} numbers"
@@ -147,10 +147,10 @@ class GuardedSite:
         words = self.masks.mask(reply.words, request.number, question)
         return encode(replace(reply, words=words))
 
-    def _prepare(self, request: Request[Any], asked: str) -> tuple[Reply, bytes, list[Charge]]:
+    def _prepare(self, request: Request[Any], digest: str) -> tuple[Reply, bytes, list[Charge]]:
         """Check a question, compute the answer, and return it with its charges."""
         self.policy.check(request, self.site)
-        charges = self._charges(request, asked)
+        charges = self._charges(request, digest)
         self._ledger.check(charges, self._limits)
         check_means(self.site, request)
         if isinstance(request, Standardise) and request.powers:
@@ -159,8 +159,8 @@ class GuardedSite:
             check_reach(self.site, request)
         check_steepness(self.site, request)
         try:
-            if self._last is None or self._last[0] != asked:
-                self._last = (asked, seal(self._answer(request)))
+            if self._last is None or self._last[0] != digest:
+                self._last = (digest, seal(self._answer(request)))
             reply = self._last[1]
             answer = encode(reply)
         except Exception as error:
@@ -168,15 +168,15 @@ class GuardedSite:
         (split,) = values_of(request, "split") or [""]
         # Sums over different folds are about different rows.
         numbers = -(-size(reply)[0] // 8 // folds_in(split))
-        charges.append(Charge("vectors", self._key(asked, answer), numbers / len(self.columns)))
+        charges.append(Charge("vectors", self._key(digest, answer), numbers / len(self.columns)))
         self._ledger.check(charges, self._limits)
         return reply, answer, charges
 
-    def _key(self, asked: str, answer: bytes) -> str:
+    def _key(self, digest: str, answer: bytes) -> str:
         """Identify what left: the same question and answer on the same columns are charged once."""
-        return short_hash(self.scope, asked, answer)
+        return short_hash(self.scope, digest, answer)
 
-    def _charges(self, request: Request[Any], asked: str) -> list[Charge]:
+    def _charges(self, request: Request[Any], digest: str) -> list[Charge]:
         """Return the charges of a question that do not depend on the answer."""
         charges = []
         for split in filter(None, values_of(request, "split")):
@@ -193,7 +193,7 @@ class GuardedSite:
                 key = short_hash(self.scope, request.on, type(request).__name__, model.tobytes())
                 charges.append(Charge("candidates", key, 1, within))
         if request.discloses.compares:
-            charges.append(Charge("comparisons", short_hash(self.scope, asked), 1))
+            charges.append(Charge("comparisons", short_hash(self.scope, digest), 1))
         return charges
 
     def _name_draw(self, split: str) -> str:

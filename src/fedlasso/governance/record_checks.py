@@ -51,24 +51,24 @@ class DataFile(Protocol):
         """Return all records of some columns as a site with secret splits."""
 
 
-def check_columns(records: DataFile, policy: Policy, asked: door_messages.AboutColumns) -> None:
+def check_columns(records: DataFile, policy: Policy, request: door_messages.AboutColumns) -> None:
     """Refuse columns that the policy does not show, and data files with few rows."""
     policy.check_rows(records.rows, "here")
-    wanted = (*asked.outcome, *asked.columns)
+    wanted = (*request.outcome, *request.columns)
     here = set(records.columns)
     for column in wanted:
         if column not in here or not policy.shows(column):
             raise FedLassoError(f"there is no column {column!r} here")
     if len(set(wanted)) < len(wanted):
         raise FedLassoError("a column is named twice; name each once")
-    for code in asked.na:
+    for code in request.na:
         # With any value as a missing code the coordinator could count the rows that have it.
         if code not in policy.na_codes:
             reason = f"the policy here does not let {code!r} count as missing"
             raise FedLassoError(f"{reason}; add it to na_codes")
 
 
-def check_cells(site: Site, asked: door_messages.Open, policy: Policy) -> None:
+def check_cells(site: Site, request: door_messages.Open, policy: Policy) -> None:
     """Refuse columns in which only a few rows differ: sums would disclose those rows.
 
     Survival times disclose events. Weights may single out rows as well, especially if they are so
@@ -79,12 +79,12 @@ def check_cells(site: Site, asked: door_messages.Open, policy: Policy) -> None:
     apart = few_apart(site.table, everybody, cell)
     rare = [name for name, few in zip(site.columns, apart, strict=True) if few]
     response = site.response
-    sent = {asked.event or asked.target: site.training.loss.told(response.y)}
-    if asked.offset:
-        sent[asked.offset] = response.offset
-        sent[f"{asked.target} - {asked.offset}"] = site.disclosed
-    if asked.weights:
-        sent[asked.weights] = response.weights
+    sent = {request.event or request.target: site.training.loss.told(response.y)}
+    if request.offset:
+        sent[request.offset] = response.offset
+        sent[f"{request.target} - {request.offset}"] = site.disclosed
+    if request.weights:
+        sent[request.weights] = response.weights
     for name, numbers in sent.items():
         rare += [name] if few_apart(Table(numbers[:, None]), everybody, cell)[0] else []
     if rare:
@@ -94,7 +94,7 @@ def check_cells(site: Site, asked: door_messages.Open, policy: Policy) -> None:
     relative = response.weights / response.weights.max()
     if relative.sum() ** 2 < policy.min_rows * float(relative @ relative):
         reason = f"sums here would be those of fewer than {policy.min_rows} rows"
-        found = f"weights in {asked.weights!r} are so uneven that {reason}"
+        found = f"weights in {request.weights!r} are so uneven that {reason}"
         raise CorrectableRefusal(f"{found}; give others, or none")
     holes = site.table.missing(np.ones(site.table.n))
     rare = [n for n, k in zip(site.columns, holes, strict=True) if 0 < k < cell]

@@ -109,8 +109,9 @@ class SubsetMoments(Request[SubsetSums]):
         moments = np.vstack([products[0], np.sum(products[1:], axis=0)])
         held = sum(sample.m for sample in held_out)
         rows = site.rows + held
-        work = {"steps": self.columns.size, "operations": 2 * rows * self.columns.size**2}
-        return SubsetSums(site.rows, held, weight * rows, moments, **work)
+        steps = self.columns.size
+        sums = (site.rows, held, weight * rows, moments)
+        return SubsetSums(*sums, steps=steps, operations=2 * rows * steps**2)
 
     def bounds(self, magnitudes: Magnitudes) -> dict[str, Bound]:
         powers = np.append(magnitudes.columns[self.columns], magnitudes.response)
