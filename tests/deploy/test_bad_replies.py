@@ -113,7 +113,9 @@ def test_a_bad_reply_is_refused_unwritten_and_the_fit_goes_on_once_the_site_is_m
     project = Project(tables)
     sent = project.tampered
     project.tampering = {question: change}
-    with pytest.raises(BadReply, match=f"site 'b' answered {question} with .*{text}.* resume"):
+    with pytest.raises(
+        BadReply, match=f"site 'b' sent an impossible reply to {question}: .*{text}.* resume"
+    ):
         run_plan(out, project.connect)
     assert len(sent) == 1
     assert not journal_has(out, sent[0])
@@ -174,7 +176,9 @@ def test_rows_that_no_machine_holds_are_refused_at_the_introduction(
     def many(reply: Any) -> bytes:
         return encode(replace(reply, rows=2**40))
 
-    with pytest.raises(BadReply, match=r"site 'b' answered Introduce with .* 1099511627776 rows"):
+    with pytest.raises(
+        BadReply, match=r"site 'b' sent an impossible reply to Introduce: 1099511627776 rows"
+    ):
         open_network(tables, Introduce=many)
 
 

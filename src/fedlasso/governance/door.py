@@ -210,11 +210,8 @@ class Door:
 
 def _opening_scope(request: AboutColumns, rare: Rare) -> str:
     """Return a hash of all that answers about some columns depend on, except the data file."""
-    parts = [
-        type(request).__name__,
-        request.target,
-        *map(repr, (request.columns, request.na, rare)),
-    ]
+    parts = [type(request).__name__, request.target]
+    parts += map(repr, (request.columns, request.na, rare))
     parts += [getattr(request, "schema", ""), getattr(request, "missing", "")]
     if isinstance(request, Open):
         parts.append(repr((request.ties, request.intercept, request.effects)))
