@@ -130,7 +130,7 @@ def test_without_the_check_the_same_reply_is_written_down_and_used(
     case: str, tables: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("fedlasso.deploy.network.check_reply", lambda *given: given[3])
-    monkeypatch.setattr("fedlasso.federation.checking.most_bytes", lambda *given: 1 << 30)
+    monkeypatch.setattr("fedlasso.federation.checking.max_reply_bytes", lambda *given: 1 << 30)
     settings, question, change, _ = BAD[case]
     out = begin(tmp_path / "model", settings)
     project = Project(tables)

@@ -250,7 +250,7 @@ def test_no_site_is_taken_out_of_a_total_by_what_rows_are_worth(
     with pytest.raises(FedLassoError, match="all sites must have the same weight"):
         weigh_down_the_others(doors, tables)
     # Without the rule, the total is site a's own.
-    monkeypatch.setattr(GuardedSite, "_check_worth", lambda self, request: None)
+    monkeypatch.setattr(GuardedSite, "_check_site_weights", lambda self, request: None)
     assert weigh_down_the_others(doors, tables) < 1e-6
 
 
