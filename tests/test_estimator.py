@@ -192,7 +192,7 @@ def test_what_is_kept_holds_no_record() -> None:
         ({"uploads": 3}, "give more"),
         ({"uploads": 0}, "uploads is 0"),
         ({"cv": 1}, "cv is 1; give a whole number of folds, 2 or more"),
-        ({"validation": 2.0}, "validation is 2.0; give a share between 0 and 1"),
+        ({"validation": 2.0}, "validation is 2.0; give a fraction between 0 and 1"),
         ({"procedure": "CDD"}, "did you mean 'CD'?"),
         ({"cv": 5, "penalty": 1.0}, "folds choose a penalty, and one was given"),
         ({"validation": 0.2, "penalty": 1.0}, "held-out rows choose a penalty, and one was given"),
@@ -235,5 +235,5 @@ def test_held_out_rows_may_choose_among_candidates_at_a_given_penalty() -> None:
 def test_a_site_with_one_row_is_refused_by_name() -> None:
     X, y = draw()
     sites = np.where(np.arange(120) == 7, "lonely", "other")
-    with pytest.raises(FedLassoError, match="site 'lonely' has 1 row, and what it sends would"):
+    with pytest.raises(FedLassoError, match="site 'lonely' has 1 row, which its sums would"):
         FederatedLasso().fit(X, y, sites=sites)

@@ -106,7 +106,7 @@ def test_a_question_from_outside_is_answered_and_added_up() -> None:
 
 
 def test_a_question_must_say_what_it_discloses() -> None:
-    with pytest.raises(TypeError, match="SecretForTests must say what it discloses"):
+    with pytest.raises(TypeError, match="SecretForTests must state what it discloses"):
 
         class SecretForTests(Request[CubesForTests]):
             def answer(self, site: Any) -> CubesForTests:

@@ -15,7 +15,7 @@ from fedlasso import FedLassoError
 from fedlasso.deploy.network import Network
 from fedlasso.deploy.run import begin_plan, run_plan
 from fedlasso.federation import Message, encode
-from fedlasso.federation.checking import BadReply, most_bytes, plain
+from fedlasso.federation.checking import BadReply, max_reply_bytes, printable
 from fedlasso.federation.ledger import read_journal
 from fedlasso.fitting import Settings
 from fedlasso.governance.door_messages import Introduce, Refusal
@@ -80,8 +80,8 @@ BAD: dict[str, tuple[Settings, str, Change, str]] = {
         ADMM, "Standardise", given(rows=2**40), "rows of 1099511627776 at a site of 130 rows"),
     "more rows in a sum": (ADMM, "ColumnSums", given(rows=400), "rows of 400 at"),
     "-1 rows": (ADMM, "ColumnSums", given(rows=-1), "rows of -1 at a site of 130 rows"),
-    "vectors times 1e300": (ADMM, "DualProximal", times("values", 1e300), "values is larger"),
-    "gradients times 1e300": (ADMM, "FitAt", times("gradient", 1e300), "gradient is larger"),
+    "vectors times 1e300": (ADMM, "DualProximal", times("values", 1e300), "values is beyond"),
+    "gradients times 1e300": (ADMM, "FitAt", times("gradient", 1e300), "gradient is beyond"),
     "negative error": (ADMM, "FitAt", times("residual_ss", -1), "residual_ss of -"),
     "against Cauchy and Schwarz": (ADMM, "FitAt", times("residual_y", 10), "residual_y of .*more"),
     "negative errors": (ADMM, "HeldOutErrors", times("errors", -1), "errors of -.*negative"),
@@ -94,7 +94,8 @@ BAD: dict[str, tuple[Settings, str, Change, str]] = {
         ADMM, "Standardise", lambda reply: RowCount(5, site="b"), "a RowCount instead of a Sizes"),
     "an array that nobody asked for": (
         ADMM, "ColumnSums", given(missing=np.zeros(12)), "words of a Totals instead of"),
-    "too long": (ADMM, "DualProximal", longer, "480[0-9]* bytes, and a reply has 66[0-9]* at most"),
+    "too long": (
+        ADMM, "DualProximal", longer, "480[0-9]* bytes, but the reply has at most 66[0-9]*"),
     "steps without end": (ADMM, "DualProximal", given(steps=10**400), "steps beyond"),
 }  # fmt: skip
 
@@ -112,7 +113,9 @@ def test_a_bad_reply_is_refused_unwritten_and_the_fit_goes_on_once_the_site_is_m
     project = Project(tables)
     sent = project.tampered
     project.tampering = {question: change}
-    with pytest.raises(BadReply, match=f"site 'b' answered {question} with .*{text}.* resume"):
+    with pytest.raises(
+        BadReply, match=f"site 'b' sent an impossible reply to {question}: .*{text}.* resume"
+    ):
         run_plan(out, project.connect)
     assert len(sent) == 1
     assert not journal_has(out, sent[0])
@@ -127,7 +130,7 @@ def test_without_the_check_the_same_reply_is_written_down_and_used(
     case: str, tables: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("fedlasso.deploy.network.check_reply", lambda *given: given[3])
-    monkeypatch.setattr("fedlasso.federation.checking.most_bytes", lambda *given: 1 << 30)
+    monkeypatch.setattr("fedlasso.federation.checking.max_reply_bytes", lambda *given: 1 << 30)
     settings, question, change, _ = BAD[case]
     out = begin(tmp_path / "model", settings)
     project = Project(tables)
@@ -173,7 +176,9 @@ def test_rows_that_no_machine_holds_are_refused_at_the_introduction(
     def many(reply: Any) -> bytes:
         return encode(replace(reply, rows=2**40))
 
-    with pytest.raises(BadReply, match=r"site 'b' answered Introduce with .* 1099511627776 rows"):
+    with pytest.raises(
+        BadReply, match=r"site 'b' sent an impossible reply to Introduce: 1099511627776 rows"
+    ):
         open_network(tables, Introduce=many)
 
 
@@ -187,19 +192,19 @@ def test_bytes_in_another_form_than_sites_write_are_refused(tables: dict[str, Pa
         return data[:3] + len(head).to_bytes(4, "little") + head + data[7 + length :]
 
     network = open_network(tables, Rows=respaced)
-    with pytest.raises(BadReply, match="bytes that no site writes in this way"):
+    with pytest.raises(BadReply, match="bytes in another encoding"):
         network.ask(Rows())
 
 
 def test_too_many_bytes_are_not_even_read(
     tables: dict[str, Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    network = open_network(tables, Rows=lambda reply: bytes(most_bytes(Rows(), 12) + 1))
+    network = open_network(tables, Rows=lambda reply: bytes(max_reply_bytes(Rows(), 12) + 1))
 
     def never(data: bytes) -> Message:
         raise AssertionError(f"{len(data)} bytes were read")
 
-    with pytest.raises(BadReply, match="65545 bytes, and a reply has 65544 at most"):
+    with pytest.raises(BadReply, match="65545 bytes, but the reply has at most 65544"):
         network.ask(Rows(to=("b",)))
     monkeypatch.setattr("fedlasso.federation.checking.decode", never)
     with pytest.raises(BadReply, match="65545 bytes"):
@@ -209,10 +214,10 @@ def test_too_many_bytes_are_not_even_read(
 
 
 def test_the_cap_follows_from_the_question() -> None:
-    few = most_bytes(GradientAt(np.zeros(12)), 12)
-    assert most_bytes(GradientAt(np.zeros((12, 5))), 12) - few == 8 * 12 * 4
+    few = max_reply_bytes(GradientAt(np.zeros(12)), 12)
+    assert max_reply_bytes(GradientAt(np.zeros((12, 5))), 12) - few == 8 * 12 * 4
     # Texts have no length that a question knows.
-    assert most_bytes(Introduce(), 12) > few
+    assert max_reply_bytes(Introduce(), 12) > few
 
 
 ESCAPES = "no\x1b[2J\x1b[31m such\n\x1b]0;title\x07column\x9b1m\x00\u202e \x1bcx"
@@ -228,7 +233,7 @@ def test_escape_sequences_in_a_refusal_reach_nobody(
     assert str(refused.value).startswith("site 'b': no such column x")
     assert str(refused.value).isprintable()
     assert len(str(refused.value)) < 1100
-    monkeypatch.setattr("fedlasso.deploy.network.plain", lambda text: text)
+    monkeypatch.setattr("fedlasso.deploy.network.printable", lambda text: text)
     with pytest.raises(FedLassoError, match="\x1b"):
         network.ask(Rows())
 
@@ -256,4 +261,4 @@ def test_levels_that_would_steer_a_terminal_are_refused(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("text", ["Größe 3 µm", "a\u00a0b", "日本", "x^2 [m]"])
 def test_honest_texts_stay_as_they_are(text: str) -> None:
-    assert plain(text) == text
+    assert printable(text) == text

@@ -24,7 +24,7 @@ from fedlasso.governance import Door, GuardedSite, Policy, door, masks
 from fedlasso.governance.door_messages import Refusal
 from fedlasso.governance.identity import Identity
 from fedlasso.models import FitPlan, NetworkSource, make_model, write_model
-from fedlasso.sites import ErrorAt, GradientAt, NoiseAbove, Viewed, Weighed, standardise
+from fedlasso.sites import ErrorAt, GradientAt, NoiseAbove, SiteWeighted, Viewed, standardise
 
 SETTINGS = {
     "goal": Settings(),
@@ -156,9 +156,9 @@ def test_the_number_of_sites_is_what_they_sign_and_not_what_the_coordinator_says
     offers = offers_of(doors)
     first = doors["a"]
     cases: list[tuple[dict[str, Any], str]] = [
-        ({"offers": ()}, "masked sums only"),
+        ({"offers": ()}, "requires masked sums"),
         ({"offers": offers[:2]}, "not those of the sites named"),
-        ({"offers": offers[:2], "sites": ("a", "b")}, "a fit of 2 sites"),
+        ({"offers": offers[:2], "sites": ("a", "b")}, "the fit has 2 sites"),
         ({"offers": offers, "session": "two"}, "no key was drawn here"),
     ]
     for changes, words in cases:
@@ -187,7 +187,7 @@ def test_a_policy_may_name_fewer_sites_than_were_accepted(
     doors = make_doors(tables, Policy(peers=("b",)), authority)
     refused = ask(doors["a"], opening(session="one", offers=offers_of(doors)))
     assert isinstance(refused, Refusal)
-    assert "takes part with b only, and not with c" in refused.text
+    assert "allows fits with b only, and not with c" in refused.text
 
 
 def isolate(doors: dict[str, Door], tables: dict[str, Path]) -> float:
@@ -236,7 +236,7 @@ def weigh_down_the_others(doors: dict[str, Door], tables: dict[str, Path]) -> fl
     """Let rows of all sites but a be worth next to nothing; how far is the total from a's own?"""
     network, _ = joined(doors)
     worth = {site: 1.0 if site == "a" else 1e-12 for site in network.sites}
-    view, _ = standardise(Weighed(network, worth))
+    view, _ = standardise(SiteWeighted(network, worth))
     b = np.linspace(-1, 1, len(COLUMNS))
     guess = view.total(GradientAt(b)).gradient
     own = in_process_view(tables, view).replies(GradientAt(b))[0].gradient
@@ -247,10 +247,10 @@ def test_no_site_is_taken_out_of_a_total_by_what_rows_are_worth(
     tables: dict[str, Path], authority: Authority, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     doors = make_doors(tables, Policy(), authority)
-    with pytest.raises(FedLassoError, match="worth the same at all sites"):
+    with pytest.raises(FedLassoError, match="all sites must have the same weight"):
         weigh_down_the_others(doors, tables)
     # Without the rule, the total is site a's own.
-    monkeypatch.setattr(GuardedSite, "_check_worth", lambda self, request: None)
+    monkeypatch.setattr(GuardedSite, "_check_site_weights", lambda self, request: None)
     assert weigh_down_the_others(doors, tables) < 1e-6
 
 

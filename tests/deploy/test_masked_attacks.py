@@ -15,7 +15,7 @@ from helpers.governance.victims import distance, draw_records
 from helpers.nets import COLUMNS, opening, write_tables
 
 from fedlasso.federation import magnitudes
-from fedlasso.federation.fixed_point import OFFSET, answer_in_words, from_words, grid_of
+from fedlasso.federation.fixed_point import OFFSET, from_words, grid_of, to_words
 from fedlasso.governance import Door, GuardedSite, Policy, guard
 from fedlasso.governance.door_messages import Opened, Refusal
 from fedlasso.numerics import Array
@@ -124,9 +124,7 @@ def test_numbers_that_do_not_fit_are_clipped_and_tell_nothing(
     doors = make_doors(tables, None, authority)
     opened(doors, plain_view())
     assert count_refusals(doors["a"], view) == 0
-    monkeypatch.setattr(
-        "fedlasso.sites.site.answer_in_words", lambda *given: answer_in_words(*given[:3])
-    )
+    monkeypatch.setattr("fedlasso.sites.site.to_words", lambda *given: to_words(*given[:3]))
     opened(doors, plain_view())
     assert 0 < count_refusals(doors["a"], view) < 30
 

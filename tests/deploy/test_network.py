@@ -17,7 +17,7 @@ from fedlasso.governance import Audit, Door, GuardedSite, Policy
 from fedlasso.governance.door_messages import Described, Introduce, Refusal
 from fedlasso.models import FileSource, NetworkSource, open_sites
 from fedlasso.sites import FoldMoments, Rows, standardise
-from fedlasso.sites.rows import deal
+from fedlasso.sites.rows import all_folds
 
 NEWER = encode(Refusal("not today", "another day", site="b"))
 SERIES = ".".join(__version__.split(".")[:2])
@@ -202,7 +202,7 @@ def test_what_nobody_can_read_is_an_error_that_names_the_site() -> None:
         def exchange(self, sites: object, question: bytes, seconds: float) -> list[Answer]:
             return [Answer("a", "reply", b"FL1 nonsense")]
 
-    with pytest.raises(FedLassoError, match=r"site 'a': .*is fedlasso the same there"):
+    with pytest.raises(FedLassoError, match=r"site 'a': .*does it run the same version"):
         Network(Noise(), ["a"], 2.0).ask(Rows())
 
 
@@ -230,7 +230,7 @@ def test_a_refusal_has_the_same_code_in_process_and_over_a_network(
     refusals = []
     for federation in (network, InProcess(guarded)):
         with pytest.raises(Refused) as refused:
-            federation.total(FoldMoments(deal(10, 0), on=view.name))
+            federation.total(FoldMoments(all_folds(10, 0), on=view.name))
         refusals.append(refused.value)
     assert {str(refusal) for refusal in refusals} == {str(refusals[0])}
     assert all(refusal.code is code and refusal.sites == ("a",) for refusal in refusals)

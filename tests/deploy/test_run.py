@@ -89,7 +89,7 @@ def test_a_fit_is_bound_to_the_data_it_began_with(
     data = tables["b"].read_text()
     tables["b"].write_text(data.replace("0.1", "0.2"))
     try:
-        with pytest.raises(FedLassoError, match="site 'b': the data file is not the one"):
+        with pytest.raises(FedLassoError, match="site 'b': the data file has changed since"):
             attempt(out, Project(tables), "retry")
     finally:
         tables["b"].write_text(data)

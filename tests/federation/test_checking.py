@@ -9,7 +9,7 @@ from helpers.governance.hostile import ask_properly
 
 from fedlasso import InProcess, Site
 from fedlasso.federation import encode
-from fedlasso.federation.checking import check_reply, most_bytes
+from fedlasso.federation.checking import check_reply, max_reply_bytes
 from fedlasso.numerics import Array
 from fedlasso.numerics.triangles import are_products, pack
 from fedlasso.sites import holdout, standardise
@@ -58,7 +58,7 @@ def test_honest_replies_are_never_refused(kind: str, p: int) -> None:
             continue
         answered += 1
         data = encode(reply)
-        assert len(data) <= most_bytes(request, p)
+        assert len(data) <= max_reply_bytes(request, p)
         assert check_reply(request, "a", data, reply, p, ROWS).site == "a"
     assert answered >= len(requests) - 1
 

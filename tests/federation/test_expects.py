@@ -15,9 +15,12 @@ from fedlasso.federation.messages import layout, reply_to
 from fedlasso.governance.door_messages import AboutOutcome
 from fedlasso.numerics import Array
 from fedlasso.sites import GradientAt, Penalised, holdout, standardise
+from fedlasso.sites.held_out import AboutErrors, AboutHeldOut
 from fedlasso.sites.views import ColumnSums
 
 SPLIT = holdout(0.4, 0)
+# Questions that only others are made of.
+ABSTRACT = (Request, Penalised, AboutOutcome, AboutErrors, AboutHeldOut)
 
 
 def shapes_of(reply: Reply) -> dict[str, tuple[int, ...] | None]:
@@ -74,7 +77,7 @@ def test_missing_values_are_counted_when_asked_for_and_else_refused() -> None:
 
 def test_questions_of_the_package_name_their_replies() -> None:
     for name, cls in own_messages().items():
-        if issubclass(cls, Request) and cls not in (Request, Penalised, AboutOutcome):
+        if issubclass(cls, Request) and cls not in ABSTRACT:
             assert issubclass(reply_to(cls), Reply), name
 
 
@@ -94,5 +97,5 @@ class AskUnshapedForTests(Request[UnshapedForTests]):
 
 
 def test_a_question_that_does_not_say_what_its_reply_looks_like_is_a_type_error() -> None:
-    with pytest.raises(TypeError, match="say what the reply looks like: define expects"):
+    with pytest.raises(TypeError, match="define `expects`, the shapes of the reply"):
         AskUnshapedForTests().expects(3)

@@ -15,7 +15,13 @@ from hypothesis import strategies as st
 
 from fedlasso import FedLassoError, InProcess, Ledger, Site
 from fedlasso.federation.fixed_point import Words, from_words, parts_of_reply, reaching, to_words
-from fedlasso.federation.magnitudes import FINE, WIDE, Bound, Magnitudes, power_above
+from fedlasso.federation.magnitudes import (
+    ONE_WORD_BITS,
+    TWO_WORD_BITS,
+    Bound,
+    Magnitudes,
+    power_above,
+)
 from fedlasso.federation.messages import add_up, reply_to, roles
 from fedlasso.sites import FitAt, GradientAt, LargestEigenvalue, holdout, standardise
 from fedlasso.sites.views import Standardise
@@ -58,7 +64,7 @@ def test_a_total_is_the_exact_sum_to_the_grid(
     # Bounded as a whole, as Cauchy and Schwarz bound the questions of views.
     scaled = [[math.ldexp(v / len(parts), power) for v in part] for part in parts]
     total = add(scaled, power, words).gradient
-    fine = Fraction(math.ldexp(1.0, power - (FINE if words == 1 else WIDE)))
+    fine = Fraction(math.ldexp(1.0, power - (ONE_WORD_BITS if words == 1 else TWO_WORD_BITS)))
     for k, found in enumerate(total):
         exact = sum((Fraction(part[k]) for part in scaled), Fraction(0))
         # Half a step of the grid per site, and the rounding of the total to a double.
@@ -76,7 +82,7 @@ def test_no_order_of_the_sites_changes_a_bit() -> None:
 
 def test_what_is_larger_than_agreed_is_refused() -> None:
     for words in (1, 2):
-        with pytest.raises(FedLassoError, match="larger than the sites have agreed"):
+        with pytest.raises(FedLassoError, match="larger than the bound"):
             add([[4.5]], 1, words)
 
 
@@ -148,7 +154,7 @@ def test_a_site_that_answers_another_question_is_noticed() -> None:
 
 def test_a_view_that_does_not_say_how_large_its_numbers_are_is_refused() -> None:
     view = Standardise(np.zeros(2), np.ones(2), 0.0, powers=("1", "two", "3"))
-    with pytest.raises(FedLassoError, match="how large its numbers are"):
+    with pytest.raises(FedLassoError, match="must bound its numbers"):
         view.magnitudes  # noqa: B018
 
 

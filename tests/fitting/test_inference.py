@@ -16,7 +16,7 @@ from fedlasso.fitting.inference.estimates import Effects
 from fedlasso.numerics import L1, Array
 from fedlasso.numerics.moments import Normal
 from fedlasso.numerics.spike_slab import sample_posterior
-from fedlasso.sites import GradientAt, Weighed, standardise
+from fedlasso.sites import GradientAt, SiteWeighted, standardise
 
 
 def test_effects_are_those_of_all_rows_with_free_columns_taken_out() -> None:
@@ -183,7 +183,7 @@ def test_rows_of_noisy_sites_weigh_less_and_estimates_are_weighted_least_squares
     y = X @ [1.0, 0.0, -1.0, 0.0] + noise * rng.standard_normal(300)
     sites = [Site(str(k), X[100 * k : 100 * k + 100], y[100 * k : 100 * k + 100]) for k in range(3)]
     worth = {"0": 1.0, "1": 1 / 16, "2": 4.0}
-    view, scaling = standardise(Weighed(InProcess(sites), worth), "", scale=False)
+    view, scaling = standardise(SiteWeighted(InProcess(sites), worth), "", scale=False)
     problem = fix_penalty(view, 0.0)
     weights = np.repeat([1.0, 1 / 16, 4.0], 100)
     root = np.sqrt(weights)

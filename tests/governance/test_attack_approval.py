@@ -44,7 +44,7 @@ class Operated(Victim):
     def start(self, agreed: set[str]) -> None:
         """Start the site, for which some fits are agreed to already."""
         self._desk = Desk(self.door.memory.with_name("pending"))
-        self._desk._agreed = agreed
+        self._desk._approved = agreed
         self.door.approve = self._desk.approve
 
     def ask(self, request: Request[Any]) -> Any:

@@ -118,7 +118,7 @@ def test_a_budget_is_renewed_by_a_larger_number_in_the_policy(tmp_path: Path) ->
     victim = busy(tmp_path, policy)
     view = victim.view("holdout 0.2 0")
     one_more = HeldOutErrors(np.ones((P, 1)), "penalty", on=view)
-    assert "4 models have been judged on these held-out rows" in victim.ask(one_more).text
+    assert "4 models have been evaluated on these held-out rows" in victim.ask(one_more).text
     X, y = victim.X, victim.y
     renewed = Victim(tmp_path, X, y, Policy(max_candidates=5)).opened()
     assert not isinstance(renewed.ask(one_more), Refusal)

@@ -63,7 +63,7 @@ def test_a_response_that_one_patient_has_is_not_asked_about(tmp_path: Path) -> N
 def lone_patients(victim: Victim) -> list[Array]:
     """Records from folds in which the last column is one in a single row."""
     victim.opened()
-    reply: Any = victim.ask(FoldMoments("deal 10 0", on=victim.view()))
+    reply: Any = victim.ask(FoldMoments("folds 10 0", on=victim.view()))
     if isinstance(reply, Refusal):
         return []
     folds = [unpack(packed, P + 2) for packed in reply.moments]

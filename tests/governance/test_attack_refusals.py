@@ -44,7 +44,7 @@ def search(victim: Victim) -> float:
 
 
 def test_overflow_told_a_patients_value(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(policy, "HUGE", np.inf)
+    monkeypatch.setattr(policy, "LARGEST_FLOAT", np.inf)
     endless = Policy(max_refusals=10**6)
     # The sum of squares of the column overflows: that is the patient, if the rest is known.
     for bmi in (170.0, 171.0):

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from helpers.governance.victims import Victim, draw_records
 
-from fedlasso.governance import policy, scale_checks
+from fedlasso.governance import policy, record_checks
 from fedlasso.governance.door_messages import Refusal
 from fedlasso.governance.refusals import SILENCE
 from fedlasso.numerics import Array
@@ -55,7 +55,7 @@ def test_means_far_from_the_records_turn_sums_into_counts(
     after = Victim(tmp_path / "after", X, y).opened()
     assert above(after) is None
     assert after.ask(Standardise(np.full(P, 1e12), np.ones(P), 0.0)).text == SILENCE
-    monkeypatch.setattr(scale_checks, "FARTHEST", 1e300)
+    monkeypatch.setattr(record_checks, "MAX_MEAN", 1e300)
     before = above(Victim(tmp_path / "before", X, y).opened())
     assert before is not None
     np.testing.assert_allclose(before[:-1], X[17, :-1], rtol=1e-12)
@@ -90,4 +90,4 @@ def test_numbers_beyond_all_use_are_refused_by_the_question_alone(
         assert isinstance(refused, Refusal)
         assert "does not fit" in refused.text
     assert victim.door.lifetime.used("refusals") == 0
-    assert np.finfo(float).tiny < policy.TINY**2
+    assert np.finfo(float).tiny < policy.SMALLEST_FLOAT**2

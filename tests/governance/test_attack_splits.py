@@ -96,7 +96,7 @@ def test_no_more_parts_are_told_than_half_of_the_rows(tmp_path: Path) -> None:
     told = sums(victim, [f"half {k} 0" for k in range(1, 30)])
     assert len(told) == 20
     refused = victim.ask(ColumnSums("half 30 0"))
-    assert "sums over 20 parts of the rows have been told" in refused.text
+    assert "sums over 20 parts of the rows have been sent" in refused.text
     # What was told before is told again, to any fit.
     assert len(sums(victim.opened(fit="cd" * 8), ["half 1 0", "half 2 0"])) == 2
 

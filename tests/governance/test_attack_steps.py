@@ -8,7 +8,7 @@ import pytest
 
 from fedlasso import FedLassoError, Site
 from fedlasso.federation import Reply, decode, encode
-from fedlasso.governance import Audit, Policy, scale_checks
+from fedlasso.governance import Audit, Policy, record_checks
 from fedlasso.governance.guard import GuardedSite
 from fedlasso.numerics import Array
 from fedlasso.numerics.losses.cox import CoxLoss
@@ -50,7 +50,7 @@ def steal(site: GuardedSite) -> list[Array]:
 
 
 def test_steps_told_records(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(scale_checks, "STEEPEST", np.inf)
+    monkeypatch.setattr(record_checks, "MAX_PREDICTOR_RANGE", np.inf)
     site, X = guarded(tmp_path)
     found = steal(site)
     assert len(found) >= 5

@@ -10,8 +10,8 @@ import pytest
 
 from fedlasso import FedLassoError
 from fedlasso.governance import Audit, Entry
-from fedlasso.governance.audit import FIRST
-from fedlasso.governance.audit_text import tell_chain
+from fedlasso.governance.audit import GENESIS
+from fedlasso.governance.audit_report import chain_status
 
 ROWS = Entry("f1", "Rows", "sent", numbers=1, payload=8)
 
@@ -39,7 +39,7 @@ def test_a_changed_removed_or_inserted_line_breaks_the_chain(tmp_path: Path) -> 
 
 def chain_anew(lines: list[bytes]) -> bytes:
     """Lines numbered and chained as if they were all that there ever was."""
-    before = FIRST
+    before = GENESIS
     told = []
     for number, line in enumerate(lines, start=1):
         entry = json.loads(line) | {"number": number, "before": before}
@@ -59,12 +59,12 @@ def test_an_audit_that_was_cut_and_chained_anew_shows(kept: list[int], tmp_path:
     path.write_bytes(chain_anew([lines[at] for at in kept]))
     # The chain alone is in order, as it was before there was an anchor.
     assert len(list(audit.entries())) == len(kept)
-    with pytest.raises(FedLassoError, match="lines were removed or written anew"):
+    with pytest.raises(FedLassoError, match="lines were removed or rewritten"):
         audit.check_anchor()
     # Nothing leaves any more, for nothing can be written down.
-    with pytest.raises(FedLassoError, match="lines were removed or written anew"):
+    with pytest.raises(FedLassoError, match="lines were removed or rewritten"):
         audit.write(ROWS)
-    assert not tell_chain(audit)[0]
+    assert not chain_status(audit)[0]
 
 
 def test_a_kill_between_a_line_and_its_anchor_is_no_tampering(tmp_path: Path) -> None:
@@ -81,7 +81,7 @@ def test_a_kill_between_a_line_and_its_anchor_is_no_tampering(tmp_path: Path) ->
         audit.write(ROWS)
     assert len(list(audit.entries())) == 6
     anchor.unlink()
-    with pytest.raises(FedLassoError, match=r"audit\.anchor is missing"):
+    with pytest.raises(FedLassoError, match=r"audit\.anchor, the audit's anchor, is missing"):
         audit.write(ROWS)
 
 

@@ -113,9 +113,9 @@ def test_the_site_and_whoever_asks_both_set_how_many_rows_a_level_needs(path: Pa
         ({"columns": ("u", "id")}, {"columns": ("u", "y")}, "there is no column 'id' here"),
         ({"target": "none"}, {}, "there is no column 'none' here"),
         ({"columns": ("u", "u")}, {}, "a column is named twice"),
-        ({}, {"min_rows": 31}, "30 training rows here, and the policy answers about 31"),
+        ({}, {"min_rows": 31}, "30 training rows here, but the policy requires at least 31"),
         ({"na": (".", SECRET[:7])}, {}, "does not let 'patient' count as missing"),
-        ({"fit": "../../etc"}, {}, "the fit has no proper identity"),
+        ({"fit": "../../etc"}, {}, "the fit's identity is not valid"),
         ({"target": "ward", "columns": ("u",)}, {}, "the target 'ward' is not numeric"),
     ],
 )
@@ -128,7 +128,7 @@ def test_what_is_not_told_is_refused_in_words_and_written_down(
 @pytest.mark.parametrize(
     ("rules", "why"),
     [
-        ({"dry_run": True}, "dry run: what 3 columns hold would have left"),
+        ({"dry_run": True}, "dry run: the types of 3 columns would have left"),
         ({"approval": True}, "the transfer was not approved here"),
     ],
 )

@@ -59,12 +59,12 @@ def test_a_door_introduces_opens_answers_and_keeps_books(tables: dict[str, Path]
 @pytest.mark.parametrize(
     ("changes", "text"),
     [
-        ({"sites": ("a", "b")}, "a fit of 2 sites, and the policy here joins 3 or more"),
+        ({"sites": ("a", "b")}, "the fit has 2 sites, but the policy here requires at least 3"),
         ({"target": "none"}, "there is no column 'none' here"),
         ({"columns": ("x00", "x01", "x00")}, "a column is named twice; name each once"),
         ({"columns": ("x00", "note")}, "there is no column 'note' here"),
-        ({"fingerprints": ("a:00",)}, "the data file is not the one that this fit began with"),
-        ({"fit": "../../etc"}, "the fit has no proper identity"),
+        ({"fingerprints": ("a:00",)}, "the data file has changed since this fit began"),
+        ({"fit": "../../etc"}, "the fit's identity is not valid"),
     ],
 )
 def test_a_door_refuses_in_its_own_words(

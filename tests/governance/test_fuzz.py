@@ -19,6 +19,7 @@ from fedlasso import FedLassoError, Site
 from fedlasso.deploy.schemas import write_schema
 from fedlasso.deploy.site_data import TableRecords
 from fedlasso.federation import Message, Reply, Request, decode, encode
+from fedlasso.federation.checking import LONGEST_REFUSAL
 from fedlasso.federation.codec import _read_head, _write_head
 from fedlasso.federation.fixed_point import Words
 from fedlasso.federation.messages import layout
@@ -31,7 +32,6 @@ from fedlasso.governance.door_messages import (
     Refusal,
     SummariseAudit,
 )
-from fedlasso.governance.refusals import LONGEST
 from fedlasso.numerics import Array
 from fedlasso.sites import Memory, Rows
 from fedlasso.sites.views import Standardise
@@ -76,7 +76,7 @@ class Watch:
         return [encode(reply) for reply in replies]
 
     def _check_words(self, text: str, data: bytes) -> None:
-        assert 0 < len(text) <= LONGEST
+        assert 0 < len(text) <= LONGEST_REFUSAL
         assert text.isprintable()
         assert "Traceback" not in text
         assert SECRET not in text or SECRET.encode() in data

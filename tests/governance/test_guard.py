@@ -14,7 +14,7 @@ from fedlasso.errors import QuotesRecords
 from fedlasso.federation import Disclosure, Reply, Request, decode, encode
 from fedlasso.fitting import ChoosePenalty
 from fedlasso.governance import Audit, Entry, GuardedSite, Policy
-from fedlasso.governance.refusals import SILENCE, say_refusal
+from fedlasso.governance.refusals import SILENCE, public_refusal
 from fedlasso.procedures.averaging import LocalSweeps
 from fedlasso.procedures.dual_averaging import DualSteps
 from fedlasso.procedures.one_shot import AllMoments
@@ -28,7 +28,7 @@ from fedlasso.sites import (
     Rows,
     SubsetMoments,
     ValidationErrors,
-    WeighedMoments,
+    WeightedMoments,
 )
 from fedlasso.sites.views import CentredSquares, ColumnSums, Standardise
 
@@ -53,7 +53,7 @@ def entries(folder: Path) -> list[Entry]:
         (MomentsOf(np.arange(2), np.arange(0)), SAFE, "does not answer MomentsOf"),
         (ValidationErrors(np.zeros((P, 1))), SAFE, "does not answer ValidationErrors"),
         (Rows(), replace(SAFE, deny=("Rows",)), "does not answer Rows"),
-        (Rows(), replace(SAFE, min_rows=31), "30 training rows here, and the policy answers about"),
+        (Rows(), replace(SAFE, min_rows=31), "30 training rows here, but the policy requires"),
         (
             HeldOutErrors(np.zeros((P, 1))),
             replace(SAFE, min_validation_rows=13),
@@ -64,15 +64,15 @@ def entries(folder: Path) -> list[Entry]:
             replace(SAFE, min_validation_rows=13),
             "12 validation rows here",
         ),
-        (WeighedMoments(np.arange(2), np.ones(P), 1.0), SAFE, "does not answer WeighedMoments"),
+        (WeightedMoments(np.arange(2), np.ones(P), 1.0), SAFE, "does not answer WeightedMoments"),
         (FitAt(np.ones(P)), replace(SAFE, max_active_per_row=1.0), "40 active coefficients"),
         (GradientAt(np.ones(P + 1)), SAFE, "b does not fit the 40 columns"),
         (
             LocalSweeps(np.ones((P, 2)), 0.1, 501),
             SAFE,
-            "1002 steps, and the policy here takes 1000",
+            "1002 steps, but the policy here allows 1000",
         ),
-        (ChoosePenalty(count=1001), SAFE, "1001 steps, and the policy here takes 1000"),
+        (ChoosePenalty(count=1001), SAFE, "1001 steps, but the policy here allows 1000"),
         (FitAt(np.ones((P, 1))), SAFE, "b does not fit"),
         (LocalSweeps(np.ones(P), 0.1, 1), SAFE, "start does not fit"),
         (DualSteps(0.1, np.ones((P, 3)), np.ones(2), 0, 1), SAFE, "rates does not fit"),
@@ -288,7 +288,7 @@ def test_views_are_guarded_and_outlive_a_restart(tmp_path: Path) -> None:
     again.answer_bytes(encode(few))
     with pytest.raises(FedLassoError, match="8 validation rows here"):
         again.answer_bytes(encode(replace(errors, on=few.name)))
-    with pytest.raises(FedLassoError, match="nothing is remembered"):
+    with pytest.raises(FedLassoError, match="of this fit is not stored"):
         again.answer_bytes(encode(replace(errors, on="none")))
 
 
@@ -307,4 +307,4 @@ def test_splits_are_counted_over_all_fits_and_outlive_the_process(tmp_path: Path
 def test_a_refusal_leaves_without_the_record_that_it_quotes() -> None:
     error = QuotesRecords("a value of size 4711, too large", "a value, too large")
     assert str(error) == "a value of size 4711, too large"
-    assert str(say_refusal(error, SAFE)) == "a value, too large"
+    assert str(public_refusal(error, SAFE)) == "a value, too large"

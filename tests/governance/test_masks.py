@@ -180,8 +180,8 @@ def test_whoever_passes_keys_on_cannot_put_its_own_in_their_place(tmp_path: Path
         (with_own_key(offers[1], stranger), "not signed by that site"),
         (stranger.offer(), "not signed by that site"),
         (other_session.offer(), "not signed by that site"),
-        (neighbour.offer(), "is of somebody else"),
-        (replace(offers[1], key="00"), "is none"),
+        (neighbour.offer(), "has another name"),
+        (replace(offers[1], key="00"), "is malformed"),
         (replace(offers[1], certificate="none"), "not signed by that site"),
         (replace(offers[1], name="east"), "two keys"),
     ):
@@ -192,7 +192,7 @@ def test_whoever_passes_keys_on_cannot_put_its_own_in_their_place(tmp_path: Path
         members[0].close([with_own_key(offers[0], members[1]), *offers[1:]], b"opening")
     with pytest.raises(FedLassoError, match="not its own"):
         members[0].close(offers[1:], b"opening")
-    with pytest.raises(FedLassoError, match="is none; update"):
+    with pytest.raises(FedLassoError, match="is malformed; update"):
         Offer.read("{}")
 
 
@@ -217,7 +217,7 @@ def read_own_words(members: list[Ring], forge: Callable[[Offer, Ring], Offer]) -
     ("forge", "refusal"),
     [
         (lambda offer, ring: with_own_key(offer, ring), "'north' is not signed by that site"),
-        (lambda offer, ring: ring.offer(), "shown for 'north' is of somebody else"),
+        (lambda offer, ring: ring.offer(), "for 'north' has another name"),
     ],
     ids=["keys under true signatures", "a neighbour's certificate in all names"],
 )

@@ -10,8 +10,7 @@ from helpers.nets import FIT
 from helpers.programs import needs
 
 from fedlasso.governance import Policy
-from fedlasso.governance.audit_text import check_ledgers, tell_entry
-from fedlasso.governance.page import write_page
+from fedlasso.governance.audit_report import check_ledgers, entry_text, write_audit_page
 from fedlasso.governance.refusals import SILENCE
 from fedlasso.sites import GradientAt, HeldOutErrors
 from fedlasso.sites.views import ColumnSums, Standardise
@@ -32,9 +31,9 @@ def victim(tmp_path: Path) -> Victim:
 
 
 def test_a_line_says_what_left_of_which_columns_rows_and_fit(victim: Victim) -> None:
-    told = [tell_entry(entry) for entry in victim.door.audit.entries()]
+    told = [entry_text(entry) for entry in victim.door.audit.entries()]
     assert len(told) == 6
-    assert "no fit Open; left: that the site joins a fit" in told[0]
+    assert "no fit Open; left: that the site joined a fit" in told[0]
     gradient = told[3]
     for words in (
         f"fit {FIT[:8]} GradientAt; left: one combination of second moments per vector",
@@ -48,7 +47,7 @@ def test_a_line_says_what_left_of_which_columns_rows_and_fit(victim: Victim) -> 
 
 
 def test_the_page_tells_all_of_it_and_needs_nothing_else(victim: Victim) -> None:
-    page = write_page("a", "trial <1>", victim.door.audit, Policy())
+    page = write_audit_page("a", "trial <1>", victim.door.audit, Policy())
     for words in (
         "What left my site: a",
         "trial &lt;1&gt;",
@@ -70,21 +69,21 @@ def test_a_broken_audit_is_shown_as_broken_and_a_short_ledger_is_named(victim: V
     path = victim.door.lifetime.path
     whole = path.read_bytes()
     path.write_bytes(b"".join(whole.splitlines(keepends=True)[:-2]))
-    assert "says less of" in check_ledgers(audit)
-    assert "says less of" in write_page("a", "trial", audit, Policy())
+    assert "has less of" in check_ledgers(audit)
+    assert "has less of" in write_audit_page("a", "trial", audit, Policy())
     path.write_bytes(whole)
     assert check_ledgers(audit) == ""
     lines = audit.path.read_bytes().splitlines(keepends=True)
     audit.path.write_bytes(b"".join(lines[:-1]))
-    page = write_page("a", "trial", audit, Policy())
-    assert "lines were removed or written anew" in page
+    page = write_audit_page("a", "trial", audit, Policy())
+    assert "lines were removed or rewritten" in page
     assert "<table>" not in page
 
 
 @needs("browser")
 def test_the_page_fits_telephones_and_wide_screens(victim: Victim, tmp_path: Path) -> None:
     path = tmp_path / "page.html"
-    path.write_text(write_page("a", "trial", victim.door.audit, Policy()))
+    path.write_text(write_audit_page("a", "trial", victim.door.audit, Policy()))
     with open_browser() as browser:
         for width in (360, 1400):
             page = browser.new_page(viewport={"width": width, "height": 900})

@@ -10,7 +10,7 @@ from helpers.draws import draw_federation, draw_sites
 
 from fedlasso import REGISTRY, FedLassoError, InProcess, Ledger, Site, fit
 from fedlasso.federation import decode, encode
-from fedlasso.federation.federation import asked
+from fedlasso.federation.federation import recipients
 from fedlasso.fitting import Run, after_rounds, fix_penalty
 from fedlasso.numerics import LeastSquares
 from fedlasso.procedures import Procedure
@@ -75,7 +75,7 @@ def test_a_site_that_lost_its_memory_says_so(name: str) -> None:
     run = Run(ledger, make(name), fix_penalty(ledger, LAM))
     state = run.until(after_rounds(1))
     forgetful = Run(draw_federation(), run.procedure, run.problem, state=state)
-    with pytest.raises(FedLassoError, match="nothing is remembered of round 1 of this fit"):
+    with pytest.raises(FedLassoError, match="round 1 of this fit is not stored"):
         forgetful.until(after_rounds(2))
 
 
@@ -157,7 +157,7 @@ def test_what_a_procedure_says_it_uploads_is_what_it_uploads(name: str) -> None:
             break
         promised = procedure.upload(problem, run.state)
         before = ledger.costs
-        senders = asked(ledger.sites, procedure.request(problem, run.state))
+        senders = recipients(ledger.sites, procedure.request(problem, run.state))
         run.until(after_rounds(run.state.round + 1))
         passed = ledger.costs - before
         assert passed.sites == senders

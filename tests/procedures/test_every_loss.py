@@ -11,7 +11,7 @@ from helpers.responses import draw_response
 
 from fedlasso import REGISTRY, FedLassoError, InProcess, Ledger, Site, fit
 from fedlasso.federation import Federation, Request, decode, encode
-from fedlasso.federation.federation import asked
+from fedlasso.federation.federation import recipients
 from fedlasso.federation.messages import R
 from fedlasso.fitting import Run, after_rounds, fix_penalty
 from fedlasso.numerics import LOSSES, Array
@@ -57,7 +57,7 @@ class Direct(Federation):
         self.loss = sites[0].loss
 
     def replies(self, request: Request[R]) -> tuple[R, ...]:
-        return tuple(self.members[name].answer(request) for name in asked(self.sites, request))
+        return tuple(self.members[name].answer(request) for name in recipients(self.sites, request))
 
 
 @every
@@ -88,7 +88,7 @@ def test_a_fit_is_charged_as_it_says_and_goes_on_from_what_was_saved(name: str, 
         promised = procedure.upload(problem, run.state)
         before = ledger.costs
         run.until(after_rounds(run.state.round + 1))
-        for site in asked(ledger.sites, request):
+        for site in recipients(ledger.sites, request):
             passed = (ledger.costs - before).total(request.kind, site)
             assert passed.upload == 8 * promised
     if saved is not None and name not in REMEMBERING:

@@ -17,7 +17,7 @@ def test_memory_keeps_two_rounds_and_outlives_the_process(tmp_path: Path) -> Non
     assert again.recall("fit", 3)["u"].tolist() == [3, 3, 3]
     assert again.recall("fit", 2)["u"].tolist() == [2, 2, 2]
     assert again.recall("fit", 0) == {}
-    with pytest.raises(FedLassoError, match="nothing is remembered of round 1"):
+    with pytest.raises(FedLassoError, match="round 1 of this fit is not stored"):
         again.recall("fit", 1)
 
 
@@ -31,7 +31,7 @@ def test_memory_leaves_no_more_than_so_many_files(
     memory.store("second", 1, {"u": np.ones(1)})
     memory.store("third", 1, {"u": np.ones(1)})
     memory.store("third", 1, {"u": np.zeros(1)})
-    with pytest.raises(FedLassoError, match="4 rounds and views of this fit are kept here"):
+    with pytest.raises(FedLassoError, match="the limit of 4 stored rounds and views"):
         memory.store("fourth", 1, {"u": np.ones(1)})
-    with pytest.raises(FedLassoError, match="nothing is remembered"):
+    with pytest.raises(FedLassoError, match="of this fit is not stored"):
         memory.recall("fourth", 1)

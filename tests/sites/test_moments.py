@@ -12,8 +12,8 @@ from numpy.testing import assert_allclose
 from fedlasso import FedLassoError, InProcess, Site
 from fedlasso.numerics import Array
 from fedlasso.numerics.triangles import unpack
-from fedlasso.sites import FoldMoments, count_numbers, deal, standardise
-from fedlasso.sites.rows import dealt, divide, folds, folds_in
+from fedlasso.sites import FoldMoments, all_folds, count_numbers, standardise
+from fedlasso.sites.rows import divide, fold_rows, folds, folds_in
 
 P = 5
 
@@ -41,11 +41,11 @@ def products(X: Array, y: Array) -> Array:
 )
 def test_folds_of_all_sites_add_up(sizes: list[int], count: int, seed: int) -> None:
     sites, X, y = draw(sizes, seed)
-    split = deal(count, seed)
+    split = all_folds(count, seed)
     total = InProcess(sites).total(FoldMoments(split))
     assert total.moments.shape == (count, count_numbers(P))
     starts = np.cumsum([0, *sizes])
-    parts = [dealt(split, site.name, n) for site, n in zip(sites, sizes, strict=True)]
+    parts = [fold_rows(split, site.name, n) for site, n in zip(sites, sizes, strict=True)]
     for k in range(count):
         rows = np.concatenate([start + part[k] for start, part in zip(starts, parts, strict=False)])
         found = unpack(total.moments[k], P + 2)
@@ -65,7 +65,7 @@ def test_without_a_deal_all_rows_are_one_fold() -> None:
 def test_a_view_tells_moments_of_standardised_rows(seed: int) -> None:
     sites, X, y = draw([20, 11, 7], seed)
     view, _ = standardise(InProcess(sites), "")
-    total = view.total(FoldMoments(deal(4, 1)))
+    total = view.total(FoldMoments(all_folds(4, 1)))
     Z = (X - X.mean(axis=0)) / X.std(axis=0)
     whole = unpack(total.moments.sum(axis=0), P + 2)
     assert_allclose(whole, products(Z, y - y.mean()), rtol=0, atol=1e-9)
@@ -74,20 +74,20 @@ def test_a_view_tells_moments_of_standardised_rows(seed: int) -> None:
 @settings(max_examples=50)
 @given(n=st.integers(1, 60), count=st.integers(2, 25), seed=st.integers(0, 10**6))
 def test_a_deal_gives_every_row_to_one_fold(n: int, count: int, seed: int) -> None:
-    parts = dealt(deal(count, seed), "north", n)
-    assert len(parts) == count == folds_in(deal(count, seed))
+    parts = fold_rows(all_folds(count, seed), "north", n)
+    assert len(parts) == count == folds_in(all_folds(count, seed))
     assert np.array_equal(np.sort(np.concatenate(parts)), np.arange(n))
     sizes = [len(part) for part in parts]
     assert max(sizes) - min(sizes) <= 1
     # The folds are those of a cross-validation, and a deal leaves all rows to train.
     for part, fold in zip(parts, folds(count, seed), strict=True):
         assert np.array_equal(part, divide(fold, "north", n)["penalty"])
-    assert np.array_equal(divide(deal(count, seed), "north", n)["training"], np.arange(n))
+    assert np.array_equal(divide(all_folds(count, seed), "north", n)["training"], np.arange(n))
 
 
 def test_a_deal_depends_on_seed_and_site_only() -> None:
     def order(seed: int, site: str) -> list[list[int]]:
-        return [part.tolist() for part in dealt(deal(4, seed), site, 40)]
+        return [part.tolist() for part in fold_rows(all_folds(4, seed), site, 40)]
 
     assert order(3, "a") == order(3, "a")
     assert order(3, "a") != order(4, "a")
@@ -96,7 +96,7 @@ def test_a_deal_depends_on_seed_and_site_only() -> None:
 
 def test_moments_of_one_site_are_not_told_on_their_own() -> None:
     sites, _, _ = draw([20, 11, 7], 0)
-    question = FoldMoments(deal(5, 2))
+    question = FoldMoments(all_folds(5, 2))
     with pytest.raises(TypeError, match="FoldMoments is answered by a total"):
         InProcess(sites).ask(question)
     alone = [site.answer(question).moments for site in sites]
@@ -108,21 +108,23 @@ def test_small_sites_do_not_all_fill_the_first_folds() -> None:
     """With two rows each, a hundred sites leave no fold of ten without its share."""
     counts = np.zeros(10)
     for j in range(100):
-        counts += [len(part) for part in dealt(deal(10, 0), f"site {j}", 2)]
+        counts += [len(part) for part in fold_rows(all_folds(10, 0), f"site {j}", 2)]
     assert counts.sum() == 200
     assert counts.min() >= 10
 
 
-@pytest.mark.parametrize("split", ["holdout 0.2 0", "fold 1 of 3 0", "deal x 0", "deal 3", "deal"])
+@pytest.mark.parametrize(
+    "split", ["holdout 0.2 0", "fold 1 of 3 0", "folds x 0", "folds 3", "folds"]
+)
 def test_what_deals_no_folds_is_one_clear_error(split: str) -> None:
-    with pytest.raises(FedLassoError, match="deals no folds; ask for a deal of the rows"):
-        dealt(split, "a", 9)
+    with pytest.raises(FedLassoError, match="has no folds; request 'folds COUNT SEED'"):
+        fold_rows(split, "a", 9)
     assert folds_in(split) == 1
 
 
 def test_a_deal_into_one_fold_is_refused() -> None:
     with pytest.raises(FedLassoError, match="cv is 1; give a whole number of folds, 2 or more"):
-        dealt(deal(1, 0), "a", 9)
+        fold_rows(all_folds(1, 0), "a", 9)
 
 
 @pytest.mark.parametrize("p", [1, 2, 13, 600])

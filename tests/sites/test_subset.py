@@ -8,9 +8,9 @@ from numpy.testing import assert_allclose
 from fedlasso import FedLassoError, InProcess, Site
 from fedlasso.numerics import Array, Sample
 from fedlasso.numerics.triangles import unpack
-from fedlasso.sites import SubsetMoments, WeighedMoments, standardise
+from fedlasso.sites import SubsetMoments, WeightedMoments, standardise
 from fedlasso.sites.rows import PURPOSES
-from fedlasso.sites.subset_moments import HEAVIEST, PRIOR
+from fedlasso.sites.second_moments import HEAVIEST, PRIOR_ROWS
 
 COLUMNS = np.array([1, 4, 30])
 
@@ -48,14 +48,14 @@ def test_sites_where_a_model_fits_well_count_for_more() -> None:
     sites = draw_sites()
     b = np.zeros(40)
     b[:5] = np.linspace(0.2, 1.0, 5)
-    question = WeighedMoments(COLUMNS, b, 2.0)
+    question = WeightedMoments(COLUMNS, b, 2.0)
     moments = np.zeros((4, 4))
     weights = 0.0
     for site in sites:
         samples = [site.training, *held_out(site)]
         rows = sum(s.m for s in samples)
         squares = sum(float(((s.y - s.X @ b) ** 2).sum()) for s in samples)
-        weight = 2.0 / ((squares + PRIOR * 2.0) / (rows + PRIOR))
+        weight = 2.0 / ((squares + PRIOR_ROWS * 2.0) / (rows + PRIOR_ROWS))
         moments += weight * sum(map(products, samples))
         weights += weight * rows
     total = InProcess(sites).total(question)
@@ -68,10 +68,10 @@ def test_no_site_counts_for_nearly_all() -> None:
     rng = np.random.default_rng(0)
     X = rng.standard_normal((5000, 3))
     exact = Site("a", X, X[:, 0], validation=dict.fromkeys(PURPOSES, (X, X[:, 0])))
-    reply = exact.answer(WeighedMoments(np.array([0]), np.eye(3)[0], 1.0))
+    reply = exact.answer(WeightedMoments(np.array([0]), np.eye(3)[0], 1.0))
     assert reply.weight == 2.0**HEAVIEST * 15000
     # Where nothing is left to explain at any site, all count alike.
-    reply = exact.answer(WeighedMoments(np.array([0]), np.eye(3)[0], 0.0))
+    reply = exact.answer(WeightedMoments(np.array([0]), np.eye(3)[0], 0.0))
     assert reply.weight == 15000
 
 
@@ -79,5 +79,5 @@ def test_rows_about_their_own_mean_are_not_mixed_with_others() -> None:
     X = np.random.default_rng(0).standard_normal((20, 3))
     held = dict.fromkeys(PURPOSES, (X, X[:, 1]))
     site = Site("a", X, X[:, 0], validation=held, effects=True)
-    with pytest.raises(FedLassoError, match="held-out rows cannot be added to rows about"):
+    with pytest.raises(FedLassoError, match="held-out rows cannot be added to rows with"):
         site.answer(SubsetMoments(np.array([0])))

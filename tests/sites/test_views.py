@@ -82,7 +82,7 @@ def test_a_view_outlives_the_process_where_memory_has_a_folder(tmp_path: Path) -
     again = Site("a", X, y, memory=Memory(tmp_path))
     after = again.answer(FitAt(np.ones(8), on=view.name))
     np.testing.assert_allclose(before.gradient, after.gradient, rtol=1e-11)
-    with pytest.raises(FedLassoError, match="nothing is remembered"):
+    with pytest.raises(FedLassoError, match="of this fit is not stored"):
         Site("a", X, y).answer(Rows(on=view.name))
 
 

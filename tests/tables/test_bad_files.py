@@ -96,8 +96,8 @@ BAD: list[tuple[str, Change, str]] = [
     (
         "one row",
         lambda f: f.head(1),
-        "site 'b' has 1 row, and what it sends would tell that row; give it at least 2 rows, or "
-        "leave the site out",
+        "site 'b' has 1 row, which its sums would disclose; give it at least 2 rows, or leave the "
+        "site out",
     ),
     (
         "missing values",

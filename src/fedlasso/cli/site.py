@@ -175,7 +175,12 @@ def audit_command(options: argparse.Namespace) -> None:
     """What has left, when, how much, for which fit, and what is used up."""
     from fedlasso.deploy.kit import open_audit, read_kit
     from fedlasso.governance import read_policy
-    from fedlasso.governance.audit_text import check_ledgers, tell_budgets, tell_chain, tell_entry
+    from fedlasso.governance.audit_report import (
+        budget_usage,
+        chain_status,
+        check_ledgers,
+        entry_text,
+    )
 
     kit = read_kit(options.kit)
     audit = open_audit(options.kit)
@@ -184,13 +189,13 @@ def audit_command(options: argparse.Namespace) -> None:
     if options.fit and not chosen:
         raise FedLassoError(f"nothing in the audit is of a fit {options.fit!r}")
     for entry in chosen:
-        print(tell_entry(entry))
-    for data, words, used, limit in tell_budgets(audit, read_policy(options.policy)):
+        print(entry_text(entry))
+    for data, words, used, limit in budget_usage(audit, read_policy(options.policy)):
         of = "" if limit is None else f" of {limit:.0f}"
         print(f"Data file {data}: {used:.1f}{of} {words}")
     sent = [e for e in chosen if e.verdict == "sent"]
     fits = {e.fit for e in chosen if e.fit}
-    whole, chain = tell_chain(audit)
+    whole, chain = chain_status(audit)
     left = f"{len(sent)} replies and {sum(e.payload for e in sent)} bytes of numbers have left"
     refused = f"{len(chosen) - len(sent)} refused"
     print(f"Site {kit.name!r}: {left} for {len(fits)} fits, {refused}; {chain}")
@@ -205,10 +210,12 @@ def report_command(options: argparse.Namespace) -> None:
     from fedlasso.atomic_files import write_atomically
     from fedlasso.deploy.kit import open_audit, read_kit
     from fedlasso.governance import read_policy
-    from fedlasso.governance.page import write_page
+    from fedlasso.governance.audit_report import write_audit_page
 
     kit = read_kit(options.kit)
     out = options.out or options.kit / "what-left.html"
-    page = write_page(kit.name, kit.project, open_audit(options.kit), read_policy(options.policy))
+    page = write_audit_page(
+        kit.name, kit.project, open_audit(options.kit), read_policy(options.policy)
+    )
     write_atomically(out, page.encode())
     print(f"What left site {kit.name!r} is told in {out}")

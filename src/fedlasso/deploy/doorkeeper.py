@@ -15,7 +15,7 @@ from fedlasso.errors import FedLassoError
 from fedlasso.federation import encode
 from fedlasso.governance import Audit, Desk, Door, Entry, read_policy
 from fedlasso.governance.door_messages import Refusal
-from fedlasso.governance.refusals import tell
+from fedlasso.governance.refusals import error_text
 
 
 class SpokenAudit(Audit):
@@ -57,7 +57,7 @@ class Doorkeeper:
             policy = read_policy(self._rules)
             records = self._read()
         except Exception as error:
-            refusal = encode(Refusal(tell(error), site=self._name))
+            refusal = encode(Refusal(error_text(error), site=self._name))
             return lambda question: refusal
         self.limit = policy.max_bytes
         if policy.approval and not self._asking:

@@ -23,17 +23,17 @@ from fedlasso.deploy.schemas import (
 from fedlasso.errors import FedLassoError, Interrupted, RefusalCode, Refused
 from fedlasso.federation import Federation, Reply, Request, encode
 from fedlasso.federation.checking import (
-    LONGEST,
-    MOST_ROWS,
+    LONGEST_REFUSAL,
+    MAX_ROWS,
     BadReply,
     check_reply,
     check_total,
-    most_bytes,
-    plain,
+    max_reply_bytes,
+    printable,
     read_bounded,
 )
 from fedlasso.federation.codec import seal
-from fedlasso.federation.federation import asked, check_replies, name_site
+from fedlasso.federation.federation import check_replies, name_site, recipients
 from fedlasso.federation.fixed_point import grid_of
 from fedlasso.federation.magnitudes import Magnitudes
 from fedlasso.federation.messages import PROTOCOL
@@ -106,9 +106,9 @@ class Network(Federation):
 
     def replies(self, request: Request[R]) -> tuple[R, ...]:
         """Ask the sites at once; a site that does not answer in time is an error that names it."""
-        names = asked(self.sites, request)
+        names = recipients(self.sites, request)
         # A question that does not say what its replies look like is not even asked.
-        most_bytes(request, len(self.columns))
+        max_reply_bytes(request, len(self.columns))
         if self.masked and request.reach:
             if set(names) != set(self.sites):
                 own = f"{type(request).__name__} asks {', '.join(names)} for a sum of its own"
@@ -150,9 +150,9 @@ class Network(Federation):
         message = read_bounded(request, site, data, p)
         # A refusal carries no numbers, and the site's audit has no hash of it.
         if isinstance(message, Refusal):
-            text = name_site(site, plain(message.text)[:LONGEST])
+            text = name_site(site, printable(message.text)[:LONGEST_REFUSAL])
             raise Refused(text, (site,), RefusalCode.read(message.code))
-        rows = self._rows.get(site, MOST_ROWS)
+        rows = self._rows.get(site, MAX_ROWS)
         return check_reply(request, site, data, message, p, rows, grid)
 
     def introduce(self) -> None:
@@ -161,7 +161,7 @@ class Network(Federation):
         self.introductions = self.replies(Introduce())
         after = time.time()
         for i in self.introductions:
-            if not 0 <= i.rows <= MOST_ROWS:
+            if not 0 <= i.rows <= MAX_ROWS:
                 raise BadReply(i.site, Introduce(), f"{i.rows} rows")
             self._rows[i.site] = i.rows
             # A clock is off by what it lies outside the time of asking.
@@ -251,7 +251,7 @@ def _check_protocols(sites: Sequence[Introduction]) -> None:
 def _check_levels(schema: Schema) -> None:
     """Refuse levels that would steer a terminal when they are shown."""
     for column in schema.columns:
-        if any(plain(level) != level for level in column.levels):
+        if any(printable(level) != level for level in column.levels):
             where = f"a level of text column {column.name!r}"
             raise FedLassoError(f"{where} holds control characters; clean it there")
 

@@ -1,4 +1,4 @@
-"""The seam between server and sites: messages, codec, ledger, totals. It knows no record."""
+"""The interface between server and sites: messages, codec, ledger, totals. It holds no records."""
 
 from fedlasso.federation.codec import decode as decode
 from fedlasso.federation.codec import encode as encode

@@ -1,9 +1,9 @@
 """Messages to bytes and back, without pickle.
 
 A message on the wire is ``FL1``, the length of a JSON head, the head (type, names, shapes), and the
-payload: every number as eight little-endian bytes. Nothing but the payload is charged. Arrays of
-whole numbers travel as doubles, flags as 0 or 1. A message that was read, or sealed, keeps its
-bytes, so it is written once however many hops it takes.
+payload: every number as eight little-endian bytes. Only the payload is charged. Arrays of integers
+travel as doubles, flags as 0 or 1. A message that was decoded or sealed keeps its bytes, so it is
+encoded once however many hops it takes.
 """
 
 import json
@@ -25,30 +25,29 @@ _PREFIX = struct.Struct("<3sI")
 _LARGEST_HEAD = 1 << 24
 _REMEMBERED_HEAD = 1 << 12
 _LISTED = 16
-# How numpy calls the eight bytes of one number, by the kind of its array.
+# NumPy's type of the eight bytes of one number, by the kind of its array.
 _ARRAYS = {kind: "<u8" if kind == "words" else "<f8" for kind in get_args(ArrayField)}
 _SCALARS = {"float": struct.Struct("<d"), "int": struct.Struct("<q"), "flag": struct.Struct("<q")}
 _Count = Annotated[int, Meta(ge=0)]
 _Shape = Annotated[tuple[_Count, ...], Meta(max_length=2)]
-_TOLD = {
-    "array": _Shape,
+# Types of the fields that are in the head, and defaults of those that may be left out of it.
+_HEAD_TYPES = {
+    **dict.fromkeys(("array", "whole array", "words"), _Shape),
     "optional array": _Shape | None,
-    "whole array": _Shape,
-    "words": _Shape,
     "text": str,
     "texts": tuple[str, ...],
     "note": _Count,
 }
+_HEAD_DEFAULTS = {"optional array": None, "text": "", "texts": (), "note": 0}
+_REQUIRED = {"flag": "0 or 1", "whole array": "whole"}
 _SPLITS: dict[type[Message], tuple[Layout, Layout]] = {}
-_UNTOLD = {"optional array": None, "text": "", "texts": (), "note": 0}
-_MUST = {"flag": "0 or 1", "whole array": "whole"}
-# Where a message keeps its bytes; `dataclasses.replace` leaves them behind.
+# The attribute with a message's bytes; `dataclasses.replace` does not copy it.
 _KEPT = "_bytes"
 M = TypeVar("M", bound=Message)
 
 
 def encode(message: Message) -> bytes:
-    """Bytes of a message; numbers that are not finite are refused."""
+    """Return a message as bytes; numbers that are not finite are an error."""
     if _KEPT in message.__dict__:
         return bytes(message.__dict__[_KEPT])
     head, _ = _head(message)
@@ -72,10 +71,7 @@ def encode(message: Message) -> bytes:
 
 
 def seal(message: M, **notes: int) -> M:
-    """Return a message, with other notes if any, that keeps its bytes.
-
-    Its numbers are not written again, so nobody may change its arrays from now on.
-    """
+    """Return a message, with other notes, that keeps its bytes; its arrays must not change."""
     data = encode(message)
     payload = data[_PREFIX.size + _PREFIX.unpack_from(data)[1] :]
     sealed = replace(message, **notes)
@@ -85,22 +81,22 @@ def seal(message: M, **notes: int) -> M:
 
 
 def size(message: Message) -> tuple[int, int]:
-    """How many bytes `encode` makes of a message: its numbers, and the framing around them."""
+    """Return the bytes of a message's payload, and of the framing around it."""
     head, numbers = _head(message)
     return 8 * numbers, _PREFIX.size + len(head)
 
 
 def _split(cls: type[Message]) -> tuple[Layout, Layout]:
-    """Fields that the head tells of, and fields that are numbers in the payload; once per type."""
+    """Return the fields in the head, and those in the payload; computed once per type."""
     if cls not in _SPLITS:
-        told = tuple((name, kind) for name, kind in layout(cls) if kind in _TOLD)
+        head = tuple((name, kind) for name, kind in layout(cls) if kind in _HEAD_TYPES)
         paid = tuple((name, kind) for name, kind in layout(cls) if kind in {*_SCALARS, *_ARRAYS})
-        _SPLITS[cls] = (told, paid)
+        _SPLITS[cls] = (head, paid)
     return _SPLITS[cls]
 
 
 def _head(message: Message) -> tuple[bytes, int]:
-    """The head of a message, and how many numbers follow it."""
+    """Return the head of a message, and how many numbers follow it."""
     cls = type(message)
     values: list[Any] = []
     long = False
@@ -114,19 +110,19 @@ def _head(message: Message) -> tuple[bytes, int]:
     return write(cls.__name__, tuple(values))
 
 
-# Rounds repeat the same few short heads, so writing and reading one is worth remembering.
+# Rounds repeat the same few short heads, so both directions are cached.
 @lru_cache(maxsize=4096)
 def _write_head(cls: str, values: tuple[Any, ...]) -> tuple[bytes, int]:
     head: dict[str, Any] = {"type": cls}
     shapes = []
-    told, paid = _split(TYPES[cls])
+    fields, paid = _split(TYPES[cls])
     numbers = sum(kind in _SCALARS for _, kind in paid)
-    for (name, kind), value in zip(told, values, strict=True):
+    for (name, kind), value in zip(fields, values, strict=True):
         if kind in _ARRAYS and value is not None:
             numbers += math.prod(value)
-        if kind in _ARRAYS and kind not in _UNTOLD:
+        if kind in _ARRAYS and kind not in _HEAD_DEFAULTS:
             shapes.append(value)
-        elif value != _UNTOLD[kind]:
+        elif value != _HEAD_DEFAULTS[kind]:
             head[name] = value
     if shapes:
         head["shapes"] = shapes
@@ -135,7 +131,7 @@ def _write_head(cls: str, values: tuple[Any, ...]) -> tuple[bytes, int]:
 
 @lru_cache(maxsize=4096)
 def _read_head(text: bytes) -> tuple[type[Message], dict[str, Any], bool]:
-    """A message's type, its texts, notes and shapes by name, and whether we write it just so."""
+    """Return a message's type, the fields in its head, and whether `encode` writes these bytes."""
     head = json.loads(text)
     cls = TYPES.get(head["type"])
     if cls is None:
@@ -143,9 +139,10 @@ def _read_head(text: bytes) -> tuple[type[Message], dict[str, Any], bool]:
     shapes = iter(head.get("shapes", ()))
     values: dict[str, Any] = {}
     for name, kind in _split(cls)[0]:
-        told = head.get(name, _UNTOLD[kind]) if kind in _UNTOLD else next(shapes, None)
+        optional = kind in _HEAD_DEFAULTS
+        value = head.get(name, _HEAD_DEFAULTS[kind]) if optional else next(shapes, None)
         try:
-            values[name] = msgspec.convert(told, _TOLD[kind])
+            values[name] = msgspec.convert(value, _HEAD_TYPES[kind])
         except msgspec.ValidationError:
             raise FedLassoError(f"malformed message: bad {name}") from None
     own, _ = _write_head.__wrapped__(cls.__name__, tuple(values.values()))
@@ -153,7 +150,7 @@ def _read_head(text: bytes) -> tuple[type[Message], dict[str, Any], bool]:
 
 
 def decode(data: bytes) -> Message:
-    """The message in some bytes; anything malformed is a `FedLassoError`."""
+    """Return the message in some bytes; anything malformed is a `FedLassoError`."""
     try:
         return _decode(data)
     except FedLassoError:
@@ -163,7 +160,7 @@ def decode(data: bytes) -> Message:
 
 
 def decode_question(data: bytes) -> Request[Any]:
-    """The question in some bytes; another kind of message is refused."""
+    """Return the question in some bytes; another kind of message is an error."""
     request = decode(data)
     if not isinstance(request, Request):
         raise FedLassoError(f"{type(request).__name__} is not a question")
@@ -176,8 +173,8 @@ def _decode(data: bytes) -> Message:
         raise FedLassoError("malformed message: not one of ours")
     at = _PREFIX.size + length
     read = _read_head if length <= _REMEMBERED_HEAD else _read_head.__wrapped__
-    cls, told, as_written = read(data[_PREFIX.size : at])
-    values = dict(told)
+    cls, fields, as_written = read(data[_PREFIX.size : at])
+    values = dict(fields)
     for name, kind in _split(cls)[1]:
         if kind in _SCALARS:
             (values[name],) = _SCALARS[kind].unpack_from(data, at)
@@ -197,10 +194,10 @@ def _decode(data: bytes) -> Message:
             with np.errstate(invalid="ignore"):
                 values[name] = array.astype(np.int64)
             values[name].flags.writeable = False
-            # One number has one form: a half would be rounded, and -0 lose its sign.
+            # Every integer has one encoding: 0.5 would be rounded, and -0 lose its sign.
             fine = values[name].astype("<f8").tobytes() == array.tobytes()
         if not fine:
-            raise FedLassoError(f"malformed message: {name} is not {_MUST.get(kind, 'finite')}")
+            raise FedLassoError(f"malformed message: {name} is not {_REQUIRED.get(kind, 'finite')}")
     if at != len(data):
         raise FedLassoError("malformed message: bytes left over")
     message = cls(**values)

@@ -1,4 +1,4 @@
-"""A federation: the only door to the sites' records."""
+"""A federation: the only access to the sites' records."""
 
 from abc import ABC, abstractmethod
 from collections import Counter
@@ -12,15 +12,15 @@ from fedlasso.federation.messages import Message, R, Request, add_up
 
 
 class Federation(ABC):
-    """Sites that answer questions, near or far.
+    """Sites that answer questions, in this process or over a network.
 
     Attributes
     ----------
     sites : names of the sites, sorted
     columns : names of the columns, the same at every site
     loss : name of the loss, the same at every site
-    worth : what a row of each site is worth in views, as `Weighed` says it; empty where all are
-        worth the same
+    site_weights : weights of each site's rows in views, as `SiteWeighted` writes them; empty where
+        all are equal
 
     Examples
     --------
@@ -37,42 +37,39 @@ class Federation(ABC):
     sites: tuple[str, ...]
     columns: tuple[str, ...]
     loss: str
-    worth: tuple[str, ...] = ()
+    site_weights: tuple[str, ...] = ()
 
     @abstractmethod
     def replies(self, request: Request[R]) -> tuple[R, ...]:
-        """Pass one question on to every site (or those in ``request.to``); sorted by site name.
+        """Send one question to every site (or those in ``request.to``); sorted by site name.
 
-        A site that declines is `Refused`; one that does not answer is an error that names it.
+        A site that declines raises `Refused`; one that does not answer, an error that names it.
         """
 
     def total(self, request: Request[R]) -> R:
-        """Ask one question and return what the sites' replies come to together."""
+        """Ask one question and return the total of the sites' replies."""
         return add_up(self.replies(request))
 
     def ask(self, request: Request[R]) -> tuple[R, ...]:
-        """Ask one question and return every site's own reply.
-
-        Only a question that says why a total will not do may be asked so.
-        """
+        """Return every site's own reply to a question that states why a total does not suffice."""
         if not request.discloses.single:
             raise TypeError(f"{type(request).__name__} is answered by a total; use total()")
         return self.replies(request)
 
 
 class Around(Federation):
-    """A federation around another one: it does something more with every question."""
+    """A wrapper around a federation: it does something more with every question."""
 
     def __init__(self, inner: Federation) -> None:
         self.inner = inner
         self.sites = inner.sites
         self.columns = inner.columns
         self.loss = inner.loss
-        self.worth = inner.worth
+        self.site_weights = inner.site_weights
 
 
-class PassedOn(Around):
-    """A federation around another one, which answers and adds up as it does by itself."""
+class Forwarding(Around):
+    """A wrapper that forwards every question to the federation inside, totals too."""
 
     def replies(self, request: Request[R]) -> tuple[R, ...]:
         return self.inner.replies(request)
@@ -82,7 +79,7 @@ class PassedOn(Around):
 
 
 class Member(Protocol):
-    """What a federation in this process needs of a site, guarded or not."""
+    """A site, guarded or not, as a federation in this process uses it."""
 
     name: str
     columns: tuple[str, ...]
@@ -120,14 +117,13 @@ class InProcess(Federation):
         self.loss = members[0].loss
 
     def replies(self, request: Request[R]) -> tuple[R, ...]:
-        """Ask the sites in turn."""
         data = encode(request)
-        return tuple(cast(R, self._ask(name, data)) for name in asked(self.sites, request))
+        return tuple(cast(R, self._ask(name, data)) for name in recipients(self.sites, request))
 
     def _ask(self, name: str, data: bytes) -> Message:
         try:
             reply = self._members[name].answer_bytes(data)
-            # A site that is asked the same again has the very same bytes, which are read once.
+            # A repeated question has the very same bytes as its reply, which are decoded once.
             if name not in self._last or self._last[name][0] is not reply:
                 self._last[name] = (reply, decode(reply))
             return self._last[name][1]
@@ -140,13 +136,12 @@ class InProcess(Federation):
 
 
 def name_site(name: str, text: str) -> str:
-    """What a site said, under its name; a site that has named itself is not named again."""
+    """Return a site's text prefixed with its name, unless it names itself."""
     own = f"site {name!r}: "
     return own + text.removeprefix(own)
 
 
-def asked(sites: Sequence[str], request: Request[Any]) -> tuple[str, ...]:
-    """The sites a request goes to, sorted."""
+def recipients(sites: Sequence[str], request: Request[Any]) -> tuple[str, ...]:
     for name in request.to:
         if name not in sites:
             raise FedLassoError(f"no site is called {name!r}; the sites are {', '.join(sites)}")
@@ -154,7 +149,7 @@ def asked(sites: Sequence[str], request: Request[Any]) -> tuple[str, ...]:
 
 
 def check_members(members: Sequence[tuple[str, tuple[str, ...]]]) -> None:
-    """Refuse a federation whose sites do not fit together."""
+    """Reject sites with repeated names or different columns."""
     if not members:
         raise FedLassoError("a federation needs at least one site")
     for name, count in Counter(name for name, _ in members).items():
@@ -163,26 +158,21 @@ def check_members(members: Sequence[tuple[str, tuple[str, ...]]]) -> None:
     first, columns = members[0]
     for name, other in members[1:]:
         if len(other) != len(columns):
-            raise FedLassoError(
-                f"site {name!r} has {len(other)} columns but site {first!r} has {len(columns)}; "
-                "give every site the same columns"
-            )
+            found = f"site {name!r} has {len(other)} columns but site {first!r} has {len(columns)}"
+            raise FedLassoError(f"{found}; give every site the same columns")
         for k, (a, b) in enumerate(zip(columns, other, strict=True)):
             if a != b:
-                raise FedLassoError(
-                    f"site {name!r}: column {k + 1} is {b!r} but site {first!r} has {a!r}; "
-                    "give every site the same columns in the same order"
-                )
+                found = f"site {name!r}: column {k + 1} is {b!r} but site {first!r} has {a!r}"
+                raise FedLassoError(f"{found}; give every site the same columns in the same order")
 
 
 def check_replies(sites: Sequence[str], replies: Iterable[R]) -> tuple[R, ...]:
-    """Replies sorted by site name, one from every site that was asked."""
+    """Return replies sorted by site name, one from every site that was asked."""
     by_site = {reply.site: reply for reply in replies}
     for name in sites:
         if name not in by_site:
-            raise FedLassoError(
-                f"site {name!r} did not answer; bring it back and resume, or fit without it"
-            )
+            remedy = "bring it back and resume, or fit without it"
+            raise FedLassoError(f"site {name!r} did not answer; {remedy}")
     for name in by_site.keys() - set(sites):
         raise FedLassoError(f"site {name!r} answered without being asked")
     return tuple(by_site[name] for name in sorted(sites))

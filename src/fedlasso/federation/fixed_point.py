@@ -1,8 +1,8 @@
-"""Totals of whole numbers: sites round to a common grid, and what they add up to is exact.
+"""Fixed-point totals: sites round their numbers to a common grid, so that sums are exact.
 
-Sums of floating-point numbers depend on the order of the sites. Sums of whole numbers modulo 2^64
-do not, and masks that cancel in the total can be added to them. So over a view every number of a
-reply travels as one or two words of 64 bits, on a grid as fine as the largest total allows.
+Sums of floating-point numbers depend on the order of the sites. Sums of integers modulo 2^64 do
+not, and masks that cancel in the total can be added to them. So over a view every number of a reply
+travels as one or two 64-bit words, on a grid as fine as the largest total allows.
 """
 
 import math
@@ -18,45 +18,34 @@ from fedlasso.federation.federation import Federation
 from fedlasso.federation.magnitudes import COARSE, Bound, Magnitudes, power_above
 from fedlasso.federation.messages import R, Reply, Request, Word, layout, reply_to, roles
 
-# Bits in the lower of two words: so many sites can be added up before it overflows.
+# Bits in the lower of two words, and how many sites can be added up before it overflows.
 LOWER = 56
-MOST_SITES = 1 << (63 - LOWER)
-# A number that no question bounds may be this many powers of two larger than the residuals.
+MAX_SITES = 1 << (63 - LOWER)
+# A number without a bound may be this many powers of two larger than the residuals.
 UNBOUNDED = 40
-# Added to a reach on its way, so that it is never negative nor zero.
+# Added to a reach on the wire, so that it is positive.
 OFFSET = 4096
 _NUMBERS = ("array", "optional array", "float", "int")
 
 
 class Words(Reply):
-    """A reply as whole numbers on the grid that its question names; `of` is its kind."""
+    """A reply as integers on the grid that its question defines; `of` is the reply's type."""
 
     words: Word
     of: str
 
 
 def total_in_words(federation: Federation, request: Request[R], magnitudes: Magnitudes) -> R:
-    """Ask one question and return what all sites' replies come to, added up as whole numbers."""
-    if len(federation.sites) > MOST_SITES:
-        raise FedLassoError(f"{MOST_SITES} sites is the most that one federation adds up")
+    """Ask one question and return the total of all sites' replies, added up as integers."""
+    if len(federation.sites) > MAX_SITES:
+        raise FedLassoError(f"a federation adds up at most {MAX_SITES} sites")
     total = federation.total(replace(request, reach=magnitudes.reach + OFFSET))
     return from_words(cast(Words, total), request, magnitudes)
 
 
-def answer_in_words(
-    reply: Reply, request: Request[R], magnitudes: Magnitudes, clip: bool = False
-) -> Words:
-    """Return a site's reply as the words that the question asks for.
-
-    A number beyond its bound is an error. A site that whoever asks might test by such errors clips
-    it instead: the total is then wrong, and nobody learns whose number it was.
-    """
-    return to_words(reply, request, replace(magnitudes, reach=request.reach - OFFSET), clip)
-
-
 @dataclass(frozen=True, eq=False)
 class Part:
-    """Where one field of a reply is among its words, and how it is written there."""
+    """The place of one field among a reply's words, and its encoding."""
 
     name: str
     kind: str
@@ -66,7 +55,7 @@ class Part:
 
 
 def parts_of_reply(request: Request[Any], magnitudes: Magnitudes) -> tuple[Part, ...]:
-    """Return where the numbers of a question's reply are among its words."""
+    """Return the places of a reply's fields among its words."""
     shapes = request.expects(magnitudes.columns.size)
     bounds = request.bounds(magnitudes)
     parts = []
@@ -85,7 +74,11 @@ def parts_of_reply(request: Request[Any], magnitudes: Magnitudes) -> tuple[Part,
 def to_words(
     reply: Reply, request: Request[R], magnitudes: Magnitudes, clip: bool = False
 ) -> Words:
-    """Return a reply on the grid of its question."""
+    """Round a reply to the grid of its question.
+
+    A number beyond its bound is an error, or with `clip` is clipped: the total is then wrong, and
+    the coordinator does not learn at which site.
+    """
     parts = parts_of_reply(request, magnitudes)
     words = np.zeros(count_words(parts), np.uint64)
     for part in parts:
@@ -97,7 +90,7 @@ def to_words(
 
 
 def from_words(total: Words, request: Request[R], magnitudes: Magnitudes) -> R:
-    """Return what the words of all sites come to together, as the reply that was asked for."""
+    """Return the words of a reply, or of a total, as the reply that was requested."""
     cls = reply_to(type(request))
     parts = parts_of_reply(request, magnitudes)
     if total.of != cls.__name__ or total.words.size != count_words(parts):
@@ -113,24 +106,23 @@ def from_words(total: Words, request: Request[R], magnitudes: Magnitudes) -> R:
 
 
 def count_words(parts: Sequence[Part]) -> int:
-    """Return how many words a reply has."""
     return parts[-1].place.stop if parts else 0
 
 
 def find_excess(request: Request[Any], total: Words, grid: Magnitudes) -> str:
-    """Return which field of a total exceeds its bound, in words; nothing if none does."""
+    """Name the first field of a total that exceeds its bound; empty if none does."""
     for part in parts_of_reply(request, grid):
         words = total.words[part.place].reshape(-1, part.bound.words)
         upper = words[:, 0].astype(np.uint64).view(np.int64)
         bits = part.bound.bits - (LOWER if part.bound.words == 2 else 0)
         most = 1 << max(bits, 0)
         if (upper > most).any() or (upper < -most).any():
-            return f"{part.name} is larger than any such number"
+            return f"{part.name} is beyond its bound"
     return ""
 
 
 def grid_of(request: Request[Any], view: Magnitudes | None, p: int) -> Magnitudes | None:
-    """Return the grid of a question's words, by what is known of its view."""
+    """Return the grid of a question's words; None without words or where its view is unknown."""
     if not request.reach:
         return None
     if not request.on:
@@ -139,7 +131,7 @@ def grid_of(request: Request[Any], view: Magnitudes | None, p: int) -> Magnitude
 
 
 def reaching(magnitudes: Magnitudes, request: Request[R]) -> Magnitudes:
-    """Return magnitudes with the reach of a question: how large residuals of its models can be."""
+    """Return magnitudes with a question's reach: the maximum size of its models' residuals."""
     columns = np.ldexp(1.0, magnitudes.terms)
     least = float(np.ldexp(1.0, magnitudes.response)) if request.about_response else 0.0
     most = least
@@ -154,16 +146,16 @@ def reaching(magnitudes: Magnitudes, request: Request[R]) -> Magnitudes:
 
 def _round(value: NDArray[np.float64], bound: Bound, clip: bool = False) -> NDArray[np.uint64]:
     most = 2.0**bound.bits
-    # What is far too large becomes infinite here.
+    # Numbers far too large become infinite here.
     with np.errstate(over="ignore"):
         whole = np.rint(np.ldexp(value, bound.bits - bound.over(value.shape))).ravel()
     if clip:
         whole = np.clip(np.nan_to_num(whole, nan=most), -most, most)
     elif not (np.abs(whole) <= most).all():
-        raise FedLassoError("a number here is larger than the sites have agreed that it can be")
+        raise FedLassoError("a number here is larger than the bound that the sites agreed on")
     if bound.words == 1:
         return whole.astype(np.int64).view(np.uint64)
-    # The nearest upper word leaves a lower one of either sign, which a double holds exactly.
+    # The nearest upper word leaves a signed lower one, which a double holds exactly.
     upper = np.rint(np.ldexp(whole, -LOWER))
     lower = whole - np.ldexp(upper, LOWER)
     return np.stack([upper, lower]).astype(np.int64).view(np.uint64).T.ravel()

@@ -1,7 +1,7 @@
-"""The books: a ledger counts what passes between server and sites, and a journal keeps it.
+"""A ledger counts what passes between server and sites, and a journal stores it.
 
-Procedures are pure functions of the replies. Resuming is running the same fit again: questions that
-the journal has seen are answered from it, and the first one it has not seen goes to the sites.
+Procedures are pure functions of the replies. To resume is to run the same fit again: questions that
+are in the journal are answered from it, and the first one that is not goes to the sites.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ import msgspec
 from fedlasso.atomic_files import make_private, write_atomically
 from fedlasso.errors import FedLassoError, Stopped
 from fedlasso.federation.codec import decode, encode, seal, size
-from fedlasso.federation.federation import Around, Federation, PassedOn, asked, check_replies
+from fedlasso.federation.federation import Around, Federation, Forwarding, check_replies, recipients
 from fedlasso.federation.messages import R, Request
 
 _LENGTH = struct.Struct("<Q")
@@ -29,7 +29,7 @@ _LENGTH = struct.Struct("<Q")
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """What one kind of exchange cost at one site, or a sum of such costs."""
+    """Cost of one kind of exchange at one site, or a sum of such costs."""
 
     upload: int = 0
     download: int = 0
@@ -57,7 +57,7 @@ _counts = operator.attrgetter(*(f.name for f in fields(Cost)))
 
 @dataclass(frozen=True)
 class Costs:
-    """Costs by (kind, site), and seconds by kind. Costs add up, and a difference is a stretch."""
+    """Costs by (kind, site), and seconds by kind; they can be added and subtracted."""
 
     entries: Mapping[tuple[str, str], Cost] = field(default_factory=dict)
     seconds: Mapping[str, float] = field(default_factory=dict)
@@ -69,16 +69,14 @@ class Costs:
 
     @property
     def kinds(self) -> tuple[str, ...]:
-        """Kinds of exchange that took place, in their order."""
         return tuple(dict.fromkeys(k for k, _ in self.entries))
 
     @property
     def sites(self) -> tuple[str, ...]:
-        """Sites that were asked, sorted."""
         return tuple(sorted({s for _, s in self.entries}))
 
     def most_steps(self, kind: str | None = None) -> int:
-        """Local steps at the site that took most."""
+        """Return the local steps of the site that took most."""
         return max((self.total(kind, site).steps for site in self.sites), default=0)
 
     def __add__(self, other: Costs) -> Costs:
@@ -91,16 +89,13 @@ class Costs:
     def __sub__(self, earlier: Costs) -> Costs:
         entries = {k: c - earlier.entries.get(k, Cost()) for k, c in self.entries.items()}
         seconds = {k: s - earlier.seconds.get(k, 0.0) for k, s in self.seconds.items()}
-        asked = {k: c for k, c in entries.items() if c.messages}
-        return Costs(asked, {k: s for k, s in seconds.items() if s > 0.0})
+        exchanged = {k: c for k, c in entries.items() if c.messages}
+        return Costs(exchanged, {k: s for k, s in seconds.items() if s > 0.0})
 
 
 @dataclass(frozen=True)
 class Exchange:
-    """What a listener is told of one question that was answered.
-
-    `number` counts the questions so far and `costs` is what they cost; `seconds` is for this one.
-    """
+    """An answered question, with number and costs of all so far, and the seconds of this one."""
 
     number: int
     request: Request[Any]
@@ -109,7 +104,7 @@ class Exchange:
 
 
 Listen = Callable[[Exchange], None]
-# Receives one line for the user: a plan, a stage that is over, a warning.
+# Receives one line for the user: a plan, the end of a stage, a warning.
 Notify = Callable[[str], None]
 
 
@@ -119,7 +114,7 @@ class Ledger(Around):
     Parameters
     ----------
     federation : the sites
-    listen : who is told of every question, once it is answered
+    listen : called with every answered question
 
     Examples
     --------
@@ -140,7 +135,6 @@ class Ledger(Around):
 
     @property
     def costs(self) -> Costs:
-        """Everything counted so far."""
         return Costs(dict(self._entries), dict(self._seconds))
 
     @contextmanager
@@ -157,7 +151,7 @@ class Ledger(Around):
         """Ask the federation, and count what passed."""
         start = time.perf_counter()
         with self.clock(request.kind):
-            replies = check_replies(asked(self.sites, request), self.inner.replies(request))
+            replies = check_replies(recipients(self.sites, request), self.inner.replies(request))
         download, head = size(request)
         for reply in replies:
             upload, framing = size(reply)
@@ -171,8 +165,8 @@ class Ledger(Around):
         return replies
 
 
-class _Reader(PassedOn, Ledger):
-    """A ledger above another one: that one counts, and this one reads its books."""
+class _Reader(Forwarding, Ledger):
+    """A ledger above another one, whose counts it shows."""
 
     def __init__(self, federation: Federation, below: Ledger) -> None:
         super().__init__(federation)
@@ -181,10 +175,7 @@ class _Reader(PassedOn, Ledger):
 
 
 def metered(federation: Federation) -> Ledger:
-    """Return a ledger for a federation: its own, or that below it, or else a new one.
-
-    No question is counted twice: costs of a part are differences of one ledger's costs.
-    """
+    """Return a federation's ledger, or that below it, or a new one: none counts anything twice."""
     below = federation
     while not isinstance(below, Ledger):
         if not isinstance(below, Around):
@@ -194,10 +185,10 @@ def metered(federation: Federation) -> Ledger:
 
 
 class Journal(Around):
-    """A federation that writes down what another one answers, one file per question in a folder.
+    """A federation that stores the replies of another one, one file per question in a folder.
 
     Every entry holds the hash of the question, the hash of the entry before, the replies, and a
-    hash over all of it; it appears in one rename. An altered entry is refused, not used.
+    hash of all of it; it is written atomically. An altered entry is an error.
     """
 
     def __init__(self, federation: Federation, folder: Path) -> None:
@@ -211,7 +202,7 @@ class Journal(Around):
             raise FedLassoError(f"cannot write to {folder}: {error.strerror}") from error
 
     def replies(self, request: Request[R]) -> tuple[R, ...]:
-        """Answer from the journal if it has seen the question, else from the sites."""
+        """Answer from the journal if the question is in it, else from the sites."""
         request = seal(request)
         question = hashlib.sha256(encode(request)).hexdigest()
         path = self._folder / f"{self._asked:06d}.entry"
@@ -226,17 +217,17 @@ class Journal(Around):
         else:
             replies = self.inner.replies(request)
             kept = [encode(reply) for reply in replies]
-            told = msgspec.json.encode(_Head(question, self._last, tuple(map(len, kept))))
-            body = b"".join((_LENGTH.pack(len(told)), told, *kept))
+            written = msgspec.json.encode(_Head(question, self._last, tuple(map(len, kept))))
+            body = b"".join((_LENGTH.pack(len(written)), written, *kept))
             digest = hashlib.sha256(body).hexdigest()
             write_atomically(path, body + bytes.fromhex(digest), private=True)
         self._last = digest
         self._asked += 1
-        return check_replies(asked(self.sites, request), replies)
+        return check_replies(recipients(self.sites, request), replies)
 
 
 class _Head(msgspec.Struct, frozen=True):
-    """The hash of a question and of the entry before, and the bytes of each reply."""
+    """The hashes of a question and of the entry before, and the lengths of the replies."""
 
     question: str
     before: str
@@ -244,7 +235,7 @@ class _Head(msgspec.Struct, frozen=True):
 
 
 def _read_entry(path: Path) -> tuple[_Head, Sequence[bytes], str]:
-    """Return head, replies and hash of an entry."""
+
     data = path.read_bytes()
     body = data[:-32]
     digest = data[-32:]
@@ -264,16 +255,15 @@ def _read_entry(path: Path) -> tuple[_Head, Sequence[bytes], str]:
     return head, replies, digest.hex()
 
 
-class Kept(NamedTuple):
-    """What one file of a journal holds: the hash of a question, and the replies to it."""
+class JournalEntry(NamedTuple):
+    """One file of a journal: the hash of a question, and the replies to it."""
 
     path: Path
     question: str
     replies: Sequence[bytes]
 
 
-def read_journal(folder: Path) -> Iterator[Kept]:
-    """What a journal holds, question by question."""
+def read_journal(folder: Path) -> Iterator[JournalEntry]:
     for path in sorted(folder.glob("*.entry")):
         head, replies, _ = _read_entry(path)
-        yield Kept(path, head.question, replies)
+        yield JournalEntry(path, head.question, replies)

@@ -1,10 +1,10 @@
 """Requests and replies: typed, frozen, and all that ever passes between server and sites.
 
-A question annotates its fields with roles, so that rules about them need no names. A role says what
-shape a value must have at a site with p columns, whether it counts as a model (guarded against
-memorising few rows), and whether it asks for work. A number without a role must not be negative; an
-array without one is refused at a site, because no rule can judge it. A reply annotates its fields
-too: what counts rows, cannot be negative or must be sums of products is checked when it arrives.
+A question annotates its fields with roles, so that a site's policy needs no field names. A role
+defines a value's shape at a site with p columns, whether it counts as a model, and whether it
+requests work. A number without a role must not be negative; an array without one is refused. A
+reply annotates its fields too: row counts, non-negative numbers and sums of products are checked
+when they arrive.
 """
 
 from __future__ import annotations
@@ -22,21 +22,19 @@ from fedlasso.federation.magnitudes import Bound, Magnitudes
 from fedlasso.numerics import Array
 from fedlasso.numerics.triangles import are_products
 
-# What coordinator and sites must agree on, whatever their versions are: what questions, replies,
-# views and masks mean, and what is in the engine's job. Raise it when something that one version
-# sends would be taken for something else by another, or not be understood where a fit needs it. A
-# question more is no reason: a site of another version refuses it by name.
+# Coordinator and sites must have the same protocol, whatever their versions: the meaning of
+# questions, replies, views and masks, and the contents of the engine's job. Raise it when another
+# version would misunderstand a message, or not understand one that a fit needs. A new question is
+# no reason: a site of another version refuses it by name.
 PROTOCOL = "1"
 Word = NDArray[np.uint64]
 Whole = NDArray[np.int64]
 ArrayField = Literal["array", "optional array", "whole array", "words"]
 FieldKind = Literal[ArrayField, "float", "int", "flag", "text", "texts", "note"]
-VectorKind = Literal["points", "model", "accumulated", "directions", "centre", "factors"]
-ArrayKind = Literal[VectorKind, "weights", "per candidate", "times", "columns"]
-ReplyKind = Literal["rows", "positive", "vectors", "products", "lower products"]
-RoleKind = Literal[
-    ArrayKind, ReplyKind, "steps", "signed", "centre of response", "split", "purpose"
-]
+_VectorKind = Literal["points", "model", "accumulated", "directions", "centre", "factors"]
+_OtherKind = Literal["weights", "per candidate", "times", "columns", "steps", "signed", "split"]
+_ReplyKind = Literal["rows", "positive", "vectors", "products", "lower products"]
+RoleKind = Literal[_VectorKind, _OtherKind, _ReplyKind, "centre of response", "purpose"]
 _KINDS: dict[object, FieldKind] = {
     Array: "array",
     Array | None: "optional array",
@@ -49,10 +47,10 @@ _KINDS: dict[object, FieldKind] = {
     tuple[str, ...]: "texts",
 }
 _NOTE = {"note": True}
-# Roles of vectors that a reply may answer one by one.
+# Roles of vectors to which a reply may have one vector each.
 _POINTS = ("points", "model", "accumulated")
 Layout = tuple[tuple[str, FieldKind], ...]
-# Shapes of arrays by field; None for an array that is not there.
+# Shapes of arrays by field; None for an array that is absent.
 Shapes = dict[str, tuple[int, ...] | None]
 TYPES: dict[str, type[Message]] = {}
 _LAYOUTS: dict[type[Message], Layout] = {}
@@ -61,21 +59,20 @@ _ROLES: dict[type[Message], dict[str, Role]] = {}
 
 @dataclass(frozen=True)
 class Role:
-    """What a field is.
+    """The meaning of a field.
 
     Attributes
     ----------
-    kind : points are coefficients at which a loss is evaluated; a model is points that a site
-        judges as a model; accumulated are gradients or models added up, from which a site computes
-        points; directions are vectors over the columns along which a model is looked at; a centre
-        is subtracted from columns or response, in their units; factors multiply the columns then;
-        weights are what each coefficient pays; the others are one number per candidate, times, a
-        list of columns, how many steps, a number of either sign, the name of a split of the rows,
-        and what held-out rows are for. In a reply: numbers of rows of the site, numbers that cannot
-        be negative, vectors shaped as the question's points, and sums of products as `triangles`
-        packs them, one matrix per row
-    dims : one vector, or several side by side
-    within : the field that lists the columns which the vectors are over; all columns by default
+    kind : "points" are coefficients at which a loss is evaluated; a "model" is points that the
+        policy limits as a model; "accumulated" are summed gradients or models, from which a site
+        computes points; "directions" are vectors along which a model is examined; a "centre" is
+        subtracted from columns or response; "factors" then multiply the columns; "weights" are
+        penalty weights; "steps" counts local steps, a "split" names a split of the rows and a
+        "purpose" a set of held-out rows. In a reply: "rows" counts rows, "positive" numbers are
+        not negative, "vectors" have the shape of the question's points, and "products" are sums
+        of products as `triangles` packs them, one matrix per row
+    dims : allowed numbers of dimensions: one vector, or several side by side
+    within : the field that lists the columns of the vectors; all columns by default
     """
 
     kind: RoleKind
@@ -110,10 +107,7 @@ LowerProducts = Annotated[Array, Role("lower products")]
 
 @dataclass_transform(eq_default=False, frozen_default=True, field_specifiers=(field,))
 class Message:
-    """What the codec can carry: arrays, numbers, flags (charged) and names (framing, not charged).
-
-    A subclass is a frozen dataclass by itself, without a decorator.
-    """
+    """Arrays, numbers, flags (charged) and names (framing); subclasses are frozen dataclasses."""
 
     __dataclass_fields__: ClassVar[dict[str, Field[Any]]]
 
@@ -126,13 +120,13 @@ class Message:
 
 
 class Reply(Message):
-    """A site's answer. The work it took travels as a note: recorded, not charged.
+    """A site's answer, with notes on the work it took: recorded, not charged.
 
     Attributes
     ----------
-    adds : how the replies of several sites become one: they add up, or the largest counts
+    adds : how replies of several sites are combined: by their sum, or their maximum
     site : name of the site that answered; empty in a total
-    steps : sweeps or gradient evaluations this answer took
+    steps : sweeps or gradient evaluations for this answer
     operations : leading arithmetic operations of those steps
 
     Examples
@@ -150,14 +144,11 @@ class Reply(Message):
 
     @classmethod
     def bounds(cls, magnitudes: Magnitudes) -> dict[str, Bound]:
-        """Say how large totals can be, where that is the same for all questions."""
+        """Return bounds on totals by field, where they are the same for all questions."""
         return {}
 
     def find_contradiction(self, rows: int) -> str:
-        """Return how the numbers of a reply contradict each other, in words; empty if they do not.
-
-        Asked of replies from afar, of a site of so many rows, whose shapes and signs are right.
-        """
+        """Describe a contradiction in a reply whose shapes and signs are valid; empty if none."""
         for name, role in roles(type(self)).items():
             lower = role.kind == "lower products"
             packed = getattr(self, name) if lower or role.kind == "products" else None
@@ -171,15 +162,15 @@ R = TypeVar("R", bound=Reply)
 
 @dataclass(frozen=True)
 class Disclosure:
-    """What a question reveals, and how a site treats it unless its policy says otherwise.
+    """What a question reveals, and how a site treats it by default.
 
     Attributes
     ----------
-    reveals : what whoever asks learns, in plain words
+    reveals : what the coordinator learns, in plain words
     allowed : whether a site answers it by default
-    single : why the replies are needed one by one, where a total will not do
-    held_out : whether it is about rows that were held out
-    compares : whether it compares a number of the site alone with one that is given
+    single : why each site's own reply is needed, if a total does not suffice
+    held_out : whether it is about held-out rows
+    compares : whether it compares a site's own number with a given one
 
     Examples
     --------
@@ -196,21 +187,21 @@ class Disclosure:
 
 
 class Request(Message, Generic[R]):
-    """A question to the sites, which knows how a site answers it and what the answer reveals.
+    """A question to the sites, with how a site answers it and what the answer reveals.
 
-    The reply may depend on the request and on that site's records only. A question that sites
-    answer must say what it discloses; to forget it is a `TypeError` when the class is made.
+    The reply may depend on the request and on that site's records only. A class with an `answer`
+    but without `discloses` is a `TypeError`.
 
     Attributes
     ----------
-    kind : what the ledger files the exchange under
-    about_response : whether the reply depends on the response, whose size then bounds it
-    remembers : whether the reply depends on the rounds before: then `fit` and `round` name them
+    kind : category of the exchange in the ledger
+    about_response : whether the reply depends on the response, which then bounds it
+    remembers : whether the reply depends on earlier rounds: then `fit` and `round` identify them
     discloses : what the answer reveals
-    to : the sites that are asked; empty means every site
-    on : the view of its records a site answers from; empty means the records as they are
-    reach : how far whole numbers must reach, as `words` has it; zero asks for numbers as they are
-    number : which question of a session with masked sums this is, from one on; else zero
+    to : sites that are asked; empty means every site
+    on : view of the records that a site answers from; empty means the records as they are
+    reach : exponent of the grid for a reply in fixed-point words; zero requests floating point
+    number : number of the question in a session with masked sums, from one on; else zero
 
     Examples
     --------
@@ -231,53 +222,47 @@ class Request(Message, Generic[R]):
     number: int = field(default=0, kw_only=True, metadata=_NOTE)
 
     def __init_subclass__(cls) -> None:
-        # Checked before the class is known to anybody; a parent's word does not cover a new answer.
+        # Checked before the class is registered; a parent's disclosure does not cover a new answer.
         if "answer" in cls.__dict__ and "discloses" not in cls.__dict__:
-            raise TypeError(f"{cls.__name__} must say what it discloses: set `discloses`")
+            raise TypeError(f"{cls.__name__} must state what it discloses: set `discloses`")
         super().__init_subclass__()
 
     def answer(self, site: Any) -> R:
-        """Answer from one site's records."""
-        raise TypeError(f"{type(self).__name__} does not say how a site answers it")
+        raise TypeError(f"{type(self).__name__} has no answer; define `answer`")
 
     def points(self) -> list[Array]:
-        """Return the coefficients, one vector or several side by side, that a loss is evaluated at.
-
-        Those over all columns, before a site takes steps of its own.
-        """
-        return [
-            getattr(self, name)
-            for name, role in roles(type(self)).items()
-            if role.kind in ("points", "model") and not role.within
-        ]
+        """Return the coefficients over all columns at which the question evaluates the loss."""
+        declared = roles(type(self)).items()
+        names = [n for n, r in declared if r.kind in ("points", "model") and not r.within]
+        return [getattr(self, name) for name in names]
 
     def bounds(self, magnitudes: Magnitudes) -> dict[str, Bound]:
-        """Say how large the total of each field of the reply can be, where that is known."""
+        """Return bounds on the total of each field of the reply, where known."""
         return reply_to(type(self)).bounds(magnitudes)
 
     def expects(self, p: int) -> Shapes:
-        """Return the shapes of the arrays that a site with p columns answers with, by field.
+        """Return the shapes of the reply's arrays at p columns, by field; None if absent.
 
-        None stands for an array that stays away. The question alone decides, not the records. By
-        default `Vectors` are shaped as the points of the question, or have one number per column.
+        They depend on the question alone, not on the records. By default `Vectors` have the shape
+        of the question's points, or one number per column.
         """
         reply = reply_to(type(self))
         arrays = [name for name, kind in layout(reply) if "array" in kind]
         if any(name not in roles(reply) or roles(reply)[name].kind != "vectors" for name in arrays):
-            raise TypeError(f"{type(self).__name__}: say what the reply looks like: define expects")
-        asked = roles(type(self)).items()
-        points = [getattr(self, name).shape for name, role in asked if role.kind in _POINTS]
+            raise TypeError(f"{type(self).__name__}: define `expects`, the shapes of the reply")
+        declared = roles(type(self)).items()
+        points = [getattr(self, name).shape for name, role in declared if role.kind in _POINTS]
         return dict.fromkeys(arrays, points[0] if points else (p,))
 
 
 def add_up(replies: tuple[R, ...]) -> R:
-    """Return all sites' replies as one: added in the order of their names, so no bit can change."""
+    """Return the total of all sites' replies, added in order of site name for the same bits."""
     first = replies[0]
     values: dict[str, Any] = {"site": ""}
     for name, kind in layout(type(first)):
         if kind in ("text", "texts"):
             continue
-        # What no site has is in no total either.
+        # An array that no site has is absent from the total.
         parts = [value for r in replies if (value := getattr(r, name)) is not None]
         if first.adds == "max" and kind != "note":
             values[name] = max(parts)
@@ -287,17 +272,16 @@ def add_up(replies: tuple[R, ...]) -> R:
 
 
 def reply_to(cls: type[Request[R]]) -> type[R]:
-    """Return the type of reply that a question asks for."""
     for parent in cls.__mro__:
         for base in parent.__dict__.get("__orig_bases__", ()):
             for named in typing.get_args(base):
                 if isinstance(named, type) and issubclass(named, Reply):
                     return typing.cast(type[R], named)
-    raise TypeError(f"{cls.__name__} does not say which reply it asks for")
+    raise TypeError(f"{cls.__name__} does not name its reply: subclass Request[...]")
 
 
 def layout(cls: type[Message]) -> Layout:
-    """Return names and kinds of a message's fields, in wire order; worked out once per type."""
+    """Return names and kinds of a message's fields, in wire order; computed once per type."""
     if cls not in _LAYOUTS:
         hints = typing.get_type_hints(cls)
         kinds: list[tuple[str, FieldKind]] = []
@@ -311,7 +295,7 @@ def layout(cls: type[Message]) -> Layout:
 
 
 def roles(cls: type[Message]) -> dict[str, Role]:
-    """Return the roles of a message's fields that have one; worked out once per type."""
+    """Return the roles of a message's fields that have one; computed once per type."""
     if cls not in _ROLES:
         hints = typing.get_type_hints(cls, include_extras=True).items()
         marks = ((name, getattr(hint, "__metadata__", (None,))[0]) for name, hint in hints)
@@ -320,6 +304,6 @@ def roles(cls: type[Message]) -> dict[str, Role]:
 
 
 def questions() -> dict[str, type[Request[Any]]]:
-    """Return every question that sites answer and the package knows by now, by name."""
+    """Return every registered question that sites answer, by name."""
     known = [(name, cls) for name, cls in sorted(TYPES.items()) if issubclass(cls, Request)]
     return {name: cls for name, cls in known if hasattr(cls, "discloses")}

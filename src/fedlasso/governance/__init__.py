@@ -1,4 +1,4 @@
-"""What may leave a site, who agreed to it, and the proof of what did."""
+"""What may leave a site, who approved it, and the record of what did."""
 
 from fedlasso.governance.audit import Audit as Audit
 from fedlasso.governance.audit import Entry as Entry

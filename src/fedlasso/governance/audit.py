@@ -1,8 +1,8 @@
-"""The audit: what has left a site, written down before it leaves.
+"""The audit: a record of what left a site, written before it leaves.
 
-An audit holds one JSON line per answer, refused or sent. Each line carries the hash of the line
-before it, so that a changed, removed or inserted line shows. An anchor, a file kept apart, has the
-number and the hash of the last line, so that an audit that was cut and chained anew shows as well.
+An audit has one JSON line per answer, refused or sent. Each line has the hash of the line before,
+which reveals a changed, removed or inserted line. The anchor, a separate file, has the number and
+the hash of the last line, which reveals an audit that was cut and chained anew.
 """
 
 import hashlib
@@ -19,9 +19,9 @@ import msgspec
 from fedlasso.atomic_files import write_atomically
 from fedlasso.errors import FedLassoError
 
-FIRST = "0" * 64
-# Where an audit without lines ends, as `_last` has it.
-_EMPTY = (0, FIRST, FIRST, 0)
+GENESIS = "0" * 64
+# The end of an empty audit, as `_last` returns it.
+_EMPTY = (0, GENESIS, GENESIS, 0)
 
 
 @dataclass(frozen=True)
@@ -30,18 +30,13 @@ class Entry:
 
     Attributes
     ----------
-    fit, question : for which fit, and what was asked
-    verdict : ``sent``, or ``refused``
-    why : the rule that refused
-    shapes : shapes of the arrays that left
-    numbers, payload, size : numbers sent, their bytes, and bytes of the whole message
-    sha256, asked : hash of the reply's and of the question's bytes
-    split, view : the split of the rows and the view of the records that were asked about, if any
-    about : columns and target of the fit, in words
-    parameters : what the question says beside its name, in words
-    data : fingerprint of the data file
-    spent : what this answer newly used of the data file's budgets
-    clear : hash of the reply in clear, where what left is masked
+    fit, question, split, view : identity of the fit, name, split and view of the question
+    verdict, why : ``sent`` or ``refused``, and the reason for a refusal
+    shapes, numbers : shapes of the arrays that left, and how many numbers
+    payload, size : bytes of the numbers, and of the whole message
+    sha256, asked, clear : hashes of the reply, the question, and the unmasked reply if it differs
+    about, parameters : columns and target of the fit, and fields of the question, as text
+    data, spent : fingerprint of the data file, and what was newly used of its budgets
     """
 
     fit: str
@@ -63,15 +58,12 @@ class Entry:
     clear: str = ""
     number: int = 0
     time: str = ""
-    before: str = FIRST
+    before: str = GENESIS
 
 
 @dataclass(frozen=True)
 class Audit:
-    """A site's audit file; entries are on disk before `write` returns.
-
-    `anchor` is a file kept apart from the audit; by default one beside it.
-    """
+    """A site's audit file, on disk before `write` returns; its `anchor` is by default beside it."""
 
     path: Path
     anchor: Path | None = None
@@ -80,11 +72,11 @@ class Audit:
         """Append an entry, and keep the whole reply if it is given."""
         self.path.parent.mkdir(parents=True, exist_ok=True)
         with self.path.open("a+b") as file:
-            lock(file)
+            lock_file(file)
             os.fchmod(file.fileno(), 0o600)
             number, before, earlier, end = _last(file.fileno())
             self._check_anchor(number, before, earlier)
-            # A line torn by a kill was never followed by a reply: it is taken back.
+            # No reply followed a line that a kill cut short, so it is removed.
             file.truncate(end)
             now = datetime.now(UTC).isoformat(timespec="milliseconds")
             entry = replace(entry, number=number + 1, time=now, before=before)
@@ -100,10 +92,10 @@ class Audit:
         return entry
 
     def entries(self, fit: str | None = None) -> Iterator[Entry]:
-        """Entries in order, the chain verified; a break is an error that says where."""
+        """Yield entries in order and verify the chain; a break is an error that names the line."""
         if not self.path.exists():
             return
-        before = FIRST
+        before = GENESIS
         for at, line in enumerate(self.path.read_bytes().splitlines(keepends=True), start=1):
             if not line.endswith(b"\n"):
                 return
@@ -120,12 +112,12 @@ class Audit:
                 yield entry
 
     def check_anchor(self) -> None:
-        """Refuse an audit that does not end where the anchor says that it ended."""
+        """Reject an audit that does not end where its anchor does."""
         self._check_anchor(*self._end[:3])
 
     @property
     def head(self) -> str:
-        """Hash of the last line: whoever noted it can tell whether lines went missing since."""
+        """Hash of the last line; whoever noted it can detect lines that were removed since."""
         return self._end[1]
 
     @property
@@ -144,49 +136,47 @@ class Audit:
             # Nothing was anchored yet; a kill may come between a line and its anchor.
             if number <= 1:
                 return
-            raise FedLassoError(
-                f"{self._anchor.name} is missing, which says where the audit ended; restore it"
-            )
+            raise FedLassoError(f"{self._anchor.name}, the audit's anchor, is missing; restore it")
         try:
             anchored = json.loads(self._anchor.read_bytes())
             last = (int(anchored["number"]), str(anchored["head"]))
         except (ValueError, KeyError, TypeError):
             raise FedLassoError(f"{self._anchor.name} is damaged; restore it") from None
         if last not in ((number, head), (number - 1, before)):
-            raise FedLassoError(
-                f"the audit has {number} lines and does not end where its anchor says, at line "
-                f"{last[0]}: lines were removed or written anew; restore the audit"
-            )
+            found = f"the audit has {number} lines and does not end at its anchor, line {last[0]}"
+            raise FedLassoError(f"{found}: lines were removed or rewritten; restore the audit")
 
 
-def lock(file: BinaryIO) -> None:
+def lock_file(file: BinaryIO) -> None:
     """Wait until no other process writes this file."""
     try:
         import fcntl
     except ModuleNotFoundError:
-        raise FedLassoError("an audit takes file locks, which this system does not have") from None
+        raise FedLassoError("an audit needs file locks, which this system does not have") from None
     fcntl.flock(file, fcntl.LOCK_EX)
 
 
 def _parse(line: bytes) -> Entry:
-    """Return the entry on a line; anything else is a `ValueError`."""
+
     return msgspec.convert(json.loads(line), Entry)
 
 
 def _last(descriptor: int) -> tuple[int, str, str, int]:
-    """Number and hash of the last whole line, the hash before it by its word, and where it ends."""
+    """Return number, hash, predecessor's hash and end of the last whole line."""
     line, end = _last_line(descriptor)
     if not line:
         return _EMPTY
     try:
         last = _parse(line)
     except ValueError:
-        raise FedLassoError("the audit file is damaged; move it away and tell the others") from None
+        raise FedLassoError(
+            "the audit file is damaged; move it away and inform all sites"
+        ) from None
     return last.number, hashlib.sha256(line).hexdigest(), last.before, end
 
 
 def _last_line(descriptor: int) -> tuple[bytes, int]:
-    """Return the last whole line, and where it ends."""
+    """Return the last whole line and the offset of its end."""
     size = os.fstat(descriptor).st_size
     length = 1 << 14
     while True:

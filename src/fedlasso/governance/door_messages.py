@@ -1,4 +1,4 @@
-"""What a site's door is asked and says itself, before and beside the questions of a fit."""
+"""Questions to a site's door itself, and its replies."""
 
 from dataclasses import field
 
@@ -10,8 +10,8 @@ from fedlasso.federation.messages import R
 class Introduction(Reply):
     """Version, columns shown, the data file's fingerprint and rows, and seconds since 1970, UTC.
 
-    `sums` says whether the site's sums leave masked or clear, and `protocol` which one is spoken
-    here. An introduction has these fields in every protocol, so that all understand who differs.
+    `sums` is whether the site's sums leave masked or clear. These fields are the same in every
+    protocol, so that any coordinator can report a site with another one.
     """
 
     version: str
@@ -24,14 +24,14 @@ class Introduction(Reply):
 
 
 class Introduce(Request[Introduction]):
-    """Who are you, and which columns do you have?"""
+    """The site's version, columns and number of rows."""
 
 
 class AboutOutcome(Request[R]):
-    """A question about a fit, which says what is to be explained by the names of its columns.
+    """A question about a fit, with the names of its response, event, offset and weights columns.
 
-    `target` is the response, of survival times how long each lasted; the others are empty where a
-    fit has none. `family` says what kind of response it is.
+    `target` is the response, or the duration of a survival time; `event`, `offset` and `weights`
+    are empty if the fit has none. `family` is the kind of response.
     """
 
     fit: str
@@ -48,20 +48,17 @@ class AboutOutcome(Request[R]):
 
 
 class Described(Reply):
-    """What the columns hold, as the JSON of a schema: kinds, and levels with enough rows.
-
-    `row_numbers` are the columns among them that only number the rows.
-    """
+    """Column types and levels as a JSON schema, and the columns that only number the rows."""
 
     schema: str
     row_numbers: tuple[str, ...]
 
 
 class DescribeColumns(AboutOutcome[Described]):
-    """What do these columns hold: numbers, text at which levels, or nothing?
+    """The types of columns: numbers, text with its levels, or empty.
 
-    A level is told when at least `min_level` rows have it, or as many as the site's policy asks
-    for; texts in `na` count as missing. `fit` is the fit that is going to be opened.
+    A level is disclosed if at least `min_level` rows have it, or more if the site's policy requires
+    it; texts in `na` count as missing. `fit` is the fit to be opened.
     """
 
     columns: tuple[str, ...]
@@ -70,13 +67,11 @@ class DescribeColumns(AboutOutcome[Described]):
 
 
 class Others(Reply):
-    """Text columns that have rows at other levels than those that were named."""
-
     columns: tuple[str, ...]
 
 
 class FindOthers(AboutOutcome[Others]):
-    """Which text columns have rows at none of these levels? `schema` is the JSON of them."""
+    """Text columns with rows at none of the levels in `schema`, which is JSON."""
 
     columns: tuple[str, ...]
     schema: str
@@ -88,13 +83,13 @@ class Opened(Reply):
 
 
 class Open(AboutOutcome[Opened]):
-    """Join a fit: predictors in this order, this response.
+    """Join a fit with these predictors, in this order, and this response.
 
     `fingerprints` lists ``site:fingerprint`` of the data that the fit began with. `schema` is the
-    JSON of what the sites have agreed that the columns hold, and `missing` says whether values may
-    be missing: ``refuse`` or ``mean``. `offers` are the keys that all sites have drawn for the
-    masks of this session, as the JSON of an `Offer` each; without any, sums are clear. `ties`,
-    `intercept` and `effects` are as in the settings of the fit.
+    JSON of the column types that the sites agreed on, and `missing` is the treatment of missing
+    values: ``refuse`` or ``mean``. `offers` are all sites' keys for the masks of this session, each
+    the JSON of an `Offer`; without any, sums are clear. `ties`, `intercept` and `effects` are
+    settings of the fit.
     """
 
     columns: tuple[str, ...]
@@ -110,15 +105,12 @@ class Open(AboutOutcome[Opened]):
     effects: bool = field(default=False, kw_only=True)
 
 
-# What is asked about some columns of a fit.
+# Questions about the columns of a fit.
 AboutColumns = DescribeColumns | FindOthers | Open
 
 
 class AuditSummary(Reply):
-    """Hashes of the replies that left for a fit and of what was asked, and where the audit ends.
-
-    `lost` are those of the given heads that the audit does not have any more.
-    """
+    """Hashes of a fit's replies and questions, the audit's end, and given heads that it lacks."""
 
     hashes: tuple[str, ...]
     asked: tuple[str, ...]
@@ -128,17 +120,14 @@ class AuditSummary(Reply):
 
 
 class SummariseAudit(Request[AuditSummary]):
-    """What has left for this fit, by your own books, and do they go on from where they ended?
-
-    `heads` lists ``site:lines:head`` of the sites' audits when they were last asked.
-    """
+    """What left for a fit; `heads` lists ``site:lines:head`` of the audits at the last summary."""
 
     fit: str
     heads: tuple[str, ...] = ()
 
 
 class Refusal(Reply):
-    """Why the site does not answer, in its own words; `code` is a `RefusalCode`, if it has one."""
+    """Why the site does not answer; `code` is a `RefusalCode`, if it has one."""
 
     text: str
     code: str = ""

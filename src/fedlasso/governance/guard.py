@@ -1,4 +1,4 @@
-"""A site under its policy: it answers a fit, or refuses, and its audit says which beforehand."""
+"""A site under its policy: it answers a fit or refuses, and audits which beforehand."""
 
 import hashlib
 from dataclasses import dataclass, replace
@@ -11,20 +11,24 @@ from fedlasso.federation import Reply, Request, encode
 from fedlasso.federation.codec import decode_question, seal, size
 from fedlasso.federation.fixed_point import Words, from_words, grid_of
 from fedlasso.governance.audit import Audit, Entry
-from fedlasso.governance.consent import Approve, ask_leave
-from fedlasso.governance.entries import describe_question, describe_reply
+from fedlasso.governance.consent import Approve, describe_question, describe_reply, require_approval
 from fedlasso.governance.lifetime import Charge, Lifetime, short_hash
 from fedlasso.governance.masks import Masks
 from fedlasso.governance.policy import Policy, values_of
-from fedlasso.governance.refusals import Withheld, check_open, refuse, tell
-from fedlasso.governance.scale_checks import check_means, check_powers, check_reach, check_steepness
+from fedlasso.governance.record_checks import (
+    check_means,
+    check_powers,
+    check_reach,
+    check_steepness,
+)
+from fedlasso.governance.refusals import Withheld, check_open, error_text, refuse
 from fedlasso.sites import Memory, Site, folds_in
 from fedlasso.sites.rows import count_parts, name_draw
 from fedlasso.sites.views import Standardise
 
 
 def read_question(data: bytes, max_bytes: int) -> Request[Any]:
-    """Return the question in some bytes; too many bytes are not even read."""
+    """Return the question in some bytes; more than `max_bytes` are not decoded."""
     if len(data) > max_bytes:
         raise FedLassoError(f"the question is longer than {max_bytes} bytes")
     return decode_question(data)
@@ -32,17 +36,12 @@ def read_question(data: bytes, max_bytes: int) -> Request[Any]:
 
 @dataclass(eq=False)
 class GuardedSite:
-    """A site that answers a fit as `Site` does, or refuses, and writes down which before it does.
+    """A site that answers a fit as `Site` does, or refuses, and audits which before it does.
 
-    Parameters
-    ----------
-    site, policy, audit, fit : the records, the rules, the book of what left, the fit's identity
-    approve : is asked before a reply leaves, if the policy wants it
-    data : fingerprint of the data file, whose lifetime budgets are used
-    scope, about : columns, target and codes, on which answers depend too: hashed, and in words
-    lifetime : the ledger of those budgets; by default the one beside the audit
-    masks : what is added to words before they leave; none sends them in the clear
-    strict : whether sums leave as words only, on a grid that hides how rows are rounded
+    `data` is the fingerprint of the data file, whose budgets are in the ledger `lifetime`, by
+    default the one beside the audit. `scope` is a hash of the columns, target and codes on which
+    answers depend, `about` the same as text. Without `masks` words leave in the clear; if `strict`,
+    sums leave as words only, on a grid that hides the rounding of rows.
     """
 
     site: Site
@@ -64,32 +63,30 @@ class GuardedSite:
         self.scope = self.scope or short_hash(*self.columns)
         self._ledger = self.lifetime or Lifetime.of(self.audit, self.data)
         self._limits = self.policy.limits(self.site.table.n)
-        # The last question, asked again, has the same answer.
+        # The last question, repeated, has the same answer.
         self._last: tuple[str, Reply] | None = None
 
     def answer_bytes(self, data: bytes, request: Request[Any] | None = None) -> bytes:
-        """Return the reply in bytes; a refusal or a failure is an error that carries no data.
-
-        `request` is what the bytes say, where they have been read already.
-        """
+        """Return the encoded reply, or raise an error without data; `request` is decoded data."""
         entry = Entry(self.fit, "unreadable", "refused", about=self.about, data=self.data)
         entry = replace(entry, asked=hashlib.sha256(data).hexdigest())
         try:
             check_open(self._ledger, self.policy)
             request = request or read_question(data, self.policy.max_bytes)
             # The same question has another number in another session.
-            plainly = encode(seal(request, number=0))
-            asked = hashlib.sha256(plainly).hexdigest()
-            entry = describe_question(replace(entry, asked=asked), request)
+            unnumbered = encode(seal(request, number=0))
+            digest = hashlib.sha256(unnumbered).hexdigest()
+            entry = describe_question(replace(entry, asked=digest), request)
             self._check_alone(request)
-            self._check_worth(request)
-            # What the site remembers of rounds before is part of what is asked.
-            bound = plainly + self._history(request)
-            reply, clear, charges = self._weigh(request, asked)
+            self._check_site_weights(request)
+            # The state from earlier rounds is part of the question.
+            bound = unnumbered + self._history(request)
+            reply, clear, charges = self._prepare(request, digest)
             answer = self._mask(request, bound, reply, clear)
             entry = describe_reply(entry, reply, answer, clear)
             what = f"{entry.numbers} numbers"
-            ask_leave(self.policy, self.approve, entry, self._read(request, reply), what)
+            readable = self._read(request, reply)
+            require_approval(self.policy, self.approve, entry, readable, what)
             spent = self._ledger.charge(charges, self._limits)
         except Exception as error:
             key = short_hash(self.scope, entry.asked)
@@ -97,7 +94,7 @@ class GuardedSite:
         if isinstance(request, Standardise):
             self.site.keep_view(request.name, request)
         entry = replace(entry, spent=spent)
-        # What is kept here is what the bytes that leave mean.
+        # The copy kept here is not masked.
         self.audit.write(entry, clear if self.policy.keep_payloads else None)
         if self.masks is not None and request.reach:
             self.masks.keep(request.number, bound, answer)
@@ -105,46 +102,43 @@ class GuardedSite:
         return answer
 
     def _history(self, request: Request[Any]) -> bytes:
-        """Return a hash of all that a question's answer depends on from rounds before.
+        """Return a hash of the earlier rounds that the answer depends on.
 
-        Sites that were asked different things before have different ones, and masks that do not
-        cancel; sites that were asked the same have the same, also after a restart.
+        Sites with different earlier rounds have different hashes, so that their masks do not
+        cancel; with the same rounds they have the same, also after a restart.
         """
-        asked: Any = request
-        if not asked.remembers or asked.round == 0:
+        question: Any = request
+        if not question.remembers or question.round == 0:
             return b""
         memory = self.site.view(request.on).memory
-        return memory.recall(f"history of {asked.fit}", asked.round)["hash"].tobytes()
+        return memory.recall(f"history of {question.fit}", question.round)["hash"].tobytes()
 
     def _remember_history(self, request: Request[Any], bound: bytes) -> None:
-        asked: Any = request
-        if asked.remembers:
+        question: Any = request
+        if question.remembers:
             digest = np.frombuffer(hashlib.sha256(bound).digest(), np.uint8)
             memory = self.site.view(request.on).memory
-            memory.store(f"history of {asked.fit}", asked.round + 1, {"hash": digest})
+            memory.store(f"history of {question.fit}", question.round + 1, {"hash": digest})
 
     def _check_alone(self, request: Request[Any]) -> None:
-        """Refuse to answer in any other way than by words, but for what the policy names."""
+        """Refuse to reply other than in words, except to questions listed in the policy."""
         name = type(request).__name__
         if self.strict and not request.reach and name not in self.policy.single:
-            raise FedLassoError(
-                f"the policy here answers {name} only as part of a sum; list it under `single` in "
-                "policy.toml to answer it alone"
-            )
+            remedy = "list it under `single` in policy.toml to answer it alone"
+            raise FedLassoError(f"the policy here answers {name} only as part of a sum; {remedy}")
 
-    def _check_worth(self, request: Request[Any]) -> None:
-        """Refuse rows that are worth more at some sites where sums are masked.
+    def _check_site_weights(self, request: Request[Any]) -> None:
+        """Refuse site weights where sums are masked.
 
-        With the others worth next to nothing, or in two different ways, a total tells one site's.
+        With tiny weights for the other sites, or with two sets of weights, totals would disclose
+        one site's sum.
         """
-        if self.masks is not None and getattr(request, "worth", None):
-            raise FedLassoError(
-                "sums are masked here, so rows are worth the same at all sites; say "
-                "--site-weights equal"
-            )
+        if self.masks is not None and getattr(request, "site_weights", None):
+            reason = "sums are masked here, so all sites must have the same weight"
+            raise FedLassoError(f"{reason}; use --site-weights equal")
 
     def _mask(self, request: Request[Any], question: bytes, reply: Reply, clear: bytes) -> bytes:
-        """Return the bytes that leave: words are masked."""
+        """Return the bytes that leave, with words masked."""
         if self.masks is None or not isinstance(reply, Words):
             return clear
         kept = self.masks.again(request.number, question)
@@ -153,10 +147,10 @@ class GuardedSite:
         words = self.masks.mask(reply.words, request.number, question)
         return encode(replace(reply, words=words))
 
-    def _weigh(self, request: Request[Any], asked: str) -> tuple[Reply, bytes, list[Charge]]:
-        """Judge a question, work the answer out, and say what it would use up."""
+    def _prepare(self, request: Request[Any], digest: str) -> tuple[Reply, bytes, list[Charge]]:
+        """Check a question, compute the answer, and return it with its charges."""
         self.policy.check(request, self.site)
-        charges = self._charges(request, asked)
+        charges = self._charges(request, digest)
         self._ledger.check(charges, self._limits)
         check_means(self.site, request)
         if isinstance(request, Standardise) and request.powers:
@@ -165,25 +159,25 @@ class GuardedSite:
             check_reach(self.site, request)
         check_steepness(self.site, request)
         try:
-            if self._last is None or self._last[0] != asked:
-                self._last = (asked, seal(self._answer(request)))
+            if self._last is None or self._last[0] != digest:
+                self._last = (digest, seal(self._answer(request)))
             reply = self._last[1]
             answer = encode(reply)
         except Exception as error:
-            raise Withheld(tell(error, type(request).__name__)) from None
+            raise Withheld(error_text(error, type(request).__name__)) from None
         (split,) = values_of(request, "split") or [""]
-        # Sums over folds are about other rows each.
+        # Sums over different folds are about different rows.
         numbers = -(-size(reply)[0] // 8 // folds_in(split))
-        charges.append(Charge("vectors", self._key(asked, answer), numbers / len(self.columns)))
+        charges.append(Charge("vectors", self._key(digest, answer), numbers / len(self.columns)))
         self._ledger.check(charges, self._limits)
         return reply, answer, charges
 
-    def _key(self, asked: str, answer: bytes) -> str:
-        """Name what left: the same question and answer about the same columns are nothing new."""
-        return short_hash(self.scope, asked, answer)
+    def _key(self, digest: str, answer: bytes) -> str:
+        """Identify what left: the same question and answer on the same columns are charged once."""
+        return short_hash(self.scope, digest, answer)
 
-    def _charges(self, request: Request[Any], asked: str) -> list[Charge]:
-        """Return what a question uses up by being answered at all, whatever the answer is."""
+    def _charges(self, request: Request[Any], digest: str) -> list[Charge]:
+        """Return the charges of a question that do not depend on the answer."""
         charges = []
         for split in filter(None, values_of(request, "split")):
             draw = self._name_draw(split)
@@ -193,21 +187,20 @@ class GuardedSite:
             split = self.site.recall_view(request.on).split if request.on else ""
             (purpose,) = values_of(request, "purpose") or ["penalty"]
             within = f"{self._name_draw(split) if split else 'given'} {purpose}"
-            # A question without models searches for one by itself.
+            # A question without models is charged as one.
             models = [model.T for model in values_of(request, "model")] or [np.zeros((1, 0))]
             for model in np.vstack(models):
                 key = short_hash(self.scope, request.on, type(request).__name__, model.tobytes())
                 charges.append(Charge("candidates", key, 1, within))
         if request.discloses.compares:
-            charges.append(Charge("comparisons", short_hash(self.scope, asked), 1))
+            charges.append(Charge("comparisons", short_hash(self.scope, digest), 1))
         return charges
 
     def _name_draw(self, split: str) -> str:
-        """Name the rows that a split draws here; a draw that was put back is another one."""
-        return f"{name_draw(split)} #{self.site.draw.again(split, self.site.table.n)}"
+        return f"{name_draw(split)} #{self.site.draw.redraws(split, self.site.table.n)}"
 
     def _answer(self, request: Request[Any]) -> Reply:
-        """Answer; a view is kept only once its reply leaves."""
+        """Answer; a view is stored only once its reply leaves."""
         if not isinstance(request, Standardise):
             return cast(Reply, self.site.answer(request))
         memory = self.site.memory
@@ -219,7 +212,7 @@ class GuardedSite:
             self.site.forget_view(request.name)
 
     def _read(self, request: Request[Any], reply: Reply) -> Reply:
-        """Return a reply as numbers that a person can read."""
+        """Return a reply with words converted to numbers."""
         if not isinstance(reply, Words):
             return reply
         grid = grid_of(request, self.site.view(request.on).magnitudes, self.site.table.p)

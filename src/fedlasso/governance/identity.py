@@ -1,8 +1,8 @@
-"""Who a site is to the others: a certificate under the project's root, and signatures by its key.
+"""A site's identity: a certificate under the project's root, and signatures by its key.
 
-The coordinator passes keys on between sites. A signature under a certificate keeps it from putting
-its own in their place. It signs the certificates too, so a list of the keys that people at the site
-have compared keeps it from inventing sites.
+The coordinator forwards keys between sites. Signatures under certificates keep it from replacing
+them by its own. It also signs the certificates, so a list of keys that people at the site have
+compared keeps it from inventing sites.
 """
 
 import hashlib
@@ -15,16 +15,13 @@ from typing import Any
 
 from fedlasso.errors import FedLassoError
 
-# How far a clock may be off before the dates of certificates count.
+# Tolerance of a certificate's dates for wrong clocks.
 SKEW = timedelta(days=1)
 
 
 @dataclass(frozen=True)
 class Identity:
-    """A site's own certificate and key, and the root that all certificates of a project are under.
-
-    They are files in PEM; `peers` is one with the keys of other sites that were accepted here.
-    """
+    """Files of a site's certificate and key, the project's root, and keys accepted of `peers`."""
 
     certificate: Path
     key: Path
@@ -32,7 +29,6 @@ class Identity:
     peers: Path
 
     def sign(self, data: bytes) -> bytes:
-        """Sign with the site's own key."""
         from cryptography.hazmat.primitives import hashes, serialization
         from cryptography.hazmat.primitives.asymmetric import ec, padding, rsa
 
@@ -41,13 +37,10 @@ class Identity:
             return bytes(key.sign(data, padding.PKCS1v15(), hashes.SHA256()))
         if isinstance(key, ec.EllipticCurvePrivateKey):
             return bytes(key.sign(data, ec.ECDSA(hashes.SHA256())))
-        raise FedLassoError(f"{self.key.name} is of a kind that signs nothing here")
+        raise FedLassoError(f"{self.key.name} is not an RSA or elliptic-curve key")
 
     def check(self, name: str, certificate: str, signature: bytes, data: bytes) -> str:
-        """Refuse what another site of that name, in this project, has not signed.
-
-        What is returned is the fingerprint of its key.
-        """
+        """Verify that the site of that name signed `data`; return the fingerprint of its key."""
         from cryptography import x509
         from cryptography.exceptions import InvalidSignature
         from cryptography.hazmat.primitives import hashes
@@ -68,38 +61,33 @@ class Identity:
             raise FedLassoError(f"the key of {name!r} is not signed by that site") from None
         names = theirs.subject.get_attributes_for_oid(x509.NameOID.COMMON_NAME)
         if [attribute.value for attribute in names] != [name]:
-            raise FedLassoError(f"the certificate shown for {name!r} is of somebody else")
+            raise FedLassoError(f"the certificate for {name!r} has another name")
         now = datetime.now(UTC)
         if not theirs.not_valid_before_utc - SKEW <= now <= theirs.not_valid_after_utc + SKEW:
             raise FedLassoError(f"the certificate of {name!r} is not valid now")
         return fingerprint_of(theirs)
 
     def recognise(self, others: Mapping[str, str]) -> None:
-        """Refuse sites whose keys were not accepted here, from the first session on.
-
-        Whoever signs certificates could otherwise be all other sites by itself.
-        """
+        """Refuse keys not accepted here: the signer of certificates could impersonate all sites."""
         accepted = read_peers(self.peers)
         for name, fingerprint in others.items():
             if accepted.get(name) != fingerprint:
                 other = "another key than the one" if name in accepted else "a key that was not"
-                raise FedLassoError(
-                    f"site {name!r} has {other} accepted here; compare it with that site by "
-                    "telephone, then `fedlasso site accept` the file that lists it"
-                )
+                remedy = "`fedlasso site accept` the file that lists it"
+                compare = f"compare it with that site by telephone, then {remedy}"
+                raise FedLassoError(f"site {name!r} has {other} accepted here; {compare}")
 
 
 def read_peers(path: Path) -> dict[str, str]:
-    """Return the fingerprints of the keys that were accepted, by the names of the sites."""
+    """Return the fingerprints of accepted keys by site."""
     if not path.exists():
         return {}
     try:
         accepted = json.loads(path.read_bytes())
         return {str(name): str(fingerprint) for name, fingerprint in accepted.items()}
     except (ValueError, AttributeError):
-        raise FedLassoError(
-            f"{path.name} is damaged; move it away, and accept the keys of the sites anew"
-        ) from None
+        remedy = "move it away, and accept the keys of the sites again"
+        raise FedLassoError(f"{path.name} is damaged; {remedy}") from None
 
 
 def fingerprint_of(certificate: Any) -> str:

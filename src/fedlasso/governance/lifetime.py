@@ -1,10 +1,9 @@
-"""What a data file has given away in its lifetime, over all fits: a small ledger beside the audit.
+"""Budgets for the lifetime of a data file, over all fits: a ledger beside the audit.
 
 Every line charges one budget for something that left: vectors of numbers, a draw of the rows, a
-candidate that was judged on held-out rows, a number that the site's own was compared with, or a
-refusal that depends on the records. Charges are on disk before anything leaves, so a kill can only
-count too much. A budget that is used up is renewed by whoever writes the policy, with a larger
-number; a ledger that is missing is not a new one.
+candidate evaluated on held-out rows, a number compared with the site's own, or a refusal that
+depends on the records. Charges are on disk before anything leaves, so a kill can only overcount. An
+exhausted budget is extended by a larger number in the policy; a missing ledger is an error.
 """
 
 from __future__ import annotations
@@ -21,17 +20,14 @@ from typing import Literal, get_args
 import msgspec
 
 from fedlasso.errors import FedLassoError
-from fedlasso.governance.audit import Audit, lock
+from fedlasso.governance.audit import Audit, lock_file
 
 BudgetName = Literal["vectors", "splits", "parts", "candidates", "comparisons", "refusals"]
 BUDGETS: tuple[BudgetName, ...] = get_args(BudgetName)
 
 
 class Charge(msgspec.Struct, frozen=True, array_like=True):
-    """One thing that left, or is about to, and the amount of a budget that it uses up.
-
-    The same `key` is charged once. Charges count together `within` one set of held-out rows.
-    """
+    """An amount of a budget, charged once per `key`, added up `within` a set of held-out rows."""
 
     budget: BudgetName
     key: str
@@ -56,44 +52,42 @@ class Lifetime:
         ledger = cls(audit.path.with_name(f"{audit.path.stem}-{data[:32] or 'data'}.ledger"))
         if not ledger.path.exists() and any(e.spent for e in audit.entries() if e.data == data):
             raise FedLassoError(
-                "the ledger of this data file is missing, and the audit says that there was one; "
-                "restore it"
+                "the ledger of this data file is missing, but the audit refers to it; restore it"
             )
         return ledger
 
     def used(self, budget: BudgetName, within: str = "") -> float:
-        """Return how much of a budget is used up."""
         self._refresh()
         return self._used.get((budget, within), 0.0)
 
     def busiest(self, budget: BudgetName) -> float:
-        """Return the most that was used of a budget in one place."""
+        """Return the maximum that was used of a budget within one set of rows."""
         self._refresh()
         return max((used for (of, _), used in self._used.items() if of == budget), default=0.0)
 
     def check(self, charges: Iterable[Charge], limits: Mapping[BudgetName, float]) -> None:
         """Refuse what would use more than a limit."""
         self._refresh()
-        asked: defaultdict[tuple[BudgetName, str], float] = defaultdict(float)
+        new: defaultdict[tuple[BudgetName, str], float] = defaultdict(float)
         for place, charge in {_place(charge): charge for charge in charges}.items():
             if place not in self._known:
-                asked[charge.budget, charge.within] += charge.amount
-        for (budget, within), amount in asked.items():
+                new[charge.budget, charge.within] += charge.amount
+        for (budget, within), amount in new.items():
             limit = limits.get(budget, float("inf"))
-            # Shares of vectors add up with rounding.
+            # Fractions of vectors add up with rounding.
             if self._used.get((budget, within), 0.0) + amount > limit * (1 + 1e-9):
-                raise FedLassoError(_WORDS[budget].format(int(limit)))
+                raise FedLassoError(_EXHAUSTED[budget].format(int(limit)))
 
     def charge(
         self, charges: Iterable[Charge], limits: Mapping[BudgetName, float]
     ) -> dict[str, float]:
-        """Write charges down, and return what they newly use of every budget."""
+        """Write charges to disk, and return what they newly use of every budget."""
         charges = list(charges)
         self.path.parent.mkdir(parents=True, exist_ok=True)
         with self.path.open("a+b") as file:
-            lock(file)
+            lock_file(file)
             self.check(charges, limits)
-            # A line torn by a kill was never followed by a reply: it is taken back.
+            # No reply followed a line that a kill cut short, so it is removed.
             file.truncate(self._read)
             spent: defaultdict[str, float] = defaultdict(float)
             for charge in charges:
@@ -109,7 +103,7 @@ class Lifetime:
         return dict(spent)
 
     def _refresh(self) -> None:
-        """Read what another process has added."""
+        """Read lines that another process has added."""
         if not self.path.exists() or self.path.stat().st_size == self._read:
             return
         with self.path.open("rb") as file:
@@ -134,36 +128,25 @@ def _place(charge: Charge) -> tuple[str, str, str]:
     return charge.budget, charge.within, charge.key
 
 
-_WORDS: dict[BudgetName, str] = {
-    "vectors": (
-        "this data file has given {} vectors over all fits, and the policy here allows no more; "
-        "enough of them would determine the records"
-    ),
-    "splits": (
-        "this data file has been split in {} ways over all fits, and the policy here allows no "
-        "more; use the seeds, shares and folds of earlier fits"
-    ),
-    "parts": (
-        "sums over {} parts of the rows have been told over all fits, half as many as there are "
-        "rows, and no more will be; use the seeds, shares and folds of earlier fits"
-    ),
-    "candidates": (
-        "{} models have been judged on these held-out rows over all fits, and the policy here "
-        "allows no more; hold out other rows"
-    ),
-    "comparisons": (
-        "this data file has been compared with {} numbers over all fits, and the policy here "
-        "allows no more; enough of them would tell the site's own number"
-    ),
-    "refusals": (
-        "this data file is closed after {} refused questions, until whoever runs the site raises "
-        "max_refusals"
-    ),
+_REUSE = "use the seeds, fractions and folds of earlier fits"
+_EXHAUSTED: dict[BudgetName, str] = {
+    "vectors": "this data file has sent {} vectors over all fits, and the policy here allows no "
+    "more; enough of them would determine the records",
+    "splits": "this data file has been split in {} ways over all fits, and the policy here allows "
+    f"no more; {_REUSE}",
+    "parts": "sums over {} parts of the rows have been sent over all fits, half as many as there "
+    f"are rows, which is the limit; {_REUSE}",
+    "candidates": "{} models have been evaluated on these held-out rows over all fits, and the "
+    "policy here allows no more; hold out other rows",
+    "comparisons": "this data file has been compared with {} numbers over all fits, and the policy "
+    "here allows no more; enough of them would disclose the site's own number",
+    "refusals": "this data file is closed after {} refused questions, until the site's operator "
+    "raises max_refusals",
 }
 
 
 def short_hash(*parts: str | bytes) -> str:
-    """Return a short hash of some parts, none of which runs into the next."""
+    """Return a short hash of some parts, each with its length."""
     digest = hashlib.sha256()
     for part in parts:
         data = part.encode() if isinstance(part, str) else part

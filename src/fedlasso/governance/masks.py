@@ -1,10 +1,10 @@
-"""Masks that cancel in the total: the server learns what all sites' words come to, and no more.
+"""Masks that cancel in the total: the server learns the sum of all sites' words, and no more.
 
-Every two sites agree on a secret by X25519, with keys that are drawn for one session and signed by
-their certificates. From it comes a stream of words per question; one of the two adds it, the other
-subtracts it. The stream depends on everything that was asked: on the session's opening, on the
-question's number and on its bytes. So words masked for different questions never cancel, and no
-mask serves two payloads: a number is answered once, and asked again it has the same bytes.
+Every two sites agree on a secret by X25519, with keys that are drawn for one session and signed
+with their certificates. From it they derive a stream of words per question, which one of them adds
+and the other subtracts. The stream depends on the session's opening, the question's number and its
+bytes. So words masked for different questions never cancel, and no mask is used for two payloads: a
+number is answered once, and repeated it has the same bytes.
 """
 
 from __future__ import annotations
@@ -26,9 +26,7 @@ _PURPOSE = b"fedlasso key for masked sums"
 
 
 class KeyOffered(Reply):
-    """A site's key for one session, as the JSON of an `Offer`."""
-
-    offer: str
+    offer: str  # the JSON of an `Offer`
 
 
 class OfferKey(Request[KeyOffered]):
@@ -40,7 +38,7 @@ class OfferKey(Request[KeyOffered]):
 
 @dataclass(frozen=True)
 class Offer:
-    """A site's key for one session, signed; the parts are text so that anybody can pass them on."""
+    """A site's signed key for one session, as text."""
 
     name: str
     key: str
@@ -48,26 +46,24 @@ class Offer:
     signature: str
 
     def write(self) -> str:
-        """Return the offer as JSON."""
         return msgspec.json.encode(self).decode()
 
     @classmethod
     def read(cls, text: str) -> Offer:
-        """Return the offer in some JSON."""
         try:
             return msgspec.json.decode(text, type=cls)
         except (msgspec.DecodeError, UnicodeError):
-            raise FedLassoError("a key was passed on that is none; update fedlasso") from None
+            raise FedLassoError("the offer of a key is malformed; update fedlasso") from None
 
 
 def _statement(fit: str, session: str, name: str, key: bytes) -> bytes:
-    """What a site signs: for which fit and session the key is, and whose it is."""
+    """Return what a site signs: its key, with the fit, the session and its name."""
     return b"\0".join([_PURPOSE, fit.encode(), session.encode(), name.encode(), key])
 
 
 @dataclass(eq=False)
 class Ring:
-    """One site's part in the masking of one session: its own key, drawn here and kept in memory."""
+    """A site's own key for the masks of one session, which is kept in memory only."""
 
     name: str
     identity: Identity
@@ -76,7 +72,6 @@ class Ring:
     _key: Any = field(default=None, init=False)
 
     def offer(self) -> Offer:
-        """Return the public half of the key, signed."""
         from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
         if self._key is None:
@@ -91,19 +86,15 @@ class Ring:
         return bytes(self._key.public_key().public_bytes_raw())
 
     def close(self, offers: Sequence[Offer], opening: bytes) -> Masks:
-        """Check what the others offer, agree with each, and return the masks of the session.
-
-        `opening` is all that the session was opened with: sites that were told different things
-        have masks that do not cancel.
-        """
+        """Verify the sites' offers; return masks that cancel only where `opening` is the same."""
         from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PublicKey
 
         names = [offer.name for offer in offers]
         if len(set(names)) < len(names):
-            raise FedLassoError("two keys were passed on for one site")
+            raise FedLassoError("two keys were received for one site")
         own = [offer.key for offer in offers if offer.name == self.name]
         if self._key is None or own != [self._public.hex()]:
-            raise FedLassoError("the key that was passed on for this site is not its own")
+            raise FedLassoError("the key received for this site is not its own")
         agreed = {}
         seen = {}
         for offer in offers:
@@ -114,12 +105,12 @@ class Ring:
                 signature = bytes.fromhex(offer.signature)
                 public = X25519PublicKey.from_public_bytes(key)
             except ValueError:
-                raise FedLassoError(f"the key of {offer.name!r} is none") from None
+                raise FedLassoError(f"the key of {offer.name!r} is malformed") from None
             signed = _statement(self.fit, self.session, offer.name, key)
             seen[offer.name] = self.identity.check(offer.name, offer.certificate, signature, signed)
             agreed[offer.name] = self._key.exchange(public)
         self.identity.recognise(seen)
-        # Nobody can open the same session again with this key.
+        # The session cannot be opened again with this key.
         self._key = None
         return Masks(self.name, agreed, hashlib.sha256(opening).digest())
 
@@ -134,19 +125,16 @@ class Masks:
     _last: tuple[int, bytes, Any] = field(default=(0, b"", None), init=False)
 
     def again(self, number: int, question: bytes) -> Any:
-        """Return what was kept for this very question, or nothing if it is new.
-
-        A number that was used for another question, or an older one, is refused.
-        """
-        last, asked, answer = self._last
-        if number == last and question == asked:
+        """Return the answer kept for this very question, or None; refuse any other used number."""
+        last, previous, answer = self._last
+        if number == last and question == previous:
             return answer
         if number <= last:
-            raise FedLassoError("this question's number was used before; begin a new session")
+            raise FedLassoError("this question's number was used before; start a new session")
         return None
 
     def mask(self, words: Word, number: int, question: bytes) -> Word:
-        """Return words that add up, over all sites, to what the clear ones add up to."""
+        """Return masked words, which have the same total over all sites as the clear ones."""
         masked = words.copy()
         for peer, secret in self.secrets.items():
             stream = _stream(secret, self.opening, number, question, words.size)
@@ -154,12 +142,12 @@ class Masks:
         return masked
 
     def keep(self, number: int, question: bytes, answer: Any) -> None:
-        """Keep an answer, so that the same question has the same bytes."""
+        """Keep an answer, so that the repeated question has the same bytes."""
         self._last = (number, question, answer)
 
 
 def _stream(secret: bytes, opening: bytes, number: int, question: bytes, count: int) -> Word:
-    """Return words that two sites who share a secret both know, for one question only."""
+    """Return the pseudorandom words that two sites share for one question."""
     from cryptography.hazmat.primitives import hashes
     from cryptography.hazmat.primitives.ciphers import Cipher, algorithms
     from cryptography.hazmat.primitives.kdf.hkdf import HKDF
@@ -172,5 +160,4 @@ def _stream(secret: bytes, opening: bytes, number: int, question: bytes, count: 
 
 
 def draw_session() -> str:
-    """Return a name for a session that nobody has used before."""
     return secrets.token_hex(16)

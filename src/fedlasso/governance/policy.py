@@ -1,8 +1,8 @@
 """A site's disclosure policy: which questions it answers, about what, and how many.
 
 The site that owns the records writes it in a TOML file; the coordinator cannot change it. Every
-default is safe. A policy knows no question by itself: it goes by what each question says that it
-discloses, and by the roles of its fields. docs/privacy.md explains the rules.
+default is safe. A policy names no questions: it uses what each question declares that it discloses,
+and the roles of its fields. docs/privacy.md explains the rules.
 """
 
 import tomllib
@@ -23,19 +23,19 @@ from fedlasso.sites import Site
 from fedlasso.sites.rows import divide, folds_in
 
 WholeNumber = Annotated[int, Meta(ge=0, description="a whole number, zero or more")]
-Share = Annotated[float, Meta(ge=0, description="a number, zero or more")]
+Ratio = Annotated[float, Meta(ge=0, description="a number, zero or more")]
 Names = Annotated[tuple[str, ...], Meta(description="a list of names")]
 Switch = Annotated[bool, Meta(description="true or false")]
 Sums = Annotated[Literal["masked", "clear"], Meta(description='"masked" or "clear"')]
-# Vectors side by side, characters of a text, and the largest whole number.
+# Limits of a question's fields: vectors side by side, characters of a text, the largest integer.
 WIDEST = 256
-LONGEST = 1 << 16
-LARGEST = 1 << 40
-# Smaller numbers than this, times each other, would be rounded to so few values that sums over rows
-# turn into counts of them; larger ones would overflow where a record is large, and so tell that.
-TINY = 1e-140
-HUGE = 1e50
-# What people write where a value is missing; a value of few rows is not among them.
+LONGEST_TEXT = 1 << 16
+LARGEST_INT = 1 << 40
+# Products of smaller numbers would underflow to so few values that sums over rows become counts;
+# larger numbers would overflow where a record is large, and so disclose it.
+SMALLEST_FLOAT = 1e-140
+LARGEST_FLOAT = 1e50
+# Common codes for missing values; a value of few rows is not among them.
 NA_CODES = (
     *("", "NA", "N/A", "n/a", "na", "NaN", "nan", "null", "NULL", "None", "none"),
     *(".", "?", "-", "--", "*", "unknown", "Unknown", "missing", "Missing"),
@@ -44,10 +44,10 @@ NA_CODES = (
 
 
 class Rare(NamedTuple):
-    """How few rows are too few to be told apart.
+    """Minimum numbers of rows that may be distinguished.
 
-    Texts of fewer than `level` rows are read as one, and no column is asked about that differs from
-    its commonest value in some rows, but in fewer than `cell`, or `part` where rows are held out.
+    Text levels with fewer than `level` rows are pooled. A column is refused that differs from its
+    commonest value in some rows, but in fewer than `cell`, or `part` among held-out rows.
     """
 
     level: int = 0
@@ -61,32 +61,31 @@ class Policy:
 
     Attributes
     ----------
-    min_rows : nothing is answered about fewer training rows
-    min_validation_rows : no validation error is answered on fewer held-out rows
-    min_cell_rows : no column is asked about that differs from its commonest value in fewer rows,
-        here or where some train, unless it does not differ at all
-    min_part_cell_rows : the same of rows that are held out, and of folds
-    min_sites : no fit is joined with fewer sites, which sign for themselves where sums are masked
+    min_rows : minimum training rows of an answer
+    min_validation_rows : minimum held-out rows of a validation error
+    min_cell_rows : minimum rows in which a column differs from its commonest value, among all rows
+        and among training rows, unless it does not differ at all
+    min_part_cell_rows : the same among held-out rows and in folds
+    min_sites : minimum sites of a fit, each of which signs a key where sums are masked
     sums : whether sums leave masked, so that only totals over all sites can be read, or clear
-    single : questions that are answered alone where sums are masked: they tell counts and orders
-    peers : names of the sites that may take part where sums are masked; empty means all whose keys
-        were accepted here
+    single : questions answered alone where sums are masked: they disclose counts and magnitudes
+    peers : sites that may take part where sums are masked; empty means all with accepted keys
     allow, deny : questions answered beside the default ones, and questions not answered, by name
-    columns : columns that exist for the coordinator; empty means all
-    min_level_rows : no level of a text column is told that fewer rows have
-    pool_rare_levels : such levels are pooled here, also where other sites have told them
+    columns : columns that the coordinator can see; empty means all
+    min_level_rows : minimum rows of a text level that is disclosed
+    pool_rare_levels : whether rarer levels are pooled here, also if other sites disclose them
     na_codes : texts that a fit may count as missing values
-    max_active_per_row : active coefficients a broadcast model may have, per training row
-    max_vectors : numbers that a data file may give in its lifetime, over all fits, in vectors over
-        the columns of the fit; enough of them determine the records, however they are cut
-    max_splits : ways in which a data file may be split in its lifetime; folds of one deal are one
-    max_candidates : models that may be judged on one set of held-out rows in a data file's lifetime
+    max_active_per_row : maximum active coefficients of a model, per training row
+    max_vectors : numbers that a data file may send in its lifetime, over all fits, in vectors over
+        the columns of the fit; enough of them determine the records
+    max_splits : splits of a data file in its lifetime; all folds of one assignment count as one
+    max_candidates : models evaluated on one set of held-out rows in a data file's lifetime
     max_comparisons : numbers that a data file's noise may be compared with in its lifetime
     max_refusals : refusals that depend on the records, after which a data file is closed
     max_steps : local steps (times the vectors side by side) or grid points of one question
-    max_bytes : longest question that is read
-    dry_run : write down what would leave, and refuse it
-    approval : ask somebody at the site before each reply leaves
+    max_bytes : maximum length of a question
+    dry_run : audit what would leave, and refuse it
+    approval : require approval at the site before each reply leaves
     keep_payloads : keep every reply in full beside the audit
     """
 
@@ -104,7 +103,7 @@ class Policy:
     min_level_rows: WholeNumber = 10
     pool_rare_levels: Switch = True
     na_codes: Names = NA_CODES
-    max_active_per_row: Share = 5.0
+    max_active_per_row: Ratio = 5.0
     max_vectors: WholeNumber = 3000
     max_splits: WholeNumber = 30
     max_candidates: WholeNumber = 500
@@ -123,99 +122,79 @@ class Policy:
                     raise FedLassoError(f"{rule}: no question is called {name!r}")
 
     def answers(self, name: str) -> bool:
-        """Whether a question of that name is answered at all."""
         question = questions().get(name)
         if question is None or name in self.deny:
             return False
         return question.discloses.allowed or name in self.allow
 
     def shows(self, column: str) -> bool:
-        """Whether a column exists for the coordinator."""
         return not self.columns or column in self.columns
 
     def limits(self, rows: int) -> dict[BudgetName, float]:
-        """Return how much of every budget a data file with so many rows has in its lifetime.
+        """Return the lifetime budgets of a data file with so many rows.
 
-        Sums over half as many parts as there are rows leave the rows open, even to somebody who
-        knew all draws.
+        Sums over half as many parts as rows do not determine the rows, even if all draws are known.
         """
         # Every budget but that of parts has a rule of its name.
         return {budget: getattr(self, f"max_{budget}", rows // 2) for budget in BUDGETS}
 
     def check(self, request: Request[Any], site: Site) -> None:
-        """Refuse a question that the rules do not allow; say which rule.
-
-        What is said follows from the question, the rules and the number of rows alone.
-        """
+        """Refuse a question against the rules; the text depends only on it and numbers of rows."""
         name = type(request).__name__
         if not self.answers(name):
             raise FedLassoError(f"the policy here does not answer {name}; allow it in policy.toml")
         self.check_rows(site.rows, "here")
         check_fields(request, len(site.columns), self.max_steps)
         for split in filter(None, values_of(request, "split")):
-            # Sums over a split, or the difference to those of all rows, must not tell of few rows.
+            # Neither sums over a split nor their difference to all rows may be over few rows.
             training = len(divide(split, site.name, site.table.n)["training"])
             self.check_rows(training, "in this split")
-            if 0 < site.table.n - training < self.min_validation_rows:
-                raise FedLassoError(
-                    f"{site.table.n - training} rows held out by this split, and the policy holds "
-                    f"out {self.min_validation_rows} or more"
-                )
+            if held_out := site.table.n - training:
+                self._check_held_out(held_out, "rows held out by this split")
         view = site.view(request.on)
         self.check_rows(view.rows, "in this split")
         for split in filter(None, values_of(request, "split")):
             if view.rows < site.table.n:
-                raise FedLassoError("a split of a split is not asked about; ask about all rows")
+                raise FedLassoError("a view of a split cannot be split again; use all rows")
             rows = view.rows // folds_in(split)
             if folds_in(split) > 1 and rows < self.min_validation_rows:
-                raise Refused(
-                    f"{rows} rows in a fold here, and the policy answers about "
-                    f"{self.min_validation_rows} or more; ask for fewer folds",
-                    code=RefusalCode.FEWER_FOLDS,
-                )
+                required = f"the policy requires at least {self.min_validation_rows}"
+                text = f"{rows} rows in a fold here, but {required}; request fewer folds"
+                raise Refused(text, code=RefusalCode.FEWER_FOLDS)
         purposes = values_of(request, "purpose") or view.held_out
         for purpose in purposes if request.discloses.held_out else ():
-            rows = view.validation(purpose).m
-            if rows < self.min_validation_rows:
-                raise FedLassoError(
-                    f"{rows} validation rows here, and the policy validates on "
-                    f"{self.min_validation_rows} or more"
-                )
+            self._check_held_out(view.validation(purpose).m, "validation rows here")
         limit = self.max_active_per_row * view.rows
         for model in values_of(request, "model"):
             active = int(np.count_nonzero(model.reshape(len(model), -1), axis=0).max(initial=0))
             if active > limit:
-                raise FedLassoError(
-                    f"a model with {active} active coefficients, and the policy allows "
-                    f"{int(limit)} for {view.rows} rows; use a larger penalty"
-                )
+                found = f"the model has {active} active coefficients, but the policy allows"
+                remedy = "use a larger penalty"
+                raise FedLassoError(f"{found} {int(limit)} for {view.rows} rows; {remedy}")
 
     @property
     def rare(self) -> Rare:
-        """How few rows are too few to be told apart."""
         level = self.min_level_rows if self.pool_rare_levels else 0
         return Rare(level, self.min_cell_rows, self.min_part_cell_rows)
 
     def check_rows(self, rows: int, where: str) -> None:
-        """Refuse to tell of few rows."""
         if rows < self.min_rows:
-            raise FedLassoError(
-                f"{rows} training rows {where}, and the policy answers about {self.min_rows} "
-                "or more"
-            )
+            required = f"but the policy requires at least {self.min_rows}"
+            raise FedLassoError(f"{rows} training rows {where}, {required}")
+
+    def _check_held_out(self, rows: int, what: str) -> None:
+        if rows < self.min_validation_rows:
+            required = f"but the policy requires at least {self.min_validation_rows}"
+            raise FedLassoError(f"{rows} {what}, {required}")
 
 
 def values_of(request: Request[Any], kind: RoleKind) -> list[Any]:
-    """Return the values of all fields that have one role."""
     declared = roles(type(request))
     return [getattr(request, field) for field, role in declared.items() if role.kind == kind]
 
 
 def check_fields(request: Request[Any], p: int, max_steps: int) -> None:
-    """Refuse a question whose fields do not fit p columns, or that asks for too many steps.
-
-    Kernels trust the shapes they are given, so a question that does not fit never reaches them.
-    """
+    """Refuse too many steps, and fields that do not fit p columns: kernels do not check shapes."""
     name = type(request).__name__
     widths: set[int] = set()
     for field, kind in layout(type(request)):
@@ -223,14 +202,14 @@ def check_fields(request: Request[Any], p: int, max_steps: int) -> None:
         role = roles(type(request)).get(field)
         fits = True
         if kind == "int":
-            fits = 0 <= value <= LARGEST
+            fits = 0 <= value <= LARGEST_INT
         elif kind == "float":
             signed = role in (Role("signed"), Role("centre of response"))
             fits = (value >= 0 or signed) and _sized(np.array(value))
         elif kind == "text":
-            fits = len(value) <= LONGEST and value.isprintable()
+            fits = len(value) <= LONGEST_TEXT and value.isprintable()
         elif "array" in kind and value is not None:
-            # An array without a role fits nowhere: no rule can judge it.
+            # An array without a role is refused: no rule covers it.
             fits = role is not None and _array_fits(value, role, request, p) and _sized(value)
             if fits and role and role.kind in ("points", "model", "accumulated", "per candidate"):
                 side_by_side = value.ndim == 2 or role.kind == "per candidate"
@@ -239,13 +218,13 @@ def check_fields(request: Request[Any], p: int, max_steps: int) -> None:
             raise FedLassoError(f"{name}: {field} does not fit the {p} columns and rules here")
     steps = sum(values_of(request, "steps")) * max(widths, default=1)
     if steps > max_steps:
-        raise FedLassoError(f"{name}: {steps} steps, and the policy here takes {max_steps} at once")
+        raise FedLassoError(f"{name}: {steps} steps, but the policy here allows {max_steps}")
 
 
 def _sized(value: Array) -> bool:
-    """Return whether all numbers are zero, or of a size that products of them do not leave."""
+    """Return whether all numbers are zero, or of a size whose products are floats."""
     size = np.abs(value[value != 0])
-    return bool(size.size == 0 or (size.min() >= TINY and size.max() <= HUGE))
+    return bool(size.size == 0 or (size.min() >= SMALLEST_FLOAT and size.max() <= LARGEST_FLOAT))
 
 
 def _array_fits(value: Array, role: Role, request: Request[Any], p: int) -> bool:
@@ -275,8 +254,8 @@ def read_policy(path: Path | None) -> Policy:
             try:
                 values[name] = msgspec.convert(value, rules[name])
             except msgspec.ValidationError:
-                words = get_args(rules[name])[1].description
-                raise FedLassoError(f"{name} must be {words}") from None
+                expected = get_args(rules[name])[1].description
+                raise FedLassoError(f"{name} must be {expected}") from None
         return Policy(**values)
     except OSError as error:
         raise FedLassoError(f"cannot read {path}: {error.strerror}") from error

@@ -1,74 +1,72 @@
-"""Why a site refuses, and how much of that is said to whoever asked."""
+"""Refusals: the full reason goes to the audit, and the coordinator learns what it may."""
 
 from collections.abc import Callable
 from dataclasses import replace
 from typing import TypeVar
 
 from fedlasso.errors import FedLassoError, Refused, code_of
+from fedlasso.federation.checking import LONGEST_REFUSAL
 from fedlasso.governance.audit import Audit, Entry
 from fedlasso.governance.lifetime import Charge, Lifetime
 from fedlasso.governance.policy import Policy
 
 T = TypeVar("T")
-# Where refusals are counted; to look it up may fail.
+# Returns the ledger that counts refusals; this may fail.
 FindLedger = Callable[[], Lifetime]
-# Characters of a refusal: it may quote the question.
-LONGEST = 1000
-# All that is said where the reason would tell of the records.
-SILENCE = "the site does not answer this question; its audit says why"
+# The whole text where the reason would disclose something about the records.
+SILENCE = "the site does not answer this question; its audit has the reason"
 
 
 class Withheld(Exception):
-    """A reason for refusing that depends on the records: for the audit only."""
+    """A refusal whose reason depends on the records: for the audit only."""
 
 
 class CorrectableRefusal(Refused):
-    """A refusal that names columns and counts, which whoever asks needs in order to correct it."""
+    """A refusal that names columns and counts, so that the coordinator can correct the fit."""
 
 
-def tell(error: Exception, what: str = "the site") -> str:
-    """Return an error in our own words, and of any other only its type."""
+def error_text(error: Exception, what: str = "the site") -> str:
+    """Return the text of our own errors without records, and of any other only its type."""
     if isinstance(error, FedLassoError):
         text = error.unquoted
     elif isinstance(error, Withheld):
         text = str(error)
     else:
         text = f"{what} failed with {type(error).__name__}"
-    return text[:LONGEST]
+    return text[:LONGEST_REFUSAL]
 
 
-def say_refusal(error: Exception, policy: Policy) -> Refused:
-    """Return the refusal as whoever asked may learn of it."""
+def public_refusal(error: Exception, policy: Policy) -> Refused:
     if isinstance(error, FedLassoError) and not policy.dry_run:
-        return Refused(tell(error), code=code_of(error))
+        return Refused(error_text(error), code=code_of(error))
     return Refused(SILENCE)
 
 
 def refuse(
     error: Exception, entry: Entry, policy: Policy, audit: Audit, key: str, ledger: FindLedger
 ) -> Refused:
-    """Write a refusal down, count it where it depends on the records, and say what may be."""
+    """Audit a refusal, charge it if it depends on the records, and return its public form."""
     spent: dict[str, float] = {}
-    # To be refused for such a reason tells something of the records by itself.
+    # A refusal for such a reason by itself discloses something about the records.
     depends = isinstance(error, CorrectableRefusal) or not isinstance(error, FedLassoError)
     if key and depends and not policy.dry_run:
         spent = ledger().charge([Charge("refusals", key, 1)], {})
-    why = tell(error, entry.question)
-    # What would have left is told by its size and hash; nothing did.
+    why = error_text(error, entry.question)
+    # Nothing left, so the entry has no hash.
     audit.write(replace(entry, verdict="refused", why=why, spent=spent, sha256=""))
-    return say_refusal(error, policy)
+    return public_refusal(error, policy)
 
 
 def check_open(lifetime: Lifetime, policy: Policy) -> None:
-    """Refuse everything about a data file that was refused too often."""
+    """Refuse every question about a data file once its budget of refusals is used."""
     used = lifetime.used("refusals")
     if used and used >= policy.max_refusals:
         lifetime.check([Charge("refusals", "", 1)], {"refusals": policy.max_refusals})
 
 
-def consult(ask: Callable[[], T]) -> T:
-    """Return what the records say; what is wrong with them is told, and counted."""
+def read_records(read: Callable[[], T]) -> T:
+    """Return what is read from the records; their errors are disclosed, and charged."""
     try:
-        return ask()
+        return read()
     except FedLassoError as error:
         raise CorrectableRefusal(error.unquoted) from None

@@ -1,30 +1,17 @@
-"""Questions about how well a model predicts held-out rows, beyond its error: sums over rows."""
+"""Questions about calibration and discrimination of a model on held-out rows: sums over rows."""
 
 import numpy as np
 
-from fedlasso.federation import Disclosure, Reply, Request
+from fedlasso.federation import Disclosure, Positive, Reply, Shapes, Signed, Steps
 from fedlasso.federation.magnitudes import COARSE, Bound, Magnitudes, power_above
-from fedlasso.federation.messages import (
-    Count,
-    ModelVector,
-    Positive,
-    Purpose,
-    Shapes,
-    Signed,
-    Steps,
-)
+from fedlasso.federation.messages import Count
 from fedlasso.numerics import Array, Response
-from fedlasso.sites.held_out import FURTHER
+from fedlasso.sites.held_out import FURTHER, AboutHeldOut, rows_power
 from fedlasso.sites.site import View
 
-EACH = "the card tells how well the model predicts at each site"
+PER_SITE = "the card shows how well the model predicts at each site"
 # Rows that are compared with all others at once.
-BLOCK = 1000
-
-
-def rows_power(magnitudes: Magnitudes) -> int:
-    """Return a power of two that no number of held-out rows exceeds."""
-    return 2 * magnitudes.rows + FURTHER
+PAIR_BLOCK = 1000
 
 
 class ScoreSums(Reply):
@@ -36,20 +23,16 @@ class ScoreSums(Reply):
     times: Positive[float]
 
 
-class ScoresAt(Request[ScoreSums]):
-    """How far do the linear predictors of a model spread over held-out rows?"""
+class ScoresAt(AboutHeldOut[ScoreSums]):
+    """Mean and spread of a model's linear predictors over held-out rows."""
 
-    kind = "validation"
     discloses = Disclosure(
         "sums over held-out rows of a model's predictions, their squares and survival times",
         held_out=True,
     )
-    b: ModelVector
-    purpose: Purpose = "candidate"
 
     def answer(self, site: View) -> ScoreSums:
-        held_out = site.validation(self.purpose)
-        eta = held_out.predictor(self.b)
+        held_out, eta = self.predict(site)
         times = held_out.response.times if held_out.loss.survival else 0 * eta
         return ScoreSums(held_out.m, float(eta.sum()), float((eta * eta).sum()), float(times.sum()))
 
@@ -63,46 +46,39 @@ class ScoresAt(Request[ScoreSums]):
 
 
 class ScoreCounts(Reply):
-    """Per range of linear predictors: rows, their responses and their predictions, added up."""
+    """Per range of linear predictors: number of rows, sums of responses and of predictions."""
 
     rows: Count[Array]
     observed: Array
     expected: Array
 
 
-class ScoreRanges(Request[ScoreCounts]):
-    """How do responses and predictions compare in ranges of a model's linear predictor?
+class ScoreRanges(AboutHeldOut[ScoreCounts]):
+    """Sums in `ranges` of the linear predictor, `width` wide from `low` on; outer ones are open."""
 
-    There are `ranges` of them, each `width` wide, from `low` on; the outer ones are open.
-    """
-
-    kind = "validation"
     discloses = Disclosure(
-        "how many held-out rows a model puts into each of some ranges, with their responses and "
-        "predictions added up",
+        "how many held-out rows a model puts into each of some ranges, and the sums of their "
+        "responses and predictions",
         held_out=True,
-        single=EACH,
+        single=PER_SITE,
     )
-    b: ModelVector
     low: Signed
     width: float
     ranges: Steps
-    purpose: Purpose = "candidate"
 
     def expects(self, p: int) -> Shapes:
         return dict.fromkeys(("rows", "observed", "expected"), (self.ranges,))
 
     def answer(self, site: View) -> ScoreCounts:
-        held_out = site.validation(self.purpose)
-        eta = held_out.predictor(self.b)
+        held_out, eta = self.predict(site)
         place = np.floor((eta - self.low) / self.width)
         place = np.clip(place, 0, self.ranges - 1).astype(np.int64)
-        told = held_out.loss.disclosed_response(held_out.y)
+        observed = held_out.loss.disclosed_response(held_out.y)
 
         def add(numbers: Array) -> Array:
             return np.bincount(place, numbers, minlength=self.ranges).astype(np.float64)
 
-        return ScoreCounts(add(np.ones(held_out.m)), add(told), add(held_out.loss.mean(eta)))
+        return ScoreCounts(add(np.ones(held_out.m)), add(observed), add(held_out.loss.mean(eta)))
 
     def bounds(self, magnitudes: Magnitudes) -> dict[str, Bound]:
         # Predictions are linear predictors, or no larger than slopes and responses.
@@ -112,32 +88,28 @@ class ScoreRanges(Request[ScoreCounts]):
 
 
 class RecalibrationSums(Reply):
-    """Slopes and curvature of the loss in an intercept and a slope of the linear predictor."""
+    """Gradient and Hessian of the loss in an intercept and a slope of the linear predictor."""
 
     slopes: Array
     curvature: Array
 
 
-class RecalibrationAt(Request[RecalibrationSums]):
-    """How should an intercept and a factor change a model's linear predictor to fit better?"""
+class RecalibrationAt(AboutHeldOut[RecalibrationSums]):
+    """Derivatives of the loss at an intercept and a calibration slope of the linear predictor."""
 
-    kind = "validation"
     discloses = Disclosure(
         "five sums over held-out rows of functions of a model's predictions",
         held_out=True,
-        single=EACH,
+        single=PER_SITE,
     )
-    b: ModelVector
     intercept: Signed
     slope: Signed
-    purpose: Purpose = "candidate"
 
     def expects(self, p: int) -> Shapes:
         return {"slopes": (2,), "curvature": (3,)}
 
     def answer(self, site: View) -> RecalibrationSums:
-        held_out = site.validation(self.purpose)
-        eta = held_out.predictor(self.b)
+        held_out, eta = self.predict(site)
         at = self.intercept + self.slope * eta
         slopes = held_out.loss.slopes(at, held_out.response)
         V = np.column_stack([np.ones(len(eta)), eta])
@@ -145,10 +117,10 @@ class RecalibrationAt(Request[RecalibrationSums]):
         return RecalibrationSums(V.T @ slopes, np.array([curved[0, 0], curved[0, 1], curved[1, 1]]))
 
     def bounds(self, magnitudes: Magnitudes) -> dict[str, Bound]:
-        moved = power_above(abs(self.intercept)) + magnitudes.rows
-        turned = power_above(abs(self.slope)) + magnitudes.reach
+        shifted = power_above(abs(self.intercept)) + magnitudes.rows
+        scaled = power_above(abs(self.slope)) + magnitudes.reach
         columns = max(magnitudes.rows, magnitudes.reach)
-        slopes = magnitudes.slopes if magnitudes.curved else max(moved, turned, magnitudes.reach)
+        slopes = magnitudes.slopes if magnitudes.curved else max(shifted, scaled, magnitudes.reach)
         curvature = magnitudes.slopes if magnitudes.curved else 0
         return {
             "slopes": Bound(slopes + columns + 2 * FURTHER, coarse=COARSE + 2 * FURTHER),
@@ -157,46 +129,39 @@ class RecalibrationAt(Request[RecalibrationSums]):
 
 
 class PairSums(Reply):
-    """Pairs of rows of which one is known to have had its event first, and how a model has them."""
+    """Pairs of rows with a known order of events, and those that a model orders correctly."""
 
     comparable: Positive[float]
     concordant: Positive[float]
 
 
-class PairsAt(Request[PairSums]):
-    """Of two held-out rows, does the one with the larger linear predictor have its event first?
+class PairsAt(AboutHeldOut[PairSums]):
+    """Concordance of linear predictors and events within each site; equal predictors count half."""
 
-    Pairs are of rows of one site; where a model does not tell them apart they count half.
-    """
-
-    kind = "validation"
     discloses = Disclosure(
-        "how many pairs of held-out rows a model has in the right order", held_out=True, single=EACH
+        "how many pairs of held-out rows a model has in the right order",
+        held_out=True,
+        single=PER_SITE,
     )
-    b: ModelVector
-    purpose: Purpose = "candidate"
 
     def answer(self, site: View) -> PairSums:
-        held_out = site.validation(self.purpose)
-        return PairSums(*count_pairs(held_out.predictor(self.b), held_out.response))
+        held_out, eta = self.predict(site)
+        return PairSums(*count_pairs(eta, held_out.response))
 
     def bounds(self, magnitudes: Magnitudes) -> dict[str, Bound]:
         return dict.fromkeys(("comparable", "concordant"), Bound(2 * rows_power(magnitudes)))
 
 
 def count_pairs(eta: Array, response: Response) -> tuple[float, float]:
-    """Return how many pairs can be compared, and how many of them linear predictors have right.
-
-    A pair can be compared where the earlier of two times ended in an event (Harrell).
-    """
+    """Count comparable pairs, whose earlier time is an event (Harrell), and concordant ones."""
     times = response.times
     comparable = 0.0
     concordant = 0.0
     events = np.flatnonzero(response.events)
-    for at in range(0, len(events), BLOCK):
-        own = events[at : at + BLOCK]
+    for at in range(0, len(events), PAIR_BLOCK):
+        own = events[at : at + PAIR_BLOCK]
         later = times[None, :] > times[own, None]
-        # A time that was censored when another ended in an event is the later one.
+        # Of an event and a censoring at the same time, the censored row is the later one.
         later |= (times[None, :] == times[own, None]) & ~response.events[None, :]
         higher = eta[own, None] - eta[None, :]
         comparable += float(later.sum())
@@ -205,38 +170,34 @@ def count_pairs(eta: Array, response: Response) -> tuple[float, float]:
 
 
 class GroupSums(Reply):
-    """Per group of rows and stretch of time: events, and rows that were censored."""
+    """Per group of rows and interval of time: numbers of events, and of censored rows."""
 
     events: Positive[Array]
     censored: Positive[Array]
 
 
-class GroupsAt(Request[GroupSums]):
-    """When did held-out rows of low, middle and high risk have their events?
+class GroupsAt(AboutHeldOut[GroupSums]):
+    """Events over time of held-out rows at low, middle and high risk.
 
-    The groups are cut at two linear predictors; `stretches` of time are `length` long each, and the
-    last one is open.
+    The groups are cut at two linear predictors; there are `stretches` of time of `length` each, the
+    last one open.
     """
 
-    kind = "validation"
     discloses = Disclosure(
         "how many held-out rows of three groups had an event, or were censored, in each of some "
-        "stretches of time",
+        "intervals of time",
         held_out=True,
     )
-    b: ModelVector
     lower: Signed
     upper: Signed
     length: float
     stretches: Steps
-    purpose: Purpose = "candidate"
 
     def expects(self, p: int) -> Shapes:
         return dict.fromkeys(("events", "censored"), (3, self.stretches))
 
     def answer(self, site: View) -> GroupSums:
-        held_out = site.validation(self.purpose)
-        eta = held_out.predictor(self.b)
+        held_out, eta = self.predict(site)
         group = (eta > self.lower).astype(np.int64) + (eta > self.upper)
         when = np.floor(held_out.response.times / self.length)
         when = np.clip(when, 0, self.stretches - 1).astype(np.int64)

@@ -1,7 +1,7 @@
-"""How a site draws its splits: anybody can repeat a draw by name, nobody one with a secret.
+"""Random splits of a site's rows: reproducible from the name, or secret.
 
-A site with a secret also sees to it that no part of its rows has only a few at a column's rarer
-value, for sums over such a part would tell of those few: it puts a draw back and draws again.
+A site with a secret also draws again until no part has only a few rows at a column's rarer values:
+sums over such a part would disclose those rows.
 """
 
 from collections.abc import Iterator
@@ -12,9 +12,9 @@ import numpy as np
 from fedlasso.errors import RefusalCode, Refused
 from fedlasso.numerics import Array, Table
 from fedlasso.numerics.designs import RowIndex
-from fedlasso.sites.rows import dealt, divide, folds, name_draw
+from fedlasso.sites.rows import divide, fold_rows, folds, name_draw
 
-# Draws that are put back before a site gives up.
+# Maximum number of draws.
 TRIES = 300
 
 
@@ -24,9 +24,9 @@ class FoldDraw:
 
     Attributes
     ----------
-    secret : what only the site knows; without it draws are seeded by the name
-    tables : columns and response, of which rows that train must have none, or at least `cell`,
-        beside each column's commonest value, and rows that are held out none or `part`
+    secret : known to the site only; without it draws are seeded by the site's name
+    tables : columns and response; each column must differ from its commonest value in none or at
+        least `cell` of the training rows, and in none or at least `part` of the held-out rows
     """
 
     site: str
@@ -34,61 +34,60 @@ class FoldDraw:
     tables: tuple[Table, ...] = ()
     cell: int = 0
     part: int = 0
-    _again: dict[str, int | None] = field(default_factory=dict, init=False)
+    _redraws: dict[str, int | None] = field(default_factory=dict, init=False)
 
     def divide(self, split: str, n: int) -> dict[str, RowIndex]:
-        """Training rows and held-out rows by purpose."""
-        return divide(split, self.site, n, self.secret, self.again(split, n))
+        return divide(split, self.site, n, self.secret, self.redraws(split, n))
 
-    def deal(self, split: str, n: int) -> list[RowIndex]:
-        """Return the rows of every fold of a deal; without one, all rows as a single fold."""
-        return dealt(split, self.site, n, self.secret, self.again(split, n) if split else 0)
+    def fold_rows(self, split: str, n: int) -> list[RowIndex]:
+        """Return the rows of every fold; without a split, all rows as a single fold."""
+        return fold_rows(split, self.site, n, self.secret, self.redraws(split, n) if split else 0)
 
-    def again(self, split: str, n: int) -> int:
-        """Return how many draws are put back for a split before one suits."""
+    def redraws(self, split: str, n: int) -> int:
+        """Return how many draws are rejected for a split before one is accepted."""
         if not self.secret or max(self.cell, self.part) < 2:
             return 0
         name = name_draw(split)
-        if name not in self._again:
-            tries = (again for again in range(TRIES) if self._suits(split, n, again))
-            self._again[name] = next(tries, None)
-        again = self._again[name]
-        if again is None:
-            dealt_out = name.startswith("folds")
-            words = "ask for fewer folds" if dealt_out else "hold out another share"
+        if name not in self._redraws:
+            accepted = (k for k in range(TRIES) if self._accepts(split, n, k))
+            self._redraws[name] = next(accepted, None)
+        redraws = self._redraws[name]
+        if redraws is None:
+            in_folds = name.startswith("folds")
+            remedy = "request fewer folds" if in_folds else "hold out another fraction"
             raise Refused(
-                f"no split of the rows here has {self.cell} rows that train and {self.part} held "
-                f"out, or none, beside each column's commonest value; {words}, or leave out "
+                f"no split of the rows here has {self.cell} training rows and {self.part} held-out "
+                f"rows, or none, beside each column's commonest value; {remedy}, or leave out "
                 "columns with rare values",
-                code=RefusalCode.FEWER_FOLDS if dealt_out else RefusalCode.OTHER,
+                code=RefusalCode.FEWER_FOLDS if in_folds else RefusalCode.OTHER,
             )
-        return again
+        return redraws
 
-    def _suits(self, split: str, n: int, again: int) -> bool:
+    def _accepts(self, split: str, n: int, redraws: int) -> bool:
         return not any(
             few_apart(table, rows, fewest).any() or few_missing(table, rows, fewest).any()
-            for rows, fewest in self._parts(split, n, again)
+            for rows, fewest in self._parts(split, n, redraws)
             for table in self.tables
         )
 
-    def _parts(self, split: str, n: int, again: int) -> Iterator[tuple[RowIndex, int]]:
-        """All parts that a draw may be asked about, and how few rows are too few in each."""
+    def _parts(self, split: str, n: int, redraws: int) -> Iterator[tuple[RowIndex, int]]:
+        """Yield all parts whose sums a draw discloses, and the minimum rows of each."""
         names: tuple[str, ...] = (split,)
         if name_draw(split).startswith("folds"):
             _, count, seed = name_draw(split).split()
             names = folds(int(count), int(seed))
         for name in names:
-            parts = divide(name, self.site, n, self.secret, again)
+            parts = divide(name, self.site, n, self.secret, redraws)
             for purpose, rows in parts.items():
                 yield rows, self.cell if purpose == "training" else self.part
-            # Sums over all rows, minus those that train, are over the others.
+            # Sums over all rows minus sums over the training rows are sums over the others.
             yield np.setdiff1d(np.arange(n), parts["training"]), self.part
 
 
 def few_missing(table: Table, rows: RowIndex, cell: int) -> Array:
-    """Return which columns are missing in some rows, but in too few.
+    """Return which columns are missing in some rows, but in fewer than `cell`.
 
-    A missing value is at a mean that whoever asks has chosen, so two means tell such rows apart.
+    The coordinator chooses the mean that replaces missing values: two means disclose such rows.
     """
     if table.holes is None or cell < 2:
         return np.zeros(table.p, dtype=bool)
@@ -97,9 +96,9 @@ def few_missing(table: Table, rows: RowIndex, cell: int) -> Array:
 
 
 def few_apart(table: Table, rows: RowIndex, cell: int) -> Array:
-    """Return which columns differ from their commonest value in some rows, but in too few.
+    """Return which columns differ from their commonest value in some rows, but fewer than `cell`.
 
-    A value that all but a few rows have is the median of any `2 cell - 1` rows.
+    A value that all but so few rows have is the median of any `2 cell - 1` rows.
     """
     if cell < 2 or len(rows) == 0:
         return np.zeros(table.p, dtype=bool)
@@ -109,7 +108,7 @@ def few_apart(table: Table, rows: RowIndex, cell: int) -> Array:
     else:
         chosen = table.sparse[rows]
         apart = np.asarray((chosen != 0).sum(axis=0)).ravel()
-        # Few columns of a sparse table have another commonest value than zero.
+        # In a sparse table the commonest value of most columns is zero.
         for k in np.flatnonzero(first):
             apart[k] = len(rows) - int((chosen[:, [k]].toarray() == first[k]).sum())
     return np.asarray((apart > 0) & (apart < cell))

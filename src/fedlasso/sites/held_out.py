@@ -1,23 +1,61 @@
-"""Questions about rows that were held out: how well do models predict them?"""
+"""Questions about the errors of models on held-out rows."""
+
+from dataclasses import field
 
 import numpy as np
 
-from fedlasso.federation import Disclosure, Reply, Request
+from fedlasso.federation import Disclosure, Models, ModelVector, Positive, Purpose, Reply, Request
 from fedlasso.federation.magnitudes import COARSE, Bound, Magnitudes
-from fedlasso.federation.messages import Count, Models, Positive, Purpose, Shapes
-from fedlasso.numerics import Array
-from fedlasso.sites.questions import ROUNDING, bound_of_squares
+from fedlasso.federation.messages import Count, R, Shapes, layout, reply_to
+from fedlasso.numerics import Array, Sample
+from fedlasso.sites.questions import SCHWARZ_TOLERANCE, bound_of_squares
 from fedlasso.sites.site import View
 
-# Powers of two that held-out rows may lie further away than the rows that train.
+# Powers of two by which held-out rows may be farther away than training rows.
 FURTHER = 10
+
+
+def rows_power(magnitudes: Magnitudes) -> int:
+    """Return the exponent of a power of two that no number of held-out rows exceeds."""
+    return 2 * magnitudes.rows + FURTHER
+
+
+class AboutHeldOut(Request[R]):
+    """A question about a model's predictions for the rows held out for `purpose`."""
+
+    kind = "validation"
+    b: ModelVector
+    purpose: Purpose = field(default="candidate", kw_only=True)
+
+    def predict(self, site: View) -> tuple[Sample, Array]:
+        """Return the held-out rows and the model's linear predictors there."""
+        held_out = site.validation(self.purpose)
+        return held_out, held_out.predictor(self.b)
+
+
+class AboutErrors(Request[R]):
+    """A question about the errors of candidate models (columns) on held-out rows."""
+
+    kind = "validation"
+    candidates: Models
+    purpose: Purpose = "candidate"
+
+    def errors(self, site: View) -> tuple[list[Array], Array, Array]:
+        """Return each candidate's errors by row, their sums, and the numbers of rows."""
+        held_out = site.validation(self.purpose)
+        errors = [held_out.errors(b) for b in self.candidates.T]
+        return errors, np.array([e.sum() for e in errors]), np.full(len(errors), float(held_out.m))
+
+    def expects(self, p: int) -> Shapes:
+        arrays = [name for name, kind in layout(reply_to(type(self))) if kind == "array"]
+        return dict.fromkeys(arrays, self.candidates.shape[1:])
 
 
 class HeldOutSums(Reply):
     """Per candidate: sum of errors and number of rows; and one number on their spread.
 
     `tail` is the number of rows times the kurtosis of the residuals of the candidate that fits
-    these rows best, told to a quarter power of two.
+    these rows best, rounded to a quarter power of two.
     """
 
     errors: Positive[Array]
@@ -25,45 +63,33 @@ class HeldOutSums(Reply):
     tail: Positive[float]
 
 
-class HeldOutErrors(Request[HeldOutSums]):
-    """How well do candidate models (columns) predict the site's held-out rows?"""
+class HeldOutErrors(AboutErrors[HeldOutSums]):
+    """Sums of squared errors of candidate models (columns) on the site's held-out rows."""
 
-    kind = "validation"
     discloses = Disclosure(
-        "errors of models on held-out rows: sums of squares, and how far the largest stand out, "
-        "roughly",
+        "errors of models on held-out rows: sums of squares, and roughly how far the largest "
+        "stand out",
         held_out=True,
     )
-    candidates: Models
-    purpose: Purpose = "candidate"
 
     def answer(self, site: View) -> HeldOutSums:
-        held_out = site.validation(self.purpose)
-        errors = [held_out.errors(b) for b in self.candidates.T]
-        sums = np.array([e.sum() for e in errors])
-        counts = np.full(len(errors), float(held_out.m))
-        return HeldOutSums(sums, counts, held_out.m * _rough_kurtosis(errors[int(sums.argmin())]))
-
-    def expects(self, p: int) -> Shapes:
-        return dict.fromkeys(("errors", "counts"), self.candidates.shape[1:])
+        errors, sums, counts = self.errors(site)
+        return HeldOutSums(sums, counts, counts[0] * _rough_kurtosis(errors[int(sums.argmin())]))
 
     def bounds(self, magnitudes: Magnitudes) -> dict[str, Bound]:
-        rows = 2 * magnitudes.rows + FURTHER
+        rows = rows_power(magnitudes)
+        squares = bound_of_squares(magnitudes, 2 * FURTHER)
         # A kurtosis is at most the number of rows.
-        return {
-            "errors": bound_of_squares(magnitudes, 2 * FURTHER),
-            "counts": Bound(rows),
-            "tail": Bound(2 * rows),
-        }
+        return {"errors": squares, "counts": Bound(rows), "tail": Bound(2 * rows)}
 
 
 def _rough_kurtosis(squares: Array) -> float:
-    """Return the kurtosis of residuals by their squares, rounded: fourth powers tell of rows."""
+    """Return the kurtosis of residuals from their squares, rounded: fourth powers disclose rows."""
     largest = squares.max(initial=0.0)
     if largest == 0.0:
         return 1.0
-    share = squares / largest
-    kurtosis = share.size * float((share**2).sum()) / float(share.sum()) ** 2
+    scaled = squares / largest
+    kurtosis = scaled.size * float((scaled**2).sum()) / float(scaled.sum()) ** 2
     return float(2.0 ** (round(4 * np.log2(kurtosis)) / 4))
 
 
@@ -76,37 +102,24 @@ class ErrorSums(Reply):
 
     def find_contradiction(self, rows: int) -> str:
         most = np.sqrt(self.squares) * np.sqrt(self.counts)
-        fits = (self.errors <= most * (1 + ROUNDING)).all()
+        fits = (self.errors <= most * (1 + SCHWARZ_TOLERANCE)).all()
         return "" if fits else "errors that are more than their squares allow"
 
 
-class ValidationErrors(Request[ErrorSums]):
-    """The same with exact fourth powers, for studies in one process: enough of them tell rows."""
+class ValidationErrors(AboutErrors[ErrorSums]):
+    """The same with exact fourth powers, for studies in one process: many of them disclose rows."""
 
-    kind = "validation"
     discloses = Disclosure(
         "errors of models on held-out rows: sums of squares and of fourth powers",
         allowed=False,
         held_out=True,
     )
-    candidates: Models
-    purpose: Purpose = "candidate"
-
-    def expects(self, p: int) -> Shapes:
-        return dict.fromkeys(("errors", "squares", "counts"), self.candidates.shape[1:])
 
     def answer(self, site: View) -> ErrorSums:
-        held_out = site.validation(self.purpose)
-        errors = [held_out.errors(b) for b in self.candidates.T]
-        sums = np.array([e.sum() for e in errors])
-        squares = np.array([(e**2).sum() for e in errors])
-        return ErrorSums(sums, squares, np.full(len(errors), float(held_out.m)))
+        errors, sums, counts = self.errors(site)
+        return ErrorSums(sums, np.array([(e**2).sum() for e in errors]), counts)
 
     def bounds(self, magnitudes: Magnitudes) -> dict[str, Bound]:
-        # Rows that did not train may lie far from those that did.
-        fourth = 4 * (magnitudes.reach + FURTHER)
-        return {
-            "errors": bound_of_squares(magnitudes, 2 * FURTHER),
-            "squares": Bound(fourth, coarse=COARSE + 4 * FURTHER),
-            "counts": Bound(2 * magnitudes.rows + FURTHER),
-        }
+        squares = bound_of_squares(magnitudes, 2 * FURTHER)
+        fourth = Bound(4 * (magnitudes.reach + FURTHER), coarse=COARSE + 4 * FURTHER)
+        return {"errors": squares, "squares": fourth, "counts": Bound(rows_power(magnitudes))}

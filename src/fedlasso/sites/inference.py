@@ -1,22 +1,24 @@
-"""Questions about how sure single coefficients are: slopes, curvatures, and how noisy sites are.
+"""Questions about a fitted model: slopes, noise, and each site's baseline hazard and intercept.
 
-Squares of the rows' slopes would tell how these vary whatever the noise is like. But sums of fourth
-powers, of columns times residuals, are as many equations about single records as there are
-directions, so they are not told.
+Squares of the rows' slopes would give robust standard errors. But they are sums of fourth powers,
+one equation about single records per direction, so sites do not send them.
 """
 
 import numpy as np
 
-from fedlasso.federation import Disclosure, Reply, Request
+from fedlasso.federation import Disclosure, ModelVector, Positive, Reply, Request, Shapes
 from fedlasso.federation.magnitudes import COARSE, Bound, Magnitudes, powers_above
-from fedlasso.federation.messages import Directions, ModelVector, Positive, Shapes
-from fedlasso.numerics import Array
+from fedlasso.federation.messages import Directions, Times
+from fedlasso.numerics import Array, LeastSquares
 from fedlasso.sites.site import View
 
 # Levels of noise that sites are counted at: powers of the fourth root of two.
 LEVELS = 2.0 ** (np.arange(16) / 4)
-# A site is above a level when its variance is so many of its standard errors above.
+# A site is above a level if its variance is so many of its standard errors above.
 CLEARLY = 3.0
+# Binary logarithm of the largest intercept of a site, except for least squares. Beyond it the
+# intercept is as good as infinite: all rows of the site have the same response.
+LARGEST_EFFECT = 6
 
 
 class AlongSums(Reply):
@@ -27,7 +29,7 @@ class AlongSums(Reply):
 
 
 class SlopesAlong(Request[AlongSums]):
-    """How steep and how curved is the loss at b along some directions (columns)?"""
+    """First and second derivatives of the loss at b along some directions (columns)."""
 
     kind = "intervals"
     discloses = Disclosure(
@@ -49,13 +51,13 @@ class SlopesAlong(Request[AlongSums]):
         powers = powers_above(np.ldexp(1.0, magnitudes.terms) @ np.abs(self.directions))
         return {
             "slopes": Bound(powers + magnitudes.slopes, words=1, coarse=COARSE),
-            # As of `CurvatureAt`: slopes are at least as large as curvatures, or those are one.
+            # As for `CurvatureAt`: slopes are at least as large as curvatures, or those are one.
             "curvatures": Bound(2 * powers + max(magnitudes.slopes, 0), coarse=COARSE),
         }
 
 
 class SiteSlopesAlong(SlopesAlong):
-    """The same, of every site by itself: where do sites disagree?"""
+    """The same of every site by itself: where do sites disagree?"""
 
     discloses = Disclosure(
         "slopes and second derivatives of a model along some directions at each site: sums over "
@@ -75,8 +77,8 @@ class NoiseAbove(Request[NoisySites]):
 
     kind = "intervals"
     discloses = Disclosure(
-        "how many sites have residuals of a model that vary clearly more than a number says, and "
-        "than 15 multiples of it",
+        "how many sites have residuals of a model with a variance clearly above a given number, "
+        "and above 15 multiples of it",
         compares=True,
     )
     b: ModelVector
@@ -94,3 +96,61 @@ class NoiseAbove(Request[NoisySites]):
     def bounds(self, magnitudes: Magnitudes) -> dict[str, Bound]:
         # There are no more sites than rows.
         return {"above": Bound(2 * magnitudes.rows, words=1)}
+
+
+class Hazard(Reply):
+    hazard: Positive[Array]
+
+
+class BaselineAt(Request[Hazard]):
+    """Cumulative baseline hazard at some times, by Breslow's estimator."""
+
+    kind = "baseline"
+    discloses = Disclosure(
+        "the site's own baseline hazard at some times: when its events were, roughly",
+        allowed=False,
+        single="every site has a baseline of its own",
+    )
+    b: ModelVector
+    times: Times
+
+    def expects(self, p: int) -> Shapes:
+        return {"hazard": self.times.shape}
+
+    def answer(self, site: View) -> Hazard:
+        f = site.training
+        sets = f.response.risk_sets
+        logs = np.log(f.response.weights) + f.predictor(self.b)
+        log_risk = np.logaddexp.accumulate(logs[sets.order][::-1])[::-1][sets.start]
+        steps = np.append(0.0, np.cumsum(sets.masses * np.exp(-log_risk)))
+        passed = np.searchsorted(sets.moments, self.times, side="right")
+        return Hazard(steps[passed], steps=1, operations=site.operations(1) // 2)
+
+
+class EffectSums(Reply):
+    """A site's own intercept times the weight of its rows, and that weight."""
+
+    effects: float
+    weight: Positive[float]
+
+
+class EffectAt(Request[EffectSums]):
+    """The site's own best intercept at b, with weight zero where its rows do not determine it."""
+
+    kind = "certificate"
+    discloses = Disclosure("the mean over all rows of the sites' own intercepts, and their weight")
+    b: ModelVector
+
+    def answer(self, site: View) -> EffectSums:
+        f = site.training
+        effect = f.effect_at(self.b)
+        if isinstance(f, LeastSquares):
+            weight = f.given[1].weight if f.given is not None else 0.0
+        else:
+            weight = f.response.weight if abs(effect) < 2.0**LARGEST_EFFECT else 0.0
+        return EffectSums(weight * effect, weight, steps=1, operations=site.operations(1) // 2)
+
+    def bounds(self, magnitudes: Magnitudes) -> dict[str, Bound]:
+        rows = 2 * magnitudes.rows
+        most = max(rows + LARGEST_EFFECT, magnitudes.rows + magnitudes.reach)
+        return {"effects": Bound(most, coarse=COARSE), "weight": Bound(rows)}

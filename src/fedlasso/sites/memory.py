@@ -1,4 +1,4 @@
-"""What a site must keep between rounds, for the procedures that need it (ADMM's u_j)."""
+"""A site's state between rounds, for the procedures that need it (ADMM's u_j)."""
 
 from __future__ import annotations
 
@@ -16,16 +16,15 @@ from fedlasso.atomic_files import write_atomically
 from fedlasso.errors import FedLassoError
 
 _FITS = 4
-# Files that one fit may leave in a folder.
+# Maximum number of files of one fit in a folder.
 _FILES = 1000
 
 
 class Memory:
-    """Named arrays per fit and round, so that asking a round again gives the same answer.
+    """Named arrays per fit and round, so that repeating a round gives the same answer.
 
-    A fit's key names everything its rounds depend on (procedure, hyperparameters, penalty), so two
-    fits that share a key share their values. The last two rounds of the last few fits are kept, and
-    in a folder, if one is given, they outlive the process.
+    A fit's key identifies everything its rounds depend on (procedure, hyperparameters, penalty).
+    The last two rounds of the last few fits are kept; in a folder they outlive the process.
     """
 
     def __init__(self, folder: Path | None = None) -> None:
@@ -33,27 +32,23 @@ class Memory:
         self._fits: OrderedDict[str, dict[int, Mapping[str, NDArray[Any]]]] = OrderedDict()
 
     def recall(self, fit: str, round: int) -> Mapping[str, NDArray[Any]]:
-        """What was stored for a round; nothing before the first."""
+        """Return the values stored for a round; none before the first."""
         if round == 0:
             return {}
         if round in self._fits.get(fit, {}):
             return self._fits[fit][round]
         saved = self._file(fit, round)
         if saved is None or not saved.exists():
-            raise FedLassoError(
-                f"nothing is remembered of round {round} of this fit; start the fit again"
-            )
+            raise FedLassoError(f"round {round} of this fit is not stored here; restart the fit")
         with np.load(saved, allow_pickle=False) as values:
             return {name: values[name] for name in values.files}
 
     def store(self, fit: str, round: int, values: Mapping[str, NDArray[Any]]) -> None:
-        """Keep values for a round, and those of the round before."""
+        """Keep values for a round, besides those of the round before."""
         if (path := self._file(fit, round)) is not None:
             if not path.exists() and sum(1 for _ in path.parent.glob("*")) >= _FILES:
-                raise FedLassoError(
-                    f"{_FILES} rounds and views of this fit are kept here, and no more will be; "
-                    "start another fit"
-                )
+                found = f"this fit has reached the limit of {_FILES} stored rounds and views"
+                raise FedLassoError(f"{found}; start another fit")
             buffer = io.BytesIO()
             np.savez(buffer, allow_pickle=False, **values)
             write_atomically(path, buffer.getvalue(), private=True)
@@ -68,7 +63,7 @@ class Memory:
             self._fits.popitem(last=False)
 
     def room(self, name: str) -> Memory:
-        """A memory of its own, kept beside this one."""
+        """Return a separate memory, stored beside this one."""
         return Memory(None if self._folder is None else self._folder / name)
 
     def _file(self, fit: str, round: int) -> Path | None:

@@ -1,32 +1,32 @@
-"""Questions that every procedure may ask."""
+"""Questions that any procedure may ask."""
 
 from dataclasses import field
 
 import numpy as np
 
-from fedlasso.federation import Disclosure, Reply, Request
-from fedlasso.federation.magnitudes import COARSE, Bound, Magnitudes
-from fedlasso.federation.messages import (
+from fedlasso.federation import (
     AnyPoints,
-    Count,
+    Disclosure,
     ModelVector,
     Positive,
-    R,
-    Vectors,
+    Reply,
+    Request,
     Weights,
 )
+from fedlasso.federation.magnitudes import COARSE, Bound, Magnitudes
+from fedlasso.federation.messages import Count, R, Vectors
 from fedlasso.numerics import Penalty, rebuild_penalty
 from fedlasso.sites.site import View
 
-# Sums of products may break Cauchy's and Schwarz's inequality by this share.
-ROUNDING = 1e-9
+# Relative tolerance for the Cauchy-Schwarz inequality of rounded sums.
+SCHWARZ_TOLERANCE = 1e-9
 
 
 class Penalised(Request[R]):
-    """A question whose answer depends on the penalty, which travels as its `penalty_fields`.
+    """A question whose answer depends on the penalty.
 
-    They are its strength, what each coefficient pays where that differs, a further number and a
-    further vector over the columns, and the penalty's name; an empty name means the Lasso's.
+    The penalty travels as its strength, its weights if they differ, a further number and a further
+    vector over the columns, and its name `form`; an empty name is the Lasso.
     """
 
     strength: float
@@ -37,13 +37,10 @@ class Penalised(Request[R]):
 
     @property
     def penalty(self) -> Penalty:
-        """The penalty whose fields travel."""
         return rebuild_penalty(self.form, self.strength, self.weights, self.shape, self.vector)
 
 
 class RowCount(Reply):
-    """m_j."""
-
     rows: Count[int]
 
 
@@ -60,22 +57,22 @@ class Rows(Request[RowCount]):
 
 
 def bound_of_gradient(magnitudes: Magnitudes) -> Bound:
-    """Bound the sums of products of columns with the residuals of a model that was given."""
+    """Bound sums of products of columns and residuals of a model in the question."""
     return Bound(magnitudes.columns + magnitudes.reach, words=1, coarse=COARSE)
 
 
 def bound_of_squares(magnitudes: Magnitudes, further: int = 0) -> Bound:
-    """Bound the sums of squares of such residuals, which may lie so many powers further away."""
+    """Bound sums of squares of such residuals, which may be so many powers of two larger."""
     return Bound(2 * magnitudes.reach + further, coarse=COARSE + further)
 
 
 def bound_of_loss(magnitudes: Magnitudes) -> Bound:
-    """Bound sums of losses, which grow no faster than slopes times linear predictors."""
+    """Bound sums of losses by slopes times linear predictors."""
     return Bound(magnitudes.slopes + magnitudes.reach, coarse=COARSE)
 
 
 class Eigenvalue(Reply):
-    """A bound on the curvature of the local loss; the largest over the sites counts."""
+    """A bound on the curvature of the local loss; a total is the maximum over sites."""
 
     adds = "max"
     value: Positive[float]
@@ -115,7 +112,7 @@ class WeightedEigenvalue(Request[Amount]):
         return Amount(site.rows * site.training.largest_curvature)
 
     def bounds(self, magnitudes: Magnitudes) -> dict[str, Bound]:
-        # No direction is more curved than this for least squares, or a loss that is as curved.
+        # Least squares is the most curved loss, and no direction has more curvature than this.
         columns = magnitudes.columns
         return {"value": Bound(2 * int(columns.max(initial=0)) + columns.size.bit_length())}
 
@@ -130,7 +127,7 @@ class MeanEigenvalue(WeightedEigenvalue):
 
 
 class ResponseSquares(Request[Amount]):
-    """The sum of squared responses: with it gradients alone make a certificate."""
+    """The sum of squared responses: with it a certificate needs only gradients."""
 
     kind = "rate"
     discloses = Disclosure("the sum of squared responses")
@@ -151,7 +148,7 @@ class GradientSum(Reply):
 class GradientAt(Request[GradientSum]):
     """Gradient of the local loss at b, or at every column of b."""
 
-    # Directions of a gradient are no models; the budget of vectors guards them.
+    # These points do not count as models; the budget of vectors limits them.
     discloses = Disclosure("one combination of second moments per vector: sums over rows")
     b: AnyPoints
 
@@ -176,12 +173,12 @@ class FitSums(Reply):
 
     def find_contradiction(self, rows: int) -> str:
         most = np.sqrt(self.residual_ss) * np.sqrt(self.y_ss)
-        fits = abs(self.residual_y) <= most * (1 + ROUNDING)
+        fits = abs(self.residual_y) <= most * (1 + SCHWARZ_TOLERANCE)
         return "" if fits else f"residual_y of {self.residual_y:.3g}, more than {most:.3g}"
 
 
 class FitAt(Request[FitSums]):
-    """Gradient and fit of least squares at b: all that its pooled duality gap needs."""
+    """Gradient and fit of least squares at b: sufficient for its pooled duality gap."""
 
     kind = "certificate"
     discloses = Disclosure(
@@ -226,7 +223,7 @@ class LossAt(Request[LossSums]):
 
 
 class DualAt(Request[Scalar]):
-    """How low can the loss be at all, by the slopes of a model scaled to be feasible?"""
+    """Dual value of the loss at the slopes of a model, scaled to be feasible."""
 
     kind = "certificate"
     discloses = Disclosure("one sum over rows of a function of a model")
@@ -241,11 +238,12 @@ class DualAt(Request[Scalar]):
 
 
 class ErrorAt(Request[Amount]):
-    """How well does a model fit the site's own training rows?"""
+    """Squared error of a model on the site's own training rows."""
 
     kind = "certificate"
     discloses = Disclosure(
-        "the squared error of a model at each site", single="the card says where a model fits badly"
+        "the squared error of a model at each site",
+        single="the card shows where a model fits badly",
     )
     b: ModelVector
 

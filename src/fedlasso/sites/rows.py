@@ -1,19 +1,19 @@
-"""The rows of a site: checked as users hand them over, and split into training and held-out rows.
+"""The rows of a site: validation of a user's arrays, and splits into training and held-out rows.
 
-A split is named in a request, worked out at the site, and seeded.
+A request names a split, which the site computes from a seed.
 
 ======================  ======================================================================
 split                   rows
 ======================  ======================================================================
-``""``                  all train; held-out samples are those the site was given
+``""``                  all train; held-out samples are those given to the site
 ``holdout 0.2 SEED``    a fifth is held out: half of it for the penalty, half for the candidates
 ``fold 2 of 5 SEED``    fold 2 is held out, for both
-``deal 10 SEED``        all train, and replies have a sum over each of ten folds
+``folds 10 SEED``       all train, and replies have a sum over each of ten folds
 ``half 3 SEED``         the third random half trains, nothing is held out
 ======================  ======================================================================
 
 In one process a draw depends on the seed and the site's name only, so every process draws the same
-rows. On a network a site draws with its own secret, and nobody else knows who is in.
+rows. On a network a site draws with its own secret, so nobody else knows which rows are drawn.
 """
 
 import hashlib
@@ -43,44 +43,38 @@ def check_sample(
     copy: bool = True,
     missing: bool = False,
 ) -> tuple[tuple[str, ...], tuple[Array, Array]]:
-    """Column names, and records and responses as float64, each column contiguous.
+    """Return column names, and X and y as float64, each column contiguous.
 
-    A sparse X stays sparse. With `missing`, values of X that are not a number may pass.
+    A sparse X stays sparse. With `missing`, X may have values that are not a number.
     """
-    where = f"site {site!r}"
     table: Any = X if sp.issparse(X) else np.asarray(X)
     if table.ndim != 2:
-        raise FedLassoError(
-            f"{where}: the {sample} records have {table.ndim} dimensions; "
-            "give a table of rows by columns"
-        )
+        found = f"the {sample} records have {table.ndim} dimensions"
+        raise _error(site, f"{found}; give a table of rows by columns")
     m, p = table.shape
     if m == 0:
-        raise FedLassoError(f"{where}: no {sample} rows; give it rows or leave the site out")
+        raise _error(site, f"no {sample} rows; give it rows or leave the site out")
     if p == 0:
-        raise FedLassoError(f"{where}: no {sample} columns; give at least one predictor")
+        raise _error(site, f"no {sample} columns; give at least one predictor")
     names = tuple(f"x{k}" for k in range(p)) if columns is None else tuple(map(str, columns))
     if len(names) != p:
-        raise FedLassoError(
-            f"{where}: {p} {sample} columns but {len(names)} names; every column needs one name"
-        )
+        found = f"{p} {sample} columns but {len(names)} names"
+        raise _error(site, f"{found}; every column needs one name")
     if len(set(names)) < p:
         twice = next(n for i, n in enumerate(names) if n in names[:i])
-        raise FedLassoError(f"{where}: two columns are called {twice!r}; rename one")
+        raise _error(site, f"two columns are called {twice!r}; rename one")
     response = np.asarray(y)
     if response.ndim == 2 and response.shape[1] == 1:
         response = response[:, 0]
     if response.ndim != 1 or len(response) != m:
-        raise FedLassoError(
-            f"{where}: {m} {sample} rows in X but y has shape {np.shape(y)}; "
-            "give one response per row"
-        )
+        found = f"{m} {sample} rows in X but y has shape {np.shape(y)}"
+        raise _error(site, f"{found}; give one response per row")
     if sp.issparse(table):
         records: Any = sp.csc_array(table, dtype=np.float64, copy=copy)
-        _to_float(where, sample, records.data[:, None], ("of a sparse X",), False, False)
+        _to_float(site, sample, records.data[:, None], ("of a sparse X",), False, False)
     else:
-        records = _to_float(where, sample, table, names, copy, missing)
-    responses = _to_float(where, sample, response[:, None], ("response y",), copy, False)[:, 0]
+        records = _to_float(site, sample, table, names, copy, missing)
+    responses = _to_float(site, sample, response[:, None], ("response y",), copy, False)[:, 0]
     return names, (records, responses)
 
 
@@ -91,130 +85,118 @@ def check_response(
     weights: ArrayLike | None = None,
     offset: ArrayLike | None = None,
 ) -> Response:
-    """Responses that a loss can take, with their weights and offsets; others are refused."""
-    where = f"site {site!r}"
-    misfits = loss.find_misfits(y)
-    if misfits.any():
-        raise FedLassoError(
-            f"{where}: {int(misfits.sum())} responses do not fit the {loss.name} loss, such as "
-            f"{y[misfits][0]:g}; give {loss.wants}"
-        )
+    """Return responses with their weights and offsets, once they fit the loss."""
+    misfits = y[loss.find_misfits(y)]
+    if misfits.size:
+        found = f"{misfits.size} responses do not fit the {loss.name} loss, such as {misfits[0]:g}"
+        raise _error(site, f"{found}; give {loss.wants}")
     response = Response.of(y, weights, offset)
     for what, own in (("weights", response.weights), ("offset", response.offset)):
         if own.shape != y.shape:
-            raise FedLassoError(
-                f"{where}: {what} have shape {own.shape} for {len(y)} rows; give one per row"
-            )
-        bad = int((~np.isfinite(own)).sum())
-        if bad:
-            raise FedLassoError(
-                f"{where}: {what} has {bad} missing or infinite values; remove or fill them"
-            )
-        check_size(f"{where}: {what}", own)
-    if (response.weights <= 0).any():
-        raise FedLassoError(
-            f"{where}: {int((response.weights <= 0).sum())} weights are not above zero; "
-            "give positive weights, or leave those rows out"
-        )
+            raise _error(site, f"{what} have shape {own.shape} for {len(y)} rows; give one per row")
+        if bad := int((~np.isfinite(own)).sum()):
+            raise _error(site, f"{what} has {bad} missing or infinite values; remove or fill them")
+        check_size(f"site {site!r}: {what}", own)
+    if bad := int((response.weights <= 0).sum()):
+        remedy = "give positive weights, or leave those rows out"
+        raise _error(site, f"{bad} weights are not above zero; {remedy}")
     return response
 
 
+def _error(site: str, text: str) -> FedLassoError:
+    return FedLassoError(f"site {site!r}: {text}")
+
+
 def _to_float(
-    where: str, sample: str, table: NDArray[Any], names: Sequence[str], copy: bool, missing: bool
+    site: str, sample: str, table: NDArray[Any], names: Sequence[str], copy: bool, missing: bool
 ) -> Array:
     if table.dtype.kind not in "fiub":
         for name, column in zip(names, table.T, strict=True):
             try:
                 np.asarray(column, dtype=np.float64)
             except (TypeError, ValueError):
-                raise FedLassoError(
-                    f"{where}: column {name!r} is not numeric in the {sample} data; "
-                    "encode it as numbers first"
-                ) from None
+                found = f"column {name!r} is not numeric in the {sample} data"
+                raise _error(site, f"{found}; encode it as numbers first") from None
     numbers: Array = np.array(table, dtype=np.float64, order="F", copy=copy or None)
-    # Anything but a number makes this false.
+    # A NaN makes this false.
     if numbers.max(initial=0) <= LARGEST and numbers.min(initial=0) >= -LARGEST:
         return numbers
     bad = (np.isinf(numbers) if missing else ~np.isfinite(numbers)).sum(axis=0)
     for k in np.flatnonzero(bad)[:1]:
-        raise FedLassoError(
-            f"{where}: column {names[k]!r} has {bad[k]} missing or infinite values "
-            f"in the {sample} data; remove or fill them"
-        )
+        found = f"column {names[k]!r} has {bad[k]} missing or infinite values in the {sample} data"
+        raise _error(site, f"{found}; remove or fill them")
     for name, column in zip(names, numbers.T, strict=True):
-        check_size(f"{where}: column {name!r}", column)
+        check_size(f"site {site!r}: column {name!r}", column)
     return numbers
 
 
 def check_two_rows(site: str, rows: int) -> None:
-    """Refuse a site with a single row."""
     if rows < 2:
-        raise FedLassoError(
-            f"site {site!r} has 1 row, and what it sends would tell that row; "
-            "give it at least 2 rows, or leave the site out"
-        )
+        remedy = "give it at least 2 rows, or leave the site out"
+        raise FedLassoError(f"site {site!r} has 1 row, which its sums would disclose; {remedy}")
 
 
 def check_size(where: str, numbers: Array) -> None:
-    """Refuse numbers whose sums of squares would overflow; missing ones may pass."""
+    """Reject numbers whose sums of squares would overflow; missing values pass."""
     largest = np.fmax.reduce(np.abs(numbers), initial=0.0)
     if largest > LARGEST:
         remedy = "too large to be squared and summed; correct it, or write it in larger units"
-        raise QuotesRecords(
-            f"{where} has a value of size {largest:.3g}, {remedy}", f"{where} has a value, {remedy}"
-        )
+        quoted = f"{where} has a value of size {largest:.3g}, {remedy}"
+        raise QuotesRecords(quoted, f"{where} has a value, {remedy}")
 
 
 def holdout(fraction: float, seed: int) -> str:
-    """A share of every site's rows held out."""
+    """Return the split that holds out a fraction of every site's rows."""
     if not 0 < fraction < 1:
-        raise FedLassoError(f"validation is {fraction!r}; give a share between 0 and 1")
+        raise FedLassoError(f"validation is {fraction!r}; give a fraction between 0 and 1")
     return f"holdout {float(fraction)!r} {int(seed)}"
 
 
 def folds(count: int, seed: int) -> tuple[str, ...]:
-    """The splits of a cross-validation."""
+    """Return the splits of a cross-validation, each of which holds out one fold."""
     if not isinstance(count, int | np.integer) or count < 2:
         raise FedLassoError(f"cv is {count!r}; give a whole number of folds, 2 or more")
     return tuple(f"fold {k} of {count} {int(seed)}" for k in range(1, count + 1))
 
 
-def deal(count: int, seed: int) -> str:
-    """All rows, dealt into folds that are summed over one by one."""
-    return f"deal {int(count)} {int(seed)}"
+def all_folds(count: int, seed: int) -> str:
+    """Return the split that holds out no rows, but has one sum over each fold."""
+    return f"folds {int(count)} {int(seed)}"
 
 
 def folds_in(split: str) -> int:
-    """Return into how many parts a split deals the rows; the replies have one sum over each."""
+    """Return how many folds a split sums over separately."""
     match split.split():
-        case ["deal", count, _] if count.isdecimal():
+        case ["folds", count, _] if count.isdecimal():
             return int(count)
     return 1
 
 
-def dealt(split: str, site: str, n: int, secret: bytes = b"", again: int = 0) -> list[RowIndex]:
-    """Return the rows of every fold of a deal; without one, all rows as a single fold."""
+def fold_rows(
+    split: str, site: str, n: int, secret: bytes = b"", redraws: int = 0
+) -> list[RowIndex]:
+    """Return the rows of every fold of `all_folds`; without a split, all rows as a single fold."""
     if not split:
         return [np.arange(n)]
     match split.split():
-        case ["deal", count, seed] if count.isdecimal() and seed.isdecimal():
+        case ["folds", count, seed] if count.isdecimal() and seed.isdecimal():
             names = folds(int(count), int(seed))
-            return [divide(fold, site, n, secret, again)["penalty"] for fold in names]
-    raise FedLassoError(f"the split {split!r} deals no folds; ask for a deal of the rows")
+            return [divide(fold, site, n, secret, redraws)["penalty"] for fold in names]
+    raise FedLassoError(f"the split {split!r} has no folds; request 'folds COUNT SEED'")
 
 
 def halves(count: int, seed: int) -> tuple[str, ...]:
-    """Random halves of every site's rows."""
+    """Return the splits that train on random halves of every site's rows."""
     return tuple(f"half {k} {int(seed)}" for k in range(1, count + 1))
 
 
 def name_draw(split: str) -> str:
-    """Return the draw of rows behind a split; all folds of one deal come from one draw."""
+    """Return the draw of rows behind a split; all folds of one assignment come from one draw."""
     try:
         match split.split():
             case ["holdout", fraction, seed]:
                 return f"holdout {float(fraction)!r} {int(seed)}"
-            case ["fold", _, "of", count, seed] | ["deal", count, seed]:
+            case ["fold", _, "of", count, seed] | ["folds", count, seed]:
                 return f"folds {int(count)} {int(seed)}"
             case ["half", k, seed]:
                 return f"half {int(k)} {int(seed)}"
@@ -224,7 +206,7 @@ def name_draw(split: str) -> str:
 
 
 def count_parts(split: str) -> int:
-    """Return how many sums a draw tells that the sum over all rows does not."""
+    """Return how many sums a draw discloses beyond the sum over all rows."""
     kind, count, _ = name_draw(split).split()
     if kind == "folds":
         return max(int(count) - 1, 1)
@@ -232,20 +214,20 @@ def count_parts(split: str) -> int:
 
 
 def divide(
-    split: str, site: str, n: int, secret: bytes = b"", again: int = 0
+    split: str, site: str, n: int, secret: bytes = b"", redraws: int = 0
 ) -> dict[str, RowIndex]:
-    """Training rows and held-out rows by purpose, each sorted.
+    """Return training rows and held-out rows by purpose, each sorted.
 
-    With a secret, draws of different kinds, shares, counts and seeds have nothing to do with each
-    other; `again` says how many draws were put back before this one.
+    With a secret, draws of different kinds, fractions, counts and seeds are independent, as are
+    those after another number of `redraws`.
     """
 
     def order(*seeds: int) -> RowIndex:
         if not secret:
             rng = np.random.default_rng(np.random.SeedSequence([*seeds, _number(site)]))
             return rng.permutation(n).astype(np.int64)
-        # Whoever does not have the key cannot tell the order from chance.
-        key = hmac.digest(secret, f"{name_draw(split)} {n} {again}".encode(), "sha256")
+        # Without the key the order cannot be distinguished from a random one.
+        key = hmac.digest(secret, f"{name_draw(split)} {n} {redraws}".encode(), "sha256")
         words = hashlib.shake_256(key).digest(8 * n)
         return np.argsort(np.frombuffer(words, "<u8"), kind="stable").astype(np.int64)
 
@@ -253,22 +235,22 @@ def divide(
         match split.split():
             case ["holdout", fraction, seed]:
                 mixed = order(int(seed))
-                share = float(fraction) * n
-                # Of many sites too small to hold out a row each, that share holds out one.
-                drawn = (_number(f"{seed} {site}") >> 11) / 2.0**53 < share
-                held = min(round(share) if share >= 0.5 else int(drawn), n - 1)
+                expected = float(fraction) * n
+                # Of many sites too small to hold out a row each, that fraction holds out one.
+                drawn = (_number(f"{seed} {site}") >> 11) / 2.0**53 < expected
+                held = min(round(expected) if expected >= 0.5 else int(drawn), n - 1)
                 # A single held-out row serves both purposes.
                 penalty = mixed[: (held + 1) // 2]
                 candidate = mixed[held // 2 : held]
                 parts = {"training": mixed[held:], "penalty": penalty, "candidate": candidate}
             case ["fold", k, "of", count, seed]:
-                # A start that differs between sites keeps the folds of small sites equal in size.
+                # Different starts balance the sizes of the folds over small sites.
                 shift = _number(site) % int(count)
                 mine = (np.arange(n) + shift) % int(count) == int(k) - 1
                 mixed = order(int(seed))
                 held_out = mixed[mine]
                 parts = {"training": mixed[~mine], "penalty": held_out, "candidate": held_out}
-            case ["deal", count, seed]:
+            case ["folds", count, seed]:
                 folds(int(count), int(seed))
                 parts = {"training": np.arange(n)}
             case ["half", k, seed]:

@@ -1,4 +1,4 @@
-"""A site: private records, and the questions it answers about them."""
+"""A site: its private records, and answers to questions about them."""
 
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 from fedlasso.errors import FedLassoError
 from fedlasso.federation import Request, decode, encode
 from fedlasso.federation.codec import decode_question
-from fedlasso.federation.fixed_point import answer_in_words
+from fedlasso.federation.fixed_point import grid_of, to_words
 from fedlasso.federation.magnitudes import Magnitudes
 from fedlasso.federation.messages import R
 from fedlasso.numerics import DEFAULT_LOSS, Array, Loss, Response, find_loss, one_thread
@@ -21,10 +21,10 @@ from fedlasso.numerics.table import Standardised, Table
 from fedlasso.sites.fold_assignment import FoldDraw
 from fedlasso.sites.memory import Memory
 from fedlasso.sites.rows import PURPOSES, check_response, check_sample
-from fedlasso.sites.site_weights import read_worth
+from fedlasso.sites.site_weights import read_site_weight
 
 T = TypeVar("T")
-# What the intercept is called among the columns, where it is one of them.
+# Name of the intercept where it is one of the columns.
 INTERCEPT = "(intercept)"
 _VECTOR_BYTES = 4 << 20
 _OBJECTS = 8
@@ -33,11 +33,7 @@ _VIEWS = 64
 
 @dataclass(eq=False, repr=False)
 class View:
-    """A site's records as questions see them.
-
-    They are the sample that trains, the samples held out by purpose, a memory of what procedures
-    keep between rounds, and how rows are drawn.
-    """
+    """A site's records as questions see them: training and held-out samples, memory, and splits."""
 
     name: str
     columns: tuple[str, ...]
@@ -48,7 +44,7 @@ class View:
 
     def __post_init__(self) -> None:
         self.loss = self.training.loss.name
-        # What bounds the records as they are travels with the question.
+        # Bounds on the original records travel with the question.
         self.magnitudes = Magnitudes.unknown(len(self.columns))
         self._vectors: OrderedDict[tuple[object, ...], Array] = OrderedDict()
         self._vector_bytes = 0
@@ -61,21 +57,17 @@ class View:
 
     @property
     def least_squares(self) -> LeastSquares:
-        """The training sample, for questions that only least squares can answer."""
+        """The training sample, for questions that require least squares."""
         if not isinstance(self.training, LeastSquares):
-            raise FedLassoError(
-                f"site {self.name!r}: this question is about least squares, and the loss here is "
-                f"{self.loss}; use a procedure for any smooth loss"
-            )
+            found = f"this question requires least squares, but the loss here is {self.loss}"
+            remedy = "use a procedure for any smooth loss"
+            raise FedLassoError(f"site {self.name!r}: {found}; {remedy}")
         return self.training
 
     def validation(self, purpose: str) -> Sample:
-        """Return the held-out records for one purpose."""
         if purpose not in self.held_out:
-            raise FedLassoError(
-                f"site {self.name!r}: no rows to validate the {purpose}; "
-                f"give the site validation={{{purpose!r}: (X, y)}}"
-            )
+            remedy = f"give the site validation={{{purpose!r}: (X, y)}}"
+            raise FedLassoError(f"site {self.name!r}: no rows to validate the {purpose}; {remedy}")
         return self.held_out[purpose]
 
     def operations(self, steps: int) -> int:
@@ -83,7 +75,7 @@ class View:
         return 4 * self.training.m * self.training.p * steps
 
     def remember(self, key: tuple[object, ...], compute: Callable[[], Array]) -> Array:
-        """Return a vector that is worked out once: the same question costs nothing twice."""
+        """Return a vector that is computed once, so that a repeated question is free."""
         if key in self._vectors:
             self._vectors.move_to_end(key)
             return self._vectors[key]
@@ -94,10 +86,7 @@ class View:
         return value
 
     def keep(self, key: tuple[object, ...], compute: Callable[[], T]) -> T:
-        """Return what a site works out once for itself (a factor, a path): the last few are kept.
-
-        None of it is ever part of a reply.
-        """
+        """Return an object that is computed once (a factor, a path), kept a while, never sent."""
         if key not in self._objects:
             self._objects[key] = compute()
         self._objects.move_to_end(key)
@@ -112,25 +101,23 @@ class Site(View):
 
     Parameters
     ----------
-    name : how the site is called in every message, ledger and error
+    name : name of the site in messages, ledger and errors
     X, y : training records, m rows by p columns, and responses
     validation : held-out records by purpose: ``"penalty"`` and ``"candidate"``
     columns : names of the columns; ``x0, x1, ...`` by default
-    loss : how responses meet a linear predictor; survival times have a minus sign where they were
-        censored
-    weights, offset : how much each row counts, one by default, and what is added to its linear
-        predictor, zero by default
-    intercept : whether a loss that cannot be centred has an intercept: it is one more column at the
-        end, of ones, which no penalty should touch
-    effects : whether the site has an intercept of its own, which is always the best one and never
-        leaves it
-    copy : keep a copy, so that writing to X or y later changes nothing here; without it the arrays
-        are taken over as they are, where their layout allows
-    raw : the records are asked about through standardised views only: then X may be sparse, have
-        missing values and columns of zeros
-    memory : what the site keeps between rounds; give one with a folder to outlive the process
-    secret, cell, part : with a secret nobody else can tell which rows a split draws, and it draws
-        none, or `cell` that train and `part` held out, beside each column's commonest value
+    loss : name of the loss; censored survival times have a minus sign
+    weights, offset : weight of each row, one by default, and the offset of its linear predictor,
+        zero by default
+    intercept : whether a loss that cannot be centred has an intercept: a last column of ones, which
+        should not be penalised
+    effects : whether the site has an intercept of its own, always the best one, which it never
+        sends
+    copy : whether to copy X and y, so that later changes to them have no effect here
+    raw : whether all questions are asked on standardised views: then X may be sparse, have missing
+        values and columns of zeros
+    memory : state between rounds; with a folder it outlives the process
+    secret, cell, part : with a secret nobody else knows which rows a split draws; beside each
+        column's commonest value it has none or `cell` training rows, and none or `part` held out
 
     Examples
     --------
@@ -179,10 +166,8 @@ class Site(View):
             training = make_sample(records, response, law, effects)
             table = Table(records)
             for k in np.flatnonzero(training.design.norms == 0.0)[:1]:
-                raise FedLassoError(
-                    f"site {name!r}: column {names[k]!r} is zero in every training row; "
-                    "drop the column at every site"
-                )
+                found = f"site {name!r}: column {names[k]!r} is zero in every training row"
+                raise FedLassoError(f"{found}; drop the column at every site")
         held_out = {}
         for purpose, sample in (validation or {}).items():
             own = names[:-1] if intercept else names
@@ -201,20 +186,18 @@ class Site(View):
         self._last = (b"", b"")
 
     def keep_view(self, name: str, request: Request[Any]) -> None:
-        """Remember the question that defines a view."""
         self.memory.store(f"view {name}", 1, {"request": np.frombuffer(encode(request), np.uint8)})
         self._views.pop(name, None)
 
     def recall_view(self, name: str) -> Any:
-        """Return the question that defines a view."""
         return decode(self.memory.recall(f"view {name}", 1)["request"].tobytes())
 
     def forget_view(self, name: str) -> None:
-        """Forget a view as it was built; what defines it may be remembered still."""
+        """Drop a view that was built; its definition stays in memory."""
         self._views.pop(name, None)
 
     def view(self, name: str) -> View:
-        """Return the records as one view shows them; without a name, as they are."""
+        """Return a view of the records; without a name, the records as they are."""
         if not name:
             return self
         if name not in self._views:
@@ -224,19 +207,16 @@ class Site(View):
         return self._views[name]
 
     def _build_view(self, name: str, defined: Any) -> View:
-        law = self.training.loss
-        means = defined.means
-        factors = defined.factors
         parts = self.draw.divide(defined.split, self.table.n) if defined.split else {}
-        share = defined.share * read_worth(defined.worth, self.name)
+        weight = defined.weight_scale * read_site_weight(defined.site_weights, self.name)
 
         def part(table: Table, rows: Any, response: Response, effect: bool | Sample) -> Sample:
-            design = Standardised(table, rows, means, factors)
-            taken = response.take(rows, share, defined.y_mean)
-            return make_sample(design, taken, law, effect)
+            design = Standardised(table, rows, defined.means, defined.factors)
+            taken = response.take(rows, weight, defined.y_mean)
+            return make_sample(design, taken, self.training.loss, effect)
 
         training = part(self.table, parts.get("training"), self.response, self.effects)
-        # Rows that are held out have the intercept of those that train.
+        # Held-out rows have the intercept of the training rows.
         effect = training if self.effects else False
         held_out = {
             purpose: part(self.table, parts[purpose], self.response, effect)
@@ -252,7 +232,7 @@ class Site(View):
         return view
 
     def weights(self, split: str) -> Array:
-        """Return what the rows that train under a split weigh, zero for the others."""
+        """Return the weights of a split's training rows, and zero for the others."""
         if not split:
             return self.response.weights
         weights = np.zeros(self.table.n)
@@ -261,8 +241,8 @@ class Site(View):
         return weights
 
     @property
-    def told(self) -> Array:
-        """The responses as sums over them are about, less the offset where the loss is centred."""
+    def disclosed(self) -> Array:
+        """The responses that sums disclose: less the offset where the loss is centred."""
         return self.training.loss.disclosed(self.response)
 
     def answer(self, request: Request[R]) -> R:
@@ -270,27 +250,26 @@ class Site(View):
         view = self.view(request.on)
         with one_thread():
             reply = replace(request.answer(view), site=self.name)
-        if request.reach:
-            # A model that a curved loss is asked about on the way may be beyond all bounds: whoever
-            # asks turns it down by its loss.
-            clip = bool(self.draw.secret) or not find_loss(self.loss).quadratic
-            return cast(R, answer_in_words(reply, request, view.magnitudes, clip))
-        return reply
+        grid = grid_of(request, view.magnitudes, len(self.columns))
+        if grid is None:
+            return reply
+        # A trial model of a curved loss may be beyond all bounds: its loss then rejects it.
+        clip = bool(self.draw.secret) or not find_loss(self.loss).quadratic
+        return cast(R, to_words(reply, request, grid, clip))
 
     def answer_bytes(self, data: bytes) -> bytes:
-        """Answer over a wire. The last question, asked again, has the same answer."""
+        """Answer an encoded question; the last one, repeated, has the same answer."""
         if data != self._last[0]:
             self._last = (data, encode(self.answer(decode_question(data))))
         return self._last[1]
 
 
 def adds_intercept(loss: Loss, intercept: bool, effects: bool) -> bool:
-    """Whether an intercept is one more column: it is where centring is not the same."""
+    """Return whether the intercept is a column: it is if centring is not equivalent."""
     return intercept and loss.intercept and not loss.centres and not effects
 
 
 def with_ones(X: Any) -> Any:
-    """Return records with one more column, all ones."""
     ones = np.ones((X.shape[0], 1))
     if sp.issparse(X):
         return sp.hstack([X, sp.csc_array(ones)], format="csc")
@@ -298,7 +277,7 @@ def with_ones(X: Any) -> Any:
 
 
 def _with_holes(X: Array) -> Table:
-    """Return a table whose missing values are holes; X is the site's own by now, and written to."""
+    """Return a table whose missing values are holes; X is changed in place."""
     if sp.issparse(X) or not np.isnan(X).any():
         return Table(X)
     holes = sp.csc_array(np.isnan(X), dtype=np.float64)

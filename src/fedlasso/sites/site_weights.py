@@ -1,17 +1,17 @@
-"""Sites whose rows are worth more or less than those of other sites, as their noise leaves them."""
+"""Weights for the rows of sites, such as the inverse of each site's noise variance."""
 
 from collections.abc import Mapping
 
 from fedlasso.errors import FedLassoError
-from fedlasso.federation.federation import Federation, PassedOn
+from fedlasso.federation.federation import Federation, Forwarding
 
 
-def read_worth(worth: tuple[str, ...], site: str) -> float:
-    """Return what a row of a site is worth: one, where nothing is said."""
-    if not worth:
+def read_site_weight(site_weights: tuple[str, ...], site: str) -> float:
+    """Return the weight of a site's rows; one if no weights are given."""
+    if not site_weights:
         return 1.0
-    for told in worth:
-        number, _, name = told.partition(" ")
+    for text in site_weights:
+        number, _, name = text.partition(" ")
         if name == site:
             try:
                 value = float.fromhex(number)
@@ -19,31 +19,14 @@ def read_worth(worth: tuple[str, ...], site: str) -> float:
                 break
             if 0.0 < value <= 1.0:
                 return value
-    raise FedLassoError(
-        f"site {site!r}: a view must say what a row here is worth, above zero and at most one"
-    )
+    raise FedLassoError(f"site {site!r}: a view must have a weight for this site, in (0, 1]")
 
 
-class Weighed(PassedOn):
-    """A federation in which rows of some sites are worth less than those of others.
+class SiteWeighted(Forwarding):
+    """A federation whose views weight each site's rows, in scales, losses and certificates."""
 
-    Every view that is made through it weighs rows so: means, scales, losses and certificates are
-    those of weighted rows.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from fedlasso import InProcess, Site
-    >>> from fedlasso.sites import Weighed, standardise
-    >>> X = np.array([[1.0], [3.0]])
-    >>> sites = InProcess([Site("a", X, [1.0, 2.0]), Site("b", 3 * X, [1.0, 4.0])])
-    >>> _, scaling = standardise(Weighed(sites, {"a": 1.0, "b": 0.5}))
-    >>> scaling.means.round(3)
-    array([3.333])
-    """
-
-    def __init__(self, federation: Federation, worth: Mapping[str, float]) -> None:
+    def __init__(self, federation: Federation, weights: Mapping[str, float]) -> None:
         super().__init__(federation)
-        # The largest is one: rows never weigh more than their sites say.
-        shares = {site: each / max(worth.values()) for site, each in sorted(worth.items())}
-        self.worth = tuple(f"{float(share).hex()} {site}" for site, share in shares.items())
+        # The maximum is one: no row counts more than its site has it.
+        scaled = {site: each / max(weights.values()) for site, each in sorted(weights.items())}
+        self.site_weights = tuple(f"{float(w).hex()} {site}" for site, w in scaled.items())

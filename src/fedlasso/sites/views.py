@@ -1,15 +1,16 @@
-"""Views: the same records, split and standardised, without pooling any.
+"""Views: the records split and standardised, without pooling any.
 
-Sites send sums, the server agrees on means and scales, and every site answers from then on about
-its records centred and scaled by them. A view has a name, the hash of all that defines it; a
-question asked ``on`` that name depends on the name and on the site's records only. What defines
-it is kept in the site's memory, so it outlives a restart wherever that memory has a folder.
+Sites send sums, the server computes means and scales, and from then on every site answers about
+its records centred and scaled by them. A view's name is the hash of its definition; the reply to a
+question asked ``on`` that name depends on the name and on the site's records only. The definition
+is kept in the site's memory, so it outlives a restart if that memory has a folder.
 """
 
 import hashlib
 import math
 import string
 from dataclasses import dataclass, replace
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,18 +24,15 @@ from fedlasso.federation.messages import Centre, Count, Factors, R, ResponseCent
 from fedlasso.numerics import Array, find_loss
 from fedlasso.sites.rows import PURPOSES
 from fedlasso.sites.site import INTERCEPT, Site
-from fedlasso.sites.site_weights import read_worth
+from fedlasso.sites.site_weights import read_site_weight
 
-# Powers of two from one letter to the next: sizes are told to a factor of about a million.
+# Powers of two from one letter to the next: sizes are sent to a factor of about a million.
 STEP = 20
 LETTERS = string.ascii_uppercase + string.ascii_lowercase
 
 
 class Orders(Reply):
-    """Rows, whether values are missing, and a letter per column, for the response and the weights.
-
-    A letter is the order of the largest number.
-    """
+    """Rows, whether values are missing, and letters for the columns, the response, the weights."""
 
     rows: int
     missing: bool
@@ -42,7 +40,7 @@ class Orders(Reply):
 
 
 class ColumnSizes(Request[Orders]):
-    """How large are the numbers of the columns, to a factor of about a million?"""
+    """Order of magnitude of the columns, the response and the weights."""
 
     kind = "scaling"
     discloses = Disclosure(
@@ -52,7 +50,7 @@ class ColumnSizes(Request[Orders]):
     )
 
     def answer(self, site: Site) -> Orders:
-        largest = np.append(site.table.largest, np.abs(site.told).max(initial=0.0))
+        largest = np.append(site.table.largest, np.abs(site.disclosed).max(initial=0.0))
         heaviest = math.ceil(math.log2(site.response.weights.max(initial=0.0)))
         powers = np.append(powers_above(largest), heaviest)
         orders = -(-powers // STEP) + len(LETTERS) // 2
@@ -61,13 +59,13 @@ class ColumnSizes(Request[Orders]):
 
 
 def _powers(letters: str) -> NDArray[np.int64]:
-    """Powers of two that the numbers of columns stay below, by their letters."""
+    """Return the exponents of powers of two that letters stand for."""
     orders = np.array([LETTERS.index(letter) for letter in letters], np.int64)
     return STEP * (orders - len(LETTERS) // 2)
 
 
 class Totals(Reply):
-    """Sums over the training rows of a split, by weight, and of missing values if that is asked."""
+    """Weighted sums over the training rows of a split, and of missing values if requested."""
 
     rows: Count[int]
     weight: Positive[float]
@@ -77,10 +75,7 @@ class Totals(Reply):
 
 
 class ColumnSums(Request[Totals]):
-    """What do the columns and the response add up to?
-
-    `letters` bound the numbers as `ColumnSizes` has them; `missing` asks to count missing values.
-    """
+    """Sums of the columns and the response, bounded by `letters`, and counts of missing values."""
 
     kind = "scaling"
     discloses = Disclosure(
@@ -89,15 +84,15 @@ class ColumnSums(Request[Totals]):
     split: Split = ""
     letters: str = ""
     missing: bool = False
-    worth: tuple[str, ...] = ()
+    site_weights: tuple[str, ...] = ()
 
     def answer(self, site: Site) -> Totals:
-        weights = read_worth(self.worth, site.name) * site.weights(self.split)
+        weights = read_site_weight(self.site_weights, site.name) * site.weights(self.split)
         missing = site.table.missing(weights)
         if missing.any() and not self.missing:
             raise FedLassoError("values are missing here, and the question does not count them")
         rows = int((weights > 0).sum())
-        sums = (site.table.inner(weights), float((weights * site.told).sum()))
+        sums = (site.table.inner(weights), float((weights * site.disclosed).sum()))
         counted = missing if self.missing else None
         work = site.operations(1) // 2
         return Totals(rows, float(weights.sum()), *sums, counted, steps=1, operations=work)
@@ -110,24 +105,23 @@ class ColumnSums(Request[Totals]):
         rows = magnitudes.reach
         *powers, weight = _powers(self.letters)
         heavy = rows + int(weight)
+        words: Literal[1, 2] = 1 if weight <= 0 else 2
         return {
             "rows": Bound(rows),
             "weight": Bound(heavy),
-            "sums": Bound(np.array(powers[:-1]) + heavy, words=1 if weight <= 0 else 2),
+            "sums": Bound(np.array(powers[:-1]) + heavy, words),
             "y_sum": Bound(int(powers[-1]) + heavy),
-            "missing": Bound(heavy, words=1 if weight <= 0 else 2),
+            "missing": Bound(heavy, words),
         }
 
 
 class Spread(Reply):
-    """Sums of squares about given means, of every column and of the response."""
-
     squares: Positive[Array]
     y_squares: Positive[float]
 
 
 class CentredSquares(Request[Spread]):
-    """How much do the columns and the response spread about these means?"""
+    """Sums of squared deviations of the columns and the response from given means."""
 
     kind = "scaling"
     discloses = Disclosure("the sum of squares of every column and of the response about a mean")
@@ -135,12 +129,12 @@ class CentredSquares(Request[Spread]):
     split: Split = ""
     y_mean: ResponseCentre = 0.0
     letters: str = ""
-    worth: tuple[str, ...] = ()
+    site_weights: tuple[str, ...] = ()
 
     def answer(self, site: Site) -> Spread:
-        weights = read_worth(self.worth, site.name) * site.weights(self.split)
+        weights = read_site_weight(self.site_weights, site.name) * site.weights(self.split)
         squares = site.table.squares(self.means, weights)
-        deviations = site.told - self.y_mean
+        deviations = site.disclosed - self.y_mean
         y_squares = float((weights * deviations * deviations).sum())
         return Spread(squares, y_squares, steps=1, operations=site.operations(1))
 
@@ -163,12 +157,11 @@ class Sizes(Reply):
 
 
 class Standardise(Request[Sizes]):
-    """Keep a view: (x - means) * factors and y - y_mean, on the rows of a split.
+    """Define a view: (x - means) * factors and y - y_mean, on the rows of a split.
 
-    Rows count as their weights times `share`, so that they weigh one on average over all sites, and
-    times what a row of their site is worth, where `worth` says so.
-    `powers` are those of the view's `Magnitudes`, of (1, x, y), and `terms` those of its columns
-    before they are centred, as decimal numbers.
+    Row weights are multiplied by `weight_scale`, so that they are one on average over all sites,
+    and by their site's weight. `powers` are the exponents of the view's `Magnitudes` for (1, x, y),
+    and `terms` those of its columns before they are centred, as decimal texts.
     """
 
     kind = "scaling"
@@ -181,26 +174,24 @@ class Standardise(Request[Sizes]):
     split: Split = ""
     powers: tuple[str, ...] = ()
     terms: tuple[str, ...] = ()
-    share: float = 1.0
-    worth: tuple[str, ...] = ()
+    weight_scale: float = 1.0
+    site_weights: tuple[str, ...] = ()
 
     @property
     def magnitudes(self) -> Magnitudes:
-        """How large sums over the view can be."""
+        """Bounds on sums over the view."""
         try:
             rows, *columns, response = map(int, self.powers)
             terms = np.array([int(power) for power in self.terms], np.int64)
             if len(terms) != len(columns):
                 raise ValueError("as many terms as columns")
         except (ValueError, OverflowError):
-            raise FedLassoError(
-                "a view must say how large its numbers are; update fedlasso"
-            ) from None
+            raise FedLassoError("a view must bound its numbers; update fedlasso") from None
         return Magnitudes(rows, np.array(columns, np.int64), response, response, terms)
 
     @property
     def name(self) -> str:
-        """The name that questions are asked on."""
+        """The view's name, for `Request.on`."""
         return hashlib.sha256(encode(self)).hexdigest()
 
     def answer(self, site: Site) -> Sizes:
@@ -211,7 +202,7 @@ class Standardise(Request[Sizes]):
 
 
 class Viewed(Around):
-    """A federation whose sites answer from one view; they add up whole numbers."""
+    """A federation whose sites answer from one view; totals are added up as integers."""
 
     def __init__(self, federation: Federation, view: Standardise) -> None:
         super().__init__(federation)
@@ -220,20 +211,19 @@ class Viewed(Around):
         self._magnitudes = view.magnitudes.of_loss(federation.loss)
 
     def replies(self, request: Request[R]) -> tuple[R, ...]:
-        """Ask on the view."""
         return self.inner.replies(replace(request, on=self.name))
 
     def total(self, request: Request[R]) -> R:
-        """Ask on the view, and add up; the largest of several numbers is no sum."""
-        asked = replace(request, on=self.name)
+        """Ask on the view, and add up; a maximum is sent as it is."""
+        on_view = replace(request, on=self.name)
         if reply_to(type(request)).adds == "max":
-            return self.inner.total(asked)
-        return total_in_words(self.inner, asked, reaching(self._magnitudes, request))
+            return self.inner.total(on_view)
+        return total_in_words(self.inner, on_view, reaching(self._magnitudes, request))
 
 
 @dataclass(frozen=True, eq=False)
 class Scaling:
-    """What a view was centred and scaled by, and its rows.
+    """Means and factors of a view, and its rows.
 
     Attributes
     ----------
@@ -241,7 +231,7 @@ class Scaling:
     sizes : training rows of every site
     held_out : held-out rows of all sites, for the penalty and for the candidates
     vectors : vectors of p numbers that each site sent for it
-    intercept : whether the last column is the intercept's
+    intercept : whether the last column is the intercept
     """
 
     means: Array
@@ -254,57 +244,54 @@ class Scaling:
 
     @property
     def rows(self) -> int:
-        """Training rows of all sites."""
         return sum(self.sizes)
 
     def original(self, b: Array) -> tuple[Array, float]:
-        """Coefficients and intercept for records as they are."""
+        """Return coefficients and intercept on the original scale."""
         coefficients = b * self.factors
-        moved = self.y_mean - float(self.means @ coefficients)
+        shift = self.y_mean - float(self.means @ coefficients)
         if not self.intercept:
-            return coefficients, moved
-        return coefficients[:-1], moved + float(coefficients[-1])
+            return coefficients, shift
+        return coefficients[:-1], shift + float(coefficients[-1])
 
 
 def standardise(
     federation: Federation, split: str = "", *, centre: bool = True, scale: bool = True
 ) -> tuple[Viewed, Scaling]:
-    """Agree on means and scales by sums alone, and return the federation seen through them.
+    """Compute means and scales from sums over sites, and return the federation's view with them.
 
-    Each site sends three vectors of p numbers (a fourth where missing values are counted) and a few
-    scalars. Centring makes an intercept that no penalty touches; a constant column then gets
-    factor zero.
+    Each site sends three vectors of p numbers (a fourth if missing values are counted) and a few
+    scalars. Centring gives an unpenalised intercept; a constant column then has factor zero.
     """
     loss = find_loss(federation.loss)
     orders = federation.ask(ColumnSizes())
-    letters = "".join(
-        max(told, key=LETTERS.index) for told in zip(*(o.letters for o in orders), strict=True)
-    )
+    columns = zip(*(o.letters for o in orders), strict=True)
+    letters = "".join(max(each, key=LETTERS.index) for each in columns)
     p = len(federation.columns)
     sizes = Magnitudes.unknown(p, power_above(sum(o.rows for o in orders)))
     missing = any(o.missing for o in orders)
-    worth = federation.worth
-    totals = total_in_words(federation, ColumnSums(split, letters, missing, worth), sizes)
+    weights = federation.site_weights
+    totals = total_in_words(federation, ColumnSums(split, letters, missing, weights), sizes)
     m = totals.rows
     if m == 0:
         raise CannotFit("no training rows are left; hold out less, or give more rows")
     if not loss.varies(totals.y_sum, totals.weight):
         raise CannotFit(
-            f"the response is the same in all rows{' that train' * bool(split)} of all sites, so "
+            f"the response is the same in all {'training ' * bool(split)}rows of all sites, so "
             f"there is nothing to fit; give {loss.wants}, not all alike"
         )
-    # Weights that are all one add up to the number of rows, to the last digit.
-    share = m / totals.weight
+    # Exactly one where all weights are one.
+    weight_scale = m / totals.weight
     present = np.full(p, totals.weight)
     if totals.missing is not None:
         present -= totals.missing
     means = totals.sums / np.where(present > 0, present, 1.0)
     y_mean = totals.y_sum / totals.weight if loss.centres else 0.0
-    asked = CentredSquares(means, split, y_mean, letters, worth)
-    spread = total_in_words(federation, asked, sizes)
-    squares = share * spread.squares
-    y_squares = share * spread.y_squares
-    # A column varies when its standard deviation is above this share of its mean.
+    centred = CentredSquares(means, split, y_mean, letters, weights)
+    spread = total_in_words(federation, centred, sizes)
+    squares = weight_scale * spread.squares
+    y_squares = weight_scale * spread.y_squares
+    # A column varies if its standard deviation is above this fraction of its mean.
     varies = squares > m * (1e-12 * means) ** 2
     deviations = np.sqrt(squares / m) if scale else np.ones(p)
     factors = np.divide(1.0, deviations, out=np.ones(p), where=varies)
@@ -318,19 +305,18 @@ def standardise(
         y_mean = 0.0
     ends_in_ones = federation.columns[-1] == INTERCEPT
     if ends_in_ones:
-        # The column of ones stays what it is.
+        # The column of ones is not standardised.
         means[-1] = 0.0
         factors[-1] = 1.0
         squares[-1] = about_zero[-1]
     norms = np.sqrt(squares) * factors
-    # A column as it is, and its mean in every row, are no larger than twice the column as it is.
+    # The norm of a column plus that of its mean in every row is at most twice the column's norm.
     terms = 2 * np.sqrt(about_zero) * factors
     rows_power = power_above(math.sqrt(m))
     y_power = power_above(loss.slope_size(m, math.sqrt(y_squares)))
     sizes = Magnitudes(rows_power, powers_above(norms), y_power, 0, powers_above(terms))
-    powers = tuple(map(str, sizes.products))
-    terms_told = tuple(map(str, sizes.terms))
-    request = Standardise(means, factors, y_mean, split, powers, terms_told, share, worth)
+    exponents = (tuple(map(str, sizes.products)), tuple(map(str, sizes.terms)))
+    request = Standardise(means, factors, y_mean, split, *exponents, weight_scale, weights)
     replies = federation.ask(request)
     rows = tuple(s.rows for s in replies)
     held_out = (sum(s.penalty for s in replies), sum(s.candidate for s in replies))

@@ -202,7 +202,7 @@ def test_too_few_sites_and_another_protocol_are_refused(
     local: Breakable, job: SharedJob, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     error = refused(local, tmp_path / "few", capsys, "--sites", "a,b")
-    assert error == "site 'a': a fit of 2 sites, and the policy here joins 3 or more"
+    assert error == "site 'a': the fit has 2 sites, but the policy here requires at least 3"
     job.close()
     local.kill("b")
     before = local.environments["b"]

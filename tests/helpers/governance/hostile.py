@@ -14,7 +14,7 @@ from helpers.nets import SECRET
 from fedlasso.federation import Request, Role, encode
 from fedlasso.federation.messages import layout, roles
 from fedlasso.governance import Policy
-from fedlasso.governance.policy import LARGEST, LONGEST, WIDEST
+from fedlasso.governance.policy import LARGEST_INT, LONGEST_TEXT, WIDEST
 from fedlasso.numerics import Array
 
 LIMIT = 1 << 20
@@ -32,7 +32,7 @@ def ask_properly(
 ) -> list[Request[Any]]:
     """Every question that sites answer, as a fit might ask it."""
     # A question about every fold needs rows that are dealt.
-    dealt = {"FoldMoments": f"deal {folds} 0"}
+    dealt = {"FoldMoments": f"folds {folds} 0"}
     # What is asked of a split is asked of the site itself.
     return [
         _fill(cls, p, candidates, {"split": dealt.get(name, split), "on": _view(cls, on)})
@@ -105,14 +105,14 @@ def _wrong_values(request: Request[Any], field: str, kind: str) -> list[Any]:
         wide = [np.ones((len(old), width)) for width in (0, WIDEST + 1)]
         return [longer, old[:-1], np.array(1.0), np.ones((0, *old.shape[1:])), *wide]
     if kind == "int":
-        return [-1, LARGEST + 1, *([ALL.max_steps + 1] if role == Role("steps") else [])]
+        return [-1, LARGEST_INT + 1, *([ALL.max_steps + 1] if role == Role("steps") else [])]
     if kind == "flag":
         return [-1, 2]
     if kind == "float":
         signed = (Role("signed"), Role("centre of response"))
         return [] if role in signed else [-1.0, -5e-324]
     if kind == "text":
-        return ["x" * (LONGEST + 1), "a\0b", *(["none"] if field == "on" else [])]
+        return ["x" * (LONGEST_TEXT + 1), "a\0b", *(["none"] if field == "on" else [])]
     return []
 
 

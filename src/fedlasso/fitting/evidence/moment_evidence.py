@@ -14,7 +14,7 @@ from fedlasso.numerics import Array, Penalty
 from fedlasso.numerics.moment_path import solve_path
 from fedlasso.numerics.moments import Moments, Normal, residuals
 from fedlasso.numerics.triangles import unpack
-from fedlasso.sites import FoldMoments, count_numbers, deal
+from fedlasso.sites import FoldMoments, all_folds, count_numbers
 
 # Penalty of a refit without shrinkage, as a fraction of the largest useful one: without any there
 # is no duality gap to certify by.
@@ -57,7 +57,7 @@ class Folded(Evidence):
         cls, view: Federation, folds: int, seed: int = 0, *, centre: bool, scale: bool
     ) -> Folded:
         """Ask the sites for the second moments of every fold of their rows."""
-        total = view.total(FoldMoments(deal(folds, seed)))
+        total = view.total(FoldMoments(all_folds(folds, seed)))
         size = len(view.columns) + 2
         moments = [Moments(unpack(packed, size)) for packed in total.moments]
         # With few rows a fold may be empty.

@@ -20,7 +20,7 @@ from fedlasso.numerics import L1, Array
 from fedlasso.numerics.moments import Normal
 from fedlasso.numerics.spike_slab import Posterior, sample_posterior
 from fedlasso.numerics.triangles import count_packed, unpack
-from fedlasso.sites import SubsetMoments, WeighedMoments
+from fedlasso.sites import SubsetMoments, WeightedMoments
 
 # Fewer columns than this would leave out too many that have an effect.
 FEWEST_COLUMNS = 30
@@ -98,7 +98,7 @@ def ask_subset(evidence: SecantEvidence, b: Array, weighted: bool) -> Subset | N
     columns = np.sort(np.lexsort((-steepness, -np.abs(b)))[:count])
     question = SubsetMoments(columns)
     if weighted and len(evidence.ledger.sites) > 1:
-        question = WeighedMoments(columns, b, 2 * evidence.known.loss(b))
+        question = WeightedMoments(columns, b, 2 * evidence.known.loss(b))
     try:
         sums = evidence.ledger.total(question)
     except Refused:

@@ -16,7 +16,7 @@ from fedlasso.fitting.settings import Settings
 from fedlasso.numerics import L1, Array, Penalty
 from fedlasso.numerics.spike_slab import select_by_fdr
 from fedlasso.numerics.triangles import count_packed
-from fedlasso.sites import CLEARLY, LEVELS, ErrorAt, NoiseAbove, Scaling, Viewed, Weighed
+from fedlasso.sites import CLEARLY, LEVELS, ErrorAt, NoiseAbove, Scaling, SiteWeighted, Viewed
 
 # Vectors of p numbers beside second derivatives: slopes along directions, and further fits, of
 # least squares and of other losses.
@@ -210,4 +210,4 @@ def find_noise_inflation(view: Federation, scaling: Scaling, b: Array) -> float:
 
 def weight_sites(ledger: Ledger, weights: dict[str, float]) -> Ledger:
     """Return the sites with rows that count by these weights."""
-    return metered(Weighed(ledger, weights))
+    return metered(SiteWeighted(ledger, weights))

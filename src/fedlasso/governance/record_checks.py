@@ -1,0 +1,184 @@
+"""Checks of a question against a site's records, and the interface to its data file.
+
+Columns with rare values are refused, and so are numbers far from the data's scale: rounding would
+disclose rows.
+"""
+
+from typing import Any, Protocol
+
+import numpy as np
+
+from fedlasso.errors import FedLassoError
+from fedlasso.federation import Request
+from fedlasso.federation.fixed_point import OFFSET, reaching
+from fedlasso.governance import door_messages
+from fedlasso.governance.consent import list_names
+from fedlasso.governance.policy import Policy, Rare, values_of
+from fedlasso.governance.refusals import CorrectableRefusal, Withheld
+from fedlasso.numerics import Table, find_loss
+from fedlasso.sites import Site
+from fedlasso.sites.fold_assignment import few_apart
+from fedlasso.sites.views import Standardise
+
+# Maximum mean of a view, in multiples of the column's size up to a power of two: records minus a
+# larger mean would be rounded, and sums over rounded records count rows.
+MAX_MEAN = 64.0
+# Maximum range of the linear predictors for a curved loss: e^-30 is above the rounding of sums.
+MAX_PREDICTOR_RANGE = 60.0
+
+
+class DataFile(Protocol):
+    """A site's data file: columns, rows, and a keyed hash of it; `rare` levels are pooled."""
+
+    columns: tuple[str, ...]
+    rows: int
+    fingerprint: str
+
+    def check_unchanged(self) -> None:
+        """Raise an error if the file has changed since it was read."""
+
+    def describe(
+        self, name: str, asked: door_messages.DescribeColumns, fewest: int, rare: Rare
+    ) -> door_messages.Described:
+        """Return the types of columns, with the levels that at least `fewest` rows have."""
+
+    def find_others(
+        self, name: str, asked: door_messages.FindOthers, rare: Rare
+    ) -> tuple[str, ...]:
+        """Return text columns with rows at none of the levels named."""
+
+    def site(self, name: str, opening: door_messages.Open, rare: Rare) -> Site:
+        """Return all records of some columns as a site with secret splits."""
+
+
+def check_columns(records: DataFile, policy: Policy, request: door_messages.AboutColumns) -> None:
+    """Refuse columns that the policy does not show, and data files with few rows."""
+    policy.check_rows(records.rows, "here")
+    wanted = (*request.outcome, *request.columns)
+    here = set(records.columns)
+    for column in wanted:
+        if column not in here or not policy.shows(column):
+            raise FedLassoError(f"there is no column {column!r} here")
+    if len(set(wanted)) < len(wanted):
+        raise FedLassoError("a column is named twice; name each once")
+    for code in request.na:
+        # With any value as a missing code the coordinator could count the rows that have it.
+        if code not in policy.na_codes:
+            reason = f"the policy here does not let {code!r} count as missing"
+            raise FedLassoError(f"{reason}; add it to na_codes")
+
+
+def check_cells(site: Site, request: door_messages.Open, policy: Policy) -> None:
+    """Refuse columns in which only a few rows differ: sums would disclose those rows.
+
+    Survival times disclose events. Weights may single out rows as well, especially if they are so
+    uneven that a few rows make up all sums.
+    """
+    cell = policy.min_cell_rows
+    everybody = np.arange(site.table.n)
+    apart = few_apart(site.table, everybody, cell)
+    rare = [name for name, few in zip(site.columns, apart, strict=True) if few]
+    response = site.response
+    sent = {request.event or request.target: site.training.loss.disclosed_response(response.y)}
+    if request.offset:
+        sent[request.offset] = response.offset
+        sent[f"{request.target} - {request.offset}"] = site.disclosed
+    if request.weights:
+        sent[request.weights] = response.weights
+    for name, numbers in sent.items():
+        rare += [name] if few_apart(Table(numbers[:, None]), everybody, cell)[0] else []
+    if rare:
+        found = f"differ from their commonest value in fewer than {cell} rows here"
+        remedy = "leave them out with --drop, or group their values"
+        raise CorrectableRefusal(f"{list_names(rare)} {found}; {remedy}")
+    relative = response.weights / response.weights.max()
+    if relative.sum() ** 2 < policy.min_rows * float(relative @ relative):
+        reason = f"sums here would be those of fewer than {policy.min_rows} rows"
+        found = f"weights in {request.weights!r} are so uneven that {reason}"
+        raise CorrectableRefusal(f"{found}; give others, or none")
+    holes = site.table.missing(np.ones(site.table.n))
+    rare = [n for n, k in zip(site.columns, holes, strict=True) if 0 < k < cell]
+    if rare:
+        remedy = "leave them out with --drop, or fill them in there"
+        found = f"{list_names(rare)} are missing in fewer than {cell} rows here"
+        raise CorrectableRefusal(f"{found}; {remedy}")
+
+
+def check_powers(site: Site, request: Standardise) -> None:
+    """Refuse a view whose bounds are smaller than the numbers here."""
+    bounds = request.magnitudes
+    if bounds.columns.size != site.table.p:
+        raise FedLassoError("a view must bound the numbers of all columns")
+    table = site.table
+    weights = request.weight_scale * site.weights(request.split)
+    factors = np.abs(request.factors)
+    rows = np.sqrt(weights.sum())
+    y = site.disclosed - request.y_mean
+    slopes = site.training.loss.slope_size(rows**2, float(np.sqrt(weights @ (y * y))))
+    # Means replace missing values.
+    about_zero = np.sqrt(table.squares(np.zeros(table.p), weights))
+    pairs = (
+        (np.sqrt(table.squares(request.means, weights)) * factors, bounds.columns),
+        ((about_zero + np.abs(request.means) * rows) * factors, bounds.terms),
+        (np.array([rows]), np.array([bounds.rows])),
+        (np.array([slopes]), np.array([bounds.response])),
+    )
+    for sizes, powers in pairs:
+        if (sizes > np.ldexp(1.0, powers)).any():
+            raise Withheld("a view whose bounds are smaller than its numbers")
+
+
+def check_reach(site: Site, request: Request[Any]) -> None:
+    """Refuse a grid so fine that it would disclose how large coefficients round the rows."""
+    least = reaching(site.view(request.on).magnitudes, request).reach
+    if request.reach - OFFSET < least:
+        name = type(request).__name__
+        raise FedLassoError(f"{name}: the reach is too small for the numbers in the question")
+
+
+def check_steepness(site: Site, request: Request[Any]) -> None:
+    """Refuse a model whose linear predictors here have too large a range for a curved loss.
+
+    The slope of such a loss is almost constant far from zero. If it is for all rows but one, two
+    sums disclose that row.
+    """
+    if find_loss(site.loss).quadratic:
+        return
+    design = site.view(request.on).training.design
+    for points in request.points():
+        for b in np.atleast_2d(points.T):
+            width = np.ptp(design.product(np.ascontiguousarray(b)))
+            # Written so that a NaN is refused.
+            if not width <= MAX_PREDICTOR_RANGE:
+                raise Withheld("a model whose linear predictors are too far apart for this loss")
+
+
+def check_means(site: Site, request: Request[Any]) -> None:
+    """Refuse means so far from the records that these would be rounded."""
+    for y_mean in values_of(request, "centre of response"):
+        if y_mean and not site.training.loss.centres:
+            # Shifted survival times would be events by a threshold of the coordinator's choice.
+            raise FedLassoError(f"{type(request).__name__}: y_mean must be 0 for this loss")
+        _check_near(y_mean, _largest_mean(np.abs(site.disclosed).max()))
+    for means in values_of(request, "centre"):
+        largest = site.table.largest
+        limits = _largest_mean(largest)
+        factors = values_of(request, "factors")
+        if not factors:
+            # Squares about a mean disclose only the number of rows of a column of zeros.
+            limits = np.where(largest == 0, np.inf, limits)
+        for given in factors:
+            # A column of zeros here may have any mean elsewhere, in units of its own spread.
+            spread = np.divide(MAX_MEAN, given, out=np.zeros(given.size), where=given != 0)
+            limits = np.maximum(limits, np.abs(spread))
+        _check_near(means, limits)
+
+
+def _largest_mean(largest: Any) -> Any:
+    """Return the maximum mean of a column with this largest number."""
+    return MAX_MEAN * np.exp2(np.ceil(np.log2(np.maximum(largest, 1e-300))))
+
+
+def _check_near(means: Any, limits: Any) -> None:
+    if (np.abs(means) > limits).any():
+        raise Withheld("means of a view that are far from all records here")
