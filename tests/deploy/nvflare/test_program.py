@@ -2,6 +2,7 @@
 
 import io
 import json
+import pkgutil
 import shutil
 import zipfile
 from pathlib import Path
@@ -16,7 +17,7 @@ from nvflare.private.admin_defs import Message, MsgHeader, ReturnCode
 from nvflare.private.defs import RequestHeader
 from nvflare.private.fed.utils.app_deployer import AppDeployer
 
-from fedlasso.deploy.nvflare.job import is_ours, write_job
+from fedlasso.deploy.nvflare.job import CLASSES, is_ours, write_job
 from fedlasso.deploy.nvflare.program import AboutJob
 
 JOB = "24de69e4-9ee5-4520-a625-f30ff5170967"
@@ -36,6 +37,10 @@ def app(tmp_path: Path) -> Path:
     """What the engine sends to a site of our job."""
     write_job(tmp_path / "job", "address", ["a"])
     return tmp_path / "job" / "app"
+
+
+def test_every_class_that_a_job_may_run_exists() -> None:
+    assert all(isinstance(pkgutil.resolve_name(path), type) for path in CLASSES)
 
 
 def test_our_job_is_ours_and_no_other(app: Path) -> None:

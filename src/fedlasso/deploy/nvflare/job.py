@@ -8,7 +8,7 @@ from pathlib import Path
 
 # All that a job may run: two classes of ours, two of the engine's.
 RELAY = "fedlasso.deploy.nvflare.member.Relay"
-MEMBER = "fedlasso.deploy.nvflare.member.Member"
+MEMBER = "fedlasso.deploy.nvflare.member.EngineMember"
 CONTROLLER = "nvflare.collab.runtime.controller.CollabController"
 EXECUTOR = "nvflare.collab.runtime.executor.CollabExecutor"
 CLASSES = (RELAY, MEMBER, CONTROLLER, EXECUTOR)
