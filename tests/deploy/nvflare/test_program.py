@@ -18,7 +18,7 @@ from nvflare.private.defs import RequestHeader
 from nvflare.private.fed.utils.app_deployer import AppDeployer
 
 from fedlasso.deploy.nvflare.job import CLASSES, is_ours, write_job
-from fedlasso.deploy.nvflare.program import AboutJob
+from fedlasso.deploy.nvflare.program import JobRequestProcessor
 
 JOB = "24de69e4-9ee5-4520-a625-f30ff5170967"
 CLIENT = "config/config_fed_client.json"
@@ -113,7 +113,7 @@ def ask(processor: Any, engine: Path, app: Path, job: str, told: str | None = No
 def test_the_identity_of_a_job_leads_out_of_no_folder(engine: Path, app: Path) -> None:
     books = engine.parent / "books" / "audit.jsonl"
     inner = DeployProcessor(engine)
-    guarded = AboutJob(inner)
+    guarded = JobRequestProcessor(inner)
     assert ask(guarded, engine, app, "../books") == ReturnCode.ERROR
     assert ask(guarded, engine, app, JOB, told="../books") == ReturnCode.ERROR
     assert books.exists()
