@@ -80,7 +80,8 @@ def read_schema(
     for column in schema.columns:
         levels = column.levels
         if len(set(levels)) < len(levels) or (levels and column.kind != "text"):
-            raise FedLassoError(f"column {column.name!r}: levels do not fit its {column.kind}s")
+            wrong = f"{len(levels)} levels do not fit a {column.kind} column"
+            raise FedLassoError(f"column {column.name!r}: {wrong}")
         # Refuses too many levels, with the message for files.
         agree_levels(column.name, [levels], False)
     return schema
