@@ -99,9 +99,7 @@ def test_a_reply_that_no_audit_knows_is_an_error(project: Project, out: Path) ->
     attempt(out, project, "stop")
     receipts = out / "receipts.txt"
     receipts.write_text(receipts.read_text() + f"b {'0' * 64}\n")
-    with pytest.raises(
-        FedLassoError, match="1 replies arrived that are not in its audit"
-    ):
+    with pytest.raises(FedLassoError, match="1 replies arrived that are not in its audit"):
         attempt(out, project, "stop")
 
 

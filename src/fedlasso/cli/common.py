@@ -94,10 +94,7 @@ def print_notices(document: ModelDocument, printed: Collection[str] = ()) -> Non
 
 
 class Display:
-    """Progress of a fit: number of questions, and bytes sent by the site that sent most.
-
-    On a terminal one line is rewritten; elsewhere a line is printed every few seconds.
-    """
+    """Prints a fit's progress: one line on a terminal, elsewhere a line every few seconds."""
 
     def __init__(self) -> None:
         from fedlasso.federation import Costs

@@ -50,7 +50,7 @@ def add(commands: Any) -> None:
     fit.add_argument("--compare", action="store_true", help=more)
     fit.add_argument("--sites", type=names, default=(), help="sites of this fit; default: all")
     fit.add_argument("--timeout", type=float, default=300.0, help="seconds for one answer")
-    fit.add_argument("--out", type=Path, required=True, metavar="MODEL", help="new folder")
+    fit.add_argument("--out", type=Path, required=True, metavar="MODEL", help="new model folder")
     resume.add_argument("out", type=Path, metavar="MODEL", help="folder of an interrupted fit")
     ways = ["stop", "retry", "wait"]
     when = "if a site or the server is lost: stop (resumable), retry, or wait a day"

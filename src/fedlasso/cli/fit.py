@@ -52,7 +52,7 @@ def add(commands: Any) -> None:
     option("--uploads", type=int, help=shared.UPLOADS)
     option("--seed", type=int, help="seed of the held-out rows; default: 0")
     page = Path("diagnosis.html")
-    diagnosis.add_argument("--out", type=Path, default=page, help=f"default: {page}")
+    diagnosis.add_argument("--out", type=Path, default=page, help=f"page; default: {page}")
 
 
 def _refuse_beside_resume(options: argparse.Namespace) -> None:

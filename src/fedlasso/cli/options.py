@@ -65,7 +65,7 @@ def add_settings(parser: Any) -> None:
     option("--penalty", type=read_penalty, help=PENALTY)
     held_out = optional(parser.add_mutually_exclusive_group())
     held_out("--cv", type=int, help="folds to choose the penalty; default: 10 if uploads allow")
-    held_out("--validation", type=float, help="fraction of rows to hold out, instead of folds")
+    held_out("--validation", type=float, help="fraction of each site's rows to hold out instead")
     rule = f"how to choose the penalty. {describe_choices(RULES)} (the default for selection)"
     option("--rule", choices=list(RULES), help=rule)
     option("--uploads", type=int, help=f"{UPLOADS} and printed")

@@ -151,12 +151,9 @@ class Authority:
     def _write_revoked(self, serials: list[int]) -> None:
         root = read_certificate(self.root)
         now = datetime.now(UTC)
-        listed = (
-            x509.CertificateRevocationListBuilder()
-            .issuer_name(root.subject)
-            .last_update(root.not_valid_before_utc)
-            .next_update(root.not_valid_after_utc)
-        )
+        listed = x509.CertificateRevocationListBuilder().issuer_name(root.subject)
+        listed = listed.last_update(root.not_valid_before_utc)
+        listed = listed.next_update(root.not_valid_after_utc)
         for serial in serials:
             entry = x509.RevokedCertificateBuilder().serial_number(serial).revocation_date(now)
             listed = listed.add_revoked_certificate(entry.build())

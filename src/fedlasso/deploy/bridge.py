@@ -81,21 +81,20 @@ class JobHandler(Protocol):
         """Return the function that answers a new job's questions; it never raises."""
 
 
+MakeHandler = Callable[[], JobHandler]
+
+
 class Bridge:
     """Listens in a site's kit for the engine's jobs, and answers one question at a time.
 
-    `make_handler` is called with the first job. Only processes of `users` may connect. The socket
-    belongs to `owner`, if given.
+    `make` is called at the first job. Only processes of `users` may connect. The socket belongs to
+    `owner`, if given.
     """
 
     def __init__(
-        self,
-        folder: Path,
-        make_handler: Callable[[], JobHandler],
-        users: set[int],
-        owner: int | None = None,
+        self, folder: Path, make: MakeHandler, users: set[int], owner: int | None = None
     ) -> None:
-        self._handler = functools.cache(make_handler)
+        self._handler = functools.cache(make)
         self._users = users
         place = folder / ADDRESS[0]
         place.mkdir(mode=0o700, exist_ok=True)

@@ -82,10 +82,7 @@ def read_kit(folder: Path, role: str = "site") -> Kit:
 
 
 def request(folder: Path) -> tuple[Path, str]:
-    """Make a site's private key, if it has none, and write a signing request.
-
-    Returns the request's file and the fingerprint of the public key.
-    """
+    """Write a signing request, for a new key if there is none; return its file and fingerprint."""
     from fedlasso.governance.identity import fingerprint_of
 
     kit = read_kit(folder)

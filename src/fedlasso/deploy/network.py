@@ -54,10 +54,7 @@ class Line(Protocol):
 
 
 class Network(Federation):
-    """Sites across a network, which answer questions after joining a fit.
-
-    `timeout` is the seconds for one answer.
-    """
+    """Sites across a network, which answer after joining a fit; `timeout` is in seconds."""
 
     def __init__(self, line: Line, sites: Sequence[str], timeout: float) -> None:
         self.line = line
@@ -155,11 +152,7 @@ class Network(Federation):
         return {i.site: i.version for i in self.introductions if i.version != __version__}
 
     def open(self, source: NetworkSource, settings: Settings | None = None) -> NetworkSource:
-        """Check that the sites are compatible, and let them join the fit.
-
-        Returns the source, bound to the current columns, sites and data. The default settings are
-        least squares.
-        """
+        """Check that the sites are compatible and let them join; return the completed source."""
         settings = settings or Settings()
         outcome = source.outcome(settings)
         self.introduce()

@@ -35,10 +35,7 @@ class Reconciliation:
 
 
 def reconcile(network: Network, fit: str, out: Path, heads: Heads) -> dict[str, Reconciliation]:
-    """Compare journal, receipts and the sites' audits; any difference is an error.
-
-    `heads` are the ends of the sites' audits at the last comparison.
-    """
+    """Compare journal, receipts and audits, which must continue `heads`; refuse differences."""
     used = _read_used(out / JOURNAL)
     arrived = _read_receipts(out / RECEIPTS)
     known = tuple(f"{site}:{lines}:{head}" for site, (lines, head) in heads.items())

@@ -98,9 +98,8 @@ def run_plan(
             # Only failures without a new reply in between count.
             failures = failures + 1 if _answered(out) == before else 1
             if on_failure == "stop" or (on_failure == "retry" and failures > RETRIES):
-                raise Interrupted(
-                    f"{error} (`fedlasso federation resume {out}` continues)"
-                ) from None
+                remedy = f"`fedlasso federation resume {out}` continues"
+                raise Interrupted(f"{error} ({remedy})") from None
             again = "waiting" if on_failure == "wait" else f"{failures} of {RETRIES}"
             notify(f"{error} (retrying, {again})")
         else:

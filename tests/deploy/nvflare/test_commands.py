@@ -93,7 +93,7 @@ def test_bad_usage_is_one_line_and_exit_code_two(
     assert run("site", "check", kit, data) == 0
     said = capsys.readouterr().out
     assert "120 rows, 14 columns" in said
-    assert "column 'note' is text; 1 levels with at least 10 rows are reported" in said
+    assert "column 'note' is text; 1 levels with 10 rows or more are reported" in said
     assert "Refused:  AllMoments, BaselineAt, MomentsOf" in said
     (kit / "startup" / "client.crt").write_text("changed")
     assert run("site", "check", kit, data) == 2

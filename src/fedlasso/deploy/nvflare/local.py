@@ -48,10 +48,7 @@ def enrol(project: Path, kits: Mapping[str, Path]) -> None:
 
 
 class LocalFederation:
-    """A server and its sites, each started by its own ``fedlasso`` command.
-
-    The project is made if `folder` is absent; `tables` are the sites' data files.
-    """
+    """A server and its sites, each started by its own command; `tables` are the sites' data."""
 
     # Python's arguments before a participant's command.
     program: tuple[str, ...] = ("-m", "fedlasso")

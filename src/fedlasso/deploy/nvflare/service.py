@@ -82,11 +82,7 @@ def run_server(project_folder: Path) -> None:
 def run_site(
     folder: Path, data: Path, policy: Path | None = None, user: pwd.struct_passwd | None = None
 ) -> None:
-    """Answer questions until interrupted, restarting the engine whenever it ends.
-
-    Records and door stay in this process. The engine's processes, which may run as another `user`,
-    pass bytes.
-    """
+    """Answer questions until interrupted, and restart the engine, run as `user`, when it ends."""
 
     def make_doorkeeper() -> JobHandler:
         # Imported with the first job: a site that only waits needs little memory.
@@ -167,10 +163,7 @@ def _is_running(folder: Path) -> bool:
 
 
 def clean(folder: Path, days: float) -> tuple[int, int]:
-    """Remove the state of procedures of fits unused for some days; audit and ledger stay.
-
-    Returns the number of these fits, and of their bytes.
-    """
+    """Remove the state of fits unused for some days; return the numbers of fits and bytes."""
     read_kit(folder)
     end = time.time() - days * 86400
     freed = []
