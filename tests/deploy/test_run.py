@@ -8,7 +8,7 @@ import pytest
 from deploy.doors import Project
 from nets import COLUMNS, fit_files, in_process, numbers, opening, same_files, write_tables
 
-from fedlasso.deploy.run import DAY, RETRIES, Finished, begin_plan, describe_fit, run_plan
+from fedlasso.deploy.run import DAY, RETRIES, Finished, begin_plan, describe_finished, run_plan
 from fedlasso.errors import FedLassoError
 from fedlasso.federation import Exchange
 from fedlasso.fitting import Settings
@@ -72,7 +72,7 @@ def test_stop_says_how_to_resume_and_the_fit_resumes_to_the_same_bits(
     assert json.loads((out / "audit.json").read_bytes()).keys() == project.doors.keys()
     for books in finished.reconciled.values():
         assert (books.used, books.arrived, books.sent) == (questions, questions, questions)
-    assert "its audit has the same hashes" in describe_fit(out, finished)
+    assert "its audit has the same hashes" in describe_finished(out, finished)
 
 
 def test_a_fit_is_bound_to_the_data_it_began_with(

@@ -186,7 +186,7 @@ def fit_command(options: argparse.Namespace) -> int:
 def resume_command(options: argparse.Namespace) -> int:
     """Resume an interrupted fit."""
     from fedlasso.deploy.nvflare.line import connect
-    from fedlasso.deploy.run import describe_fit, run_plan
+    from fedlasso.deploy.run import describe_finished, run_plan
 
     common.stop_on_term()
     resume = f"`fedlasso federation resume {options.out}`"
@@ -206,7 +206,7 @@ def resume_command(options: argparse.Namespace) -> int:
             raise
         raise FedLassoError(f"{what}; free disk space, then run {resume}") from error
     common.print_notices(finished.document)
-    print(describe_fit(options.out, finished))
+    print(describe_finished(options.out, finished))
     return 0
 
 

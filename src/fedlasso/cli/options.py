@@ -16,8 +16,10 @@ from fedlasso.fitting import GOALS, RULES, Range, Settings
 from fedlasso.procedures import REGISTRY
 from fedlasso.tables import KINDS, MIN_LEVEL, check_file
 
-PENALTY = "penalty strength lambda: a number, or auto to choose it (default)"
-UPLOADS = "maximum that each site may send, in vectors of one number per column; default: planned"
+PENALTY_HELP = "penalty strength lambda: a number, or auto to choose it (default)"
+UPLOADS_HELP = (
+    "maximum that each site may send, in vectors of one number per column; default: planned"
+)
 
 
 def optional(parser: Any) -> Callable[..., Any]:
@@ -62,13 +64,13 @@ def add_settings(parser: Any) -> None:
     run = f"run this procedure at the penalty, whatever the goal: {', '.join(REGISTRY)}"
     option("--procedure", metavar="NAME", help=run)
     option("--epochs", type=int, help="local epochs per round of the procedure; default: 1")
-    option("--penalty", type=read_penalty, help=PENALTY)
+    option("--penalty", type=read_penalty, help=PENALTY_HELP)
     held_out = optional(parser.add_mutually_exclusive_group())
     held_out("--cv", type=int, help="folds to choose the penalty; default: 10 if uploads allow")
     held_out("--validation", type=float, help="fraction of each site's rows to hold out instead")
     rule = f"how to choose the penalty. {describe_choices(RULES)} (the default for selection)"
     option("--rule", choices=list(RULES), help=rule)
-    option("--uploads", type=int, help=f"{UPLOADS} and printed")
+    option("--uploads", type=int, help=f"{UPLOADS_HELP} and printed")
     option("--no-intercept", action="store_false", dest="intercept", help="omit the intercept")
     scale = "penalise columns on their own scales, not per standard deviation"
     option("--no-standardise", action="store_false", dest="standardise", help=scale)

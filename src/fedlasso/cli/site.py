@@ -117,12 +117,12 @@ def start_command(options: argparse.Namespace) -> None:
     """Answer what the policy allows until Ctrl-C; reconnects after interruptions."""
     from fedlasso.deploy.kit import check_certificate, make_private_folders, read_kit
     from fedlasso.deploy.nvflare.engine import find_user
-    from fedlasso.deploy.nvflare.service import run_site, summarise_data
+    from fedlasso.deploy.nvflare.service import read_summary, run_site
 
     kit = read_kit(options.kit)
     user = find_user(options.engine_user, options.kit) if options.engine_user else None
     warnings = check_certificate(options.kit, kit)
-    print(f"Site {kit.name!r}: {summarise_data(options.data, options.policy)}", flush=True)
+    print(f"Site {kit.name!r}: {read_summary(options.data, options.policy)}", flush=True)
     for warning in warnings:
         print(f"Warning: {warning}", flush=True)
     make_private_folders(options.kit)

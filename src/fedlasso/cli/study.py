@@ -36,9 +36,7 @@ def add(commands: Any) -> None:
     run.add_argument("--methods", type=names, help="methods, e.g. CD,ST,P,DA")
     run.add_argument("--epochs", type=_numbers, help="local epoch counts, e.g. 1,5,20")
     run.add_argument("--budgets", type=_numbers, help="upload budgets, e.g. 30,100")
-    run.add_argument(
-        "--families", type=names, help="e.g. binomial,cox, for the studies families and trust"
-    )
+    run.add_argument("--families", type=names, help="e.g. binomial,cox (studies families, trust)")
     run.add_argument("--data", help="folder of CSV files for the study real")
     run.add_argument("--seed", type=int, help="study seed")
     run.add_argument("--workers", type=int, help="worker processes; default: one per core")

@@ -64,7 +64,7 @@ def _take(line: socket.socket, length: int) -> bytes:
     return bytes(data)
 
 
-def connect(folder: Path) -> socket.socket:
+def open_socket(folder: Path) -> socket.socket:
     """Connect to the process that listens in this kit."""
     line = socket.socket(socket.AF_UNIX)
     with _address(folder) as address:

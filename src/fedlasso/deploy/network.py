@@ -209,7 +209,7 @@ def _check_protocols(sites: Sequence[Introduction]) -> None:
     ]
     if others:
         here = f"the coordinator {__version__} (protocol {PROTOCOL})"
-        raise FedLassoError(f"{', '.join(others)}, {here}; install the same version everywhere")
+        raise FedLassoError(f"{', '.join(others)}, {here}; install versions with one protocol")
 
 
 def _check_levels(schema: Schema) -> Schema:

@@ -175,7 +175,7 @@ def repeat_fit(
     )
 
 
-def describe_fit(out: Path, finished: Finished) -> str:
+def describe_finished(out: Path, finished: Finished) -> str:
     """Return the text printed after a fit: model, traffic, audits, time and folder."""
     lines = [models.describe_model(finished.document)]
     for site in finished.document.sites:

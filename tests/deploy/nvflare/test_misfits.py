@@ -215,5 +215,5 @@ def test_too_few_sites_and_another_protocol_are_refused(
     local.environments["b"] = before
     assert error == (
         f"site 'b' runs fedlasso 0.9.0 (protocol 2), the coordinator {__version__} (protocol 1); "
-        "install the same version everywhere"
+        "install versions with one protocol"
     )

@@ -20,7 +20,7 @@ from fedlasso.errors import Interrupted
 
 # Seconds between checks of the connected sites, for a job to start, and for the server to log the
 # coordinator in.
-CHECK_INTERVAL = 5.0
+SITES_INTERVAL = 5.0
 LAUNCH_TIMEOUT = 120.0
 LOGIN_TIMEOUT = 40.0
 
@@ -95,7 +95,7 @@ class JobLine:
             self._connection.send_bytes(json.dumps(head).encode())
             self._connection.send_bytes(question)
             # The relay enforces the timeout.
-            while not self._connection.poll(CHECK_INTERVAL):
+            while not self._connection.poll(SITES_INTERVAL):
                 if gone := set(sites) - set(self._console.connected()):
                     raise Interrupted(f"site {min(gone)!r} is gone; restart it")
                 if time.monotonic() > end:

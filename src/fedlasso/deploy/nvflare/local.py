@@ -19,7 +19,7 @@ from fedlasso.deploy.kit import accept, open_audit, read_secret, request
 from fedlasso.deploy.nvflare.engine import kill_tree
 from fedlasso.deploy.nvflare.line import Console, connect
 from fedlasso.deploy.nvflare.project import create_project, read_project, sign_request
-from fedlasso.deploy.run import begin_plan, describe_fit, repeat_fit, run_plan
+from fedlasso.deploy.run import begin_plan, describe_finished, repeat_fit, run_plan
 from fedlasso.errors import FedLassoError
 from fedlasso.federation import Listen
 from fedlasso.fitting import Settings
@@ -152,7 +152,7 @@ def run_demo(keep: Path | None, listen: Listen) -> int:
         out = base / "model"
         source = models.NetworkSource(str(local.folder), "", "target")
         begin_plan(out, models.FitPlan(Settings(), source))
-        print(describe_fit(out, run_plan(out, connect, listen=listen)))
+        print(describe_finished(out, run_plan(out, connect, listen=listen)))
         alone = base / "alone"
         keys = {name: read_secret(local.kit(name)) for name in tables}
         document = models.read_document(out / "model.json")

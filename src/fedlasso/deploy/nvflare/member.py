@@ -60,7 +60,7 @@ class EngineMember:
             try:
                 if self._line is None:
                     # The engine's workspace is a folder of the kit.
-                    self._line = bridge.connect(Path(collab.workspace.get_root_dir()).parent)
+                    self._line = bridge.open_socket(Path(collab.workspace.get_root_dir()).parent)
                 bridge.send(self._line, data)
                 return bridge.receive(self._line)
             except (EOFError, OSError):

@@ -22,8 +22,8 @@ from fedlasso.deploy.nvflare.engine import Engine, check_server, kill_tree
 from fedlasso.deploy.nvflare.project import read_project
 from fedlasso.errors import FedLassoError, Interrupted
 
-# Seconds between two checks of the engine, and between two attempts to reach the server.
-CHECK_INTERVAL = 0.5
+# Seconds of serving between two checks of the engine, and between two attempts to reach the server.
+SERVE_INTERVAL = 0.5
 RETRY_INTERVAL = 1.0
 # Files of these processes are readable by their owner only.
 UMASK = 0o077
@@ -33,7 +33,7 @@ STATE = "state.txt"
 MIN_FREE = 100_000_000
 
 
-def summarise_data(data: Path, policy: Path | None) -> str:
+def read_summary(data: Path, policy: Path | None) -> str:
     """Return the number of rows and columns, read by another process to save memory here."""
     command = [sys.executable, "-P", "-m", "fedlasso.deploy.doorkeeper"]
     command += [str(path) for path in (data, policy) if path]
@@ -107,7 +107,7 @@ def run_site(
                 if engine.ready:
                     _report(folder, f"Connected to {kit.host}:{kit.port}; Ctrl-C leaves")
                 while engine.process.poll() is None:
-                    bridge.serve(CHECK_INTERVAL)
+                    bridge.serve(SERVE_INTERVAL)
             finally:
                 kill_tree(engine.process)
             _report(folder, "The connection was lost; reconnecting")
