@@ -18,7 +18,7 @@ from fedlasso.tables import KINDS, MIN_LEVEL, check_file
 
 PENALTY_HELP = "penalty strength lambda: a number, or auto to choose it (default)"
 UPLOADS_HELP = (
-    "maximum that each site may send, in vectors of one number per column; default: planned"
+    "maximum that a site may send, in vectors of one number per column; default: planned"
 )
 
 
