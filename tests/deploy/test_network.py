@@ -53,8 +53,8 @@ def test_protocols_and_columns_must_agree(tables: dict[str, Path]) -> None:
             join_doors(doors).open(source())
         assert str(refused.value) == (
             f"site 'b' runs fedlasso 9 (protocol {told}), site 'c' runs fedlasso 0.0.9 (protocol "
-            f"{told}), the coordinator {__version__} (protocol 1); install versions with the same "
-            "protocol, best the same version everywhere"
+            f"{told}), the coordinator {__version__} (protocol 1); install versions with one "
+            "protocol"
         )
     doors = make_doors(tables)
     doors["b"] = make_door(tables["b"], "b", Policy(columns=(*COLUMNS[1:], "y", "note")))

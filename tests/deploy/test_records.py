@@ -22,7 +22,7 @@ def test_owners_are_told_what_a_fit_would_refuse_or_be_told(tmp_path: Path) -> N
     records = TableRecords(path)
     assert list(records.remarks(records.columns, 10)) == [
         ("day", "holds timestamp[us]; turn it into numbers or text, or --drop it"),
-        ("u", "has 20 infinite values; a fit with it would be refused"),
+        ("u", "has 20 infinite values; a fit with it is refused"),
         ("u", "has 10 missing values; a fit with it needs --missing mean"),
         ("ward", "is text; 1 levels with 10 rows or more are reported"),
         ("ward", "has 9 missing values; a fit with it needs --missing mean"),

@@ -202,7 +202,7 @@ def check_dates(path: Path, name: str, remedy: str) -> list[str]:
     """Refuse a certificate that is not valid now; return a warning if it expires soon."""
     certificate = read_certificate(path)
     now = datetime.now(UTC)
-    check = f"check the clock of this machine, which shows {now:%Y-%m-%d %H:%M} UTC"
+    check = f"check the clock here, which shows {now:%Y-%m-%d %H:%M} UTC"
     what = f"the certificate {path.name} of {name!r}"
     if now < (start := certificate.not_valid_before_utc):
         raise FedLassoError(f"{what} is not valid before {start:%Y-%m-%d %H:%M} UTC; {check}")

@@ -173,11 +173,11 @@ def test_a_server_whose_certificate_is_not_yet_valid_is_no_stranger(tmp_path: Pa
     told = read_kit(kit)
     with kept, socket.create_server(("localhost", told.port)) as listener:
 
-        def open_job() -> None:
+        def greet() -> None:
             with contextlib.suppress(OSError):
                 context.wrap_socket(listener.accept()[0], server_side=True)
 
-        greeter = threading.Thread(target=open_job)
+        greeter = threading.Thread(target=greet)
         greeter.start()
         with pytest.raises(FedLassoError, match=r"is not yet valid; check the clock here"):
             check_server(kit, told)
@@ -192,7 +192,7 @@ def test_columns_that_differ_are_listed(
     tables["b"].write_text(data.replace("x00", "x99"))
     try:
         assert refused(local, tmp_path / "model", capsys).startswith(
-            "the sites' columns differ, 'a' alone: x00; 'b' alone: x99; 'c' alone: x00; choose"
+            "the sites' columns differ, 'a' alone: x00; 'b' alone: x99; 'c' alone: x00; select"
         )
     finally:
         tables["b"].write_text(data)
