@@ -17,9 +17,7 @@ from fedlasso.procedures import REGISTRY
 from fedlasso.tables import KINDS, MIN_LEVEL, check_file
 
 PENALTY_HELP = "penalty strength lambda: a number, or auto to choose it (default)"
-UPLOADS_HELP = (
-    "maximum that a site may send, in vectors of one number per column; default: planned"
-)
+UPLOADS_HELP = "maximum that a site may send, in vectors of one number per column; default: planned"
 
 
 def optional(parser: Any) -> Callable[..., Any]:
