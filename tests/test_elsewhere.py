@@ -176,5 +176,5 @@ def test_a_federation_says_that_it_cannot_run_on_other_systems(elsewhere: Place)
     done = elsewhere.run("-m", "fedlasso", "federation", "demo")
     assert done.returncode == 2
     assert done.stderr == (
-        "fedlasso: real sites take Unix sockets and file locks, which this system does not have\n"
+        "fedlasso: federations need Unix sockets and file locks, which this system lacks\n"
     )

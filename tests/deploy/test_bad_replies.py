@@ -129,7 +129,7 @@ def test_a_bad_reply_is_refused_unwritten_and_the_fit_goes_on_once_the_site_is_m
 def test_without_the_check_the_same_reply_is_written_down_and_used(
     case: str, tables: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("fedlasso.deploy.network.check_reply", lambda *given: given[3])
+    monkeypatch.setattr("fedlasso.federation.checking.check_reply", lambda *given: given[3])
     monkeypatch.setattr("fedlasso.federation.checking.max_reply_bytes", lambda *given: 1 << 30)
     settings, question, change, _ = BAD[case]
     out = begin(tmp_path / "model", settings)
@@ -145,8 +145,8 @@ def test_without_the_check_the_same_reply_is_written_down_and_used(
 def test_without_the_check_a_wrong_shape_keeps_a_fit_from_ever_going_on(
     tables: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("fedlasso.deploy.network.check_reply", lambda *given: given[3])
-    monkeypatch.setattr("fedlasso.deploy.run.compare_books", lambda *given: {})
+    monkeypatch.setattr("fedlasso.federation.checking.check_reply", lambda *given: given[3])
+    monkeypatch.setattr("fedlasso.deploy.run.reconcile", lambda *given: {})
     out = begin(tmp_path / "model", ADMM)
     project = Project(tables)
     change = fewer("values")
@@ -255,7 +255,7 @@ def test_levels_that_would_steer_a_terminal_are_refused(tmp_path: Path) -> None:
     for path in tables.values():
         path.write_text(path.read_text().replace("patient", "\x1b[2Jpatient"))
     network = Network(DoorLine(make_doors(tables)), list(tables), 1.0)
-    with pytest.raises(FedLassoError, match="site 'a': a level of text column 'note' holds contr"):
+    with pytest.raises(FedLassoError, match="site 'a': column 'note': remove control characters"):
         network.open(NetworkSource("project", FIT, "y", ("note", "x00")))
 
 

@@ -24,7 +24,7 @@ class Parrot:
         self.limit = LIMIT
         self.jobs = 0
 
-    def greet(self) -> bridge.AnswerBytes:
+    def open_job(self) -> bridge.AnswerBytes:
         self.jobs += 1
         job = str(self.jobs).encode()
         return lambda question: job + b":" + question
@@ -34,7 +34,7 @@ class Served:
     """A bridge that answers in a thread, as the site's process would."""
 
     def __init__(self, folder: Path, users: set[int]) -> None:
-        self._bridge = Bridge(folder, Parrot(), users)
+        self._bridge = Bridge(folder, Parrot, users)
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._serve)
         self._thread.start()
@@ -70,22 +70,22 @@ def say(line: socket.socket, question: bytes) -> bytes:
 
 
 def test_jobs_come_and_go_and_each_is_answered_as_itself(served: Served, folder: Path) -> None:
-    with bridge.ask(folder) as old:
+    with bridge.open_socket(folder) as old:
         assert say(old, b"x") == b"1:x"
-        with bridge.ask(folder) as new:
+        with bridge.open_socket(folder) as new:
             assert say(new, b"y") == b"2:y"
             # The old one is dying: it has begun a question, and is gone.
             old.sendall(b"\0\0\0")
             old.close()
             assert say(new, b"z") == b"2:z"
-        with bridge.ask(folder) as third:
+        with bridge.open_socket(folder) as third:
             assert say(third, b"") == b"3:"
 
 
 def test_of_a_long_question_only_so_much_is_read_that_its_length_shows(
     served: Served, folder: Path
 ) -> None:
-    with bridge.ask(folder) as line:
+    with bridge.open_socket(folder) as line:
         assert len(say(line, bytes(5 << 20))) == len(b"1:") + LIMIT + 1
         assert say(line, b"again") == b"1:again"
 
@@ -105,7 +105,7 @@ def ask_as(user: pwd.struct_passwd, folder: Path) -> str:
             os.setgroups([])
             os.setgid(user.pw_gid)
             os.setuid(user.pw_uid)
-            with bridge.ask(folder) as line:
+            with bridge.open_socket(folder) as line:
                 os.write(tell, say(line, b"x"))
         except (EOFError, OSError) as error:
             os.write(tell, type(error).__name__.encode())

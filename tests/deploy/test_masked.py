@@ -76,7 +76,7 @@ def test_in_process_clear_and_masked_runs_give_the_same_bits(
         project.doors["b"].version = "0.9.0"
         finished = run_plan(out, project.connect)
         assert same_files(out, tmp_path / "alone")
-        assert all(books.used == books.arrived for books in finished.books.values())
+        assert all(books.used == books.arrived for books in finished.reconciled.values())
 
 
 def test_the_line_sees_words_of_no_site_but_of_all_together(
@@ -309,5 +309,5 @@ def test_a_sum_of_some_sites_is_refused_where_only_the_total_can_be_read(
     tables: dict[str, Path], authority: Authority
 ) -> None:
     network, _ = joined(make_doors(tables, None, authority))
-    with pytest.raises(FedLassoError, match=r"SurrogateFit asks \w for a sum of its own"):
+    with pytest.raises(FedLassoError, match=r"SurrogateFit needs the own sum of \w"):
         fit_model(network, Settings(penalty=0.1, procedure="CSL", uploads=10))

@@ -53,8 +53,8 @@ def test_protocols_and_columns_must_agree(tables: dict[str, Path]) -> None:
             join_doors(doors).open(source())
         assert str(refused.value) == (
             f"site 'b' runs fedlasso 9 (protocol {told}), site 'c' runs fedlasso 0.0.9 (protocol "
-            f"{told}), the coordinator {__version__} (protocol 1); install versions with the same "
-            "protocol, best the same version everywhere"
+            f"{told}), the coordinator {__version__} (protocol 1); install versions with one "
+            "protocol"
         )
     doors = make_doors(tables)
     doors["b"] = make_door(tables["b"], "b", Policy(columns=(*COLUMNS[1:], "y", "note")))
@@ -120,7 +120,7 @@ def test_numbers_alone_have_no_levels_to_ask_about(tmp_path: Path) -> None:
         ),
         (
             {"u": [[1], [None, 2], [1]], "v": [["n"], ["n"], ["n", None]]},
-            "site 'b': u 20 missing; fill them, or say --missing mean",
+            "site 'b': u 20 missing; fill them, or use --missing mean",
         ),
         ({"u": [[1], [2], ["inf"]]}, "site 'c': column 'u' has 40 infinite values; correct"),
     ],
@@ -151,7 +151,7 @@ def test_what_a_site_tells_of_other_columns_is_an_error_that_names_it(
     doors = make_doors(tables)
     other = Described('{"target":"y","columns":[]}', (), site="b")
     monkeypatch.setattr(doors["b"].records, "describe", lambda *_: other)
-    with pytest.raises(FedLassoError, match="site 'b': what was told is about other columns"):
+    with pytest.raises(FedLassoError, match="site 'b': the description is of other columns"):
         join_doors(doors).open(source(*COLUMNS))
 
 
@@ -162,7 +162,7 @@ def test_columns_that_only_number_the_rows_are_left_out_unless_chosen(tmp_path: 
     assert network.left_out == ("id",)
     assert join_doors(make_doors(tables)).open(source("id", "u")).columns == ("id", "u")
     tables = write_three(tmp_path, id=[range(40)] * 3)
-    with pytest.raises(FedLassoError, match="no column is left beside the target"):
+    with pytest.raises(FedLassoError, match="no predictors are left"):
         join_doors(make_doors(tables)).open(source())
 
 
@@ -186,7 +186,7 @@ def test_a_line_that_says_nothing_of_us_is_no_reply(tables: dict[str, Path]) -> 
 
 @pytest.mark.parametrize(
     ("kind", "text"),
-    [("late", "site 'a' did not answer within 2 s"), ("lost", "site 'a' was lost; bring it back")],
+    [("late", "site 'a' did not answer within 2 s"), ("lost", "site 'a' was lost; restart it")],
 )
 def test_who_does_not_answer_is_named(kind: str, text: str) -> None:
     class Silent:

@@ -22,8 +22,8 @@ def test_owners_are_told_what_a_fit_would_refuse_or_be_told(tmp_path: Path) -> N
     records = TableRecords(path)
     assert list(records.remarks(records.columns, 10)) == [
         ("day", "holds timestamp[us]; convert it to numbers or text, or --drop it"),
-        ("u", "has 20 infinite values; a fit with it would be refused"),
+        ("u", "has 20 infinite values; a fit with it is refused"),
         ("u", "has 10 missing values; a fit with it needs --missing mean"),
-        ("ward", "is text; 1 levels that 10 rows or more have would be told"),
+        ("ward", "is text; 1 levels with 10 rows or more are reported"),
         ("ward", "has 9 missing values; a fit with it needs --missing mean"),
     ]

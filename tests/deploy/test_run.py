@@ -8,7 +8,7 @@ import pytest
 from helpers.deploy.doors import Project
 from helpers.nets import COLUMNS, fit_files, in_process, numbers, opening, same_files, write_tables
 
-from fedlasso.deploy.run import DAY, RETRIES, Finished, begin_plan, run_plan, tell_fit
+from fedlasso.deploy.run import DAY, RETRIES, Finished, begin_plan, describe_finished, run_plan
 from fedlasso.errors import FedLassoError
 from fedlasso.federation import Exchange
 from fedlasso.fitting import Settings
@@ -70,9 +70,9 @@ def test_stop_says_how_to_resume_and_the_fit_resumes_to_the_same_bits(
     for site in finished.document.sites:
         assert told[-1].costs.total(site=site.name).upload == sum(site.sent.values())
     assert json.loads((out / "audit.json").read_bytes()).keys() == project.doors.keys()
-    for books in finished.books.values():
+    for books in finished.reconciled.values():
         assert (books.used, books.arrived, books.sent) == (questions, questions, questions)
-    assert "its audit has the same hashes" in tell_fit(out, finished)
+    assert "its audit has the same hashes" in describe_finished(out, finished)
 
 
 def test_a_fit_is_bound_to_the_data_it_began_with(
@@ -84,7 +84,7 @@ def test_a_fit_is_bound_to_the_data_it_began_with(
     source = read_plan(out, NetworkSource).source
     assert source.sites == tuple(tables)
     assert source.fingerprints is not None
-    with pytest.raises(FedLassoError, match="holds a fit; go on with it by"):
+    with pytest.raises(FedLassoError, match="contains a fit; run"):
         begin(out, SETTINGS)
     data = tables["b"].read_text()
     tables["b"].write_text(data.replace("0.1", "0.2"))
@@ -99,7 +99,7 @@ def test_a_reply_that_no_audit_knows_is_an_error(project: Project, out: Path) ->
     attempt(out, project, "stop")
     receipts = out / "receipts.txt"
     receipts.write_text(receipts.read_text() + f"b {'0' * 64}\n")
-    with pytest.raises(FedLassoError, match="site 'b': 1 replies arrived that its audit does not"):
+    with pytest.raises(FedLassoError, match="1 replies arrived that are not in its audit"):
         attempt(out, project, "stop")
 
 
@@ -118,7 +118,7 @@ def test_retry_counts_anew_once_the_fit_has_moved_on(project: Project, out: Path
     said: list[str] = []
     finished = attempt(out, project, "retry", notify=said.append)
     assert finished.times.attempts == 2 * RETRIES + 1
-    assert set(said) == {"site 'b' did not answer (trying again, 1 of 3)"}
+    assert set(said) == {"site 'b' did not answer (retrying, 1 of 3)"}
 
 
 def test_wait_goes_on_and_gives_sites_a_day(project: Project, out: Path, alone: Path) -> None:
@@ -204,5 +204,5 @@ def test_a_site_that_denies_moments_is_fitted_by_another_plan(
     assert "site 'b': the policy here does not answer FoldMoments" in finished.document.plan
     # What the other sites had sent before it was refused is in their books, and told.
     for site, again in (("a", 1), ("b", 0), ("c", 1)):
-        books = finished.books[site]
+        books = finished.reconciled[site]
         assert (books.sent - books.used, books.arrived) == (again, books.sent)

@@ -125,9 +125,7 @@ def test_a_journal_that_was_edited_is_refused_by_entry(
     edit: Edit, project: Project, out: Path, alone: Path
 ) -> None:
     rewrite(out / "journal", edit)
-    with pytest.raises(
-        Stopped, match=r"\d{6}\.entry: the reply of site 'b' is not the one"
-    ) as told:
+    with pytest.raises(Stopped, match=r"\d{6}\.entry: the reply of site 'b' is not in") as told:
         run_plan(out, project.connect)
     named = Path(str(told.value).partition(":")[0])
     entries = sorted((out / "journal").glob("*.entry"))
@@ -150,7 +148,7 @@ def test_receipts_that_were_edited_as_well_do_not_help(project: Project, out: Pa
     true, forged = (hashlib.sha256(data).hexdigest() for data in (old, new))
     assert true in receipts.read_text()
     receipts.write_text(receipts.read_text().replace(true, forged))
-    with pytest.raises(Stopped, match="site 'b' is not the one in the site's own audit"):
+    with pytest.raises(Stopped, match="site 'b' is not in the site's own audit"):
         run_plan(out, project.connect)
 
 
@@ -160,7 +158,7 @@ def test_what_is_no_reply_is_refused_by_entry(noise: bytes, project: Project, ou
         kept[2][1] = noise
 
     rewrite(out / "journal", put)
-    with pytest.raises(Stopped, match=r"000002\.entry holds what is no reply"):
+    with pytest.raises(Stopped, match=r"000002\.entry is damaged"):
         run_plan(out, project.connect)
 
 
@@ -173,7 +171,7 @@ def test_an_entry_without_a_head_is_damaged(project: Project, out: Path) -> None
 
 def test_a_reply_without_a_receipt_is_refused(project: Project, out: Path) -> None:
     (out / "receipts.txt").unlink()
-    with pytest.raises(Stopped, match=r"000000\.entry: .*site 'a' is not the one in receipts\.txt"):
+    with pytest.raises(Stopped, match=r"000000\.entry: .*site 'a' is not in receipts\.txt"):
         run_plan(out, project.connect)
 
 
@@ -190,7 +188,7 @@ def test_a_finished_fit_is_compared_at_its_end_too(
         return document
 
     monkeypatch.setattr("fedlasso.deploy.run.models.make_model", meanwhile)
-    with pytest.raises(Stopped, match=r"\d{6}\.entry: the reply of site 'b' is not the one"):
+    with pytest.raises(Stopped, match=r"\d{6}\.entry: the reply of site 'b' is not in"):
         run_plan(out, project.connect)
     assert not (out / "model.json").exists()
 
@@ -198,7 +196,7 @@ def test_a_finished_fit_is_compared_at_its_end_too(
 def test_without_the_comparison_an_edited_journal_gives_another_model(
     project: Project, out: Path, alone: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("fedlasso.deploy.run.compare_books", lambda *given: {})
+    monkeypatch.setattr("fedlasso.deploy.run.reconcile", lambda *given: {})
     rewrite(out / "journal", triple)
     run_plan(out, project.connect)
     edited = read_document(out / "model.json")
@@ -242,7 +240,7 @@ def test_a_fit_that_was_cut_out_of_a_sites_audit_shows(
         path.write_text(json.dumps(plan))
         run_plan(later, project.connect)
         return
-    with pytest.raises(Stopped, match=r"site 'b': its audit is not the one that had \d+ lines"):
+    with pytest.raises(Stopped, match=r"site 'b': its audit does not continue the \d+ lines"):
         run_plan(later, project.connect)
 
 

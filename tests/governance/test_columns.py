@@ -164,7 +164,7 @@ def test_codes_and_stray_texts_are_read_as_files_read_them(tmp_path: Path) -> No
     path.write_text("id,u,y\n" + "".join(f"{k},{v},{k}\n" for k, v in enumerate(values)))
     site = door(path, na_codes=(".", "-999", "patient"))
     words = refusal(site, asking(columns=("u",)))
-    assert words.startswith("column 'u' holds texts among numbers; correct them there, or say --na")
+    assert words.startswith("column 'u' holds texts among numbers; correct them there, or use --na")
     path.write_text(path.read_text().replace(SECRET, "patient"))
     site = door(path, na_codes=(".", "-999", "patient"))
     told = ask(site, asking(columns=("id", "u"), na=(".", "-999", "patient")))
@@ -209,7 +209,7 @@ def test_rare_levels_are_pooled_where_the_policy_says_so(path: Path) -> None:
     sums: Any = ask(site, ColumnSums(missing=True))
     assert sums.sums.tolist() == [10, 0, 0, 5]
     bare = Column("ward", "text", ("north", "south", "west", SECRET))
-    assert "rows at none of the 4 levels agreed on" in refusal(site, joining(bare, missing="mean"))
+    assert "rows outside the 4 agreed levels" in refusal(site, joining(bare, missing="mean"))
 
 
 def test_others_that_are_few_are_joined_by_the_rarest_level(tmp_path: Path) -> None:
@@ -227,17 +227,17 @@ def test_others_that_are_few_are_joined_by_the_rarest_level(tmp_path: Path) -> N
 @pytest.mark.parametrize(
     ("columns", "changes", "text"),
     [
-        ((U, WARD), {}, "site 'a': u 1, ward 1 missing; fill them, or say --missing mean"),
-        ((U,), {"missing": "guess"}, "treated in no way called 'guess'"),
-        ((U,), {"schema": "{"}, "told in a way nobody can read"),
-        ((U,), {"schema": "[" * 100_000}, "told in a way nobody can read"),
-        ((U,), {"schema": '{"target":"y","columns":[]}'}, "is about other columns or codes"),
-        ((U,), {"target": "nothing"}, "is about other columns or codes"),
-        ((Column("u", "number", ("a",)),), {}, "no number column has these 1 levels"),
-        ((Column("ward", "text", ("a", "a")),), {}, "no text column has these 2 levels"),
-        ((Column("u", "text", ("1",)),), {}, "column 'u' holds numbers here, and others say texts"),
+        ((U, WARD), {}, "site 'a': u 1, ward 1 missing; fill them, or use --missing mean"),
+        ((U,), {"missing": "guess"}, "unknown treatment of missing values 'guess'"),
+        ((U,), {"schema": "{"}, "the columns cannot be read"),
+        ((U,), {"schema": "[" * 100_000}, "the columns cannot be read"),
+        ((U,), {"schema": '{"target":"y","columns":[]}'}, "is of other columns or codes"),
+        ((U,), {"target": "nothing"}, "is of other columns or codes"),
+        ((Column("u", "number", ("a",)),), {}, "1 levels do not fit a number column"),
+        ((Column("ward", "text", ("a", "a")),), {}, "2 levels do not fit a text column"),
+        ((Column("u", "text", ("1",)),), {}, "column 'u' holds numbers here but texts elsewhere"),
         ((Column("ward", "number"),), {}, "column 'ward' holds texts here"),
-        ((Column("ward", "text", ("north",)),), {}, "rows at none of the 1 levels agreed on"),
+        ((Column("ward", "text", ("north",)),), {}, "rows outside the 1 agreed levels"),
         (
             (Column("ward", "text", tuple(f"{k:03d}" for k in range(201))),),
             {},

@@ -152,7 +152,7 @@ def test_a_constant_column_is_dropped_with_a_notice(
         draw_frame(40, j).assign(country=1, noise1=float(j)).to_csv(tmp_path / f"s{j}.csv")
     files, out = [tmp_path / "s0.csv", tmp_path / "s1.csv"], tmp_path / "model"
     assert run("fit", *files, "--target", "y", "--no-compare", "--out", out) == 0
-    notice = "fedlasso: notice: column 'country' is constant; it is left out with coefficient 0"
+    notice = "fedlasso: notice: column 'country' is constant; its coefficient is 0"
     assert notice in capsys.readouterr().err.splitlines()
     assert coefficients(out)["country"] == 0
     assert json.loads((out / "model.json").read_text())["constant"] == ["country"]
@@ -181,7 +181,7 @@ def test_an_interrupted_fit_goes_on_to_the_same_bits(
     assert not (broken / "model.json").exists()
     if blow == signal.SIGINT:
         assert process.returncode == 130
-        assert f"go on with: fedlasso fit --resume {broken}" in errors
+        assert f"continue with: fedlasso fit --resume {broken}" in errors
     assert len(entries()) == ANSWERS
     assert run("fit", "--resume", broken) == 0
     for name in ("coefficients.csv", "model.json", "card.html"):
@@ -255,7 +255,7 @@ def test_a_full_disk_is_told_with_the_command_that_goes_on(
         patched.setattr("os.fsync", full)
         assert run(*command, out) == 2
     line = capsys.readouterr().err.splitlines()[-1]
-    assert "No space left on device; what is finished is kept: make room, then go on" in line
+    assert "No space left on device; finished work is kept: free disk space, then continue" in line
     assert line.endswith(f"fedlasso fit --resume {out}")
     assert run("fit", "--resume", out) == 0
     for name in ("coefficients.csv", "model.json", "card.html"):

@@ -141,13 +141,13 @@ def test_an_existing_file_is_replaced_only_on_request_and_the_rows_never(
     for out in (new, link):
         for more in ((), ("--overwrite",)):
             assert run("predict", model, new, "--out", out, *more) == 2
-            words = f"fedlasso: {out} holds the rows to predict; name another file with --out\n"
+            words = f"fedlasso: {out} is the input; name another file with --out\n"
             assert capsys.readouterr().err.endswith(words)
             assert new.read_bytes() == rows
     told = tmp_path / "told.csv"
     told.write_text("mine\n")
     assert run("predict", model, new, "--out", told) == 2
-    words = f"fedlasso: {told} exists; name another file, or replace it with --overwrite\n"
+    words = f"fedlasso: {told} exists; name another file, or use --overwrite\n"
     assert capsys.readouterr().err == words
     assert told.read_text() == "mine\n"
     assert run("predict", model, new, "--out", told, "--overwrite") == 0

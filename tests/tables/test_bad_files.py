@@ -187,7 +187,7 @@ def test_a_bad_file_is_one_clear_line(
 USAGE = [
     (["fit", "--target", "y", "--out", "m"], "name at least one file; see `fedlasso fit --help`"),
     (["fit", "a.csv", "--out", "m"], "name the column to predict: --target NAME"),
-    (["fit", "a.csv", "--target", "y"], "say where the model goes: --out MODEL"),
+    (["fit", "a.csv", "--target", "y"], "name a folder for the model: --out MODEL"),
     (["fit", "a.csv", "--target", "y", "--out", "a.csv"],
      "a.csv is not an empty folder; choose another one"),
     (["fit", "a.txt", "--target", "y", "--out", "m"], "a.txt: no such file"),
@@ -224,11 +224,11 @@ USAGE = [
     (["fit", "a.csv", "--target", "y", "--epochs", "5", "--out", "m"],
      "epochs is 5, but only procedures have local epochs; give a procedure too"),
     (["fit", "--resume", "m", "--goal", "selection", "--seed", "0"],
-     "--resume goes on with the fit as it was asked for; leave out --goal, --seed, or fit anew "
-     "into another folder"),
+     "--resume uses the options of the interrupted fit; omit --goal, --seed, or start a new fit "
+     "in another folder"),
     (["fit", "a.csv", "--resume", "m", "--out", "n", "--no-compare", "--min-level", "10"],
-     "--resume goes on with the fit as it was asked for; leave out a.csv, --out, --no-compare, "
-     "--min-level, or fit anew into another folder"),
+     "--resume uses the options of the interrupted fit; omit a.csv, --out, --no-compare, "
+     "--min-level, or start a new fit in another folder"),
     (["predict", "m", "a.csv", "--out", "m.txt"], "m.txt: name a .csv or .parquet file"),
     (["fit", "t.parquet", "--target", "y", "--out", "m"], "t.parquet is not a Parquet file"),
     (["fit", "a.csv", "--site-column", "z", "--target", "y", "--out", "m"],

@@ -9,34 +9,32 @@ from importlib import import_module
 from fedlasso import __version__
 from fedlasso.errors import FedLassoError
 
-# Every command is listed, by its module, with what it does; only the one that is run is imported.
+# All commands and their help, by module: only the module of the command given is imported.
 COMMANDS = {
     "fit": {
-        "fit": "fit one Lasso across files that are sites",
+        "fit": "fit one Lasso across sites, one file each",
         "predict": "predict the rows of a file",
-        "inspect": "say what a model is, in a few lines",
-        "diagnose": "measure what averaging does on these sites",
+        "inspect": "print a summary of a model",
+        "diagnose": "measure the error of averaging local models on these sites",
     },
-    "study": {"study": "run and read Monte Carlo studies"},
+    "study": {"study": "run and summarise Monte Carlo studies"},
     "report": {
-        "report": "tables, figures, supplement and a page that works offline, from a results "
-        "folder",
-        "compare": "compare a results folder with published means",
+        "report": "write tables, figures, supplement and an offline page from study results",
+        "compare": "compare study results with published means",
     },
-    "federation": {"federation": "fit across real sites over a network"},
+    "federation": {"federation": "fit across sites on a network, as coordinator"},
     "site": {"site": "take part in a federation with your own records"},
 }
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Entry point of the ``fedlasso`` command."""
+    """Run the ``fedlasso`` command; return its exit code."""
     given = sys.argv[1:] if arguments is None else arguments
     options = make_parser(given).parse_args(given)
-    from fedlasso.cli.common import need
+    from fedlasso.cli.common import require
 
     try:
-        # A command whose extra is missing says so when it is run.
-        need(options.extra)
+        require(options.extra)
         return options.run(options) or 0
     except FedLassoError as error:
         if options.debug:
@@ -44,11 +42,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"fedlasso: {error}", file=sys.stderr)
         return 2
     except BrokenPipeError:
-        # Whoever read our output has gone, as `head` does; say nothing, and let nothing say more.
+        # The reader of our output has closed it, as `head` does; print nothing more.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except OSError as error:
-        # A folder that may not be entered, a disk that is gone: the user's to put right.
+        # Missing permissions or disks are the user's to correct, so without a traceback.
         if options.debug or error.filename is None:
             raise
         print(f"fedlasso: cannot use {error.filename}: {error.strerror}", file=sys.stderr)
@@ -56,10 +54,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def make_parser(arguments: Sequence[str]) -> argparse.ArgumentParser:
-    """Return a parser that lists every command, and knows the options of the one that is given."""
+    """Return a parser of all commands, with the options of the one given."""
     parser = argparse.ArgumentParser(
         prog="fedlasso",
-        description="One sparse regression across sites that cannot share records.",
+        description="Sparse regression across sites that cannot share records.",
         epilog="Example: fedlasso fit north.csv south.csv --target y --out model",
     )
     parser.add_argument("--version", action="version", version=f"fedlasso {__version__}")
@@ -70,6 +68,6 @@ def make_parser(arguments: Sequence[str]) -> argparse.ArgumentParser:
         if command in listed:
             import_module(f"fedlasso.cli.{module}").add(commands)
         else:
-            for name, does in listed.items():
-                commands.add_parser(name, help=does)
+            for name, text in listed.items():
+                commands.add_parser(name, help=text)
     return parser

@@ -1,4 +1,4 @@
-"""What the command groups share."""
+"""Functions that the command groups share."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ if TYPE_CHECKING:
     from fedlasso.models import ModelDocument
 
 INTERRUPTED = 130
-RESULTS = "the results folder of a study"
+RESULTS = "results folder of a study"
 _STUDY = ("pandas", "pyarrow", "rich")
-# What the commands import of each extra.
+# The packages that commands need from each extra.
 EXTRAS = {
     "study": _STUDY,
     "report": (*_STUDY, "jinja2", "latex2mathml", "matplotlib"),
@@ -33,13 +33,13 @@ EXTRAS = {
 
 
 def add_group(commands: Any, name: str, does: str) -> Any:
-    """A command that is a group of actions; return the list that they are added to."""
+    """Add a group of commands, and return the object that these are added to."""
     group = commands.add_parser(name, help=does, description=f"{does[:1].upper()}{does[1:]}.")
     return group.add_subparsers(dest="action", required=True, metavar="ACTION")
 
 
 def add_action(actions: Any, run: Any, example: str = "", extra: str = "") -> Any:
-    """A command called as its function ``NAME_command``, whose docstring is its help."""
+    """Add the command of a function ``NAME_command``, whose docstring is its help."""
     name = run.__name__.removesuffix("_command").replace("_", "-")
     text = inspect.getdoc(run) or ""
     first = text.partition("\n")[0].rstrip(".")
@@ -50,63 +50,62 @@ def add_action(actions: Any, run: Any, example: str = "", extra: str = "") -> An
 
 
 def names(text: str) -> tuple[str, ...]:
-    """Names, comma-separated."""
+    """Split comma-separated names."""
     return tuple(name.strip() for name in text.split(",") if name.strip())
 
 
 def given_options(options: argparse.Namespace, known: Collection[str]) -> dict[str, Any]:
-    """Return the options that were given, among those of some names."""
+    """Return the given options among some names."""
     return {name: value for name, value in vars(options).items() if name in known}
 
 
 def print_frame(frame: pd.DataFrame) -> None:
-    """A table in plain text; what is missing is a dash."""
+    """Print a table as text, with a dash for missing values."""
     print(frame.to_string(index=False, float_format=lambda v: f"{v:.4g}", na_rep="-"))
 
 
 def stop_on_term() -> None:
-    """A service manager's stop is Ctrl-C."""
+    """Treat SIGTERM, of a closing terminal or a service manager, as Ctrl-C."""
     signal.signal(signal.SIGTERM, signal.default_int_handler)
 
 
-def need(extra: str) -> None:
-    """Refuse in one sentence what an extra's packages, or this system, do not allow."""
+def require(extra: str) -> None:
+    """Refuse a command whose extra is not installed, or that this system does not support."""
     if extra == "nvflare" and (not hasattr(socket, "AF_UNIX") or find_spec("fcntl") is None):
-        takes = "real sites take Unix sockets and file locks"
-        raise FedLassoError(f"{takes}, which this system does not have")
+        raise FedLassoError("federations need Unix sockets and file locks, which this system lacks")
     missing = [name for name in EXTRAS.get(extra, ()) if find_spec(name) is None]
     if missing:
         install = f"pip install 'fedlasso[{extra}]'"
-        raise FedLassoError(f"this command takes {', '.join(missing)}; install with: {install}")
+        raise FedLassoError(f"this command needs {', '.join(missing)}; install with: {install}")
 
 
 def notify(text: str) -> None:
-    """Print one line for the user, beside the output."""
+    """Print a line to standard error."""
     print(f"fedlasso: {text}", file=sys.stderr, flush=True)
 
 
-def say_constant(document: ModelDocument) -> None:
-    """Say which columns never vary."""
+def print_notices(document: ModelDocument, printed: Collection[str] = ()) -> None:
+    """Print a model's constant columns, and its warnings unless printed before."""
     for name in document.constant:
-        notify(f"notice: column {name!r} is constant; it is left out with coefficient 0")
+        notify(f"notice: column {name!r} is constant; its coefficient is 0")
+    for warning in document.warnings or ():
+        if f"warning: {warning}" not in printed:
+            notify(f"warning: {warning}")
 
 
 class Display:
-    """How many questions a fit has asked, and how much the busiest site sent.
-
-    One line that is rewritten on a terminal, a line now and then elsewhere.
-    """
+    """Prints a fit's progress: one line on a terminal, elsewhere a line every few seconds."""
 
     def __init__(self) -> None:
         from fedlasso.federation import Costs
 
-        self._asked = 0
+        self._count = 0
         self._costs = Costs()
         self._start = self._shown = time.monotonic()
 
     def listen(self, exchange: Exchange) -> None:
-        """Take note of a question, and show it if the last one was shown a while ago."""
-        self._asked = exchange.number
+        """Count a question, and update the display if the last update is old enough."""
+        self._count = exchange.number
         self._costs = exchange.costs
         wait, end = (0.1, "\r") if sys.stderr.isatty() else (5.0, "\n")
         now = time.monotonic()
@@ -116,7 +115,7 @@ class Display:
             print(f"fedlasso: {line}   ", end=end, file=sys.stderr, flush=True)
 
     def show(self, done: str) -> None:
-        """Show a line that stays."""
+        """Print a line that stays."""
         notify(self._line(done))
 
     def _line(self, doing: str) -> str:
@@ -125,4 +124,4 @@ class Display:
         sent = [self._costs.total(None, site).upload for site in self._costs.sites]
         elapsed = time.monotonic() - self._start
         most = bytes_of(max(sent, default=0))
-        return f"{doing} ({self._asked} questions, {most} sent by a site, {elapsed:.0f} s)"
+        return f"{doing} ({self._count} questions, at most {most} sent by a site, {elapsed:.0f} s)"

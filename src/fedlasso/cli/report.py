@@ -1,4 +1,4 @@
-"""``fedlasso report`` and ``fedlasso compare``: read a results folder, never compute it again."""
+"""``fedlasso report`` and ``fedlasso compare``: read study results."""
 
 import argparse
 import gc
@@ -9,16 +9,14 @@ from fedlasso.cli.common import RESULTS, add_action, print_frame
 
 
 def add(commands: Any) -> None:
-    """Add the commands."""
     report = add_action(commands, report_command, "results/two", "report")
-    report.add_argument("folder", type=Path, metavar="DIR", help=RESULTS)
-    report.add_argument("--out", type=Path, help="where to write; default: DIR/report")
-    more = "another study for the supplement, e.g. the earlier experiment"
-    report.add_argument("--also", type=Path, action="append", default=[], metavar="DIR", help=more)
-
     example = "results/paper --published table2.csv"
     compare = add_action(commands, compare_command, example, "report")
-    compare.add_argument("folder", type=Path, metavar="DIR", help=RESULTS)
+    for parser in (report, compare):
+        parser.add_argument("folder", type=Path, metavar="DIR", help=RESULTS)
+    report.add_argument("--out", type=Path, help="folder to write; default: DIR/report")
+    more = "results of another study, for the supplement"
+    report.add_argument("--also", type=Path, action="append", default=[], metavar="DIR", help=more)
     columns = (
         "columns scenario, method, epochs, metric, mean, se; optional budget, panel, rule; "
         "default: the paper's main table"
@@ -27,8 +25,8 @@ def add(commands: Any) -> None:
 
 
 def report_command(options: argparse.Namespace) -> None:
-    """Tables, figures, supplement and a page that works offline, from a results folder."""
-    # Python's search for garbage would take a seventh of the time, for memory that soon is free.
+    """Write tables, figures, supplement and an offline page from study results."""
+    # Garbage collection would take a seventh of the time.
     gc.disable()
     try:
         from fedlasso.report import write_report
@@ -44,9 +42,9 @@ def report_command(options: argparse.Namespace) -> None:
 
 
 def compare_command(options: argparse.Namespace) -> int:
-    """Compare a results folder with published means.
+    """Compare study results with published means.
 
-    Print z-scores cell by cell and a verdict; exit code 1 unless all agree.
+    Prints z-scores by cell and a verdict; the exit code is 1 unless all agree.
     """
     from fedlasso.report import compare
 

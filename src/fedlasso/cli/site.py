@@ -11,7 +11,6 @@ from fedlasso.errors import FedLassoError
 
 
 def add(commands: Any) -> None:
-    """Add the command group."""
     actions = add_group(commands, "site", "take part in a federation with your own records")
     add_one = partial(add_action, actions, extra="nvflare")
     request = add_one(request_command, "north/")
@@ -24,73 +23,69 @@ def add(commands: Any) -> None:
     unit = add_one(unit_command, "north/ records.csv --policy policy.toml")
     report = add_one(report_command, "north/ --out what-left.html")
     for parser in (request, accept, check, start, status, audit, report, clean, unit):
-        parser.add_argument("kit", type=Path, metavar="KIT", help="the folder you were sent")
-    accept.add_argument("certificate", type=Path, metavar="FILE", help="what you were sent back")
-    compared = "do not ask: the keys of the other sites were compared before"
-    accept.add_argument("--yes", action="store_true", help=compared)
+        parser.add_argument("kit", type=Path, metavar="KIT", help="folder of your kit")
+    accept.add_argument("certificate", type=Path, metavar="FILE", help="your certificate file")
+    accept.add_argument("--yes", action="store_true", help="do not ask: the keys were compared")
     for parser in (check, start, unit):
-        parser.add_argument("data", type=Path, metavar="DATA", help="a table, one row per record")
+        parser.add_argument("data", type=Path, metavar="DATA", help="table with a row per record")
     for parser in (check, start, audit, report, unit):
         parser.add_argument("--policy", type=Path, help="TOML file with your rules")
-    who = "run the engine as this user, who can read neither data nor books (as root only)"
+    user = "user without access to the data, for the engine's processes (root only)"
     for parser in (start, unit):
-        parser.add_argument("--engine-user", metavar="NAME", help=who)
-    report.add_argument("--out", type=Path, help="where to write; what-left.html in the kit")
-    audit.add_argument("--fit", help="one fit only: the first characters of its identity")
-    days = "days that a fit must have rested; default: 30"
+        parser.add_argument("--engine-user", metavar="NAME", help=user)
+    report.add_argument("--out", type=Path, help="file to write; default: KIT/what-left.html")
+    audit.add_argument("--fit", help="only one fit: the first characters of its identity")
+    days = "minimum days since a fit was last active; default: 30"
     clean.add_argument("--older-than", type=float, default=30.0, metavar="DAYS", help=days)
-    unit.add_argument("--out", type=Path, help="folder for the files; default: here")
+    unit.add_argument("--out", type=Path, help="folder for the files; default: current folder")
 
 
 def request_command(options: argparse.Namespace) -> None:
-    """Make your key, and write the request to have it signed.
+    """Make your key, and a request to have it signed.
 
-    The private key never leaves the kit. Asked again, the same key is to be signed anew.
+    The private key never leaves the kit. If the kit has a key, the request is for that key.
     """
     from fedlasso.deploy.kit import read_kit, request
 
     name = read_kit(options.kit).name
-    asked, fingerprint = request(options.kit)
-    print(f"Send {asked} to the coordinator; it holds nothing secret")
+    path, fingerprint = request(options.kit)
+    print(f"Send {path} to the coordinator; it contains no secret")
     print(f"Key of {name!r}, to be compared by telephone:\n  {fingerprint}")
-    print(f"Next, when you get {name}.crt: fedlasso site accept {options.kit} {name}.crt")
+    print(f"Next, when you receive {name}.crt: fedlasso site accept {options.kit} {name}.crt")
 
 
 def accept_command(options: argparse.Namespace) -> None:
-    """Put the signed certificate into your kit, and the keys of the other sites.
+    """Install your signed certificate, and the keys of the other sites.
 
-    Each key that is new here is shown, and you are asked whether that site itself has read it to
-    you: you take part with no other sites. When a site joins later, accept the new file.
+    Prints each new key, and asks whether that site itself has read it to you by telephone: you
+    take part with no other sites. When a site joins later, accept the new file.
     """
     from fedlasso.deploy.kit import accept
 
-    agree = _show_key if options.yes else _ask_about_key
-    ends, peers = accept(options.kit, options.certificate, agree)
-    print(f"The certificate is in place; it ends on {ends}")
+    agree = _show_key if options.yes else _confirm_key
+    end, peers = accept(options.kit, options.certificate, agree)
+    print(f"The certificate is installed; it expires on {end}")
     print(f"Takes part with {', '.join(peers) or 'no other site yet'}")
     print(f"Next: fedlasso site start {options.kit} DATA")
-    print("If it is running: start it again for a new certificate, not for keys of other sites")
+    print("A running site must be restarted for a new certificate, but not for new keys of others")
 
 
 def _show_key(name: str, fingerprint: str, changed: bool) -> bool:
-    """Show the key of another site."""
-    print(f"{'ANOTHER key than before' if changed else 'Key'} of {name!r}:\n  {fingerprint}")
+    print(f"{'CHANGED key' if changed else 'Key'} of {name!r}:\n  {fingerprint}")
     return True
 
 
-def _ask_about_key(name: str, fingerprint: str, changed: bool) -> bool:
-    """Show the key of another site, and ask whether it is right."""
+def _confirm_key(name: str, fingerprint: str, changed: bool) -> bool:
     _show_key(name, fingerprint, changed)
     try:
-        word = input(f"Has {name!r} itself read it to you just so, by telephone? [y]es, [n]o: ")
+        word = input(f"Has {name!r} itself read this key to you by telephone? [y]es, [n]o: ")
     except EOFError:
-        nobody = "nobody is here to say whether the keys are right"
-        raise FedLassoError(f"{nobody}; --yes says that they were compared") from None
+        raise FedLassoError("no terminal to confirm keys; use --yes if you compared them") from None
     return word.strip().lower() in ("y", "yes")
 
 
 def check_command(options: argparse.Namespace) -> None:
-    """Say what would be answered and what refused; nothing is connected."""
+    """Print what would be answered and what refused, without connecting."""
     from fedlasso.deploy.kit import PEERS, check_certificate, read_kit
     from fedlasso.deploy.site_data import TableRecords
     from fedlasso.federation.messages import questions
@@ -105,74 +100,73 @@ def check_command(options: argparse.Namespace) -> None:
     print(f"Site {kit.name!r} of project {kit.project!r}, server {kit.host}:{kit.port}")
     peers = read_peers(options.kit / PEERS)
     print(f"Takes part with {', '.join(sorted(peers)) or 'no other site yet'}")
-    print(f"{records.rows} rows, {len(records.columns)} columns, {len(shown)} of them shown")
+    print(f"{records.rows} rows, {len(records.columns)} columns, {len(shown)} of them available")
     for column, remark in records.remarks(shown, policy.min_level_rows):
         print(f"  column {column!r} {remark}")
     few = records.rows < policy.min_rows
     if few:
-        print(f"fewer than {policy.min_rows} rows: every question would be refused")
+        print(f"Fewer than {policy.min_rows} rows: every question is refused")
     answered = [name for name in questions() if not few and policy.answers(name)]
     refused = [name for name in questions() if name not in answered]
-    print(f"Would be answered: {', '.join(answered) or 'nothing'}")
-    print(f"Would be refused:  {', '.join(refused) or 'nothing'}")
-    print("Rules:\n" + "\n".join(f"  {rule} = {value}" for rule, value in vars(policy).items()))
+    print(f"Answered: {', '.join(answered) or 'nothing'}")
+    print(f"Refused:  {', '.join(refused) or 'nothing'}")
+    print("Policy:\n" + "\n".join(f"  {rule} = {value}" for rule, value in vars(policy).items()))
 
 
 def start_command(options: argparse.Namespace) -> None:
-    """Answer what the policy allows until Ctrl-C; waits for the server, and for its return."""
-    from fedlasso.deploy.kit import check_certificate, make_places, read_kit
+    """Answer what the policy allows until Ctrl-C; reconnects after interruptions."""
+    from fedlasso.deploy.kit import check_certificate, make_private_folders, read_kit
     from fedlasso.deploy.nvflare.engine import find_user
-    from fedlasso.deploy.nvflare.stay import LateKeeper, take_part
+    from fedlasso.deploy.nvflare.service import read_summary, run_site
 
     kit = read_kit(options.kit)
     user = find_user(options.engine_user, options.kit) if options.engine_user else None
     warnings = check_certificate(options.kit, kit)
-    keeper = LateKeeper(options.kit, options.data, options.policy)
-    print(f"Site {kit.name!r}: {keeper.look()}", flush=True)
+    print(f"Site {kit.name!r}: {read_summary(options.data, options.policy)}", flush=True)
     for warning in warnings:
         print(f"Warning: {warning}", flush=True)
-    make_places(options.kit)
+    make_private_folders(options.kit)
     stop_on_term()
-    began = time.monotonic()
+    start = time.monotonic()
     try:
-        take_part(options.kit, kit, keeper, user)
+        run_site(options.kit, options.data, options.policy, user)
     except KeyboardInterrupt:
-        print(f"\nSite {kit.name!r} has left after {time.monotonic() - began:.0f} s")
+        print(f"\nSite {kit.name!r} stopped after {time.monotonic() - start:.0f} s")
 
 
 def status_command(options: argparse.Namespace) -> int:
-    """Is the site well? The exit code is 0 if it is running, connected and in order, else 1."""
-    from fedlasso.deploy.nvflare.upkeep import check_health
+    """Check the site's health; the exit code is 0 if it is connected and in order, else 1."""
+    from fedlasso.deploy.nvflare.service import check_health
 
-    well, ill = check_health(options.kit)
-    for line in well:
-        print(f"  well: {line}")
-    for line in ill:
+    good, problems = check_health(options.kit)
+    for line in good:
+        print(f"     OK: {line}")
+    for line in problems:
         print(f"PROBLEM: {line}")
-    return 1 if ill else 0
+    return 1 if problems else 0
 
 
 def clean_command(options: argparse.Namespace) -> None:
-    """Remove what old fits have left beside the books; the books stay."""
-    from fedlasso.deploy.nvflare.upkeep import clean
+    """Remove files of old fits; audit and ledger stay."""
+    from fedlasso.deploy.nvflare.service import clean
 
     if options.older_than < 0:
         raise FedLassoError(f"--older-than is {options.older_than:g}; give days, 0 or more")
     count, freed = clean(options.kit, options.older_than)
-    print(f"Removed the memory of {count} fits, {freed} bytes; the audit is as it was")
+    print(f"Removed files of {count} fits, {freed} bytes; audit and ledger are unchanged")
 
 
 def unit_command(options: argparse.Namespace) -> None:
     """Write a systemd unit and a Containerfile that start this site with its machine."""
-    from fedlasso.deploy.nvflare.upkeep import write_units
+    from fedlasso.deploy.nvflare.service import write_units
 
     out = options.out or Path()
     for path in write_units(options.kit, options.data, options.policy, options.engine_user, out):
-        print(f"{path}  (its first lines say how to use it)")
+        print(f"{path}  (its first lines explain how to use it)")
 
 
 def audit_command(options: argparse.Namespace) -> None:
-    """What has left, when, how much, for which fit, and what is used up."""
+    """Print what left, when, how much and for which fit, and the budgets used."""
     from fedlasso.deploy.kit import open_audit, read_kit
     from fedlasso.governance import read_policy
     from fedlasso.governance.audit_report import (
@@ -184,10 +178,9 @@ def audit_command(options: argparse.Namespace) -> None:
 
     kit = read_kit(options.kit)
     audit = open_audit(options.kit)
-    entries = list(audit.entries())
-    chosen = [e for e in entries if e.fit.startswith(options.fit or "")]
+    chosen = [e for e in audit.entries() if e.fit.startswith(options.fit or "")]
     if options.fit and not chosen:
-        raise FedLassoError(f"nothing in the audit is of a fit {options.fit!r}")
+        raise FedLassoError(f"the audit has no entries of a fit {options.fit!r}")
     for entry in chosen:
         print(entry_text(entry))
     for data, words, used, limit in budget_usage(audit, read_policy(options.policy)):
@@ -196,7 +189,7 @@ def audit_command(options: argparse.Namespace) -> None:
     sent = [e for e in chosen if e.verdict == "sent"]
     fits = {e.fit for e in chosen if e.fit}
     whole, chain = chain_status(audit)
-    left = f"{len(sent)} replies and {sum(e.payload for e in sent)} bytes of numbers have left"
+    left = f"{len(sent)} replies with {sum(e.payload for e in sent)} bytes of numbers sent"
     refused = f"{len(chosen) - len(sent)} refused"
     print(f"Site {kit.name!r}: {left} for {len(fits)} fits, {refused}; {chain}")
     if not whole:
@@ -206,7 +199,7 @@ def audit_command(options: argparse.Namespace) -> None:
 
 
 def report_command(options: argparse.Namespace) -> None:
-    """Write one page, "What left my site", for whoever answers for the records."""
+    """Write a page, "What left my site", for whoever is responsible for the records."""
     from fedlasso.atomic_files import write_atomically
     from fedlasso.deploy.kit import open_audit, read_kit
     from fedlasso.governance import read_policy
@@ -218,4 +211,4 @@ def report_command(options: argparse.Namespace) -> None:
         kit.name, kit.project, open_audit(options.kit), read_policy(options.policy)
     )
     write_atomically(out, page.encode())
-    print(f"What left site {kit.name!r} is told in {out}")
+    print(f"What left site {kit.name!r}: {out}")

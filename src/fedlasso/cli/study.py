@@ -1,4 +1,4 @@
-"""``fedlasso study``: run, look at, summarise and export Monte Carlo studies."""
+"""``fedlasso study``: run, summarise and export Monte Carlo studies."""
 
 import argparse
 import sys
@@ -23,20 +23,19 @@ from fedlasso.study.runner import Listener
 
 
 def add(commands: Any) -> None:
-    """Add the command group."""
-    actions = add_group(commands, "study", "run and read Monte Carlo studies")
+    actions = add_group(commands, "study", "run and summarise Monte Carlo studies")
     add_one = partial(add_action, actions, extra="study")
     run = add_one(run_command, "--scenarios baseline,ten-sites --replicates 10 --out results/two")
     run.formatter_class = argparse.RawDescriptionHelpFormatter
     run.epilog = f"{_list_studies()}\n\n{run.epilog}"
-    run.add_argument("--study", default="paper", help="one of the list below; default: paper")
+    run.add_argument("--study", default="paper", help="a study listed below; default: paper")
     run.add_argument("--scenarios", type=names, help="names, comma-separated; default: all")
-    run.add_argument("--scenario-file", type=Path, help="TOML file with scenarios of your own")
+    run.add_argument("--scenario-file", type=Path, help="TOML file with your own scenarios")
     run.add_argument("--replicates", type=int, default=50, help="replicates per scenario")
-    run.add_argument("--methods", type=names, help="e.g. CD,ST,P,DA")
+    run.add_argument("--methods", type=names, help="methods, e.g. CD,ST,P,DA")
     run.add_argument("--epochs", type=_numbers, help="local epoch counts, e.g. 1,5,20")
     run.add_argument("--budgets", type=_numbers, help="upload budgets, e.g. 30,100")
-    run.add_argument("--families", type=names, help="e.g. binomial,cox, for families and trust")
+    run.add_argument("--families", type=names, help="e.g. binomial,cox (studies families, trust)")
     run.add_argument("--data", help="folder of CSV files for the study real")
     run.add_argument("--seed", type=int, help="study seed")
     run.add_argument("--workers", type=int, help="worker processes; default: one per core")
@@ -44,8 +43,7 @@ def add(commands: Any) -> None:
     run.add_argument("--engine", default="processes", help=engines)
     changed = "resume although the code has changed"
     run.add_argument("--allow-code-change", action="store_true", help=changed)
-    run.add_argument("--out", type=Path, required=True, help="results folder; again to resume")
-
+    run.add_argument("--out", type=Path, required=True, help="results folder, also to resume")
     status = add_one(status_command, "results/two")
     summary = add_one(summary_command, "results/two --scenario baseline --budget 30")
     export = add_one(export_command, "results/two outcomes.csv")
@@ -55,17 +53,15 @@ def add(commands: Any) -> None:
     summary.add_argument("--budget", type=int, help="default: the largest")
     for name in ("panel", "rule"):
         axis = axes()[name]
-        told = ", ".join(f"{value}: {words}" for value, words in axis.words.items())
-        told += f"; default: {axis.usual}"
-        summary.add_argument(f"--{name}", default=axis.usual, choices=list(axis.words), help=told)
-    into = "the table to write"
-    export.add_argument("file", type=Path, metavar="FILE.csv|FILE.parquet", help=into)
+        text = ", ".join(f"{value}: {words}" for value, words in axis.words.items())
+        text += f"; default: {axis.usual}"
+        summary.add_argument(f"--{name}", default=axis.usual, choices=list(axis.words), help=text)
+    export.add_argument("file", type=Path, metavar="FILE.csv|FILE.parquet", help="file to write")
     records = f"one of {', '.join(RECORDS)}; default: outcome"
     export.add_argument("--record", default="outcome", help=records)
 
 
 def _list_studies() -> str:
-    """Return what each study is for."""
     width = max(map(len, PURPOSES))
     fill = partial(textwrap.fill, width=79, subsequent_indent=" " * (width + 4))
     listed = [fill(f"  {name:{width}}  {purpose}") for name, purpose in PURPOSES.items()]
@@ -80,7 +76,7 @@ def _numbers(text: str) -> tuple[int, ...]:
 
 
 def run_command(options: argparse.Namespace) -> int:
-    """Run a study, or go on with it."""
+    """Run or resume a study."""
     if options.study not in STUDIES:
         raise FedLassoError(f"no study is called {options.study!r}; known: {', '.join(STUDIES)}")
     kind = STUDIES[options.study]
@@ -105,12 +101,12 @@ def run_command(options: argparse.Namespace) -> int:
     except KeyboardInterrupt:
         print(file=sys.stderr)
         kept = f"{len(store.parts())} replicates are kept in {options.out}"
-        notify(f"stopped; {kept}. Run the same command again to go on.")
+        notify(f"stopped; {kept}. Run the same command again to resume.")
         return common.INTERRUPTED
     print(store.status())
     if progress.failed:
         why = f"`fedlasso study status {options.out}` shows why"
-        notify(f"{progress.failed} replicates failed; {why}, and running again retries them")
+        notify(f"{progress.failed} replicates failed; {why}. Run again to retry them.")
         return 1
     return 0
 
@@ -127,7 +123,7 @@ def _scenarios(study: Any, options: argparse.Namespace) -> Sequence[Scenario]:
 
 @contextmanager
 def _progress_bar(title: str) -> Iterator[Listener]:
-    """Done, total, rate, time left and failures: a bar on a terminal, a line now and then else."""
+    """Show done, total, rate, time left and failures: a bar on a terminal, else ten lines."""
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
     from rich.progress import Progress as Bar
@@ -136,29 +132,29 @@ def _progress_bar(title: str) -> Iterator[Listener]:
     start = time.monotonic()
     already: int | None = None
     shown = -1
-    texts = (TextColumn("{task.description}"), TextColumn("{task.fields[told]}"))
+    texts = (TextColumn("{task.description}"), TextColumn("{task.fields[rate]}"))
     columns = (texts[0], BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), texts[1])
     with Bar(*columns, console=console, disable=not console.is_terminal) as bar:
-        task = bar.add_task(title, total=None, told="")
+        task = bar.add_task(title, total=None, rate="")
 
         def listen(progress: Progress) -> None:
             nonlocal already, shown
             at = progress.done + progress.failed
             already = at if already is None else already
             rate = (at - already) / max(time.monotonic() - start, 1e-9)
-            told = f", {rate:.1f}/s, {(progress.total - at) / rate:.0f} s left" if rate > 0 else ""
+            text = f", {rate:.1f}/s, {(progress.total - at) / rate:.0f} s left" if rate > 0 else ""
             failed = f", {progress.failed} failed" if progress.failed else ""
-            bar.update(task, total=progress.total, completed=at, told=f"{told[2:]}[red]{failed}")
+            bar.update(task, total=progress.total, completed=at, rate=f"{text[2:]}[red]{failed}")
             tenth = 10 * at // max(progress.total, 1)
             if not console.is_terminal and tenth != shown:
                 shown = tenth
-                print(f"{title}: {at}/{progress.total}{told}{failed}", file=sys.stderr, flush=True)
+                print(f"{title}: {at}/{progress.total}{text}{failed}", file=sys.stderr, flush=True)
 
         yield listen
 
 
 def status_command(options: argparse.Namespace) -> None:
-    """How far a study is, and whether its numbers hold."""
+    """Print progress, failures and checks of a study."""
     store = studies.Store(options.folder)
     print(store.status())
     for (scenario, number), error in store.failures().items():
@@ -166,7 +162,7 @@ def status_command(options: argparse.Namespace) -> None:
 
 
 def summary_command(options: argparse.Namespace) -> None:
-    """Means, Monte Carlo errors and paired contrasts."""
+    """Print means, Monte Carlo standard errors and paired differences."""
     store = studies.Store(options.folder)
     rows = store.table()
     if rows.empty:
@@ -207,7 +203,7 @@ def summary_command(options: argparse.Namespace) -> None:
 
 
 def export_command(options: argparse.Namespace) -> None:
-    """Write all outcomes as one table."""
+    """Export all outcomes as one table."""
     rows = studies.Store(options.folder).table(options.record)
     if rows.empty:
         raise FedLassoError(f"{options.folder} has no {options.record} rows")

@@ -1,1 +1,1 @@
-"""Fits across a network: plan, run, reconcile. Only `nvflare` in here knows the engine."""
+"""Fits across a network: plan, run, reconcile. Only `nvflare` imports the engine."""

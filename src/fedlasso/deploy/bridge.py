@@ -1,10 +1,11 @@
-"""A private socket in a site's kit: the engine's job hands bytes over it to the site's own process.
+"""A private socket in a site's kit: the engine's job passes bytes over it to the site's process.
 
-Only bytes cross: the records, the policy and the books stay with the process that listens. This
-file imports nothing of ours, so that the engine's job stays small and starts fast.
+Only bytes cross; records, policy, audit and ledger stay with the process that listens. This file
+imports nothing of ours, so that the engine's job stays small and starts fast.
 """
 
 import contextlib
+import functools
 import os
 import selectors
 import socket
@@ -15,20 +16,20 @@ from typing import Protocol
 
 # The folder and the socket in a kit.
 ADDRESS = ("door", "socket")
-# Seconds for the other end to send what it has begun, or to take what it has asked for.
-PATIENCE = 60.0
+# Seconds for the other end to send what it has begun, or to read its reply.
+SOCKET_TIMEOUT = 60.0
 _LENGTH = struct.Struct("!Q")
 AnswerBytes = Callable[[bytes], bytes]
 
 
 @contextlib.contextmanager
 def _address(folder: Path) -> Iterator[str]:
-    """The socket's address, however long the path: an address has about 100 characters."""
+    """The socket's address: on Linux short for any path, as addresses have about 100 characters."""
     place = folder / ADDRESS[0]
     if not Path("/proc/self/fd").exists():
         yield str(place / ADDRESS[1])
         return
-    # To pass through a folder one need not be able to list it.
+    # O_PATH needs permission to enter the folder, not to list it.
     descriptor = os.open(place, os.O_PATH | os.O_DIRECTORY)
     try:
         yield f"/proc/self/fd/{descriptor}/{ADDRESS[1]}"
@@ -37,13 +38,13 @@ def _address(folder: Path) -> Iterator[str]:
 
 
 def send(line: socket.socket, data: bytes) -> None:
-    """Send some bytes with their length before them."""
+    """Send bytes, preceded by their length."""
     line.sendall(_LENGTH.pack(len(data)))
     line.sendall(data)
 
 
 def receive(line: socket.socket, limit: int | None = None) -> bytes:
-    """Receive what `send` sent; of more than `limit` bytes one more is kept, to show it."""
+    """Receive what `send` sent, at most `limit` + 1 bytes of it: one more shows that it is long."""
     (length,) = _LENGTH.unpack(_take(line, _LENGTH.size))
     kept = length if limit is None else min(length, limit + 1)
     data = _take(line, kept)
@@ -63,7 +64,7 @@ def _take(line: socket.socket, length: int) -> bytes:
     return bytes(data)
 
 
-def ask(folder: Path) -> socket.socket:
+def open_socket(folder: Path) -> socket.socket:
     """Connect to the process that listens in this kit."""
     line = socket.socket(socket.AF_UNIX)
     with _address(folder) as address:
@@ -71,31 +72,33 @@ def ask(folder: Path) -> socket.socket:
     return line
 
 
-class Keeper(Protocol):
-    """Who answers."""
+class JobHandler(Protocol):
+    """Answers the engine's jobs; of a question `limit` bytes are read."""
 
-    @property
-    def limit(self) -> int:
-        """How many bytes of a question are read."""
+    limit: int
 
-    def greet(self) -> AnswerBytes:
-        """Return who answers another job that has come; it never raises."""
+    def open_job(self) -> AnswerBytes:
+        """Return the function that answers a new job's questions; it never raises."""
+
+
+MakeHandler = Callable[[], JobHandler]
 
 
 class Bridge:
     """Listens in a site's kit for the engine's jobs, and answers one question at a time.
 
-    Processes of `users` may ask; the socket is the `owner`'s, if it is another than who runs this.
+    `make` is called at the first job. Only processes of `users` may connect. The socket belongs to
+    `owner`, if given.
     """
 
     def __init__(
-        self, folder: Path, keeper: Keeper, users: set[int], owner: int | None = None
+        self, folder: Path, make: MakeHandler, users: set[int], owner: int | None = None
     ) -> None:
-        self._keeper = keeper
+        self._handler = functools.cache(make)
         self._users = users
         place = folder / ADDRESS[0]
         place.mkdir(mode=0o700, exist_ok=True)
-        # Another owner of the socket may pass through the folder, and change nothing in it.
+        # Another owner of the socket may enter the folder, and change nothing in it.
         place.chmod(0o700 if owner is None else 0o711)
         self._path = place / ADDRESS[1]
         self._path.unlink(missing_ok=True)
@@ -113,14 +116,14 @@ class Bridge:
         self._selector.register(self._listener, selectors.EVENT_READ)
 
     def close(self) -> None:
-        """Hang up on everybody."""
+        """Close all connections, and remove the socket."""
         for key in list(self._selector.get_map().values()):
             self._drop(key.fileobj)  # type: ignore[arg-type]
         self._selector.close()
         self._path.unlink(missing_ok=True)
 
     def serve(self, seconds: float) -> None:
-        """Answer who asks within some seconds."""
+        """Answer the questions that arrive within some seconds."""
         for key, _ in self._selector.select(seconds):
             line = key.fileobj
             assert isinstance(line, socket.socket)
@@ -128,17 +131,17 @@ class Bridge:
                 self._accept()
                 continue
             try:
-                question = receive(line, self._keeper.limit)
+                question = receive(line, self._handler().limit)
                 send(line, key.data(question))
             except (EOFError, OSError):
-                # A job that has ended, or that was killed while it asked.
+                # The job has ended, or was killed during a question.
                 self._drop(line)
 
     def _accept(self) -> None:
         line, _ = self._listener.accept()
-        line.settimeout(PATIENCE)
+        line.settimeout(SOCKET_TIMEOUT)
         if peer_user(line) in self._users:
-            self._selector.register(line, selectors.EVENT_READ, self._keeper.greet())
+            self._selector.register(line, selectors.EVENT_READ, self._handler().open_job())
         else:
             line.close()
 
@@ -148,9 +151,9 @@ class Bridge:
 
 
 def peer_user(line: socket.socket) -> int:
-    """Return the number of the user whose process holds the other end, as the kernel says."""
+    """Return the user id of the process at the other end, as the kernel reports it."""
     if not hasattr(socket, "SO_PEERCRED"):
-        # Elsewhere the folder's and the socket's modes alone keep others out.
+        # Elsewhere only the modes of folder and socket keep others out.
         return os.getuid()
-    told = line.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
-    return int(struct.unpack("3i", told)[1])
+    credentials = line.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
+    return int(struct.unpack("3i", credentials)[1])

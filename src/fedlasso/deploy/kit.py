@@ -1,4 +1,4 @@
-"""A kit: the folder with which one participant takes part, and what a site keeps in it."""
+"""A kit: the folder of one participant, and what a site keeps in it."""
 
 from __future__ import annotations
 
@@ -24,19 +24,19 @@ if TYPE_CHECKING:
     from fedlasso.governance import Audit
     from fedlasso.governance.identity import Identity
 
-# What a site keeps in its kit; the engine has a folder of its own.
-PRIVATE = ("books", "memory", "pending")
-# How sites may be called: such names are shown, and are names of files.
+# A site's folders: audit, ledger and keys; state of procedures; replies that await approval.
+PRIVATE_FOLDERS = ("books", "memory", "pending")
+# Valid names of sites, which are printed and are names of files.
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,40}")
-# The keys of the other sites with which a site takes part.
+# The accepted keys of the other sites.
 PEERS = "books/peers.json"
-# Is asked of a site's name and its key's fingerprint, and whether it had another key before.
+# Whether to accept a key, given the site's name, the fingerprint and whether the key replaces one.
 Agree = Callable[[str, str, bool], bool]
 
 
 @dataclass(frozen=True)
 class Kit:
-    """Who a kit is for, and the hashes of the files that must not change."""
+    """The participant of a kit, and the hashes of files that must not change."""
 
     project: str
     name: str
@@ -47,17 +47,15 @@ class Kit:
 
     @property
     def certificate(self) -> str:
-        """The file with the certificate."""
         return f"startup/{'server' if self.role == 'server' else 'client'}.crt"
 
     @property
     def key(self) -> str:
-        """The file with the private key."""
         return self.certificate.replace(".crt", ".key")
 
 
-def seal(folder: Path, kit: Kit) -> None:
-    """Write a kit's identity with the hashes of its files; only its owner may read it."""
+def seal_kit(folder: Path, kit: Kit) -> None:
+    """Write `kit.json` with the hashes of a kit's files; only its owner may read them."""
     sealed = replace(kit, files=_hashes(folder))
     write_atomically(folder / "kit.json", json.dumps(asdict(sealed), indent=1).encode())
     # The engine's own folder keeps its modes.
@@ -71,49 +69,46 @@ def _hashes(folder: Path) -> dict[str, str]:
 
 
 def read_kit(folder: Path, role: str = "site") -> Kit:
-    """Return who a kit is for, once its seal is checked."""
+    """Return a kit whose role and files are as expected."""
     try:
         kit = msgspec.json.decode((folder / "kit.json").read_bytes(), type=Kit)
     except (OSError, ValueError):
-        raise FedLassoError(f"{folder} is no kit; unpack the one you were sent") from None
+        raise FedLassoError(f"{folder} is not a kit; unpack the one you were sent") from None
     if kit.role != role:
         raise FedLassoError(f"{folder} is a kit for a {kit.role}, not for a {role}")
     if _hashes(folder) != kit.files:
-        raise FedLassoError(f"{folder}: the seal is broken, files were changed; ask for a new kit")
+        raise FedLassoError(f"{folder}: files of this kit were changed; ask for a new kit")
     return kit
 
 
 def request(folder: Path) -> tuple[Path, str]:
-    """Make a site's private key, if it has none, and write the request to have it signed.
-
-    Returns the request's file and the fingerprint of the public key.
-    """
+    """Write a signing request, for a new key if there is none; return its file and fingerprint."""
     from fedlasso.governance.identity import fingerprint_of
 
     kit = read_kit(folder)
-    place = folder / kit.key
-    key = authority.read_key(place) if place.exists() else authority.make_key(place)
-    seal(folder, kit)
-    asked = folder / f"{kit.name}.csr"
-    authority.write_request(asked, key, kit.name, kit.project)
-    return asked, authority.spell(fingerprint_of(key))
+    path = folder / kit.key
+    key = authority.read_key(path) if path.exists() else authority.make_key(path)
+    seal_kit(folder, kit)
+    out = folder / f"{kit.name}.csr"
+    authority.write_request(out, key, kit.name, kit.project)
+    return out, authority.format_fingerprint(fingerprint_of(key))
 
 
 def accept(folder: Path, path: Path, agree: Agree) -> tuple[str, list[str]]:
-    """Put a signed certificate into a site's kit, once key, certificate and root belong together.
+    """Install a signed certificate in a site's kit, and the keys of the other sites.
 
-    After it the file has the certificates of the other sites. Their keys are kept too, and this
-    site takes part with no others. Of each that is not known here `agree` is asked first, because
-    whoever signs certificates could invent sites; without a yes all is as it was for that site.
+    The certificate must match the kit's key and root. The file lists the other sites' certificates
+    after it; the site takes part with these only. `agree` confirms each new key, because a
+    dishonest coordinator could invent sites; a rejected key changes nothing.
 
-    Returns the day on which the certificate ends, and the names of the other sites.
+    Returns the date on which the certificate expires, and the names of the other sites.
     """
     kit = read_kit(folder)
     certificate, *others = authority.read_certificates(path)
     if not (folder / kit.key).exists():
-        raise FedLassoError(f"{folder} has no key yet; begin with `fedlasso site request {folder}`")
+        raise FedLassoError(f"{folder} has no key yet; run `fedlasso site request {folder}`")
     if authority.common_name(certificate.subject) != kit.name:
-        raise FedLassoError(f"{path} is not for site {kit.name!r}; ask for the right one")
+        raise FedLassoError(f"{path} is not for site {kit.name!r}; ask for {kit.name}.crt")
     root = authority.read_certificate(folder / "startup" / "rootCA.pem")
     try:
         for each in (certificate, *others):
@@ -121,27 +116,27 @@ def accept(folder: Path, path: Path, agree: Agree) -> tuple[str, list[str]]:
     except (InvalidSignature, TypeError, ValueError):
         raise FedLassoError(f"{path} is not signed by project {kit.project!r}") from None
     if certificate.public_key() != authority.read_key(folder / kit.key).public_key():
-        raise FedLassoError(f"{path} is for another key than the one here; send a new request")
+        raise FedLassoError(f"{path} is for another key than this kit's; send a new request")
     peers = _accept_peers(folder, others, agree)
-    authority.write_certificates(folder / kit.certificate, certificate)
-    seal(folder, kit)
+    authority.write_pem(folder / kit.certificate, certificate)
+    seal_kit(folder, kit)
     return f"{certificate.not_valid_after_utc:%Y-%m-%d}", peers
 
 
 def _accept_peers(folder: Path, others: Sequence[x509.Certificate], agree: Agree) -> list[str]:
-    """Keep the keys of the sites that are listed; `agree` is asked of those not known here."""
     from fedlasso.governance.identity import fingerprint_of, read_peers
 
-    make_places(folder)
+    make_private_folders(folder)
     before = read_peers(folder / PEERS)
     peers = {}
     for each in others:
         name = authority.common_name(each.subject)
         if not NAME.fullmatch(name):
-            raise FedLassoError(f"a certificate for {name!r} is listed, and no site is called so")
-        told = fingerprint_of(each)
-        if before.get(name) == told or agree(name, authority.spell(told), name in before):
-            peers[name] = told
+            raise FedLassoError(f"{name!r} in a certificate is not a name of a site")
+        own = fingerprint_of(each)
+        shown = authority.format_fingerprint(own)
+        if before.get(name) == own or agree(name, shown, name in before):
+            peers[name] = own
         elif name in before:
             peers[name] = before[name]
     write_atomically(folder / PEERS, json.dumps(peers, indent=1).encode(), private=True)
@@ -149,37 +144,37 @@ def _accept_peers(folder: Path, others: Sequence[x509.Certificate], agree: Agree
 
 
 def check_certificate(folder: Path, kit: Kit) -> list[str]:
-    """Refuse certificates that are not valid now; return warnings of those that end soon."""
+    """Refuse certificates that are not valid now; return warnings about those that expire soon."""
     if not (folder / kit.certificate).exists():
         raise FedLassoError(
-            f"{folder} has no certificate yet; `fedlasso site request {folder}`, have the request "
-            f"signed, then `fedlasso site accept {folder} {kit.name}.crt`"
+            f"{folder} has no certificate yet; run `fedlasso site request {folder}`, have the "
+            f"request signed, then run `fedlasso site accept {folder} {kit.name}.crt`"
         )
-    renew = "`fedlasso federation renew`"
+    renew = "run `fedlasso federation renew`"
     if kit.role == "site":
-        renew = f"`fedlasso site request {folder}` and have it signed again"
+        renew = f"run `fedlasso site request {folder}` and have the request signed"
     own = authority.check_dates(folder / kit.certificate, kit.name, renew)
     root = folder / "startup" / "rootCA.pem"
     return [*own, *authority.check_dates(root, kit.project, "make a new project")]
 
 
-def make_places(folder: Path) -> None:
-    """Make the folders that a site keeps to itself."""
-    for name in PRIVATE:
+def make_private_folders(folder: Path) -> None:
+    """Make the folders that only the site itself may read."""
+    for name in PRIVATE_FOLDERS:
         (folder / name).mkdir(mode=0o700, exist_ok=True)
         (folder / name).chmod(0o700)
 
 
 def open_audit(folder: Path) -> Audit:
-    """Open the books of a site."""
-    # A site that only waits does not need this room.
+    """Open a site's audit."""
+    # Imported late: a site that only waits does not need this room.
     from fedlasso.governance import Audit
 
     return Audit(folder / "books" / "audit.jsonl", folder / "audit.anchor")
 
 
-def read_key(folder: Path) -> bytes:
-    """Return the site's secret for fingerprints, which is drawn once."""
+def read_secret(folder: Path) -> bytes:
+    """Return the site's secret for fingerprints and splits, drawn at first use."""
     path = folder / "books" / "key"
     if not path.exists():
         write_atomically(path, secrets.token_bytes(32), private=True)
@@ -187,7 +182,7 @@ def read_key(folder: Path) -> bytes:
 
 
 def identify(folder: Path) -> Identity:
-    """Return what a site signs with, and what it knows the other sites by."""
+    """Return the site's own key and certificate, and the accepted keys of the other sites."""
     from fedlasso.governance.identity import Identity
 
     own = folder / "startup" / "client.crt"

@@ -1,4 +1,4 @@
-"""The books of a fit over a network: the journal, the receipts and the sites' audits agree."""
+"""Compare the journal and receipts of a network fit with the sites' audits."""
 
 import hashlib
 from collections import Counter, defaultdict
@@ -15,59 +15,44 @@ from fedlasso.governance.door_messages import AuditSummary, SummariseAudit
 
 JOURNAL = "journal"
 RECEIPTS = "receipts.txt"
-# How many lines each site's audit had, and the hash of the last.
+# Number of lines of each site's audit, and the hash of the last.
 Heads = Mapping[str, tuple[int, str]]
-# A reply in the journal: in which entry, and the hashes of the question and of the reply.
+# A reply in the journal: its entry, and the hashes of question and reply.
 _Kept = tuple[Path, str, str]
 
 
 @dataclass(frozen=True)
-class Books:
-    """What the books of a fit and of one site say about that site's replies.
+class Reconciliation:
+    """One site's replies in a fit's records and in the site's audit, as counts."""
 
-    Attributes
-    ----------
-    used : replies that the fit used, by its journal
-    arrived : replies that came over the line, also those of rounds that failed, but no refusals
-    sent : replies that left for this fit, by the site's own audit
-    lines, head : lines of that audit, and head of its chain
-    clock_ahead : seconds that the site's clock is ahead
-    version : the fedlasso that the site runs
-    """
-
-    used: int
-    arrived: int
-    sent: int
-    lines: int
-    head: str
-    clock_ahead: int
-    version: str
+    used: int  # in the journal
+    arrived: int  # by the receipts, including those of failed rounds, without refusals
+    sent: int  # for this fit, by the site's audit
+    lines: int  # of that audit
+    head: str  # hash of its last line
+    clock_ahead: int  # seconds
+    version: str  # of the site's fedlasso
 
 
-def compare_books(network: Network, fit: str, out: Path, heads: Heads) -> dict[str, Books]:
-    """Compare journal, receipts and the sites' audits; whatever does not agree is an error.
-
-    `heads` is what the sites' audits ended with when they were last asked.
-    """
+def reconcile(network: Network, fit: str, out: Path, heads: Heads) -> dict[str, Reconciliation]:
+    """Compare journal, receipts and audits, which must continue `heads`; refuse differences."""
     used = _read_used(out / JOURNAL)
     arrived = _read_receipts(out / RECEIPTS)
     known = tuple(f"{site}:{lines}:{head}" for site, (lines, head) in heads.items())
     versions = {i.site: i.version for i in network.introductions}
-    books = {}
+    reconciled = {}
     for summary in network.replies(SummariseAudit(fit, known)):
         site = summary.site
         lines, _ = heads.get(site, (0, ""))
         if summary.lost or summary.lines < lines:
-            other = f"its audit is not the one that had {lines} lines when this fit last asked"
-            remedy = "lines were removed or changed there: do not go on before this is explained"
-            raise Stopped(f"site {site!r}: {other}; {remedy}")
+            other = f"its audit does not continue the {lines} lines that this fit has seen"
+            raise Stopped(f"site {site!r}: {other}; ask the site why lines were changed")
         came, kept = arrived[site], used[site]
         _check_kept(kept, summary, set(came))
         if unknown := Counter(came) - Counter(summary.hashes):
-            many = f"{unknown.total()} replies arrived that its audit does not know"
-            remedy = "do not use this fit before this is explained"
-            raise Stopped(f"site {site!r}: {many}; {remedy}")
-        books[site] = Books(
+            many = f"{unknown.total()} replies arrived that are not in its audit"
+            raise Stopped(f"site {site!r}: {many}; do not use this fit, and ask the site")
+        reconciled[site] = Reconciliation(
             used=len(kept),
             arrived=len(came),
             sent=len(summary.hashes),
@@ -76,23 +61,21 @@ def compare_books(network: Network, fit: str, out: Path, heads: Heads) -> dict[s
             clock_ahead=round(network.ahead[site]),
             version=versions[site],
         )
-    return books
+    return reconciled
 
 
 def _check_kept(kept: Sequence[_Kept], summary: AuditSummary, came: Set[str]) -> None:
-    """Refuse a reply that the site did not send to that question, or that has no receipt."""
+    """Refuse a journal's reply without a receipt, or not in the audit for its question."""
     sent = set(zip(summary.asked, summary.hashes, strict=False))
     for path, question, digest in kept:
         known = (question, digest) in sent
         if not known or digest not in came:
             where = RECEIPTS if known else "the site's own audit"
-            other = f"the reply of site {summary.site!r} is not the one in {where}"
-            remedy = "it was changed here: remove this entry and all later ones, then resume"
-            raise Stopped(f"{path}: {other}; {remedy}")
+            other = f"the reply of site {summary.site!r} is not in {where}, so it was changed here"
+            raise Stopped(f"{path}: {other}; remove this entry and all later ones, then resume")
 
 
 def _read_used(folder: Path) -> dict[str, list[_Kept]]:
-    """Return every site's replies in a journal."""
     used: dict[str, list[_Kept]] = defaultdict(list)
     for path, question, replies in read_journal(folder):
         for data in replies:
@@ -100,15 +83,14 @@ def _read_used(folder: Path) -> dict[str, list[_Kept]]:
             with suppress(FedLassoError):
                 reply = decode(data)
             if not isinstance(reply, Reply):
-                remove = "remove it and all later entries, then resume"
-                raise Stopped(f"{path} holds what is no reply; {remove}")
+                raise Stopped(f"{path} is damaged; remove it and all later entries, then resume")
             digest = hashlib.sha256(data).hexdigest()
             used[reply.site].append((path, question, digest))
     return used
 
 
 def _read_receipts(path: Path) -> dict[str, list[str]]:
-    """Return the hashes of every site's replies as they arrived."""
+    """Return the hashes of each site's replies in order of arrival."""
     arrived: dict[str, list[str]] = defaultdict(list)
     for line in path.read_text().splitlines() if path.exists() else ():
         site, _, digest = line.rpartition(" ")

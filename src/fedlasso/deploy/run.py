@@ -1,4 +1,4 @@
-"""A fit over a network from its plan to its model: stopped, gone on with, its books compared."""
+"""A network fit from plan to model: interrupted, resumed, and reconciled with the sites."""
 
 import json
 import secrets
@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from fedlasso import __version__, models
 from fedlasso.atomic_files import make_private, write_atomically
 from fedlasso.deploy.network import Network
-from fedlasso.deploy.reconcile import JOURNAL, RECEIPTS, Books, compare_books
+from fedlasso.deploy.reconcile import JOURNAL, RECEIPTS, Reconciliation, reconcile
 from fedlasso.deploy.schemas import make_opening
 from fedlasso.deploy.site_data import TableRecords
 from fedlasso.errors import FedLassoError, Interrupted
@@ -24,7 +24,7 @@ from fedlasso.federation.ledger import Notify
 from fedlasso.governance import Policy
 from fedlasso.models import FitPlan, ModelDocument, NetworkSource
 
-# Reaches the sites of a project by some engine: `nvflare.line.connect` is one.
+# Connects to the sites of a project; `nvflare.line.connect` is one.
 Connect = Callable[..., AbstractContextManager[Network]]
 RETRIES = 3
 DAY = 86400.0
@@ -32,7 +32,7 @@ DAY = 86400.0
 
 @dataclass
 class Timeline:
-    """Where the seconds of a fit went."""
+    """Seconds to connect and to fit, over all attempts."""
 
     start: float = 0.0
     fit: float = 0.0
@@ -41,20 +41,20 @@ class Timeline:
 
 @dataclass(frozen=True)
 class Finished:
-    """A fit that came to its end: the model, both ends' books compared, and the time it took."""
+    """A finished fit: the model, the comparison with the sites' audits, and the time it took."""
 
     document: ModelDocument
-    books: Mapping[str, Books]
+    reconciled: Mapping[str, Reconciliation]
     times: Timeline
 
 
 def begin_plan(out: Path, plan: FitPlan[NetworkSource]) -> None:
-    """Give a fit its identity and write its plan down, before the first question."""
-    # A fit that has asked nothing yet may be begun anew.
+    """Draw a fit's identity and write its plan, before the first question."""
+    # A fit without replies may be started again.
     if _answered(out) or (out / "model.json").exists():
-        resume = f"go on with it by `fedlasso federation resume {out}`"
-        raise FedLassoError(f"{out} holds a fit; {resume}, or choose another folder")
-    # What the sites answer is kept there, so it is for nobody else.
+        resume = f"`fedlasso federation resume {out}`"
+        raise FedLassoError(f"{out} contains a fit; run {resume}, or choose another folder")
+    # The folder will contain the sites' replies.
     make_private(out)
     source = replace(plan.source, fit=secrets.token_hex(16))
     models.write_plan(out, replace(plan, source=source))
@@ -70,25 +70,24 @@ def run_plan(
     start: float = 60.0,
     notify: Notify = lambda line: None,
 ) -> Finished:
-    """Fit what a folder's plan says, or go on with it, and write the model into the folder.
+    """Run or resume the fit planned in a folder, and write the model there.
 
-    The fit is run again from its beginning after an interruption; what it has asked before is
-    answered from the journal. Every question's replies are on disk before the next is asked. All
-    sites answer or the fit stands still: it is never continued with the survivors.
+    After an interruption the fit starts again, and the journal answers the questions asked before:
+    replies are on disk before the next question. The fit never continues with only some sites.
 
     Parameters
     ----------
     out : folder of the plan, and of the model
-    connect : reaches the sites of a project: given its folder, the names of the sites, and the
-        seconds `timeout` for one answer, `start` for sites and `restart` for the server to be there
-    listen : who is told of every question
-    on_failure : whether sites and server may come back meanwhile: stop, retry or wait a day
-    start : seconds that sites may take to be there
-    say : is told of every interruption that the fit outlives, and of clocks that are off
+    connect : connects to a project, given its folder, the names of the sites, and the seconds
+        `timeout` for one answer, `start` for the sites and `restart` for the server to be ready
+    listen : called with every question
+    on_failure : what to do if a site or the server is lost: stop, retry, or wait a day
+    start : seconds for the sites to be ready
+    notify : called with every interruption that the fit survives, and with notices
     """
     times = Timeline()
     patience = DAY if on_failure == "wait" else start
-    vain = 0
+    failures = 0
     while True:
         before = _answered(out)
         times.attempts += 1
@@ -96,17 +95,17 @@ def run_plan(
         try:
             finished = _attempt(out, reach, times, listen, notify)
         except Interrupted as error:
-            # Whoever goes on and is interrupted again has not failed again.
-            vain = vain + 1 if _answered(out) == before else 1
-            if on_failure == "stop" or (on_failure == "retry" and vain > RETRIES):
-                resume = f"`fedlasso federation resume {out}`"
-                raise Interrupted(f"{error} ({resume} goes on from there)") from None
-            again = "waiting" if on_failure == "wait" else f"{vain} of {RETRIES}"
-            notify(f"{error} (trying again, {again})")
+            # Only failures without a new reply in between count.
+            failures = failures + 1 if _answered(out) == before else 1
+            if on_failure == "stop" or (on_failure == "retry" and failures > RETRIES):
+                remedy = f"`fedlasso federation resume {out}` continues"
+                raise Interrupted(f"{error} ({remedy})") from None
+            again = "waiting" if on_failure == "wait" else f"{failures} of {RETRIES}"
+            notify(f"{error} (retrying, {again})")
         else:
-            books = {site: asdict(entry) for site, entry in finished.books.items()}
-            told = json.dumps(books, indent=1).encode()
-            write_atomically(out / "audit.json", told, private=True)
+            audits = {site: asdict(entry) for site, entry in finished.reconciled.items()}
+            data = json.dumps(audits, indent=1).encode()
+            write_atomically(out / "audit.json", data, private=True)
             models.write_model(out, finished.document)
             return finished
 
@@ -122,41 +121,41 @@ def _attempt(
     source = plan.source
     began = time.perf_counter()
     with reach(Path(source.project), source.sites, timeout=source.timeout) as network:
-        # From here on the fit is bound to these data, these columns and what they hold.
+        # From here on the fit is bound to these data and columns.
         source = network.open(source, plan.settings)
-        # What the journal has is used only if the sites know it, and if their audits are whole.
-        books, source = _compare(network, out, plan, source)
+        # The journal is used only if the sites' audits confirm it.
+        _, source = _reconcile(network, out, plan, source)
         for site, off in network.odd_clocks().items():
-            notify(f"site {site!r}: {off}; set it right (the fit goes on)")
+            notify(f"site {site!r}: {off}; correct it (the fit continues)")
         for site, version in network.other_versions().items():
             notify(f"notice: site {site!r} runs fedlasso {version}, the coordinator {__version__}")
         for name in network.left_out:
-            notify(f"notice: column {name!r} only numbers the rows; it is left out")
+            notify(f"notice: column {name!r} only numbers the rows; it is excluded")
         opened = time.perf_counter()
         times.start += opened - began
         network.receipts = out / RECEIPTS
         federation = Ledger(Journal(network, out / JOURNAL), listen)
         schema, missing = source.schema, source.missing
         assert schema is not None
-        # The model stands, whatever a site's policy says to the questions of its card.
+        # The model is valid even if a site refuses questions for its card.
         document = models.make_model(
             federation, plan.settings, schema, missing=missing, compare=plan.compare, tolerant=True
         )
         network.receipts = None
-        books, _ = _compare(network, out, plan, source)
+        reconciled, _ = _reconcile(network, out, plan, source)
         times.fit += time.perf_counter() - opened
-    return Finished(document, books, times)
+    return Finished(document, reconciled, times)
 
 
-def _compare(
+def _reconcile(
     network: Network, out: Path, plan: FitPlan[NetworkSource], source: NetworkSource
-) -> tuple[dict[str, Books], NetworkSource]:
-    """Compare the books, and write down in the plan how the sites' audits end now."""
-    books = compare_books(network, source.fit, out, source.audits)
-    audits = {site: (entry.lines, entry.head) for site, entry in books.items()}
+) -> tuple[dict[str, Reconciliation], NetworkSource]:
+    """Compare with the sites' audits, and record in the plan where these end."""
+    reconciled = reconcile(network, source.fit, out, source.audits)
+    audits = {site: (entry.lines, entry.head) for site, entry in reconciled.items()}
     source = replace(source, audits=audits)
     models.write_plan(out, replace(plan, source=source))
-    return books, source
+    return reconciled, source
 
 
 def repeat_fit(
@@ -165,35 +164,28 @@ def repeat_fit(
     keys: Mapping[str, bytes],
     compare: bool = False,
 ) -> ModelDocument:
-    """Make a network's model once more in this process, where rows are split as the sites do.
-
-    `tables` and `keys` are the data file and the secret of each site.
-    """
+    """Repeat a network's fit in this process, with each site's data file and secret."""
     schema, settings, missing = document.schema, document.settings, document.missing
     join = make_opening("0" * 8, schema, settings, missing)
-    sites = InProcess(
-        [
-            TableRecords(path, keys[name], name).site(name, join, Policy().rare)
-            for name, path in tables.items()
-        ]
-    )
+    rare = Policy().rare
+    records = {name: TableRecords(path, keys[name], name) for name, path in tables.items()}
+    sites = InProcess([table.site(name, join, rare) for name, table in records.items()])
     return models.make_model(
         sites, settings, schema, missing=missing, compare=compare, tolerant=True
     )
 
 
-def tell_fit(out: Path, finished: Finished) -> str:
-    """Say what was fitted and where it is: the model, its messages, the audits and the seconds."""
+def describe_finished(out: Path, finished: Finished) -> str:
+    """Return the text printed after a fit: model, traffic, audits, time and folder."""
     lines = [models.describe_model(finished.document)]
     for site in finished.document.sites:
-        books = finished.books[site.name]
-        again = books.sent - books.used
-        more = f", {again} of them sent again or lost on the way" if again else ""
-        lines.append(
-            f"  {site.name}: {site.messages} replies, {sum(site.sent.values())} bytes up, "
-            f"{sum(site.received.values())} down; its audit has the same hashes, {books.sent} "
-            f"sent{more}"
-        )
+        entry = finished.reconciled[site.name]
+        again = entry.sent - entry.used
+        more = f", {again} of them repeated or lost" if again else ""
+        up, down = sum(site.sent.values()), sum(site.received.values())
+        traffic = f"{site.messages} replies, {up} bytes up, {down} down"
+        audit = f"its audit has the same hashes, {entry.sent} sent{more}"
+        lines.append(f"  {site.name}: {traffic}; {audit}")
     times = finished.times
     attempts = f", {times.attempts} attempts" if times.attempts > 1 else ""
     lines.append(f"Engine start {times.start:.1f} s, fit {times.fit:.1f} s{attempts}")

@@ -1,4 +1,4 @@
-"""What columns hold, on its way between sites and coordinator, and how the sites agree on it."""
+"""Schemas of columns: their messages, and how the sites agree on one."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
@@ -14,37 +14,36 @@ from fedlasso.governance.door_messages import DescribeColumns, FindOthers, Open
 from fedlasso.tables import OTHER, Column, Outcome, Schema, agree_levels, union_levels
 from fedlasso.tables.columns import ColumnKind
 
-# The columns that a response may have beside its target.
+# Columns of a response besides its target.
 ROLES = ("event", "offset", "weights")
 
 
 def names_in(schema: Schema) -> tuple[str, ...]:
-    """Return the names of a schema's columns."""
     return tuple(column.name for column in schema.columns)
 
 
 def write_schema(schema: Schema) -> str:
-    """Return a schema as the text that travels."""
+    """Return a schema as JSON."""
     return msgspec.json.encode(schema).decode()
 
 
-def read_outcome_of(asked: DescribeColumns | FindOthers | Open) -> Outcome:
-    """Return what is to be explained, as a question says it."""
-    if asked.family not in FAMILIES:
-        raise FedLassoError(f"no family is called {asked.family!r}; update fedlasso")
-    others: dict[str, Any] = {role: getattr(asked, role) or None for role in ROLES}
-    return Outcome(asked.target, family=asked.family, **others)
+def read_outcome_of(request: DescribeColumns | FindOthers | Open) -> Outcome:
+    """Return the outcome in a question."""
+    if request.family not in FAMILIES:
+        raise FedLassoError(f"no family is called {request.family!r}; update fedlasso")
+    others: dict[str, Any] = {role: getattr(request, role) or None for role in ROLES}
+    return Outcome(request.target, family=request.family, **others)
 
 
 def name_outcome(outcome: Outcome) -> dict[str, Any]:
-    """Return the same as the fields of a question, beside the target."""
+    """Return an outcome's fields in a question, except the target."""
     return {"family": outcome.family} | {role: getattr(outcome, role) or "" for role in ROLES}
 
 
 def make_opening(
     fit: str, schema: Schema, settings: Settings, missing: str, **session: Any
 ) -> Open:
-    """Return the question to join a fit; `session` are its fields about the sites, if any."""
+    """Return the question to join a fit; `session` contains its fields about the sites."""
     return Open(
         fit,
         schema.target,
@@ -61,9 +60,9 @@ def make_opening(
 
 
 def read_settings_of(opening: Open) -> Settings:
-    """Return the settings that a site must know, as the question to join a fit says them."""
+    """Return the settings that a site needs, from the question to join a fit."""
     if opening.ties not in ("efron", "breslow"):
-        raise FedLassoError(f"ties are treated in no way called {opening.ties!r}")
+        raise FedLassoError(f"unknown treatment of ties {opening.ties!r}; update fedlasso")
     settings = Settings(family=opening.family, ties=cast(Any, opening.ties))
     return replace(settings, intercept=opening.intercept, site_effects=opening.effects)
 
@@ -71,56 +70,57 @@ def read_settings_of(opening: Open) -> Settings:
 def read_schema(
     text: str, outcome: Outcome, columns: Sequence[str], na: tuple[str, ...] = ()
 ) -> Schema:
-    """Return the schema in a text that came from elsewhere, if it is about these columns."""
+    """Return a schema received as JSON, which must describe these columns."""
     try:
         schema = msgspec.json.decode(text, type=Schema)
     except (ValueError, RecursionError):
-        raise FedLassoError("what the columns hold was told in a way nobody can read") from None
+        raise FedLassoError("the description of the columns cannot be read") from None
     if names_in(schema) != tuple(columns) or schema != Schema.of(outcome, schema.columns, na):
-        raise FedLassoError("what was told is about other columns or codes than those asked for")
+        raise FedLassoError("the description is of other columns or codes than requested")
     for column in schema.columns:
         levels = column.levels
         if len(set(levels)) < len(levels) or (levels and column.kind != "text"):
-            raise FedLassoError(
-                f"column {column.name!r}: no {column.kind} column has these {len(levels)} levels"
-            )
-        # Too many of them are refused in the words that files get.
+            wrong = f"{len(levels)} levels do not fit a {column.kind} column"
+            raise FedLassoError(f"column {column.name!r}: {wrong}")
+        # Refuses too many levels, with the message for files.
         agree_levels(column.name, [levels], False)
     return schema
 
 
-def leave_out(told: Mapping[str, Schema], names: Collection[str]) -> dict[str, Schema]:
-    """Return what sites have told without some columns; to leave out all of them is refused."""
+def leave_out(schemas: Mapping[str, Schema], names: Collection[str]) -> dict[str, Schema]:
+    """Return the sites' schemas without some columns; at least one must be left."""
     left = {}
-    for site, schema in told.items():
+    for site, schema in schemas.items():
         columns = tuple(column for column in schema.columns if column.name not in names)
         if not columns:
-            raise FedLassoError("no column is left beside the target; give predictors")
+            raise FedLassoError("no predictors are left; select some with --columns")
         left[site] = replace(schema, columns=columns)
     return left
 
 
 def agree_on_columns(
-    told: Mapping[str, Schema], min_level: int, find_others: Callable[[Schema], Collection[str]]
+    schemas: Mapping[str, Schema],
+    min_level: int,
+    find_others: Callable[[Schema], Collection[str]],
 ) -> Schema:
-    """Return one schema for all sites, as `tables.agree` makes one for files.
+    """Return one schema for all sites, as `tables.agree` does for files.
 
-    `told` is about the same columns in one order. A level of text needs `min_level` rows at some
-    site; `find_others` asks the sites which text columns have rows at none of a schema's levels.
+    `schemas` have the same columns in the same order. A level of text needs `min_level` rows at
+    some site; `find_others` returns the text columns with rows outside a schema's levels.
     """
-    first, *_ = told.values()
+    first, *_ = schemas.values()
     united = []
-    for columns in zip(*(schema.columns for schema in told.values()), strict=True):
-        kind = _agree_on_kind(dict(zip(told, columns, strict=True)))
+    for columns in zip(*(schema.columns for schema in schemas.values()), strict=True):
+        kind = _agree_on_kind(dict(zip(schemas, columns, strict=True)))
         levels = union_levels([column.levels for column in columns])
         united.append(Column(columns[0].name, kind, levels))
     texts = [column for column in united if column.kind == "text"]
     for column in texts:
-        # Too many levels are told before more is asked.
+        # Refuse too many levels before asking the sites again.
         agree_levels(column.name, [column.levels], False, min_level)
     others = find_others(replace(first, columns=tuple(united))) if texts else ()
     agreed = {
-        # Sites that pool rare levels tell of them as one.
+        # Sites that pool rare levels report them as one.
         c.name: agree_levels(c.name, [c.levels], c.name in others or OTHER in c.levels, min_level)
         for c in texts
     }

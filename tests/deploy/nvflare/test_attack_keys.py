@@ -20,7 +20,7 @@ from fedlasso.deploy.authority import (
     make_key,
     read_certificate,
     read_key,
-    write_certificates,
+    write_pem,
 )
 from fedlasso.deploy.kit import identify
 from fedlasso.deploy.nvflare.local import enrol
@@ -87,7 +87,7 @@ def test_a_coordinator_is_a_site_only_where_it_has_that_sites_key(
     for name in ("b", "c"):
         key = found[name] or certify_own_key(project, name, tmp_path)
         shown = tmp_path / f"{name}.crt"
-        write_certificates(shown, read_certificate(project / "authority" / "issued" / shown.name))
+        write_pem(shown, read_certificate(project / "authority" / "issued" / shown.name))
         root = project / "authority" / "rootCA.pem"
         taken[name] = Identity(shown, key, root, tmp_path / f"{name}.json")
     for own in taken.values():

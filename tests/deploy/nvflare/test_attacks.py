@@ -24,14 +24,13 @@ from helpers.nets import write_tables
 from helpers.waiting import wait_until
 
 from fedlasso import FedLassoError
-from fedlasso.deploy.kit import read_kit, seal
-from fedlasso.deploy.nvflare import engine_settings
-from fedlasso.deploy.nvflare.engine import check_server, find_family, find_user
+from fedlasso.deploy.kit import read_kit, seal_kit
+from fedlasso.deploy.nvflare.engine import check_server, find_user, process_tree
 from fedlasso.deploy.nvflare.job import write_job
 from fedlasso.deploy.nvflare.line import Console, connect
 from fedlasso.deploy.nvflare.local import LocalFederation, enrol
 from fedlasso.deploy.nvflare.program import is_allowed
-from fedlasso.deploy.nvflare.project import add_sites, revoke_site
+from fedlasso.deploy.nvflare.project import add_sites, revoke_site, write_settings
 
 # The engine and its libraries warn of things that are not ours to mend.
 pytestmark = pytest.mark.filterwarnings("ignore")
@@ -117,7 +116,7 @@ def test_the_coordinator_runs_no_code_at_a_site(local: Mixed, tmp_path: Path) ->
     assert marked == {"a": False, "b": True}
     assert ended["a"] == "FINISHED:FAILED_TO_RUN"
     log = (local.folder / "server" / "engine" / "log.txt").read_text()
-    assert "a: this site runs no other job than fedlasso's own" in log
+    assert "a: this site runs only fedlasso's own job" in log
 
 
 def read_remotely(console: Console, site: str) -> str:
@@ -178,16 +177,14 @@ def test_the_engine_runs_as_a_user_who_can_read_nothing(local: Mixed) -> None:
     kit = local.kit("a")
     if not can_run(NOBODY):
         # Where Python lies in a folder that others may not enter, that is said beforehand.
-        with pytest.raises(
-            FedLassoError, match=r"takes root|cannot run .* with fedlasso; put both"
-        ):
+        with pytest.raises(FedLassoError, match=r"needs root|cannot run .* with fedlasso; allow"):
             find_user(NOBODY, kit)
         return
     nobody = pwd.getpwnam(NOBODY)
     with connect(local.folder, ["a"]) as network:
         network.introduce()
         assert network.introductions[0].rows == 120
-        command, *engine = find_family(local.processes["a"])
+        command, *engine = process_tree(local.processes["a"])
         assert command.uids().real == 0
         # The engine and its job.
         assert [process.uids().real for process in engine] == [nobody.pw_uid] * 2
@@ -232,15 +229,15 @@ def test_a_site_reads_nothing_of_another(local: Mixed, tmp_path: Path) -> None:
     local.open.remove("server")
     server = local.folder / "server"
     told_of = read_kit(server, "server")
-    engine_settings.write_settings(server, told_of)
-    seal(server, told_of)
+    write_settings(server, told_of)
+    seal_kit(server, told_of)
     local.start_server()
     with Console(local.folder) as console:
         console.wait_for_sites(["a", "b"], 300.0)
     told = ask_neighbours(local, kit, tmp_path / "alone")
     assert SECRET not in told["a"] + told["b"]
     # Nor does it let in whom the coordinator has revoked.
-    with pytest.raises(FedLassoError, match=r"hung up on 'former': .* was revoked"):
+    with pytest.raises(FedLassoError, match=r"rejected 'former': .* was revoked"):
         check_server(former, read_kit(former))
 
 

@@ -59,7 +59,7 @@ def test_bad_usage_is_one_line_and_exit_code_two(
         fit = ["federation", "fit", project, "--target", "y", "--out", tmp_path / "model"]
         cases: list[tuple[list[object], str]] = [
             (["federation", "start-server", project], f"port {port} is in use"),
-            (["federation", "start-server", tmp_path / "none"], "holds no project"),
+            (["federation", "start-server", tmp_path / "none"], "contains no project"),
             (["federation", "init", project, "--server", "h:1", "--site", "a"], "is not empty"),
             (["federation", "init", "x", "--server", "h", "--site", "a"], "give HOST:PORT"),
             (["federation", "init", "x", "--server", "h:1"], "at least one --site"),
@@ -68,19 +68,19 @@ def test_bad_usage_is_one_line_and_exit_code_two(
             ([*fit, "--procedure", "none"], "'none'"),
             ([*fit, "--columns", "u", "--drop", "v"], "give --columns or --drop, not both"),
             (["federation", "resume", tmp_path / "none"], "contains no fit to resume"),
-            (["site", "start", tmp_path, data], "is no kit"),
+            (["site", "start", tmp_path, data], "is not a kit"),
             (["site", "start", project / "server", data], "is a kit for a server"),
             (["site", "start", kit, tmp_path / "none.csv"], "cannot read none.csv"),
             (["site", "check", kit, data, "--policy", "none.toml"], "cannot read none.toml"),
-            (["site", "audit", kit, "--fit", "ff"], "nothing in the audit"),
+            (["site", "audit", kit, "--fit", "ff"], "the audit has no entries"),
             (["site", "start", kit, data, "--engine-user", "nobody-here"], "--engine-user"),
             (["site", "clean", kit, "--older-than", "-1"], "give days, 0 or more"),
             (["federation", "add", project], "name at least one --site"),
             (["federation", "add", project, "--site", "a"], "two sites are called 'a'"),
             (["federation", "add", project, "--site", "server"], "can be called 'server'"),
             (["federation", "revoke", project, "z"], "no site is called 'z'"),
-            (["federation", "sign", project, data], "is no signing request"),
-            (["site", "accept", kit, data], "is no certificate"),
+            (["federation", "sign", project, data], "is not a request"),
+            (["site", "accept", kit, data], "is not a certificate"),
         ]
         for arguments, message in cases:
             assert run(*arguments) == 2, arguments
@@ -93,11 +93,11 @@ def test_bad_usage_is_one_line_and_exit_code_two(
     assert run("site", "check", kit, data) == 0
     said = capsys.readouterr().out
     assert "120 rows, 14 columns" in said
-    assert "column 'note' is text; 1 levels that 10 rows or more have would be told" in said
-    assert "Would be refused:  AllMoments, BaselineAt, MomentsOf" in said
+    assert "column 'note' is text; 1 levels with 10 rows or more are reported" in said
+    assert "Refused:  AllMoments, BaselineAt, MomentsOf" in said
     (kit / "startup" / "client.crt").write_text("changed")
     assert run("site", "check", kit, data) == 2
-    assert "the seal is broken" in capsys.readouterr().err
+    assert "files of this kit were changed" in capsys.readouterr().err
 
 
 def test_names_that_do_not_resolve_and_old_certificates(
@@ -136,7 +136,7 @@ def test_a_full_disk_at_the_coordinator_is_one_line(
     said = capsys.readouterr().err
     assert said.startswith(f"fedlasso: cannot write {out}")
     assert said.endswith(
-        f"No space left on device; make room, then `fedlasso federation resume {out}` goes on\n"
+        f"No space left on device; free disk space, then run `fedlasso federation resume {out}`\n"
     )
     # What the sites answer is for nobody else.
     assert stat.S_IMODE(out.stat().st_mode) == 0o700

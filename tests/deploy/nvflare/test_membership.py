@@ -16,7 +16,7 @@ from fedlasso.deploy.authority import (
     Authority,
     make_key,
     read_certificate,
-    write_certificates,
+    write_pem,
 )
 from fedlasso.deploy.kit import PEERS, accept, check_certificate, read_kit, request
 from fedlasso.deploy.nvflare.local import enrol
@@ -77,7 +77,7 @@ def test_from_request_to_certificate_and_the_coordinator_never_has_the_key(
     assert "has no certificate yet" in capsys.readouterr().err
     assert run("site", "accept", kit, project / "kits" / "north.crt") == 0
     accepted = capsys.readouterr().out
-    assert "it ends on 20" in accepted
+    assert "it expires on 20" in accepted
     assert "Takes part with no other site yet" in accepted
     assert check_certificate(kit, read_kit(kit)) == []
     assert open_to_others(project) == []
@@ -93,7 +93,7 @@ def test_from_request_to_certificate_and_the_coordinator_never_has_the_key(
 def test_a_certificate_must_fit_key_site_and_project(base: Path) -> None:
     project = base / "trial"
     north, south = unpack(base, "north"), unpack(base, "south")
-    with pytest.raises(FedLassoError, match=r"has no key yet; begin with `fedlasso site request"):
+    with pytest.raises(FedLassoError, match=r"has no key yet; run `fedlasso site request"):
         accept(north, project / "authority" / "rootCA.pem", anybody)
     signed, _ = sign_request(project, request(north)[0])
     request(south)
@@ -101,7 +101,7 @@ def test_a_certificate_must_fit_key_site_and_project(base: Path) -> None:
         accept(south, signed, anybody)
     other = base / "other"
     create_project(other, "localhost:8443", ["north"])
-    with pytest.raises(FedLassoError, match=r"is a request of another project than 'other'"):
+    with pytest.raises(FedLassoError, match=r"is a request for another project, not 'other'"):
         sign_request(other, north / "north.csr")
     twin = base / "elsewhere" / "north"
     enrol(other, {"north": twin})
@@ -124,11 +124,11 @@ def test_a_second_key_takes_the_place_of_the_first_only_if_told(base: Path) -> N
     accept(north, again, anybody)
     thief = unpack(base, to="thief")
     asked, _ = request(thief)
-    with pytest.raises(FedLassoError, match=r"site 'north' has another key already.*--replace"):
+    with pytest.raises(FedLassoError, match=r"site 'north' already has another key.*--replace"):
         sign_request(project, asked)
     before = read_certificate(north / "startup" / "client.crt").serial_number
     replaced, _ = sign_request(project, asked, replace_key=True)
-    with pytest.raises(FedLassoError, match=r"is for another key than the one here"):
+    with pytest.raises(FedLassoError, match=r"is for another key than this kit's"):
         accept(north, replaced, anybody)
     assert is_revoked(project, before)
     # The server's own copy says so too, under its seal.
@@ -181,14 +181,14 @@ def test_everybody_is_warned_in_time_and_renews(
 
     monkeypatch.setattr("fedlasso.deploy.authority.datetime", Later)
     (warning,) = check_certificate(north, read_kit(north))
-    assert "the certificate client.crt of 'north' ends on" in warning
+    assert "the certificate client.crt of 'north' expires on" in warning
     assert "`fedlasso site request" in warning
     server = project / "server"
     (warning,) = check_certificate(server, read_kit(server, "server"))
     assert "`fedlasso federation renew`" in warning
     # The coordinator knows of everybody's.
     assert ["'localhost'" in line for line in warn(project)] == [True, False]
-    assert "the certificate north.crt of 'north' ends on" in warn(project)[1]
+    assert "the certificate north.crt of 'north' expires on" in warn(project)[1]
     renew(project)
     for role in ("server", "coordinator"):
         assert check_certificate(project / role, read_kit(project / role, role)) == []
@@ -261,7 +261,7 @@ def test_keys_of_other_sites_are_shown_and_accepted_one_by_one(
     operator = Operator("east")
     said = accept_with(operator)
     assert operator.asked == ["south", "east"]
-    assert "ANOTHER key than before of 'south'" in said
+    assert "CHANGED key of 'south'" in said
     assert "Takes part with east, south, west\n" in said
     kept = read_peers(north / PEERS)
     assert kept["south"] == own["south"].replace(" ", "")
@@ -285,7 +285,7 @@ def test_nobody_at_the_terminal_is_no_yes(
     monkeypatch.setattr("builtins.input", nobody)
     given = ("site", "accept", kits["north"], project / "kits" / "north.crt")
     assert run(*given) == 2
-    assert "--yes says that they were compared" in capsys.readouterr().err
+    assert "use --yes if you compared them" in capsys.readouterr().err
     assert read_peers(kits["north"] / PEERS) == {}
     assert run(*given, "--yes") == 0
     assert "Takes part with south\n" in capsys.readouterr().out
@@ -298,14 +298,14 @@ def test_a_name_that_would_steer_the_terminal_is_not_shown(base: Path) -> None:
     authority = Authority(project / "authority")
     sham = "south\x1b[2J"
     certificate = authority.sign(sham, make_key(base / "sham.key").public_key())
-    write_certificates(signed, read_certificate(signed), certificate)
+    write_pem(signed, read_certificate(signed), certificate)
     with pytest.raises(
-        FedLassoError, match=r"for 'south\\x1b\[2J' is listed, and no site is called"
+        FedLassoError, match=r"'south\\x1b\[2J' in a certificate is not a name of a site"
     ):
         accept(north, signed, anybody)
     # Nor is a key accepted that somebody else has certified.
     other = Authority.create(base / "elsewhere", "trial")
     certificate = other.sign("south", make_key(base / "sham.key").public_key())
-    write_certificates(signed, read_certificate(signed), certificate)
+    write_pem(signed, read_certificate(signed), certificate)
     with pytest.raises(FedLassoError, match=r"is not signed by project 'trial'"):
         accept(north, signed, anybody)

@@ -129,7 +129,7 @@ def test_clocks_that_are_off_and_another_minor_version_are_told_and_change_no_bi
     warned = [line for line in said.splitlines() if "clock" in line]
     for line, (site, off) in zip(warned, (("b", "ahead of"), ("c", "behind")), strict=True):
         assert line.startswith(f"fedlasso: site {site!r}: its clock is ")
-        assert line.endswith(f" {off} the one here; set it right (the fit goes on)")
+        assert line.endswith(f" {off} the coordinator's; correct it (the fit continues)")
     notice = f"fedlasso: notice: site 'b' runs fedlasso 0.9.0, the coordinator {__version__}"
     assert notice in said.splitlines()
     assert same_files(out, fit_alike(tables, tmp_path / "alone", *SETTINGS))
@@ -179,7 +179,7 @@ def test_a_server_whose_certificate_is_not_yet_valid_is_no_stranger(tmp_path: Pa
 
         greeter = threading.Thread(target=greet)
         greeter.start()
-        with pytest.raises(FedLassoError, match=r"is not yet valid; is the clock here right\?"):
+        with pytest.raises(FedLassoError, match=r"is not yet valid; check the clock here"):
             check_server(kit, told)
         greeter.join()
 
@@ -192,7 +192,7 @@ def test_columns_that_differ_are_listed(
     tables["b"].write_text(data.replace("x00", "x99"))
     try:
         assert refused(local, tmp_path / "model", capsys).startswith(
-            "the sites' columns differ, 'a' alone: x00; 'b' alone: x99; 'c' alone: x00; choose"
+            "the sites' columns differ, 'a' alone: x00; 'b' alone: x99; 'c' alone: x00; select"
         )
     finally:
         tables["b"].write_text(data)
@@ -215,5 +215,5 @@ def test_too_few_sites_and_another_protocol_are_refused(
     local.environments["b"] = before
     assert error == (
         f"site 'b' runs fedlasso 0.9.0 (protocol 2), the coordinator {__version__} (protocol 1); "
-        "install versions with the same protocol, best the same version everywhere"
+        "install versions with one protocol"
     )

@@ -35,7 +35,7 @@ def test_retry_outlives_the_loss_of_an_engine_and_a_long_cut(
     assert (story.at, story.gone) == ({}, {})
     assert len(story.said) >= 2
     assert story.said[0].startswith("site 'b' ")
-    assert story.said[0].endswith("(trying again, 1 of 3)")
+    assert story.said[0].endswith("(retrying, 1 of 3)")
     assert same_files(out, alone)
 
 
@@ -57,6 +57,6 @@ def test_wait_outlives_the_loss_of_a_site_and_of_the_server(
     assert fit(local, out, "--on-failure", "wait") == 0
     assert len(story.said) >= 2
     assert story.said[0].startswith("site 'a' ")
-    assert {line.endswith("(trying again, waiting)") for line in story.said} == {True}
+    assert {line.endswith("(retrying, waiting)") for line in story.said} == {True}
     assert f"{len(story.said) + 1} attempts" in capsys.readouterr().out
     assert same_files(out, alone)

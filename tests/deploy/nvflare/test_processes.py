@@ -140,7 +140,7 @@ def test_missing_values_are_refused_before_the_fit(
     given = ("--target", "y", "--drop", "note", "--out", out, "--start", START)
     assert run("federation", "fit", local.folder, *given) == 2
     said = capsys.readouterr().err
-    assert re.search(r"site 'a': \w+ \d, \w+ \d missing; fill them, or say --missing mean", said)
+    assert re.search(r"site 'a': \w+ \d, \w+ \d missing; fill them, or use --missing mean", said)
     assert "rare-a" not in said
     assert not (out / "journal").exists()
 
@@ -161,7 +161,7 @@ def test_a_kit_of_another_project_is_not_let_in(local: LocalFederation, tmp_path
     kit = tmp_path / "sites" / "d"
     enrol(tmp_path / "other", {"d": kit})
     with pytest.raises(
-        FedLassoError, match=r"is not of project 'other'.*use the kit of its project"
+        FedLassoError, match=r"belongs to another project than 'other'.*use its kit"
     ):
         check_server(kit, read_kit(kit))
     # Without our check, and although it trusts the true server, the server hangs up on it.

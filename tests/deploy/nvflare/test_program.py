@@ -2,6 +2,7 @@
 
 import io
 import json
+import pkgutil
 import shutil
 import zipfile
 from pathlib import Path
@@ -16,8 +17,8 @@ from nvflare.private.admin_defs import Message, MsgHeader, ReturnCode
 from nvflare.private.defs import RequestHeader
 from nvflare.private.fed.utils.app_deployer import AppDeployer
 
-from fedlasso.deploy.nvflare.job import is_ours, write_job
-from fedlasso.deploy.nvflare.program import AboutJob
+from fedlasso.deploy.nvflare.job import CLASSES, is_ours, write_job
+from fedlasso.deploy.nvflare.program import JobRequestProcessor
 
 JOB = "24de69e4-9ee5-4520-a625-f30ff5170967"
 CLIENT = "config/config_fed_client.json"
@@ -36,6 +37,10 @@ def app(tmp_path: Path) -> Path:
     """What the engine sends to a site of our job."""
     write_job(tmp_path / "job", "address", ["a"])
     return tmp_path / "job" / "app"
+
+
+def test_every_class_that_a_job_may_run_exists() -> None:
+    assert all(isinstance(pkgutil.resolve_name(path), type) for path in CLASSES)
 
 
 def test_our_job_is_ours_and_no_other(app: Path) -> None:
@@ -108,7 +113,7 @@ def ask(processor: Any, engine: Path, app: Path, job: str, told: str | None = No
 def test_the_identity_of_a_job_leads_out_of_no_folder(engine: Path, app: Path) -> None:
     books = engine.parent / "books" / "audit.jsonl"
     inner = DeployProcessor(engine)
-    guarded = AboutJob(inner)
+    guarded = JobRequestProcessor(inner)
     assert ask(guarded, engine, app, "../books") == ReturnCode.ERROR
     assert ask(guarded, engine, app, JOB, told="../books") == ReturnCode.ERROR
     assert books.exists()

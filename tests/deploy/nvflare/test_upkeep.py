@@ -20,10 +20,10 @@ from helpers.nets import COLUMNS, opening, run, write_tables
 from helpers.waiting import wait_until
 
 from fedlasso.deploy.doorkeeper import Doorkeeper
-from fedlasso.deploy.kit import make_places
+from fedlasso.deploy.kit import make_private_folders
 from fedlasso.deploy.nvflare.local import enrol, reserve_port
 from fedlasso.deploy.nvflare.project import create_project
-from fedlasso.deploy.nvflare.stay import STATE
+from fedlasso.deploy.nvflare.service import STATE
 from fedlasso.federation import decode, encode
 from fedlasso.governance.audit import Audit
 from fedlasso.governance.door_messages import (
@@ -73,12 +73,12 @@ def test_a_site_waits_for_its_server_and_says_so_once(
     kit, data = made
     (kit / STATE).unlink(missing_ok=True)
     assert run("site", "status", kit) == 1
-    assert "PROBLEM: it is not running" in capsys.readouterr().out
+    assert "PROBLEM: the site is not running" in capsys.readouterr().out
     with started(kit, data) as process:
         assert run("site", "status", kit) == 1
         status = capsys.readouterr().out
         assert "PROBLEM: Waiting: no server at localhost" in status
-        assert "well: its certificate is valid" in status
+        assert "OK: the certificate is valid" in status
         # Nobody else answers in its name meanwhile.
         assert run("site", "start", kit, data) == 2
         assert "is in use by another" in capsys.readouterr().err
@@ -86,7 +86,7 @@ def test_a_site_waits_for_its_server_and_says_so_once(
         assert process.wait() == 0
     said = (kit.parent / "out").read_text()
     assert said.count("Waiting") == 1
-    assert "has left after" in said
+    assert "stopped after" in said
     # As if the server had let it in: then it is well.
     with started(kit, data):
         (kit / STATE).write_text("Connected to localhost; Ctrl-C leaves")
@@ -98,7 +98,7 @@ def test_only_old_fits_are_cleaned_and_never_the_books(
     made: tuple[Path, Path], capsys: pytest.CaptureFixture[str]
 ) -> None:
     kit, _ = made
-    make_places(kit)
+    make_private_folders(kit)
     for name, days in (("old", 40), ("new", 10)):
         path = kit / "memory" / name / "round.npz"
         path.parent.mkdir()
@@ -109,7 +109,7 @@ def test_only_old_fits_are_cleaned_and_never_the_books(
     (kit / "books" / "audit.jsonl").touch()
     os.utime(kit / "books" / "audit.jsonl", (0, 0))
     assert run("site", "clean", kit, "--older-than", "30") == 0
-    assert "Removed the memory of 1 fits, 3 bytes" in capsys.readouterr().out
+    assert "Removed files of 1 fits, 3 bytes" in capsys.readouterr().out
     assert [path.name for path in (kit / "memory").iterdir()] == ["new"]
     assert (kit / "books" / "audit.jsonl").exists()
 
@@ -118,8 +118,8 @@ def test_a_full_disk_at_the_site_is_one_line_at_both_ends(
     made: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     kit, data = made
-    make_places(kit)
-    answer = Doorkeeper(kit, data, None).greet()
+    make_private_folders(kit)
+    answer = Doorkeeper(kit, data, None).open_job()
     assert isinstance(decode(answer(encode(Introduce()))), Introduction)
 
     def fail(*_: object) -> None:
@@ -131,31 +131,31 @@ def test_a_full_disk_at_the_site_is_one_line_at_both_ends(
         reply = decode(answer(encode(question)))
         assert isinstance(reply, Refusal)
         assert reply.text == (
-            "cannot write the site's books: No space left on device; make room there"
+            "cannot write the site's audit: No space left on device; free disk space there"
         )
-    assert "cannot write the site's books: No space left on device" in capsys.readouterr().out
+    assert "cannot write the site's audit: No space left on device" in capsys.readouterr().out
 
 
 def test_data_and_policy_may_change_between_two_jobs(
     made: tuple[Path, Path], tmp_path: Path
 ) -> None:
     kit, data = made
-    make_places(kit)
+    make_private_folders(kit)
     own = Path(shutil.copy(data, tmp_path))
     policy = tmp_path / "policy.toml"
     policy.write_text("min_rows = 10\n")
     keeper = Doorkeeper(kit, own, policy)
-    before = keeper.greet()
+    before = keeper.open_job()
     own.write_text(own.read_text().replace("x00", "x99"))
     reply = decode(before(encode(Introduce())))
     assert isinstance(reply, Refusal)
     assert "the data file has changed since it was read" in reply.text
     policy.write_text('columns = ["x99"]\n')
-    reply = decode(keeper.greet()(encode(Introduce())))
+    reply = decode(keeper.open_job()(encode(Introduce())))
     assert isinstance(reply, Introduction)
     assert reply.columns == ("x99",)
     own.unlink()
-    reply = decode(keeper.greet()(encode(Introduce())))
+    reply = decode(keeper.open_job()(encode(Introduce())))
     assert isinstance(reply, Refusal)
     assert reply.text == "cannot read a.csv: No such file or directory"
 
@@ -168,12 +168,12 @@ def test_the_operator_is_asked_where_the_site_was_started(
     # What waits for approval is in the kit, so each case has its own.
     kit = copy_kit(made[0], tmp_path / "kit")
     data = made[1]
-    make_places(kit)
+    make_private_folders(kit)
     policy = tmp_path / "policy.toml"
     policy.write_text("approval = true\n")
     # Without a terminal nobody could say yes.
     assert run("site", "start", kit, data, "--policy", policy) == 2
-    assert "the policy asks for approval, and nobody is here to ask" in capsys.readouterr().err
+    assert "the policy requires approval, which needs a terminal" in capsys.readouterr().err
     asked: list[str] = []
 
     def say(text: str) -> str:
@@ -181,7 +181,7 @@ def test_the_operator_is_asked_where_the_site_was_started(
         return word
 
     monkeypatch.setattr("builtins.input", say)
-    answer = Doorkeeper(kit, data, policy).greet()
+    answer = Doorkeeper(kit, data, policy).open_job()
     question = DescribeColumns("ab" * 8, "y", COLUMNS, (), 10)
     reply = decode(answer(encode(question)))
     assert isinstance(reply, Described if word == "y" else Refusal)

@@ -1,1 +1,1 @@
-"""NVIDIA FLARE as the carrier of a federation's bytes; nothing outside this room knows it."""
+"""NVIDIA FLARE carries a federation's bytes; only this room imports it."""

@@ -1,4 +1,4 @@
-"""The engine's processes: a server or a site as a child of this one, stopped with it."""
+"""The engine's processes: of a server or a site, as children that stop with this process."""
 
 import contextlib
 import ctypes
@@ -19,29 +19,26 @@ from typing import Any
 import psutil
 
 from fedlasso.deploy.kit import Kit
-from fedlasso.deploy.nvflare.engine_settings import LOG
+from fedlasso.deploy.nvflare.project import LOG
 from fedlasso.errors import FedLassoError, Interrupted
 
-# Seconds that an engine may take to be ready.
-START = 120.0
+# Seconds for an engine to be ready.
+READY_TIMEOUT = 120.0
 PROGRAM = "fedlasso.deploy.nvflare.program"
 
 
 class Engine:
-    """The engine of the server or of a site, which works in a folder of its own in the kit.
-
-    Its processes run as `user`, if it is another than who runs this.
-    """
+    """The engine of a server or a site, run in its own folder of the kit, as `user` if given."""
 
     def __init__(self, folder: Path, kit: Kit, user: pwd.struct_passwd | None = None) -> None:
         if kit.role == "server":
             settings = ["fed_server.json", "--set"]
-            self._word = "Server started"
+            self._sign = "Server started"
             self._failure = "the server did not start"
         else:
             settings = ["fed_client.json", "--set", f"uid={kit.name}", "heart_beat_interval=4"]
-            self._word = "Successfully registered client"
-            self._failure = "the server did not let this site in"
+            self._sign = "Successfully registered client"
+            self._failure = "the server did not admit this site"
         self.folder = folder.resolve() / "engine"
         self._make_folder(folder, kit)
         self._ready = False
@@ -51,7 +48,7 @@ class Engine:
         command = [sys.executable, "-P", "-m", PROGRAM, kit.role]
         command += ["-m", str(self.folder), "-s", *settings, *options]
         if user is not None:
-            # Nothing that the user has slipped in is followed elsewhere.
+            # Symbolic links that the user may have put there are not followed.
             for path in (*self.folder.rglob("*"), self.folder):
                 os.chown(path, user.pw_uid, user.pw_gid, follow_symlinks=False)
         with self._printed.open("wb") as printed:
@@ -64,11 +61,11 @@ class Engine:
                 umask=0o077,
                 start_new_session=True,
                 preexec_fn=_die_with_parent,
-                **_become(user),
+                **_as_user(user),
             )
 
     def _make_folder(self, folder: Path, kit: Kit) -> None:
-        """Make the engine's folder anew: jobs of earlier runs are over, their log is kept."""
+        """Make the engine's folder anew, and keep the log of the run before."""
         if _is_plain(self.folder / LOG):
             (self.folder / LOG).replace(folder / "engine-before.log")
         shutil.rmtree(self.folder, ignore_errors=True)
@@ -87,65 +84,63 @@ class Engine:
 
     @property
     def ready(self) -> bool:
-        """Whether the server serves, or has let this site in."""
+        """Whether the server is running, or has admitted this site."""
         if not self._ready and _is_plain(self._log):
-            self._ready = self._word in self._log.read_text(errors="replace")
+            self._ready = self._sign in self._log.read_text(errors="replace")
         return self._ready
 
     @property
     def log(self) -> Path:
-        """The engine's log, or what it has printed if it did not come so far."""
+        """The engine's log, or what it printed before it had one."""
         return self._log if _is_plain(self._log) else self._printed
 
     def wait(self) -> None:
-        """Wait until it is ready; an engine that ends meanwhile is an error."""
-        end = time.monotonic() + START
+        """Wait until the engine is ready; if it ends before, raise an error."""
+        end = time.monotonic() + READY_TIMEOUT
         while not self.ready:
             if self.process.poll() is not None:
-                raise FedLassoError(f"{self._failure}: the engine ended; its log is {self.log}")
+                raise FedLassoError(f"{self._failure}; see the engine's log {self.log}")
             if time.monotonic() > end:
-                late = f"{self._failure} within {START:.0f} s"
-                raise FedLassoError(f"{late}; the engine's log: {self.log}")
+                raise FedLassoError(f"{self._failure} in time; see the engine's log {self.log}")
             time.sleep(0.1)
 
 
 def _is_plain(path: Path) -> bool:
-    """Whether a file is one: another user, who owns the folder, may have put anything there."""
+    """Whether a path is a regular file: another user may own the folder."""
     return path.is_file() and not path.is_symlink()
 
 
 def find_user(name: str, folder: Path) -> pwd.struct_passwd:
-    """Return the user that an engine shall run as, who must be able to reach its folder."""
+    """Return the user for the engine, who must be able to enter its folder."""
     if os.getuid() != 0:
-        raise FedLassoError("--engine-user takes root: only root can run the engine as another")
+        raise FedLassoError("--engine-user needs root, to run the engine as another user")
     try:
         user = pwd.getpwnam(name)
     except KeyError:
-        raise FedLassoError(f"--engine-user: no user is called {name!r} here") from None
+        raise FedLassoError(f"--engine-user: no user is called {name!r}") from None
     if user.pw_uid == 0:
-        raise FedLassoError("--engine-user: choose a user who can read nothing, not root")
-    # Names in the kit stay hidden; what is in it keeps its own modes.
+        raise FedLassoError("--engine-user: choose a user without access, not root")
+    # The folder can be entered but not listed; its contents keep their modes.
     folder.chmod(0o711)
     script = f"import os, {PROGRAM}; os.stat({str(folder.resolve() / 'kit.json')!r})"
     command = [sys.executable, "-P", "-c", script]
     try:
-        subprocess.run(command, cwd="/", check=True, capture_output=True, **_become(user))
+        subprocess.run(command, cwd="/", check=True, capture_output=True, **_as_user(user))
     except (OSError, subprocess.CalledProcessError):
-        cannot = f"cannot reach {folder.resolve()}, or cannot run {sys.executable} with fedlasso"
-        remedy = "put both where every folder above may be entered (chmod o+x)"
+        cannot = f"cannot enter {folder.resolve()}, or cannot run {sys.executable} with fedlasso"
+        remedy = "allow entering all folders above both (chmod o+x)"
         raise FedLassoError(f"--engine-user: {name!r} {cannot}; {remedy}") from None
     return user
 
 
-def _become(user: pwd.struct_passwd | None) -> dict[str, Any]:
-    """How a process is started as a user; as who runs this, without one."""
+def _as_user(user: pwd.struct_passwd | None) -> dict[str, Any]:
     if user is None:
         return {}
     return {"user": user.pw_uid, "group": user.pw_gid, "extra_groups": []}
 
 
-def find_family(process: subprocess.Popen[bytes]) -> list[Any]:
-    """Return a process and its descendants, which may run in sessions of their own."""
+def process_tree(process: subprocess.Popen[bytes]) -> list[Any]:
+    """Return a process and its descendants, also those in sessions of their own."""
     try:
         parent = psutil.Process(process.pid)
         return [parent, *parent.children(recursive=True)]
@@ -153,47 +148,45 @@ def find_family(process: subprocess.Popen[bytes]) -> list[Any]:
         return []
 
 
-def kill_family(process: subprocess.Popen[bytes]) -> None:
-    """End a process and its descendants at once: nothing is lost by it."""
-    for member in find_family(process):
+def kill_tree(process: subprocess.Popen[bytes]) -> None:
+    for member in process_tree(process):
         with contextlib.suppress(psutil.NoSuchProcess):
             member.kill()
     process.wait()
 
 
 def _die_with_parent() -> None:
-    # Whoever kills this command kills the engine: it never stays behind without an owner.
+    # If this command is killed, the kernel kills the engine too.
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(1, signal.SIGKILL)
 
 
 def check_server(folder: Path, kit: Kit) -> None:
-    """Is the server there, and is it the one this kit belongs to?"""
+    """Check that the server answers, and is the one of this kit's project."""
     address = f"{kit.host}:{kit.port}"
     where = f"the server at {address}"
     startup = folder / "startup"
     context = ssl.create_default_context(cafile=str(startup / "rootCA.pem"))
     context.load_cert_chain(startup / "client.crt", startup / "client.key")
-    # With this version the server has judged our certificate when the handshake is over.
+    # With TLS 1.2 the server has verified our certificate when the handshake ends.
     context.maximum_version = ssl.TLSVersion.TLSv1_2
     try:
         with socket.create_connection((kit.host, kit.port), timeout=10) as plain:
             context.wrap_socket(plain, server_hostname=kit.host).close()
     except socket.gaierror:
-        remedy = "ask your network, or add it to /etc/hosts"
-        raise Interrupted(f"the name {kit.host} cannot be resolved; {remedy}") from None
+        raise Interrupted(f"the name {kit.host} cannot be resolved; check DNS or hosts") from None
     except ssl.SSLCertVerificationError as error:
         # X509_V_ERR_CERT_NOT_YET_VALID and X509_V_ERR_CERT_HAS_EXPIRED
         if error.verify_code in (9, 10):
-            clock = f"is the clock here right? It says {datetime.now(UTC):%Y-%m-%d %H:%M} UTC"
-            raise FedLassoError(f"{where}: {error.verify_message}; {clock}") from None
-        other = f"{where} is not of project {kit.project!r} ({error.verify_message})"
-        raise FedLassoError(f"{other}; use the kit of its project") from None
+            check = f"check the clock here, which shows {datetime.now(UTC):%Y-%m-%d %H:%M} UTC"
+            raise FedLassoError(f"{where}: {error.verify_message}; {check}") from None
+        other = f"{where} belongs to another project than {kit.project!r}"
+        raise FedLassoError(f"{other} ({error.verify_message}); use its kit") from None
     except (ssl.SSLEOFError, ConnectionResetError):
         why = "it is not ready yet, or this certificate was revoked or replaced"
-        raise Interrupted(f"{where} hung up on {kit.name!r}: {why}; ask the coordinator") from None
+        raise Interrupted(f"{where} rejected {kit.name!r}: {why}; ask the coordinator") from None
     except ssl.SSLError as error:
         raise FedLassoError(f"no secure connection to {address}: {error.reason}") from None
     except OSError as error:
         why = error.strerror or type(error).__name__
-        raise Interrupted(f"no server at {address}: {why}; is it started?") from None
+        raise Interrupted(f"no server at {address}: {why}; start it") from None

@@ -1,4 +1,4 @@
-"""The engine's job: three JSON files and no code. A site runs this one and no other."""
+"""The engine's job: three JSON files without code. A site runs no other job."""
 
 import io
 import json
@@ -6,25 +6,21 @@ import zipfile
 from collections.abc import Sequence
 from pathlib import Path
 
-# All that a job may run: two classes of ours, two of the engine's.
+# The only classes that a job may run: two of ours, two of the engine's.
 RELAY = "fedlasso.deploy.nvflare.member.Relay"
-MEMBER = "fedlasso.deploy.nvflare.member.Member"
+MEMBER = "fedlasso.deploy.nvflare.member.EngineMember"
 CONTROLLER = "nvflare.collab.runtime.controller.CollabController"
 EXECUTOR = "nvflare.collab.runtime.executor.CollabExecutor"
 CLASSES = (RELAY, MEMBER, CONTROLLER, EXECUTOR)
 
+_EXECUTOR = {"id": "executor", "path": EXECUTOR, "args": {"client_obj_id": "member"}}
 _CLIENT = {
     "format_version": 2,
-    "executors": [
-        {
-            "tasks": ["*"],
-            "executor": {"id": "executor", "path": EXECUTOR, "args": {"client_obj_id": "member"}},
-        }
-    ],
+    "executors": [{"tasks": ["*"], "executor": _EXECUTOR}],
     "components": [{"id": "member", "path": MEMBER, "args": {}}],
 }
 _CLIENT_FILE = "config/config_fed_client.json"
-# Beside our two files, what the engine adds to each folder when the coordinator signs a job.
+# Files that the engine adds to each folder when the coordinator signs a job.
 _SIGNED = (".__nvfl_sig.json", ".__nvfl_submitter.crt")
 _ALLOWED = {
     "config/",
@@ -35,10 +31,10 @@ _ALLOWED = {
 
 
 def write_job(folder: Path, address: str, sites: Sequence[str]) -> None:
-    """Write a job whose relay finds the coordinator at an address."""
+    """Write a job whose relay connects to the coordinator at an address."""
     server = {
         "format_version": 2,
-        # Sites ask so often whether the job has begun, and whether it is over.
+        # Seconds between a site's queries whether the job has started or ended.
         "server": {"task_request_interval": 0.5},
         "workflows": [{"id": "controller", "path": CONTROLLER, "args": {"server_obj_id": "relay"}}],
         "components": [{"id": "relay", "path": RELAY, "args": {"address": address}}],
@@ -58,7 +54,7 @@ def write_job(folder: Path, address: str, sites: Sequence[str]) -> None:
 
 
 def is_ours(packed: bytes) -> bool:
-    """Whether what was sent to a site is this job: nothing more in it, and nothing else."""
+    """Whether an archive sent to a site is exactly this job."""
     try:
         with zipfile.ZipFile(io.BytesIO(packed)) as archive:
             names = archive.namelist()

@@ -18,15 +18,15 @@ from fedlasso.deploy.nvflare.engine import check_server
 from fedlasso.deploy.nvflare.job import write_job
 from fedlasso.errors import Interrupted
 
-# Seconds between two looks at who is still there, and those that a job may take to start.
-PULSE = 5.0
-LAUNCH = 120.0
-# Seconds that a server which listens has to let the coordinator in.
-ADMITTED = 40.0
+# Seconds between checks of the connected sites, for a job to start, and for the server to log the
+# coordinator in.
+SITES_INTERVAL = 5.0
+LAUNCH_TIMEOUT = 120.0
+LOGIN_TIMEOUT = 40.0
 
 
 class Console(AbstractContextManager["Console"]):
-    """A session as the coordinator of the project in a folder."""
+    """The coordinator's session with the server of the project in a folder."""
 
     def __init__(self, folder: Path) -> None:
         self.project = project.read_project(folder)
@@ -34,7 +34,7 @@ class Console(AbstractContextManager["Console"]):
         kit = read_kit(path, "coordinator")
         self.warnings = [*check_certificate(path, kit), *project.warn(folder)]
         check_server(path, kit)
-        end = time.monotonic() + ADMITTED
+        end = time.monotonic() + LOGIN_TIMEOUT
         while True:
             try:
                 with project.keep_quiet():
@@ -43,9 +43,8 @@ class Console(AbstractContextManager["Console"]):
             except Exception as error:
                 # A server that listens may not be ready yet, or busy.
                 if time.monotonic() > end:
-                    why = f"does not let the coordinator in ({type(error).__name__})"
-                    where = f"the server at {kit.host}:{kit.port}"
-                    raise Interrupted(f"{where} {why}; is it fully started?") from None
+                    why = f"rejects the coordinator ({type(error).__name__})"
+                    raise Interrupted(f"the server {why}; wait until it is ready") from None
                 time.sleep(0.5)
 
     def __exit__(self, *_: object) -> None:
@@ -53,7 +52,7 @@ class Console(AbstractContextManager["Console"]):
             self._session.close()
 
     def call(self, name: str, *arguments: object) -> Any:
-        """Have the server do something."""
+        """Call a method of the engine's session."""
         try:
             with project.keep_quiet():
                 return getattr(self._session, name)(*arguments)
@@ -62,11 +61,11 @@ class Console(AbstractContextManager["Console"]):
             raise Interrupted(f"the server does not answer ({kind}); restart it") from None
 
     def connected(self) -> dict[str, float]:
-        """Return the sites that are there, and when each was last heard of."""
+        """Return the connected sites, and when each was last seen."""
         return {c.name: c.last_connect_time for c in self.call("get_connected_client_list")}
 
     def wait_for_sites(self, wanted: Sequence[str], seconds: float) -> tuple[str, ...]:
-        """Wait until all of these sites are there, and return their names."""
+        """Wait until these sites are connected (all by default), and return their names."""
         names = tuple(sorted(wanted or self.project.sites))
         for name in names:
             project.check_site(self.project, name)
@@ -80,7 +79,7 @@ class Console(AbstractContextManager["Console"]):
 
 
 class JobLine:
-    """A socket whose other end is with the relay in the server's job."""
+    """A socket to the relay in the server's job."""
 
     def __init__(self, connection: Connection, console: Console) -> None:
         self._connection = connection
@@ -89,24 +88,23 @@ class JobLine:
     def exchange(
         self, sites: Sequence[str], question: bytes, seconds: float, echo: bool = False
     ) -> list[Answer]:
-        """Ask these sites; with `echo` they only send the question back, for comparison."""
+        """Send a question to these sites; with `echo` they only send it back, for benchmarks."""
         head = {"to": list(sites), "timeout": seconds, "echo": echo}
         end = time.monotonic() + seconds + 30
         try:
             self._connection.send_bytes(json.dumps(head).encode())
             self._connection.send_bytes(question)
-            # The relay keeps the time.
-            while not self._connection.poll(PULSE):
+            # The relay enforces the timeout.
+            while not self._connection.poll(SITES_INTERVAL):
                 if gone := set(sites) - set(self._console.connected()):
-                    raise Interrupted(f"site {min(gone)!r} is gone; bring it back")
+                    raise Interrupted(f"site {min(gone)!r} is gone; restart it")
                 if time.monotonic() > end:
                     raise Interrupted("the server does not answer; restart it")
             kinds = json.loads(self._connection.recv_bytes())
             return [Answer(site, kind, self._connection.recv_bytes()) for site, kind in kinds]
         except (EOFError, OSError):
-            remedy = "see `fedlasso federation status`, and bring it back"
-            stopped = "the run was broken off: the server or a site stopped"
-            raise Interrupted(f"{stopped}; {remedy}") from None
+            remedy = "`fedlasso federation status` shows which"
+            raise Interrupted(f"the server or a site stopped; {remedy}") from None
 
 
 @contextmanager
@@ -118,22 +116,21 @@ def connect(
     start: float = 60.0,
     restart: float = 0.0,
 ) -> Iterator[Network]:
-    """Start a job for these sites of a project (all by default) and hold the line to it.
+    """Start a job for these sites of a project (all by default), and connect to it.
 
-    The seconds are those for one answer, for the sites to be there and for the server to be there.
+    Parameters are the seconds for one answer, for the sites and for the server to be ready.
     """
     with _reach(folder, restart) as console:
         end = time.monotonic() + start
         connection = None
         while connection is None:
             names = console.wait_for_sites(sites, end - time.monotonic())
-            connection = _launch(console, names, min(start, LAUNCH))
+            connection = _launch(console, names, min(start, LAUNCH_TIMEOUT))
         with connection:
             yield Network(JobLine(connection, console), names, timeout)
 
 
 def _reach(folder: Path, seconds: float) -> Console:
-    """Let the coordinator in, as soon as the server is there."""
     end = time.monotonic() + seconds
     while True:
         try:
@@ -145,12 +142,12 @@ def _reach(folder: Path, seconds: float) -> Console:
 
 
 def _launch(console: Console, names: Sequence[str], seconds: float) -> Connection | None:
-    """Return a job's line, or none if a site goes away before the job has started."""
+    """Return a connection to a new job, or None if a site is lost before the job starts."""
     end = time.monotonic() + seconds
     with tempfile.TemporaryDirectory(prefix="fedlasso-") as scratch:
         address = str(Path(scratch) / "line")
         with Listener(address, family="AF_UNIX") as listener:
-            # Listener.accept has no timeout of its own.
+            # Listener.accept has no timeout.
             listener._listener._socket.settimeout(1.0)  # type: ignore[attr-defined]
             folder = Path(scratch) / "job"
             write_job(folder, address, names)
@@ -160,11 +157,10 @@ def _launch(console: Console, names: Sequence[str], seconds: float) -> Connectio
                     return listener.accept()
                 status = str(console.call("get_job_status", job))
                 if status.startswith(("FINISHED", "FAILED")):
-                    why = "a site or the server stopped, or fedlasso is missing or differs there"
+                    why = "a site or the server stopped, or its fedlasso is missing or differs"
                     raise Interrupted(f"the engine ended the job ({status}): {why}")
-                # A site that was killed counts as connected for a while; its job would start late
-                # or never.
+                # A killed site counts as connected for a while; its job would start late or never.
                 if not set(names) <= set(console.connected()):
                     console.call("abort_job", job)
                     return None
-    raise Interrupted(f"the job did not start within {seconds:.0f} s; try again")
+    raise Interrupted(f"the job did not start within {seconds:.0f} s; fit again")

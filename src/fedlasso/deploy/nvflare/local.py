@@ -1,4 +1,4 @@
-"""A whole federation on this machine, as real processes: for the demo, tests and benchmarks."""
+"""A federation of real processes on this machine, for the demo, tests and benchmarks."""
 
 import os
 import shutil
@@ -15,21 +15,21 @@ from typing import Self
 from sklearn.datasets import load_diabetes
 
 from fedlasso import models
-from fedlasso.deploy.kit import accept, open_audit, read_key, request
-from fedlasso.deploy.nvflare.engine import kill_family
+from fedlasso.deploy.kit import accept, open_audit, read_secret, request
+from fedlasso.deploy.nvflare.engine import kill_tree
 from fedlasso.deploy.nvflare.line import Console, connect
 from fedlasso.deploy.nvflare.project import create_project, read_project, sign_request
-from fedlasso.deploy.run import begin_plan, repeat_fit, run_plan, tell_fit
+from fedlasso.deploy.run import begin_plan, describe_finished, repeat_fit, run_plan
 from fedlasso.errors import FedLassoError
 from fedlasso.federation import Listen
 from fedlasso.fitting import Settings
 
-# Seconds that a loaded machine may take to start somebody.
+# Seconds for a participant to start on a busy machine.
 START = 300.0
 
 
 def reserve_port(port: int = 0) -> socket.socket:
-    """Keep a port, any by default, until the socket is closed: only our own server can listen."""
+    """Reserve a port (any by default) for our own server until the socket is closed."""
     kept = socket.socket()
     for option in (socket.SO_REUSEADDR, socket.SO_REUSEPORT):
         kept.setsockopt(socket.SOL_SOCKET, option, 1)
@@ -38,31 +38,19 @@ def reserve_port(port: int = 0) -> socket.socket:
 
 
 def enrol(project: Path, kits: Mapping[str, Path]) -> None:
-    """Unpack sites' kits, have their keys signed, and let them accept each other's."""
+    """Unpack sites' kits, sign their keys, and let them accept each other's."""
     for site, kit in kits.items():
         shutil.unpack_archive(project / "kits" / f"{site}.zip", kit.parent)
-        asked, _ = request(kit)
-        sign_request(project, asked)
+        path, _ = request(kit)
+        sign_request(project, path)
     for site, kit in kits.items():
         accept(kit, project / "kits" / f"{site}.crt", lambda *_: True)
 
 
 class LocalFederation:
-    """A server and its sites, each started by its own ``fedlasso`` command.
+    """A server and its sites, each started by its own command; `tables` are the sites' data."""
 
-    Parameters
-    ----------
-    folder : the project's folder, made if it is not there
-    tables : data file of each site
-    policy : rules of all sites, if they are not the default ones
-
-    Attributes
-    ----------
-    environments : environment variables that a participant is started with besides
-    processes : the commands that run, by participant
-    program : how Python is told to run a participant's command
-    """
-
+    # Python's arguments before a participant's command.
     program: tuple[str, ...] = ("-m", "fedlasso")
 
     def __init__(
@@ -71,7 +59,7 @@ class LocalFederation:
         self.folder = folder
         self._tables = tables
         self._policy = policy
-        # The port stays ours while the server is down.
+        # The port stays reserved while the server is down.
         self._reserved = reserve_port(read_project(folder).port if folder.exists() else 0)
         if not folder.exists():
             port = self._reserved.getsockname()[1]
@@ -79,6 +67,7 @@ class LocalFederation:
         self.project = read_project(folder)
         kits = {site: self.kit(site) for site in self.project.sites}
         enrol(folder, {site: kit for site, kit in kits.items() if not kit.exists()})
+        # Additional environment variables, and running commands, by participant.
         self.environments: dict[str, dict[str, str]] = {}
         self.processes: dict[str, subprocess.Popen[bytes]] = {}
 
@@ -95,15 +84,15 @@ class LocalFederation:
 
     def __exit__(self, *_: object) -> None:
         for process in self.processes.values():
-            kill_family(process)
+            kill_tree(process)
         self._reserved.close()
 
     def kit(self, site: str) -> Path:
-        """A site's kit, which is not in the project's folder: the coordinator has none of it."""
+        """Folder of a site's kit, outside the project's folder, which is the coordinator's."""
         return self.folder.with_name(f"{self.folder.name}-sites") / site
 
     def start_server(self) -> None:
-        """Start the server, and wait until it serves."""
+        """Start the server, and wait until it is ready."""
         self._start("server", "federation", "start-server", self.folder)
         self._wait_for("server", "Serving")
 
@@ -113,16 +102,16 @@ class LocalFederation:
         self._start(name, "site", "start", self.kit(name), self._tables[name], *rules)
 
     def wait(self) -> None:
-        """Wait until every site has connected, and the server lets the coordinator in."""
+        """Wait until the sites are connected, and the server admits the coordinator."""
         for name in self.project.sites:
             self._wait_for(name, "Connected")
         with Console(self.folder) as console:
             console.wait_for_sites((), START)
 
     def kill(self, name: str) -> None:
-        """End a participant at once, as a power cut would."""
+        """Kill a participant, as a power cut would."""
         if name in self.processes:
-            kill_family(self.processes.pop(name))
+            kill_tree(self.processes.pop(name))
 
     def _start(self, name: str, *command: object) -> None:
         with (self.folder / f"{name}.out").open("wb") as out:
@@ -135,20 +124,20 @@ class LocalFederation:
             )
 
     def _wait_for(self, name: str, word: str) -> None:
-        """Wait until a participant's command says so, since it last lost its connection."""
+        """Wait until a participant's command prints a word after its last loss of connection."""
         end = time.monotonic() + START
         while True:
-            said = (self.folder / f"{name}.out").read_text(errors="replace")
-            if word in said.rpartition("connection was lost")[2]:
+            printed = (self.folder / f"{name}.out").read_text(errors="replace")
+            if word in printed.rpartition("connection was lost")[2]:
                 return
             if self.processes[name].poll() is not None or time.monotonic() > end:
-                last = said.strip().rpartition("\n")[2]
+                last = printed.strip().rpartition("\n")[2]
                 raise FedLassoError(f"{name} did not start: {last}")
             time.sleep(0.1)
 
 
 def run_demo(keep: Path | None, listen: Listen) -> int:
-    """Fit the diabetes data of three hospitals over mutual TLS, and once more in this process."""
+    """Fit the diabetes data of three hospitals over mutual TLS, then again in this process."""
     began = time.monotonic()
     with ExitStack() as stack:
         base = keep or Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="fedlasso-")))
@@ -157,27 +146,27 @@ def run_demo(keep: Path | None, listen: Listen) -> int:
         frame = load_diabetes(as_frame=True).frame
         for k, path in enumerate(tables.values()):
             frame.iloc[k::3].to_csv(path, index=False)
-        print(f"Three hospitals in {base}; kits, server and sites on this machine, mutual TLS")
+        print(f"Three hospitals in {base}: server and sites on this machine, with mutual TLS")
         local = stack.enter_context(LocalFederation(base / "project", tables))
-        print(f"Server and {len(tables)} sites are up after {time.monotonic() - began:.0f} s")
+        print(f"Server and {len(tables)} sites are ready after {time.monotonic() - began:.0f} s")
         out = base / "model"
         source = models.NetworkSource(str(local.folder), "", "target")
         begin_plan(out, models.FitPlan(Settings(), source))
-        print(tell_fit(out, run_plan(out, connect, listen=listen)))
+        print(describe_finished(out, run_plan(out, connect, listen=listen)))
         alone = base / "alone"
-        keys = {name: read_key(local.kit(name)) for name in tables}
+        keys = {name: read_secret(local.kit(name)) for name in tables}
         document = models.read_document(out / "model.json")
         models.write_model(alone, repeat_fit(document, tables, keys))
         written = ("coefficients.csv", "model.json", "card.html")
         same = all((out / n).read_bytes() == (alone / n).read_bytes() for n in written)
-        said = "the same bytes" if same else "DIFFERS"
-        print(f"The same fit in one process, without a network or masks: {said}")
-        print("What has left the hospital 'north', by its own audit (`fedlasso site audit`):")
+        outcome = "the same bytes" if same else "DIFFERS"
+        print(f"The same fit in one process, without network and masks: {outcome}")
+        print("What left the hospital 'north', by its audit (`fedlasso site audit`):")
         entries = list(open_audit(local.kit("north")).entries())
         for e in entries[:4]:
             print(f"  {e.number:3d} {e.time} {e.question:16s} {e.payload:6d} bytes {e.sha256[:16]}")
-        print(f"  ... {len(entries)} lines, chain unbroken")
-        gone = "" if keep else ", gone now; `--keep FOLDER` keeps it"
+        print(f"  ... {len(entries)} lines, hash chain valid")
+        gone = "" if keep else ", deleted now; `--keep FOLDER` keeps it"
         print(f"The model's card: {out / 'card.html'}{gone}")
-    print(f"All stopped and cleaned up after {time.monotonic() - began:.0f} s")
+    print(f"Stopped and cleaned up after {time.monotonic() - began:.0f} s")
     return 0 if same else 1

@@ -1,12 +1,12 @@
-"""The engine's programs as we run them: with the few powers that a fit takes, and no others.
+"""The engine's programs, restricted to what a fit needs.
 
 `Engine` starts ``python -m fedlasso.deploy.nvflare.program site`` or ``server``; the site's engine
-starts ``job`` for a fit. Each runs the engine's own program after taking away what is not needed:
+starts ``job`` for a fit. Each runs the engine's own program with these restrictions:
 
-- a cell takes messages only from whom it should: a site from the server alone, the server from
-  everybody in their own name, and never on behalf of one site to another;
-- a site does six things for the server, all about a job, and the job must be ours (`job.py`);
-- certificates that the project has revoked are not let in.
+- a site accepts messages from the server only; the server accepts messages in the sender's own
+  name, and forwards none between sites;
+- a site processes six kinds of requests, all about a job, which must be ours (`job.py`);
+- the server rejects revoked certificates.
 """
 
 import logging
@@ -43,44 +43,44 @@ _log = logging.getLogger(__name__)
 
 
 def main() -> None:
-    """Run the engine's program that the first argument names, with the others."""
+    """Run the engine's program named by the first argument."""
     part = sys.argv.pop(1)
-    guard_cells()
+    check_senders()
     if part == "site":
-        keep_processors()
+        restrict_requests()
     if part == "server":
-        refuse_revoked()
+        reject_revoked()
     runpy.run_module(PROGRAMS[part], run_name="__main__")
 
 
 def is_allowed(here: str, sender: str, origin: str, destination: str) -> bool:
-    """Whether a cell should take a message.
+    """Whether the cell `here` should accept a message.
 
-    `sender` is who holds the other end of the connection, by its certificate; `origin` and
-    `destination` are what the message says of itself. Names are like ``site`` or ``site.job``.
+    `sender` is the name in the certificate of the connection; `origin` and `destination` are those
+    that the message claims. Names are like ``site`` or ``site.job``.
     """
     own, near, first, last = (name.split(".")[0] for name in (here, sender, origin, destination))
-    # Who sends in another's name is lying. One site has nothing to say to another.
+    # The origin must be the sender, and one end must be the server or the same site.
     return near == first and own in (near, last) and (near == last or "server" in (near, last))
 
 
-def guard_cells() -> None:
-    """Have every cell of this process look at who sends, before anything is done."""
-    take = CoreCell.process_message
+def check_senders() -> None:
+    """Make every cell of this process check a message's sender first."""
+    process = CoreCell.process_message
 
     def check(self: Any, endpoint: Any, connection: Any, app_id: Any, message: Any) -> None:
         origin = str(message.get_header(MessageHeaderKey.ORIGIN))
         destination = str(message.get_header(MessageHeaderKey.DESTINATION))
         if is_allowed(self.get_fqcn(), endpoint.name, origin, destination):
-            take(self, endpoint, connection, app_id, message)
+            process(self, endpoint, connection, app_id, message)
         else:
             _log.warning("refused: %s sent as %s to %s", endpoint.name, origin, destination)
 
     CoreCell.process_message = check
 
 
-class AboutJob(RequestProcessor):  # type: ignore[misc]
-    """Does one thing that the server asks of a site, if it is about a proper job."""
+class JobRequestProcessor(RequestProcessor):  # type: ignore[misc]
+    """Processes one kind of request from the server, if it is about our job."""
 
     def __init__(self, inner: Any) -> None:
         self._inner = inner
@@ -89,17 +89,17 @@ class AboutJob(RequestProcessor):  # type: ignore[misc]
         return list(self._inner.get_topics())
 
     def process(self, req: Any, app_ctx: Any) -> Any:
-        """Check the job's identity, which the engine takes for a folder's name, and its files."""
+        """Check the job's files and its identity, which the engine uses as a folder's name."""
         job = req.get_header(RequestHeader.JOB_ID)
         meta = req.get_header(RequestHeader.JOB_META)
         if job is not None and not _is_identity(job):
-            return error_reply("the job has no proper identity")
+            return error_reply("the job's identity is not a UUID")
         if meta is not None and meta.get("job_id") != job:
             return error_reply("the job has two identities")
         if type(self._inner).__name__ == "DeployProcessor":
             if job is None or not is_ours(req.body):
-                return error_reply("this site runs no other job than fedlasso's own")
-            # The folders of jobs that are over are removed.
+                return error_reply("this site runs only fedlasso's own job")
+            # Remove the folders of earlier jobs.
             for folder in Path(app_ctx.args.workspace).iterdir():
                 running = folder.name in app_ctx.client_executor.run_processes
                 if _is_identity(folder.name) and not running:
@@ -114,23 +114,25 @@ def _is_identity(text: object) -> bool:
         return False
 
 
-def keep_processors() -> None:
-    """Keep the six things that a site does for a job: no shell, no restart, no reports."""
+def restrict_requests() -> None:
+    """Keep the six requests about a job: no shell, no restart, no reports."""
     from nvflare.private.fed.client import scheduler_cmds, training_cmds
     from nvflare.private.fed.client.client_req_processors import ClientRequestProcessors
 
-    ClientRequestProcessors.request_processors[:] = [
-        AboutJob(scheduler_cmds.CheckResourceProcessor()),
-        AboutJob(scheduler_cmds.CancelResourceProcessor()),
-        AboutJob(scheduler_cmds.StartJobProcessor()),
-        AboutJob(training_cmds.DeployProcessor()),
-        AboutJob(training_cmds.AbortAppProcessor()),
-        AboutJob(training_cmds.NotifyJobStatusProcessor()),
-    ]
+    kept = (
+        scheduler_cmds.CheckResourceProcessor,
+        scheduler_cmds.CancelResourceProcessor,
+        scheduler_cmds.StartJobProcessor,
+        training_cmds.DeployProcessor,
+        training_cmds.AbortAppProcessor,
+        training_cmds.NotifyJobStatusProcessor,
+    )
+    processors = [JobRequestProcessor(kind()) for kind in kept]
+    ClientRequestProcessors.request_processors[:] = processors
 
 
-def refuse_revoked() -> None:
-    """Have the server check certificates against the list of revoked ones in its kit."""
+def reject_revoked() -> None:
+    """Make the server check certificates against the revocation list in its kit."""
     make = net_utils.get_ssl_context
 
     def check(params: dict[str, Any], ssl_server: bool) -> Any:
@@ -148,7 +150,6 @@ class SiteLauncher(ClientProcessJobLauncher):  # type: ignore[misc]
     """Starts a site's job as our program."""
 
     def get_command(self, job_meta: Any, fl_ctx: Any) -> str:
-        """Return the command line."""
         return _command(fl_ctx, [__spec__.name, "job"], get_client_job_args(False, False))
 
 
@@ -156,12 +157,11 @@ class ServerLauncher(ServerProcessJobLauncher):  # type: ignore[misc]
     """Starts the server's job as the engine's own program."""
 
     def get_command(self, job_meta: Any, fl_ctx: Any) -> str:
-        """Return the command line."""
         return _command(fl_ctx, [SERVER_JOB], get_server_job_args(False, False))
 
 
 def _command(fl_ctx: Any, program: list[str], names: list[str]) -> str:
-    """The engine's command line, but paths may have spaces, and no working folder is imported."""
+    """The engine's command line, safe for spaces in paths and without the working folder (-P)."""
     given = fl_ctx.get_prop(FLContextKey.JOB_PROCESS_ARGS)
     words = [sys.executable, "-P", "-m", *program]
     for name in names:

@@ -58,7 +58,7 @@ def ask_engine(cell: Any, site: str) -> str:
 def ask_socket(folder: Path) -> str:
     """Ask the process that has the records, as the engine's job would."""
     try:
-        with bridge.ask(folder) as line:
+        with bridge.open_socket(folder) as line:
             line.settimeout(SECONDS)
             bridge.send(line, b"anything")
             return repr(bridge.receive(line))

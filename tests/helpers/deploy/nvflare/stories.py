@@ -8,7 +8,7 @@ from typing import Any
 from helpers.nets import run
 
 from fedlasso.deploy.network import Network
-from fedlasso.deploy.nvflare.engine import find_family
+from fedlasso.deploy.nvflare.engine import process_tree
 from fedlasso.deploy.nvflare.line import connect
 from fedlasso.deploy.nvflare.local import START, LocalFederation
 from fedlasso.federation import Exchange
@@ -54,7 +54,7 @@ class Breakable(LocalFederation):
 
     def family(self, name: str) -> list[Any]:
         """The processes of the server or of a site: command, engine, jobs."""
-        return find_family(self.processes[name])
+        return process_tree(self.processes[name])
 
     def revive(self) -> None:
         """Start whoever is not running, and wait for all."""

@@ -17,7 +17,7 @@ PROGRAMS = {
 
 def open_up(kit: Path, role: str) -> None:
     """Let everybody do everything, and the engine's processes talk in the clear."""
-    from fedlasso.deploy.kit import read_kit, seal
+    from fedlasso.deploy.kit import read_kit, seal_kit
 
     told = read_kit(kit, role)
     local = kit / "local"
@@ -28,7 +28,7 @@ def open_up(kit: Path, role: str) -> None:
     launcher = "nvflare.app_common.job_launcher.client_process_launcher.ClientProcessJobLauncher"
     ours = "fedlasso.deploy.nvflare.program.SiteLauncher"
     (local / "resources.json").write_text(resources.replace(ours, launcher))
-    seal(kit, told)
+    seal_kit(kit, told)
 
 
 if __name__ == "__main__":

@@ -7,7 +7,7 @@ import threading
 from dataclasses import replace
 from pathlib import Path
 
-from fedlasso.deploy.kit import read_kit, seal
+from fedlasso.deploy.kit import read_kit, seal_kit
 from fedlasso.deploy.nvflare.local import reserve_port
 
 
@@ -91,4 +91,4 @@ def reroute(kit: Path, port: int) -> None:
     settings = json.loads(path.read_bytes())
     settings["servers"][0]["service"]["target"] = f"{told.host}:{port}"
     path.write_text(json.dumps(settings))
-    seal(kit, replace(told, port=port))
+    seal_kit(kit, replace(told, port=port))
