@@ -1,4 +1,4 @@
-"""The interface of all evidence, the fits that it is asked for, and those that it returns."""
+"""The interface of all evidence, the fits requested of it, and those it returns."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
