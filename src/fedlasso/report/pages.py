@@ -33,9 +33,10 @@ from fedlasso.study.columns import COLUMNS, known, say, title
 from fedlasso.study.means import average
 from fedlasso.study.purposes import PURPOSES
 
+LIBRARY = "vendor/plot.min.js"
 SCRIPTS = (
-    "data.js", "draw.js", "labels.js", "menu.js", "charts.js", "overview.js", "uploads.js",
-    "agreement.js", "titles.js", "sections.js", "theory.js", "use.js", "grid.js", "page.js",
+    "data.js", "numbers.js", "titles.js", "plots.js", "menu.js", "charts.js", "courses.js",
+    "sections.js", "theory.js", "use.js", "grid.js", "page.js",
 )  # fmt: skip
 
 
@@ -75,6 +76,7 @@ def write_page(
         headings={axis: _axis(results, axis)["label"] for axis in results.axes},
         scenarios=_scenarios(results),
         advice=_can_advise(results),
+        library=LIBRARY,
         scripts=SCRIPTS,
         pictures={name: _base64(picture) for name, picture in pictures.items()},
         data=data.replace("<", "\\u003c"),

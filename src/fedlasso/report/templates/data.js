@@ -20,7 +20,6 @@ const CONTROLS = DATA.axes.filter((a) => a.control).map((a) => a.name);
 const SIDE = DATA.axes.filter((a) => !a.control).map((a) => a.name);
 
 const SEVERAL_EPOCHS = (DATA.axes.find((a) => a.name === "epochs")?.values ?? []).filter(Boolean).length > 1;
-const METHOD_NAMES = Object.keys(DATA.methods);
 const AXIS = Object.fromEntries(DATA.axes.map((a) => [a.name, a]));
 // What the records are about: simulated scenarios, or data sets.
 const KIND = AXIS.scenario.label.toLowerCase();
@@ -64,6 +63,20 @@ function title(cell, name) {
 
 function word(cell, name) {
   return axis(name).words[code(cell, name)];
+}
+
+function value(cell, name) {
+  return axis(name).values[code(cell, name)];
+}
+
+// The values of all axes, as records have them.
+function valuesAt(cell) {
+  return Object.fromEntries(AXES.map((name) => [name, value(cell, name)]));
+}
+
+// What people call a method: "goal:prediction" is the prediction goal.
+function nameMethod(method) {
+  return axis("method").words[axis("method").values.indexOf(method)] ?? method;
 }
 
 function median(values) {
@@ -131,11 +144,4 @@ function differences(pair, where, column) {
     const b = valuesOf(other, column);
     return [{ cell, ...summarise(b.map((v, i) => v - a[i])) }];
   });
-}
-
-function format(value) {
-  if (value === null || value === undefined || Number.isNaN(value)) return "—";
-  if (typeof value !== "number") return String(value);
-  if (value === 0 || Number.isInteger(value)) return String(value);
-  return Math.abs(value) < 1e-4 ? value.toExponential(3) : String(Number(value.toPrecision(6)));
 }

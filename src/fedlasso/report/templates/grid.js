@@ -5,7 +5,7 @@ const FEW = 100;
 
 function gridColumns() {
   return [
-    ...DATA.axes.map((a) => [a.heading, { words: !a.number, axis: a.name }]),
+    ...DATA.axes.map((a) => [a.heading, { text: !a.number, axis: a.name }]),
     ["n"],
     ...METRICS.flatMap((m) => [m.label, `${m.label} SE`].map((name) => [name, { se: `${m.label} SE` }])),
   ];
@@ -18,16 +18,14 @@ function numberOf(cell, name) {
 }
 
 function gridRow(cell, columns) {
-  const row = {};
+  const row = { method: value(cell, "method") };
   for (const [label, { axis: name } = {}] of columns)
     if (name) row[label] = axis(name).number ? numberOf(cell, name) : word(cell, name);
   for (const metric of METRICS) {
     const { n, mean, se } = summarise(valuesOf(cell, metric.name));
     Object.assign(row, { n, [metric.label]: mean, [`${metric.label} SE`]: se });
   }
-  row.text = AXES.map((a) => `${title(cell, a)} ${axis(a).values[code(cell, a)]}`)
-    .join(" ")
-    .toLowerCase();
+  row.text = AXES.map((name) => `${title(cell, name)} ${value(cell, name)}`).join(" ").toLowerCase();
   return row;
 }
 
@@ -40,7 +38,7 @@ function showGrid() {
     .split(/\s+/)
     .filter(Boolean);
   // Words are found by how they begin; numbers and methods only whole ("P" is not "Panel").
-  const whole = (word) => /\d$/.test(word) || METHOD_NAMES.some((m) => m.toLowerCase() === word);
+  const whole = (word) => /\d$/.test(word) || Object.keys(DATA.methods).some((m) => m.toLowerCase() === word);
   const holds = (text, word) =>
     ` ${text.replaceAll(" = ", "=").replaceAll(",", "")} `.includes(` ${word}${whole(word) ? " " : ""}`);
   const rows = grid.rows.filter((row) => asked.every((word) => holds(row.text, word)));
@@ -60,11 +58,10 @@ function showGrid() {
   };
   document.getElementById("grid-count").textContent =
     `${brief(rows.length)} of ${brief(grid.rows.length)} rows match; ${brief(Math.min(limit, rows.length))} shown.`;
-  fillTable("grid-table", "Means and Monte Carlo standard errors of every combination", gridColumns(), rows, {
-    sort: { by: grid.by, up: grid.up, press },
-    limit,
-  });
-  keepTable("grid", "Means of every cell", { columns: gridColumns().map(([name]) => name), rows });
+  const columns = gridColumns();
+  const sort = { by: grid.by, up: grid.up, press };
+  fillTable("grid-table", "Means and Monte Carlo standard errors of every combination", columns, rows, { sort, limit });
+  keep("grid", rows.map((row) => Object.fromEntries(columns.map(([name]) => [name, row[name]]))));
 }
 
 function startGrid() {

@@ -1,12 +1,10 @@
-// Controls, tables and addresses: what is chosen is in `state`, by name, and `show` draws all of it.
+// Controls and addresses: what is chosen is in `state`, by name, and `show` draws all of it.
 
 const state = {};
 const usual = {};
 const PAIRS = pairs();
-const COSTS = [...new Set(COLUMNS.map((c) => c.bill).filter(Boolean))].map((label) => ({
-  label,
-  parts: COLUMNS.filter((c) => c.bill === label),
-}));
+const BILLS = [...new Set(COLUMNS.map((c) => c.bill).filter(Boolean))];
+const COSTS = BILLS.map((label) => ({ label, parts: COLUMNS.filter((c) => c.bill === label) }));
 const SCENARIO_TIPS = Object.fromEntries(
   axis("scenario").values.map((name, i) => [axis("scenario").words[i], DATA.scenarios[name]?.words]),
 );
@@ -21,9 +19,7 @@ function element(name, attributes = {}, ...children) {
 function addSelect(form, name, label, options, first, tip) {
   const select = element("select", { id: name, name });
   for (const { value, label: words } of options) select.append(element("option", { value }, words));
-  document
-    .getElementById(form)
-    .append(element("label", { for: name, ...(tip ? { title: tip } : {}) }, label, select));
+  document.getElementById(form).append(element("label", { for: name, ...(tip ? { title: tip } : {}) }, label, select));
   select.addEventListener("change", () => {
     state[name] = select.value;
     show();
@@ -32,27 +28,17 @@ function addSelect(form, name, label, options, first, tip) {
   state[name] = usual[name];
 }
 
-function optionsOf(name) {
-  return axis(name).values.map((value, i) => ({ value, label: axis(name).titles[i] }));
+function addAxis(form, name, id, first) {
+  const options = axis(name).values.map((value, i) => ({ value, label: axis(name).titles[i] }));
+  addSelect(form, id, axis(name).label, options, first, DATA.axis_words[name]);
 }
 
 function addControls() {
   for (const name of CONTROLS)
-    addSelect(
-      "controls",
-      name,
-      axis(name).label,
-      optionsOf(name),
-      DATA.primary[name] ?? DATA.first[name] ?? axis(name).values[0],
-      DATA.axis_words[name],
-    );
-  addSelect(
-    "controls",
-    "metric",
-    "Outcome",
-    METRICS.map((m) => ({ value: m.name, label: m.label })),
-    ["fdp", "f1", "test_mse", "test_deviance"].find((name) => name in COLUMN),
-  );
+    addAxis("controls", name, name, DATA.primary[name] ?? DATA.first[name] ?? axis(name).values[0]);
+  const outcomes = METRICS.map((m) => ({ value: m.name, label: m.label }));
+  const first = ["fdp", "f1", "test_mse", "test_deviance"].find((name) => name in COLUMN);
+  addSelect("controls", "metric", "Outcome", outcomes, first);
   const reset = element("button", { type: "button", id: "reset" }, "Reset");
   reset.addEventListener("click", () => {
     Object.assign(state, usual);
@@ -70,87 +56,59 @@ function addControls() {
     { value: "one", label: `the chosen ${KIND}` },
     { value: "all", label: `all ${KIND}s` },
   ]);
-  addSelect(
-    "ledger-controls",
-    "cost",
-    "Cost",
-    COSTS.map((c) => ({ value: c.label, label: c.label })),
-  );
-  for (const name of SIDE)
-    addSelect(
-      "rows-controls",
-      `row-${name}`,
-      axis(name).label,
-      optionsOf(name),
-      axis(name).values[code(DATA.cells[0], name)],
-      DATA.axis_words[name],
-    );
-  addSelect(
-    "rows-controls",
-    "replicate",
-    "Replicate to rerun",
-    DATA.replicates[0].map((n) => ({ value: n, label: String(n) })),
-  );
-  for (const form of document.querySelectorAll("form"))
-    form.addEventListener("submit", (e) => e.preventDefault());
+  addSelect("ledger-controls", "cost", "Cost", BILLS.map((label) => ({ value: label, label })));
+  for (const name of SIDE) addAxis("rows-controls", name, `row-${name}`, value(DATA.cells[0], name));
+  const replicates = DATA.replicates[0].map((n) => ({ value: n, label: String(n) }));
+  addSelect("rows-controls", "replicate", "Replicate to rerun", replicates);
+  for (const form of document.querySelectorAll("form")) form.addEventListener("submit", (e) => e.preventDefault());
 }
 
 // The address carries what differs from the usual view, by name, so that a view can be sent.
 function address(at) {
-  const told = Object.entries(state).filter(([name, value]) => value !== usual[name]);
-  return new URLSearchParams([
-    ...(at ? [["at", at]] : []),
-    ...told,
-    ...(only.size ? [["only", [...only].join()]] : []),
-  ]).toString();
+  const differing = Object.entries(state).filter(([name, value]) => value !== usual[name]);
+  const isolated = only.size ? [["only", [...only].join()]] : [];
+  return new URLSearchParams([...(at ? [["at", at]] : []), ...differing, ...isolated]).toString();
 }
 
 function readAddress() {
-  const told = new URLSearchParams(location.hash.slice(1));
+  const given = new URLSearchParams(location.hash.slice(1));
   Object.assign(state, usual);
   only.clear();
-  for (const [name, value] of told) {
+  for (const [name, value] of given) {
     const select = document.getElementById(name);
     if (name in state && [...select.options].some((o) => o.value === value)) state[name] = value;
   }
-  for (const name of told.get("only")?.split(",") ?? []) if (name in DATA.methods) only.add(name);
-  return told.get("at");
+  for (const name of given.get("only")?.split(",") ?? []) if (name in DATA.methods) only.add(name);
+  return given.get("at");
 }
 
 function follow() {
   const at = readAddress();
   show();
   const place = at && document.getElementById(at);
-  if (place) {
-    place.scrollIntoView();
-    place.querySelector("h2")?.focus({ preventScroll: true });
-  }
+  if (!place) return;
+  place.scrollIntoView();
+  place.querySelector("h2")?.focus({ preventScroll: true });
 }
 
 // The code of what is chosen on an axis that the page controls.
 function code0(name) {
-  return Math.max(
-    0,
-    axis(name).values.findIndex((v) => String(v) === state[name]),
-  );
+  return Math.max(0, axis(name).values.findIndex((v) => String(v) === state[name]));
 }
 
 function chosen() {
-  return Object.fromEntries(CONTROLS.map((a) => [a, code0(a)]));
+  return Object.fromEntries(CONTROLS.map((name) => [name, code0(name)]));
 }
 
-function describe() {
-  return CONTROLS.map((a) => axis(a).titles[code0(a)]).join(", ");
+function describe(names = CONTROLS) {
+  return names.map((name) => axis(name).titles[code0(name)]).join(", ");
 }
 
 // An epoch count tells cells apart only where a method has several.
-function tells(name, cell) {
-  return name !== "epochs" || (SEVERAL_EPOCHS && word(cell, name) !== "none");
-}
-
 function nameOf(cell, names) {
+  const tells = (name) => name !== "epochs" || (SEVERAL_EPOCHS && word(cell, name) !== "none");
   return names
-    .filter((name) => tells(name, cell))
+    .filter(tells)
     .map((name) => title(cell, name))
     .join(", ");
 }
@@ -160,11 +118,12 @@ function groupName(cell) {
 }
 
 // Which choices change what a chart says; a finding is its title while these are the finding's own.
+const OTHERS = CONTROLS.filter((name) => name !== "scenario");
 const MATTERS = {
-  overview: [...CONTROLS.filter((a) => a !== "scenario"), "metric"],
-  tradeoff: CONTROLS.filter((a) => a !== "rule"),
+  overview: [...OTHERS, "metric"],
+  tradeoff: CONTROLS.filter((name) => name !== "rule"),
   uploads: ["scenario"],
-  contrast: [...CONTROLS.filter((a) => a !== "scenario"), "metric", "pair", "scope"],
+  contrast: [...OTHERS, "metric", "pair", "scope"],
 };
 
 function entitle(name, words) {
@@ -177,12 +136,8 @@ function entitle(name, words) {
 }
 
 function showRowsOf(key, replicate) {
-  const codes = key.split(",").map(Number);
-  for (const name of AXES) {
-    const value = String(axis(name).values[codes[AXES.indexOf(name)]]);
-    if (SIDE.includes(name)) state[`row-${name}`] = value;
-    else state[name] = value;
-  }
+  const cell = key.split(",").map(Number);
+  for (const name of AXES) state[SIDE.includes(name) ? `row-${name}` : name] = String(value(cell, name));
   if (replicate !== undefined) state.replicate = replicate;
   show();
   document.getElementById("rows").scrollIntoView();
@@ -197,23 +152,11 @@ function show() {
   const told = address();
   history.replaceState(null, "", told ? `#${told}` : location.pathname + location.search);
   drawOverview(metric);
-  entitle(
-    "overview",
-    `Mean ${within(metric.label)} in every ${KIND}${
-      CONTROLS.length > 1
-        ? `: ${CONTROLS.filter((a) => a !== "scenario")
-            .map((a) => axis(a).titles[code0(a)])
-            .join(", ")}`
-        : ""
-    }`,
-  );
+  entitle("overview", `Mean ${within(metric.label)} in every ${KIND}${OTHERS.length ? `: ${describe(OTHERS)}` : ""}`);
   drawTradeoff();
   entitle("tradeoff", `F1 against test error: ${describe()}`);
   drawUploads();
-  entitle(
-    "uploads",
-    `Gap to the pooled optimum against uploads: ${axis("scenario").words[code0("scenario")]}`,
-  );
+  entitle("uploads", `Gap to the pooled optimum against uploads: ${describe(["scenario"])}`);
   showMeans(cells, metric);
   showContrast(metric);
   showSpread(cells, metric);
@@ -242,59 +185,47 @@ function dress(theme) {
   document.getElementById("theme").textContent = theme === "dark" ? "Light colours" : "Dark colours";
 }
 
-// What the reader chose last time, as far as the browser remembers; else what the system says.
+// A browser may refuse to keep anything.
+function remember(action) {
+  try {
+    return action(localStorage);
+  } catch {
+    return null;
+  }
+}
+
+// The colours that the reader chose last time; else those of the system.
 function startTheme() {
   const dark = matchMedia("(prefers-color-scheme: dark)");
-  const remembered = () => {
-    try {
-      return localStorage.getItem("fedlasso-theme");
-    } catch {
-      return null;
-    }
-  };
-  const now = () => remembered() ?? (dark.matches ? "dark" : "light");
+  const now = () => remember((kept) => kept.getItem("fedlasso-theme")) ?? (dark.matches ? "dark" : "light");
   dress(now());
   dark.addEventListener("change", () => dress(now()));
   document.getElementById("theme").addEventListener("click", () => {
     const theme = document.documentElement.dataset.theme === "dark" ? "light" : "dark";
-    try {
-      localStorage.setItem("fedlasso-theme", theme);
-    } catch {
-      /* a browser that keeps nothing */
-    }
+    remember((kept) => kept.setItem("fedlasso-theme", theme));
     dress(theme);
   });
 }
 
 function startPresses() {
   document.addEventListener("click", (event) => {
-    const held = event.target.closest("[data-key]");
-    if (held) return showRowsOf(held.dataset.key, held.dataset.replicate);
-    const name = event.target.closest("[data-only]")?.dataset.only;
-    if (name) {
-      if (!only.delete(name)) only.add(name);
-      return show();
-    }
-    const scenario = event.target.closest("[data-scenario]")?.dataset.scenario;
-    if (scenario) {
-      state.scenario = scenario;
-      show();
-    }
+    const find = (name) => event.target.closest(`[data-${name}]`);
+    const [mark, legend, small, button] = ["key", "only", "scenario", "copy"].map(find);
+    if (button) copy(document.getElementById(button.dataset.copy).textContent, button);
+    if (mark) return showRowsOf(mark.dataset.key, mark.dataset.replicate);
+    if (legend && !only.delete(legend.dataset.only)) only.add(legend.dataset.only);
+    if (small) state.scenario = small.dataset.scenario;
+    if (legend || small) show();
   });
-  for (const press of document.querySelectorAll("[data-copy]"))
-    press.addEventListener("click", () =>
-      copy(document.getElementById(press.dataset.copy).textContent, press),
-    );
 }
 
 // The bar that stays in view must not cover what a link leads to.
 function watchBar() {
   const bar = document.getElementById("controls");
-  const tell = () =>
-    document.documentElement.style.setProperty(
-      "--bar",
-      `${getComputedStyle(bar).position === "sticky" ? bar.offsetHeight + 8 : 8}px`,
-    );
+  const tell = () => {
+    const height = getComputedStyle(bar).position === "sticky" ? bar.offsetHeight + 8 : 8;
+    document.documentElement.style.setProperty("--bar", `${height}px`);
+  };
   new ResizeObserver(tell).observe(bar);
   tell();
 }

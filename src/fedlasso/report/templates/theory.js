@@ -45,161 +45,64 @@ function drawTheory() {
   // Studies that do not vary the epochs have no such section.
   if (!document.getElementById("theory")) return;
   const pair = readTheory();
-  const steps = iterate(pair, 12);
   const [limit, pooled] = [limitOf(pair), pooledOf(pair)];
-  const epochs = Array.from({ length: 10 }, (_, i) => i + 1);
-  const gaps = epochs.map((E) => gapOf({ ...pair, E }));
-  const best = epochs[gaps.indexOf(Math.min(...gaps))];
+  const gaps = Array.from({ length: 10 }, (_, i) => gapOf({ ...pair, E: i + 1 }));
+  const best = 1 + gaps.indexOf(Math.min(...gaps));
   document.getElementById("theory-words").textContent =
     `With r = ${pair.r}, a = ${pair.a}, d = ${pair.d} and E = ${pair.E}, averaging ends at (${limit.map(brief).join(", ")}) and the pooled Lasso is at (${pooled.map(brief).join(", ")}): ` +
     `the objective stays ${brief(gapOf(pair))} above its minimum, however many rounds are made. Each round shrinks the distance to that end to ` +
     `${brief(pair.r ** (2 * pair.E) / 2)} of what it was. The smallest gap of all whole E is at E = ${best}.`;
   const whole = widthOf("theory-chart");
   const across = whole < 620 ? 1 : 2;
-  const width = whole / across;
-  const height = 320;
+  const size = { width: whole / across, height: 320, top: 30 };
+  const panels = [drawIterates(pair, iterate(pair, 12), size), drawGaps(pair, gaps, size)];
+  put("theory-chart", "The two-site example", panels.map((drawn) => ({ drawn })), across);
+  keep("theory", gaps.map((gap, i) => ({ ...pair, E: i + 1, gap })));
+}
+
+function drawIterates(pair, steps, size) {
+  const marked = [
+    { place: [pair.a, pair.a], colour: "var(--soft)", shape: "square", words: "site 1, always" },
+    { place: limitOf(pair), colour: "#4477aa", shape: "circle", words: "averaging ends here" },
+    { place: pooledOf(pair), colour: "#dd7700", shape: "narrow", words: "pooled Lasso" },
+  ].map(({ place: [x, y], ...rest }) => ({ x, y, ...rest }));
   // Both axes show where the last rounds happen; the way there from zero is cut off.
-  const seen = [limit, pooled, [pair.a, pair.a], ...steps.slice(1).flatMap((s) => [s.next, s.site])];
-  const iterates = panel({
-    width,
-    height,
-    top: 30,
+  const seen = [...marked.map(({ x, y }) => [x, y]), ...steps.slice(1).flatMap((s) => [s.next, s.site])];
+  const [across, up] = [0, 1].map((i) => extent(seen.map((p) => p[i]), { pad: 0.12 }));
+  const inside = ([x, y]) => x >= across[0] && x <= across[1] && y >= up[0] && y <= up[1];
+  const sent = steps.filter((step) => inside(step.from) && inside(step.site)).map(({ from, site }) => ({ x1: from[0], y1: from[1], x2: site[0], y2: site[1], x: site[0], y: site[1], colour: "var(--soft)", shape: "circle", tip: "what site 2 sends back" }));
+  const averages = steps.map(({ next }, i) => ({ x: next[0], y: next[1], colour: "#4477aa", shape: "circle", tip: `average after round ${i + 1}\n(${next.map(brief).join(", ")})` })).filter(({ x, y }) => inside([x, y]));
+  const [x, y] = steps.at(-1).site;
+  const courses = [...marked, ...sent, ...averages].map((row) => [[row.x, row.y]]);
+  return panel({
+    ...size,
     title: "Where the iterates go",
-    x: {
-      label: "first coefficient",
-      domain: extent(
-        seen.map((p) => p[0]),
-        { pad: 0.12 },
-      ),
-    },
-    y: {
-      label: "second coefficient",
-      domain: extent(
-        seen.map((p) => p[1]),
-        { pad: 0.12 },
-      ),
-    },
-    marks: (X, Y, box) => {
-      const inside = ([x, y]) => X(x) >= box.left - 1 && Y(y) <= box.bottom + 1;
-      const at = ([x, y]) => [X(x), Y(y)];
-      const parts = [];
-      for (const step of steps)
-        if (inside(step.from) && inside(step.site)) {
-          parts.push(
-            rule(...at(step.from), ...at(step.site), { colour: "var(--soft)", width: 0.8, dash: "3 3" }),
-          );
-          parts.push(
-            tag("circle", {
-              class: "mark",
-              cx: X(step.site[0]),
-              cy: Y(step.site[1]),
-              r: 2.5,
-              fill: "var(--soft)",
-              "data-tip": "what site 2 sends back",
-            }),
-          );
-        }
-      parts.push(
-        tag("polyline", {
-          points: steps
-            .filter((s) => inside(s.next))
-            .map((s) =>
-              at(s.next)
-                .map((v) => v.toFixed(1))
-                .join(),
-            )
-            .join(" "),
-          fill: "none",
-          stroke: "#4477aa",
-          "stroke-width": 1.6,
-        }),
-      );
-      steps.forEach(
-        (s, i) =>
-          inside(s.next) &&
-          parts.push(
-            tag("circle", {
-              class: "mark iterate",
-              cx: X(s.next[0]),
-              cy: Y(s.next[1]),
-              r: 3.6,
-              fill: "#4477aa",
-              "data-tip": `average after round ${i + 1}\n(${s.next.map(brief).join(", ")})`,
-            }),
-          ),
-      );
-      const marked = [
-        [[pair.a, pair.a], "var(--soft)", "square", "site 1, always"],
-        [limit, "#4477aa", "circle", "averaging ends here"],
-        [pooled, "#dd7700", "diamond", "pooled Lasso"],
-      ];
-      for (const [place, colour, shape] of marked)
-        parts.push(
-          tag("path", {
-            class: "mark",
-            d: SHAPES[shape],
-            transform: `translate(${at(place).map((v) => v.toFixed(1))}) scale(1.6)`,
-            fill: colour,
-          }),
-        );
-      const named = [...marked.map(([place, , , words]) => [place, words]), [steps.at(-1).site, "site 2 sends back"]];
-      parts.push(
-        ...nameMarks(
-          named.map(([place, words]) => ({ x: X(place[0]), y: Y(place[1]), words })),
-          [...marked.map(([place]) => at(place)), ...steps.flatMap((s) => [at(s.site), at(s.next)])],
-          box,
-          { size: 11.5, colour: "var(--ink)" },
-        ),
-      );
-      return parts;
-    },
+    x: { label: "first coefficient", domain: across },
+    y: { label: "second coefficient", domain: up },
+    marks: [
+      bars(sent, { strokeWidth: 0.8, strokeDasharray: "3 3" }),
+      points(sent, { size: 0.6, place: null }),
+      lines(averages, { z: null }),
+      points(averages, { size: 0.9, place: null }),
+      points(marked, { size: 1.5, place: null }),
+      labels([...marked, { x, y, words: "site 2 sends back" }], courses, { fontSize: 11.5, fill: "var(--ink)" }),
+    ],
   });
-  const curve = panel({
-    width,
-    height,
-    top: 30,
+}
+
+function drawGaps(pair, gaps, size) {
+  const least = (pair.d ** 2 * pair.r ** 4) / (32 * (4 - pair.r ** 2));
+  const rows = gaps.map((y, i) => ({ x: i, y, colour: "#4477aa", shape: "circle", open: i + 1 !== pair.E, tip: `E = ${i + 1}: gap ${brief(y)}` }));
+  return panel({
+    ...size,
     title: "How far it ends above the minimum",
-    x: { kind: "band", values: epochs, label: "local epochs E" },
+    x: { values: gaps.map((_, i) => i + 1), label: "local epochs E" },
     y: { label: "objective gap", domain: [0, 1.1 * Math.max(...gaps)] },
-    marks: (X, Y, box) => {
-      const least = (pair.d ** 2 * pair.r ** 4) / (32 * (4 - pair.r ** 2));
-      return [
-        rule(box.left, Y(least), box.right, Y(least), {
-          colour: "var(--soft)",
-          width: 1,
-          dash: "4 3",
-          tip: `no E goes below ${brief(least)}`,
-        }),
-        text(box.right, Y(least) + 14, "no E goes below this", {
-          anchor: "end",
-          size: 11,
-          colour: "var(--soft)",
-        }),
-        ...epochs.map((E, i) =>
-          tag("circle", {
-            class: "mark",
-            cx: X(E),
-            cy: Y(gaps[i]),
-            r: E === pair.E ? 6 : 4,
-            fill: E === pair.E ? "#4477aa" : "var(--back)",
-            stroke: "#4477aa",
-            "stroke-width": 1.6,
-            "data-tip": `E = ${E}: gap ${brief(gaps[i])}`,
-          }),
-        ),
-      ];
-    },
-  });
-  put(
-    "theory-chart",
-    across === 1 ? 2 * height : height,
-    "The two-site example",
-    iterates +
-      tag("g", { transform: across === 1 ? `translate(0,${height})` : `translate(${width},0)` }, curve),
-  );
-  keepTable("theory", "Limiting gap by epochs", {
-    columns: ["r", "a", "d", "E", "gap"],
-    rows: epochs.map((E, i) => ({ ...pair, E, gap: gaps[i] })),
+    marks: [
+      level("y", least, "mark rule", `no E goes below ${brief(least)}`, { strokeDasharray: "4 3" }),
+      texts([{ y: least, words: "no E goes below this" }], { x: undefined, frameAnchor: "right", dy: 10 }),
+      points(rows, { size: 1.1 }),
+    ],
   });
 }
 
