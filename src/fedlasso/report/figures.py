@@ -102,7 +102,7 @@ _COLOURS = ("#997700", "#2b8cae", "#dd7700", "#777777", "#7766dd", "#00857a", "#
 _MARKERS = ("v", "P", "<", ">", "*", "X", "p", "d")
 _SHAPES = (
     "triangle-down", "cross", "triangle-left", "triangle-right",
-    "star", "saltire", "pentagon", "narrow",
+    "star", "saltire", "wye", "narrow",
 )  # fmt: skip
 PLAIN = _PAPER["CD"]
 

@@ -21,6 +21,7 @@ import numpy as np
 import pandas as pd
 
 from fedlasso.report.compare import Comparison, agree_with_paper, read_citation
+from fedlasso.report.controls import find_pairs, make_controls
 from fedlasso.report.figures import Words, looks
 from fedlasso.report.filling import fill
 from fedlasso.report.findings import Finding
@@ -35,8 +36,8 @@ from fedlasso.study.purposes import PURPOSES
 
 LIBRARY = "vendor/plot.min.js"
 SCRIPTS = (
-    "data.js", "numbers.js", "titles.js", "plots.js", "menu.js", "charts.js", "courses.js",
-    "sections.js", "theory.js", "use.js", "grid.js", "page.js",
+    "data.js", "numbers.js", "titles.js", "plots.js", "menu.js", "tables.js", "charts.js",
+    "courses.js", "theory.js", "use.js", "page.js",
 )  # fmt: skip
 
 
@@ -71,11 +72,12 @@ def write_page(
         badges=_badges(results),
         agreement=_agreement_table(agreement, findings),
         citation=read_citation(),
-        words=tell_words(results),
+        words={say("method", term): text for term, text in tell_words(results).items()},
         axis_words=tell_axes(results),
         headings={axis: _axis(results, axis)["label"] for axis in results.axes},
         scenarios=_scenarios(results),
         advice=_can_advise(results),
+        controls=make_controls(results, carried),
         library=LIBRARY,
         scripts=SCRIPTS,
         pictures={name: _base64(picture) for name, picture in pictures.items()},
@@ -185,8 +187,8 @@ def _agreement_table(
             }
             for cell in own.to_dict("records")
         ]
-        where = {"scenario": say("scenario", scenario), "method": method, "epochs": epochs}
-        lines.append(where | {"cells": texts})
+        named = {"scenario": say("scenario", scenario), "method": say("method", method)}
+        lines.append(named | {"epochs": epochs, "cells": texts})
     return {
         "verdict": comparison.verdict,
         "agrees": comparison.agrees,
@@ -243,9 +245,7 @@ def page_data(results: Results) -> dict[str, Any]:
     lengths = [len(vector) // 8 for vector in vectors]
     return {
         "study": results.manifest.name,
-        "first": {"scenario": results.first_scenario},
         "words": tell_words(results),
-        "axis_words": tell_axes(results),
         "scenarios": _scenarios(results),
         "pooled": _pooled(results),
         "gaps": [] if (gaps := follow_gaps(results)) is None else gaps.to_dict("records"),
@@ -256,7 +256,7 @@ def page_data(results: Results) -> dict[str, Any]:
             "started": results.manifest.runs[0].started,
         },
         "axes": [_axis(results, axis) for axis in results.axes],
-        "primary": results.primary,
+        "pairs": [asdict(pair) for pair in find_pairs(results)],
         "columns": [_column(name) for name in columns],
         "methods": {m: asdict(look) for m, look in looks(results.values("method")).items()},
         "replicates": list(replicates.values()),

@@ -106,13 +106,14 @@ _SPLITS = {
     "sorted": "sorted by the response",
     "pooled": "all in one place",
 }
+_METHODS = {f"goal:{goal}": f"{goal} goal" for goal in (PREDICTION, SELECTION, OBJECTIVE)}
 _UPLOADS = "Uploads (bytes)"
 _WORK = "Leading operations"
 
 _TABLE: tuple[Column, ...] = (
     Axis("scenario", "Scenario", words=_SCENARIOS),
     Axis("family", "Family", capital=True),
-    Axis("method", "Method", control=False),
+    Axis("method", "Method", control=False, words=_METHODS),
     Axis("epochs", "Local epochs", short="E", number=True, control=False, words={0: "none"}),
     Axis("tuning", "Tuning", words=_TUNING),
     Axis("budget", "Budget", short="B", number=True, usual=100),

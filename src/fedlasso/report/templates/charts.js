@@ -1,10 +1,14 @@
-// The charts of the chosen view: every scenario, means, paired differences, replicates and costs.
+// The charts of the chosen view, each with its table and its download: every scenario, means, paired
+// differences, replicates and costs.
 
 // What means go along: the splits of real data, else the epochs.
 const STEP = AXES.includes("split") ? "split" : AXES.includes("epochs") ? "epochs" : "";
 
+const STEP_LABEL = STEP === "epochs" ? `${axis(STEP).label} E` : axis(STEP)?.label;
+
 function shortStep(step) {
-  return STEP === "split" ? axis(STEP).values[axis(STEP).words.indexOf(step)] : step === "none" ? step : `E = ${step}`;
+  if (STEP === "split") return axis(STEP).values[axis(STEP).words.indexOf(step)];
+  return step === "none" ? step : `E = ${step}`;
 }
 
 function tipOf(name, metric, { mean, se, low, high, n }) {
@@ -17,172 +21,192 @@ function axisOf(metric, values, label) {
   return { kind: metric.scale === "log" ? "log" : "linear", domain: extent(values, metric), label };
 }
 
-function measured(rows) {
-  return rows.filter((row) => !Number.isNaN(row.mean));
+const measured = (rows) => rows.filter((row) => !Number.isNaN(row.mean));
+const intervals = (rows) => bars(rows.filter((row) => !Number.isNaN(row.se)));
+
+// A cell with its words, and the mean of an outcome.
+function summaryOf(cell, metric) {
+  const numbers = summarise(valuesOf(cell, metric.name));
+  const words = SIDE.flatMap((name) => [name, axis(name).heading].map((key) => [key, word(cell, name)]));
+  const names = { key: keyOf(cell), label: groupName(cell), ...Object.fromEntries(words) };
+  return { ...names, scenario: value(cell, "scenario"), method: value(cell, "method"), ...numbers };
 }
 
-function withInterval(rows) {
-  return rows.filter((row) => !Number.isNaN(row.se));
+// Mean and standard error of the pooled Lasso, where it has the outcome.
+function pooledAt(scenario, metric) {
+  return (metric.scale === "log" ? undefined : DATA.pooled[scenario]?.[metric.name]) ?? [];
 }
 
-function methodsOf(rows) {
-  return Object.keys(DATA.methods).filter((method) => rows.some((row) => row.method === method));
-}
-
-// Means of one scenario along the steps, methods side by side in the order of the legend; without
-// steps, one row per method. A method without epochs is a level, too.
-function meansPanel(rows, metric, scenario, { sideways, values, size, named, width, right = 16, x, ...options }) {
-  const pooled = metric.scale === "log" ? undefined : DATA.pooled[scenario]?.[metric.name];
-  const step = (width - right - 60) / values.length;
-  const beside = Map.groupBy(rows, (row) => row[STEP]);
-  const placed = rows.map((row) => {
-    const [low, high] = metric.scale === "share" ? [Math.max(0, row.low), Math.min(1, row.high)] : [row.low, row.high];
-    const own = beside.get(row[STEP]);
-    const shift = Math.min(26 / step, 0.8 / own.length) * (own.indexOf(row) - (own.length - 1) / 2);
-    const at = sideways ? values.indexOf(row.method) : values.indexOf(row[STEP]) + shift;
-    const ends = sideways ? { x: row.mean, x1: low, x2: high, y: at, y1: at, y2: at } : { x: at, x1: at, x2: at, y: row.mean, y1: low, y2: high };
-    return { ...row, ...ends, z: row.method };
-  });
-  const [still, moving] = [true, false].map((stays) => placed.filter((row) => (row.epochs === "none") === stays));
-  const levels = { y: "y", stroke: colourOf, strokeWidth: 1, strokeOpacity: 0.7, strokeDasharray: "2 3", weave: true };
-  const tip = pooled && `pooled Lasso: ${brief(pooled[0])} (SE ${brief(pooled[1])})`;
-  const label = pooled && named && { x: pooled[0], y: pooled[0], words: sideways ? "pooled Lasso" : "pooled\nLasso" };
-  const aside = sideways ? { y: undefined, frameAnchor: "top", dy: -12 } : { x: undefined, frameAnchor: "right", textAnchor: "start", dx: 6 };
-  return panel({
-    ...options,
-    width,
-    right: label && !sideways ? 56 : right,
-    ...(sideways ? { x: options.y, y: { values, say: nameMethod } } : { x: { ...x, values } }),
-    marks: [
-      pooled ? level(sideways ? "x" : "y", pooled[0], "mark rule pooled", tip, { strokeDasharray: "5 4" }) : null,
-      label ? texts([label], aside) : null,
-      STEP === "epochs" && !sideways ? [mark("ruleY", "mark rule", still, levels), lines(moving, { strokeWidth: 1.2, strokeOpacity: 0.7 })] : null,
-      named ? bars(withInterval(placed)) : null,
-      points(placed, { size, place: null }),
-    ],
-  });
-}
-
+// Along the steps; with fewer than two of them `sideways`, one row per method.
 function stepsOf(rows) {
   const values = STEP ? axis(STEP).words.filter((word) => rows.some((row) => row[STEP] === word)) : [];
   const sideways = values.filter((value) => value !== "none").length < 2;
   return { sideways, values: sideways ? methodsOf(rows) : values };
 }
 
-function drawOverview(metric) {
+// Means of one scenario, methods side by side in the order of the legend. A method without epochs is a
+// level, too. A share cannot leave its axis, though its interval may.
+function meansPanel(rows, metric, scenario, { sideways, values, large, scale, say, ...size }) {
+  const [level, error] = pooledAt(scenario, metric);
+  const named = large && level !== undefined;
+  const step = (size.width - 110) / values.length;
+  const beside = Map.groupBy(rows, (row) => row[STEP]);
+  const placed = rows.map((row) => {
+    const ends = metric.scale === "share" ? [Math.max(0, row.low), Math.min(1, row.high)] : [row.low, row.high];
+    const own = beside.get(row[STEP]);
+    const shift = Math.min(26 / step, 0.8 / own.length) * (own.indexOf(row) - (own.length - 1) / 2);
+    const at = sideways ? values.indexOf(row.method) : values.indexOf(row[STEP]) + shift;
+    const [along, across] = sideways ? ["y", "x"] : ["x", "y"];
+    const place = { [along]: at, [`${along}1`]: at, [`${along}2`]: at, [`${across}1`]: ends[0], [`${across}2`]: ends[1] };
+    return { ...row, ...place, [across]: row.mean, z: row.method };
+  });
+  const still = placed.filter((row) => row.epochs === "none").map(({ x, ...row }) => row);
+  const pooled = { [sideways ? "x" : "y"]: level, tip: `pooled Lasso: ${brief(level)} (SE ${brief(error)})`, words: "pooled\nLasso" };
+  const aside = sideways ? { y: undefined, frameAnchor: "top", dy: -14 } : { x: undefined, frameAnchor: "right", textAnchor: "start", dx: 6 };
+  const axes = sideways ? { x: scale, y: { values, say: nameMethod } } : { x: { values, say, label: large ? STEP_LABEL : "" }, y: scale };
+  const moves = STEP === "epochs" && !sideways;
+  return panel({
+    ...size, ...axes,
+    right: named && !sideways ? 56 : 16,
+    marks: [
+      level === undefined ? null : levels([pooled], "mark rule pooled", { strokeWidth: 1.2, strokeDasharray: "5 4" }),
+      named ? texts([pooled], aside) : null,
+      moves ? levels(still, "mark rule", { strokeOpacity: 0.7, strokeDasharray: "2 3", weave: true }) : null,
+      moves ? lines(placed.filter((row) => row.epochs !== "none"), { strokeWidth: 1.2, strokeOpacity: 0.7 }) : null,
+      large ? intervals(placed) : null,
+      points(placed, { size: large ? 1.1 : 0.75, place: null }),
+    ],
+  });
+}
+
+function showOverview() {
+  const metric = chosenMetric();
   const { scenario: _, ...where } = chosen();
   const cells = findCells(where);
   const rows = measured(cells.map((cell) => summaryOf(cell, metric)));
   const steps = stepsOf(rows);
   const scenarios = axis("scenario").values;
-  const whole = widthOf("overview-chart");
+  const whole = widthOf("overview");
   const across = Math.max(1, Math.min(scenarios.length, Math.floor(whole / (steps.sideways ? 320 : 230))));
   const width = whole / across;
   const room = (width - 76) / steps.values.length - 6;
-  const fits = steps.sideways || STEP === "split" || steps.values.every((step) => 6.6 * shortStep(step).length < room);
+  const fits = STEP === "split" || steps.values.every((step) => 6.6 * shortStep(step).length < room);
   const shared = metric.scale === "share" || metric.scale === "log";
+  const size = steps.sideways
+    ? { width, height: 62 + 16 * steps.values.length, top: 30, bottom: 30 }
+    : { width, height: 182, left: 48, top: 30, bottom: 26 };
   const panels = scenarios.map((scenario, i) => {
     const title = axis("scenario").words[i];
     const own = rows.filter((row) => row.scenario === scenario);
-    const seen = shared ? rows.map((row) => row.mean) : [...own.map((row) => row.mean), DATA.pooled[scenario]?.[metric.name]?.[0]];
-    const drawn = meansPanel(
-      own.map((row) => ({ ...row, tip: `${title}\n${tipOf(row.label, metric, row)}` })),
-      metric,
-      scenario,
-      {
-        ...steps,
-        title,
-        width,
-        height: steps.sideways ? 62 + 16 * steps.values.length : 182,
-        left: steps.sideways ? undefined : 48,
-        top: 30,
-        bottom: 28,
-        size: 0.75,
-        x: { say: fits ? shortStep : undefined },
-        y: axisOf(metric, seen),
-      },
-    );
-    return { drawn, class: "small", "data-scenario": scenario };
+    const seen = [...(shared ? rows : own).map((row) => row.mean), pooledAt(scenario, metric)[0]];
+    const tipped = own.map((row) => ({ ...row, tip: `${title}\n${tipOf(row.label, metric, row)}` }));
+    const options = { ...steps, ...size, title, scale: axisOf(metric, seen), say: fits ? shortStep : undefined };
+    return { drawn: meansPanel(tipped, metric, scenario, options), class: "small", "data-scenario": scenario };
   });
-  legend("overview-chart", methodsOf(rows));
-  put("overview-chart", `Mean ${within(metric.label)} in every ${KIND}`, panels, across);
-  keep("overview", csvRows(cells, metric));
+  put("overview", `Mean ${within(metric.label)} in every ${KIND}`, rows, panels, across);
+  kept.overview = csvRows(cells, metric);
+  entitle("overview", `Mean ${within(metric.label)} in every ${KIND}${OTHERS.length ? `: ${describe(OTHERS)}` : ""}`);
 }
 
-function drawMeans(rows, metric) {
+function showMeans(cells, metric) {
+  const rows = cells.map((cell) => summaryOf(cell, metric));
+  const better = metric.better ? ` ${metric.better === "higher" ? "Higher" : "Lower"} is better.` : "";
+  document.getElementById("metric-caption").textContent = `${metric.label}. ${metric.caption}${better}`;
+  const unpaid = rows.filter((row) => row.n === 0).map((row) => row.label);
+  const why = "Either the budget is too small for a first round, or the outcome does not apply.";
+  document.getElementById("unpaid").textContent = unpaid.length ? `Not recorded, so not drawn: ${unpaid.join("; ")}. ${why}` : "";
+  const columns = [...SIDE.map((name) => [axis(name).heading, { text: !axis(name).number }]), ...SUMMARY];
+  fillTable("means-table", `${metric.label}: ${describe()}`, columns, rows, { button: true });
+  kept.means = csvRows(cells, metric);
+  entitle("means", `${tellMeans(rows, metric)}. ${describe()}`);
   const known = measured(rows).map((row) => ({ ...row, tip: tipOf(row.label, metric, row) }));
-  if (!known.length) return nothing("means-chart");
+  if (!known.length) return nothing("means");
   const steps = stepsOf(known);
-  const scenario = axis("scenario").values[code0("scenario")];
-  const width = widthOf("means-chart");
-  const short = STEP === "split" && steps.values.some((value) => 6.8 * value.length + 8 > (width - 110) / steps.values.length);
-  const seen = [...known.flatMap((row) => [row.low, row.high, row.mean]), metric.scale !== "log" && DATA.pooled[scenario]?.[metric.name]?.[0]];
-  const drawn = meansPanel(known, metric, scenario, {
-    ...steps,
-    named: true,
-    width,
-    height: steps.sideways ? 66 + 24 * steps.values.length : 300,
-    top: steps.sideways ? 22 : 10,
-    size: 1.1,
-    x: { label: STEP && (STEP === "epochs" ? `${axis(STEP).label} E` : axis(STEP).label), say: short ? shortStep : undefined },
-    y: axisOf(metric, seen, metric.label),
+  const { scenario } = chosenValues();
+  const width = widthOf("means");
+  const short = STEP === "split" && steps.values.some((step) => 6.8 * step.length + 8 > (width - 110) / steps.values.length);
+  const seen = [...known.flatMap((row) => [row.low, row.high, row.mean]), pooledAt(scenario, metric)[0]];
+  const size = steps.sideways ? { width, height: 76 + 24 * steps.values.length, top: 32 } : { width, height: 300 };
+  const options = { ...steps, ...size, large: true, scale: axisOf(metric, seen, metric.label), say: short ? shortStep : undefined };
+  put("means", `Mean ${within(metric.label)} by method; ${describe()}`, known, [{ drawn: meansPanel(known, metric, scenario, options) }]);
+}
+
+function showContrast(metric) {
+  const pair = DATA.pairs.find((p) => p.value === state.pair);
+  if (!pair) return;
+  const { [pair.name]: _, ...where } = chosen();
+  if (state.scope === "all") delete where.scenario;
+  const rest = SIDE.filter((name) => name !== pair.name);
+  const found = differences(pair, where, metric.name);
+  const rows = found.map(({ cell, ...numbers }) => ({
+    scenario: word(cell, "scenario"),
+    method: pair.name === "method" ? axis("method").values[pair.second] : value(cell, "method"),
+    what: nameOf(cell, rest),
+    rest: nameOf(cell, rest.filter((name) => name !== "method")),
+    ...numbers,
+  }));
+  const where_named = axis("scenario").label;
+  const printed = rows.map((row) => ({ ...row, [where_named]: row.scenario, Of: row.what }));
+  fillTable("contrast-table", `${metric.label}: ${pair.label}`, [[where_named, TEXT], ["Of", TEXT], ...SUMMARY], printed);
+  kept.contrast = found.map(({ cell, ...numbers }) => {
+    const { [pair.name]: _, ...others } = valuesAt(cell);
+    return { difference: pair.label, ...others, metric: metric.name, ...numbers };
   });
-  legend("means-chart", methodsOf(known));
-  put("means-chart", `Mean ${within(metric.label)} by method; ${describe()}`, [{ drawn }]);
+  drawContrast(measured(rows), pair, metric);
+  entitle("contrast", `${tellContrast(rows, pair, metric)}. ${state.scope === "all" ? `All ${KIND}s` : describe()}`);
 }
 
 function drawContrast(rows, pair, metric) {
-  const known = measured(rows);
-  if (!known.length) return nothing("contrast-chart", "Nothing to compare: no data set has both");
-  const several = new Set(known.map((row) => row.scenario)).size > 1;
+  if (!rows.length) return nothing("contrast", "Nothing to compare: no data set has both");
+  const several = new Set(rows.map((row) => row.scenario)).size > 1;
   const groupOf = (row) => (several ? row.scenario : row.what || row.scenario);
-  const groups = [...new Set(known.map(groupOf))];
-  const whats = [...new Set(known.map((row) => row.what))];
-  const rests = [...new Set(known.map((row) => row.rest))];
+  const [groups, whats, rests] = [groupOf, (row) => row.what, (row) => row.rest].map((of) => [...new Set(rows.map(of))]);
   const step = several ? Math.max(26, 14 * whats.length) : 26;
   const apart = several ? Math.min(13, (step - 4) / whats.length) / step : 0;
-  const placed = known.map((row) => {
+  const placed = rows.map((row) => {
     const y = groups.indexOf(groupOf(row)) + apart * (whats.indexOf(row.what) - (whats.length - 1) / 2);
     const tip = `${row.scenario}\n${pair.label}\n${tipOf(row.what || row.scenario, metric, row)}`;
     return { ...row, x: row.mean, x1: row.low, x2: row.high, y, y1: y, y2: y, tip, words: row.rest };
   });
-  const width = widthOf("contrast-chart");
+  const width = widthOf("contrast");
   const narrow = width < 560;
   // With several scenarios every dot says in words which of the other choices it is.
   const inside = several && rests.length > 1;
   const aside = { x: undefined, frameAnchor: "right", textAnchor: narrow ? "end" : "start", dx: narrow ? 0 : 4, fontSize: 10 };
+  const label = `${metric.label}: ${pair.label}`;
+  const domain = extent([...rows.flatMap((row) => [row.low, row.high, row.mean]), 0]);
   const drawn = panel({
-    width,
-    height: 60 + step * groups.length,
-    bottom: 44,
+    width, height: 60 + step * groups.length,
     right: inside && !narrow ? 14 + Math.max(...rests.map((rest) => widthOfWords(rest, 10))) : 16,
-    x: {
-      kind: metric.scale === "log" ? "symlog" : "linear",
-      label: `${metric.label}: ${pair.label}`,
-      domain: extent([...known.flatMap((row) => [row.low, row.high, row.mean]), 0]),
-    },
+    x: { kind: metric.scale === "log" ? "symlog" : "linear", label, domain },
     y: { values: groups, tips: SCENARIO_TIPS },
     marks: [
-      level("x", 0, "zero"),
-      bars(withInterval(placed)),
+      levels([{ x: 0, colour: "var(--ink)" }], "zero"),
+      intervals(placed),
       points(placed, { size: several ? 0.8 : 1.1, place: null }),
       inside ? texts(placed, aside) : null,
     ],
   });
-  legend("contrast-chart", pair.name === "method" ? [] : methodsOf(known));
-  put("contrast-chart", `${metric.label}: ${pair.label}`, [{ drawn }]);
+  put("contrast", label, pair.name === "method" ? [] : rows, [{ drawn }]);
 }
 
-function drawSpread(rows, metric) {
+function showSpread(cells, metric) {
+  const rows = cells.flatMap((cell) => {
+    const shared = { key: keyOf(cell), group: groupName(cell), method: value(cell, "method") };
+    return valuesOf(cell, metric.name).map((x, i) => ({ ...shared, replicate: replicatesOf(cell)[i], x }));
+  });
+  const where = chosenValues();
+  kept.spread = rows.map((row) => ({ ...where, what: row.group, replicate: row.replicate, [metric.name]: row.x }));
+  entitle("spread", `${metric.label} of every replicate: ${describe()}`);
   const known = rows.filter((row) => !Number.isNaN(row.x));
-  if (!known.length) return nothing("spread-chart");
+  if (!known.length) return nothing("spread");
   const groups = Map.groupBy(known, (row) => row.group);
   const names = [...groups.keys()];
   const step = paper ? 17 : 26;
   const dots = known.map((row) => {
     const y = names.indexOf(row.group) + (((row.replicate * 7) % 11) - 5) / step;
-    const tip = `${row.group}\nreplicate ${row.replicate}: ${brief(row.x)}\nchoose it to see its row and how to rerun it`;
-    return { ...row, y, tip };
+    const more = "choose it to see its row and how to rerun it";
+    return { ...row, y, tip: `${row.group}\nreplicate ${row.replicate}: ${brief(row.x)}\n${more}` };
   });
   const medians = names.map((name, i) => {
     const middle = median(groups.get(name).map((row) => row.x));
@@ -190,52 +214,63 @@ function drawSpread(rows, metric) {
     return { ...ends, method: groups.get(name)[0].method, tip: `${name}\nmedian ${brief(middle)}` };
   });
   const look = { x: "x", y: "y", r: 3.1, fill: colourOf, fillOpacity: 0.55, stroke: colourOf, strokeWidth: 0.7 };
-  const seen = known.map((row) => row.x);
   const drawn = panel({
-    width: widthOf("spread-chart"),
-    height: 50 + step * names.length,
-    x: axisOf(metric, seen, metric.label),
+    width: widthOf("spread"), height: 50 + step * names.length,
+    x: axisOf(metric, known.map((row) => row.x), metric.label),
     y: { values: names },
     marks: [mark("dot", "mark dot", dots, look), bars(medians, { strokeWidth: 3 })],
   });
-  legend("spread-chart", methodsOf(known));
-  put("spread-chart", `${metric.label} of every replicate; ${describe()}`, [{ drawn }]);
+  put("spread", `${metric.label} of every replicate; ${describe()}`, known, [{ drawn }]);
 }
 
 // Parts of a cost are no methods, so they are greys with an outline.
 const PART_GREYS = ["#5b6470", "#8d97a3", "#b9c1ca", "#e4e8ec"];
 
-function drawLedger(rows, cost) {
-  if (!rows.length) return nothing("ledger-chart");
-  const groups = [...new Set(rows.map((row) => row.group))];
-  const parts = [...new Set(rows.map((row) => row.part))];
+// Seconds are medians, which one slow moment of the machine does not move; counts are means.
+function showLedger(cells) {
+  const cost = COSTS.find((c) => c.label === state.cost);
+  if (!cost) return;
   const [{ unit }] = cost.parts;
+  const middle = (cell, name) => (unit === "s" ? median(valuesOf(cell, name)) : summarise(valuesOf(cell, name)).mean);
+  const rows = cells.flatMap((cell) =>
+    cost.parts.map(({ part, name, less }) => ({
+      group: groupName(cell),
+      method: value(cell, "method"),
+      fitted: METRICS.some((m) => summarise(valuesOf(cell, m.name)).n > 0),
+      part,
+      value: middle(cell, name) - (less in COLUMN ? middle(cell, less) : 0),
+    })),
+  );
+  const known = rows.filter((row) => !Number.isNaN(row.value));
+  const printed = known.map((row) => ({ Of: row.group, Part: row.part, Typical: withUnit(row.value, unit) }));
+  fillTable("ledger-table", `${cost.label}: ${describe()}`, [["Of", TEXT], ["Part", TEXT], ["Typical"]], printed);
+  kept.ledger = known.map(({ group, part, value }) => ({ ...chosenValues(), what: group, cost: cost.label, part, value }));
+  drawLedger(known, cost);
+  entitle("ledger", `${tellLedger(known, cost)}. ${describe()}`);
+}
+
+function drawLedger(rows, cost) {
+  if (!rows.length) return nothing("ledger");
+  const [groups, parts] = ["group", "part"].map((name) => [...new Set(rows.map((row) => row[name]))]);
+  const [{ unit }] = cost.parts;
+  const say = (value) => withUnit(value, unit);
   const totals = groups.map(() => 0);
   const stacked = rows.map((row) => {
     const at = groups.indexOf(row.group);
     const x1 = totals[at];
     totals[at] += row.value;
     const colour = parts.length > 1 ? PART_GREYS[parts.indexOf(row.part)] : undefined;
-    const tip = `${row.group}\n${row.part}: ${withUnit(row.value, unit)}`;
+    const tip = `${row.group}\n${row.part}: ${say(row.value)}`;
     return { method: row.method, colour, x1, x2: totals[at], y1: at - 0.33, y2: at + 0.33, tip };
   });
-  const look = { x1: "x1", x2: "x2", y1: "y1", y2: "y2", fill: colourOf, stroke: "var(--soft)", strokeWidth: 0.8 };
   const drawn = panel({
-    width: widthOf("ledger-chart"),
-    height: 50 + (paper ? 15 : 24) * groups.length,
-    x: {
-      label: cost.label.replace(" (bytes)", ""),
-      domain: [0, 1.04 * Math.max(...totals) || 1],
-      unit,
-      say: (value) => withUnit(value, unit),
-    },
+    width: widthOf("ledger"), height: 50 + (paper ? 15 : 24) * groups.length,
+    x: { label: cost.label.replace(" (bytes)", ""), domain: [0, 1.04 * Math.max(...totals) || 1], unit, say },
     y: { values: groups },
-    marks: mark("rect", "mark bar", stacked, look),
+    marks: mark("rect", "mark bar", stacked, { ...ENDS, fill: colourOf, stroke: "var(--soft)", strokeWidth: 0.8 }),
   });
-  const keys = parts.map((part, i) => {
-    const swatch = element("i", { class: "swatch", style: `background:${PART_GREYS[i]}` });
-    return element("span", {}, swatch, part);
-  });
-  document.getElementById("ledger-chart-legend").replaceChildren(...(parts.length > 1 ? keys : []));
-  put("ledger-chart", `${cost.label}; ${describe()}`, [{ drawn }]);
+  put("ledger", `${cost.label}; ${describe()}`, [], [{ drawn }]);
+  const swatch = (i) => element("i", { class: "swatch", style: `background:${PART_GREYS[i]}` });
+  const keys = parts.length > 1 ? parts.map((part, i) => element("span", {}, swatch(i), part)) : [];
+  document.getElementById("ledger-chart-legend").append(...keys);
 }

@@ -3,14 +3,6 @@
 // Rows by the name of their section, with exact values, for downloads.
 const kept = {};
 
-function keep(name, rows) {
-  kept[name] = rows;
-}
-
-function chosenValues() {
-  return Object.fromEntries(CONTROLS.map((name) => [name, axis(name).values[code0(name)]]));
-}
-
 // One row per cell with the value of every axis, so that the file says what it holds.
 function csvRows(cells, metric) {
   return cells.map((cell) => ({ ...valuesAt(cell), metric: metric.name, ...summarise(valuesOf(cell, metric.name)) }));
@@ -53,7 +45,7 @@ function picture(name) {
   const drawn = document.querySelector(`#${name}-chart > svg`).cloneNode(true);
   const [width, height] = ["width", "height"].map((side) => Number(drawn.getAttribute(side)));
   const words = document.getElementById(`${name}-chart-title`).textContent;
-  const write = (text, x, y, size, more = "") => `<text x="${x}" y="${y}" font-size="${size}" ${more}>${escape(text)}</text>`;
+  const write = (text, x, y, size, more = "") => `<text x="${x}" y="${y}" font-size="${size}" text-anchor="start" ${more}>${escape(text)}</text>`;
   const parts = breakWords(words, (width - 20) / 1.22, 13.5).map((line, i) => write(line, 10, 18 + 18 * i, 13.5, 'font-weight="600"'));
   let [x, y] = [10, 18 * parts.length + 22];
   for (const entry of document.getElementById(`${name}-chart-legend`).children) {

@@ -2,7 +2,6 @@
 
 const state = {};
 const usual = {};
-const PAIRS = pairs();
 const BILLS = [...new Set(COLUMNS.map((c) => c.bill).filter(Boolean))];
 const COSTS = BILLS.map((label) => ({ label, parts: COLUMNS.filter((c) => c.bill === label) }));
 const SCENARIO_TIPS = Object.fromEntries(
@@ -16,51 +15,20 @@ function element(name, attributes = {}, ...children) {
   return made;
 }
 
-function addSelect(form, name, label, options, first, tip) {
-  const select = element("select", { id: name, name });
-  for (const { value, label: words } of options) select.append(element("option", { value }, words));
-  document.getElementById(form).append(element("label", { for: name, ...(tip ? { title: tip } : {}) }, label, select));
-  select.addEventListener("change", () => {
-    state[name] = select.value;
-    show();
-  });
-  usual[name] = String(first ?? options[0]?.value ?? "");
-  state[name] = usual[name];
-}
-
-function addAxis(form, name, id, first) {
-  const options = axis(name).values.map((value, i) => ({ value, label: axis(name).titles[i] }));
-  addSelect(form, id, axis(name).label, options, first, DATA.axis_words[name]);
-}
-
-function addControls() {
-  for (const name of CONTROLS)
-    addAxis("controls", name, name, DATA.primary[name] ?? DATA.first[name] ?? axis(name).values[0]);
-  const outcomes = METRICS.map((m) => ({ value: m.name, label: m.label }));
-  const first = ["fdp", "f1", "test_mse", "test_deviance"].find((name) => name in COLUMN);
-  addSelect("controls", "metric", "Outcome", outcomes, first);
-  const reset = element("button", { type: "button", id: "reset" }, "Reset");
-  reset.addEventListener("click", () => {
+function startControls() {
+  for (const select of document.querySelectorAll("select[name]")) {
+    usual[select.name] = [...select.options].find((option) => option.defaultSelected)?.value ?? "";
+    select.addEventListener("change", () => {
+      state[select.name] = select.value;
+      show();
+    });
+  }
+  document.getElementById("reset").addEventListener("click", () => {
     Object.assign(state, usual);
     only.clear();
     show();
   });
-  document.getElementById("controls").append(reset);
-  addSelect("uploads-controls", "epochs_shown", "Lines", [
-    { value: "best", label: "each method at its best E" },
-    { value: "all", label: "every E" },
-  ]);
-  document.getElementById("uploads-controls").hidden = !SEVERAL_EPOCHS;
-  addSelect("contrast-controls", "pair", "Difference", PAIRS);
-  addSelect("contrast-controls", "scope", "In", [
-    { value: "one", label: `the chosen ${KIND}` },
-    { value: "all", label: `all ${KIND}s` },
-  ]);
-  addSelect("ledger-controls", "cost", "Cost", BILLS.map((label) => ({ value: label, label })));
-  for (const name of SIDE) addAxis("rows-controls", name, `row-${name}`, value(DATA.cells[0], name));
-  const replicates = DATA.replicates[0].map((n) => ({ value: n, label: String(n) }));
-  addSelect("rows-controls", "replicate", "Replicate to rerun", replicates);
-  for (const form of document.querySelectorAll("form")) form.addEventListener("submit", (e) => e.preventDefault());
+  document.addEventListener("submit", (event) => event.preventDefault());
 }
 
 // The address carries what differs from the usual view, by name, so that a view can be sent.
@@ -92,39 +60,42 @@ function follow() {
 }
 
 // The code of what is chosen on an axis that the page controls.
-function code0(name) {
-  return Math.max(0, axis(name).values.findIndex((v) => String(v) === state[name]));
-}
-
-function chosen() {
-  return Object.fromEntries(CONTROLS.map((name) => [name, code0(name)]));
-}
-
-function describe(names = CONTROLS) {
-  return names.map((name) => axis(name).titles[code0(name)]).join(", ");
-}
+const code0 = (name) => Math.max(0, axis(name).values.findIndex((v) => String(v) === state[name]));
+const chosen = () => Object.fromEntries(CONTROLS.map((name) => [name, code0(name)]));
+const chosenValues = () => Object.fromEntries(CONTROLS.map((name) => [name, axis(name).values[code0(name)]]));
+const chosenMetric = () => METRICS.find((m) => m.name === state.metric);
+const describe = (names = CONTROLS) => names.map((name) => axis(name).titles[code0(name)]).join(", ");
 
 // An epoch count tells cells apart only where a method has several.
 function nameOf(cell, names) {
   const tells = (name) => name !== "epochs" || (SEVERAL_EPOCHS && word(cell, name) !== "none");
-  return names
-    .filter(tells)
-    .map((name) => title(cell, name))
-    .join(", ");
+  const titles = names.filter(tells).map((name) => title(cell, name));
+  return titles.join(", ");
 }
 
-function groupName(cell) {
-  return nameOf(cell, SIDE);
-}
+const groupName = (cell) => nameOf(cell, SIDE);
 
-// Which choices change what a chart says; a finding is its title while these are the finding's own.
+// Which choices change what a chart says: it is drawn again when one of them does, and a finding is
+// its title while they are the finding's own.
 const OTHERS = CONTROLS.filter((name) => name !== "scenario");
 const MATTERS = {
   overview: [...OTHERS, "metric"],
   tradeoff: CONTROLS.filter((name) => name !== "rule"),
-  uploads: ["scenario"],
+  uploads: ["scenario", ...ARMS, "epochs_shown"],
+  means: [...CONTROLS, "metric"],
   contrast: [...OTHERS, "metric", "pair", "scope"],
+  spread: [...CONTROLS, "metric"],
+  ledger: [...CONTROLS, "cost"],
+  rows: [...CONTROLS, ...SIDE.map((name) => `row-${name}`), "replicate"],
 };
+const shown = {};
+
+function redraw(name, draw) {
+  const choices = [...MATTERS[name], name === "contrast" && state.scope === "one" ? "scenario" : ""];
+  const inputs = JSON.stringify([paper, widths, choices.map((key) => state[key])]);
+  if (shown[name] !== inputs) draw();
+  shown[name] = inputs;
+}
 
 function entitle(name, words) {
   const fits = ({ chart, view }) =>
@@ -145,23 +116,20 @@ function showRowsOf(key, replicate) {
 }
 
 function show() {
-  const metric = METRICS.find((m) => m.name === state.metric);
+  const metric = chosenMetric();
   const cells = findCells(chosen());
   measure();
   for (const select of document.querySelectorAll("select[name]")) select.value = state[select.name];
   const told = address();
   history.replaceState(null, "", told ? `#${told}` : location.pathname + location.search);
-  drawOverview(metric);
-  entitle("overview", `Mean ${within(metric.label)} in every ${KIND}${OTHERS.length ? `: ${describe(OTHERS)}` : ""}`);
-  drawTradeoff();
-  entitle("tradeoff", `F1 against test error: ${describe()}`);
-  drawUploads();
-  entitle("uploads", `Gap to the pooled optimum against uploads: ${describe(["scenario"])}`);
-  showMeans(cells, metric);
-  showContrast(metric);
-  showSpread(cells, metric);
-  showLedger(cells);
-  showRows();
+  redraw("overview", showOverview);
+  redraw("tradeoff", showTradeoff);
+  redraw("uploads", showUploads);
+  redraw("means", () => showMeans(cells, metric));
+  redraw("contrast", () => showContrast(metric));
+  redraw("spread", () => showSpread(cells, metric));
+  redraw("ledger", () => showLedger(cells));
+  redraw("rows", showRows);
   isolate();
   document.getElementById("status").textContent =
     `Showing ${within(metric.label)}; ${describe()}; ${cells.length} ${cells.length === 1 ? "mean" : "means"}.`;
@@ -169,8 +137,8 @@ function show() {
 
 function showAll() {
   show();
-  drawAgreement();
-  drawTheory();
+  showAgreement();
+  showTheory();
   isolate();
 }
 
@@ -230,13 +198,20 @@ function watchBar() {
   tell();
 }
 
+const painted = () => new Promise((done) => requestAnimationFrame(() => setTimeout(done)));
+
 async function start() {
   startTips();
   startMenus();
   startPresses();
-  addControls();
+  startControls();
   watchBar();
   await readDoubles();
+  // The first chart is painted before the others are drawn.
+  readAddress();
+  measure();
+  redraw("overview", showOverview);
+  await painted();
   follow();
   addEventListener("hashchange", follow);
   let width = innerWidth;
@@ -250,7 +225,7 @@ async function start() {
   addEventListener("beforeprint", () => drawForPaper(690));
   addEventListener("afterprint", () => drawForPaper(0));
   setTimeout(() => {
-    drawAgreement();
+    showAgreement();
     startTheory();
     startUse();
     startGrid();
@@ -259,5 +234,4 @@ async function start() {
 }
 
 startTheme();
-// Let the browser paint the page before the charts are drawn.
-requestAnimationFrame(() => setTimeout(start));
+painted().then(start);

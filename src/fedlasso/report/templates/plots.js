@@ -1,43 +1,32 @@
 // What all charts share, on top of Observable Plot: looks of methods, axes, marks that answer to the
-// pointer, labels that keep clear of marks. Colours are CSS variables, so themes and paper change them
-// without drawing again.
+// pointer, words that keep clear of marks. Colours are CSS variables, so that themes and paper change
+// them without drawing again.
 
 const FLOOR = 1e-16; // the end of a logarithmic axis: smaller gaps are rounding
 
-const polygon = (...corners) => ({
-  draw(context, size) {
-    const scale = Math.sqrt(size / 50);
-    corners.forEach(([x, y], i) => context[i ? "lineTo" : "moveTo"](scale * x, scale * y));
-    context.closePath();
-  },
-});
-
+// A symbol of D3, and by how many degrees it is turned.
 const SYMBOLS = {
-  circle: Plot.symbolCircle,
-  square: Plot.symbolSquare,
-  "triangle-up": Plot.symbolTriangle,
-  "triangle-down": polygon([0, 4.8], [4.6, -3.4], [-4.6, -3.4]),
-  "triangle-left": polygon([-4.8, 0], [3.4, -4.6], [3.4, 4.6]),
-  "triangle-right": polygon([4.8, 0], [-3.4, -4.6], [-3.4, 4.6]),
-  diamond: Plot.symbolDiamond2,
-  narrow: Plot.symbolDiamond,
-  cross: Plot.symbolCross,
-  star: Plot.symbolStar,
-  saltire: polygon([-4, -5], [0, -1.5], [4, -5], [5, -4], [1.5, 0], [5, 4], [4, 5], [0, 1.5], [-4, 5], [-5, 4], [-1.5, 0], [-5, -4]),
-  pentagon: polygon([0, -5], [4.8, -1.5], [2.9, 4], [-2.9, 4], [-4.8, -1.5]),
+  circle: [Plot.symbolCircle, 0],
+  square: [Plot.symbolSquare, 0],
+  diamond: [Plot.symbolSquare, 45],
+  narrow: [Plot.symbolDiamond, 0],
+  "triangle-up": [Plot.symbolTriangle, 0],
+  "triangle-down": [Plot.symbolTriangle, 180],
+  "triangle-left": [Plot.symbolTriangle, -90],
+  "triangle-right": [Plot.symbolTriangle, 90],
+  cross: [Plot.symbolCross, 0],
+  saltire: [Plot.symbolCross, 45],
+  star: [Plot.symbolStar, 0],
+  wye: [Plot.symbolWye, 0],
 };
 
-function look(method) {
-  return DATA.methods[method] ?? { colour: "var(--ink)", shape: "cross" };
-}
-
-function colourOf(row) {
-  return row.colour ?? look(row.method).colour;
-}
+const look = (method) => DATA.methods[method] ?? { colour: "var(--ink)", shape: "cross" };
+const colourOf = (row) => row.colour ?? look(row.method).colour;
+const symbolOf = (row) => SYMBOLS[row.shape ?? look(row.method).shape];
 
 function symbolPath(method) {
-  const { colour, shape } = look(method);
-  return `<path d="${Plot.symbol(SYMBOLS[shape], 52)()}" fill="${colour}"/>`;
+  const [symbol, turn] = symbolOf({ method });
+  return `<path d="${Plot.symbol(symbol, 50)()}" fill="${look(method).colour}" transform="rotate(${turn})"/>`;
 }
 
 function extent(values, { scale, pad = 0.06 } = {}) {
@@ -47,90 +36,78 @@ function extent(values, { scale, pad = 0.06 } = {}) {
   const [low, high] = [Math.min(...known), Math.max(...known)];
   if (scale === "log") {
     const start = Math.max(low, FLOOR);
-    return [Math.floor(Math.log10(start)), Math.ceil(Math.log10(Math.max(high, 10 * start)))].map((k) => 10 ** k);
+    const powers = [Math.floor(Math.log10(start)), Math.ceil(Math.log10(Math.max(high, 10 * start)))];
+    return powers.map((power) => 10 ** power);
   }
   const room = (high - low || Math.abs(high) || 1) * pad;
   return [low - room, high + room];
 }
 
 // An axis has a domain of numbers, or `values`, whose places are 0, 1, 2 and so on.
-
-// Differences of gaps span many powers of ten on both sides of zero.
-function smallOf(domain) {
-  return (Math.max(...domain.map(Math.abs)) || 1) / 1e4;
+function scaleOf({ kind, domain, values }) {
+  if (values) return { axis: null, domain: [-0.5, values.length - 0.5] };
+  return { axis: null, type: kind, domain, clamp: kind === "log", constant: Math.max(...domain.map(Math.abs)) / 1e4 };
 }
 
-function scaleOf({ kind = "linear", domain, values }, down) {
-  if (values) return { axis: null, domain: down ? [values.length - 0.5, -0.5] : [-0.5, values.length - 0.5] };
-  return { axis: null, type: kind, domain, clamp: kind === "log", constant: kind === "symlog" ? smallOf(domain) : undefined };
-}
-
-// At least two ticks, about `apart` pixels from each other.
-function ticksOf({ kind, domain, values, unit }, room, apart) {
+// Ticks as Plot takes them: about how many, or a list. Three or more give at least two labels.
+function ticksOf({ kind, domain, values, unit }, room) {
   if (values) return values.map((_, i) => i);
-  const [low, high] = domain;
-  const count = Math.max(3, room / apart);
-  if (kind === "log") {
-    const digits = high / low <= 160 ? "125" : "1";
-    return Plot.scaleLog(domain, [0, 1])
-      .ticks(count)
-      .filter((v) => digits.includes(v.toExponential()[0]));
-  }
+  const count = Math.max(3, Math.round(room));
+  const largest = Math.max(...domain.map(Math.abs)) || 1;
   if (kind === "symlog") {
-    const powers = [1e4, 1e2].map((factor) => 10 ** Math.floor(Math.log10(factor * smallOf(domain))));
-    return [-powers[0], -powers[1], 0, powers[1], powers[0]].filter((v) => v >= low && v <= high);
+    const powers = [1, 100].map((part) => 10 ** Math.floor(Math.log10(largest / part)));
+    return [...powers.map((v) => -v), 0, ...powers.reverse()].filter((v) => v >= domain[0] && v <= domain[1]);
   }
-  if (unit !== "bytes") return Plot.ticks(low, high, count);
-  const step = 2 ** Math.ceil(Math.log2(high / count));
-  return Array.from({ length: Math.floor(high / step) + 1 }, (_, i) => i * step);
+  if (kind === "log") {
+    const digits = domain[1] / domain[0] < 200 ? /^[125]/ : /^1/;
+    const ticks = Plot.scaleLog(domain, [0, 1]).ticks(count);
+    return ticks.filter((v) => digits.test(v.toExponential()));
+  }
+  // Bytes are counted in powers of two.
+  if (unit !== "bytes") return count;
+  const step = 2 ** Math.ceil(Math.log2(largest / count));
+  return Array.from({ length: Math.floor(largest / step) + 1 }, (_, i) => i * step);
 }
 
-function sayTick({ values, say }) {
-  return values ? (i) => String((say ?? brief)(values[i])) : (say ?? brief);
+// "E = 5" is not broken into lines.
+function sayTick({ values, say = brief }) {
+  return (tick) => String(say(values ? values[tick] : tick)).replaceAll(" = ", "\u00a0=\u00a0");
 }
 
-// The words of a chart are about this wide.
-function widthOfWords(words, size) {
-  return 0.57 * size * String(words).length;
-}
+// About how wide words are.
+const widthOfWords = (words, size) => 0.57 * size * String(words).length;
 
-// One pair of axes with marks on it. "E = 5" is not broken into lines.
-function panel({ width, height, x, y, marks, left, right = 16, top = 10, bottom = 40, title }) {
-  const yTicks = ticksOf(y, height - top - bottom, 45);
-  const names = yTicks.map(sayTick(y)).map((name) => name.replaceAll(" = ", "\u00a0=\u00a0"));
-  const longest = Math.max(2, ...names.map((name) => name.length));
-  const margin = left ?? Math.min(width * 0.45, 16 + (y.label ? 16 : 0) + 6.9 * longest);
-  const fontSize = y.values && widthOfWords(" ".repeat(longest), 12) > margin - 12 ? 10.5 : 12;
-  const xTicks = ticksOf(x, width - margin - right, 75);
-  const words = xTicks.map(sayTick(x));
-  // Where labels have no room side by side, every second or third is printed.
-  const step = (width - margin - right) / words.length;
-  const every = x.values ? Math.ceil((6.6 * Math.max(...words.map((word) => word.length)) + 6) / step) : 1;
+// One pair of axes with marks on it.
+function panel({ width, height, x, y, marks, title, left, right = 16, top = 10, bottom = 42 }) {
+  const longest = Math.max(5, ...(y.values ?? []).map((_, i) => sayTick(y)(i).length));
+  const margin = left ?? Math.min(width * 0.45, 16 + (y.label ? 18 : 0) + 6.9 * (y.say && !y.values ? 7 : longest));
+  const [across, down] = [width - margin - right, height - top - bottom];
+  // Long names are smaller before they are broken into lines. Where names along x have no room side by
+  // side, every second or third is printed.
+  const fontSize = y.values && 6.9 * longest > margin - 12 ? 10.5 : 12;
+  const widest = Math.max(1, ...(x.values ?? []).map((_, i) => sayTick(x)(i).length));
+  const every = x.values ? Math.ceil(((6.6 * widest + 6) * x.values.length) / across) : 1;
+  const [xTicks, yTicks] = [ticksOf(x, across / 95), ticksOf(y, down / 55)];
   const grid = { stroke: "var(--line)", strokeOpacity: 1 };
   const axis = { tickSize: 0, labelAnchor: "center", labelArrow: "none" };
-  const start = Math.min(margin, 30);
-  const heading = title && {
-    fontSize: Math.min(12.5, (12.5 * (width - start)) / (1.1 * widthOfWords(title, 12.5))),
-    fontWeight: 600,
-    frameAnchor: "top-left",
-    dx: start - margin,
-    dy: -21,
-  };
+  const start = Math.min(margin, 30) - margin;
+  const titleSize = title && Math.min(12.5, (11.4 * (width - 30)) / widthOfWords(title, 12.5));
   const drawn = Plot.plot({
-    width,
-    height,
-    marginLeft: margin,
-    marginRight: right,
-    marginTop: top,
-    marginBottom: bottom,
+    width, height, marginLeft: margin, marginRight: right, marginTop: top, marginBottom: bottom,
     x: scaleOf(x),
-    y: scaleOf(y, true),
+    y: { ...scaleOf(y), reverse: Boolean(y.values) },
     marks: [
-      Plot.gridY(yTicks, grid),
-      x.values ? null : Plot.gridX(xTicks, grid),
-      Plot.axisY(yTicks, { ...axis, tickFormat: (_, i) => names[i], label: y.label ?? null, labelOffset: margin - 5, fontSize, lineWidth: (margin - 10) / fontSize / 1.15 }),
-      Plot.axisX(xTicks, { ...axis, tickFormat: (_, i) => (i % every ? "" : words[i]), label: x.label ?? null, labelOffset: 33 }),
-      title ? Plot.text([title], heading) : null,
+      Plot.gridY({ ...grid, ticks: yTicks }),
+      x.values ? null : Plot.gridX({ ...grid, ticks: xTicks }),
+      Plot.axisY({
+        ...axis, ticks: yTicks, tickFormat: sayTick(y), label: y.label || null, labelOffset: margin - 4,
+        fontSize, lineWidth: (margin - 10) / fontSize / 1.15,
+      }),
+      Plot.axisX({
+        ...axis, ticks: xTicks, tickFormat: (tick) => (x.values && tick % every ? "" : sayTick(x)(tick)),
+        label: x.label || null, labelOffset: 33,
+      }),
+      title ? Plot.text([title], { fontSize: titleSize, fontWeight: 600, frameAnchor: "top-left", dx: start, dy: -21 }) : null,
       marks,
     ],
   });
@@ -163,11 +140,10 @@ function mark(kind, name, rows, { place, weave, ...options }) {
 
 // Marks at one place stand side by side, so that methods which coincide can be told apart.
 function setApart(index, scales, { x: X, y: Y, ...values }) {
-  const groups = Map.groupBy(index, (i) => `${Math.round(X[i] / 3)},${Math.round(Y[i] / 3)}`);
   const moved = Float64Array.from(X);
-  for (const own of groups.values())
+  for (const own of Map.groupBy(index, (i) => `${Math.round(X[i] / 2)},${Math.round(Y[i] / 2)}`).values())
     own.forEach((i, k) => {
-      moved[i] += 7 * (k - (own.length - 1) / 2);
+      moved[i] += 6 * (k - (own.length - 1) / 2);
     });
   return { ...values, x: moved, y: Y };
 }
@@ -185,85 +161,54 @@ function weaveDashes(nodes) {
 
 function points(rows, { size = 1, place = setApart } = {}) {
   return mark("dot", "mark point", rows, {
-    x: "x",
-    y: "y",
-    r: 4 * size,
-    symbol: (row) => SYMBOLS[row.shape ?? look(row.method).shape],
+    x: "x", y: "y", r: 4 * size, place,
+    symbol: (row) => symbolOf(row)[0],
+    rotate: (row) => symbolOf(row)[1],
     fill: (row) => (row.open ? "var(--back)" : colourOf(row)),
     stroke: colourOf,
     strokeWidth: rows.some((row) => row.open) ? 1.4 : 0.6,
-    place,
   });
 }
 
-function bars(rows, options) {
-  return mark("link", "mark rule", rows, { x1: "x1", x2: "x2", y1: "y1", y2: "y2", stroke: colourOf, strokeWidth: 2, ...options });
+const ENDS = { x1: "x1", x2: "x2", y1: "y1", y2: "y2" };
+
+const bars = (rows, options) => mark("link", "mark rule", rows, { ...ENDS, stroke: colourOf, strokeWidth: 2, ...options });
+const lines = (rows, options) =>
+  mark("line", "mark line", rows, { x: "x", y: "y", z: "z", stroke: colourOf, weave: true, ...options });
+const texts = (rows, options) =>
+  mark("text", "words", rows, { x: "x", y: "y", text: "words", fill: "var(--soft)", fontSize: 11, ...options });
+
+// A line across the whole panel, upright where the row has an x.
+function levels(rows, name, options) {
+  const [kind, along] = rows.some((row) => "x" in row) ? ["ruleX", "x"] : ["ruleY", "y"];
+  return mark(kind, name, rows, { [along]: along, stroke: colourOf, ...options });
 }
 
-function lines(rows, options) {
-  return mark("line", "mark line", rows, { x: "x", y: "y", z: "z", stroke: colourOf, strokeWidth: 1.6, weave: true, ...options });
+// Places along a row that leads from one end to the other.
+function along({ x1, x2, y1, y2 }) {
+  return Array.from({ length: 30 }, (_, k) => ({ x: x1 + ((x2 - x1) * k) / 30, y: y1 + ((y2 - y1) * k) / 30 }));
 }
 
-// A level of the pooled Lasso, or zero, across the whole panel.
-function level(along, value, name, tip, options) {
-  const row = { [along]: value, tip, colour: "var(--ink)" };
-  return mark(along === "x" ? "ruleX" : "ruleY", name, [row], { [along]: along, stroke: colourOf, strokeWidth: 1.2, ...options });
-}
-
-function texts(rows, options) {
-  return mark("text", "words", rows, { x: "x", y: "y", text: "words", fill: "var(--soft)", fontSize: 11, ...options });
-}
-
-function overlaps(a, b) {
-  return Math.min(a[2], b[2]) > Math.max(a[0], b[0]) && Math.min(a[3], b[3]) > Math.max(a[1], b[1]);
-}
-
-// Places along a broken line, for words to keep clear of it.
-function along(corners) {
-  return corners.flatMap(([x, y], i) => {
-    const [left, top] = corners[Math.max(0, i - 1)];
-    const pieces = Math.max(1, Math.ceil(Math.hypot(x - left, y - top) / 8));
-    const at = (k) => [left + ((k + 1) / pieces) * (x - left), top + ((k + 1) / pieces) * (y - top)];
-    return Array.from({ length: pieces }, (_, k) => at(k));
-  });
-}
-
-// Words beside their places: each goes to the nearest free room, clear of courses (broken lines, or
-// single places) and of the words before it.
-function labels(rows, courses, { fontSize = 10.5, ...options } = {}) {
-  const place = (index, scales, values, { width, height, marginRight, marginTop, marginBottom }) => {
-    const spots = courses.flatMap((course) => along(course.map(([x, y]) => [scales.x(x), scales.y(y)])));
-    const taken = spots.map(([x, y]) => [x - 5, y - 5, x + 5, y + 5]);
-    const box = [0, marginTop - 8, width - marginRight + 8, height - marginBottom];
+// Words beside their places: each goes to the nearest room that is clear of spots and of other words,
+// or at least of other words.
+function labels(rows, spots, options) {
+  const clear = (a) => (b) => Math.abs(a.x - b.x) > (a.wide + b.wide) / 2 || Math.abs(a.y - b.y) > (a.high + b.high) / 2;
+  const place = (index, scales, values, { width }) => {
+    const marks = spots.map((row) => ({ x: scales.x(row.x), y: scales.y(row.y), wide: 15, high: 10 }));
+    const words = [];
     const moved = { ...values, x: Float64Array.from(values.x), y: Float64Array.from(values.y) };
     for (const i of index) {
-      const size = [widthOfWords(rows[i].words, fontSize) * (options.fontWeight ? 1.22 : 1), fontSize + 2];
-      const [left, top, right, bottom] = findRoom(values.x[i], values.y[i], size, taken, box);
-      taken.push([left - 5, top, right + 5, bottom]);
-      moved.x[i] = left;
-      moved.y[i] = (top + bottom) / 2;
+      const wide = widthOfWords(rows[i].words, 12) + 6;
+      const beside = (far) => [[far + wide / 2, 0], [-far - wide / 2, 0], [0, -far - 9], [0, far + 9]];
+      const rooms = [5, 12, 20, 30].flatMap(beside).map(([dx, dy]) => ({ x: values.x[i] + dx, y: values.y[i] + dy, wide, high: 14 }));
+      const free = rooms.filter(({ x }) => x > wide / 2 && x < width - wide / 2).filter((room) => words.every(clear(room)));
+      const best = free.find((room) => marks.every(clear(room))) ?? free[0] ?? rooms[0];
+      words.push(best);
+      [moved.x[i], moved.y[i]] = [best.x, best.y];
     }
     return moved;
   };
-  const look = { textAnchor: "start", stroke: "var(--back)", strokeWidth: 3, fontSize };
-  return texts(rows, { ...look, ...options, place });
-}
-
-function findRoom(x, y, [wide, high], taken, box) {
-  const offers = [9, 14, 20, 28, 38].flatMap((far) => [
-    [x - far - wide, y - high / 2],
-    [x + far, y - high / 2],
-    [x - wide / 2, y - far - high / 2],
-    [x - wide / 2, y + far - high / 2],
-    [x - wide - far / 2, y - far - high / 2],
-    [x + far / 2, y - far - high / 2],
-    [x - wide - far / 2, y + far - high / 2],
-    [x + far / 2, y + far - high / 2],
-  ]);
-  const rooms = offers.map(([left, top]) => [left, top, left + wide, top + high]);
-  const inside = rooms.filter((r) => r[0] >= box[0] && r[1] >= box[1] && r[2] <= box[2] && r[3] <= box[3]);
-  const covered = (room) => taken.filter((other) => overlaps(room, other)).length;
-  return inside.find((room) => !covered(room)) ?? inside.sort((a, b) => covered(a) - covered(b))[0] ?? rooms[0];
+  return texts(rows, { stroke: "var(--back)", strokeWidth: 3, place, ...options });
 }
 
 // On paper a chart is drawn as wide as the paper is, so that its words keep their size.
@@ -274,12 +219,10 @@ const widths = {};
 
 function measure() {
   for (const place of document.querySelectorAll(".chart"))
-    widths[place.id] = Math.max(280, Math.floor(place.clientWidth || 700));
+    widths[place.id.replace("-chart", "")] = Math.max(280, Math.floor(place.clientWidth || 700));
 }
 
-function widthOf(id) {
-  return paper || widths[id];
-}
+const widthOf = (name) => paper || widths[name];
 
 function svgElement(name, attributes, ...children) {
   const made = document.createElementNS("http://www.w3.org/2000/svg", name);
@@ -288,8 +231,8 @@ function svgElement(name, attributes, ...children) {
   return made;
 }
 
-// Puts panels into a chart, in rows of `across`.
-function put(id, description, panels, across = 1) {
+// Puts panels into a chart, in rows of `across`, and names the methods of these rows in its legend.
+function put(name, description, rows, panels, across = 1) {
   const [wide, high] = ["width", "height"].map((side) => Number(panels[0].drawn.getAttribute(side)));
   const [width, height] = [across * wide, Math.ceil(panels.length / across) * high];
   const groups = panels.map(({ drawn, ...attributes }, i) => {
@@ -298,40 +241,26 @@ function put(id, description, panels, across = 1) {
     const parts = [...drawn.children].filter((part) => part.tagName !== "style");
     return svgElement("g", { transform, ...attributes }, ground, ...parts);
   });
-  const frame = {
-    viewBox: `0 0 ${width} ${height}`,
-    width,
-    height,
-    role: "img",
-    "aria-label": description,
-    color: "var(--ink)",
-    fill: "currentColor",
-    "font-family": "system-ui, sans-serif",
-    "font-size": 12,
-  };
-  document.getElementById(id).replaceChildren(svgElement("svg", frame, ...groups));
+  const frame = { viewBox: `0 0 ${width} ${height}`, width, height, role: "img", "aria-label": description };
+  const font = { "font-family": "system-ui, sans-serif", "font-size": 12, "text-anchor": "middle" };
+  const sheet = svgElement("svg", { ...frame, ...font, color: "var(--ink)", fill: "currentColor" }, ...groups);
+  document.getElementById(`${name}-chart`).replaceChildren(sheet);
+  document.getElementById(`${name}-chart-legend`).replaceChildren(...methodsOf(rows).map(legendButton));
 }
 
-function nothing(id, told = "No finished replicate for this choice") {
-  const text = Plot.text([told], { frameAnchor: "left" });
-  put(id, told, [{ drawn: Plot.plot({ width: widthOf(id), height: 60, axis: null, marks: [text] }) }]);
-  document.getElementById(`${id}-legend`).replaceChildren();
+function nothing(name, words = "No finished replicate for this choice") {
+  const marks = [Plot.text([words], { frameAnchor: "left", textAnchor: "start" })];
+  put(name, words, [], [{ drawn: Plot.plot({ width: widthOf(name), height: 60, marks }) }]);
 }
+
+const methodsOf = (rows) => METHODS.filter((method) => rows.some((row) => row.method === method));
 
 // The legend names methods once; choosing one dims the others in every chart.
-function legend(id, shown) {
-  const methods = Object.keys(DATA.methods).filter((method) => shown.includes(method));
-  const buttons = methods.map((method) => {
-    const button = element("button", {
-      type: "button",
-      "data-only": method,
-      "aria-pressed": String(only.has(method)),
-      title: DATA.words[method] ?? "",
-    });
-    button.innerHTML = `<svg width="14" height="14" viewBox="-7 -7 14 14" aria-hidden="true">${symbolPath(method)}</svg>${escape(nameMethod(method))}`;
-    return button;
-  });
-  document.getElementById(`${id}-legend`).replaceChildren(...buttons);
+function legendButton(method) {
+  const button = element("button", { type: "button", "data-only": method, title: DATA.words[method] ?? "" });
+  const symbol = `<svg width="14" height="14" viewBox="-7 -7 14 14" aria-hidden="true">${symbolPath(method)}</svg>`;
+  button.innerHTML = symbol + escape(nameMethod(method));
+  return button;
 }
 
 const only = new Set();

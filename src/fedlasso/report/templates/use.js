@@ -1,11 +1,5 @@
 // "What should I use?": the recorded scenario nearest to the reader's own, and who does best there.
 
-const AIMS = [
-  { value: "prediction", label: "predict well", metric: "test_mse" },
-  { value: "selection", label: "find the right columns", metric: "f1" },
-  { value: "objective", label: "reach the pooled Lasso", metric: "relative_gap" },
-];
-
 const FOUR = new Set(["CD", "ST", "P", "DA"]);
 
 // What single data sets show: the middle 80% of many, or all of a few.
@@ -25,10 +19,8 @@ function nearestScenario(sites, columns) {
 }
 
 function command(method, epochs, budget, sites) {
-  const goal = method.startsWith("goal:") ? method.slice(5) : null;
-  const how = goal
-    ? `--goal ${goal} --uploads ${budget}`
-    : `--procedure ${method}${epochs ? ` --epochs ${epochs}` : ""}`;
+  const byGoal = `--goal ${method.replace("goal:", "")} --uploads ${budget}`;
+  const how = method.startsWith("goal:") ? byGoal : `--procedure ${method}${epochs ? ` --epochs ${epochs}` : ""}`;
   const files = sites > 5 ? "site*.csv" : Array.from({ length: sites }, (_, i) => `site${i + 1}.csv`).join(" ");
   return `fedlasso fit ${files} --target y ${how} --out model`;
 }
@@ -36,19 +28,18 @@ function command(method, epochs, budget, sites) {
 function advise() {
   const read = (id) => Math.max(1, Number(document.getElementById(id).value) || 1);
   const [sites, columns, wanted] = ["use-sites", "use-columns", "use-budget"].map(read);
-  const aim = AIMS[document.getElementById("use-aim").selectedIndex];
+  const [aim] = document.getElementById("use-aim").selectedOptions;
   const out = document.getElementById("use-answer");
   const [scenario, settings] = nearestScenario(sites, columns);
-  const budgets = AXES.includes("budget") ? axis("budget").values : [wanted];
+  const budgets = axis("budget").values;
   const budget = budgets.filter((b) => b <= wanted).at(-1);
   if (budget === undefined) {
     out.textContent = `These records begin at ${budgets[0]} uploads, so they do not show what ${wanted} can do.`;
     return;
   }
-  const where = { scenario: axis("scenario").values.indexOf(scenario) };
-  if (AXES.includes("budget")) where.budget = budgets.indexOf(budget);
+  const where = { scenario: axis("scenario").values.indexOf(scenario), budget: budgets.indexOf(budget) };
   if (AXES.includes("panel")) where.panel = Math.max(0, axis("panel").values.indexOf("upload"));
-  const metric = METRICS.find((m) => m.name === aim.metric);
+  const metric = METRICS.find((m) => m.name === aim.dataset.metric);
   const { ranked, tied, best, other } = rank(findCells(where), metric);
   const method = value(best.cell, "method");
   const named = new Set(tied.map((row) => groupName(row.cell)));
@@ -100,9 +91,6 @@ function nextBest(best, other, metric) {
 
 function startUse() {
   if (!document.getElementById("use")) return;
-  const select = document.getElementById("use-aim");
-  AIMS.splice(0, AIMS.length, ...AIMS.filter((aim) => aim.metric in COLUMN));
-  for (const aim of AIMS) select.append(element("option", { value: aim.value }, aim.label));
   for (const input of document.querySelectorAll("#use input, #use select")) input.addEventListener("input", advise);
   advise();
 }
