@@ -29,17 +29,22 @@ MANY = {"epochs": "values of E", "family": "families"}  # and several values of 
 
 @dataclass(frozen=True)
 class Finding:
-    """A sentence, the chart that shows it, and the choices that the page makes to show it there."""
+    """A sentence, the chart that shows it, and the choices that the page makes to show it there.
+
+    Findings of larger weight come first.
+    """
 
     name: str
     text: str
     chart: str = ""
     view: Mapping[str, str] = field(default_factory=dict)
+    weight: int = 1
 
 
 def find(results: Results) -> list[Finding]:
-    """Every finding of these records, in the order of the page."""
-    return [finding for look in FINDINGS for finding in look(results)]
+    """Every finding of these records, in the order of the page: by weight, then as listed."""
+    found = [finding for look in FINDINGS for finding in look(results)]
+    return sorted(found, key=lambda finding: -finding.weight)
 
 
 def agreement_finding(results: Results) -> Iterator[Finding]:
@@ -60,6 +65,8 @@ def agreement_finding(results: Results) -> Iterator[Finding]:
             f"1.96 standard errors from ours (about {0.05 * len(z):.1f} would by chance; largest "
             f"|z| {z.max():.2f}; {count}).",
             "agreement",
+            # A paper that is not reproduced comes before everything else.
+            weight=2 if comparison.agrees else 6,
         )
 
 
@@ -81,6 +88,7 @@ def lead_findings(results: Results) -> Iterator[Finding]:
                 f"{_except(lead)}; difference in mean {_label(metric)} {lead.told} ({lead.error}).",
                 "overview",
                 {"metric": metric},
+                weight=2,
             )
 
 
@@ -103,6 +111,7 @@ def goal_findings(results: Results) -> Iterator[Finding]:
                 f"the best of them in mean {_label(metric)} {lead.told} ({lead.error}).",
                 "contrast",
                 {"metric": metric, "pair": f"method~{rivals[-1]}~{goal}", "scope": "all"},
+                weight=4,
             )
 
 
@@ -133,7 +142,7 @@ def upload_finding(results: Results) -> Iterator[Finding]:
                 f"after {last}, and {mean:.1f} powers of ten further away on average "
                 f"(paired SE {_two_digits(se)})"
             )
-        yield Finding(f"uploads-{method}", f"{text}.", "uploads")
+        yield Finding(f"uploads-{method}", f"{text}.", "uploads", weight=3)
 
 
 def epoch_findings(results: Results) -> Iterator[Finding]:
@@ -176,7 +185,7 @@ def told_findings(results: Results) -> Iterator[Finding]:
     """What a study concludes itself, in sentences."""
     tell = CONCLUSIONS.get(results.manifest.name)
     for number, text in enumerate(tell(results.outcome) if tell else []):
-        yield Finding(f"told-{number}", text, "figures")
+        yield Finding(f"told-{number}", text, "figures", weight=5)
 
 
 @dataclass(frozen=True)
@@ -267,6 +276,7 @@ def _contrast_finding(
             f"{change.error}.",
             "contrast",
             {"metric": metric, "pair": f"{along}~{first}~{second}", "scope": "all"},
+            weight=5 if along == "tuning" else 1,
         )
 
 

@@ -15,7 +15,7 @@ from fedlasso.federation import Costs
 from fedlasso.fitting import GOALS, PANELS, RULES, Panel, Prepared, Run, after_rounds, rounds_within
 from fedlasso.numerics import one_thread
 from fedlasso.procedures import Procedure, State, find_procedure
-from fedlasso.study.columns import COLUMNS, PREDICTION, SELECTION
+from fedlasso.study.columns import COLUMNS, PREDICTION, SELECTION, say
 from fedlasso.study.means import mean_error, pair_with_best
 from fedlasso.study.outcomes import Record, Trial
 from fedlasso.study.scenario import Scenario
@@ -268,5 +268,6 @@ def _compare(rows: pd.DataFrame, goal: str, metric: str) -> list[str]:
             f"(E = {own['epochs'].iloc[0]:g}) {own[f'{metric}_best'].mean():.4g}, difference "
             f"{mean:+.3g} (SE {se:.2g}){'' if won else ', not better'}"
         )
-    head = f"{goal} has better mean {metric} than each of CD, ST, P, DA at every epoch count in"
+    name = say("method", goal)
+    head = f"{name} has better mean {metric} than each of CD, ST, P, DA at every epoch count in"
     return [f"{head} {wins} of {len(lines)} scenarios", *lines]
