@@ -160,11 +160,28 @@ def _agreement_data(comparison: Comparison | None) -> dict[str, Any] | None:
     """Published and reproduced cells for the chart; what is not a number is null."""
     if comparison is None:
         return None
-    cells = comparison.cells.assign(
-        scenario_words=[say("scenario", name) for name in comparison.cells["scenario"]]
+    cells = comparison.cells
+    reach = 1.96 * cells["our_se"]
+    # A share cannot leave its axis, though its interval may.
+    limit = [1.0 if COLUMNS[name].scale == "share" else np.inf for name in cells["metric"]]
+    floor = [0.0 if COLUMNS[name].scale == "share" else -np.inf for name in cells["metric"]]
+    cells = cells.assign(
+        low=np.maximum(cells["our_mean"] - reach, floor),
+        high=np.minimum(cells["our_mean"] + reach, limit),
+        tip=[_tell_cell(cell) for cell in cells.to_dict("records")],
     )
     known = cells.astype(object).where(cells.notna() & ~cells.isin([np.inf, -np.inf]), None)
     return {"cells": known.to_dict("records"), "verdict": comparison.verdict}
+
+
+def _tell_cell(cell: dict[str, Any]) -> str:
+    """What the pointer shows of a published mean and ours."""
+    where = f"{say('scenario', cell['scenario'])}: {say('method', cell['method'])}"
+    numbers = (
+        f"published {cell['mean']:.3g} (SE {cell['se']:.3g})\n"
+        f"ours {cell['our_mean']:.3g} (SE {cell['our_se']:.3g})\nz = {cell['z']:.3g}"
+    )
+    return f"{where}, E = {cell['epochs']}\n" + numbers.replace("-", "−").replace("nan", "—")
 
 
 def _agreement_table(

@@ -3,7 +3,6 @@
 
 // What means go along: the splits of real data, else the epochs.
 const STEP = AXES.includes("split") ? "split" : AXES.includes("epochs") ? "epochs" : "";
-
 const STEP_LABEL = STEP === "epochs" ? `${axis(STEP).label} E` : axis(STEP)?.label;
 
 function shortStep(step) {
@@ -17,25 +16,22 @@ function tipOf(name, metric, { mean, se, low, high, n }) {
   return `${text}${Number.isNaN(se) ? "" : interval}\n${n} ${n === 1 ? "replicate" : "replicates"}`;
 }
 
-function axisOf(metric, values, label) {
-  return { kind: metric.scale === "log" ? "log" : "linear", domain: extent(values, metric), label };
-}
-
+const axisOf = (metric, values, label) => ({
+  kind: metric.scale === "log" ? "log" : "linear", domain: extent(values, metric), label,
+});
 const measured = (rows) => rows.filter((row) => !Number.isNaN(row.mean));
 const intervals = (rows) => bars(rows.filter((row) => !Number.isNaN(row.se)));
 
 // A cell with its words, and the mean of an outcome.
 function summaryOf(cell, metric) {
   const numbers = summarise(valuesOf(cell, metric.name));
-  const words = SIDE.flatMap((name) => [name, axis(name).heading].map((key) => [key, word(cell, name)]));
-  const names = { key: keyOf(cell), label: groupName(cell), ...Object.fromEntries(words) };
-  return { ...names, scenario: value(cell, "scenario"), method: value(cell, "method"), ...numbers };
+  const words = Object.fromEntries(SIDE.map((name) => [name, word(cell, name)]));
+  const { scenario, method } = valuesAt(cell);
+  return { key: keyOf(cell), label: groupName(cell), ...words, scenario, method, ...numbers };
 }
 
 // Mean and standard error of the pooled Lasso, where it has the outcome.
-function pooledAt(scenario, metric) {
-  return (metric.scale === "log" ? undefined : DATA.pooled[scenario]?.[metric.name]) ?? [];
-}
+const pooledAt = (scenario, metric) => (metric.scale !== "log" && DATA.pooled[scenario]?.[metric.name]) || [];
 
 // Along the steps; with fewer than two of them `sideways`, one row per method.
 function stepsOf(rows) {
@@ -46,7 +42,8 @@ function stepsOf(rows) {
 
 // Means of one scenario, methods side by side in the order of the legend. A method without epochs is a
 // level, too. A share cannot leave its axis, though its interval may.
-function meansPanel(rows, metric, scenario, { sideways, values, large, scale, say, ...size }) {
+function meansPanel(rows, metric, scenario, { sideways, values, large, scale, say, short, ...size }) {
+  const [along, across] = sideways ? ["y", "x"] : ["x", "y"];
   const [level, error] = pooledAt(scenario, metric);
   const named = large && level !== undefined;
   const step = (size.width - 110) / values.length;
@@ -56,21 +53,22 @@ function meansPanel(rows, metric, scenario, { sideways, values, large, scale, sa
     const own = beside.get(row[STEP]);
     const shift = Math.min(26 / step, 0.8 / own.length) * (own.indexOf(row) - (own.length - 1) / 2);
     const at = sideways ? values.indexOf(row.method) : values.indexOf(row[STEP]) + shift;
-    const [along, across] = sideways ? ["y", "x"] : ["x", "y"];
-    const place = { [along]: at, [`${along}1`]: at, [`${along}2`]: at, [`${across}1`]: ends[0], [`${across}2`]: ends[1] };
-    return { ...row, ...place, [across]: row.mean, z: row.method };
+    const place = { [along]: at, [`${along}1`]: at, [`${along}2`]: at };
+    return { ...row, ...place, [across]: row.mean, [`${across}1`]: ends[0], [`${across}2`]: ends[1], z: row.method };
   });
   const still = placed.filter((row) => row.epochs === "none").map(({ x, ...row }) => row);
-  const pooled = { [sideways ? "x" : "y"]: level, tip: `pooled Lasso: ${brief(level)} (SE ${brief(error)})`, words: "pooled\nLasso" };
-  const aside = sideways ? { y: undefined, frameAnchor: "top", dy: -14 } : { x: undefined, frameAnchor: "right", textAnchor: "start", dx: 6 };
-  const axes = sideways ? { x: scale, y: { values, say: nameMethod } } : { x: { values, say, label: large ? STEP_LABEL : "" }, y: scale };
+  const tip = `pooled Lasso: ${brief(level)} (SE ${brief(error)})`;
+  const pooled = { [across]: level, tip, words: "pooled\nLasso" };
+  const above = { y: undefined, frameAnchor: "top", dy: -14 };
+  const beyond = { x: undefined, frameAnchor: "right", textAnchor: "start", dx: 6 };
+  const other = sideways ? { values, say: nameMethod } : { values, say, short, label: large ? STEP_LABEL : "" };
   const moves = STEP === "epochs" && !sideways;
   return panel({
-    ...size, ...axes,
+    ...size, [along]: other, [across]: scale,
     right: named && !sideways ? 56 : 16,
     marks: [
       level === undefined ? null : levels([pooled], "mark rule pooled", { strokeWidth: 1.2, strokeDasharray: "5 4" }),
-      named ? texts([pooled], aside) : null,
+      named ? texts([pooled], sideways ? above : beyond) : null,
       moves ? levels(still, "mark rule", { strokeOpacity: 0.7, strokeDasharray: "2 3", weave: true }) : null,
       moves ? lines(placed.filter((row) => row.epochs !== "none"), { strokeWidth: 1.2, strokeOpacity: 0.7 }) : null,
       large ? intervals(placed) : null,
@@ -79,9 +77,8 @@ function meansPanel(rows, metric, scenario, { sideways, values, large, scale, sa
   });
 }
 
-function showOverview() {
-  const metric = chosenMetric();
-  const { scenario: _, ...where } = chosen();
+function showOverview(_, metric) {
+  const { scenario, ...where } = chosen();
   const cells = findCells(where);
   const rows = measured(cells.map((cell) => summaryOf(cell, metric)));
   const steps = stepsOf(rows);
@@ -89,8 +86,6 @@ function showOverview() {
   const whole = widthOf("overview");
   const across = Math.max(1, Math.min(scenarios.length, Math.floor(whole / (steps.sideways ? 320 : 230))));
   const width = whole / across;
-  const room = (width - 76) / steps.values.length - 6;
-  const fits = STEP === "split" || steps.values.every((step) => 6.6 * shortStep(step).length < room);
   const shared = metric.scale === "share" || metric.scale === "log";
   const size = steps.sideways
     ? { width, height: 62 + 16 * steps.values.length, top: 30, bottom: 30 }
@@ -100,7 +95,7 @@ function showOverview() {
     const own = rows.filter((row) => row.scenario === scenario);
     const seen = [...(shared ? rows : own).map((row) => row.mean), pooledAt(scenario, metric)[0]];
     const tipped = own.map((row) => ({ ...row, tip: `${title}\n${tipOf(row.label, metric, row)}` }));
-    const options = { ...steps, ...size, title, scale: axisOf(metric, seen), say: fits ? shortStep : undefined };
+    const options = { ...steps, ...size, title, scale: axisOf(metric, seen), say: shortStep, short: STEP === "epochs" ? String : undefined };
     return { drawn: meansPanel(tipped, metric, scenario, options), class: "small", "data-scenario": scenario };
   });
   put("overview", `Mean ${within(metric.label)} in every ${KIND}`, rows, panels, across);
@@ -111,11 +106,11 @@ function showOverview() {
 function showMeans(cells, metric) {
   const rows = cells.map((cell) => summaryOf(cell, metric));
   const better = metric.better ? ` ${metric.better === "higher" ? "Higher" : "Lower"} is better.` : "";
-  document.getElementById("metric-caption").textContent = `${metric.label}. ${metric.caption}${better}`;
+  byId("metric-caption").textContent = `${metric.label}. ${metric.caption}${better}`;
   const unpaid = rows.filter((row) => row.n === 0).map((row) => row.label);
   const why = "Either the budget is too small for a first round, or the outcome does not apply.";
-  document.getElementById("unpaid").textContent = unpaid.length ? `Not recorded, so not drawn: ${unpaid.join("; ")}. ${why}` : "";
-  const columns = [...SIDE.map((name) => [axis(name).heading, { text: !axis(name).number }]), ...SUMMARY];
+  byId("unpaid").textContent = unpaid.length ? `Not recorded, so not drawn: ${unpaid.join("; ")}. ${why}` : "";
+  const columns = [...SIDE.map((name) => [axis(name).heading, { text: !axis(name).number, of: name }]), ...SUMMARY];
   fillTable("means-table", `${metric.label}: ${describe()}`, columns, rows, { button: true });
   kept.means = csvRows(cells, metric);
   entitle("means", `${tellMeans(rows, metric)}. ${describe()}`);
@@ -124,17 +119,18 @@ function showMeans(cells, metric) {
   const steps = stepsOf(known);
   const { scenario } = chosenValues();
   const width = widthOf("means");
-  const short = STEP === "split" && steps.values.some((step) => 6.8 * step.length + 8 > (width - 110) / steps.values.length);
   const seen = [...known.flatMap((row) => [row.low, row.high, row.mean]), pooledAt(scenario, metric)[0]];
   const size = steps.sideways ? { width, height: 76 + 24 * steps.values.length, top: 32 } : { width, height: 300 };
-  const options = { ...steps, ...size, large: true, scale: axisOf(metric, seen, metric.label), say: short ? shortStep : undefined };
-  put("means", `Mean ${within(metric.label)} by method; ${describe()}`, known, [{ drawn: meansPanel(known, metric, scenario, options) }]);
+  const scale = axisOf(metric, seen, metric.label);
+  const short = STEP === "split" ? shortStep : undefined;
+  const drawn = meansPanel(known, metric, scenario, { ...steps, ...size, large: true, scale, say: String, short });
+  put("means", `Mean ${within(metric.label)} by method; ${describe()}`, known, [{ drawn }]);
 }
 
-function showContrast(metric) {
+function showContrast(_, metric) {
   const pair = DATA.pairs.find((p) => p.value === state.pair);
   if (!pair) return;
-  const { [pair.name]: _, ...where } = chosen();
+  const { [pair.name]: compared, ...where } = chosen();
   if (state.scope === "all") delete where.scenario;
   const rest = SIDE.filter((name) => name !== pair.name);
   const found = differences(pair, where, metric.name);
@@ -145,25 +141,22 @@ function showContrast(metric) {
     rest: nameOf(cell, rest.filter((name) => name !== "method")),
     ...numbers,
   }));
-  const where_named = axis("scenario").label;
-  const printed = rows.map((row) => ({ ...row, [where_named]: row.scenario, Of: row.what }));
-  fillTable("contrast-table", `${metric.label}: ${pair.label}`, [[where_named, TEXT], ["Of", TEXT], ...SUMMARY], printed);
+  const columns = [[axis("scenario").label, { text: true, of: "scenario" }], ["Of", { text: true, of: "what" }], ...SUMMARY];
+  fillTable("contrast-table", `${metric.label}: ${pair.label}`, columns, rows);
   kept.contrast = found.map(({ cell, ...numbers }) => {
-    const { [pair.name]: _, ...others } = valuesAt(cell);
+    const { [pair.name]: compared, ...others } = valuesAt(cell);
     return { difference: pair.label, ...others, metric: metric.name, ...numbers };
   });
-  drawContrast(measured(rows), pair, metric);
   entitle("contrast", `${tellContrast(rows, pair, metric)}. ${state.scope === "all" ? `All ${KIND}s` : describe()}`);
-}
-
-function drawContrast(rows, pair, metric) {
-  if (!rows.length) return nothing("contrast", "Nothing to compare: no data set has both");
-  const several = new Set(rows.map((row) => row.scenario)).size > 1;
+  const known = measured(rows);
+  if (!known.length) return nothing("contrast", "Nothing to compare: no data set has both");
+  const several = new Set(known.map((row) => row.scenario)).size > 1;
   const groupOf = (row) => (several ? row.scenario : row.what || row.scenario);
-  const [groups, whats, rests] = [groupOf, (row) => row.what, (row) => row.rest].map((of) => [...new Set(rows.map(of))]);
+  const distinct = (of) => [...new Set(known.map(of))];
+  const [groups, whats, rests] = [groupOf, (row) => row.what, (row) => row.rest].map(distinct);
   const step = several ? Math.max(26, 14 * whats.length) : 26;
   const apart = several ? Math.min(13, (step - 4) / whats.length) / step : 0;
-  const placed = rows.map((row) => {
+  const placed = known.map((row) => {
     const y = groups.indexOf(groupOf(row)) + apart * (whats.indexOf(row.what) - (whats.length - 1) / 2);
     const tip = `${row.scenario}\n${pair.label}\n${tipOf(row.what || row.scenario, metric, row)}`;
     return { ...row, x: row.mean, x1: row.low, x2: row.high, y, y1: y, y2: y, tip, words: row.rest };
@@ -172,14 +165,16 @@ function drawContrast(rows, pair, metric) {
   const narrow = width < 560;
   // With several scenarios every dot says in words which of the other choices it is.
   const inside = several && rests.length > 1;
-  const aside = { x: undefined, frameAnchor: "right", textAnchor: narrow ? "end" : "start", dx: narrow ? 0 : 4, fontSize: 10 };
+  const settings = Object.fromEntries(Object.values(DATA.scenarios).map((each) => [each.title, each.words]));
+  const anchor = narrow ? { textAnchor: "end" } : { textAnchor: "start", dx: 4 };
+  const aside = { x: undefined, frameAnchor: "right", fontSize: 10, ...anchor };
   const label = `${metric.label}: ${pair.label}`;
-  const domain = extent([...rows.flatMap((row) => [row.low, row.high, row.mean]), 0]);
+  const domain = extent([...known.flatMap((row) => [row.low, row.high, row.mean]), 0]);
   const drawn = panel({
     width, height: 60 + step * groups.length,
     right: inside && !narrow ? 14 + Math.max(...rests.map((rest) => widthOfWords(rest, 10))) : 16,
     x: { kind: metric.scale === "log" ? "symlog" : "linear", label, domain },
-    y: { values: groups, tips: SCENARIO_TIPS },
+    y: { values: groups, tips: several && groups.map((name) => settings[name]) },
     marks: [
       levels([{ x: 0, colour: "var(--ink)" }], "zero"),
       intervals(placed),
@@ -187,7 +182,7 @@ function drawContrast(rows, pair, metric) {
       inside ? texts(placed, aside) : null,
     ],
   });
-  put("contrast", label, pair.name === "method" ? [] : rows, [{ drawn }]);
+  put("contrast", label, pair.name === "method" ? [] : known, [{ drawn }]);
 }
 
 function showSpread(cells, metric) {
@@ -228,8 +223,8 @@ const PART_GREYS = ["#5b6470", "#8d97a3", "#b9c1ca", "#e4e8ec"];
 
 // Seconds are medians, which one slow moment of the machine does not move; counts are means.
 function showLedger(cells) {
-  const cost = COSTS.find((c) => c.label === state.cost);
-  if (!cost) return;
+  const cost = { label: state.cost, parts: COLUMNS.filter((c) => c.bill === state.cost) };
+  if (!state.cost) return;
   const [{ unit }] = cost.parts;
   const middle = (cell, name) => (unit === "s" ? median(valuesOf(cell, name)) : summarise(valuesOf(cell, name)).mean);
   const rows = cells.flatMap((cell) =>
@@ -244,18 +239,14 @@ function showLedger(cells) {
   const known = rows.filter((row) => !Number.isNaN(row.value));
   const printed = known.map((row) => ({ Of: row.group, Part: row.part, Typical: withUnit(row.value, unit) }));
   fillTable("ledger-table", `${cost.label}: ${describe()}`, [["Of", TEXT], ["Part", TEXT], ["Typical"]], printed);
-  kept.ledger = known.map(({ group, part, value }) => ({ ...chosenValues(), what: group, cost: cost.label, part, value }));
-  drawLedger(known, cost);
+  const where = chosenValues();
+  kept.ledger = known.map(({ group, part, value }) => ({ ...where, what: group, cost: cost.label, part, value }));
   entitle("ledger", `${tellLedger(known, cost)}. ${describe()}`);
-}
-
-function drawLedger(rows, cost) {
-  if (!rows.length) return nothing("ledger");
-  const [groups, parts] = ["group", "part"].map((name) => [...new Set(rows.map((row) => row[name]))]);
-  const [{ unit }] = cost.parts;
+  if (!known.length) return nothing("ledger");
+  const [groups, parts] = ["group", "part"].map((name) => [...new Set(known.map((row) => row[name]))]);
   const say = (value) => withUnit(value, unit);
   const totals = groups.map(() => 0);
-  const stacked = rows.map((row) => {
+  const stacked = known.map((row) => {
     const at = groups.indexOf(row.group);
     const x1 = totals[at];
     totals[at] += row.value;
@@ -272,5 +263,5 @@ function drawLedger(rows, cost) {
   put("ledger", `${cost.label}; ${describe()}`, [], [{ drawn }]);
   const swatch = (i) => element("i", { class: "swatch", style: `background:${PART_GREYS[i]}` });
   const keys = parts.length > 1 ? parts.map((part, i) => element("span", {}, swatch(i), part)) : [];
-  document.getElementById("ledger-chart-legend").append(...keys);
+  byId("ledger-chart-legend").append(...keys);
 }

@@ -1,12 +1,12 @@
 // Charts of two outcomes: F1 against test error, the gap against uploads, published means and ours.
 
+const hide = (section, when) => byId(section).toggleAttribute("hidden", Boolean(when));
+
 // An arrow leads from the smallest validation error to the one-standard-error rule.
 function showTradeoff() {
   const error = METRICS.find((m) => m.name === "test_mse" || m.name === "test_deviance");
-  const section = document.getElementById("tradeoff");
-  section.hidden = !(error && "f1" in COLUMN);
-  if (section.hidden) return;
-  const { rule: _, ...where } = chosen();
+  if (hide("tradeoff", !(error && "f1" in COLUMN))) return;
+  const { rule: chosenRule, ...where } = chosen();
   const rows = findCells(where).map((cell) => {
     const [x, y] = [error.name, "f1"].map((name) => summarise(valuesOf(cell, name)).mean);
     const [rule, name] = AXES.includes("rule") ? [value(cell, "rule"), `, ${word(cell, "rule")}`] : ["min", ""];
@@ -22,7 +22,7 @@ function showTradeoff() {
   for (const own of Map.groupBy(all, (row) => row.label).values()) {
     const start = own.find((row) => row.rule === "min") ?? own[0];
     const end = own.find((row) => row.rule === "1se");
-    starts.push({ ...start, name: several ? start.epochs : nameMethod(start.method) });
+    starts.push(start);
     if (end && (end.x !== start.x || end.y !== start.y))
       ends.push({ ...end, open: true, x1: start.x, y1: start.y, x2: end.x, y2: end.y });
   }
@@ -31,14 +31,8 @@ function showTradeoff() {
   const pooled = x === undefined || y === undefined ? [] : [{ x, y, tip, words: "pooled Lasso" }];
   const domain = extent([...all, ...pooled].map((row) => row.x));
   const [width, height] = [widthOf("tradeoff"), paper ? 245 : 380];
-  // Marks on one spot share their words: "CD = ST = P", or their values of E.
-  const spot = (row) => `${Math.round((row.x * width) / (domain[1] - domain[0]) / 14)},${Math.round((row.y * height) / 12)}`;
-  const named = [...Map.groupBy(starts.filter((row) => row.name), spot).values()].map((own) => {
-    const names = [...new Set(own.map((row) => row.name))];
-    const more = names.length > 4 ? ` and ${names.length - 3} more` : "";
-    const words = names.slice(0, more ? 3 : 4).join(several || more ? ", " : " = ") + more;
-    return { x: own[0].x, y: own[0].y, words: several ? `E = ${words}` : words };
-  });
+  const [wide, high] = [width / (domain[1] - domain[0]) / 6, height / 6];
+  const named = nameSpots(starts, (row) => `${Math.round(row.x * wide)},${Math.round(row.y * high)}`, several);
   const drawn = panel({
     width, height,
     x: { label: `${error.label} (left is better)`, domain },
@@ -46,11 +40,12 @@ function showTradeoff() {
     marks: [
       mark("arrow", "mark arrow", ends, { ...ENDS, stroke: colourOf, strokeWidth: 1.2, headLength: 7 }),
       points([...pooled, ...starts, ...ends]),
-      labels([...pooled, ...named], [...pooled, ...starts, ...ends, ...ends.flatMap(along)]),
+      labels([...pooled, ...(width > 560 ? named : [])], [...pooled, ...starts, ...ends, ...ends.flatMap(along)]),
     ],
   });
   put("tradeoff", `F1 against ${error.label}; ${describe()}`, all, [{ drawn }]);
-  kept.tradeoff = all.map((row) => ({ ...chosenValues(), rule: row.rule, what: row.label, [error.name]: row.x, f1: row.y }));
+  const view = chosenValues();
+  kept.tradeoff = all.map(({ rule, label, x, y }) => ({ ...view, rule, what: label, [error.name]: x, f1: y }));
   entitle("tradeoff", `F1 against test error: ${describe()}`);
 }
 
@@ -62,9 +57,7 @@ function showUploads() {
   const courseOf = (row) => ["scenario", ...ARMS, "method", "epochs"].map((name) => row[name]).join();
   const courses = [...Map.groupBy(DATA.gaps, courseOf).values()];
   // One reading per method is no course; the gap is then an outcome like the others.
-  const section = document.getElementById("uploads");
-  section.hidden = courses.every((own) => own.length < 2);
-  if (section.hidden) return;
+  if (hide("uploads", courses.every((own) => own.length < 2))) return;
   const where = chosenValues();
   const here = courses.filter(([row]) => ["scenario", ...ARMS].every((name) => row[name] === where[name]));
   if (!here.length) return nothing("uploads");
@@ -74,12 +67,15 @@ function showUploads() {
   const chosenCourses = state.epochs_shown === "best" ? best : here;
   const several = new Set(here.map(([row]) => row.epochs).filter(Boolean)).size > 1;
   const rows = chosenCourses.flat().map((row) => {
-    const z = courseName([row], several);
+    const z = nameCourse([row], several);
     const half = `half of ${row.n} replicates: ${brief(row.low)} to ${brief(row.high)}`;
-    return { ...row, x: row.uploads, y: row.gap, z, tip: `${z}\n${brief(row.uploads)} uploads: gap ${brief(row.gap)}\n${half}` };
+    const tip = `${z}\n${brief(row.uploads)} uploads: gap ${brief(row.gap)}\n${half}`;
+    return { ...row, x: row.uploads, y: row.gap, z, tip };
   });
   const width = widthOf("uploads");
-  const ends = nameEnds(chosenCourses, several);
+  const height = (gap) => Math.round(16 * Math.log10(Math.max(gap, FLOOR)));
+  const last = chosenCourses.map((own) => ({ ...own.at(-1), x: own.at(-1).uploads, y: own.at(-1).gap }));
+  const ends = nameSpots(last, (row) => `${row.x},${height(row.y)}`, several);
   const wide = width > 560;
   const uploads = here.flat().map((row) => row.uploads);
   const drawn = panel({
@@ -90,7 +86,8 @@ function showUploads() {
       domain: [0.93 * Math.max(0.5, Math.min(...uploads)), 1.04 * Math.max(...uploads)],
     },
     y: {
-      kind: "log", label: "median relative gap", domain: extent(rows.flatMap((row) => [row.low, row.high]), { scale: "log" }),
+      kind: "log", label: "median relative gap",
+      domain: extent(rows.flatMap((row) => [row.low, row.high]), { scale: "log" }),
       say: (gap) => (gap <= FLOOR ? "≤ 1e−16" : brief(gap)),
     },
     marks: [
@@ -105,18 +102,17 @@ function showUploads() {
   entitle("uploads", `Gap to the pooled optimum against uploads: ${describe(["scenario"])}`);
 }
 
-function courseName(own, several) {
+function nameCourse(own, several) {
   const names = own.map((row) => nameMethod(row.method)).join(" = ");
   return several && own[0].epochs ? `${names}, E = ${own[0].epochs}` : names;
 }
 
-// Lines that end at one place share a name there: "CD = ST = P".
-function nameEnds(courses, several) {
-  const last = courses.map((own) => own.at(-1));
-  const place = ({ uploads, gap, epochs }) => `${uploads},${epochs},${Math.round(16 * Math.log10(Math.max(gap, FLOOR)))}`;
-  return [...Map.groupBy(last, place).values()].map((own) => {
-    const method = own.length > 1 ? undefined : own[0].method;
-    return { x: own[0].uploads, y: own[0].gap, words: courseName(own, several), method };
+// Methods on one spot share a name there: "CD = ST = P".
+function nameSpots(rows, spot, several) {
+  const groups = Map.groupBy(rows, (row) => `${row.epochs},${spot(row)}`).values();
+  return [...groups].map(([first, ...rest]) => {
+    const method = rest.length ? undefined : first.method;
+    return { x: first.x, y: first.y, method, words: nameCourse([first, ...rest], several) };
   });
 }
 
@@ -132,7 +128,8 @@ function endLabels(ends, spots) {
     return { ...values, y: y.map((each) => each - beyond) };
   };
   const aside = { x: undefined, frameAnchor: "right", textAnchor: "start", dx: 14, place };
-  return [texts(ends.filter(({ x }) => x > far), { ...look, ...aside }), labels(ends.filter(({ x }) => x <= far), spots, look)];
+  const [late, early] = [true, false].map((isLate) => ends.filter(({ x }) => x > far === isLate));
+  return [texts(late, { ...look, ...aside }), labels(early, spots, look)];
 }
 
 // Published means across, ours upwards; the two agree on the line.
@@ -145,13 +142,9 @@ function showAgreement() {
   const panels = metrics.map((name) => {
     const metric = METRICS.find((m) => m.name === name);
     const own = cells.filter((cell) => cell.metric === name && cell.our_mean !== null);
-    const rows = own.map((cell) => {
-      const ours = [cell.our_mean - 1.96 * cell.our_se, cell.our_mean + 1.96 * cell.our_se];
-      const [y1, y2] = metric.scale === "share" ? [Math.max(0, ours[0]), Math.min(1, ours[1])] : ours;
-      const means = `published ${brief(cell.mean)} (SE ${brief(cell.se)})\nours ${brief(cell.our_mean)} (SE ${brief(cell.our_se)})`;
-      const tip = `${cell.scenario_words}: ${nameMethod(cell.method)}, E = ${cell.epochs}\n${means}\nz = ${brief(cell.z)}`;
-      const place = { x: cell.mean, x1: cell.mean, x2: cell.mean, y: cell.our_mean, y1, y2 };
-      return { ...place, method: cell.method, tip, open: Math.abs(cell.z) > 1.96 };
+    const rows = own.map(({ mean: x, our_mean: y, low, high, method, z, tip }) => {
+      const place = { x, x1: x, x2: x, y, y1: low, y2: high };
+      return { ...place, method, tip, open: Math.abs(z) > 1.96 };
     });
     const seen = rows.flatMap((row) => [row.x, row.y, ...(metric.scale === "log" ? [] : [row.y1, row.y2])]);
     const [x, y] = ["published", "ours"].map((label) => axisOf(metric, seen, label));

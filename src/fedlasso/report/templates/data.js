@@ -1,6 +1,16 @@
 // The recorded rows: decoding, and means of what is chosen. Nothing here draws.
 
-const DATA = JSON.parse(document.getElementById("data").textContent);
+const maker = (space) => (name, attributes = {}, ...children) => {
+  const made = document.createElementNS(space, name);
+  for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, value);
+  made.append(...children);
+  return made;
+};
+const element = maker("http://www.w3.org/1999/xhtml");
+const svgElement = maker("http://www.w3.org/2000/svg");
+
+const byId = (id) => document.getElementById(id);
+const DATA = JSON.parse(byId("data").textContent);
 const AXES = DATA.axes.map((axis) => axis.name);
 const COLUMNS = DATA.columns;
 const METRICS = COLUMNS.filter((c) => c.kind === "metric");
@@ -48,19 +58,7 @@ function valuesOf(cell, column) {
 }
 
 const knownOf = (values) => values.filter((v) => !Number.isNaN(v));
-
-function median(values) {
-  const sorted = knownOf(values).sort((a, b) => a - b);
-  const half = sorted.length >> 1;
-  return sorted.length % 2 ? sorted[half] : (sorted[half - 1] + sorted[half]) / 2;
-}
-
-function quantile(values, part) {
-  const sorted = knownOf(values).sort((a, b) => a - b);
-  const place = (sorted.length - 1) * part;
-  const [low, high] = [sorted[Math.floor(place)], sorted[Math.ceil(place)]];
-  return low + (high - low) * (place - Math.floor(place));
-}
+const median = (values) => Plot.median(values) ?? NaN;
 
 function summarise(values) {
   const known = knownOf(values);

@@ -4,9 +4,8 @@
 const kept = {};
 
 // One row per cell with the value of every axis, so that the file says what it holds.
-function csvRows(cells, metric) {
-  return cells.map((cell) => ({ ...valuesAt(cell), metric: metric.name, ...summarise(valuesOf(cell, metric.name)) }));
-}
+const csvRows = (cells, metric) =>
+  cells.map((cell) => ({ ...valuesAt(cell), metric: metric.name, ...summarise(valuesOf(cell, metric.name)) }));
 
 function toCsv(rows) {
   const quote = (v) => {
@@ -31,12 +30,10 @@ function save(name, kind, content, type) {
 
 // Words in as many lines as the room needs.
 function breakWords(words, room, size) {
-  const lines = [];
-  for (const word of words.split(" ")) {
-    const longer = lines.length ? `${lines.at(-1)} ${word}` : word;
-    if (lines.length && widthOfWords(longer, size) <= room) lines[lines.length - 1] = longer;
-    else lines.push(word);
-  }
+  const lines = [""];
+  for (const word of words.split(" "))
+    if (widthOfWords(`${lines.at(-1)} ${word}`, size) > room) lines.push(word);
+    else lines.push(`${lines.pop()} ${word}`.trim());
   return lines;
 }
 
@@ -44,29 +41,29 @@ function breakWords(words, room, size) {
 function picture(name) {
   const drawn = document.querySelector(`#${name}-chart > svg`).cloneNode(true);
   const [width, height] = ["width", "height"].map((side) => Number(drawn.getAttribute(side)));
-  const words = document.getElementById(`${name}-chart-title`).textContent;
-  const write = (text, x, y, size, more = "") => `<text x="${x}" y="${y}" font-size="${size}" text-anchor="start" ${more}>${escape(text)}</text>`;
-  const parts = breakWords(words, (width - 20) / 1.22, 13.5).map((line, i) => write(line, 10, 18 + 18 * i, 13.5, 'font-weight="600"'));
-  let [x, y] = [10, 18 * parts.length + 22];
-  for (const entry of document.getElementById(`${name}-chart-legend`).children) {
+  const write = (words, x, y, size, more) =>
+    svgElement("text", { x, y, "font-size": size, "text-anchor": "start", ...more }, words);
+  const title = breakWords(byId(`${name}-chart-title`).textContent, (width - 20) / 1.22, 13.5);
+  const parts = title.map((line, i) => write(line, 10, 18 + 18 * i, 13.5, { "font-weight": 600 }));
+  let [x, y] = [10, 18 * title.length + 22];
+  for (const entry of byId(`${name}-chart-legend`).children) {
     const wide = 32 + widthOfWords(entry.textContent, 12.5);
     if (x > 10 && x + wide > width) [x, y] = [10, y + 20];
     const grey = entry.querySelector(".swatch")?.style.background;
-    const symbol = grey ? `<rect x="-6" y="-6" width="12" height="12" fill="${grey}"/>` : symbolPath(entry.dataset.only);
-    parts.push(`<g transform="translate(${x + 6},${y})">${symbol}${write(entry.textContent, 11, 4.5, 12.5)}</g>`);
+    const symbol = grey ? svgElement("rect", { x: -6, y: -6, width: 12, height: 12, fill: grey }) : symbolPath(entry.dataset.only);
+    parts.push(svgElement("g", { transform: `translate(${x + 6},${y})` }, symbol, write(entry.textContent, 11, 4.5, 12.5)));
     x += wide;
   }
   const top = y + (x > 10 ? 16 : -8);
+  const whole = height + top + 24;
   const source = `fedlasso, ${DATA.study} study, seed ${DATA.cite.seed}, code ${DATA.cite.code}; ${describe()}`;
-  parts.push(write(source, 10, height + top + 14, 10, 'fill="var(--soft)"'));
-  const ground = `<rect width="${width}" height="${height + top + 24}" fill="var(--back)"/>`;
-  const body = `<g transform="translate(0,${top})">`;
-  drawn.setAttribute("height", height + top + 24);
-  drawn.setAttribute("viewBox", `0 0 ${width} ${height + top + 24}`);
-  const [start, inner] = new XMLSerializer().serializeToString(drawn).split(/(?<=^<svg[^>]*>)/);
+  const ground = svgElement("rect", { width, height: whole, fill: "var(--back)" });
+  const chart = svgElement("g", { transform: `translate(0,${top})` }, ...drawn.children);
+  drawn.append(ground, ...parts, chart, write(source, 10, whole - 10, 10, { fill: "var(--soft)" }));
+  drawn.setAttribute("height", whole);
+  drawn.setAttribute("viewBox", `0 0 ${width} ${whole}`);
   const light = { back: "#ffffff", card: "#f6f7f9", ink: "#1d2127", soft: "#555d68", line: "#d5dae1" };
-  const whole = `${start}${ground}${parts.join("")}${body}${inner.replace(/<\/svg>$/, "</g></svg>")}`;
-  return whole.replaceAll(/var\(--(\w+)\)/g, (_, name) => light[name]);
+  return new XMLSerializer().serializeToString(drawn).replaceAll(/var\(--(\w+)\)/g, (_, name) => light[name]);
 }
 
 async function savePng(name) {
@@ -80,7 +77,7 @@ async function savePng(name) {
 
 function bibtex(name) {
   const { seed, code: hash, version, started } = DATA.cite;
-  const title = document.getElementById(`${name}-chart-title`).textContent.replaceAll(/[{}]/g, "");
+  const title = byId(`${name}-chart-title`).textContent.replaceAll(/[{}]/g, "");
   return `@misc{fedlasso-${DATA.study}-${name}-${hash},
   title = {fedlasso: the ${DATA.study} study, ${title}},
   year = {${started.slice(0, 4)}},
@@ -109,12 +106,3 @@ const TAKE = {
   link: (name, button) => copy(`${location.href.split("#")[0]}#${address(name)}`, button),
   bib: (name) => save(name, "bib", bibtex(name), "text/plain"),
 };
-
-function startMenus() {
-  document.addEventListener("click", (event) => {
-    const button = event.target.closest("[data-take]");
-    if (button) TAKE[button.dataset.take](button.dataset.of, button);
-    for (const menu of document.querySelectorAll(".menu[open]"))
-      if (!menu.contains(event.target) || button) menu.open = false;
-  });
-}

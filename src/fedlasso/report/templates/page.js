@@ -2,18 +2,6 @@
 
 const state = {};
 const usual = {};
-const BILLS = [...new Set(COLUMNS.map((c) => c.bill).filter(Boolean))];
-const COSTS = BILLS.map((label) => ({ label, parts: COLUMNS.filter((c) => c.bill === label) }));
-const SCENARIO_TIPS = Object.fromEntries(
-  axis("scenario").values.map((name, i) => [axis("scenario").words[i], DATA.scenarios[name]?.words]),
-);
-
-function element(name, attributes = {}, ...children) {
-  const made = document.createElement(name);
-  for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, value);
-  made.append(...children);
-  return made;
-}
 
 function startControls() {
   for (const select of document.querySelectorAll("select[name]")) {
@@ -23,7 +11,7 @@ function startControls() {
       show();
     });
   }
-  document.getElementById("reset").addEventListener("click", () => {
+  byId("reset").addEventListener("click", () => {
     Object.assign(state, usual);
     only.clear();
     show();
@@ -43,7 +31,7 @@ function readAddress() {
   Object.assign(state, usual);
   only.clear();
   for (const [name, value] of given) {
-    const select = document.getElementById(name);
+    const select = byId(name);
     if (name in state && [...select.options].some((o) => o.value === value)) state[name] = value;
   }
   for (const name of given.get("only")?.split(",") ?? []) if (name in DATA.methods) only.add(name);
@@ -53,10 +41,17 @@ function readAddress() {
 function follow() {
   const at = readAddress();
   show();
-  const place = at && document.getElementById(at);
-  if (!place) return;
+  const place = at && byId(at);
+  if (place) lead(place, place.querySelector("h2"));
+}
+
+// The bar that stays in view must not cover what a link leads to.
+function lead(place, focused) {
+  const bar = byId("controls");
+  const height = getComputedStyle(bar).position === "sticky" ? bar.offsetHeight + 8 : 8;
+  document.documentElement.style.setProperty("--bar", `${height}px`);
   place.scrollIntoView();
-  place.querySelector("h2")?.focus({ preventScroll: true });
+  focused?.focus({ preventScroll: true });
 }
 
 // The code of what is chosen on an axis that the page controls.
@@ -75,33 +70,34 @@ function nameOf(cell, names) {
 
 const groupName = (cell) => nameOf(cell, SIDE);
 
-// Which choices change what a chart says: it is drawn again when one of them does, and a finding is
-// its title while they are the finding's own.
+// Each section with the choices that change it: it is drawn again when one of them does, and a finding
+// is the title of its chart while they are the finding's own.
 const OTHERS = CONTROLS.filter((name) => name !== "scenario");
-const MATTERS = {
-  overview: [...OTHERS, "metric"],
-  tradeoff: CONTROLS.filter((name) => name !== "rule"),
-  uploads: ["scenario", ...ARMS, "epochs_shown"],
-  means: [...CONTROLS, "metric"],
-  contrast: [...OTHERS, "metric", "pair", "scope"],
-  spread: [...CONTROLS, "metric"],
-  ledger: [...CONTROLS, "cost"],
-  rows: [...CONTROLS, ...SIDE.map((name) => `row-${name}`), "replicate"],
+const SECTIONS = {
+  overview: [showOverview, ...OTHERS, "metric"],
+  tradeoff: [showTradeoff, ...CONTROLS.filter((name) => name !== "rule")],
+  uploads: [showUploads, "scenario", ...ARMS, "epochs_shown"],
+  means: [showMeans, ...CONTROLS, "metric"],
+  contrast: [showContrast, ...OTHERS, "metric", "pair", "scope"],
+  spread: [showSpread, ...CONTROLS, "metric"],
+  ledger: [showLedger, ...CONTROLS, "cost"],
+  rows: [showRows, ...CONTROLS, ...SIDE.map((name) => `row-${name}`), "replicate"],
 };
 const shown = {};
 
-function redraw(name, draw) {
-  const choices = [...MATTERS[name], name === "contrast" && state.scope === "one" ? "scenario" : ""];
-  const inputs = JSON.stringify([paper, widths, choices.map((key) => state[key])]);
-  if (shown[name] !== inputs) draw();
+function redraw(name, cells, metric) {
+  const [draw, ...choices] = SECTIONS[name];
+  const scenario = state.scope === "one" && state.scenario;
+  const inputs = JSON.stringify([paper, widths, name === "contrast" && scenario, choices.map((key) => state[key])]);
+  if (shown[name] !== inputs) draw(cells, metric);
   shown[name] = inputs;
 }
 
 function entitle(name, words) {
   const fits = ({ chart, view }) =>
-    chart === name && MATTERS[name].every((key) => state[key] === String(view[key] ?? usual[key]));
+    chart === name && SECTIONS[name].slice(1).every((key) => state[key] === String(view[key] ?? usual[key]));
   const finding = DATA.findings.find(fits);
-  const place = document.getElementById(`${name}-chart-title`);
+  const place = byId(`${name}-chart-title`);
   place.textContent = finding?.text ?? words;
   place.classList.toggle("found", Boolean(finding));
 }
@@ -111,8 +107,7 @@ function showRowsOf(key, replicate) {
   for (const name of AXES) state[SIDE.includes(name) ? `row-${name}` : name] = String(value(cell, name));
   if (replicate !== undefined) state.replicate = replicate;
   show();
-  document.getElementById("rows").scrollIntoView();
-  document.getElementById("row-method").focus({ preventScroll: true });
+  lead(byId("rows"), byId("row-method"));
 }
 
 function show() {
@@ -122,24 +117,17 @@ function show() {
   for (const select of document.querySelectorAll("select[name]")) select.value = state[select.name];
   const told = address();
   history.replaceState(null, "", told ? `#${told}` : location.pathname + location.search);
-  redraw("overview", showOverview);
-  redraw("tradeoff", showTradeoff);
-  redraw("uploads", showUploads);
-  redraw("means", () => showMeans(cells, metric));
-  redraw("contrast", () => showContrast(metric));
-  redraw("spread", () => showSpread(cells, metric));
-  redraw("ledger", () => showLedger(cells));
-  redraw("rows", showRows);
+  for (const name of Object.keys(SECTIONS)) redraw(name, cells, metric);
   isolate();
-  document.getElementById("status").textContent =
+  byId("status").textContent =
     `Showing ${within(metric.label)}; ${describe()}; ${cells.length} ${cells.length === 1 ? "mean" : "means"}.`;
 }
 
 function showAll() {
-  show();
+  measure();
   showAgreement();
   showTheory();
-  isolate();
+  show();
 }
 
 function drawForPaper(width) {
@@ -148,69 +136,55 @@ function drawForPaper(width) {
   showAll();
 }
 
-function dress(theme) {
-  document.documentElement.dataset.theme = theme;
-  document.getElementById("theme").textContent = theme === "dark" ? "Light colours" : "Dark colours";
-}
-
 // A browser may refuse to keep anything.
-function remember(action) {
+function openStorage() {
   try {
-    return action(localStorage);
+    return localStorage;
   } catch {
-    return null;
+    return {};
   }
 }
 
 // The colours that the reader chose last time; else those of the system.
 function startTheme() {
+  const storage = openStorage();
   const dark = matchMedia("(prefers-color-scheme: dark)");
-  const now = () => remember((kept) => kept.getItem("fedlasso-theme")) ?? (dark.matches ? "dark" : "light");
-  dress(now());
-  dark.addEventListener("change", () => dress(now()));
-  document.getElementById("theme").addEventListener("click", () => {
-    const theme = document.documentElement.dataset.theme === "dark" ? "light" : "dark";
-    remember((kept) => kept.setItem("fedlasso-theme", theme));
-    dress(theme);
-  });
-}
-
-function startPresses() {
-  document.addEventListener("click", (event) => {
-    const find = (name) => event.target.closest(`[data-${name}]`);
-    const [mark, legend, small, button] = ["key", "only", "scenario", "copy"].map(find);
-    if (button) copy(document.getElementById(button.dataset.copy).textContent, button);
-    if (mark) return showRowsOf(mark.dataset.key, mark.dataset.replicate);
-    if (legend && !only.delete(legend.dataset.only)) only.add(legend.dataset.only);
-    if (small) state.scenario = small.dataset.scenario;
-    if (legend || small) show();
-  });
-}
-
-// The bar that stays in view must not cover what a link leads to.
-function watchBar() {
-  const bar = document.getElementById("controls");
-  const tell = () => {
-    const height = getComputedStyle(bar).position === "sticky" ? bar.offsetHeight + 8 : 8;
-    document.documentElement.style.setProperty("--bar", `${height}px`);
+  const dress = () => {
+    const theme = storage["fedlasso-theme"] ?? (dark.matches ? "dark" : "light");
+    document.documentElement.dataset.theme = theme;
+    byId("theme").textContent = theme === "dark" ? "Light colours" : "Dark colours";
   };
-  new ResizeObserver(tell).observe(bar);
-  tell();
+  dress();
+  dark.addEventListener("change", dress);
+  byId("theme").addEventListener("click", () => {
+    storage["fedlasso-theme"] = document.documentElement.dataset.theme === "dark" ? "light" : "dark";
+    dress();
+  });
+}
+
+function press(event) {
+  const find = (name) => event.target.closest(`[data-${name}]`);
+  const [mark, legend, small, text, take] = ["key", "only", "scenario", "copy", "take"].map(find);
+  if (take) TAKE[take.dataset.take](take.dataset.of, take);
+  if (text) copy(byId(text.dataset.copy).textContent, text);
+  for (const menu of document.querySelectorAll(".menu[open]")) menu.open = menu.contains(event.target) && !take;
+  if (mark) return showRowsOf(mark.dataset.key, mark.dataset.replicate);
+  if (legend && !only.delete(legend.dataset.only)) only.add(legend.dataset.only);
+  if (small) state.scenario = small.dataset.scenario;
+  if (legend || small) show();
 }
 
 const painted = () => new Promise((done) => requestAnimationFrame(() => setTimeout(done)));
 
 async function start() {
   startTips();
-  startMenus();
-  startPresses();
+  document.addEventListener("click", press);
   startControls();
-  watchBar();
   await readDoubles();
   // The first chart is painted before the others are drawn.
   readAddress();
   measure();
-  redraw("overview", showOverview);
+  redraw("overview", [], chosenMetric());
   await painted();
   follow();
   addEventListener("hashchange", follow);

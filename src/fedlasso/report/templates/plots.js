@@ -1,23 +1,15 @@
-// What all charts share, on top of Observable Plot: looks of methods, axes, marks that answer to the
-// pointer, words that keep clear of marks. Colours are CSS variables, so that themes and paper change
-// them without drawing again.
+// What all charts share, on top of Observable Plot: looks of methods, axes, marks, words and legends.
+// Colours are CSS variables, so that themes and paper change them without drawing again.
 
 const FLOOR = 1e-16; // the end of a logarithmic axis: smaller gaps are rounding
 
 // A symbol of D3, and by how many degrees it is turned.
 const SYMBOLS = {
-  circle: [Plot.symbolCircle, 0],
-  square: [Plot.symbolSquare, 0],
-  diamond: [Plot.symbolSquare, 45],
-  narrow: [Plot.symbolDiamond, 0],
-  "triangle-up": [Plot.symbolTriangle, 0],
-  "triangle-down": [Plot.symbolTriangle, 180],
-  "triangle-left": [Plot.symbolTriangle, -90],
-  "triangle-right": [Plot.symbolTriangle, 90],
-  cross: [Plot.symbolCross, 0],
-  saltire: [Plot.symbolCross, 45],
-  star: [Plot.symbolStar, 0],
-  wye: [Plot.symbolWye, 0],
+  circle: [Plot.symbolCircle, 0], star: [Plot.symbolStar, 0], wye: [Plot.symbolWye, 0], narrow: [Plot.symbolDiamond, 0],
+  square: [Plot.symbolSquare, 0], diamond: [Plot.symbolSquare, 45],
+  cross: [Plot.symbolCross, 0], saltire: [Plot.symbolCross, 45],
+  "triangle-up": [Plot.symbolTriangle, 0], "triangle-down": [Plot.symbolTriangle, 180],
+  "triangle-left": [Plot.symbolTriangle, -90], "triangle-right": [Plot.symbolTriangle, 90],
 };
 
 const look = (method) => DATA.methods[method] ?? { colour: "var(--ink)", shape: "cross" };
@@ -26,7 +18,7 @@ const symbolOf = (row) => SYMBOLS[row.shape ?? look(row.method).shape];
 
 function symbolPath(method) {
   const [symbol, turn] = symbolOf({ method });
-  return `<path d="${Plot.symbol(symbol, 50)()}" fill="${look(method).colour}" transform="rotate(${turn})"/>`;
+  return svgElement("path", { d: Plot.symbol(symbol, 50)(), fill: look(method).colour, transform: `rotate(${turn})` });
 }
 
 function extent(values, { scale, pad = 0.06 } = {}) {
@@ -34,11 +26,9 @@ function extent(values, { scale, pad = 0.06 } = {}) {
   const known = values.filter(Number.isFinite);
   if (!known.length) return scale === "log" ? [1e-3, 1] : [0, 1];
   const [low, high] = [Math.min(...known), Math.max(...known)];
-  if (scale === "log") {
-    const start = Math.max(low, FLOOR);
-    const powers = [Math.floor(Math.log10(start)), Math.ceil(Math.log10(Math.max(high, 10 * start)))];
-    return powers.map((power) => 10 ** power);
-  }
+  const start = Math.max(low, FLOOR);
+  const powers = [Math.floor(Math.log10(start)), Math.ceil(Math.log10(Math.max(high, 10 * start)))];
+  if (scale === "log") return powers.map((power) => 10 ** power);
   const room = (high - low || Math.abs(high) || 1) * pad;
   return [low - room, high + room];
 }
@@ -82,16 +72,18 @@ function panel({ width, height, x, y, marks, title, left, right = 16, top = 10, 
   const longest = Math.max(5, ...(y.values ?? []).map((_, i) => sayTick(y)(i).length));
   const margin = left ?? Math.min(width * 0.45, 16 + (y.label ? 18 : 0) + 6.9 * (y.say && !y.values ? 7 : longest));
   const [across, down] = [width - margin - right, height - top - bottom];
-  // Long names are smaller before they are broken into lines. Where names along x have no room side by
-  // side, every second or third is printed.
+  // Long names of y are smaller before they are broken into lines. Where names of x have no room side by
+  // side, short ones are printed, or every second or third.
   const fontSize = y.values && 6.9 * longest > margin - 12 ? 10.5 : 12;
-  const widest = Math.max(1, ...(x.values ?? []).map((_, i) => sayTick(x)(i).length));
-  const every = x.values ? Math.ceil(((6.6 * widest + 6) * x.values.length) / across) : 1;
+  const room = across / (x.values?.length ?? 1) - 6;
+  const widest = (say) => 6.6 * Math.max(1, ...(x.values ?? []).map((_, i) => sayTick({ ...x, say })(i).length));
+  const say = x.short && widest(x.say) > room ? x.short : x.say;
+  const every = x.values ? Math.ceil(widest(say) / room) : 1;
   const [xTicks, yTicks] = [ticksOf(x, across / 95), ticksOf(y, down / 55)];
   const grid = { stroke: "var(--line)", strokeOpacity: 1 };
   const axis = { tickSize: 0, labelAnchor: "center", labelArrow: "none" };
-  const start = Math.min(margin, 30) - margin;
   const titleSize = title && Math.min(12.5, (11.4 * (width - 30)) / widthOfWords(title, 12.5));
+  const heading = { fontSize: titleSize, fontWeight: 600, frameAnchor: "top-left", dy: -21 };
   const drawn = Plot.plot({
     width, height, marginLeft: margin, marginRight: right, marginTop: top, marginBottom: bottom,
     x: scaleOf(x),
@@ -104,22 +96,20 @@ function panel({ width, height, x, y, marks, title, left, right = 16, top = 10, 
         fontSize, lineWidth: (margin - 10) / fontSize / 1.15,
       }),
       Plot.axisX({
-        ...axis, ticks: xTicks, tickFormat: (tick) => (x.values && tick % every ? "" : sayTick(x)(tick)),
+        ...axis, ticks: xTicks, tickFormat: (tick) => (x.values && tick % every ? "" : sayTick({ ...x, say })(tick)),
         label: x.label || null, labelOffset: 33,
       }),
-      title ? Plot.text([title], { fontSize: titleSize, fontWeight: 600, frameAnchor: "top-left", dx: start, dy: -21 }) : null,
+      title ? Plot.text([title], { ...heading, dx: Math.min(margin, 30) - margin }) : null,
       marks,
     ],
   });
-  if (y.tips)
-    drawn.querySelectorAll("[aria-label='y-axis tick label'] text").forEach((text, i) => {
-      text.dataset.tip = y.tips[y.values[i]];
-    });
+  const names = drawn.querySelectorAll("[aria-label='y-axis tick label'] text");
+  for (const [i, tip] of (y.tips || []).entries()) if (tip) names[i].dataset.tip = tip;
   return drawn;
 }
 
-// Marks. A row has its place (x and y, or their ends), and may have a method, a tip for the pointer,
-// and the key of the records behind it. `place` may move marks once their places in pixels are known.
+// Marks. A row has its place (x and y, or their ends), and may have a method, a tip for the pointer, and
+// the key of the records behind it. `place` may move marks once their places in pixels are known.
 function mark(kind, name, rows, { place, weave, ...options }) {
   return Plot[kind](rows, {
     ...options,
@@ -142,21 +132,19 @@ function mark(kind, name, rows, { place, weave, ...options }) {
 function setApart(index, scales, { x: X, y: Y, ...values }) {
   const moved = Float64Array.from(X);
   for (const own of Map.groupBy(index, (i) => `${Math.round(X[i] / 2)},${Math.round(Y[i] / 2)}`).values())
-    own.forEach((i, k) => {
-      moved[i] += 6 * (k - (own.length - 1) / 2);
-    });
+    for (const [k, i] of own.entries()) moved[i] += 6 * (k - (own.length - 1) / 2);
   return { ...values, x: moved, y: Y };
 }
 
 // Lines that coincide show all their colours, a dash of each in turn.
 function weaveDashes(nodes) {
-  const course = (node) => (node.getAttribute("d") ?? node.getAttribute("y1")).replaceAll(/[\d.]+/g, (v) => Math.round(v));
-  for (const own of Map.groupBy(nodes, course).values())
-    if (own.length > 1)
-      own.forEach((node, k) => {
-        node.setAttribute("stroke-dasharray", `6 ${6 * (own.length - 1)}`);
-        node.setAttribute("stroke-dashoffset", -6 * k);
-      });
+  const places = (node) => node.getAttribute("d") ?? node.getAttribute("y1");
+  const course = (node) => places(node).replaceAll(/[\d.]+/g, (v) => Math.round(v));
+  for (const own of [...Map.groupBy(nodes, course).values()].filter((each) => each.length > 1))
+    for (const [k, node] of own.entries()) {
+      node.setAttribute("stroke-dasharray", `6 ${6 * (own.length - 1)}`);
+      node.setAttribute("stroke-dashoffset", -6 * k);
+    }
 }
 
 function points(rows, { size = 1, place = setApart } = {}) {
@@ -172,7 +160,8 @@ function points(rows, { size = 1, place = setApart } = {}) {
 
 const ENDS = { x1: "x1", x2: "x2", y1: "y1", y2: "y2" };
 
-const bars = (rows, options) => mark("link", "mark rule", rows, { ...ENDS, stroke: colourOf, strokeWidth: 2, ...options });
+const bars = (rows, options) =>
+  mark("link", "mark rule", rows, { ...ENDS, stroke: colourOf, strokeWidth: 2, ...options });
 const lines = (rows, options) =>
   mark("line", "mark line", rows, { x: "x", y: "y", z: "z", stroke: colourOf, weave: true, ...options });
 const texts = (rows, options) =>
@@ -180,8 +169,8 @@ const texts = (rows, options) =>
 
 // A line across the whole panel, upright where the row has an x.
 function levels(rows, name, options) {
-  const [kind, along] = rows.some((row) => "x" in row) ? ["ruleX", "x"] : ["ruleY", "y"];
-  return mark(kind, name, rows, { [along]: along, stroke: colourOf, ...options });
+  const side = rows.some((row) => "x" in row) ? "x" : "y";
+  return mark(`rule${side.toUpperCase()}`, name, rows, { [side]: side, stroke: colourOf, ...options });
 }
 
 // Places along a row that leads from one end to the other.
@@ -192,16 +181,18 @@ function along({ x1, x2, y1, y2 }) {
 // Words beside their places: each goes to the nearest room that is clear of spots and of other words,
 // or at least of other words.
 function labels(rows, spots, options) {
-  const clear = (a) => (b) => Math.abs(a.x - b.x) > (a.wide + b.wide) / 2 || Math.abs(a.y - b.y) > (a.high + b.high) / 2;
-  const place = (index, scales, values, { width }) => {
+  const clear = (a) => (b) => 2 * Math.abs(a.x - b.x) > a.wide + b.wide || 2 * Math.abs(a.y - b.y) > a.high + b.high;
+  const place = (index, scales, values, { width, marginLeft }) => {
     const marks = spots.map((row) => ({ x: scales.x(row.x), y: scales.y(row.y), wide: 15, high: 10 }));
     const words = [];
     const moved = { ...values, x: Float64Array.from(values.x), y: Float64Array.from(values.y) };
     for (const i of index) {
       const wide = widthOfWords(rows[i].words, 12) + 6;
-      const beside = (far) => [[far + wide / 2, 0], [-far - wide / 2, 0], [0, -far - 9], [0, far + 9]];
-      const rooms = [5, 12, 20, 30].flatMap(beside).map(([dx, dy]) => ({ x: values.x[i] + dx, y: values.y[i] + dy, wide, high: 14 }));
-      const free = rooms.filter(({ x }) => x > wide / 2 && x < width - wide / 2).filter((room) => words.every(clear(room)));
+      const [x, y] = [values.x[i], values.y[i]];
+      const beside = (far) => [[x + far + wide / 2, y], [x - far - wide / 2, y], [x, y - far - 9], [x, y + far + 9]];
+      const rooms = [5, 12, 20, 30].flatMap(beside).map(([x, y]) => ({ x, y, wide, high: 14 }));
+      const inside = rooms.filter(({ x }) => x > marginLeft + wide / 2 - 4 && x < width - wide / 2);
+      const free = inside.filter((room) => words.every(clear(room)));
       const best = free.find((room) => marks.every(clear(room))) ?? free[0] ?? rooms[0];
       words.push(best);
       [moved.x[i], moved.y[i]] = [best.x, best.y];
@@ -224,13 +215,6 @@ function measure() {
 
 const widthOf = (name) => paper || widths[name];
 
-function svgElement(name, attributes, ...children) {
-  const made = document.createElementNS("http://www.w3.org/2000/svg", name);
-  for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, value);
-  made.append(...children);
-  return made;
-}
-
 // Puts panels into a chart, in rows of `across`, and names the methods of these rows in its legend.
 function put(name, description, rows, panels, across = 1) {
   const [wide, high] = ["width", "height"].map((side) => Number(panels[0].drawn.getAttribute(side)));
@@ -239,13 +223,16 @@ function put(name, description, rows, panels, across = 1) {
     const transform = `translate(${(i % across) * wide},${Math.floor(i / across) * high})`;
     const ground = svgElement("rect", { width: wide, height: high, fill: "transparent" });
     const parts = [...drawn.children].filter((part) => part.tagName !== "style");
+    // The picture has one label for all; groups within it may not have their own.
+    for (const part of parts) part.setAttribute("class", part.getAttribute("aria-label").replaceAll(" ", "-"));
+    for (const part of parts) part.removeAttribute("aria-label");
     return svgElement("g", { transform, ...attributes }, ground, ...parts);
   });
   const frame = { viewBox: `0 0 ${width} ${height}`, width, height, role: "img", "aria-label": description };
   const font = { "font-family": "system-ui, sans-serif", "font-size": 12, "text-anchor": "middle" };
   const sheet = svgElement("svg", { ...frame, ...font, color: "var(--ink)", fill: "currentColor" }, ...groups);
-  document.getElementById(`${name}-chart`).replaceChildren(sheet);
-  document.getElementById(`${name}-chart-legend`).replaceChildren(...methodsOf(rows).map(legendButton));
+  byId(`${name}-chart`).replaceChildren(sheet);
+  byId(`${name}-chart-legend`).replaceChildren(...methodsOf(rows).map(legendButton));
 }
 
 function nothing(name, words = "No finished replicate for this choice") {
@@ -257,10 +244,10 @@ const methodsOf = (rows) => METHODS.filter((method) => rows.some((row) => row.me
 
 // The legend names methods once; choosing one dims the others in every chart.
 function legendButton(method) {
-  const button = element("button", { type: "button", "data-only": method, title: DATA.words[method] ?? "" });
-  const symbol = `<svg width="14" height="14" viewBox="-7 -7 14 14" aria-hidden="true">${symbolPath(method)}</svg>`;
-  button.innerHTML = symbol + escape(nameMethod(method));
-  return button;
+  const size = { width: 14, height: 14, viewBox: "-7 -7 14 14", "aria-hidden": "true" };
+  const symbol = svgElement("svg", size, symbolPath(method));
+  const attributes = { type: "button", "data-only": method, title: DATA.words[method] ?? "" };
+  return element("button", attributes, symbol, nameMethod(method));
 }
 
 const only = new Set();
@@ -273,7 +260,7 @@ function isolate() {
 }
 
 function startTips() {
-  const tip = document.getElementById("tip");
+  const tip = byId("tip");
   document.addEventListener("pointerover", (event) => {
     const mark = event.target.closest?.("[data-tip]");
     tip.hidden = !mark;
@@ -283,8 +270,5 @@ function startTips() {
     tip.style.left = `${Math.min(x + 14, innerWidth - tip.offsetWidth - 8)}px`;
     tip.style.top = `${y + 18 + tip.offsetHeight > innerHeight ? y - tip.offsetHeight - 10 : y + 18}px`;
   });
-  const hide = () => {
-    tip.hidden = true;
-  };
-  document.addEventListener("scroll", hide, { passive: true });
+  document.addEventListener("scroll", () => tip.toggleAttribute("hidden", true), { passive: true });
 }

@@ -14,15 +14,15 @@ function fillTable(id, caption, columns, rows, { button, sort, limit = Infinity,
   if (button) heads.push('<th scope="col">Rows</th>');
   const body = rows.slice(0, limit).map((row) => {
     const cells = columns.map(([name, { text, se, of = name } = {}]) => {
-      const colour = name === "Method" && DATA.methods[row.method]?.colour;
-      const dot = colour ? `<i class="dot" style="background:${colour}"></i>` : "";
-      return `<td class="${text ? "text" : ""}">${dot}${escape(se ? toError(row[of], row[se]) : format(row[of]))}</td>`;
+      const dot = of === "method" ? `<i class="dot" style="background:${look(row.method).colour}"></i>` : "";
+      const printed = dot ? nameMethod(row.method) : se ? toError(row[of], row[se]) : format(row[of]);
+      return `<td class="${text ? "text" : ""}">${dot}${escape(printed)}</td>`;
     });
     const show = button && `<button type="button" data-key="${row.key}" aria-label="Rows of ${escape(row.label)}">show</button>`;
     return `<tr${marked?.(row) ? ' class="marked"' : ""}>${cells.join("")}${show ? `<td>${show}</td>` : ""}</tr>`;
   });
   const head = `<thead><tr>${heads.join("")}</tr></thead>`;
-  document.getElementById(id).innerHTML = `<caption>${escape(caption)}</caption>${head}<tbody>${body.join("")}</tbody>`;
+  byId(id).innerHTML = `<caption>${escape(caption)}</caption>${head}<tbody>${body.join("")}</tbody>`;
 }
 
 function showRows() {
@@ -38,7 +38,7 @@ function showRows() {
   fillTable("rows-table", caption, columns, rows, { marked: (row) => String(row.replicate) === state.replicate });
   kept.rows = rows.map((row) => ({ ...valuesAt(cell), ...row }));
   const call = `rerun("${DATA.folder}", "${chosenValues().scenario}", ${state.replicate})`;
-  document.getElementById("rerun").textContent = `python -c 'from fedlasso.study import rerun; print(${call})'`;
+  byId("rerun").textContent = `python -c 'from fedlasso.study import rerun; print(${call})'`;
 }
 
 const FEW = 100;
@@ -47,7 +47,7 @@ const grid = {
   by: null,
   up: true,
   columns: [
-    ...DATA.axes.map((a) => [a.heading, { text: !a.number, axis: a.name }]),
+    ...DATA.axes.map((a) => [a.heading, { text: !a.number, of: a.name === "method" ? "method" : a.heading }]),
     ["n"],
     ...METRICS.flatMap((m) => [m.label, `${m.label} SE`].map((name) => [name, { se: `${m.label} SE` }])),
   ],
@@ -70,7 +70,7 @@ function gridRow(cell) {
 
 function showGrid() {
   // "E = 5" is one word, so that the 5 is not found elsewhere.
-  const filter = document.getElementById("filter").value.toLowerCase().replaceAll(/\s*=\s*/g, "=");
+  const filter = byId("filter").value.toLowerCase().replaceAll(/\s*=\s*/g, "=");
   const wanted = filter.split(/\s+/).filter(Boolean);
   // Words are found by how they begin; numbers and methods only whole ("P" is not "Panel").
   const methods = axis("method").values.map((method) => method.toLowerCase());
@@ -80,9 +80,9 @@ function showGrid() {
   const sign = grid.up ? 1 : -1;
   const compare = (x, y) => (typeof x === "string" ? sign * x.localeCompare(y) : Number.isNaN(x) - Number.isNaN(y) || sign * (x - y));
   if (grid.by) rows.sort((a, b) => compare(a[grid.by], b[grid.by]));
-  const limit = document.getElementById("all").checked ? Infinity : FEW;
+  const limit = byId("all").checked ? Infinity : FEW;
   const count = `${brief(rows.length)} of ${brief(grid.rows.length)} rows match; ${brief(Math.min(limit, rows.length))} shown.`;
-  document.getElementById("grid-count").textContent = count;
+  byId("grid-count").textContent = count;
   const caption = "Means and Monte Carlo standard errors of every combination";
   fillTable("grid-table", caption, grid.columns, rows, { sort: grid, limit });
   kept.grid = rows.map((row) => Object.fromEntries(grid.columns.map(([name]) => [name, row[name]])));
@@ -90,9 +90,9 @@ function showGrid() {
 
 function startGrid() {
   grid.rows = DATA.cells.map(gridRow);
-  document.getElementById("filter").addEventListener("input", showGrid);
-  document.getElementById("all").addEventListener("change", showGrid);
-  document.getElementById("grid-table").addEventListener("click", (event) => {
+  byId("filter").addEventListener("input", showGrid);
+  byId("all").addEventListener("change", showGrid);
+  byId("grid-table").addEventListener("click", (event) => {
     const by = event.target.closest("[data-sort]")?.dataset.sort;
     if (by) Object.assign(grid, { by, up: grid.by === by ? !grid.up : true });
     if (by) showGrid();

@@ -22,9 +22,7 @@ function limitOf({ r, a, d, E }) {
   return [a + ((s / r) * d) / (2 * (2 - s)), a + ((1 - s) * d) / (2 - s)];
 }
 
-function pooledOf({ r, a, d }) {
-  return [a + (r * d) / (4 - r * r), a + ((2 - r * r) * d) / (4 - r * r)];
-}
+const pooledOf = ({ r, a, d }) => [a + (r * d) / (4 - r * r), a + ((2 - r * r) * d) / (4 - r * r)];
 
 function gapOf({ r, d, E }) {
   const s = r ** (2 * E);
@@ -35,20 +33,20 @@ function gapOf({ r, d, E }) {
 function readTheory() {
   const pair = {};
   for (const name of ["r", "a", "d", "E"]) {
-    pair[name] = Number(document.getElementById(`theory-${name}`).value);
-    document.getElementById(`theory-${name}-value`).textContent = pair[name];
+    pair[name] = Number(byId(`theory-${name}`).value);
+    byId(`theory-${name}-value`).textContent = pair[name];
   }
   return pair;
 }
 
 function showTheory() {
   // Studies that do not vary the epochs have no such section.
-  if (!document.getElementById("theory")) return;
+  if (!byId("theory")) return;
   const pair = readTheory();
   const [limit, pooled] = [limitOf(pair), pooledOf(pair)].map((place) => place.map(brief).join(", "));
   const gaps = Array.from({ length: 10 }, (_, i) => gapOf({ ...pair, E: i + 1 }));
   const best = 1 + gaps.indexOf(Math.min(...gaps));
-  document.getElementById("theory-words").textContent =
+  byId("theory-words").textContent =
     `With r = ${pair.r}, a = ${pair.a}, d = ${pair.d} and E = ${pair.E}, averaging converges to (${limit}); the pooled ` +
     `Lasso is at (${pooled}). However many rounds are made, the objective stays ${brief(gapOf(pair))} above its minimum. ` +
     `Each round multiplies the distance to the limit by ${brief(pair.r ** (2 * pair.E) / 2)}. ` +
@@ -65,53 +63,48 @@ const BLUE = { colour: "#4477aa", shape: "circle" };
 const GREY = { colour: "var(--soft)", shape: "circle" };
 
 function drawIterates(pair, size) {
-  const steps = iterate(pair, 12);
   const at = ([x, y], rest) => ({ x, y, ...rest });
   const marked = [
     at([pair.a, pair.a], { ...GREY, shape: "square", words: "site 1, always" }),
     at(limitOf(pair), { ...BLUE, words: "limit of averaging" }),
     at(pooledOf(pair), { colour: "#dd7700", shape: "narrow", words: "pooled Lasso" }),
   ];
-  // Both axes show where the last rounds happen; the way there from zero is cut off.
-  const sent = steps.slice(1).map(({ from: [x1, y1], site }) => {
-    const tip = "what site 2 sends back";
-    return at(site, { ...GREY, x1, y1, x2: site[0], y2: site[1], tip });
-  });
-  const averages = steps.map(({ next }, i) => {
-    const tip = `average after round ${i + 1}\n(${next.map(brief).join(", ")})`;
-    return at(next, { ...BLUE, tip });
-  });
+  const steps = iterate(pair, 12);
+  const averages = steps.map(({ next }, i) =>
+    at(next, { ...BLUE, tip: `average after round ${i + 1}\n(${next.map(brief).join(", ")})` }),
+  );
+  // The first round starts at zero, far away, and is cut off.
+  const sent = steps.slice(1).map(({ from: [x1, y1], site }) =>
+    at(site, { ...GREY, x1, y1, x2: site[0], y2: site[1], tip: "what site 2 sends back" }),
+  );
   const seen = [...marked, ...sent, ...averages];
   const [x, y] = ["x", "y"].map((side) => extent(seen.map((row) => row[side]), { pad: 0.12 }));
-  const last = at(steps.at(-1).site, { words: "site 2 sends back" });
+  const named = [...marked, { ...sent.at(-1), words: "site 2 sends back" }];
   return panel({
     ...size, title: "Where the iterates go",
     x: { label: "first coefficient", domain: x },
     y: { label: "second coefficient", domain: y },
     marks: [
       bars(sent, { strokeWidth: 0.8, strokeDasharray: "3 3" }),
-      points(sent, { size: 0.6, place: null }),
       lines(averages, { z: null }),
-      points(averages, { size: 0.9, place: null }),
+      points([...sent, ...averages], { size: 0.75, place: null }),
       points(marked, { size: 1.5, place: null }),
-      labels([...marked, last], [...seen, ...sent.flatMap(along)], { fontSize: 11.5, fill: "var(--ink)" }),
+      labels(named, [...seen, ...sent.flatMap(along)], { fontSize: 11.5, fill: "var(--ink)" }),
     ],
   });
 }
 
 function drawGaps(pair, gaps, size) {
-  const least = { y: (pair.d ** 2 * pair.r ** 4) / (32 * (4 - pair.r ** 2)), words: "no E goes below this" };
-  const rows = gaps.map((y, i) => {
-    const tip = `E = ${i + 1}: gap ${brief(y)}`;
-    return { ...BLUE, x: i, y, open: i + 1 !== pair.E, tip };
-  });
+  const least = (pair.d ** 2 * pair.r ** 4) / (32 * (4 - pair.r ** 2));
+  const level = [{ y: least, words: "no E goes below this", tip: `no E goes below ${brief(least)}` }];
+  const rows = gaps.map((y, i) => ({ ...BLUE, x: i, y, open: i + 1 !== pair.E, tip: `E = ${i + 1}: gap ${brief(y)}` }));
   return panel({
     ...size, title: "Objective gap at the limit",
     x: { values: gaps.map((_, i) => i + 1), label: "local epochs E" },
     y: { label: "objective gap", domain: [0, 1.1 * Math.max(...gaps)] },
     marks: [
-      levels([{ ...least, tip: `no E goes below ${brief(least.y)}` }], "mark rule", { strokeDasharray: "4 3" }),
-      texts([least], { x: undefined, frameAnchor: "right", textAnchor: "end", dy: 10 }),
+      levels(level, "mark rule", { strokeDasharray: "4 3" }),
+      texts(level, { x: undefined, frameAnchor: "right", textAnchor: "end", dy: 10 }),
       points(rows, { size: 1.1 }),
     ],
   });

@@ -4,10 +4,10 @@ const FOUR = new Set(["CD", "ST", "P", "DA"]);
 
 // What single data sets show: the middle 80% of many, or all of a few.
 function spreadOf(values) {
-  const known = values.filter((v) => !Number.isNaN(v));
-  const share = known.length < 10 ? 0 : 0.1;
-  const ends = [share, 1 - share].map((at) => brief(quantile(known, at))).join(" to ");
-  return share ? `80% of ${known.length} data sets: ${ends}` : `${known.length} data sets: ${ends}`;
+  const { length } = knownOf(values);
+  const part = length < 10 ? 0 : 0.1;
+  const ends = [part, 1 - part].map((at) => brief(Plot.quantile(values, at))).join(" to ");
+  return `${part ? "80% of " : ""}${length} data sets: ${ends}`;
 }
 
 function nearestScenario(sites, columns) {
@@ -26,43 +26,40 @@ function command(method, epochs, budget, sites) {
 }
 
 function advise() {
-  const read = (id) => Math.max(1, Number(document.getElementById(id).value) || 1);
+  const read = (id) => Math.max(1, Number(byId(id).value) || 1);
   const [sites, columns, wanted] = ["use-sites", "use-columns", "use-budget"].map(read);
-  const [aim] = document.getElementById("use-aim").selectedOptions;
-  const out = document.getElementById("use-answer");
   const [scenario, settings] = nearestScenario(sites, columns);
   const budgets = axis("budget").values;
   const budget = budgets.filter((b) => b <= wanted).at(-1);
-  if (budget === undefined) {
-    out.textContent = `These records begin at ${budgets[0]} uploads, so they do not show what ${wanted} can do.`;
-    return;
-  }
+  byId("use-answer").hidden = budget === undefined;
+  const unknown = `These records begin at ${budgets[0]} uploads, so they do not show what ${wanted} can do.`;
+  byId("use-unknown").textContent = budget === undefined ? unknown : "";
+  if (budget === undefined) return;
   const where = { scenario: axis("scenario").values.indexOf(scenario), budget: budgets.indexOf(budget) };
   if (AXES.includes("panel")) where.panel = Math.max(0, axis("panel").values.indexOf("upload"));
-  const metric = METRICS.find((m) => m.name === aim.dataset.metric);
+  const metric = METRICS.find((m) => m.name === byId("use-aim").selectedOptions[0].dataset.metric);
   const { ranked, tied, best, other } = rank(findCells(where), metric);
   const method = value(best.cell, "method");
-  const named = new Set(tied.map((row) => groupName(row.cell)));
-  const least = named.size > 1 ? `of ${named.size} equally good choices the one with the fewest uploads, with the` : "the";
   // Choices of the records beside the method: how a candidate is chosen, and whether the penalty is too.
   const choices = ["rule", "tuning"].filter((name) => AXES.includes(name)).map((name) => word(best.cell, name));
   const plain = !choices.length || method.startsWith("goal:") || method.startsWith("Secant");
-  const uses = `${plain ? "" : ` (${choices.join(", ")})`}: ${least} best mean ${within(metric.label)} of the ${ranked.length} choices recorded for “${axis("scenario").words[where.scenario]}” at ${budget} uploads.`;
-  const lines = ["f1", "test_mse", "relative_gap"].filter((name) => name in COLUMN).map((name) => expected(best.cell, name));
+  const equal = new Set(tied.map((row) => groupName(row.cell))).size;
+  const least = equal > 1 ? `of ${equal} equally good choices the one with the fewest uploads, with the` : "the";
+  const among = `${ranked.length} choices recorded for “${axis("scenario").words[where.scenario]}” at ${budget} uploads`;
   const epochs = AXES.includes("epochs") && (SEVERAL_EPOCHS || FOUR.has(method)) ? value(best.cell, "epochs") : 0;
-  out.innerHTML = `
-    <p class="answer">Use <strong>${escape(groupName(best.cell))}</strong>${escape(uses)}</p>
-    <div class="scroll wrap" tabindex="0" role="region" aria-label="What to expect"><table>
-      <thead><tr>${["Expected", "Mean ± 1.96 SE", "Single data sets"].map((head) => `<th scope="col" class="text">${head}</th>`).join("")}</tr></thead>
-      <tbody>${lines.map((line) => `<tr>${line.map((text) => `<td class="text">${escape(text)}</td>`).join("")}</tr>`).join("")}</tbody>
-    </table></div>
-    <p class="note">${other ? escape(nextBest(best, other, metric)) : ""}</p>
-    <p class="note">Nearest recorded scenario: ${settings.sites} sites of ${settings.sizes} rows, ${settings.p} columns, signal-to-noise ratio ${settings.snr}.
-      Your data differ in ways that no simulation knows, so check the fit on held-out rows.</p>
-    <p class="line"><code id="use-command">${escape(command(method, epochs, wanted, sites))}</code> <button type="button" data-copy="use-command">Copy</button></p>`;
+  byId("use-best").textContent = groupName(best.cell);
+  byId("use-why").textContent =
+    `${plain ? "" : ` (${choices.join(", ")})`}: ${least} best mean ${within(metric.label)} of the ${among}.`;
+  byId("use-next").textContent = other ? nextBest(best, other, metric) : "";
+  byId("use-nearest").textContent =
+    `Nearest recorded scenario: ${settings.sites} sites of ${settings.sizes} rows, ${settings.p} columns, ` +
+    `signal-to-noise ratio ${settings.snr}.`;
+  byId("use-command").textContent = command(method, epochs, wanted, sites);
+  const rows = ["f1", "test_mse", "relative_gap"].filter((name) => name in COLUMN).map((name) => expected(best.cell, name));
+  fillTable("use-table", "What to expect", ["Expected", "Mean ± 1.96 SE", "Single data sets"].map((name) => [name, TEXT]), rows);
 }
 
-// The best cell; of means that differ by a thousandth at most, or are at the optimum, the fewest uploads decide.
+// The best cell: of means that are alike, the one with the fewest uploads.
 function rank(cells, metric) {
   const sign = metric.better === "higher" ? -1 : 1;
   const means = cells.map((cell) => ({ cell, ...summarise(valuesOf(cell, metric.name)) }));
@@ -77,20 +74,21 @@ function rank(cells, metric) {
 function expected(cell, name) {
   const values = valuesOf(cell, name);
   const { n, mean, se } = summarise(values);
+  const why = "it has a penalty of its own, so there is no gap to the optimum at the common penalty";
+  const interval = Number.isNaN(se) ? brief(mean) : `${toError(mean, 1.96 * se)} ± ${toError(1.96 * se, 1.96 * se)}`;
   const { label } = METRICS.find((m) => m.name === name);
-  if (!n) return [label, "—", "it has a penalty of its own, so there is no gap to the optimum at the common penalty"];
-  const interval = `${toError(mean, 1.96 * se)} ± ${toError(1.96 * se, 1.96 * se)}`;
-  return [label, Number.isNaN(se) ? brief(mean) : interval, spreadOf(values)];
+  return { Expected: label, "Mean ± 1.96 SE": interval, "Single data sets": n ? spreadOf(values) : why };
 }
 
 function nextBest(best, other, metric) {
   const [a, b] = [best, other].map((row) => valuesOf(row.cell, metric.name));
   const { mean, se } = summarise(a.map((v, i) => v - b[i]));
-  return `Next best: ${groupName(other.cell)}; difference in mean ${within(metric.label)} ${toError(mean, se)} (paired SE ${toError(se, se)}).`;
+  const difference = `${toError(mean, se)} (paired SE ${toError(se, se)})`;
+  return `Next best: ${groupName(other.cell)}; difference in mean ${within(metric.label)} ${difference}.`;
 }
 
 function startUse() {
-  if (!document.getElementById("use")) return;
+  if (!byId("use")) return;
   for (const input of document.querySelectorAll("#use input, #use select")) input.addEventListener("input", advise);
   advise();
 }
