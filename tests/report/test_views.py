@@ -171,7 +171,7 @@ def test_axes_of_shares_end_at_0_and_1(page: Page) -> None:
     for metric in ("f1", "precision", "recall"):
         choose(page, "metric", metric)
         heights = page.evaluate("""() => {
-            const ticks = "#means-chart .y-axis-tick-label text";
+            const ticks = "#means-chart .plot-y-axis-tick-label text";
             const texts = [...document.querySelectorAll(ticks)];
             return texts.map((t) => [t.textContent, t.getBoundingClientRect().top]);
         }""")

@@ -24,9 +24,9 @@ const intervals = (rows) => bars(rows.filter((row) => !Number.isNaN(row.se)));
 
 // A cell with its words, and the mean of an outcome.
 function summaryOf(cell, metric) {
-  const numbers = summarise(valuesOf(cell, metric.name));
   const words = Object.fromEntries(SIDE.map((name) => [name, word(cell, name)]));
   const { scenario, method } = valuesAt(cell);
+  const numbers = summarise(valuesOf(cell, metric.name));
   return { key: keyOf(cell), label: groupName(cell), ...words, scenario, method, ...numbers };
 }
 
@@ -200,8 +200,8 @@ function showSpread(cells, metric) {
   const step = paper ? 17 : 26;
   const dots = known.map((row) => {
     const y = names.indexOf(row.group) + (((row.replicate * 7) % 11) - 5) / step;
-    const more = "choose it to see its row and how to rerun it";
-    return { ...row, y, tip: `${row.group}\nreplicate ${row.replicate}: ${brief(row.x)}\n${more}` };
+    const tip = `${row.group}\nreplicate ${row.replicate}: ${brief(row.x)}\nchoose it to see its row and how to rerun it`;
+    return { ...row, y, tip };
   });
   const medians = names.map((name, i) => {
     const middle = median(groups.get(name).map((row) => row.x));

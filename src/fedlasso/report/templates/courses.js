@@ -110,9 +110,9 @@ function nameCourse(own, several) {
 // Methods on one spot share a name there: "CD = ST = P".
 function nameSpots(rows, spot, several) {
   const groups = Map.groupBy(rows, (row) => `${row.epochs},${spot(row)}`).values();
-  return [...groups].map(([first, ...rest]) => {
-    const method = rest.length ? undefined : first.method;
-    return { x: first.x, y: first.y, method, words: nameCourse([first, ...rest], several) };
+  return Array.from(groups, (own) => {
+    const method = own.length > 1 ? undefined : own[0].method;
+    return { x: own[0].x, y: own[0].y, method, words: nameCourse(own, several) };
   });
 }
 
@@ -142,9 +142,8 @@ function showAgreement() {
   const panels = metrics.map((name) => {
     const metric = METRICS.find((m) => m.name === name);
     const own = cells.filter((cell) => cell.metric === name && cell.our_mean !== null);
-    const rows = own.map(({ mean: x, our_mean: y, low, high, method, z, tip }) => {
-      const place = { x, x1: x, x2: x, y, y1: low, y2: high };
-      return { ...place, method, tip, open: Math.abs(z) > 1.96 };
+    const rows = own.map(({ mean: x, our_mean: y, low: y1, high: y2, ...cell }) => {
+      return { x, x1: x, x2: x, y, y1, y2, open: Math.abs(cell.z) > 1.96, ...cell };
     });
     const seen = rows.flatMap((row) => [row.x, row.y, ...(metric.scale === "log" ? [] : [row.y1, row.y2])]);
     const [x, y] = ["published", "ours"].map((label) => axisOf(metric, seen, label));

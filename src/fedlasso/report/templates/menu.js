@@ -17,14 +17,11 @@ function toCsv(rows) {
   return all.map((row) => `${row.map(quote).join(",")}\n`).join("");
 }
 
-function fileName(name, kind) {
-  const parts = [DATA.study, name, METRICS[0] && state.metric, ...Object.values(chosenValues())];
-  return `${parts.join("-").replaceAll(/[^\w.-]+/g, "_")}.${kind}`;
-}
-
 function save(name, kind, content, type) {
-  const link = URL.createObjectURL(content instanceof Blob ? content : new Blob([content], { type }));
-  element("a", { href: link, download: fileName(name, kind) }).click();
+  const parts = [DATA.study, name, state.metric, ...Object.values(chosenValues())];
+  const file = `${parts.join("-").replaceAll(/[^\w.-]+/g, "_")}.${kind}`;
+  const link = URL.createObjectURL(new Blob([content], { type }));
+  element("a", { href: link, download: file }).click();
   setTimeout(() => URL.revokeObjectURL(link), 1000);
 }
 

@@ -64,8 +64,7 @@ const describe = (names = CONTROLS) => names.map((name) => axis(name).titles[cod
 // An epoch count tells cells apart only where a method has several.
 function nameOf(cell, names) {
   const tells = (name) => name !== "epochs" || (SEVERAL_EPOCHS && word(cell, name) !== "none");
-  const titles = names.filter(tells).map((name) => title(cell, name));
-  return titles.join(", ");
+  return Array.from(names.filter(tells), (name) => title(cell, name)).join(", ");
 }
 
 const groupName = (cell) => nameOf(cell, SIDE);
@@ -87,8 +86,8 @@ const shown = {};
 
 function redraw(name, cells, metric) {
   const [draw, ...choices] = SECTIONS[name];
-  const scenario = state.scope === "one" && state.scenario;
-  const inputs = JSON.stringify([paper, widths, name === "contrast" && scenario, choices.map((key) => state[key])]);
+  const scenario = name === "contrast" && state.scenario;
+  const inputs = JSON.stringify([paper, widths, scenario, ...choices.map((key) => state[key])]);
   if (shown[name] !== inputs) draw(cells, metric);
   shown[name] = inputs;
 }
@@ -136,18 +135,14 @@ function drawForPaper(width) {
   showAll();
 }
 
-// A browser may refuse to keep anything.
-function openStorage() {
-  try {
-    return localStorage;
-  } catch {
-    return {};
-  }
-}
-
 // The colours that the reader chose last time; else those of the system.
 function startTheme() {
-  const storage = openStorage();
+  let storage = {};
+  try {
+    storage = localStorage;
+  } catch {
+    // This browser keeps nothing.
+  }
   const dark = matchMedia("(prefers-color-scheme: dark)");
   const dress = () => {
     const theme = storage["fedlasso-theme"] ?? (dark.matches ? "dark" : "light");

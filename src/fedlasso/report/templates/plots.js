@@ -50,8 +50,7 @@ function ticksOf({ kind, domain, values, unit }, room) {
   }
   if (kind === "log") {
     const digits = domain[1] / domain[0] < 200 ? /^[125]/ : /^1/;
-    const ticks = Plot.scaleLog(domain, [0, 1]).ticks(count);
-    return ticks.filter((v) => digits.test(v.toExponential()));
+    return Plot.scaleLog(domain, [0, 1]).ticks(count).filter((v) => digits.test(v.toExponential()));
   }
   // Bytes are counted in powers of two.
   if (unit !== "bytes") return count;
@@ -209,8 +208,8 @@ let paper = 0;
 const widths = {};
 
 function measure() {
-  for (const place of document.querySelectorAll(".chart"))
-    widths[place.id.replace("-chart", "")] = Math.max(280, Math.floor(place.clientWidth || 700));
+  for (const { id, clientWidth } of document.querySelectorAll(".chart"))
+    widths[id.replace("-chart", "")] = Math.max(280, Math.floor(clientWidth || 700));
 }
 
 const widthOf = (name) => paper || widths[name];
@@ -224,8 +223,10 @@ function put(name, description, rows, panels, across = 1) {
     const ground = svgElement("rect", { width: wide, height: high, fill: "transparent" });
     const parts = [...drawn.children].filter((part) => part.tagName !== "style");
     // The picture has one label for all; groups within it may not have their own.
-    for (const part of parts) part.setAttribute("class", part.getAttribute("aria-label").replaceAll(" ", "-"));
-    for (const part of parts) part.removeAttribute("aria-label");
+    for (const part of parts) {
+      part.setAttribute("class", `plot-${part.getAttribute("aria-label")}`.replaceAll(" ", "-"));
+      part.removeAttribute("aria-label");
+    }
     return svgElement("g", { transform, ...attributes }, ground, ...parts);
   });
   const frame = { viewBox: `0 0 ${width} ${height}`, width, height, role: "img", "aria-label": description };
@@ -244,10 +245,9 @@ const methodsOf = (rows) => METHODS.filter((method) => rows.some((row) => row.me
 
 // The legend names methods once; choosing one dims the others in every chart.
 function legendButton(method) {
-  const size = { width: 14, height: 14, viewBox: "-7 -7 14 14", "aria-hidden": "true" };
-  const symbol = svgElement("svg", size, symbolPath(method));
+  const square = { width: 14, height: 14, viewBox: "-7 -7 14 14", "aria-hidden": "true" };
   const attributes = { type: "button", "data-only": method, title: DATA.words[method] ?? "" };
-  return element("button", attributes, symbol, nameMethod(method));
+  return element("button", attributes, svgElement("svg", square, symbolPath(method)), nameMethod(method));
 }
 
 const only = new Set();

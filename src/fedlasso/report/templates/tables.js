@@ -29,10 +29,8 @@ function showRows() {
   const places = SIDE.map((name) => [name, axis(name).values.findIndex((v) => String(v) === state[`row-${name}`])]);
   const [cell] = findCells({ ...chosen(), ...Object.fromEntries(places) });
   const values = cell && COLUMNS.map((c) => valuesOf(cell, c.name));
-  const rows = (cell ? replicatesOf(cell) : []).map((replicate, i) => {
-    const numbers = COLUMNS.map((c, j) => [c.name, values[j][i]]);
-    return { replicate, ...Object.fromEntries(numbers) };
-  });
+  const numbers = (i) => Object.fromEntries(COLUMNS.map((c, j) => [c.name, values[j][i]]));
+  const rows = (cell ? replicatesOf(cell) : []).map((replicate, i) => ({ replicate, ...numbers(i) }));
   const columns = [["replicate"], ...COLUMNS.map((c) => [c.name])];
   const caption = cell ? `${groupName(cell)}; ${describe()}` : "No finished replicate for this choice";
   fillTable("rows-table", caption, columns, rows, { marked: (row) => String(row.replicate) === state.replicate });
@@ -42,16 +40,12 @@ function showRows() {
 }
 
 const FEW = 100;
-const grid = {
-  rows: [],
-  by: null,
-  up: true,
-  columns: [
-    ...DATA.axes.map((a) => [a.heading, { text: !a.number, of: a.name === "method" ? "method" : a.heading }]),
-    ["n"],
-    ...METRICS.flatMap((m) => [m.label, `${m.label} SE`].map((name) => [name, { se: `${m.label} SE` }])),
-  ],
-};
+const grid = { rows: [], by: null, up: true };
+const GRID_COLUMNS = [
+  ...DATA.axes.map((a) => [a.heading, { text: !a.number, of: a.name === "method" ? "method" : a.heading }]),
+  ["n"],
+  ...METRICS.flatMap((m) => [m.label, `${m.label} SE`].map((name) => [name, { se: `${m.label} SE` }])),
+];
 
 function gridRow(cell) {
   const row = { method: value(cell, "method") };
@@ -78,14 +72,15 @@ function showGrid() {
   const holds = (text, word) => ` ${text.replaceAll(" = ", "=").replaceAll(",", "")} `.includes(` ${whole(word)}`);
   const rows = grid.rows.filter((row) => wanted.every((word) => holds(row.text, word)));
   const sign = grid.up ? 1 : -1;
-  const compare = (x, y) => (typeof x === "string" ? sign * x.localeCompare(y) : Number.isNaN(x) - Number.isNaN(y) || sign * (x - y));
+  const compareNumbers = (x, y) => Number.isNaN(x) - Number.isNaN(y) || sign * (x - y);
+  const compare = (x, y) => (typeof x === "string" ? sign * x.localeCompare(y) : compareNumbers(x, y));
   if (grid.by) rows.sort((a, b) => compare(a[grid.by], b[grid.by]));
   const limit = byId("all").checked ? Infinity : FEW;
   const count = `${brief(rows.length)} of ${brief(grid.rows.length)} rows match; ${brief(Math.min(limit, rows.length))} shown.`;
   byId("grid-count").textContent = count;
   const caption = "Means and Monte Carlo standard errors of every combination";
-  fillTable("grid-table", caption, grid.columns, rows, { sort: grid, limit });
-  kept.grid = rows.map((row) => Object.fromEntries(grid.columns.map(([name]) => [name, row[name]])));
+  fillTable("grid-table", caption, GRID_COLUMNS, rows, { sort: grid, limit });
+  kept.grid = rows.map((row) => Object.fromEntries(GRID_COLUMNS.map(([name]) => [name, row[name]])));
 }
 
 function startGrid() {

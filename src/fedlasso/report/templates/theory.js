@@ -40,8 +40,7 @@ function readTheory() {
 }
 
 function showTheory() {
-  // Studies that do not vary the epochs have no such section.
-  if (!byId("theory")) return;
+  if (!byId("theory")) return; // studies that do not vary the epochs
   const pair = readTheory();
   const [limit, pooled] = [limitOf(pair), pooledOf(pair)].map((place) => place.map(brief).join(", "));
   const gaps = Array.from({ length: 10 }, (_, i) => gapOf({ ...pair, E: i + 1 }));

@@ -10,8 +10,8 @@ function alike(a, b, metric) {
 }
 
 function listed(names) {
-  if (names.length > 3) return `${names.length} alike, such as ${names[0]}`;
-  return names.length > 1 ? `${names.slice(0, -1).join(", ")} and ${names.at(-1)}` : names[0];
+  const few = names.length > 1 ? `${names.slice(0, -1).join(", ")} and ${names.at(-1)}` : names[0];
+  return names.length > 3 ? `${names.length} alike, such as ${names[0]}` : few;
 }
 
 // Who is best, and who comes next; outcomes without a better side have a range.

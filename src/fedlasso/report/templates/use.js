@@ -31,7 +31,7 @@ function advise() {
   const [scenario, settings] = nearestScenario(sites, columns);
   const budgets = axis("budget").values;
   const budget = budgets.filter((b) => b <= wanted).at(-1);
-  byId("use-answer").hidden = budget === undefined;
+  byId("use-known").hidden = budget === undefined;
   const unknown = `These records begin at ${budgets[0]} uploads, so they do not show what ${wanted} can do.`;
   byId("use-unknown").textContent = budget === undefined ? unknown : "";
   if (budget === undefined) return;
@@ -83,8 +83,8 @@ function expected(cell, name) {
 function nextBest(best, other, metric) {
   const [a, b] = [best, other].map((row) => valuesOf(row.cell, metric.name));
   const { mean, se } = summarise(a.map((v, i) => v - b[i]));
-  const difference = `${toError(mean, se)} (paired SE ${toError(se, se)})`;
-  return `Next best: ${groupName(other.cell)}; difference in mean ${within(metric.label)} ${difference}.`;
+  const difference = `difference in mean ${within(metric.label)} ${toError(mean, se)} (paired SE ${toError(se, se)})`;
+  return `Next best: ${groupName(other.cell)}; ${difference}.`;
 }
 
 function startUse() {
