@@ -95,7 +95,7 @@ function showOverview(_, metric) {
     const own = rows.filter((row) => row.scenario === scenario);
     const seen = [...(shared ? rows : own).map((row) => row.mean), pooledAt(scenario, metric)[0]];
     const tipped = own.map((row) => ({ ...row, tip: `${title}\n${tipOf(row.label, metric, row)}` }));
-    const options = { ...steps, ...size, title, scale: axisOf(metric, seen), say: shortStep, short: STEP === "epochs" ? String : undefined };
+    const options = { ...steps, ...size, title, scale: axisOf(metric, seen), say: shortStep, short: String };
     return { drawn: meansPanel(tipped, metric, scenario, options), class: "small", "data-scenario": scenario };
   });
   put("overview", `Mean ${within(metric.label)} in every ${KIND}`, rows, panels, across);
@@ -122,8 +122,7 @@ function showMeans(cells, metric) {
   const seen = [...known.flatMap((row) => [row.low, row.high, row.mean]), pooledAt(scenario, metric)[0]];
   const size = steps.sideways ? { width, height: 76 + 24 * steps.values.length, top: 32 } : { width, height: 300 };
   const scale = axisOf(metric, seen, metric.label);
-  const short = STEP === "split" ? shortStep : undefined;
-  const drawn = meansPanel(known, metric, scenario, { ...steps, ...size, large: true, scale, say: String, short });
+  const drawn = meansPanel(known, metric, scenario, { ...steps, ...size, large: true, scale, say: String, short: shortStep });
   put("means", `Mean ${within(metric.label)} by method; ${describe()}`, known, [{ drawn }]);
 }
 

@@ -24,7 +24,8 @@ function format(value) {
 }
 
 function withUnit(value, unit) {
-  if (unit !== "bytes" || Number.isNaN(value)) return unit && !Number.isNaN(value) ? `${brief(value)} ${unit}` : brief(value);
+  if (Number.isNaN(value) || !unit) return brief(value);
+  if (unit !== "bytes") return `${brief(value)} ${unit}`;
   const place = Math.min(3, Math.max(0, Math.floor(Math.log2(Math.abs(value) || 1) / 10)));
   return `${Number((value / 1024 ** place).toPrecision(3))} ${["B", "KiB", "MiB", "GiB"][place]}`;
 }

@@ -76,7 +76,7 @@ function panel({ width, height, x, y, marks, title, left, right = 16, top = 10, 
   const fontSize = y.values && 6.9 * longest > margin - 12 ? 10.5 : 12;
   const room = across / (x.values?.length ?? 1) - 6;
   const widest = (say) => 6.6 * Math.max(1, ...(x.values ?? []).map((_, i) => sayTick({ ...x, say })(i).length));
-  const say = x.short && widest(x.say) > room ? x.short : x.say;
+  const say = x.short && widest(x.say) > Math.max(room, widest(x.short)) ? x.short : x.say;
   const every = x.values ? Math.ceil(widest(say) / room) : 1;
   const [xTicks, yTicks] = [ticksOf(x, across / 95), ticksOf(y, down / 55)];
   const grid = { stroke: "var(--line)", strokeOpacity: 1 };

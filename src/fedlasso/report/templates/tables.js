@@ -18,8 +18,9 @@ function fillTable(id, caption, columns, rows, { button, sort, limit = Infinity,
       const printed = dot ? nameMethod(row.method) : se ? toError(row[of], row[se]) : format(row[of]);
       return `<td class="${text ? "text" : ""}">${dot}${escape(printed)}</td>`;
     });
-    const show = button && `<button type="button" data-key="${row.key}" aria-label="Rows of ${escape(row.label)}">show</button>`;
-    return `<tr${marked?.(row) ? ' class="marked"' : ""}>${cells.join("")}${show ? `<td>${show}</td>` : ""}</tr>`;
+    const attributes = `type="button" data-key="${row.key}" aria-label="Rows of ${escape(row.label)}"`;
+    if (button) cells.push(`<td><button ${attributes}>show</button></td>`);
+    return `<tr${marked?.(row) ? ' class="marked"' : ""}>${cells.join("")}</tr>`;
   });
   const head = `<thead><tr>${heads.join("")}</tr></thead>`;
   byId(id).innerHTML = `<caption>${escape(caption)}</caption>${head}<tbody>${body.join("")}</tbody>`;
