@@ -26,8 +26,8 @@ const intervals = (rows) => bars(rows.filter((row) => !Number.isNaN(row.se)));
 function summaryOf(cell, metric) {
   const words = Object.fromEntries(SIDE.map((name) => [name, word(cell, name)]));
   const { scenario, method } = valuesAt(cell);
-  const numbers = summarise(valuesOf(cell, metric.name));
-  return { key: keyOf(cell), label: groupName(cell), ...words, scenario, method, ...numbers };
+  const names = { key: keyOf(cell), label: groupName(cell), ...words, scenario, method };
+  return { ...names, ...summarise(valuesOf(cell, metric.name)) };
 }
 
 // Mean and standard error of the pooled Lasso, where it has the outcome.
@@ -238,8 +238,7 @@ function showLedger(cells) {
   const known = rows.filter((row) => !Number.isNaN(row.value));
   const printed = known.map((row) => ({ Of: row.group, Part: row.part, Typical: withUnit(row.value, unit) }));
   fillTable("ledger-table", `${cost.label}: ${describe()}`, [["Of", TEXT], ["Part", TEXT], ["Typical"]], printed);
-  const where = chosenValues();
-  kept.ledger = known.map(({ group, part, value }) => ({ ...where, what: group, cost: cost.label, part, value }));
+  kept.ledger = known.map((row) => ({ ...chosenValues(), what: row.group, cost: cost.label, part: row.part, value: row.value }));
   entitle("ledger", `${tellLedger(known, cost)}. ${describe()}`);
   if (!known.length) return nothing("ledger");
   const [groups, parts] = ["group", "part"].map((name) => [...new Set(known.map((row) => row[name]))]);

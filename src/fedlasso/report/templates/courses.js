@@ -44,8 +44,7 @@ function showTradeoff() {
     ],
   });
   put("tradeoff", `F1 against ${error.label}; ${describe()}`, all, [{ drawn }]);
-  const view = chosenValues();
-  kept.tradeoff = all.map(({ rule, label, x, y }) => ({ ...view, rule, what: label, [error.name]: x, f1: y }));
+  kept.tradeoff = all.map(({ rule, label, x, y }) => ({ ...chosenValues(), rule, what: label, [error.name]: x, f1: y }));
   entitle("tradeoff", `F1 against test error: ${describe()}`);
 }
 
@@ -103,7 +102,8 @@ function showUploads() {
 }
 
 function nameCourse(own, several) {
-  const names = own.map((row) => nameMethod(row.method)).join(" = ");
+  const more = own.length > 4 ? ` and ${own.length - 3} more` : "";
+  const names = own.slice(0, more ? 3 : 4).map((row) => nameMethod(row.method)).join(" = ") + more;
   return several && own[0].epochs ? `${names}, E = ${own[0].epochs}` : names;
 }
 

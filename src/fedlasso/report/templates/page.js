@@ -96,9 +96,8 @@ function entitle(name, words) {
   const fits = ({ chart, view }) =>
     chart === name && SECTIONS[name].slice(1).every((key) => state[key] === String(view[key] ?? usual[key]));
   const finding = DATA.findings.find(fits);
-  const place = byId(`${name}-chart-title`);
-  place.textContent = finding?.text ?? words;
-  place.classList.toggle("found", Boolean(finding));
+  byId(`${name}-chart-title`).textContent = finding?.text ?? words;
+  byId(`${name}-chart-title`).classList.toggle("found", Boolean(finding));
 }
 
 function showRowsOf(key, replicate) {

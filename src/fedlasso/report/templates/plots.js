@@ -58,8 +58,10 @@ function ticksOf({ kind, domain, values, unit }, room) {
   return Array.from({ length: Math.floor(largest / step) + 1 }, (_, i) => i * step);
 }
 
-// "E = 5" is not broken into lines.
-function sayTick({ values, say = brief }) {
+// Neighbouring ticks differ, so they may need more digits. "E = 5" is not broken into lines.
+const sayNumber = (v) => (v >= 1000 || Number(v.toPrecision(3)) === v ? brief(v) : format(v).replace("-", "−"));
+
+function sayTick({ values, say = values ? brief : sayNumber }) {
   return (tick) => String(say(values ? values[tick] : tick)).replaceAll(" = ", "\u00a0=\u00a0");
 }
 
@@ -181,7 +183,7 @@ function along({ x1, x2, y1, y2 }) {
 // or at least of other words.
 function labels(rows, spots, options) {
   const clear = (a) => (b) => 2 * Math.abs(a.x - b.x) > a.wide + b.wide || 2 * Math.abs(a.y - b.y) > a.high + b.high;
-  const place = (index, scales, values, { width, marginLeft }) => {
+  const place = (index, scales, values, { width, height, marginLeft, marginBottom }) => {
     const marks = spots.map((row) => ({ x: scales.x(row.x), y: scales.y(row.y), wide: 15, high: 10 }));
     const words = [];
     const moved = { ...values, x: Float64Array.from(values.x), y: Float64Array.from(values.y) };
@@ -190,7 +192,8 @@ function labels(rows, spots, options) {
       const [x, y] = [values.x[i], values.y[i]];
       const beside = (far) => [[x + far + wide / 2, y], [x - far - wide / 2, y], [x, y - far - 9], [x, y + far + 9]];
       const rooms = [5, 12, 20, 30].flatMap(beside).map(([x, y]) => ({ x, y, wide, high: 14 }));
-      const inside = rooms.filter(({ x }) => x > marginLeft + wide / 2 - 4 && x < width - wide / 2);
+      const within = (room) => room.x > marginLeft + wide / 2 - 4 && room.x < width - wide / 2;
+      const inside = rooms.filter((room) => within(room) && room.y > 7 && room.y < height - marginBottom - 3);
       const free = inside.filter((room) => words.every(clear(room)));
       const best = free.find((room) => marks.every(clear(room))) ?? free[0] ?? rooms[0];
       words.push(best);

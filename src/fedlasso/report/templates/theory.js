@@ -53,7 +53,7 @@ function showTheory() {
   const whole = widthOf("theory");
   const across = whole < 620 ? 1 : 2;
   const size = { width: whole / across, height: 320, top: 30 };
-  const panels = [{ drawn: drawIterates(pair, size) }, { drawn: drawGaps(pair, gaps, size) }];
+  const panels = [drawIterates(pair, size), drawGaps(pair, gaps, size)].map((drawn) => ({ drawn }));
   put("theory", "The two-site example", [], panels, across);
   kept.theory = gaps.map((gap, i) => ({ ...pair, E: i + 1, gap }));
 }

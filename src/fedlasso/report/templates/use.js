@@ -1,7 +1,5 @@
 // "What should I use?": the recorded scenario nearest to the reader's own, and who does best there.
 
-const FOUR = new Set(["CD", "ST", "P", "DA"]);
-
 // What single data sets show: the middle 80% of many, or all of a few.
 function spreadOf(values) {
   const { length } = knownOf(values);
@@ -46,7 +44,7 @@ function advise() {
   const equal = new Set(tied.map((row) => groupName(row.cell))).size;
   const least = equal > 1 ? `of ${equal} equally good choices the one with the fewest uploads, with the` : "the";
   const among = `${ranked.length} choices recorded for “${axis("scenario").words[where.scenario]}” at ${budget} uploads`;
-  const epochs = AXES.includes("epochs") && (SEVERAL_EPOCHS || FOUR.has(method)) ? value(best.cell, "epochs") : 0;
+  const epochs = AXES.includes("epochs") && (SEVERAL_EPOCHS || "CD ST P DA".split(" ").includes(method)) ? value(best.cell, "epochs") : 0;
   byId("use-best").textContent = groupName(best.cell);
   byId("use-why").textContent =
     `${plain ? "" : ` (${choices.join(", ")})`}: ${least} best mean ${within(metric.label)} of the ${among}.`;
