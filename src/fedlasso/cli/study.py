@@ -16,7 +16,7 @@ from fedlasso.cli import common
 from fedlasso.cli.common import add_action, add_group, given_options, names, print_frame, say
 from fedlasso.errors import FedLassoError
 from fedlasso.study import SCENARIOS, STUDIES, Progress, Scenario, read_scenarios, run_study
-from fedlasso.study.columns import RECORDS, axes, known, say
+from fedlasso.study.columns import RECORDS, axes, known
 from fedlasso.study.diagnose import diagnose
 from fedlasso.study.means import contrast, show, summarise
 from fedlasso.study.purposes import PURPOSES
@@ -190,7 +190,7 @@ def summary_command(options: argparse.Namespace) -> None:
         rows = rows[rows[name] == value]
     if rows.empty:
         raise FedLassoError("no finished replicate matches; see `fedlasso study status`")
-    rows = rows.assign(method=[say("method", method) for method in rows["method"]])
+    rows = rows.assign(method=rows["method"].replace(dict(axes()["method"].words)))
     title = ", ".join(f"{name} {value}" for name, value in chosen.items())
     print(f"Mean (standard error){': ' if title else ''}{title}")
     metrics = ["f1", "active", "test_mse", "gap", "relative_gap", "rounds", "upload_bytes"]

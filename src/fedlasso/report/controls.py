@@ -62,6 +62,7 @@ def make_controls(results: Results, data: dict[str, Any]) -> dict[str, list[Cont
     bills = dict.fromkeys(cost.bill for cost in costs if isinstance(cost, Cost) and cost.bill)
     first = dict(zip(results.axes, data["cells"][0], strict=False))
     lines = [("best", "each method at its best E"), ("all", "every E")]
+    pairs = [(pair.value, pair.label) for pair in find_pairs(results)]
     return {
         "main": [
             *(_axis(results, axis, start.get(axis)) for axis in results.axes if axis not in side),
@@ -69,7 +70,7 @@ def make_controls(results: Results, data: dict[str, Any]) -> dict[str, list[Cont
         ],
         "uploads": [Control("epochs_shown", "Lines", lines)],
         "contrast": [
-            Control("pair", "Difference", [(pair.value, pair.label) for pair in find_pairs(results)]),
+            Control("pair", "Difference", pairs),
             Control("scope", "In", [("one", f"the chosen {kind}"), ("all", f"all {kind}s")]),
         ],
         "ledger": [Control("cost", "Cost", [(bill, bill) for bill in bills])],
