@@ -1,5 +1,4 @@
 // Numbers as people read them.
-
 function escape(text) {
   const names = { "&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;" };
   return String(text).replace(/[&<>"]/g, (c) => names[c]);

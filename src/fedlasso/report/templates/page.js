@@ -22,8 +22,8 @@ function startControls() {
 // The address carries what differs from the usual view, by name, so that a view can be sent.
 function address(at) {
   const differing = Object.entries(state).filter(([name, value]) => value !== usual[name]);
-  const isolated = only.size ? [["only", [...only].join()]] : [];
-  return new URLSearchParams([...(at ? [["at", at]] : []), ...differing, ...isolated]).toString();
+  const [first, last] = [at ? [["at", at]] : [], only.size ? [["only", [...only].join()]] : []];
+  return new URLSearchParams([...first, ...differing, ...last]).toString();
 }
 
 function readAddress() {

@@ -175,9 +175,11 @@ function levels(rows, name, options) {
 }
 
 // Places along a row that leads from one end to the other.
-function along({ x1, x2, y1, y2 }) {
-  return Array.from({ length: 30 }, (_, k) => ({ x: x1 + ((x2 - x1) * k) / 30, y: y1 + ((y2 - y1) * k) / 30 }));
-}
+const along = ({ x1, x2, y1, y2 }) =>
+  Array.from({ length: 30 }, (_, k) => ({ x: x1 + ((x2 - x1) * k) / 30, y: y1 + ((y2 - y1) * k) / 30 }));
+
+// Right, left, above and below; then the corners.
+const SIDES = [[1, 0], [-1, 0], [0, -1], [0, 1], [1, -1], [1, 1], [-1, -1], [-1, 1]];
 
 // Words beside their places: each goes to the nearest room that is clear of spots and of other words,
 // or at least of other words.
@@ -189,9 +191,9 @@ function labels(rows, spots, options) {
     const moved = { ...values, x: Float64Array.from(values.x), y: Float64Array.from(values.y) };
     for (const i of index) {
       const wide = widthOfWords(rows[i].words, 12) + 6;
-      const [x, y] = [values.x[i], values.y[i]];
-      const beside = (far) => [[x + far + wide / 2, y], [x - far - wide / 2, y], [x, y - far - 9], [x, y + far + 9]];
-      const rooms = [5, 12, 20, 30].flatMap(beside).map(([x, y]) => ({ x, y, wide, high: 14 }));
+      const offer = (far) => ([side, down]) => [side * (far + wide / 2), down * (side ? 14 : far + 9)];
+      const offers = [5, 12, 20, 30].flatMap((far) => SIDES.map(offer(far)));
+      const rooms = offers.map(([dx, dy]) => ({ x: values.x[i] + dx, y: values.y[i] + dy, wide, high: 14 }));
       const within = (room) => room.x > marginLeft + wide / 2 - 4 && room.x < width - wide / 2;
       const inside = rooms.filter((room) => within(room) && room.y > 7 && room.y < height - marginBottom - 3);
       const free = inside.filter((room) => words.every(clear(room)));

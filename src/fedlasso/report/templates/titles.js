@@ -1,5 +1,4 @@
-// Titles that say what a chart shows, for views that no finding is about.
-
+// Titles of charts, for views that no finding is about.
 // A label within a sentence begins with a small letter, unless it is an abbreviation.
 const within = (label) => (/^.[a-z]/.test(label) ? label[0].toLowerCase() + label.slice(1) : label);
 
