@@ -207,12 +207,15 @@ function showSpread(cells, metric) {
     const ends = { x1: middle, x2: middle, y1: i - 0.39, y2: i + 0.39 };
     return { ...ends, method: groups.get(name)[0].method, tip: `${name}\nmedian ${brief(middle)}` };
   });
-  const look = { x: "x", y: "y", r: 3.1, fill: colourOf, fillOpacity: 0.55, stroke: colourOf, strokeWidth: 0.7 };
+  const look = { x: "x", y: "y", r: 3.1, fillOpacity: 0.55, strokeWidth: 0.7 };
+  const marks = Array.from(Map.groupBy(dots, colourOf), ([colour, own]) =>
+    mark("dot", "mark dot", own, { ...look, fill: colour, stroke: colour }),
+  );
   const drawn = panel({
     width: widthOf("spread"), height: 50 + step * names.length,
     x: axisOf(metric, known.map((row) => row.x), metric.label),
     y: { values: names },
-    marks: [mark("dot", "mark dot", dots, look), bars(medians, { strokeWidth: 3 })],
+    marks: [marks, bars(medians, { strokeWidth: 3 })],
   });
   put("spread", `${metric.label} of every replicate; ${describe()}`, known, [{ drawn }]);
 }

@@ -29,7 +29,9 @@ const CELLS = new Map(DATA.cells.map((cell) => [keyOf(cell), cell]));
 let doubles;
 
 async function readDoubles() {
-  const bytes = Uint8Array.from(atob(DATA.doubles), (character) => character.charCodeAt(0));
+  const text = atob(DATA.doubles);
+  const bytes = new Uint8Array(text.length);
+  for (let i = 0; i < text.length; i++) bytes[i] = text.charCodeAt(i);
   const inflated = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate"));
   doubles = new Float64Array(await new Response(inflated).arrayBuffer());
 }
@@ -39,7 +41,6 @@ const code = (cell, name) => cell[AXES.indexOf(name)];
 const title = (cell, name) => axis(name).titles[code(cell, name)];
 const word = (cell, name) => axis(name).words[code(cell, name)];
 const value = (cell, name) => axis(name).values[code(cell, name)];
-// The values of all axes, as records have them.
 const valuesAt = (cell) => Object.fromEntries(AXES.map((name) => [name, value(cell, name)]));
 const replicatesOf = (cell) => DATA.replicates[code(cell, "scenario")];
 // What people call a method: "goal:prediction" is the prediction goal.

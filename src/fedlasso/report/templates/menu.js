@@ -91,9 +91,7 @@ async function copy(words, button) {
   } catch {
     prompt("Copy this:", words);
   }
-  setTimeout(() => {
-    button.textContent = before;
-  }, 1500);
+  setTimeout(() => button.replaceChildren(before), 1500);
 }
 
 const TAKE = {

@@ -117,8 +117,8 @@ function show() {
   history.replaceState(null, "", told ? `#${told}` : location.pathname + location.search);
   for (const name of Object.keys(SECTIONS)) redraw(name, cells, metric);
   isolate();
-  byId("status").textContent =
-    `Showing ${within(metric.label)}; ${describe()}; ${cells.length} ${cells.length === 1 ? "mean" : "means"}.`;
+  const count = `${cells.length} ${cells.length === 1 ? "mean" : "means"}`;
+  byId("status").textContent = `Showing ${within(metric.label)}; ${describe()}; ${count}.`;
 }
 
 function showAll() {

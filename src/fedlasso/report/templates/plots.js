@@ -121,7 +121,7 @@ function mark(kind, name, rows, { place, weave, ...options }) {
         const row = rows[[node.__data__].flat()[0]];
         node.setAttribute("class", name);
         for (const key of ["method", "tip", "key", "replicate"])
-          if (row[key] !== undefined) node.dataset[key] = row[key];
+          if (row[key] !== undefined) node.setAttribute(`data-${key}`, row[key]);
       }
       if (weave) weaveDashes([...drawn.children]);
       return drawn;
@@ -178,7 +178,6 @@ function levels(rows, name, options) {
 const along = ({ x1, x2, y1, y2 }) =>
   Array.from({ length: 30 }, (_, k) => ({ x: x1 + ((x2 - x1) * k) / 30, y: y1 + ((y2 - y1) * k) / 30 }));
 
-// Right, left, above and below; then the corners.
 const SIDES = [[1, 0], [-1, 0], [0, -1], [0, 1], [1, -1], [1, 1], [-1, -1], [-1, 1]];
 
 // Words beside their places: each goes to the nearest room that is clear of spots and of other words,
@@ -258,7 +257,7 @@ function legendButton(method) {
 const only = new Set();
 
 function isolate() {
-  for (const mark of document.querySelectorAll(".chart [data-method]"))
+  for (const mark of document.querySelectorAll(only.size ? ".chart [data-method]" : ".chart .dim"))
     mark.classList.toggle("dim", only.size > 0 && !only.has(mark.dataset.method));
   for (const button of document.querySelectorAll("[data-only]"))
     button.setAttribute("aria-pressed", String(only.has(button.dataset.only)));
