@@ -142,7 +142,7 @@ def test_a_missing_extra_is_one_sentence_with_its_command(bare: Place) -> None:
 
 def test_a_missing_store_is_one_sentence_in_python_too(bare: Place) -> None:
     done = bare.run("-c", "from fedlasso.study import Store")
-    assert "takes pandas; install it with: pip install 'fedlasso[study]'" in done.stderr
+    assert "requires pandas; install it with: pip install 'fedlasso[study]'" in done.stderr
 
 
 def test_the_library_fits_on_other_systems(elsewhere: Place) -> None:

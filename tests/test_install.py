@@ -13,10 +13,10 @@ ROOT = Path(__file__).parent.parent
 # Every example in Python, and the indented lines that follow it: what it prints.
 EXAMPLES = {
     f"{document}:{number}": example
-    for document in ("README.md", "docs/index.md", "docs/fit.md", "docs/howto.md")
+    for document in ("README.md", "docs/index.md", "docs/fit.md")
     for number, example in enumerate(
         re.findall(
-            r"```python\n(.*?)```\n\n?((?:    .*\n)*)", (ROOT / document).read_text(), re.DOTALL
+            r"```python\n(.*?)```\n\n?((?:    [^\n]*\n)*)", (ROOT / document).read_text(), re.DOTALL
         ),
         start=1,
     )

@@ -56,30 +56,46 @@ def test_a_chart_is_titled_by_what_it_holds_when_that_is_no_finding(page: Page) 
 
 
 def test_words_keep_clear_of_error_bars_and_lines(page: Page) -> None:
-    # The usual place, at the end of the line, is taken by a bar from 20 to 180.
-    label = page.evaluate(
-        "nameLine('pooled Lasso', 100, [[300, 20, 180]], { left: 40, right: 330 })"
-    )
-    start = float(label.partition(' x="')[2].partition('"')[0])
-    assert start + page.evaluate("widthOfWords('pooled Lasso', 11)") <= 294
-    places = page.evaluate("along([[0, 0], [30, 40], [30, 60]])")
+    # What names the pooled Lasso stands beside its line, clear of every mark.
+    for metric in ("f1", "test_mse", "coef_error"):
+        choose(page, "metric", metric)
+        covered = page.evaluate("""() => {
+            const name = document.querySelector("#means-chart text.words").getBoundingClientRect();
+            return [...document.querySelectorAll("#means-chart .mark")]
+                .map((mark) => mark.getBoundingClientRect())
+                .filter((mark) => Math.min(mark.right, name.right) > Math.max(mark.left, name.left)
+                    && Math.min(mark.bottom, name.bottom) > Math.max(mark.top, name.top)).length;
+        }""")
+        assert covered == 0, metric
+    # Words beside marks keep clear of a line that leads from one place to another.
+    places = page.evaluate("along({ x1: 0, y1: 0, x2: 30, y2: 60 }).map(({ x, y }) => [x, y])")
     assert places[0] == [0, 0]
-    assert [30, 40] in places
-    assert places[-1] == [30, 60]
-    steps = [math.dist(a, b) for a, b in itertools.pairwise(places)]
+    steps = [math.dist(a, b) for a, b in itertools.pairwise([*places, [30, 60]])]
     assert max(steps) <= 8
 
 
 def test_labels_of_groups_are_broken_between_words_that_can_stand_apart(page: Page) -> None:
-    lines = page.evaluate("breakWords('averaging + ST, E = 10', 110, 12)")
-    assert lines == ["averaging + ST,", "E = 10"]
+    lines = page.evaluate("""() => {
+        const y = { values: ["averaging + ST, E = 10"] };
+        const drawn = panel({ width: 260, height: 90, x: { domain: [0, 1] }, y, marks: [] });
+        const label = drawn.querySelector("[aria-label='y-axis tick label'] text");
+        return [...label.querySelectorAll("tspan")].map((line) => line.textContent);
+    }""")
+    assert [line.replace("\u00a0", " ") for line in lines] == ["averaging + ST,", "E = 10"]
+
+
+TICKS = """([domain, width, kind]) => {
+    const drawn = panel({ width: 62 + width, height: 90, x: { domain, kind }, y: { values: ["a"] },
+        left: 46, marks: [] });
+    const ticks = [...drawn.querySelectorAll("[aria-label='x-axis tick label'] text")];
+    return ticks.map((tick) => Number(tick.getAttribute("transform").match(/[\\d.]+/)[0]));
+}"""
 
 
 def test_every_scale_has_two_labels(page: Page) -> None:
     for domain in ([22.1, 29.3], [-0.09, 0.04], [0, 1.04], [3386, 3631]):
         for width in (90, 160, 700):
-            ask = f"makeScale({{ domain: {domain} }}, [40, {40 + width}]).ticks.length"
-            assert page.evaluate(ask) >= 2
+            assert len(page.evaluate(TICKS, [domain, width, "linear"])) >= 2
 
 
 def test_means_are_titled_by_who_is_best(page: Page, results: Results) -> None:
@@ -144,11 +160,8 @@ def test_gaps_are_drawn_on_logarithmic_axes(page: Page, results: Results) -> Non
     found = [float(r["gap"]) for r in table if (r["method"], r["epochs"]) == ("CD", "5")]
     assert found == pytest.approx(expected)
     # Equal ratios are equal distances.
-    places = page.evaluate("""() => {
-        const scale = makeScale({ kind: "log", domain: [1e-4, 1] }, [0, 100]);
-        return [1e-4, 1e-3, 1e-2, 1e-1, 1].map(scale);
-    }""")
-    assert places == pytest.approx([0, 25, 50, 75, 100])
+    places = page.evaluate(TICKS, [[1e-4, 1], 400, "log"])
+    assert [place - places[0] for place in places] == pytest.approx([0, 100, 200, 300, 400])
     choose(page, "metric", "relative_gap")
     texts = page.locator("#means-chart text").all_text_contents()
     assert any("e−" in text or text.startswith("0.0") for text in texts)
@@ -158,8 +171,9 @@ def test_axes_of_shares_end_at_0_and_1(page: Page) -> None:
     for metric in ("f1", "precision", "recall"):
         choose(page, "metric", metric)
         heights = page.evaluate("""() => {
-            const texts = [...document.querySelectorAll("#means-chart text[text-anchor=end]")];
-            return texts.map((t) => [t.textContent, Number(t.getAttribute("y"))]);
+            const ticks = "#means-chart .plot-y-axis-tick-label text";
+            const texts = [...document.querySelectorAll(ticks)];
+            return texts.map((t) => [t.textContent, t.getBoundingClientRect().top]);
         }""")
         numbers = {text: y for text, y in heights if text.replace(".", "").isdigit()}
         assert numbers["0"] == max(numbers.values())

@@ -185,6 +185,7 @@ def summary_command(options: argparse.Namespace) -> None:
         rows = rows[rows[name] == value]
     if rows.empty:
         raise FedLassoError("no finished replicate matches; see `fedlasso study status`")
+    rows = rows.assign(method=rows["method"].replace(dict(axes()["method"].words)))
     title = ", ".join(f"{name} {value}" for name, value in chosen.items())
     print(f"Mean (standard error){': ' if title else ''}{title}")
     metrics = ["f1", "active", "test_mse", "gap", "relative_gap", "rounds", "upload_bytes"]

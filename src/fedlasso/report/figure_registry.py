@@ -145,13 +145,15 @@ def _lines(axes: Axes, table: pd.DataFrame, metric: str, epochs: list[int]) -> N
         if not own["epochs"].any():  # a method without epochs: one level for all of them
             level = own[metric].iloc[0]
             ends = (-0.3, len(epochs) - 0.7)
-            axes.plot(ends, (level, level), color=drawn[method].colour, ls="--", label=method)
+            style: Any = {"color": drawn[method].colour, "ls": "--"}
+            axes.plot(ends, (level, level), label=display_name("method", method), **style)
             continue
         aside = 0.09 * (moving.index(method) - (len(moving) - 1) / 2)
         x = [epochs.index(e) + aside for e in own["epochs"]]
         bars = 1.96 * own[f"{metric}_se"].fillna(0)
-        style: Any = {"color": drawn[method].colour, "marker": drawn[method].marker}
-        axes.errorbar(x, own[metric], bars, label=method, elinewidth=0.9, capsize=1.6, **style)
+        style = {"color": drawn[method].colour, "marker": drawn[method].marker}
+        style |= {"label": display_name("method", method), "elinewidth": 0.9, "capsize": 1.6}
+        axes.errorbar(x, own[metric], bars, **style)
     axes.set_xticks(range(len(epochs)), [display_name("epochs", e) for e in epochs])
     axes.grid(axis="x", visible=False)
     axes.set_xlim(-0.3, len(epochs) - 0.7)
@@ -188,7 +190,8 @@ def contrast_figure(results: Results) -> Figure | None:
             own = table[table["method"] == method]
             axes.axvline(0, color=INK, lw=0.8)
             mark_rows(axes, own, names, "method", "mean", drawn, elinewidth=1.1, capsize=2)
-            axes.set_title(method, color=drawn[method].colour, fontweight="bold")
+            name = display_name("method", method)
+            axes.set_title(name, color=drawn[method].colour, fontweight="bold")
             axes.xaxis.set_major_locator(MaxNLocator(3))
         name_rows(grid[0][0], names)
         canvas.supxlabel(f"change in F1, E = {epochs[-1]} minus E = {epochs[0]}", fontsize=8)
@@ -229,8 +232,8 @@ def upload_figure(results: Results) -> Figure | None:
 
 
 def _together(lines: list[pd.DataFrame], names: list[str]) -> Canvas:
-    """Draw all methods in one panel, each labelled at its end."""
-    canvas, axes = plt.subplots(figsize=(WIDTH * 0.8, 2.2 + 0.12 * len(lines)))
+    """All methods in one panel, each named at its end."""
+    canvas, axes = plt.subplots(figsize=(WIDTH, 2.2 + 0.12 * len(lines)))
     methods = [own["method"].iloc[0] for own in lines]
     drawn = looks(methods)
     for method, name, own in zip(methods, names, lines, strict=True):
@@ -283,7 +286,7 @@ def _best(own: pd.DataFrame) -> pd.DataFrame:
 
 def _name(own: pd.DataFrame, arms: list[str], several: bool) -> str:
     first = own.iloc[0]
-    name = ", ".join([first["method"], *(display_name(arm, first[arm]) for arm in arms)])
+    name = ", ".join(display_name(axis, first[axis]) for axis in ("method", *arms))
     return f"{name} (E = {first['epochs']})" if several and first["epochs"] else name
 
 

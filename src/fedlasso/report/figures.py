@@ -34,15 +34,16 @@ from matplotlib.ticker import LogFormatter
 from fedlasso.study.record_columns import display_name
 
 WIDTH = 6.5  # inches between the margins of a page
+SCREEN = 1.5  # how much wider a figure is on a screen than on paper
 # Formats, each without the time of writing: the same records give the same bytes.
 FORMATS: dict[str, tuple[type[FigureCanvasBase], Any]] = {
     "pdf": (FigureCanvasPdf, {"CreationDate": None}),
-    "svg": (FigureCanvasSVG, {"Date": None}),
     "png": (FigureCanvasAgg, None),
+    "svg": (FigureCanvasSVG, {"Date": None}),
 }
 # TeX reads PDF, so this is written first: TeX can start while the other formats are written.
 FIRST = ("pdf",)
-REST = ("svg", "png")
+REST = ("png", "svg")
 INK = "#222222"
 FAINT = "#cccccc"
 _RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
@@ -102,7 +103,7 @@ _COLOURS = ("#997700", "#2b8cae", "#dd7700", "#777777", "#7766dd", "#00857a", "#
 _MARKERS = ("v", "P", "<", ">", "*", "X", "p", "d")
 _SHAPES = (
     "triangle-down", "cross", "triangle-left", "triangle-right",
-    "star", "saltire", "pentagon", "narrow",
+    "star", "saltire", "wye", "narrow",
 )  # fmt: skip
 PLAIN = _PAPER["CD"]
 
@@ -135,17 +136,29 @@ class Figure(FigureText):
     def write(self, folder: Path, kinds: Collection[str] = FIRST + REST) -> None:
         """Write ``NAME.pdf``, ``NAME.svg`` and ``NAME.png``, or some of them."""
         with look():
-            # One layout, placed now as drawing would do it, serves every format.
-            if (engine := self.canvas.get_layout_engine()) is not None:
-                engine.execute(self.canvas)
-            self.canvas.set_layout_engine("none")
-            # Figure.savefig would draw everything twice for every format.
+            self._lay_out()
             for kind, (sheet, metadata) in FORMATS.items():
                 if kind not in kinds:
                     continue
+                if kind == "svg":
+                    self._widen()
                 self.canvas.dpi = matplotlib.rcParams["figure.dpi"]
+                # Figure.savefig would draw everything twice for every format.
                 save = getattr(sheet(self.canvas), f"print_{kind}")
                 save(folder / f"{self.name}.{kind}", metadata=metadata)
+
+    def _lay_out(self) -> None:
+        """Place everything now, as drawing would do it; one layout serves every format on paper."""
+        if (engine := self.canvas.get_layout_engine()) is not None:
+            engine.execute(self.canvas)
+        self.canvas.set_layout_engine("none")
+
+    def _widen(self) -> None:
+        """Make the figure as wide as the page in a browser, with words of the same size."""
+        self.canvas.set_figwidth(SCREEN * WIDTH)
+        if self.canvas.get_layout_engine() is not None:
+            self.canvas.set_layout_engine("constrained")
+            self._lay_out()
 
 
 def look() -> AbstractContextManager[None]:

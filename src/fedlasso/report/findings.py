@@ -29,17 +29,19 @@ MANY = {"epochs": "values of E", "family": "families"}  # and several values of 
 
 @dataclass(frozen=True)
 class Finding:
-    """A sentence, the chart that shows it, and the settings of that chart."""
+    """A sentence, the chart that shows it with its settings, and a weight: larger ones first."""
 
     name: str
     text: str
     chart: str = ""
     view: Mapping[str, str] = field(default_factory=dict)
+    weight: int = 1
 
 
 def find(results: Results) -> list[Finding]:
-    """Return every finding of these records, in the order of the page."""
-    return [finding for look in FINDINGS for finding in look(results)]
+    """Every finding of these records, in the order of the page: by weight, then as listed."""
+    found = [finding for look in FINDINGS for finding in look(results)]
+    return sorted(found, key=lambda finding: -finding.weight)
 
 
 def agreement_finding(results: Results) -> Iterator[Finding]:
@@ -60,6 +62,8 @@ def agreement_finding(results: Results) -> Iterator[Finding]:
             f"1.96 standard errors from ours (about {0.05 * len(z):.1f} expected by chance; "
             f"largest |z| {z.max():.2f}; {count}).",
             "agreement",
+            # A paper that is not reproduced comes before everything else.
+            weight=2 if comparison.agrees else 6,
         )
 
 
@@ -81,6 +85,7 @@ def lead_findings(results: Results) -> Iterator[Finding]:
                 f"{_except(lead)}; difference in mean {_label(metric)} {lead.text} ({lead.error}).",
                 "overview",
                 {"metric": metric},
+                weight=2,
             )
 
 
@@ -103,6 +108,7 @@ def goal_findings(results: Results) -> Iterator[Finding]:
                 f"the best of them in mean {_label(metric)} {lead.text} ({lead.error}).",
                 "contrast",
                 {"metric": metric, "pair": f"method~{rivals[-1]}~{goal}", "scope": "all"},
+                weight=4,
             )
 
 
@@ -133,7 +139,7 @@ def upload_finding(results: Results) -> Iterator[Finding]:
                 f"after {last}, with a gap {mean:.1f} powers of ten larger on average "
                 f"(paired SE {_two_digits(se)})"
             )
-        yield Finding(f"uploads-{method}", f"{text}.", "uploads")
+        yield Finding(f"uploads-{method}", f"{text}.", "uploads", weight=3)
 
 
 def epoch_findings(results: Results) -> Iterator[Finding]:
@@ -173,10 +179,10 @@ def rule_finding(results: Results) -> Iterator[Finding]:
 
 
 def study_findings(results: Results) -> Iterator[Finding]:
-    """The study's own conclusions."""
+    """Yield the study's own conclusions."""
     conclude = CONCLUSIONS.get(results.manifest.name)
     for number, text in enumerate(conclude(results.outcome) if conclude else []):
-        yield Finding(f"study-{number}", text, "figures")
+        yield Finding(f"study-{number}", text, "figures", weight=5)
 
 
 @dataclass(frozen=True)
@@ -267,6 +273,7 @@ def _contrast_finding(
             f"{change.error}.",
             "contrast",
             {"metric": metric, "pair": f"{along}~{first}~{second}", "scope": "all"},
+            weight=5 if along == "tuning" else 1,
         )
 
 

@@ -21,6 +21,7 @@ import numpy as np
 import pandas as pd
 
 from fedlasso.report.compare import Comparison, agree_with_paper, read_citation
+from fedlasso.report.controls import find_pairs, make_controls
 from fedlasso.report.figures import FigureText, looks
 from fedlasso.report.filling import fill
 from fedlasso.report.findings import Finding
@@ -33,9 +34,10 @@ from fedlasso.study.means import average
 from fedlasso.study.purposes import PURPOSES
 from fedlasso.study.record_columns import COLUMNS, display_name, known, title
 
+LIBRARY = "vendor/plot.min.js"
 SCRIPTS = (
-    "data.js", "draw.js", "labels.js", "menu.js", "charts.js", "overview.js", "uploads.js",
-    "agreement.js", "titles.js", "sections.js", "theory.js", "use.js", "grid.js", "page.js",
+    "data.js", "numbers.js", "titles.js", "plots.js", "menu.js", "tables.js", "charts.js",
+    "courses.js", "theory.js", "use.js", "page.js",
 )  # fmt: skip
 
 
@@ -70,11 +72,13 @@ def write_page(
         badges=_badges(results),
         agreement=_agreement_table(agreement, findings),
         citation=read_citation(),
-        words=term_texts(results),
+        words={display_name("method", term): text for term, text in term_texts(results).items()},
         axis_words=axis_texts(results),
         headings={axis: _axis(results, axis)["label"] for axis in results.axes},
         scenarios=_scenarios(results),
         advice=_can_advise(results),
+        controls=make_controls(results, carried),
+        library=LIBRARY,
         scripts=SCRIPTS,
         pictures={name: _base64(picture) for name, picture in pictures.items()},
         data=data.replace("<", "\\u003c"),
@@ -156,11 +160,30 @@ def _agreement_data(comparison: Comparison | None) -> dict[str, Any] | None:
     """Return published and reproduced cells for the chart; missing values are null."""
     if comparison is None:
         return None
-    cells = comparison.cells.assign(
-        scenario_words=[display_name("scenario", name) for name in comparison.cells["scenario"]]
+    cells = comparison.cells
+    reach = 1.96 * cells["our_se"]
+    # A share cannot leave its axis, though its interval may.
+    limit = [1.0 if COLUMNS[name].scale == "share" else np.inf for name in cells["metric"]]
+    floor = [0.0 if COLUMNS[name].scale == "share" else -np.inf for name in cells["metric"]]
+    cells = cells.assign(
+        low=np.maximum(cells["our_mean"] - reach, floor),
+        high=np.minimum(cells["our_mean"] + reach, limit),
+        tip=[_cell_text(cell) for cell in cells.to_dict("records")],
     )
     known = cells.astype(object).where(cells.notna() & ~cells.isin([np.inf, -np.inf]), None)
     return {"cells": known.to_dict("records"), "verdict": comparison.verdict}
+
+
+def _cell_text(cell: dict[str, Any]) -> str:
+    """What the pointer shows of a published mean and ours."""
+    where = (
+        f"{display_name('scenario', cell['scenario'])}: {display_name('method', cell['method'])}"
+    )
+    numbers = (
+        f"published {cell['mean']:.3g} (SE {cell['se']:.3g})\n"
+        f"ours {cell['our_mean']:.3g} (SE {cell['our_se']:.3g})\nz = {cell['z']:.3g}"
+    )
+    return f"{where}, E = {cell['epochs']}\n" + numbers.replace("-", "−").replace("nan", "—")
 
 
 def _agreement_table(
@@ -183,8 +206,11 @@ def _agreement_table(
             }
             for cell in own.to_dict("records")
         ]
-        where = {"scenario": display_name("scenario", scenario), "method": method, "epochs": epochs}
-        lines.append(where | {"cells": texts})
+        named = {
+            "scenario": display_name("scenario", scenario),
+            "method": display_name("method", method),
+        }
+        lines.append(named | {"epochs": epochs, "cells": texts})
     return {
         "verdict": comparison.verdict,
         "agrees": comparison.agrees,
@@ -241,9 +267,7 @@ def page_data(results: Results) -> dict[str, Any]:
     lengths = [len(vector) // 8 for vector in vectors]
     return {
         "study": results.manifest.name,
-        "first": {"scenario": results.first_scenario},
         "words": term_texts(results),
-        "axis_words": axis_texts(results),
         "scenarios": _scenarios(results),
         "pooled": _pooled(results),
         "gaps": [] if (gaps := follow_gaps(results)) is None else gaps.to_dict("records"),
@@ -254,7 +278,7 @@ def page_data(results: Results) -> dict[str, Any]:
             "started": results.manifest.runs[0].started,
         },
         "axes": [_axis(results, axis) for axis in results.axes],
-        "primary": results.primary,
+        "pairs": [asdict(pair) for pair in find_pairs(results)],
         "columns": [_column(name) for name in columns],
         "methods": {m: asdict(look) for m, look in looks(results.values("method")).items()},
         "replicates": list(replicates.values()),

@@ -17,7 +17,7 @@ from fedlasso.numerics import one_thread
 from fedlasso.procedures import Procedure, State, find_procedure
 from fedlasso.study.means import mean_and_error, pair_with_best
 from fedlasso.study.outcomes import Record, Trial
-from fedlasso.study.record_columns import COLUMNS, PREDICTION, SELECTION
+from fedlasso.study.record_columns import COLUMNS, PREDICTION, SELECTION, display_name
 from fedlasso.study.scenario import Scenario
 
 if TYPE_CHECKING:
@@ -246,5 +246,6 @@ def _compare(rows: pd.DataFrame, goal: str, metric: str) -> list[str]:
             f"(E = {own['epochs'].iloc[0]:g}) {own[f'{metric}_best'].mean():.4g}, difference "
             f"{mean:+.3g} (SE {se:.2g}){'' if won else ', not better'}"
         )
-    head = f"{goal} has better mean {metric} than each of CD, ST, P, DA at every epoch count in"
+    name = display_name("method", goal)
+    head = f"{name} has better mean {metric} than each of CD, ST, P, DA at every epoch count in"
     return [f"{head} {wins} of {len(lines)} scenarios", *lines]

@@ -96,13 +96,14 @@ _RAW = {
     "solver_steps": "Steps of the reference solver", "fallbacks": "Fits by a second solver",
     "worst_gap": "Worst relative gap along the path",
 }  # fmt: skip
+_METHODS = {f"goal:{goal}": f"{goal} goal" for goal in (PREDICTION, SELECTION, OBJECTIVE)}
 _UPLOADS = "Uploads (bytes)"
 _WORK = "Leading operations"
 
 _TABLE: tuple[Field, ...] = (
     Axis("scenario", "Scenario", words=_SCENARIOS),
     Axis("family", "Family", capital=True),
-    Axis("method", "Method", control=False),
+    Axis("method", "Method", control=False, words=_METHODS),
     Axis("epochs", "Local epochs", short="E", number=True, control=False, words={0: "none"}),
     Axis("tuning", "Tuning", words=_TUNING),
     Axis("budget", "Budget", short="B", number=True, usual=100),

@@ -1,102 +1,71 @@
 // What can be taken away from a chart: the picture, its numbers, its address and how to cite it.
 
-// Tables by the name of their section, with exact values, for downloads.
+// Rows by the name of their section, with exact values, for downloads.
 const kept = {};
 
-function keepTable(name, caption, { columns, rows }) {
-  kept[name] = { caption, columns, rows };
-}
-
-function chosenValues() {
-  return Object.fromEntries(CONTROLS.map((a) => [a, axis(a).values[code0(a)]]));
-}
-
 // One row per cell with the value of every axis, so that the file says what it holds.
-function csvRows(cells, metric) {
-  const columns = [...AXES, "metric", "mean", "se", "low", "high", "n"];
-  const rows = cells.map((cell) => ({
-    ...Object.fromEntries(AXES.map((a) => [a, axis(a).values[code(cell, a)]])),
-    metric: metric.name,
-    ...summarise(valuesOf(cell, metric.name)),
-  }));
-  return { columns, rows };
-}
+const csvRows = (cells, metric) =>
+  cells.map((cell) => ({ ...valuesAt(cell), metric: metric.name, ...summarise(valuesOf(cell, metric.name)) }));
 
-function toCsv({ columns, rows }) {
+function toCsv(rows) {
   const quote = (v) => {
     if (v === undefined || v === null || Number.isNaN(v)) return "";
     return /[",\n]/.test(v) ? `"${String(v).replaceAll('"', '""')}"` : String(v);
   };
-  return (
-    [columns, ...rows.map((row) => columns.map((n) => row[n]))]
-      .map((r) => r.map(quote).join(","))
-      .join("\n") + "\n"
-  );
-}
-
-function fileName(name, kind) {
-  const where = CONTROLS.map((a) => axis(a).values[code0(a)]);
-  return (
-    [DATA.study, name, METRICS[0] && state.metric, ...where].join("-").replaceAll(/[^\w.-]+/g, "_") +
-    `.${kind}`
-  );
+  const columns = Object.keys(rows[0] ?? {});
+  const all = [columns, ...rows.map((row) => columns.map((name) => row[name]))];
+  return all.map((row) => `${row.map(quote).join(",")}\n`).join("");
 }
 
 function save(name, kind, content, type) {
-  const address = URL.createObjectURL(content instanceof Blob ? content : new Blob([content], { type }));
-  element("a", { href: address, download: fileName(name, kind) }).click();
-  setTimeout(() => URL.revokeObjectURL(address), 1000);
+  const parts = [DATA.study, name, state.metric, ...Object.values(chosenValues())];
+  const file = `${parts.join("-").replaceAll(/[^\w.-]+/g, "_")}.${kind}`;
+  const link = URL.createObjectURL(new Blob([content], { type }));
+  element("a", { href: link, download: file }).click();
+  setTimeout(() => URL.revokeObjectURL(link), 1000);
 }
 
-// The legend of a chart as it stands in the picture: what every mark is, in rows, and how high they are.
-function pictureLegend(name, width) {
-  let [x, y] = [10, 0];
-  const parts = [];
-  for (const entry of document.getElementById(`${name}-chart-legend`).children) {
-    const words = entry.textContent;
-    const wide = 24 + widthOfWords(words, 12.5);
-    if (x > 10 && x + wide > width) [x, y] = [10, y + 20];
-    const part = entry.querySelector(".swatch");
-    parts.push(
-      part
-        ? tag("rect", { x, y: y + 2, width: 12, height: 12, fill: part.style.background })
-        : point(x + 6, y + 8, entry.dataset.only),
-      text(x + 17, y + 12.5, words, { size: 12.5 }),
-    );
-    x += wide + 8;
-  }
-  return { drawn: parts.join(""), height: parts.length ? y + 24 : 0 };
+// Words in as many lines as the room needs.
+function breakWords(words, room, size) {
+  const lines = [""];
+  for (const word of words.split(" "))
+    if (widthOfWords(`${lines.at(-1)} ${word}`, size) > room) lines.push(word);
+    else lines.push(`${lines.pop()} ${word}`.trim());
+  return lines;
 }
 
 // The picture by itself: light colours, its title and legend above it, where it comes from below it.
 function picture(name) {
-  const drawn = document.querySelector(`#${name}-chart svg`);
-  const [width, height] = ["width", "height"].map((a) => Number(drawn.getAttribute(a)));
-  const words = document.getElementById(`${name}-chart-title`).textContent;
-  const lines = breakWords(words, (width - 20) / 1.22, 13.5); // bold is wider
-  const key = pictureLegend(name, width);
-  const above = 14 + 18 * lines.length;
-  const top = above + key.height;
-  const body = [
-    tag("rect", { width, height: height + top + 24, fill: "#ffffff" }),
-    ...lines.map((t, i) => text(10, 18 + 18 * i, t, { size: 13.5, weight: 600 })),
-    tag("g", { transform: `translate(0,${above})` }, key.drawn),
-    tag("g", { transform: `translate(0,${top})` }, drawn.innerHTML),
-    text(
-      10,
-      height + top + 14,
-      `fedlasso, ${DATA.study} study, seed ${DATA.cite.seed}, code ${DATA.cite.code}; ${describe()}`,
-      { size: 10, colour: "var(--soft)" },
-    ),
-  ];
+  const drawn = document.querySelector(`#${name}-chart > svg`).cloneNode(true);
+  const [width, height] = ["width", "height"].map((side) => Number(drawn.getAttribute(side)));
+  const write = (words, x, y, size, more) =>
+    svgElement("text", { x, y, "font-size": size, "text-anchor": "start", ...more }, words);
+  const title = breakWords(byId(`${name}-chart-title`).textContent, (width - 20) / 1.22, 13.5);
+  const parts = title.map((line, i) => write(line, 10, 18 + 18 * i, 13.5, { "font-weight": 600 }));
+  let [x, y] = [10, 18 * title.length + 22];
+  for (const entry of byId(`${name}-chart-legend`).children) {
+    const wide = 32 + widthOfWords(entry.textContent, 12.5);
+    if (x > 10 && x + wide > width) [x, y] = [10, y + 20];
+    const grey = entry.querySelector(".swatch")?.style.background;
+    const symbol = grey ? svgElement("rect", { x: -6, y: -6, width: 12, height: 12, fill: grey }) : symbolPath(entry.dataset.only);
+    parts.push(svgElement("g", { transform: `translate(${x + 6},${y})` }, symbol, write(entry.textContent, 11, 4.5, 12.5)));
+    x += wide;
+  }
+  const top = y + (x > 10 ? 16 : -8);
+  const whole = height + top + 24;
+  const source = `fedlasso, ${DATA.study} study, seed ${DATA.cite.seed}, code ${DATA.cite.code}; ${describe()}`;
+  const ground = svgElement("rect", { width, height: whole, fill: "var(--back)" });
+  const chart = svgElement("g", { transform: `translate(0,${top})` }, ...drawn.children);
+  drawn.append(ground, ...parts, chart, write(source, 10, whole - 10, 10, { fill: "var(--soft)" }));
+  drawn.setAttribute("height", whole);
+  drawn.setAttribute("viewBox", `0 0 ${width} ${whole}`);
   const light = { back: "#ffffff", card: "#f6f7f9", ink: "#1d2127", soft: "#555d68", line: "#d5dae1" };
-  return svg(width, height + top + 24, words, body.join("")).replace(/var\(--(\w+)\)/g, (_, v) => light[v]);
+  return new XMLSerializer().serializeToString(drawn).replaceAll(/var\(--(\w+)\)/g, (_, name) => light[name]);
 }
 
 async function savePng(name) {
-  const source = picture(name);
   const image = new Image();
-  image.src = `data:image/svg+xml;charset=utf-8,${encodeURIComponent(source)}`;
+  image.src = `data:image/svg+xml;charset=utf-8,${encodeURIComponent(picture(name))}`;
   await image.decode();
   const canvas = element("canvas", { width: image.width * 2, height: image.height * 2 });
   canvas.getContext("2d").drawImage(image, 0, 0, canvas.width, canvas.height);
@@ -105,38 +74,30 @@ async function savePng(name) {
 
 function bibtex(name) {
   const { seed, code: hash, version, started } = DATA.cite;
-  return (
-    `@misc{fedlasso-${DATA.study}-${name}-${hash},\n  title = {fedlasso: the ${DATA.study} study, ${document.getElementById(`${name}-chart-title`).textContent.replaceAll(/[{}]/g, "")}},\n` +
-    `  year = {${started.slice(0, 4)}},\n  note = {fedlasso ${version}, study seed ${seed}, code ${hash}, first run ${started}; ${describe()}}\n}\n`
-  );
+  const title = byId(`${name}-chart-title`).textContent.replaceAll(/[{}]/g, "");
+  return `@misc{fedlasso-${DATA.study}-${name}-${hash},
+  title = {fedlasso: the ${DATA.study} study, ${title}},
+  year = {${started.slice(0, 4)}},
+  note = {fedlasso ${version}, study seed ${seed}, code ${hash}, first run ${started}; ${describe()}}
+}
+`;
 }
 
-async function copy(words, press) {
-  const before = press.textContent;
+async function copy(words, button) {
+  const before = button.textContent;
   try {
     await navigator.clipboard.writeText(words);
-    press.textContent = "Copied";
+    button.textContent = "Copied";
   } catch {
     prompt("Copy this:", words);
   }
-  setTimeout(() => {
-    press.textContent = before;
-  }, 1500);
+  setTimeout(() => button.replaceChildren(before), 1500);
 }
 
 const TAKE = {
   svg: (name) => save(name, "svg", picture(name), "image/svg+xml"),
   png: (name) => savePng(name),
   csv: (name) => save(name, "csv", toCsv(kept[name]), "text/csv"),
-  link: (name, press) => copy(`${location.href.split("#")[0]}#${address(name)}`, press),
+  link: (name, button) => copy(`${location.href.split("#")[0]}#${address(name)}`, button),
   bib: (name) => save(name, "bib", bibtex(name), "text/plain"),
 };
-
-function startMenus() {
-  document.addEventListener("click", (event) => {
-    const press = event.target.closest("[data-take]");
-    if (press) TAKE[press.dataset.take](press.dataset.of, press);
-    for (const menu of document.querySelectorAll(".menu[open]"))
-      if (!menu.contains(event.target) || press) menu.open = false;
-  });
-}

@@ -1,234 +1,131 @@
-// Controls, tables and addresses: what is chosen is in `state`, by name, and `show` draws all of it.
+// Controls and addresses: what is chosen is in `state`, by name, and `show` draws all of it.
 
 const state = {};
 const usual = {};
-const PAIRS = pairs();
-const COSTS = [...new Set(COLUMNS.map((c) => c.bill).filter(Boolean))].map((label) => ({
-  label,
-  parts: COLUMNS.filter((c) => c.bill === label),
-}));
-const SCENARIO_TIPS = Object.fromEntries(
-  axis("scenario").values.map((name, i) => [axis("scenario").words[i], DATA.scenarios[name]?.words]),
-);
 
-function element(name, attributes = {}, ...children) {
-  const made = document.createElement(name);
-  for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, value);
-  made.append(...children);
-  return made;
-}
-
-function addSelect(form, name, label, options, first, tip) {
-  const select = element("select", { id: name, name });
-  for (const { value, label: words } of options) select.append(element("option", { value }, words));
-  document
-    .getElementById(form)
-    .append(element("label", { for: name, ...(tip ? { title: tip } : {}) }, label, select));
-  select.addEventListener("change", () => {
-    state[name] = select.value;
-    show();
-  });
-  usual[name] = String(first ?? options[0]?.value ?? "");
-  state[name] = usual[name];
-}
-
-function optionsOf(name) {
-  return axis(name).values.map((value, i) => ({ value, label: axis(name).titles[i] }));
-}
-
-function addControls() {
-  for (const name of CONTROLS)
-    addSelect(
-      "controls",
-      name,
-      axis(name).label,
-      optionsOf(name),
-      DATA.primary[name] ?? DATA.first[name] ?? axis(name).values[0],
-      DATA.axis_words[name],
-    );
-  addSelect(
-    "controls",
-    "metric",
-    "Outcome",
-    METRICS.map((m) => ({ value: m.name, label: m.label })),
-    ["fdp", "f1", "test_mse", "test_deviance"].find((name) => name in COLUMN),
-  );
-  const reset = element("button", { type: "button", id: "reset" }, "Reset");
-  reset.addEventListener("click", () => {
+function startControls() {
+  for (const select of document.querySelectorAll("select[name]")) {
+    usual[select.name] = [...select.options].find((option) => option.defaultSelected)?.value ?? "";
+    select.addEventListener("change", () => {
+      state[select.name] = select.value;
+      show();
+    });
+  }
+  byId("reset").addEventListener("click", () => {
     Object.assign(state, usual);
     only.clear();
     show();
   });
-  document.getElementById("controls").append(reset);
-  addSelect("uploads-controls", "epochs_shown", "Lines", [
-    { value: "best", label: "each method at its best E" },
-    { value: "all", label: "every E" },
-  ]);
-  document.getElementById("uploads-controls").hidden = !SEVERAL_EPOCHS;
-  addSelect("contrast-controls", "pair", "Difference", PAIRS);
-  addSelect("contrast-controls", "scope", "In", [
-    { value: "one", label: `the chosen ${KIND}` },
-    { value: "all", label: `all ${KIND}s` },
-  ]);
-  addSelect(
-    "ledger-controls",
-    "cost",
-    "Cost",
-    COSTS.map((c) => ({ value: c.label, label: c.label })),
-  );
-  for (const name of SIDE)
-    addSelect(
-      "rows-controls",
-      `row-${name}`,
-      axis(name).label,
-      optionsOf(name),
-      axis(name).values[code(DATA.cells[0], name)],
-      DATA.axis_words[name],
-    );
-  addSelect(
-    "rows-controls",
-    "replicate",
-    "Replicate to rerun",
-    DATA.replicates[0].map((n) => ({ value: n, label: String(n) })),
-  );
-  for (const form of document.querySelectorAll("form"))
-    form.addEventListener("submit", (e) => e.preventDefault());
+  document.addEventListener("submit", (event) => event.preventDefault());
 }
 
 // The address carries what differs from the usual view, by name, so that a view can be sent.
 function address(at) {
-  const told = Object.entries(state).filter(([name, value]) => value !== usual[name]);
-  return new URLSearchParams([
-    ...(at ? [["at", at]] : []),
-    ...told,
-    ...(only.size ? [["only", [...only].join()]] : []),
-  ]).toString();
+  const differing = Object.entries(state).filter(([name, value]) => value !== usual[name]);
+  const [first, last] = [at ? [["at", at]] : [], only.size ? [["only", [...only].join()]] : []];
+  return new URLSearchParams([...first, ...differing, ...last]).toString();
 }
 
 function readAddress() {
-  const told = new URLSearchParams(location.hash.slice(1));
+  const given = new URLSearchParams(location.hash.slice(1));
   Object.assign(state, usual);
   only.clear();
-  for (const [name, value] of told) {
-    const select = document.getElementById(name);
+  for (const [name, value] of given) {
+    const select = byId(name);
     if (name in state && [...select.options].some((o) => o.value === value)) state[name] = value;
   }
-  for (const name of told.get("only")?.split(",") ?? []) if (name in DATA.methods) only.add(name);
-  return told.get("at");
+  for (const name of given.get("only")?.split(",") ?? []) if (name in DATA.methods) only.add(name);
+  return given.get("at");
 }
 
 function follow() {
   const at = readAddress();
   show();
-  const place = at && document.getElementById(at);
-  if (place) {
-    place.scrollIntoView();
-    place.querySelector("h2")?.focus({ preventScroll: true });
-  }
+  const place = at && byId(at);
+  if (place) lead(place, place.querySelector("h2"));
+}
+
+// The bar that stays in view must not cover what a link leads to.
+function lead(place, focused) {
+  const bar = byId("controls");
+  const height = getComputedStyle(bar).position === "sticky" ? bar.offsetHeight + 8 : 8;
+  document.documentElement.style.setProperty("--bar", `${height}px`);
+  place.scrollIntoView();
+  focused?.focus({ preventScroll: true });
 }
 
 // The code of what is chosen on an axis that the page controls.
-function code0(name) {
-  return Math.max(
-    0,
-    axis(name).values.findIndex((v) => String(v) === state[name]),
-  );
-}
-
-function chosen() {
-  return Object.fromEntries(CONTROLS.map((a) => [a, code0(a)]));
-}
-
-function describe() {
-  return CONTROLS.map((a) => axis(a).titles[code0(a)]).join(", ");
-}
+const code0 = (name) => Math.max(0, axis(name).values.findIndex((v) => String(v) === state[name]));
+const chosen = () => Object.fromEntries(CONTROLS.map((name) => [name, code0(name)]));
+const chosenValues = () => Object.fromEntries(CONTROLS.map((name) => [name, axis(name).values[code0(name)]]));
+const chosenMetric = () => METRICS.find((m) => m.name === state.metric);
+const describe = (names = CONTROLS) => names.map((name) => axis(name).titles[code0(name)]).join(", ");
 
 // An epoch count tells cells apart only where a method has several.
-function tells(name, cell) {
-  return name !== "epochs" || (SEVERAL_EPOCHS && word(cell, name) !== "none");
-}
-
 function nameOf(cell, names) {
-  return names
-    .filter((name) => tells(name, cell))
-    .map((name) => title(cell, name))
-    .join(", ");
+  const tells = (name) => name !== "epochs" || (SEVERAL_EPOCHS && word(cell, name) !== "none");
+  return Array.from(names.filter(tells), (name) => title(cell, name)).join(", ");
 }
 
-function groupName(cell) {
-  return nameOf(cell, SIDE);
-}
+const groupName = (cell) => nameOf(cell, SIDE);
 
-// Which choices change what a chart says; a finding is its title while these are the finding's own.
-const MATTERS = {
-  overview: [...CONTROLS.filter((a) => a !== "scenario"), "metric"],
-  tradeoff: CONTROLS.filter((a) => a !== "rule"),
-  uploads: ["scenario"],
-  contrast: [...CONTROLS.filter((a) => a !== "scenario"), "metric", "pair", "scope"],
+// Each section with the choices that change it: it is drawn again when one of them does, and a finding
+// is the title of its chart while they are the finding's own.
+const OTHERS = CONTROLS.filter((name) => name !== "scenario");
+const SECTIONS = {
+  overview: [showOverview, ...OTHERS, "metric"],
+  tradeoff: [showTradeoff, ...CONTROLS.filter((name) => name !== "rule")],
+  uploads: [showUploads, "scenario", ...ARMS, "epochs_shown"],
+  means: [showMeans, ...CONTROLS, "metric"],
+  contrast: [showContrast, ...OTHERS, "metric", "pair", "scope"],
+  spread: [showSpread, ...CONTROLS, "metric"],
+  ledger: [showLedger, ...CONTROLS, "cost"],
+  rows: [showRows, ...CONTROLS, ...SIDE.map((name) => `row-${name}`), "replicate"],
 };
+const shown = {};
+
+function redraw(name, cells, metric) {
+  const [draw, ...choices] = SECTIONS[name];
+  const scenario = name === "contrast" && state.scenario;
+  const inputs = JSON.stringify([paper, widths, scenario, ...choices.map((key) => state[key])]);
+  if (shown[name] !== inputs) draw(cells, metric);
+  shown[name] = inputs;
+}
 
 function entitle(name, words) {
   const fits = ({ chart, view }) =>
-    chart === name && MATTERS[name].every((key) => state[key] === String(view[key] ?? usual[key]));
+    chart === name && SECTIONS[name].slice(1).every((key) => state[key] === String(view[key] ?? usual[key]));
   const finding = DATA.findings.find(fits);
-  const place = document.getElementById(`${name}-chart-title`);
-  place.textContent = finding?.text ?? words;
-  place.classList.toggle("found", Boolean(finding));
+  byId(`${name}-chart-title`).textContent = finding?.text ?? words;
+  byId(`${name}-chart-title`).classList.toggle("found", Boolean(finding));
 }
 
 function showRowsOf(key, replicate) {
-  const codes = key.split(",").map(Number);
-  for (const name of AXES) {
-    const value = String(axis(name).values[codes[AXES.indexOf(name)]]);
-    if (SIDE.includes(name)) state[`row-${name}`] = value;
-    else state[name] = value;
-  }
+  const cell = key.split(",").map(Number);
+  for (const name of AXES) state[SIDE.includes(name) ? `row-${name}` : name] = String(value(cell, name));
   if (replicate !== undefined) state.replicate = replicate;
   show();
-  document.getElementById("rows").scrollIntoView();
-  document.getElementById("row-method").focus({ preventScroll: true });
+  lead(byId("rows"), byId("row-method"));
 }
 
 function show() {
-  const metric = METRICS.find((m) => m.name === state.metric);
+  const metric = chosenMetric();
   const cells = findCells(chosen());
   measure();
   for (const select of document.querySelectorAll("select[name]")) select.value = state[select.name];
   const told = address();
   history.replaceState(null, "", told ? `#${told}` : location.pathname + location.search);
-  drawOverview(metric);
-  entitle(
-    "overview",
-    `Mean ${within(metric.label)} in every ${KIND}${
-      CONTROLS.length > 1
-        ? `: ${CONTROLS.filter((a) => a !== "scenario")
-            .map((a) => axis(a).titles[code0(a)])
-            .join(", ")}`
-        : ""
-    }`,
-  );
-  drawTradeoff();
-  entitle("tradeoff", `F1 against test error: ${describe()}`);
-  drawUploads();
-  entitle(
-    "uploads",
-    `Gap to the pooled optimum against uploads: ${axis("scenario").words[code0("scenario")]}`,
-  );
-  showMeans(cells, metric);
-  showContrast(metric);
-  showSpread(cells, metric);
-  showLedger(cells);
-  showRows();
+  for (const name of Object.keys(SECTIONS)) redraw(name, cells, metric);
   isolate();
-  document.getElementById("status").textContent =
-    `Showing ${within(metric.label)}; ${describe()}; ${cells.length} ${cells.length === 1 ? "mean" : "means"}.`;
+  const count = `${cells.length} ${cells.length === 1 ? "mean" : "means"}`;
+  byId("status").textContent = `Showing ${within(metric.label)}; ${describe()}; ${count}.`;
 }
 
 function showAll() {
+  measure();
+  showAgreement();
+  showTheory();
   show();
-  drawAgreement();
-  drawTheory();
-  isolate();
 }
 
 function drawForPaper(width) {
@@ -237,75 +134,52 @@ function drawForPaper(width) {
   showAll();
 }
 
-function dress(theme) {
-  document.documentElement.dataset.theme = theme;
-  document.getElementById("theme").textContent = theme === "dark" ? "Light colours" : "Dark colours";
-}
-
-// What the reader chose last time, as far as the browser remembers; else what the system says.
+// The colours that the reader chose last time; else those of the system.
 function startTheme() {
+  let storage = {};
+  try {
+    storage = localStorage;
+  } catch {
+    // This browser keeps nothing.
+  }
   const dark = matchMedia("(prefers-color-scheme: dark)");
-  const remembered = () => {
-    try {
-      return localStorage.getItem("fedlasso-theme");
-    } catch {
-      return null;
-    }
+  const dress = () => {
+    const theme = storage["fedlasso-theme"] ?? (dark.matches ? "dark" : "light");
+    document.documentElement.dataset.theme = theme;
+    byId("theme").textContent = theme === "dark" ? "Light colours" : "Dark colours";
   };
-  const now = () => remembered() ?? (dark.matches ? "dark" : "light");
-  dress(now());
-  dark.addEventListener("change", () => dress(now()));
-  document.getElementById("theme").addEventListener("click", () => {
-    const theme = document.documentElement.dataset.theme === "dark" ? "light" : "dark";
-    try {
-      localStorage.setItem("fedlasso-theme", theme);
-    } catch {
-      /* a browser that keeps nothing */
-    }
-    dress(theme);
+  dress();
+  dark.addEventListener("change", dress);
+  byId("theme").addEventListener("click", () => {
+    storage["fedlasso-theme"] = document.documentElement.dataset.theme === "dark" ? "light" : "dark";
+    dress();
   });
 }
 
-function startPresses() {
-  document.addEventListener("click", (event) => {
-    const held = event.target.closest("[data-key]");
-    if (held) return showRowsOf(held.dataset.key, held.dataset.replicate);
-    const name = event.target.closest("[data-only]")?.dataset.only;
-    if (name) {
-      if (!only.delete(name)) only.add(name);
-      return show();
-    }
-    const scenario = event.target.closest("[data-scenario]")?.dataset.scenario;
-    if (scenario) {
-      state.scenario = scenario;
-      show();
-    }
-  });
-  for (const press of document.querySelectorAll("[data-copy]"))
-    press.addEventListener("click", () =>
-      copy(document.getElementById(press.dataset.copy).textContent, press),
-    );
+function press(event) {
+  const find = (name) => event.target.closest(`[data-${name}]`);
+  const [mark, legend, small, text, take] = ["key", "only", "scenario", "copy", "take"].map(find);
+  if (take) TAKE[take.dataset.take](take.dataset.of, take);
+  if (text) copy(byId(text.dataset.copy).textContent, text);
+  for (const menu of document.querySelectorAll(".menu[open]")) menu.open = menu.contains(event.target) && !take;
+  if (mark) return showRowsOf(mark.dataset.key, mark.dataset.replicate);
+  if (legend && !only.delete(legend.dataset.only)) only.add(legend.dataset.only);
+  if (small) state.scenario = small.dataset.scenario;
+  if (legend || small) show();
 }
 
-// The bar that stays in view must not cover what a link leads to.
-function watchBar() {
-  const bar = document.getElementById("controls");
-  const tell = () =>
-    document.documentElement.style.setProperty(
-      "--bar",
-      `${getComputedStyle(bar).position === "sticky" ? bar.offsetHeight + 8 : 8}px`,
-    );
-  new ResizeObserver(tell).observe(bar);
-  tell();
-}
+const painted = () => new Promise((done) => requestAnimationFrame(() => setTimeout(done)));
 
 async function start() {
   startTips();
-  startMenus();
-  startPresses();
-  addControls();
-  watchBar();
+  document.addEventListener("click", press);
+  startControls();
   await readDoubles();
+  // The first chart is painted before the others are drawn.
+  readAddress();
+  measure();
+  redraw("overview", [], chosenMetric());
+  await painted();
   follow();
   addEventListener("hashchange", follow);
   let width = innerWidth;
@@ -319,7 +193,7 @@ async function start() {
   addEventListener("beforeprint", () => drawForPaper(690));
   addEventListener("afterprint", () => drawForPaper(0));
   setTimeout(() => {
-    drawAgreement();
+    showAgreement();
     startTheory();
     startUse();
     startGrid();
@@ -328,5 +202,4 @@ async function start() {
 }
 
 startTheme();
-// Let the browser paint the page before the charts are drawn.
-requestAnimationFrame(() => setTimeout(start));
+painted().then(start);

@@ -1,9 +1,6 @@
-// Titles that say what a chart shows, for views that no finding is about.
-
+// Titles of charts, for views that no finding is about.
 // A label within a sentence begins with a small letter, unless it is an abbreviation.
-function within(label) {
-  return /^.[a-z]/.test(label) ? label[0].toLowerCase() + label.slice(1) : label;
-}
+const within = (label) => (/^.[a-z]/.test(label) ? label[0].toLowerCase() + label.slice(1) : label);
 
 // Means that are the same for a reader: alike to a thousandth, or both at the optimum.
 function alike(a, b, metric) {
@@ -12,23 +9,21 @@ function alike(a, b, metric) {
 }
 
 function listed(names) {
-  if (names.length > 3) return `${names.length} alike, such as ${names[0]}`;
-  return names.length > 1 ? `${names.slice(0, -1).join(", ")} and ${names.at(-1)}` : names[0];
+  const few = names.length > 1 ? `${names.slice(0, -1).join(", ")} and ${names.at(-1)}` : names[0];
+  return names.length > 3 ? `${names.length} alike, such as ${names[0]}` : few;
 }
 
 // Who is best, and who comes next; outcomes without a better side have a range.
 function tellMeans(rows, metric) {
-  const known = rows.filter((r) => !Number.isNaN(r.mean));
+  const known = measured(rows);
   if (known.length < 2) return `Mean ${within(metric.label)}`;
   const sign = metric.better === "higher" ? -1 : 1;
   const order = [...known].sort((a, b) => sign * (a.mean - b.mean));
   // Two means that are compared have the same decimals.
-  const told = (r, other) =>
-    `(${metric.scale === "log" ? brief(r.mean) : toError(r.mean, Math.max(r.se, other?.se ?? 0) || r.se)})`;
-  if (!metric.better) {
-    const [low, high] = [order[0], order.at(-1)];
-    return `Mean ${within(metric.label)}: smallest ${low.label} ${told(low)}, largest ${high.label} ${told(high)}`;
-  }
+  const error = (r, other) => Math.max(r.se, other?.se ?? 0) || r.se;
+  const told = (r, other) => `(${metric.scale === "log" ? brief(r.mean) : toError(r.mean, error(r, other))})`;
+  const [low, high] = [order[0], order.at(-1)].map((r) => `${r.label} ${told(r)}`);
+  if (!metric.better) return `Mean ${within(metric.label)}: smallest ${low}, largest ${high}`;
   const best = order.filter((r) => alike(r.mean, order[0].mean, metric));
   const next = order.find((r) => !best.includes(r));
   const side = metric.better === "higher" ? "Highest" : "Lowest";
@@ -36,18 +31,15 @@ function tellMeans(rows, metric) {
   return next ? `${first}; next ${next.label} ${told(next, best[0])}` : first;
 }
 
-// How many differences the simulation can tell from zero, to each side.
+// How many differences the simulation can tell from zero, to each side. One replicate has no intervals.
 function tellContrast(rows, pair, metric) {
-  const known = rows.filter((r) => !Number.isNaN(r.mean));
+  const known = measured(rows);
   if (!known.length) return `${metric.label}, ${pair.label}: no data set has both`;
-  // One replicate has differences, and no intervals.
-  if (known.every((r) => Number.isNaN(r.se))) {
-    const [more, less] = [known.filter((r) => r.mean > 0), known.filter((r) => r.mean < 0)];
-    return `${metric.label}, ${pair.label}, of one replicate: above zero in ${more.length} and below zero in ${less.length} of ${known.length}`;
-  }
-  const above = known.filter((r) => r.low > 0).length;
-  const below = known.filter((r) => r.high < 0).length;
-  return `${metric.label}, ${pair.label}: interval above zero in ${above} and below zero in ${below} of ${known.length}`;
+  const single = known.every((row) => Number.isNaN(row.se));
+  const above = known.filter((row) => (single ? row.mean : row.low) > 0).length;
+  const below = known.filter((row) => (single ? row.mean : row.high) < 0).length;
+  const what = `${metric.label}, ${pair.label}${single ? ", of one replicate:" : ": interval"}`;
+  return `${what} above zero in ${above} and below zero in ${below} of ${known.length}`;
 }
 
 function tellLedger(rows, cost) {
