@@ -119,6 +119,7 @@ def elsewhere(tmp_path_factory: pytest.TempPathFactory) -> Place:
     return Place(tmp_path_factory.mktemp("elsewhere"), code)
 
 
+@pytest.mark.standard
 def test_the_library_fits_without_any_optional_package(bare: Place) -> None:
     done = bare.run("-c", FIT)
     assert done.returncode == 0, done.stderr
@@ -131,6 +132,7 @@ def test_every_command_is_listed_without_any_optional_package(bare: Place) -> No
     assert {command.split()[0] for command in COMMANDS} | {"predict", "inspect"} == set(listed)
 
 
+@pytest.mark.standard
 def test_a_missing_extra_is_one_sentence_with_its_command(bare: Place) -> None:
     for name in ("a.csv", "a.parquet"):
         (bare.folder / name).write_text("x,y\n1,2\n")
@@ -145,12 +147,14 @@ def test_a_missing_store_is_one_sentence_in_python_too(bare: Place) -> None:
     assert "requires pandas; install it with: pip install 'fedlasso[study]'" in done.stderr
 
 
+@pytest.mark.standard
 def test_the_library_fits_on_other_systems(elsewhere: Place) -> None:
     done = elsewhere.run("-c", FIT)
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith("[0 3] True ")
 
 
+@pytest.mark.standard
 def test_files_are_fitted_on_other_systems(elsewhere: Place) -> None:
     rows = "".join(f"{i},{i * i % 7},{2 * i}\n" for i in range(30))
     for name in ("north.csv", "south.csv"):
@@ -161,6 +165,7 @@ def test_files_are_fitted_on_other_systems(elsewhere: Place) -> None:
     assert (elsewhere.folder / "model" / "card.html").exists()
 
 
+@pytest.mark.standard
 def test_a_study_runs_on_other_systems(elsewhere: Place) -> None:
     (elsewhere.folder / "own.toml").write_text(TOML)
     arguments = (

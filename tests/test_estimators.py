@@ -183,6 +183,7 @@ def test_a_weight_of_two_is_a_row_twice_and_of_zero_none(kind: Any, make: Any) -
         kind().fit(X, y, sample_weight=[1.0, 2.0])
 
 
+@pytest.mark.standard
 @pytest.mark.parametrize(("kind", "make"), MODELS, ids=[m[0].__name__ for m in MODELS])
 def test_a_penalty_is_chosen_and_what_is_kept_holds_no_record(kind: Any, make: Any) -> None:
     X, y = make()

@@ -24,6 +24,7 @@ def write_sites(folder: Path) -> list[str]:
     return files
 
 
+@pytest.mark.standard
 def test_a_goal_from_outside_is_fitted_and_has_a_card(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -14,6 +14,7 @@ PAPER = ("CD", "ST", "P", "DA")
 CELLS = list(product(PAPER, (1, 5, 20), (30, 100), PANELS))
 
 
+@pytest.mark.standard
 @pytest.mark.parametrize(("method", "epochs", "budget", "panel"), CELLS)
 def test_ledger_equals_the_formula(method: str, epochs: int, budget: int, panel: Panel) -> None:
     procedure = REGISTRY[method](epochs=epochs)

@@ -76,6 +76,7 @@ def test_its_proximal_step_solves_its_problem(step: float) -> None:
         assert (b[0] - v) ** 2 / 2 + step * penalty.value(b) <= cost.min() + 1e-9
 
 
+@pytest.mark.standard
 @pytest.mark.parametrize("loss", LOSSES)
 def test_a_fit_is_a_stationary_point_and_says_that_it_is_no_more(loss: str) -> None:
     pool = draw(loss, (80, 60, 50))
@@ -143,6 +144,7 @@ def test_a_model_that_is_not_stationary_is_told_so() -> None:
     assert Certificate(1.0, np.inf, 1e-9).reaches(1e-8)
 
 
+@pytest.mark.standard
 def test_groups_travel_and_the_fit_is_certified() -> None:
     site = draw_sites((60,), p=6)[0]
     penalty = GroupLasso(0.3, groups=np.array([0.0, 0.0, 1.0, 1.0, 2.0, 2.0]))

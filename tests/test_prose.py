@@ -20,7 +20,7 @@ PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md", RO
 def texts() -> Iterator[tuple[str, str]]:
     for page in [*PAGES, *sorted((ROOT / "docs").rglob("*.md"))]:
         yield page.name, page.read_text("utf-8")
-    for template in sorted((PACKAGE / "report" / "templates").iterdir()):
+    for template in sorted((PACKAGE / "report" / "templates").glob("*.*")):
         yield template.name, template.read_text("utf-8")
     for source in sorted(PACKAGE.rglob("*.py")):
         for node in ast.walk(ast.parse(source.read_text("utf-8"))):

@@ -44,6 +44,7 @@ def solve(X: Array, y: Array, penalty: Penalty) -> Array:
     return b
 
 
+@pytest.mark.standard
 @by_rule
 @by_goal
 @pytest.mark.parametrize(("m", "p"), [(60, 8), (40, 12)])
@@ -107,6 +108,7 @@ def test_the_objective_is_a_plain_lasso(rule: Rule, seed: int, m: int, p: int) -
         assert_allclose(result.coefficients, exact, rtol=0, atol=1e-7)
 
 
+@pytest.mark.standard
 @by_goal
 @pytest.mark.parametrize(("seed", "m", "p"), DRAWS)
 def test_one_standard_error_makes_a_sparser_lasso(goal: str, seed: int, m: int, p: int) -> None:
@@ -126,6 +128,7 @@ def test_one_standard_error_makes_a_sparser_lasso(goal: str, seed: int, m: int, 
         assert few <= sparse.support.sum()
 
 
+@pytest.mark.standard
 @by_rule
 @by_goal
 @loop("seed", range(3))
@@ -151,6 +154,7 @@ def test_the_fit_does_not_depend_on_how_rows_are_split_into_sites(
         assert_allclose(validation_of(other).error, validation_of(one).error, rtol=1e-9)
 
 
+@pytest.mark.standard
 @by_rule
 @by_goal
 @loop("seed", range(3))

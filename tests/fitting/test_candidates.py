@@ -49,6 +49,7 @@ def fit_by_records(train: Records, family: Candidate, lam: float) -> tuple[Array
     return b, refit
 
 
+@pytest.mark.standard
 @by_seed
 @families
 def test_errors_are_those_of_a_cross_validation_on_the_records(

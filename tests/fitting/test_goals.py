@@ -173,6 +173,7 @@ def draw_quiet(seed: int, noise: float) -> InProcess:
     return InProcess([Site("a", *sample(120), validation=held_out)])
 
 
+@pytest.mark.standard
 @by_goal
 @loop("seed", range(4))
 def test_the_path_goes_on_while_its_last_fit_is_the_best(goal: str, seed: int) -> None:

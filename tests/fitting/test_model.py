@@ -85,6 +85,7 @@ def test_a_search_spends_no_more_than_it_may() -> None:
         fit_model(InProcess(sites), Settings(cv=3, uploads=55))
 
 
+@pytest.mark.standard
 @pytest.mark.parametrize("goal", GOALS)
 @pytest.mark.parametrize("p", [5, 40, 150])
 @pytest.mark.parametrize("uploads", [5, 20, 50, 100, 1000])
@@ -105,6 +106,7 @@ def test_no_goal_spends_more_uploads_than_it_may(goal: str, p: int, uploads: int
     assert vectors_sent(ledger.costs, p) <= uploads
 
 
+@pytest.mark.standard
 @pytest.mark.parametrize("goal", GOALS)
 @pytest.mark.parametrize("p", [3, 30])
 def test_by_default_every_row_trains(goal: str, p: int) -> None:

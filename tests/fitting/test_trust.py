@@ -89,6 +89,7 @@ def draw_sites(rng: np.random.Generator, effects: Array, m: int = 300, K: int = 
     return [Site(str(k), X[k::K], y[k::K], raw=True) for k in range(K)]
 
 
+@pytest.mark.standard
 def test_few_of_the_discoveries_are_false_and_most_effects_are_found() -> None:
     """Twelve draws of 30 columns, four with an effect; the bounds are far from what is seen."""
     effects = np.zeros(30)
@@ -111,6 +112,7 @@ def test_few_of_the_discoveries_are_false_and_most_effects_are_found() -> None:
     assert np.mean(powers) > 0.8
 
 
+@pytest.mark.standard
 def test_of_noise_alone_nothing_is_found_as_a_rule() -> None:
     empty = 0
     for seed in range(20):
@@ -230,6 +232,7 @@ def test_where_every_column_is_kept_named_ones_have_intervals_and_none_is_found(
     assert trust.named.intervals()[0, 0] > 0
 
 
+@pytest.mark.standard
 @pytest.mark.parametrize("signs", [1.0, 0.0])
 def test_columns_that_explain_all_rows_are_said_to(signs: float) -> None:
     """Yes or no by the sign of one column has no largest likelihood."""

@@ -63,6 +63,7 @@ def test_the_seed_decides_the_halves() -> None:
     assert not np.array_equal(first, other)
 
 
+@pytest.mark.standard
 @by_seed
 @pytest.mark.parametrize(
     ("goal", "rule"), [("selection", "1se"), ("prediction", "1se")], ids=["selection", "prediction"]
@@ -99,6 +100,7 @@ def test_strong_columns_are_selected_and_hardly_another(seed: int) -> None:
     assert choice.support[3:].sum() <= 1
 
 
+@pytest.mark.standard
 def test_among_many_columns_the_likeliest_are_selected_where_they_are_far_fewer() -> None:
     """Votes name many columns that have no effect, and chances do not."""
     hits = 0

@@ -117,6 +117,7 @@ def test_what_is_left_of_them_tells_none(records: tuple[Array, Array], tmp_path:
     assert np.median(away(found, held_out(victim))) > np.quantile(luck, 0.01)
 
 
+@pytest.mark.standard
 def test_rounding_alone_keeps_the_records_too(records: tuple[Array, Array], tmp_path: Path) -> None:
     victim = Victim(tmp_path, *records, Policy(max_candidates=10**6)).opened()
     found, answered = attack(victim, False, 1000)

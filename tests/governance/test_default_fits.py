@@ -70,6 +70,7 @@ def authority(request: pytest.FixtureRequest, tmp_path: Path) -> Authority | Non
     return Authority(tmp_path / "authority") if request.param == "masked" else None
 
 
+@pytest.mark.standard
 @pytest.mark.parametrize("how", [{"cv": 10}, {"validation": 0.2}])
 def test_every_goal_on_diabetes(
     diabetes: dict[str, Path], how: dict[str, Any], authority: Authority | None
@@ -86,6 +87,7 @@ def test_every_goal_on_diabetes(
     assert used.busiest("refusals") == 0
 
 
+@pytest.mark.standard
 def test_two_classes_by_columns_in_natural_units(tmp_path: Path) -> None:
     data = load_diabetes(scaled=False)
     y = (data.target > 140).astype(int)
@@ -97,6 +99,7 @@ def test_two_classes_by_columns_in_natural_units(tmp_path: Path) -> None:
     assert doors["a"].lifetime.busiest("refusals") == 0
 
 
+@pytest.mark.standard
 def test_every_goal_on_many_columns(wide: dict[str, Path], authority: Authority | None) -> None:
     doors = make_doors(wide, None, authority)
     for goal in MODELS:
@@ -122,6 +125,6 @@ def test_discoveries_on_diabetes(diabetes: dict[str, Path], authority: Authority
         (guarded.trust.named, alone.trust.named),
     ):
         assert clear
-        bare = [replace(row, sites=(), unlike=None, share_unlike=None) for row in clear]
+        bare = [replace(row, sites=(), heterogeneity=None, i_squared=None) for row in clear]
         assert list(masked) == bare
     assert any("not shown" in note for note in guarded.trust.notes)

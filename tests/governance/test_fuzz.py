@@ -127,6 +127,7 @@ class House:
         return self.watch.ask_all(self.asked)
 
 
+@pytest.mark.standard
 @loop("seed", SEEDS)
 def test_a_door_withstands_anything(seed: int, tmp_path: Path) -> None:
     house = House(tmp_path)
@@ -165,6 +166,7 @@ class Guarded:
             return encode(Refusal(str(error), site="a"))
 
 
+@pytest.mark.standard
 @loop("seed", SEEDS)
 def test_a_guarded_site_withstands_anything_and_writes_it_down(seed: int, tmp_path: Path) -> None:
     site = Guarded(tmp_path)
@@ -177,6 +179,7 @@ def test_a_guarded_site_withstands_anything_and_writes_it_down(seed: int, tmp_pa
     assert not files(tmp_path)
 
 
+@pytest.mark.standard
 def test_a_question_wrong_in_one_way_is_refused_before_anything_is_computed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

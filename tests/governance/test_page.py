@@ -80,6 +80,7 @@ def test_a_broken_audit_is_shown_as_broken_and_a_short_ledger_is_named(victim: V
     assert "<table>" not in page
 
 
+@pytest.mark.standard
 @needs("browser")
 def test_the_page_fits_telephones_and_wide_screens(victim: Victim, tmp_path: Path) -> None:
     path = tmp_path / "page.html"

@@ -72,6 +72,7 @@ def test_bounds_are_per_unit_of_the_columns(loss: str) -> None:
     np.testing.assert_allclose(found * scales, other[:P], atol=1e-4)
 
 
+@pytest.mark.standard
 @pytest.mark.parametrize("loss", ["quadratic", "cox"])
 def test_a_penalty_is_chosen_within_bounds(loss: str) -> None:
     X, y = draw(loss)

@@ -46,6 +46,7 @@ def plain() -> ModelDocument:
     return make_model(draw_sites("plain"), Settings(), SCHEMA)
 
 
+@pytest.mark.standard
 @pytest.mark.parametrize("compare", [False, True])
 @pytest.mark.parametrize("settings", [Settings(), Settings(penalty=0.1), Settings(cv=2)], ids=str)
 @pytest.mark.parametrize("kind", ["constant target", "constant columns"])
@@ -62,6 +63,7 @@ def test_nothing_to_fit_has_a_card_that_says_so(
         assert any(text.startswith("constant, so left out") for text in document.warnings)
 
 
+@pytest.mark.standard
 def test_a_response_of_zeros_and_ones_is_told_from_the_moments(plain: ModelDocument) -> None:
     told = "the target 'y' is 0 or 1"
     document = make_model(draw_sites("0/1"), Settings(), SCHEMA)
@@ -110,6 +112,7 @@ def test_the_best_penalty_may_be_the_last_one() -> None:
     assert any("the best penalty is the smallest" in text for text in document.warnings or ())
 
 
+@pytest.mark.standard
 @pytest.mark.parametrize("settings", [Settings(), Settings(goal="selection")], ids=str)
 def test_the_penalty_is_one_number_everywhere(settings: Settings) -> None:
     document = make_model(draw_sites("plain"), settings, SCHEMA)
@@ -357,12 +360,13 @@ UNSURE = ColumnEstimate(
     high=1.00338,
     p_value=1e-39,
     adjusted=3e-39,
-    unlike=1e-20,
-    share_unlike=0.33,
+    heterogeneity=1e-20,
+    i_squared=0.33,
     sites=(SiteEstimate("north", 0.1, -0.9, 1.1), SiteEstimate("<south>", -0.1, -1.1, 0.9)),
 )
 
 
+@pytest.mark.standard
 @needs("browser")
 def test_intervals_name_their_sites_and_are_whole_on_paper(
     browser: Browser, plain: ModelDocument, tmp_path: Path

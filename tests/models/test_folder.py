@@ -67,6 +67,7 @@ def test_one_table_with_a_site_column_is_the_same_as_files(tmp_path: Path) -> No
     np.testing.assert_allclose(one, two[one.index], atol=1e-9)
 
 
+@pytest.mark.standard
 @pytest.mark.parametrize(
     "options", [(), ("--cv", 3), ("--goal", "selection"), ("--procedure", "ST")]
 )
@@ -158,6 +159,7 @@ def test_a_constant_column_is_dropped_with_a_notice(
     assert json.loads((out / "model.json").read_text())["constant"] == ["country"]
 
 
+@pytest.mark.standard
 @pytest.mark.parametrize("blow", [signal.SIGINT, signal.SIGKILL])
 @pytest.mark.parametrize("options", [("--cv", "3"), ("--procedure", "ADMM", "--penalty", "0.1")])
 def test_an_interrupted_fit_goes_on_to_the_same_bits(
@@ -237,6 +239,7 @@ def test_a_bound_that_is_not_known_is_null_and_read_as_infinite(tmp_path: Path) 
     assert "at most 0.3% of the penalty's strength away from a stationary point" in str(stationary)
 
 
+@pytest.mark.standard
 def test_a_full_disk_is_told_with_the_command_that_goes_on(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -277,6 +280,7 @@ def test_a_fit_says_its_warnings(
     assert lines == ["fedlasso: warning: the sky falls", "fedlasso: warning: mind the gap"]
 
 
+@pytest.mark.standard
 def test_a_target_of_zeros_and_ones_is_warned_of_once(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -61,6 +61,7 @@ def test_what_is_written_is_read_back_and_written_again(
         assert (tmp_path / "one" / name).read_bytes() == (tmp_path / "two" / name).read_bytes()
 
 
+@pytest.mark.standard
 @pytest.mark.parametrize("goal", ["prediction", "selection"])
 def test_a_goal_names_one_penalty_and_one_family(
     opened: tuple[InProcess, Schema], goal: str
@@ -205,6 +206,7 @@ def test_the_columns_of_a_model_have_intervals_in_every_telling(tmp_path: Path) 
     assert read_document(tmp_path / "model" / "model.json").trust == document.trust
 
 
+@pytest.mark.standard
 def test_a_model_that_is_no_lasso_is_compared_by_its_columns() -> None:
     """A relaxed Lasso has a large penalty, at which the Lasso itself predicts badly."""
     sites, schema = two_of_twelve()
@@ -315,6 +317,7 @@ class Reserved(Around):
         return self.inner.replies(request)
 
 
+@pytest.mark.standard
 def test_a_refused_comparison_leaves_the_model_standing(
     opened: tuple[InProcess, Schema],
 ) -> None:

@@ -181,6 +181,7 @@ def test_an_interrupted_fit_recalls_its_outcome(base: Path) -> None:
     assert (base / "cox" / "model.json").read_bytes() == (base / "kept.json").read_bytes()
 
 
+@pytest.mark.standard
 def test_a_penalty_is_chosen_and_site_effects_are_told(
     base: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -96,6 +96,7 @@ def test_the_path_is_that_of_coordinate_descent(draw: Draw, m: int, p: int, seed
         assert_allclose(refit[on], np.linalg.lstsq(f.X[:, on], f.y, rcond=None)[0], atol=1e-9)
 
 
+@pytest.mark.standard
 @loop("seed", range(8))
 @pytest.mark.parametrize(("m", "p"), [(120, 15), (30, 60)])
 @pytest.mark.parametrize("ridge", [0.01, 1.0])

@@ -31,6 +31,7 @@ def penalties(bounds: Bounds, lam: float = 0.05) -> list[L1]:
     ]
 
 
+@pytest.mark.standard
 @pytest.mark.parametrize("loss", LOSSES)
 @pytest.mark.parametrize("ranges", RANGES)
 def test_newton_is_the_pooled_optimum_within_bounds(loss: str, ranges: str) -> None:
@@ -58,6 +59,7 @@ def test_fista_is_the_same_optimum(loss: str) -> None:
     np.testing.assert_allclose(result.coefficients, newton.coefficients, atol=1e-5)
 
 
+@pytest.mark.standard
 @pytest.mark.parametrize("loss", LOSSES)
 def test_a_certificate_within_bounds_is_never_below_the_true_gap(loss: str) -> None:
     """Near the optimum and far from it, at hardly any penalty and at one above the largest."""

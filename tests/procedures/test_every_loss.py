@@ -60,6 +60,7 @@ class Direct(Federation):
         return tuple(self.members[name].answer(request) for name in recipients(self.sites, request))
 
 
+@pytest.mark.standard
 @every
 @each_loss
 def test_the_wire_and_the_order_of_the_sites_change_no_bit(name: str, loss: str) -> None:
@@ -70,6 +71,7 @@ def test_the_wire_and_the_order_of_the_sites_change_no_bit(name: str, loss: str)
     assert np.isfinite(wired.candidates).all()
 
 
+@pytest.mark.standard
 @every
 @each_loss
 def test_a_fit_is_charged_as_it_says_and_goes_on_from_what_was_saved(name: str, loss: str) -> None:
@@ -96,6 +98,7 @@ def test_a_fit_is_charged_as_it_says_and_goes_on_from_what_was_saved(name: str, 
         assert encode(again.until(after_rounds(run.state.round))) == encode(run.state)
 
 
+@pytest.mark.standard
 @every
 @each_loss
 def test_every_procedure_goes_down(name: str, loss: str) -> None:
@@ -120,6 +123,7 @@ def test_the_others_refuse_in_one_sentence(name: str, loss: str) -> None:
     assert not ledger.costs.total("training").upload
 
 
+@pytest.mark.standard
 @loop("seed", range(3))
 @each_loss
 def test_fista_reaches_the_objective_of_newton(loss: str, seed: int) -> None:
@@ -130,6 +134,7 @@ def test_fista_reaches_the_objective_of_newton(loss: str, seed: int) -> None:
     assert objective(sites, fista.coefficients, LAM) == pytest.approx(least, rel=1e-8)
 
 
+@pytest.mark.standard
 @pytest.mark.parametrize("name", ["CSL", "DANE"])
 @each_loss
 def test_surrogates_reach_the_pooled_optimum(name: str, loss: str) -> None:
@@ -151,6 +156,7 @@ def test_averaging_at_one_site_is_that_site_s_own_fit(loss: str) -> None:
     np.testing.assert_allclose(voted.coefficients, best.coefficients, atol=1e-7)
 
 
+@pytest.mark.standard
 @pytest.mark.parametrize("size", [1e-3, 30.0, 1e4])
 @every
 @each_loss

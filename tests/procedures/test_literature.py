@@ -377,6 +377,7 @@ def test_a_rank_deficient_pooled_design(name: str) -> None:
         assert abs(gap(sites, b, 0.1)) <= 1e-4
 
 
+@pytest.mark.standard
 @literature
 @pytest.mark.parametrize("of", ["X", "y"])
 # Powers of two round nothing, so that a scale can change nothing but the units.

@@ -19,6 +19,7 @@ PENALTIES: dict[str, L1] = {
 }
 
 
+@pytest.mark.standard
 @pytest.mark.parametrize("loss", LOSSES)
 @pytest.mark.parametrize("kind", PENALTIES)
 @pytest.mark.parametrize("sizes", [(120,), (50, 40, 30), (60, 20, 8, 7, 6, 5, 5, 4, 3, 2)])
@@ -35,6 +36,7 @@ def test_newton_is_the_pooled_optimum(loss: str, kind: str, sizes: tuple[int, ..
     np.testing.assert_allclose(result.coefficients, other, atol=2e-4)
 
 
+@pytest.mark.standard
 @pytest.mark.parametrize("loss", LOSSES)
 def test_a_certificate_is_never_below_the_true_gap(loss: str) -> None:
     """Near the optimum and far from it, at hardly any penalty and at one above the largest."""
@@ -59,6 +61,7 @@ def test_a_certificate_is_never_below_the_true_gap(loss: str) -> None:
             assert least <= best.certificate.objective
 
 
+@pytest.mark.standard
 @pytest.mark.parametrize("tol", [1e-1, 1e-3, 1e-5])
 @pytest.mark.parametrize("lam", [0.3, 0.001])
 def test_no_bound_is_claimed_where_kept_columns_tell_the_classes_apart(

@@ -60,6 +60,7 @@ def test_st_thresholds_the_end_and_p_every_round(epochs: int) -> None:
         )
 
 
+@pytest.mark.standard
 @pytest.mark.parametrize("epochs", [1, 5])
 @pytest.mark.parametrize(("sizes", "p"), [((30, 25, 20), 12), ((30, 25, 20), 40), ((60, 9, 4), 90)])
 def test_averages_that_have_arrived_stand_still_on_every_draw(

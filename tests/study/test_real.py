@@ -313,6 +313,7 @@ def test_other_studies_take_no_data_folder(
     assert "takes no --data" in capsys.readouterr().err
 
 
+@pytest.mark.standard
 def test_a_fit_that_raises_is_a_failed_replicate(
     data: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -34,6 +34,7 @@ def rows() -> pd.DataFrame:
     return pd.DataFrame([*study.replicate(FEW, 0), *study.replicate(FEW, 1)])
 
 
+@pytest.mark.standard
 def test_a_replicate_has_every_method_and_rate(rows: pd.DataFrame) -> None:
     cells = ["replicate", "method", "rate"]
     assert len(rows) == 2 * 4 * 2
@@ -50,6 +51,7 @@ def test_a_replicate_has_every_method_and_rate(rows: pd.DataFrame) -> None:
     pd.testing.assert_frame_equal(expected, again[expected.columns])
 
 
+@pytest.mark.standard
 def test_one_fit_serves_both_rates_as_two_fits_would() -> None:
     more = 0
     for number in range(8):
@@ -110,6 +112,7 @@ def test_a_selection_is_judged_by_the_truth() -> None:
     assert judge_selection(np.zeros(4, dtype=bool), truth)["fdp"] == 0.0
 
 
+@pytest.mark.standard
 def test_curved_losses_are_fitted_at_every_rate_and_not_split() -> None:
     study = TrustStudy(seed=5, families=("binomial",))
     rows = pd.DataFrame(study.replicate(replace(FEW, sizes=(150, 150)), 0))

@@ -65,6 +65,7 @@ def test_separator_and_decimal_mark_are_told_by_the_first_rows(text: str, dialec
     assert find_dialect(text) == dialect
 
 
+@pytest.mark.standard
 @pytest.mark.parametrize("separator", [",", ";", "\t"])
 def test_a_header_longer_than_what_is_looked_at_is_read(tmp_path: Path, separator: str) -> None:
     names = [f"a column with a long name, the {k}th" for k in range(10_000)]

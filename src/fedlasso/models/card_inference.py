@@ -55,8 +55,8 @@ def draw_trust(trust: TrustDocument | None, ratio: str | None) -> str:
         html.section(title, f"{note}{_name_sites(rows)}", _forest(rows, trust.level, ratio))
         for title, note, rows in sections
     ]
-    if trust.worth is not None:
-        weights = [[site, number(weight, 3)] for site, weight in trust.worth.items()]
+    if trust.site_weights is not None:
+        weights = [[site, number(weight, 3)] for site, weight in trust.site_weights.items()]
         table = html.text_table(["site", "weight of a row"], weights)
         parts.append(html.section("Site weights", WEIGHTS_NOTE, table))
     if trust.notes:
@@ -77,7 +77,7 @@ def _forest(rows: Sequence[ColumnEstimate], level: float, ratio: str | None) -> 
     shown = rows[:ROWS_SHOWN]
     reach = _reach([row for row in shown if row.error > 0])
     interval = f"{level:.0%} {shown[0].interval_name}"
-    evidence = "adjusted p" if shown[0].chance is None else "P(effect)"
+    evidence = "adjusted p" if shown[0].probability is None else "P(effect)"
     head = ["", "in standard errors", "estimate", interval, evidence]
     if ratio is not None:
         head.append(f"{ratio} per SD")
@@ -96,8 +96,10 @@ def _forest(rows: Sequence[ColumnEstimate], level: float, ratio: str | None) -> 
             ratios = [ratio_of(float(value), 3) for value in exponents]
             texts.append(f"{ratios[0]} ({_range(*ratios[1:])})")
         if by_site:
-            unlike = row.unlike
-            texts.append("–" if unlike is None else f"{p_value(unlike)}, {row.share_unlike:.0%}")
+            heterogeneity = row.heterogeneity
+            texts.append(
+                "–" if heterogeneity is None else f"{p_value(heterogeneity)}, {row.i_squared:.0%}"
+            )
         cells.append([html.breakable(row.name), _draw(row, reach), *map(escape, texts)])
     more = len(rows) - len(shown)
     rest = f'<p class="soft">{more} more are in model.json.</p>' if more else ""

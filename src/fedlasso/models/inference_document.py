@@ -24,8 +24,8 @@ class SiteEstimate:
 class ColumnEstimate:
     """The debiased coefficient of a column, or the posterior of its effect, per unit.
 
-    `chance` is the posterior probability of an effect, `value` and `error` are then the effect's
-    mean and standard deviation if there is one. `unlike` and `share_unlike` are the p-value of
+    `probability` is the posterior probability of an effect; `value` and `error` are then its
+    mean and standard deviation if there is one. `heterogeneity` and `i_squared` are the p-value of
     Cochran's Q and I^2. docs/model.md describes every field.
     """
 
@@ -37,22 +37,22 @@ class ColumnEstimate:
     high: float
     p_value: float
     adjusted: float
-    chance: float | None = None
-    unlike: float | None = None
-    share_unlike: float | None = None
+    probability: float | None = None
+    heterogeneity: float | None = None
+    i_squared: float | None = None
     sites: tuple[SiteEstimate, ...] = ()
 
     @property
     def interval_name(self) -> str:
-        return "confidence interval" if self.chance is None else "credible interval"
+        return "confidence interval" if self.probability is None else "credible interval"
 
     @property
     def evidence(self) -> tuple[str, str]:
         """Name and value of its evidence for an effect: a p-value or a posterior probability."""
-        if self.chance is None:
+        if self.probability is None:
             return "adjusted p", p_value(self.adjusted)
         # Never as certainty.
-        text = "over 99.9%" if self.chance > 0.999 else f"{self.chance:.1%}"
+        text = "over 99.9%" if self.probability > 0.999 else f"{self.probability:.1%}"
         return "probability of an effect", text
 
 
@@ -61,7 +61,7 @@ class TrustDocument:
     """Inference about the columns of a model; docs/model.md describes every field.
 
     `found` are discoveries; `selected` and `named` are columns of the model and columns named by
-    the analyst, if their intervals were requested. `worth` is the weight of a row by site.
+    the analyst, if their intervals were requested. `site_weights` is the weight of a row by site.
     """
 
     level: float
@@ -70,7 +70,7 @@ class TrustDocument:
     found: tuple[ColumnEstimate, ...] = ()
     selected: tuple[ColumnEstimate, ...] = ()
     named: tuple[ColumnEstimate, ...] = ()
-    worth: dict[str, float] | None = None
+    site_weights: dict[str, float] | None = None
     notes: tuple[str, ...] = ()
 
     @property
@@ -99,7 +99,7 @@ def to_trust_document(model: Model) -> TrustDocument | None:
         found=_by_column(model, found, "bh"),
         selected=_by_column(model, trust.selected, "bh"),
         named=_by_column(model, trust.named, "holm"),
-        worth=trust.site_weights,
+        site_weights=trust.site_weights,
         notes=trust.notes,
     )
 
@@ -114,7 +114,7 @@ def _by_column(model: Model, estimates: Estimates | None, how: str) -> tuple[Col
     unsure = estimates.p_values if effects is None else 1 - effects.probabilities
     factors = model.scaling.factors[estimates.columns]
     intervals = estimates.intervals(model.settings.level) * factors[:, None]
-    unlike, i_squared = estimates.heterogeneity()
+    heterogeneity, i_squared = estimates.heterogeneity()
     adjusted = estimates.adjusted(how)
     own = _by_site(model, estimates, factors)
     return tuple(
@@ -127,9 +127,9 @@ def _by_column(model: Model, estimates: Estimates | None, how: str) -> tuple[Col
             high=float(intervals[i, 1]),
             p_value=float(estimates.p_values[i]),
             adjusted=float(adjusted[i]),
-            chance=None if effects is None else float(effects.probabilities[i]),
-            unlike=number_or_none(unlike[i]),
-            share_unlike=number_or_none(i_squared[i]),
+            probability=None if effects is None else float(effects.probabilities[i]),
+            heterogeneity=number_or_none(heterogeneity[i]),
+            i_squared=number_or_none(i_squared[i]),
             sites=own[i],
         )
         for i in np.argsort(unsure, kind="stable")

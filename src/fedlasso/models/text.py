@@ -72,8 +72,8 @@ def _trust_lines(trust: TrustDocument) -> list[str]:
         for label, rows in groups
         for row in rows[:TERMINAL_ROWS]
     ]
-    if trust.worth is not None:
-        weights = ", ".join(f"{site} {number(own, 2)}" for site, own in trust.worth.items())
+    if trust.site_weights is not None:
+        weights = ", ".join(f"{site} {number(own, 2)}" for site, own in trust.site_weights.items())
         lines.append(f"row weights by inverse noise variance: {weights}")
     return [*lines, *trust.notes]
 

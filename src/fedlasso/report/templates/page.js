@@ -61,10 +61,10 @@ const chosenValues = () => Object.fromEntries(CONTROLS.map((name) => [name, axis
 const chosenMetric = () => METRICS.find((m) => m.name === state.metric);
 const describe = (names = CONTROLS) => names.map((name) => axis(name).titles[code0(name)]).join(", ");
 
-// An epoch count tells cells apart only where a method has several.
+// An epoch count distinguishes cells only where a method has several.
 function nameOf(cell, names) {
-  const tells = (name) => name !== "epochs" || (SEVERAL_EPOCHS && word(cell, name) !== "none");
-  return Array.from(names.filter(tells), (name) => title(cell, name)).join(", ");
+  const distinguishes = (name) => name !== "epochs" || (SEVERAL_EPOCHS && word(cell, name) !== "none");
+  return Array.from(names.filter(distinguishes), (name) => title(cell, name)).join(", ");
 }
 
 const groupName = (cell) => nameOf(cell, SIDE);
@@ -113,8 +113,8 @@ function show() {
   const cells = findCells(chosen());
   measure();
   for (const select of document.querySelectorAll("select[name]")) select.value = state[select.name];
-  const told = address();
-  history.replaceState(null, "", told ? `#${told}` : location.pathname + location.search);
+  const hash = address();
+  history.replaceState(null, "", hash ? `#${hash}` : location.pathname + location.search);
   for (const name of Object.keys(SECTIONS)) redraw(name, cells, metric);
   isolate();
   const count = `${cells.length} ${cells.length === 1 ? "mean" : "means"}`;

@@ -129,7 +129,7 @@ function mark(kind, name, rows, { place, weave, ...options }) {
   });
 }
 
-// Marks at one place stand side by side, so that methods which coincide can be told apart.
+// Marks at one place are drawn side by side, so that methods which coincide remain visible.
 function setApart(index, scales, { x: X, y: Y, ...values }) {
   const moved = Float64Array.from(X);
   for (const own of Map.groupBy(index, (i) => `${Math.round(X[i] / 2)},${Math.round(Y[i] / 2)}`).values())

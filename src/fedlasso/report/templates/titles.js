@@ -21,17 +21,17 @@ function tellMeans(rows, metric) {
   const order = [...known].sort((a, b) => sign * (a.mean - b.mean));
   // Two means that are compared have the same decimals.
   const error = (r, other) => Math.max(r.se, other?.se ?? 0) || r.se;
-  const told = (r, other) => `(${metric.scale === "log" ? brief(r.mean) : toError(r.mean, error(r, other))})`;
-  const [low, high] = [order[0], order.at(-1)].map((r) => `${r.label} ${told(r)}`);
+  const shown = (r, other) => `(${metric.scale === "log" ? brief(r.mean) : toError(r.mean, error(r, other))})`;
+  const [low, high] = [order[0], order.at(-1)].map((r) => `${r.label} ${shown(r)}`);
   if (!metric.better) return `Mean ${within(metric.label)}: smallest ${low}, largest ${high}`;
   const best = order.filter((r) => alike(r.mean, order[0].mean, metric));
   const next = order.find((r) => !best.includes(r));
   const side = metric.better === "higher" ? "Highest" : "Lowest";
-  const first = `${side} mean ${within(metric.label)}: ${listed(best.map((r) => r.label))} ${told(best[0], next)}`;
-  return next ? `${first}; next ${next.label} ${told(next, best[0])}` : first;
+  const first = `${side} mean ${within(metric.label)}: ${listed(best.map((r) => r.label))} ${shown(best[0], next)}`;
+  return next ? `${first}; next ${next.label} ${shown(next, best[0])}` : first;
 }
 
-// How many differences the simulation can tell from zero, to each side. One replicate has no intervals.
+// How many differences the simulation distinguishes from zero, to each side. One replicate has no intervals.
 function tellContrast(rows, pair, metric) {
   const known = measured(rows);
   if (!known.length) return `${metric.label}, ${pair.label}: no data set has both`;
