@@ -51,7 +51,7 @@ def test_the_page_tells_all_of_it_and_needs_nothing_else(victim: Victim) -> None
     for words in (
         "What left my site: a",
         "trial &lt;1&gt;",
-        "6 lines, chain unbroken",
+        "6 lines, hash chain valid",
         "<b>4</b> replies",
         "<b>1</b> question was refused",
         "errors of models on held-out rows",
