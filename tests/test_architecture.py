@@ -1,9 +1,9 @@
 """What the layout promises: families, goals and refusals are types, and a name means one thing."""
 
 import ast
+import functools
 import runpy
 from collections import defaultdict
-from collections.abc import Iterator
 from pathlib import Path
 
 import fedlasso
@@ -19,10 +19,13 @@ FAMILY_FILES = ("families", "numerics/losses")
 GOAL_FILES = ("fitting/goals",)
 
 
-def nodes() -> Iterator[tuple[str, ast.AST]]:
-    for path in SOURCES:
-        for node in ast.walk(ast.parse(path.read_text())):
-            yield path.relative_to(ROOT).as_posix(), node
+@functools.cache
+def nodes() -> list[tuple[str, ast.AST]]:
+    return [
+        (path.relative_to(ROOT).as_posix(), node)
+        for path in SOURCES
+        for node in ast.walk(ast.parse(path.read_text()))
+    ]
 
 
 def strings_in(node: ast.AST) -> set[str]:
