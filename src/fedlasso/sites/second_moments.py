@@ -126,8 +126,8 @@ class WeightedMoments(SubsetMoments):
     """The same, with rows weighted by all sites' residual `variance` over that of their site."""
 
     discloses = Disclosure(
-        "the same, each site's weighted by how well a model fits there: several models separate "
-        "the sites' sums",
+        "second moments of chosen columns, each site's weighted by how well a model fits there: "
+        "several models separate the sites' sums",
         allowed=False,
         held_out=True,
     )
