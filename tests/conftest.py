@@ -11,7 +11,14 @@ settings.register_profile("fedlasso", deadline=None, print_blob=True)
 settings.load_profile("fedlasso")
 # The tier of whole folders and files; a mark on a test or file decides for it alone.
 TIERS = {
-    "full": ("deploy/nvflare/", "portability/", "report/test_every_study", "study/test_engines"),
+    "full": (
+        "deploy/nvflare/",
+        "portability/",
+        "report/test_every_study",
+        "report/test_family_report",
+        "report/test_joint_tuning",
+        "study/test_engines",
+    ),
     "standard": (
         "deploy/",
         "report/",

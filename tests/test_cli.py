@@ -67,7 +67,7 @@ def test_studies_and_reports_do_not_wait_for_all_of_scipys_statistics(command: s
     assert "scipy.stats" not in tell_imports(command, "--help")
 
 
-@pytest.mark.standard
+@pytest.mark.full
 def test_a_report_does_not_wait_for_what_computes_a_study(folder: Path, tmp_path: Path) -> None:
     imported = tell_imports("report", str(folder), "--out", str(tmp_path))
     assert imported == ["numpy", "pandas", "pyarrow"]

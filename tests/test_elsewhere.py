@@ -165,7 +165,7 @@ def test_files_are_fitted_on_other_systems(elsewhere: Place) -> None:
     assert (elsewhere.folder / "model" / "card.html").exists()
 
 
-@pytest.mark.standard
+@pytest.mark.full
 def test_a_study_runs_on_other_systems(elsewhere: Place) -> None:
     (elsewhere.folder / "own.toml").write_text(TOML)
     arguments = (

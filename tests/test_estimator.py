@@ -44,7 +44,7 @@ OTHER_FOLDS = {
 }
 
 
-@pytest.mark.standard
+@pytest.mark.full
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize(
     "estimator",
@@ -140,7 +140,7 @@ def test_sites_with_samples_of_their_own_are_validated_on_them() -> None:
     assert model.score(X[130:], y[130:]) > 0.8
 
 
-@pytest.mark.standard
+@pytest.mark.full
 @pytest.mark.parametrize("goal", ["prediction", "selection", "objective"])
 @pytest.mark.parametrize("cv", [None, 4])
 def test_every_goal_predicts_and_keeps_within_its_uploads(goal: str, cv: int | None) -> None:

@@ -76,7 +76,7 @@ def test_its_proximal_step_solves_its_problem(step: float) -> None:
         assert (b[0] - v) ** 2 / 2 + step * penalty.value(b) <= cost.min() + 1e-9
 
 
-@pytest.mark.standard
+@pytest.mark.full
 @pytest.mark.parametrize("loss", LOSSES)
 def test_a_fit_is_a_stationary_point_and_says_that_it_is_no_more(loss: str) -> None:
     pool = draw(loss, (80, 60, 50))

@@ -192,7 +192,7 @@ def test_a_message_shows_its_own_bytes_and_declares_no_more_than_it_holds() -> N
             decode(vast)
 
 
-@pytest.mark.standard
+@pytest.mark.full
 def test_whoever_imports_the_package_knows_every_message() -> None:
     told = subprocess.run(
         [sys.executable, "-W", "ignore", "-c", IMPORT_ALL], capture_output=True, text=True

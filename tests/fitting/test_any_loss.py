@@ -49,7 +49,7 @@ def pooled_optimum(sites: list[Site], loss: Loss, penalty: L1) -> tuple[Sample, 
     return f, b
 
 
-@pytest.mark.standard
+@pytest.mark.full
 @each_loss
 @pytest.mark.parametrize(("name", "rounds"), [("FISTA", 1000), ("ProxSkip", 2000)])
 @pytest.mark.parametrize("weights", [None, np.array([1.0, 0.5, 2.0, 1.0, 1.0, 3.0, 1.0, 1.0])])

@@ -71,7 +71,7 @@ def test_errors_are_those_of_the_models_on_rows_that_they_have_not_seen() -> Non
             assert lasso.rows[k] == rows
 
 
-@pytest.mark.standard
+@pytest.mark.full
 @pytest.mark.parametrize("goal", ["prediction", "selection"])
 @pytest.mark.parametrize("uploads", [70, 120, 400, 1000])
 def test_no_more_is_sent_than_may_be(goal: str, uploads: int) -> None:
@@ -90,7 +90,7 @@ def test_the_choice_is_fitted_to_all_rows_and_certified(seed: int) -> None:
     assert "fitted to all rows" in fit.why
 
 
-@pytest.mark.standard
+@pytest.mark.full
 @loop("seed", range(4))
 def test_one_standard_error_is_sparser(seed: int) -> None:
     least, _, sparse = fitted("selection", "1se", 600, seed)

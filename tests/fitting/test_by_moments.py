@@ -154,7 +154,7 @@ def test_the_fit_does_not_depend_on_how_rows_are_split_into_sites(
         assert_allclose(validation_of(other).error, validation_of(one).error, rtol=1e-9)
 
 
-@pytest.mark.standard
+@pytest.mark.full
 @by_rule
 @by_goal
 @loop("seed", range(3))

@@ -68,7 +68,7 @@ def probes() -> list[Request[Any]]:
     ]
 
 
-@pytest.mark.standard
+@pytest.mark.full
 @pytest.mark.parametrize("rules", [{}, {"dry_run": True}, {"approval": True}])
 def test_two_sites_that_differ_in_one_value_refuse_alike(
     rules: dict[str, Any], tmp_path: Path

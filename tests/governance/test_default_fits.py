@@ -70,7 +70,7 @@ def authority(request: pytest.FixtureRequest, tmp_path: Path) -> Authority | Non
     return Authority(tmp_path / "authority") if request.param == "masked" else None
 
 
-@pytest.mark.standard
+@pytest.mark.full
 @pytest.mark.parametrize("how", [{"cv": 10}, {"validation": 0.2}])
 def test_every_goal_on_diabetes(
     diabetes: dict[str, Path], how: dict[str, Any], authority: Authority | None
@@ -99,7 +99,7 @@ def test_two_classes_by_columns_in_natural_units(tmp_path: Path) -> None:
     assert doors["a"].lifetime.busiest("refusals") == 0
 
 
-@pytest.mark.standard
+@pytest.mark.full
 def test_every_goal_on_many_columns(wide: dict[str, Path], authority: Authority | None) -> None:
     doors = make_doors(wide, None, authority)
     for goal in MODELS:

@@ -127,7 +127,7 @@ class House:
         return self.watch.ask_all(self.asked)
 
 
-@pytest.mark.standard
+@pytest.mark.full
 @loop("seed", SEEDS)
 def test_a_door_withstands_anything(seed: int, tmp_path: Path) -> None:
     house = House(tmp_path)
@@ -179,7 +179,7 @@ def test_a_guarded_site_withstands_anything_and_writes_it_down(seed: int, tmp_pa
     assert not files(tmp_path)
 
 
-@pytest.mark.standard
+@pytest.mark.full
 def test_a_question_wrong_in_one_way_is_refused_before_anything_is_computed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

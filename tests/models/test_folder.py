@@ -67,7 +67,7 @@ def test_one_table_with_a_site_column_is_the_same_as_files(tmp_path: Path) -> No
     np.testing.assert_allclose(one, two[one.index], atol=1e-9)
 
 
-@pytest.mark.standard
+@pytest.mark.full
 @pytest.mark.parametrize(
     "options", [(), ("--cv", 3), ("--goal", "selection"), ("--procedure", "ST")]
 )
@@ -159,7 +159,7 @@ def test_a_constant_column_is_dropped_with_a_notice(
     assert json.loads((out / "model.json").read_text())["constant"] == ["country"]
 
 
-@pytest.mark.standard
+@pytest.mark.full
 @pytest.mark.parametrize("blow", [signal.SIGINT, signal.SIGKILL])
 @pytest.mark.parametrize("options", [("--cv", "3"), ("--procedure", "ADMM", "--penalty", "0.1")])
 def test_an_interrupted_fit_goes_on_to_the_same_bits(

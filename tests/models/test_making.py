@@ -317,7 +317,7 @@ class Reserved(Around):
         return self.inner.replies(request)
 
 
-@pytest.mark.standard
+@pytest.mark.full
 def test_a_refused_comparison_leaves_the_model_standing(
     opened: tuple[InProcess, Schema],
 ) -> None:

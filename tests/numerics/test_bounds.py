@@ -58,7 +58,7 @@ def test_columns_of_models_are_stepped_like_each_alone(penalty: L1) -> None:
         assert together[:, j].tobytes() == penalty.prox(V[:, j], float(steps[j])).tobytes()
 
 
-@pytest.mark.standard
+@pytest.mark.full
 @every
 @given(seed=st.integers(0, 1000))
 def test_the_conjugate_is_the_largest_value_of_its_definition(penalty: L1, seed: int) -> None:

@@ -36,7 +36,7 @@ def normal_of(X: Array, y: Array) -> Normal:
     return Normal.of_products(V.T @ V, len(y))
 
 
-@pytest.mark.standard
+@pytest.mark.full
 @pytest.mark.parametrize("nonlocal_prior", [False, True])
 @loop("seed", range(3))
 def test_draws_follow_the_posterior_that_enumeration_finds(seed: int, nonlocal_prior: bool) -> None:

@@ -117,7 +117,7 @@ ARRIVALS = [
 ]
 
 
-@pytest.mark.standard
+@pytest.mark.full
 @each_form
 @pytest.mark.parametrize(("m", "p", "rho", "share", "draws"), ARRIVALS)
 @pytest.mark.parametrize("scales", ["alike", "apart"])

@@ -98,7 +98,7 @@ def test_a_fit_is_charged_as_it_says_and_goes_on_from_what_was_saved(name: str, 
         assert encode(again.until(after_rounds(run.state.round))) == encode(run.state)
 
 
-@pytest.mark.standard
+@pytest.mark.full
 @every
 @each_loss
 def test_every_procedure_goes_down(name: str, loss: str) -> None:
@@ -123,7 +123,7 @@ def test_the_others_refuse_in_one_sentence(name: str, loss: str) -> None:
     assert not ledger.costs.total("training").upload
 
 
-@pytest.mark.standard
+@pytest.mark.full
 @loop("seed", range(3))
 @each_loss
 def test_fista_reaches_the_objective_of_newton(loss: str, seed: int) -> None:
@@ -156,7 +156,7 @@ def test_averaging_at_one_site_is_that_site_s_own_fit(loss: str) -> None:
     np.testing.assert_allclose(voted.coefficients, best.coefficients, atol=1e-7)
 
 
-@pytest.mark.standard
+@pytest.mark.full
 @pytest.mark.parametrize("size", [1e-3, 30.0, 1e4])
 @every
 @each_loss

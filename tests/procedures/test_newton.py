@@ -19,7 +19,7 @@ PENALTIES: dict[str, L1] = {
 }
 
 
-@pytest.mark.standard
+@pytest.mark.full
 @pytest.mark.parametrize("loss", LOSSES)
 @pytest.mark.parametrize("kind", PENALTIES)
 @pytest.mark.parametrize("sizes", [(120,), (50, 40, 30), (60, 20, 8, 7, 6, 5, 5, 4, 3, 2)])
@@ -61,7 +61,7 @@ def test_a_certificate_is_never_below_the_true_gap(loss: str) -> None:
             assert least <= best.certificate.objective
 
 
-@pytest.mark.standard
+@pytest.mark.full
 @pytest.mark.parametrize("tol", [1e-1, 1e-3, 1e-5])
 @pytest.mark.parametrize("lam", [0.3, 0.001])
 def test_no_bound_is_claimed_where_kept_columns_tell_the_classes_apart(

@@ -13,7 +13,7 @@ from fedlasso.procedures.working_set_secant import WorkingSetSecant
 ROUNDS = 300
 
 
-@pytest.mark.standard
+@pytest.mark.full
 @pytest.mark.parametrize("secant", [Secant, WorkingSetSecant, MomentSecant])
 @pytest.mark.parametrize("share", [0.1, 0.01, 0.001])
 @pytest.mark.parametrize("width", [4.0, 10.0, 20.0])

@@ -8,7 +8,7 @@ from fedlasso.study.real import RealStudy
 from fedlasso.study.record_columns import COLUMNS, RECORDS, display_name, known, title
 
 
-@pytest.mark.standard
+@pytest.mark.full
 @pytest.mark.parametrize("name", sorted(STUDIES))
 def test_every_column_that_a_study_writes_is_in_the_table(name: str) -> None:
     study = STUDIES[name]()

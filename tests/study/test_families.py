@@ -97,7 +97,7 @@ def test_second_derivatives_that_were_corrected_stay_convex_along_a_path() -> No
     assert choose_by_path(InProcess(draw.sites("cox"))) > 0
 
 
-@pytest.mark.standard
+@pytest.mark.full
 def test_a_replicate_has_every_method_family_and_budget() -> None:
     study = FamilyStudy(seed=5)
     rows = pd.DataFrame(study.replicate(FEW, 0))

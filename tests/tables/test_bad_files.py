@@ -289,7 +289,7 @@ PREDICT: list[tuple[Change, str]] = [
 ]
 
 
-@pytest.mark.standard
+@pytest.mark.full
 @pytest.mark.parametrize(("change", "message"), PREDICT, ids=[m[:50] for _, m in PREDICT])
 def test_a_bad_file_to_predict_is_one_clear_line(
     here: Path, change: Change, message: str, capsys: pytest.CaptureFixture[str]
