@@ -60,7 +60,7 @@ check: lint warm
 	$(PYTEST) -n $(CORES) -m "not standard and not full"
 
 test: lint alone programs warm
-	$(PYTEST) -n $(CORES) -m "not full"
+	$(PYTEST) -n $(WORKERS) -m "not full"
 
 test-rest: alone-all programs warm
 	$(PYTEST) -n $(WORKERS) -m full
