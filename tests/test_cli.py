@@ -52,8 +52,8 @@ finally:
 def tell_imports(*command: str) -> list[str]:
     """Return which large packages a command of fedlasso imports."""
     asked = [sys.executable, "-c", TELL_IMPORTS, *command]
-    told = subprocess.run(asked, capture_output=True, text=True, check=True)
-    found: list[str] = ast.literal_eval(told.stdout.splitlines()[-1])
+    reported = subprocess.run(asked, capture_output=True, text=True, check=True)
+    found: list[str] = ast.literal_eval(reported.stdout.splitlines()[-1])
     return found
 
 
@@ -120,22 +120,22 @@ def read_help(capsys: pytest.CaptureFixture[str], *command: str) -> str:
 
 def test_help_says_what_each_study_is_for(capsys: pytest.CaptureFixture[str]) -> None:
     assert list(PURPOSES) == list(STUDIES)
-    told = read_help(capsys, "study", "run").partition("studies:")[2]
+    reported = read_help(capsys, "study", "run").partition("studies:")[2]
     for name, kind in STUDIES.items():
         purpose = (kind.__doc__ or "").partition("\n")[0]
         assert purpose.endswith((".", "?")), f"{name}: {purpose}"
-        assert f" {name} {purpose}" in told
+        assert f" {name} {purpose}" in reported
 
 
 @pytest.mark.parametrize("command", [["fit"], ["federation", "fit"]])
 def test_help_says_what_each_goal_and_each_rule_is_for(
     command: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    told = read_help(capsys, *command)
+    reported = read_help(capsys, *command)
     goals = {name: goal.help for name, goal in GOALS.items()}
     for name, purpose in (goals | RULES).items():
-        assert f"{name}: {purpose}" in told.replace(" (default)", "")
-    procedures = told.replace("- ", "-")
+        assert f"{name}: {purpose}" in reported.replace(" (default)", "")
+    procedures = reported.replace("- ", "-")
     assert all(procedure in procedures for procedure in REGISTRY)
 
 
@@ -161,11 +161,11 @@ def test_another_kind_of_processor_is_told_on_the_terminal(
         "--replicates", 3, "--epochs", "1,20", "--budgets", 30, "--workers", 1, "--out", folder,
     )  # fmt: skip
     assert code == 0
-    told = capsys.readouterr()
-    (line,) = [line for line in told.err.splitlines() if "processor" in line]
+    reported = capsys.readouterr()
+    (line,) = [line for line in reported.err.splitlines() if "processor" in line]
     assert line.startswith(f"fedlasso: {folder} was computed on another kind of processor: ")
     assert "numba_target was 'abacus'" in line
-    assert "3 of 3 finished" in told.out
+    assert "3 of 3 finished" in reported.out
 
 
 def test_status_says_how_far_and_how_well(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -85,8 +85,8 @@ def test_a_family_from_outside_is_fitted_from_files_to_a_card(
     files: pd.DataFrame, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert fit("--penalty", str(PENALTY)) == 0
-    told = capsys.readouterr().out
-    assert "ratio of means per SD" in told
+    reported = capsys.readouterr().out
+    assert "ratio of means per SD" in reported
     b, intercept = solve(files, PENALTY)
     table = pd.read_csv("model/coefficients.csv", index_col="name")["coefficient"]
     names = files.columns.drop("cost")
@@ -113,10 +113,10 @@ def test_a_family_from_outside_is_fitted_from_files_to_a_card(
     np.testing.assert_allclose(slopes[on], -PENALTY * np.sign(table[names][on]), atol=1e-6)
     assert (np.abs(slopes[~on]) <= PENALTY + 1e-6).all()
     assert main(["predict", "model", "north.csv", "--out", "out.csv"]) == 0
-    told = capsys.readouterr().out
+    reported = capsys.readouterr().out
     np.testing.assert_allclose(pd.read_csv("out.csv")["prediction"], np.exp(eta[:80]), rtol=1e-9)
     deviance = mean_gamma_deviance(y[:80], np.exp(eta[:80]))
-    assert f"deviance {deviance:.4g} per row" in told
+    assert f"deviance {deviance:.4g} per row" in reported
 
 
 def test_its_penalty_is_chosen_and_its_columns_get_intervals(files: pd.DataFrame) -> None:
@@ -138,8 +138,8 @@ def test_it_refuses_what_it_cannot_take(
 ) -> None:
     files.assign(cost=0.0).to_csv("west.csv", index=False)
     assert fit() != 0
-    told = capsys.readouterr().err
-    assert "site 'west': the target 'cost' is not above zero in 240 rows; correct or" in told
+    reported = capsys.readouterr().err
+    assert "site 'west': the target 'cost' is not above zero in 240 rows; correct or" in reported
 
 
 def test_an_estimator_of_it_is_one_class(files: pd.DataFrame) -> None:

@@ -246,8 +246,8 @@ def test_escape_sequences_in_what_a_site_says_of_itself_reach_nobody(
 
     network = Network(DoorLine(make_doors(tables), tampering={"Introduce": colourful}), "abc", 1.0)
     network.introduce()
-    told = network.introductions[1]
-    assert (told.version[:3], told.columns) == ("00.", ("no such column x",))
+    reported = network.introductions[1]
+    assert (reported.version[:3], reported.columns) == ("00.", ("no such column x",))
 
 
 def test_levels_that_would_steer_a_terminal_are_refused(tmp_path: Path) -> None:

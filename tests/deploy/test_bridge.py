@@ -98,7 +98,7 @@ def test_only_the_owner_can_reach_the_socket(served: Served, folder: Path) -> No
 
 def ask_as(user: pwd.struct_passwd, folder: Path) -> str:
     """What another user's process is told."""
-    told, tell = os.pipe()
+    reported, tell = os.pipe()
     child = os.fork()
     if child == 0:
         try:
@@ -113,7 +113,7 @@ def ask_as(user: pwd.struct_passwd, folder: Path) -> str:
             os._exit(0)
     os.close(tell)
     os.waitpid(child, 0)
-    with os.fdopen(told) as said:
+    with os.fdopen(reported) as said:
         return said.read()
 
 

@@ -99,8 +99,8 @@ def test_a_fit_across_doors_has_the_bytes_of_the_same_fit_here(
     options += ["--drop", ",".join(source_of(family).drop)]
     files = [str(path) for path in tables.values()]
     assert main(["fit", *files, *options, "--out", str(tmp_path / "files")]) == 0
-    told = (tmp_path / "files" / "coefficients.csv").read_bytes()
-    assert told == (out / "coefficients.csv").read_bytes()
+    reported = (tmp_path / "files" / "coefficients.csv").read_bytes()
+    assert reported == (out / "coefficients.csv").read_bytes()
 
 
 @pytest.mark.parametrize("masked", [False, True], ids=["clear", "masked"])

@@ -145,8 +145,10 @@ def test_what_is_not_a_sum_is_answered_only_where_the_policy_names_it(
     monkeypatch.setattr(GuardedSite, "_check_alone", lambda self, request: None)
     network, _ = joined(make_doors(tables, None, authority))
     asked = GradientAt(np.zeros(len(COLUMNS)))
-    for told, own in zip(network.replies(asked), in_process(tables).replies(asked), strict=True):
-        np.testing.assert_array_equal(told.gradient, own.gradient)
+    for reported, own in zip(
+        network.replies(asked), in_process(tables).replies(asked), strict=True
+    ):
+        np.testing.assert_array_equal(reported.gradient, own.gradient)
 
 
 def test_the_number_of_sites_is_what_they_sign_and_not_what_the_coordinator_says(

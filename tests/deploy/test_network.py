@@ -47,13 +47,13 @@ def test_protocols_and_columns_must_agree(tables: dict[str, Path]) -> None:
         assert other.other_versions() == {"b": version}
     doors["c"] = make_door(tables["c"], "c", version="0.0.9")
     # Versions before this rule told of no protocol.
-    for number, told in (("2", "2"), ("", "unknown")):
+    for number, shown in (("2", "2"), ("", "unknown")):
         doors["b"].protocol = doors["c"].protocol = number
         with pytest.raises(FedLassoError) as refused:
             join_doors(doors).open(source())
         assert str(refused.value) == (
-            f"site 'b' runs fedlasso 9 (protocol {told}), site 'c' runs fedlasso 0.0.9 (protocol "
-            f"{told}), the coordinator {__version__} (protocol 1); install versions with one "
+            f"site 'b' runs fedlasso 9 (protocol {shown}), site 'c' runs fedlasso 0.0.9 (protocol "
+            f"{shown}), the coordinator {__version__} (protocol 1); install versions with one "
             "protocol"
         )
     doors = make_doors(tables)

@@ -62,13 +62,13 @@ def test_stop_says_how_to_resume_and_the_fit_resumes_to_the_same_bits(
             attempt(out, project, "stop")
         assert len(list((out / "journal").glob("*.entry"))) == kept
         assert not (out / "model.json").exists()
-    told: list[Exchange] = []
-    finished = attempt(out, project, "stop", listen=told.append)
+    reported: list[Exchange] = []
+    finished = attempt(out, project, "stop", listen=reported.append)
     assert same_files(out, alone)
     questions = len(list((out / "journal").glob("*.entry")))
-    assert [exchange.number for exchange in told] == list(range(1, questions + 1))
+    assert [exchange.number for exchange in reported] == list(range(1, questions + 1))
     for site in finished.document.sites:
-        assert told[-1].costs.total(site=site.name).upload == sum(site.sent.values())
+        assert reported[-1].costs.total(site=site.name).upload == sum(site.sent.values())
     assert json.loads((out / "audit.json").read_bytes()).keys() == project.doors.keys()
     for books in finished.reconciled.values():
         assert (books.used, books.arrived, books.sent) == (questions, questions, questions)

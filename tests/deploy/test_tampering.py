@@ -83,8 +83,8 @@ def rewrite(journal: Path, edit: Edit) -> None:
     before = ""
     for path, head, replies in zip(paths, heads, kept, strict=True):
         head |= {"before": before, "sizes": [len(data) for data in replies]}
-        told = json.dumps(head).encode()
-        body = struct.pack("<Q", len(told)) + told + b"".join(replies)
+        reported = json.dumps(head).encode()
+        body = struct.pack("<Q", len(reported)) + reported + b"".join(replies)
         before = hashlib.sha256(body).hexdigest()
         path.write_bytes(body + bytes.fromhex(before))
 
@@ -125,9 +125,9 @@ def test_a_journal_that_was_edited_is_refused_by_entry(
     edit: Edit, project: Project, out: Path, alone: Path
 ) -> None:
     rewrite(out / "journal", edit)
-    with pytest.raises(Stopped, match=r"\d{6}\.entry: the reply of site 'b' is not in") as told:
+    with pytest.raises(Stopped, match=r"\d{6}\.entry: the reply of site 'b' is not in") as reported:
         run_plan(out, project.connect)
-    named = Path(str(told.value).partition(":")[0])
+    named = Path(str(reported.value).partition(":")[0])
     entries = sorted((out / "journal").glob("*.entry"))
     assert named in entries[-2:]
     assert not (out / "model.json").exists()

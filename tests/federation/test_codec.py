@@ -194,9 +194,9 @@ def test_a_message_shows_its_own_bytes_and_declares_no_more_than_it_holds() -> N
 
 @pytest.mark.full
 def test_whoever_imports_the_package_knows_every_message() -> None:
-    told = subprocess.run(
+    reported = subprocess.run(
         [sys.executable, "-W", "ignore", "-c", IMPORT_ALL], capture_output=True, text=True
     )
     # The study's own questions, which no policy allows, are known where a study runs.
     own = ["OwnFit", "OwnSweeps"]
-    assert told.stdout.strip() == f"{own} {len(own_messages()) - len(own)}", told.stderr
+    assert reported.stdout.strip() == f"{own} {len(own_messages()) - len(own)}", reported.stderr

@@ -20,13 +20,13 @@ def test_a_ledger_above_another_reads_its_books() -> None:
 
 
 def test_a_listener_is_told_of_every_question() -> None:
-    told: list[Exchange] = []
-    ledger = Ledger(draw_federation(), told.append)
+    reported: list[Exchange] = []
+    ledger = Ledger(draw_federation(), reported.append)
     ledger.ask(Rows())
     above = metered(standardise(ledger)[0])
     above.total(GradientAt(np.zeros(len(ledger.columns))))
-    assert [e.number for e in told] == list(range(1, len(told) + 1))
-    assert isinstance(told[0].request, Rows)
-    assert isinstance(told[-1].request, GradientAt)
-    assert told[0].costs.total().upload == 8 * len(ledger.sites)
-    assert told[-1].costs.entries == ledger.costs.entries
+    assert [e.number for e in reported] == list(range(1, len(reported) + 1))
+    assert isinstance(reported[0].request, Rows)
+    assert isinstance(reported[-1].request, GradientAt)
+    assert reported[0].costs.total().upload == 8 * len(ledger.sites)
+    assert reported[-1].costs.entries == ledger.costs.entries

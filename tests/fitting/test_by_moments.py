@@ -98,8 +98,8 @@ def test_the_objective_is_a_plain_lasso(rule: Rule, seed: int, m: int, p: int) -
     assert type(result.penalty) is L1
     assert result.penalty.weights is None
     assert result.penalty.lam == curve_of(result).lam
-    told = validation_of(result).error[result.chosen]
-    assert curve_of(result).validation.error[at] == pytest.approx(told, rel=1e-12)
+    reported = validation_of(result).error[result.chosen]
+    assert curve_of(result).validation.error[at] == pytest.approx(reported, rel=1e-12)
     # The curve has the models of all rows.
     own = curve_of(result).coefficients[:, at]
     assert_allclose(result.coefficients, own, rtol=0, atol=1e-7)

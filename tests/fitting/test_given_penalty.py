@@ -70,8 +70,8 @@ def secant_of(federation: Federation, uploads: int | None = None) -> Array:
 
 def test_a_site_that_tells_no_moments_is_asked_for_gradients() -> None:
     federation = InProcess(draw_sites(p=FEW))
-    told = fit_at(federation, 0.05).coefficients
-    np.testing.assert_allclose(secant_of(Silent(federation)), told, atol=1e-10)
+    reported = fit_at(federation, 0.05).coefficients
+    np.testing.assert_allclose(secant_of(Silent(federation)), reported, atol=1e-10)
 
 
 def test_moments_that_uploads_do_not_allow_are_not_asked_for() -> None:

@@ -246,5 +246,5 @@ def test_columns_that_explain_all_rows_are_said_to(signs: float) -> None:
     assert trust is not None
     assert trust.found is not None
     assert 0 in trust.found.columns
-    told = any("explain nearly all rows" in note for note in trust.notes)
-    assert told is bool(signs)
+    reported = any("explain nearly all rows" in note for note in trust.notes)
+    assert reported is bool(signs)

@@ -73,10 +73,10 @@ def test_a_rough_standard_error_is_near_the_exact_one() -> None:
     held_out = sites[0].validation("candidate")
     squares = [held_out.errors(b) for b in candidates.T]
     own = min(squares, key=lambda each: each.sum())
-    told = sites[0].answer(HeldOutErrors(candidates)).tail / held_out.m
+    reported = sites[0].answer(HeldOutErrors(candidates)).tail / held_out.m
     kurtosis = (own**2).mean() / own.mean() ** 2
-    assert abs(np.log2(told / kurtosis)) <= 1 / 8
-    assert 4 * np.log2(told) == pytest.approx(round(4 * np.log2(told)), abs=1e-9)
+    assert abs(np.log2(reported / kurtosis)) <= 1 / 8
+    assert 4 * np.log2(reported) == pytest.approx(round(4 * np.log2(reported)), abs=1e-9)
 
 
 def test_residuals_of_zero_and_of_any_size_have_a_spread() -> None:

@@ -172,14 +172,14 @@ def test_beyond_the_end_of_the_path_a_penalty_must_be_far_better(seed: int, bonu
 
 
 def test_a_smaller_error_beyond_the_end_of_the_path_may_be_luck() -> None:
-    told = []
+    reported = []
     for seed in range(20):
         folded = draw_twins(seed, 0.0)
         choice = choose(folded, "prediction", "min").choice
         if choice.error > choice.judged.error[0].min():
-            told.append(choice.how.value)
-    assert told
-    assert set(told) == {"the smallest reliable error"}
+            reported.append(choice.how.value)
+    assert reported
+    assert set(reported) == {"the smallest reliable error"}
 
 
 @pytest.mark.parametrize("folds", [PLENTY, PLENTY + 1, 20])

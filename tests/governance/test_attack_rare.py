@@ -144,8 +144,8 @@ def lone_in_the_rest(victim: Victim, splits: list[str]) -> int:
         return None if isinstance(one, Refusal) else one.gradient - none.gradient
 
     everybody = at_value("")
-    told = [found for split in splits if (found := at_value(split)) is not None]
-    return sum(round(float((everybody - found)[-1])) == 1 for found in told)
+    reported = [found for split in splits if (found := at_value(split)) is not None]
+    return sum(round(float((everybody - found)[-1])) == 1 for found in reported)
 
 
 def test_the_rows_that_a_split_leaves_out_are_not_few_at_a_value(
@@ -164,8 +164,8 @@ def test_the_rows_that_a_split_leaves_out_are_not_few_at_a_value(
 def lone_missing(victim: Victim, splits: list[str]) -> int:
     """How many splits leave out one row at which the last column is missing."""
     everybody: Any = victim.ask(ColumnSums(missing=True))
-    told = [victim.ask(ColumnSums(split, missing=True)) for split in splits]
-    left = [everybody.missing[-1] - t.missing[-1] for t in told if not isinstance(t, Refusal)]
+    reported = [victim.ask(ColumnSums(split, missing=True)) for split in splits]
+    left = [everybody.missing[-1] - t.missing[-1] for t in reported if not isinstance(t, Refusal)]
     return sum(round(float(count)) == 1 for count in left)
 
 

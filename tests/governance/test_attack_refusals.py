@@ -73,17 +73,17 @@ def probes() -> list[Request[Any]]:
 def test_two_sites_that_differ_in_one_value_refuse_alike(
     rules: dict[str, Any], tmp_path: Path
 ) -> None:
-    told = []
+    reported = []
     for bmi in (170.0, 250.0):
         victim = Victim(tmp_path / str(bmi), *one_patient(bmi), Policy(**rules)).opened()
         replies = [victim.ask(request) for request in probes()]
-        told.append([r.text if isinstance(r, Refusal) else "answered" for r in replies])
-    assert told[0] == told[1]
-    assert SILENCE in told[0]
+        reported.append([r.text if isinstance(r, Refusal) else "answered" for r in replies])
+    assert reported[0] == reported[1]
+    assert SILENCE in reported[0]
     if rules:
-        assert "answered" not in told[0]
+        assert "answered" not in reported[0]
     if "dry_run" in rules:
-        assert set(told[0]) == {SILENCE}
+        assert set(reported[0]) == {SILENCE}
 
 
 def test_a_dry_run_writes_down_what_would_have_left_and_counts_nothing(tmp_path: Path) -> None:

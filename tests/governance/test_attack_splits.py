@@ -36,8 +36,8 @@ def sums(victim: Victim, splits: list[str]) -> dict[str, Array]:
 def nested(victim: Victim) -> Array:
     """Differences between splits that hold out one row more each."""
     splits = [f"holdout {k / N!r} 0" for k in range(20, 50)]
-    told = sums(victim, splits)
-    pairs = [(told[a], told[b]) for a, b in pairwise(splits) if a in told and b in told]
+    sent = sums(victim, splits)
+    pairs = [(sent[a], sent[b]) for a, b in pairwise(splits) if a in sent and b in sent]
     return np.array([a - b for a, b in pairs])
 
 
@@ -56,13 +56,13 @@ def test_nested_holdouts_tell_rows_only_where_draws_are_public(
     assert distance(found, secret.rows).min() > 1.0
 
 
-def solve_halves(told: dict[str, Array], total: Array, n: int, rows: Any) -> Array:
+def solve_halves(sent: dict[str, Array], total: Array, n: int, rows: Any) -> Array:
     """The records that sums over random halves give whoever knows, or believes, who is in which."""
-    members = np.ones((len(told) + 1, n))
-    for at, split in enumerate(told):
+    members = np.ones((len(sent) + 1, n))
+    for at, split in enumerate(sent):
         members[at] = 0.0
         members[at, rows(split)] = 1.0
-    return np.asarray(np.linalg.lstsq(members, np.vstack([*told.values(), total]), rcond=None)[0])
+    return np.asarray(np.linalg.lstsq(members, np.vstack([*sent.values(), total]), rcond=None)[0])
 
 
 def test_random_halves_tell_rows_only_where_draws_are_public_and_many(
@@ -72,20 +72,20 @@ def test_random_halves_tell_rows_only_where_draws_are_public_and_many(
     halves = [f"half {k} {seed}" for seed in range(10) for k in range(1, 21)]
     total = np.append(X.sum(axis=0), y.sum())
     secret = Victim(tmp_path / "after", X, y).opened()
-    told = sums(secret, halves)
+    sent = sums(secret, halves)
     # With the default policy there are so many ways of splitting, whatever the fits.
-    assert len(told) == Policy().max_splits
-    public = solve_halves(told, total, N, lambda s: divide(s, "a", N)["training"])
+    assert len(sent) == Policy().max_splits
+    public = solve_halves(sent, total, N, lambda s: divide(s, "a", N)["training"])
     draw = secret.door._site.site.draw  # type: ignore[union-attr]
     # Somebody who had stolen the secret as well would still lack equations.
-    stolen = solve_halves(told, total, N, lambda s: draw.divide(s, N)["training"])
+    stolen = solve_halves(sent, total, N, lambda s: draw.divide(s, N)["training"])
     for found in (public, stolen):
         error = np.abs(found - secret.rows) / secret.rows.std(axis=0)
         assert np.median(error) > 0.4
     request.getfixturevalue("no_limits")
     open_ = Victim(tmp_path / "before", X, y, key=b"").opened()
-    told = sums(open_, halves)
-    found = solve_halves(told, total, N, lambda s: divide(s, "a", N)["training"])
+    sent = sums(open_, halves)
+    found = solve_halves(sent, total, N, lambda s: divide(s, "a", N)["training"])
     assert np.abs(found - open_.rows).max() < 1e-8
 
 
@@ -93,8 +93,8 @@ def test_no_more_parts_are_told_than_half_of_the_rows(tmp_path: Path) -> None:
     X, y = draw_records(40, 3, 3)
     policy = Policy(max_splits=1000, min_rows=5, min_validation_rows=2)
     victim = Victim(tmp_path, X, y, policy).opened()
-    told = sums(victim, [f"half {k} 0" for k in range(1, 30)])
-    assert len(told) == 20
+    sent = sums(victim, [f"half {k} 0" for k in range(1, 30)])
+    assert len(sent) == 20
     refused = victim.ask(ColumnSums("half 30 0"))
     assert "sums over 20 parts of the rows have been sent" in refused.text
     # What was told before is told again, to any fit.

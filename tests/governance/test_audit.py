@@ -40,12 +40,12 @@ def test_a_changed_removed_or_inserted_line_breaks_the_chain(tmp_path: Path) -> 
 def chain_anew(lines: list[bytes]) -> bytes:
     """Lines numbered and chained as if they were all that there ever was."""
     before = GENESIS
-    told = []
+    reported = []
     for number, line in enumerate(lines, start=1):
         entry = json.loads(line) | {"number": number, "before": before}
-        told.append(json.dumps(entry, separators=(",", ":")).encode() + b"\n")
-        before = hashlib.sha256(told[-1]).hexdigest()
-    return b"".join(told)
+        reported.append(json.dumps(entry, separators=(",", ":")).encode() + b"\n")
+        before = hashlib.sha256(reported[-1]).hexdigest()
+    return b"".join(reported)
 
 
 @pytest.mark.parametrize("kept", [[0, 3], [0, 1, 2], [0, 1, 3, 2], []])

@@ -70,18 +70,18 @@ def joining(*columns: Column, **changes: Any) -> Any:
 
 
 def levels(site: Door, **changes: Any) -> list[str]:
-    told = ask(site, asking(**changes))
-    assert isinstance(told, Described)
-    (ward,) = [c for c in json.loads(told.schema)["columns"] if c["name"] == "ward"]
+    reported = ask(site, asking(**changes))
+    assert isinstance(reported, Described)
+    (ward,) = [c for c in json.loads(reported.schema)["columns"] if c["name"] == "ward"]
     found: list[str] = ward.get("levels", [])
     return found
 
 
 def test_kinds_and_common_levels_are_told_and_nothing_of_rare_ones(path: Path) -> None:
     site = door(path)
-    told = ask(site, asking())
-    assert isinstance(told, Described)
-    assert json.loads(told.schema) == {
+    reported = ask(site, asking())
+    assert isinstance(reported, Described)
+    assert json.loads(reported.schema) == {
         "target": "y",
         "family": "linear",
         "event": None,
@@ -167,10 +167,10 @@ def test_codes_and_stray_texts_are_read_as_files_read_them(tmp_path: Path) -> No
     assert words.startswith("column 'u' holds texts among numbers; correct them there, or use --na")
     path.write_text(path.read_text().replace(SECRET, "patient"))
     site = door(path, na_codes=(".", "-999", "patient"))
-    told = ask(site, asking(columns=("id", "u"), na=(".", "-999", "patient")))
-    assert isinstance(told, Described)
-    assert told.row_numbers == ("id",)
-    assert json.loads(told.schema)["columns"][1] == {"name": "u", "kind": "number"}
+    reported = ask(site, asking(columns=("id", "u"), na=(".", "-999", "patient")))
+    assert isinstance(reported, Described)
+    assert reported.row_numbers == ("id",)
+    assert json.loads(reported.schema)["columns"][1] == {"name": "u", "kind": "number"}
     codes = (".", "-999", "patient")
     coded = Schema("y", (U,), codes)
     assert isinstance(ask(site, opening(coded, na=codes, missing="mean")), Opened)

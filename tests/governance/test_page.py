@@ -31,10 +31,10 @@ def victim(tmp_path: Path) -> Victim:
 
 
 def test_a_line_says_what_left_of_which_columns_rows_and_fit(victim: Victim) -> None:
-    told = [entry_text(entry) for entry in victim.door.audit.entries()]
-    assert len(told) == 6
-    assert "no fit Open; left: that the site joined a fit" in told[0]
-    gradient = told[3]
+    reported = [entry_text(entry) for entry in victim.door.audit.entries()]
+    assert len(reported) == 6
+    assert "no fit Open; left: that the site joined a fit" in reported[0]
+    gradient = reported[3]
     for words in (
         f"fit {FIT[:8]} GradientAt; left: one combination of second moments per vector",
         "4 numbers, 32 bytes gradient[4]",
@@ -42,8 +42,8 @@ def test_a_line_says_what_left_of_which_columns_rows_and_fit(victim: Victim) -> 
         "b: 4 numbers from 1 to 1, 4 not zero",
     ):
         assert words in gradient
-    assert "split holdout 0.2 0" in told[1]
-    assert "refused: means of a view that are far from all records here" in told[5]
+    assert "split holdout 0.2 0" in reported[1]
+    assert "refused: means of a view that are far from all records here" in reported[5]
 
 
 def test_the_page_tells_all_of_it_and_needs_nothing_else(victim: Victim) -> None:

@@ -170,12 +170,12 @@ def disclosure_table() -> str:
     for name, question in asked.items():
         kinds = {role.kind for role in roles(question).values()}
         said = question.discloses
-        told = kinds | {
+        reported = kinds | {
             kind
             for kind, holds in (("held out", said.held_out), ("compared", said.compares))
             if holds
         }
-        guards = ", ".join(rule for kind, rule in rules.items() if kind in told)
+        guards = ", ".join(rule for kind, rule in rules.items() if kind in reported)
         off = "" if said.allowed else " **(off)**"
         lines.append(f"| `{name}`{off} | {said.reveals} | {guards} |")
         if said.single:
@@ -211,13 +211,13 @@ def show_default(value: object) -> str:
 
 def test_the_privacy_page_has_every_rule_with_its_default() -> None:
     page = PAGE.read_text()
-    told = {
+    reported = {
         "na_codes": "the usual ones, such as `NA`, `.`, `unknown`, `-999`",
         "max_bytes": f"{Policy().max_bytes >> 20} MB",
     }
     assert {"NA", ".", "unknown", "-999"} <= set(Policy().na_codes)
     for rule, value in vars(Policy()).items():
-        row = f"\n| `{rule}` | {told.get(rule, show_default(value))} | "
+        row = f"\n| `{rule}` | {reported.get(rule, show_default(value))} | "
         assert page.count(row) == 1, f"write this row into docs/privacy.md:{row}"
     _, _, rest = page.partition("## The rules")
     rules, _, _ = rest.partition("\n## ")

@@ -65,12 +65,12 @@ def test_nothing_to_fit_has_a_card_that_says_so(
 
 @pytest.mark.standard
 def test_a_response_of_zeros_and_ones_is_told_from_the_moments(plain: ModelDocument) -> None:
-    told = "the target 'y' is 0 or 1"
+    reported = "the target 'y' is 0 or 1"
     document = make_model(draw_sites("0/1"), Settings(), SCHEMA)
-    assert any(text.startswith(told) for text in document.warnings or ())
-    assert not any(text.startswith(told) for text in plain.warnings or ())
+    assert any(text.startswith(reported) for text in document.warnings or ())
+    assert not any(text.startswith(reported) for text in plain.warnings or ())
     alike = make_model(draw_sites("0/1"), Settings(intercept=False), SCHEMA)
-    assert any(text.startswith(told) for text in alike.warnings or ())
+    assert any(text.startswith(reported) for text in alike.warnings or ())
 
 
 def test_uploads_that_ended_early_come_first() -> None:
@@ -116,11 +116,11 @@ def test_the_best_penalty_may_be_the_last_one() -> None:
 @pytest.mark.parametrize("settings", [Settings(), Settings(goal="selection")], ids=str)
 def test_the_penalty_is_one_number_everywhere(settings: Settings) -> None:
     document = make_model(draw_sites("plain"), settings, SCHEMA)
-    told = f"{document.penalty:.4g}"
+    reported = f"{document.penalty:.4g}"
     card = draw_card(document)
-    assert f"<b>{told}</b>" in card
-    assert f"Penalty λ = {told}, {document.penalty_text}." in card
-    assert f"penalty (lambda) {told}, {document.penalty_text}" in describe_model(document)
+    assert f"<b>{reported}</b>" in card
+    assert f"Penalty λ = {reported}, {document.penalty_text}." in card
+    assert f"penalty (lambda) {reported}, {document.penalty_text}" in describe_model(document)
     assert document.penalty_text.startswith("for standardised columns")
 
 
@@ -207,20 +207,20 @@ def test_terminal_and_card_tell_the_same_coefficients(family: str) -> None:
     settings = Settings(penalty=0.01, family=family)
     document = make_model(draw_sites("0/1", settings.loss), settings, SCHEMA)
     head, *lines = cells_of(draw_card(document), "Coefficients")
-    told = describe_model(document).splitlines()[-len(lines) - 1 :]
-    assert re.split(" {2,}", told[0].strip()) == head[2:]
-    assert [line.split() for line in told[1:]] == [[line[0], *line[2:]] for line in lines]
+    reported = describe_model(document).splitlines()[-len(lines) - 1 :]
+    assert re.split(" {2,}", reported[0].strip()) == head[2:]
+    assert [line.split() for line in reported[1:]] == [[line[0], *line[2:]] for line in lines]
 
 
 def test_terminal_and_card_tell_the_same_error_and_traffic(plain: ModelDocument) -> None:
     card = draw_card(plain)
     lines = describe_model(plain).splitlines()
     (error,) = (line for line in lines if line.startswith("mean squared error: "))
-    told = error.removeprefix("mean squared error: ").partition(",")[0]
-    assert f"<div>Mean squared error<b>{told}</b></div>" in card
+    reported = error.removeprefix("mean squared error: ").partition(",")[0]
+    assert f"<div>Mean squared error<b>{reported}</b></div>" in card
     (sent,) = (line for line in lines if line.startswith("most sent by a site: "))
-    told = sent.removeprefix("most sent by a site: ").partition(",")[0]
-    assert f"<div>Most sent by a site<b>{told}</b></div>" in card
+    reported = sent.removeprefix("most sent by a site: ").partition(",")[0]
+    assert f"<div>Most sent by a site<b>{reported}</b></div>" in card
 
 
 def test_the_certificate_says_whose_objective_it_bounds(plain: ModelDocument) -> None:
@@ -241,7 +241,7 @@ def test_shares_that_come_from_rounding_are_told_as_such(plain: ModelDocument) -
 
 
 @pytest.mark.parametrize(
-    ("share", "told"),
+    ("share", "reported"),
     [
         (0.0, "less than 0.000001%"),
         (6.9e-9, "less than 0.000001%"),
@@ -251,11 +251,11 @@ def test_shares_that_come_from_rounding_are_told_as_such(plain: ModelDocument) -
     ],
 )
 def test_terminal_card_and_file_tell_one_certificate_without_powers_of_ten(
-    plain: ModelDocument, share: float, told: str
+    plain: ModelDocument, share: float, reported: str
 ) -> None:
     certificate = Certificate(objective=1 + share, gap=share)
     document = replace(plain, certificate=certificate)
-    words = f"{told} above the best possible objective"
+    words = f"{reported} above the best possible objective"
     assert f"This model is <b>{words}</b>." in draw_card(document)
     assert f"certificate: {words}" in describe_model(document).splitlines()
     assert json.loads(document.to_json())["certificate"]["words"] == words

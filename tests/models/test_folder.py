@@ -79,10 +79,10 @@ def test_a_model_folder_tells_everything(
     assert sorted(p.name for p in out.iterdir()) == [
         "card.html", "coefficients.csv", "model.json", "plan.json"
     ]  # fmt: skip
-    told = json.loads((out / "model.json").read_text())
-    assert told["format"] == "fedlasso-model"
-    assert told["version"] == 1
-    assert {site["name"] for site in told["sites"]} == {"site0", "site1", "site2"}
+    shown = json.loads((out / "model.json").read_text())
+    assert shown["format"] == "fedlasso-model"
+    assert shown["version"] == 1
+    assert {site["name"] for site in shown["sites"]} == {"site0", "site1", "site2"}
     card = (out / "card.html").read_text()
     for text in (
         "above the best possible objective", "Held-out error", "Coefficient path",
@@ -94,8 +94,8 @@ def test_a_model_folder_tells_everything(
     assert "<script" not in card
     capsys.readouterr()
     assert run("inspect", out) == 0
-    told = r"^certificate: (at most|less than) [\d.]+% above the best possible objective$"
-    assert re.search(told, capsys.readouterr().out, re.MULTILINE)
+    shown = r"^certificate: (at most|less than) [\d.]+% above the best possible objective$"
+    assert re.search(shown, capsys.readouterr().out, re.MULTILINE)
     assert run("fit", *files, "--target", "y", "--out", out) == 2
     assert "already contains a model" in capsys.readouterr().err
 
@@ -103,13 +103,17 @@ def test_a_model_folder_tells_everything(
 def test_a_card_at_a_given_penalty_shows_the_path_to_it(tmp_path: Path) -> None:
     files, out = write_sites(tmp_path), tmp_path / "model"
     assert run("fit", *files, "--target", "y", "--penalty", 0.05, "--out", out) == 0
-    told = json.loads((out / "model.json").read_text())
-    assert told["curve"] is None
-    assert told["path"]["penalties"][-1] == pytest.approx(0.05)
+    shown = json.loads((out / "model.json").read_text())
+    assert shown["curve"] is None
+    assert shown["path"]["penalties"][-1] == pytest.approx(0.05)
     last = dict(
-        zip(told["path"]["names"], np.array(told["path"]["coefficients"])[:, -1], strict=True)
+        zip(
+            shown["path"]["names"],
+            np.array(shown["path"]["coefficients"])[:, -1],
+            strict=True,
+        )
     )
-    for row in told["coefficients"]:
+    for row in shown["coefficients"]:
         assert last[row["name"]] == pytest.approx(row["standardised"], abs=0.1)
     card = (out / "card.html").read_text()
     assert "<h2>Coefficient path</h2>" in card
@@ -121,11 +125,11 @@ def test_predictions_are_those_of_the_coefficients(tmp_path: Path) -> None:
     assert run("fit", *files, "--target", "y", "--no-compare", "--out", out) == 0
     new = draw_frame(20, 9).drop(columns="y")
     new[new.columns[::-1]].to_csv(tmp_path / "new.csv", index=False)
-    assert run("predict", out, tmp_path / "new.csv", "--out", tmp_path / "told.csv") == 0
+    assert run("predict", out, tmp_path / "new.csv", "--out", tmp_path / "predictions.csv") == 0
     X, _ = design([new.assign(y=0.0)])
     b = coefficients(out)
     expected = X @ b[X.columns] + b["(intercept)"]
-    np.testing.assert_allclose(pd.read_csv(tmp_path / "told.csv")["prediction"], expected)
+    np.testing.assert_allclose(pd.read_csv(tmp_path / "predictions.csv")["prediction"], expected)
 
 
 def test_missing_values_take_the_mean_over_all_sites(tmp_path: Path) -> None:
@@ -143,7 +147,7 @@ def test_missing_values_take_the_mean_over_all_sites(tmp_path: Path) -> None:
     reference = swept_lasso(scaler.transform(X), y, 0.05, intercept=True)
     expected = pd.Series(reference.coef_ / scaler.scale_, index=X.columns)
     np.testing.assert_allclose(coefficients(out)[X.columns], expected, atol=1e-7)
-    assert run("predict", out, files[0], "--out", tmp_path / "told.csv") == 0
+    assert run("predict", out, files[0], "--out", tmp_path / "predictions.csv") == 0
 
 
 def test_a_constant_column_is_dropped_with_a_notice(
@@ -217,8 +221,8 @@ def test_no_penalty_at_all_is_told_in_json(
     def refuse(constant: str) -> None:
         pytest.fail(f"{constant} is not JSON")
 
-    told = json.loads((out / "model.json").read_text(), parse_constant=refuse)
-    assert told["certificate"]["relative_gap"] is None
+    shown = json.loads((out / "model.json").read_text(), parse_constant=refuse)
+    assert shown["certificate"]["relative_gap"] is None
     assert read_document(out / "model.json").certificate.relative_gap == np.inf
     X, y = design([draw_frame(n, j) for j, n in enumerate((60, 40, 30))])
     reference = LinearRegression().fit(X, y)

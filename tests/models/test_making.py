@@ -79,7 +79,7 @@ def test_a_goal_names_one_penalty_and_one_family(
 
 
 @pytest.mark.parametrize(
-    ("settings", "told"),
+    ("settings", "reported"),
     [
         (Settings(goal="prediction", cv=3), "the smallest error on 3 folds"),
         (
@@ -93,7 +93,7 @@ def test_a_goal_names_one_penalty_and_one_family(
     ids=str,
 )
 def test_folds_keep_the_goal_whose_families_they_judge(
-    opened: tuple[InProcess, Schema], settings: Settings, told: str
+    opened: tuple[InProcess, Schema], settings: Settings, reported: str
 ) -> None:
     document = make_model(*_with(opened, settings))
     goal = settings.goal or "prediction"
@@ -107,7 +107,7 @@ def test_folds_keep_the_goal_whose_families_they_judge(
     assert family in families
     assert document.procedure == family or goal != "objective"
     active = sum(row.value != 0 for row in document.coefficients)
-    why = f"goal '{goal}': {document.procedure} with {active} active coefficients, {told}"
+    why = f"goal '{goal}': {document.procedure} with {active} active coefficients, {reported}"
     assert document.why == f"{why}, fitted to all rows"
     assert document.why in describe_model(document)
     assert f"second moments of {settings.cv} folds" in document.plan
@@ -115,7 +115,7 @@ def test_folds_keep_the_goal_whose_families_they_judge(
 
 
 @pytest.mark.parametrize(
-    ("settings", "told"),
+    ("settings", "reported"),
     [
         (
             Settings(goal="prediction", procedure="CD"),
@@ -134,13 +134,13 @@ def test_folds_keep_the_goal_whose_families_they_judge(
     ids=str,
 )
 def test_a_penalty_or_a_procedure_is_told_as_the_lasso_it_fits(
-    opened: tuple[InProcess, Schema], settings: Settings, told: str
+    opened: tuple[InProcess, Schema], settings: Settings, reported: str
 ) -> None:
     document = make_model(*_with(opened, settings))
     assert document.settings == replace(settings, goal="objective")
     assert document.procedure == (settings.procedure or "Moments")
-    assert told in document.why
-    assert told in describe_model(document)
+    assert reported in document.why
+    assert reported in describe_model(document)
     assert "<td>objective</td>" in draw_card(document)
 
 
@@ -197,9 +197,9 @@ def test_the_columns_of_a_model_have_intervals_in_every_telling(tmp_path: Path) 
     sites, schema = two_of_twelve()
     document = make_model(sites, Settings(goal="selection", intervals=("selected",)), schema)
     assert document.trust is not None
-    told = document.trust.selected
-    assert sorted(row.name for row in told) == ["c", "h"]
-    assert all(row.low < row.value < row.high for row in told)
+    reported = document.trust.selected
+    assert sorted(row.name for row in reported) == ["c", "h"]
+    assert all(row.low < row.value < row.high for row in reported)
     assert "selected: c " in describe_model(document)
     assert "Effects of the model's columns" in draw_card(document)
     write_model(tmp_path / "model", document)
@@ -263,11 +263,11 @@ def test_a_site_that_does_better_alone_is_named() -> None:
         parts.append(Site(name, X, y, columns=("a", "b", "c"), raw=True))
     schema = Schema("y", tuple(Column(name, "number") for name in "abc"))
     north_and_south = make_model(InProcess(parts[:2]), Settings(penalty=2.0), schema, compare=True)
-    told = [text for text in north_and_south.warnings or () if "alone predicts better" in text]
-    assert [text.split(" predicts")[0] for text in told] == [
+    reported = [text for text in north_and_south.warnings or () if "alone predicts better" in text]
+    assert [text.split(" predicts")[0] for text in reported] == [
         "site north alone", "site south alone"
     ]  # fmt: skip
-    assert "of the pooled Lasso on the training rows" in told[0]
+    assert "of the pooled Lasso on the training rows" in reported[0]
     # A site with another rule does worse on the rows of all sites.
     everybody = make_model(InProcess(parts), Settings(), schema, compare=True)
     assert not any("west alone predicts better" in text for text in everybody.warnings or ())
@@ -330,8 +330,8 @@ def test_a_refused_comparison_leaves_the_model_standing(
     assert document.comparison is not None
     plain = make_model(opened[0], Settings(), opened[1])
     assert document.coefficients == plain.coefficients
-    told = '<h2>Error per site</h2><p class="soft">Left out: site &#x27;site1&#x27;: that is'
-    assert told in draw_card(document)
+    reported = '<h2>Error per site</h2><p class="soft">Left out: site &#x27;site1&#x27;: that is'
+    assert reported in draw_card(document)
 
 
 def test_a_refused_fit_of_a_sites_own_leaves_its_errors_standing(

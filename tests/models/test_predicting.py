@@ -26,8 +26,8 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def used_in(model: Path) -> set[str]:
-    told = json.loads((model / "model.json").read_text())
-    return {row["name"].partition("=")[0] for row in told["coefficients"]}
+    reported = json.loads((model / "model.json").read_text())
+    return {row["name"].partition("=")[0] for row in reported["coefficients"]}
 
 
 def test_only_the_columns_that_the_model_uses_are_needed(model: Path, tmp_path: Path) -> None:
@@ -50,7 +50,7 @@ def test_a_model_without_columns_predicts_its_intercept(tmp_path: Path) -> None:
     options = ("--target", "y", "--penalty", 1e6, "--no-compare", "--out")
     assert run("fit", *files, *options, tmp_path / "model") == 0
     pd.DataFrame({"anything": range(3)}).to_csv(tmp_path / "new.csv", index=False)
-    out = tmp_path / "told.csv"
+    out = tmp_path / "predictions.csv"
     assert run("predict", tmp_path / "model", tmp_path / "new.csv", "--out", out) == 0
     intercept = json.loads((tmp_path / "model" / "model.json").read_text())["intercept"]
     assert pd.read_csv(out)["prediction"].tolist() == [intercept] * 3
@@ -62,11 +62,11 @@ def test_an_identity_is_copied_beside_the_prediction(
 ) -> None:
     frame = draw_frame(20, 9).assign(patient=[f"p, {i}" for i in range(20)])
     frame.to_csv(tmp_path / "new.csv", index=False)
-    out = tmp_path / f"told.{ending}"
+    out = tmp_path / f"predictions.{ending}"
     assert run("predict", model, tmp_path / "new.csv", "--id", "patient", "--out", out) == 0
-    told = pd.read_csv(out) if ending == "csv" else pd.read_parquet(out)
-    assert told.columns.tolist() == ["patient", "prediction"]
-    assert told["patient"].tolist() == frame["patient"].tolist()
+    reported = pd.read_csv(out) if ending == "csv" else pd.read_parquet(out)
+    assert reported.columns.tolist() == ["patient", "prediction"]
+    assert reported["patient"].tolist() == frame["patient"].tolist()
 
 
 def test_errors_are_told_where_the_target_is_known(
@@ -75,7 +75,7 @@ def test_errors_are_told_where_the_target_is_known(
     frame = draw_frame(50, 9)
     frame.loc[[3, 8], "y"] = np.nan
     frame.to_csv(tmp_path / "new.csv", index=False)
-    out = tmp_path / "told.csv"
+    out = tmp_path / "predictions.csv"
     capsys.readouterr()
     assert run("predict", model, tmp_path / "new.csv", "--out", out) == 0
     known = frame["y"].notna()
@@ -86,9 +86,9 @@ def test_errors_are_told_where_the_target_is_known(
     words = f"has the target 'y': 48 rows, MSE {mse:.4g}, RMSE {mse**0.5:.4g}, R^2 {r2:.4g}"
     assert words in capsys.readouterr().out
     assert run("predict", model, tmp_path / "new.csv") == 0
-    told = capsys.readouterr()
-    assert words in told.err
-    assert told.out == out.read_text()
+    reported = capsys.readouterr()
+    assert words in reported.err
+    assert reported.out == out.read_text()
 
 
 def test_nothing_is_measured_without_the_target(
@@ -144,11 +144,11 @@ def test_an_existing_file_is_replaced_only_on_request_and_the_rows_never(
             words = f"fedlasso: {out} is the input; name another file with --out\n"
             assert capsys.readouterr().err.endswith(words)
             assert new.read_bytes() == rows
-    told = tmp_path / "told.csv"
-    told.write_text("mine\n")
-    assert run("predict", model, new, "--out", told) == 2
-    words = f"fedlasso: {told} exists; name another file, or use --overwrite\n"
+    reported = tmp_path / "predictions.csv"
+    reported.write_text("mine\n")
+    assert run("predict", model, new, "--out", reported) == 2
+    words = f"fedlasso: {reported} exists; name another file, or use --overwrite\n"
     assert capsys.readouterr().err == words
-    assert told.read_text() == "mine\n"
-    assert run("predict", model, new, "--out", told, "--overwrite") == 0
-    assert told.read_text().startswith("prediction\n")
+    assert reported.read_text() == "mine\n"
+    assert run("predict", model, new, "--out", reported, "--overwrite") == 0
+    assert reported.read_text().startswith("prediction\n")

@@ -81,8 +81,8 @@ def test_files_give_the_model_and_the_predictions_of_arrays(base: Path, family: 
     np.testing.assert_allclose(table.loc[columns, f"{name}_per_sd"], scaled)
     assert ("(intercept)" in table.index) == (family != "cox")
     assert (table.loc[["ward=main", "ward=west"], "coefficient"] != 0).all()
-    told = base / f"{family}.csv"
-    assert run("predict", base / family, base / "new.csv", "--out", told) == 0
+    reported = base / f"{family}.csv"
+    assert run("predict", base / family, base / "new.csv", "--out", reported) == 0
     new = draw_outcomes(70, 9)
     offset = new["offset"]
     if family == "binomial":
@@ -91,7 +91,7 @@ def test_files_give_the_model_and_the_predictions_of_arrays(base: Path, family: 
         expected = model.predict(encode(new), offset=offset)
     else:
         expected = np.exp(model.predict(encode(new), offset=offset))
-    np.testing.assert_allclose(pd.read_csv(told)["prediction"], expected, rtol=1e-9)
+    np.testing.assert_allclose(pd.read_csv(reported)["prediction"], expected, rtol=1e-9)
 
 
 def test_predictions_are_judged_where_the_outcome_is_known(
@@ -101,10 +101,10 @@ def test_predictions_are_judged_where_the_outcome_is_known(
     said = {}
     values = {}
     for family in FAMILIES:
-        out = ("--out", base / "told.csv", "--overwrite")
+        out = ("--out", base / "predictions.csv", "--overwrite")
         assert run("predict", base / family, base / "new.csv", *out) == 0
         said[family] = capsys.readouterr().out.splitlines()[-1].rpartition(": ")[2]
-        values[family] = pd.read_csv(base / "told.csv")["prediction"].to_numpy()
+        values[family] = pd.read_csv(base / "predictions.csv")["prediction"].to_numpy()
     chance = values["binomial"]
     deviance = 2 * log_loss(new["yes"], chance)
 
@@ -143,9 +143,9 @@ def test_a_model_tells_its_family_and_its_ratios(
     base: Path, family: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert run("inspect", base / family) == 0
-    told = capsys.readouterr().out
-    assert f"{RATIOS[family]} per SD" in told
-    assert "never penalised: ward=main, ward=west" in told
+    reported = capsys.readouterr().out
+    assert f"{RATIOS[family]} per SD" in reported
+    assert "never penalised: ward=main, ward=west" in reported
     document = read_document(base / family / "model.json")
     assert document.settings.keep == ("ward=main", "ward=west")
     written = json.loads((base / family / "model.json").read_text())["schema"]
@@ -237,8 +237,8 @@ def test_an_offset_of_a_linear_model_is_what_its_intercept_leaves(
         intercept = alone.intercept_ - mean @ (alone.coef_ / spread)
         assert table["(intercept)"] == pytest.approx(intercept, rel=1e-7)
     capsys.readouterr()
-    told = tmp_path / "told.csv"
-    assert run("predict", tmp_path / "model", tmp_path / "whole.csv", "--out", told) == 0
+    reported = tmp_path / "predictions.csv"
+    assert run("predict", tmp_path / "model", tmp_path / "whole.csv", "--out", reported) == 0
     share = float(capsys.readouterr().out.rpartition("R^2 ")[2])
     empty = y - float(w @ y) / w.sum()
     assert share == pytest.approx(1 - (residual @ residual) / (empty @ empty), abs=1e-3)

@@ -116,8 +116,8 @@ def test_the_normal_equations_are_those_of_standardised_records(
     # Models come back to the columns as they were, with predictions unchanged.
     B = np.random.default_rng(seed).standard_normal((P, 3))
     coefficients, intercepts = normal.original(B)
-    told = Z @ B + (y.mean() if centre else 0.0)
-    assert_allclose(X @ coefficients + intercepts, told, atol=1e-10)
+    reported = Z @ B + (y.mean() if centre else 0.0)
+    assert_allclose(X @ coefficients + intercepts, reported, atol=1e-10)
 
 
 def test_no_more_columns_are_independent_than_rows_allow() -> None:

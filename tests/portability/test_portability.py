@@ -55,14 +55,14 @@ def differences(one: dict[str, Any], other: dict[str, Any]) -> dict[str, float]:
 
 def test_every_process_ran_what_it_was_asked_to(runs: Runs) -> None:
     for (kind, threads), run in runs.items():
-        wanted, told = SETS[kind], run["in_effect"]
-        assert told["machine"]["numba_target"] == wanted.target
-        assert not set(wanted.without) & set(told["machine"]["numpy_simd"].split())
+        wanted, reported = SETS[kind], run["in_effect"]
+        assert reported["machine"]["numba_target"] == wanted.target
+        assert not set(wanted.without) & set(reported["machine"]["numpy_simd"].split())
         for library in (np, scipy):
             if honours_core(library):
-                blas = told["machine"][f"{library.__name__}_blas"]
+                blas = reported["machine"][f"{library.__name__}_blas"]
                 assert wanted.core is None or blas == f"openblas {wanted.core}"
-                assert told["threads"] == [min(threads, CORES)]
+                assert reported["threads"] == [min(threads, CORES)]
 
 
 def test_the_instruction_sets_are_different_code(runs: Runs) -> None:

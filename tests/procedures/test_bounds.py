@@ -74,11 +74,11 @@ def test_a_certificate_within_bounds_is_never_below_the_true_gap(loss: str) -> N
             least = pool.mean_loss(b := solve(pool, penalty)) + penalty.value(b)
             for far in (0.0, 1e-6, 1e-2, 1.0, 5.0):
                 other = bounds.clip(b + far * rng.standard_normal(6))
-                told = certify(federation, problem, other)
+                reported = certify(federation, problem, other)
                 true = pool.mean_loss(other) + penalty.value(other)
-                assert told.objective == pytest.approx(true, rel=1e-9)
+                assert reported.objective == pytest.approx(true, rel=1e-9)
                 # What the other solver has found is above the least objective by its rounding.
-                assert told.objective - told.gap <= least + 1e-9 * abs(least)
+                assert reported.objective - reported.gap <= least + 1e-9 * abs(least)
 
 
 def test_columns_that_tell_the_classes_apart_have_a_bound_to_certify_by() -> None:

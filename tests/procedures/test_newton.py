@@ -53,11 +53,11 @@ def test_a_certificate_is_never_below_the_true_gap(loss: str) -> None:
             least = best.certificate.objective - best.certificate.gap
             for far in (1e-6, 1e-2, 1.0, 5.0):
                 b = best.coefficients + far * rng.standard_normal(6)
-                told = certify(federation, problem, b)
+                reported = certify(federation, problem, b)
                 true = pool.mean_loss(b) + penalty.value(b)
-                assert told.objective == pytest.approx(true, rel=1e-9)
-                assert told.objective - told.gap <= best.certificate.objective * (1 + 1e-9)
-                assert told.gap >= true - best.certificate.objective - 1e-9 * abs(true)
+                assert reported.objective == pytest.approx(true, rel=1e-9)
+                assert reported.objective - reported.gap <= best.certificate.objective * (1 + 1e-9)
+                assert reported.gap >= true - best.certificate.objective - 1e-9 * abs(true)
             assert least <= best.certificate.objective
 
 

@@ -45,7 +45,7 @@ def values(raw: Rows, metric: str, **where: Any) -> dict[int, float]:
     }
 
 
-def told(results: Results, name: str) -> str:
+def reported(results: Results, name: str) -> str:
     return next(finding.text for finding in find(results) if finding.name == name)
 
 
@@ -79,7 +79,7 @@ def test_where_dual_averaging_leads(whole: Results, raw: Rows, metric: str, sign
             difference = {r: ours[r] - best[r] for r in ours}
             wins += sign * statistics.fmean(difference.values()) > 0
             parts[scenario].append(difference)
-    text = told(whole, f"lead-{metric}")
+    text = reported(whole, f"lead-{metric}")
     assert f"in {wins} of 6 combinations of scenario and E" in text
     for part in says(*over_scenarios(parts)):
         assert part in text
@@ -103,7 +103,7 @@ def test_where_a_goal_leads(whole: Results, raw: Rows, goal: str, metric: str, s
         difference = {r: ours[r] - best[r] for r in ours}
         wins += sign * statistics.fmean(difference.values()) > 0
         parts[scenario] = [difference]
-    text = told(whole, f"goal-{goal}")
+    text = reported(whole, f"goal-{goal}")
     assert f"in {wins} of 2 scenarios" in text
     for part in says(*over_scenarios(parts)):
         assert part in text
@@ -126,14 +126,14 @@ def test_what_more_epochs_change(whole: Results, raw: Rows, metric: str) -> None
             parts[scenario].append({r: many[r] - few[r] for r in few})
     cells = [statistics.fmean(cell.values()) for own in parts.values() for cell in own]
     count = count_changes(cells, over_scenarios(parts)[0])
-    text = told(whole, f"epochs-{metric}")
+    text = reported(whole, f"epochs-{metric}")
     assert f"{count} of 8 combinations of scenario and method" in text
     for part in says(*over_scenarios(parts)):
         assert part in text
 
 
 def test_what_the_rule_trades(whole: Results, raw: Rows) -> None:
-    text = told(whole, "rule")
+    text = reported(whole, "rule")
     for metric in ("f1", "test_mse"):
         parts: dict[str, list[dict[int, float]]] = defaultdict(list)
         for scenario in ("small", "other"):
@@ -162,7 +162,7 @@ def test_how_soon_secant_arrives(whole: Results, raw: Rows) -> None:
                                 panel="joint", rule="min").values()
         ]  # fmt: skip
         near = sum(gap <= 1e-8 for gap in gaps)
-        assert f"in {near} of 6 replicates" in told(whole, f"uploads-{method}")
+        assert f"in {near} of 6 replicates" in reported(whole, f"uploads-{method}")
 
 
 def test_findings_change_when_the_records_do(whole: Results) -> None:
@@ -188,7 +188,7 @@ def test_joint_tuning_says_what_its_own_contrast_found(tmp_path: Path) -> None:
     arms = rows.set_index(["tuning", *keys])["f1"].unstack("tuning")
     change = (arms["joint"] - arms["inherited"]).groupby(level=["method", "epochs"]).mean()
     count = count_changes(change.tolist(), float(change.mean()))
-    assert f"{count} of 8 combinations" in told(results, "tuning-f1")
+    assert f"{count} of 8 combinations" in reported(results, "tuning-f1")
 
 
 def test_one_replicate_has_no_standard_error(tmp_path: Path) -> None:

@@ -46,5 +46,5 @@ def test_small_standard_errors_keep_two_digits() -> None:
 def test_rounding_is_printed_as_zero() -> None:
     mean = pd.Series([0.0709, 8.9e-16, -8.9e-16, 2.6e-9])
     se = pd.Series([0.0075, 8.9e-16, 4.4e-16, 1.5e-9])
-    told = ["0.0709 (0.0075)", "0.0000 (0.0000)", "0.0000 (0.0000)", "2.6e−09 (1.5e−09)"]
-    assert mean_se(mean, se) == told
+    reported = ["0.0709 (0.0075)", "0.0000 (0.0000)", "0.0000 (0.0000)", "2.6e−09 (1.5e−09)"]
+    assert mean_se(mean, se) == reported

@@ -58,8 +58,8 @@ def test_uploads_needed_is_missing_where_the_optimum_is_not_reached(
     assert last.loc["Secant", "relative_gap"] <= 1e-8
     # All three paths are charged, whichever of them arrived.
     assert last.loc["FedDR", "uploads_needed"] % 3 == 0
-    told = "\n".join(LiteratureStudy.conclude(literature))
-    gaps, _, needed = told.partition("uploads to a relative gap")
+    reported = "\n".join(LiteratureStudy.conclude(literature))
+    gaps, _, needed = reported.partition("uploads to a relative gap")
     assert [line.split()[0] for line in gaps.splitlines()[4:]] == list(last.index)
     assert " Secant " in needed
     assert " CD " not in needed

@@ -171,9 +171,9 @@ def test_uploads_are_counted_and_told_with_those_who_did_not_arrive() -> None:
         "Newton in 2 of 3 replicates (median 20, maximum 40 uploads) and by FISTA in 0 of 3 "
         "replicates (median 60, maximum – uploads)."
     ]
-    told = "\n".join(family_lines(records()))
-    assert "20 (40), 21 (41)" in told
-    assert "60 (–), 61 (–)" in told
+    shown = "\n".join(family_lines(records()))
+    assert "20 (40), 21 (41)" in shown
+    assert "60 (–), 61 (–)" in shown
 
 
 def test_the_command_runs_and_concludes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -186,11 +186,11 @@ def test_the_command_runs_and_concludes(tmp_path: Path, capsys: pytest.CaptureFi
     assert set(Store(Path(out)).table()["family"]) == {"binomial", "cox"}
     capsys.readouterr()
     assert main(["study", "summary", out]) == 0
-    told = capsys.readouterr().out
+    shown = capsys.readouterr().out
     for family in ("Binomial", "Cox"):
-        assert f"{family}: within 30 uploads, a relative gap of 1e−8 to the pooled optimum" in told
-        assert "is reached by Newton in 1 of 1" in told
-        assert f"{family}: means over scenarios and replicates, 100 uploads" in told
+        assert f"{family}: within 30 uploads, a relative gap of 1e−8 to the pooled optimum" in shown
+        assert "is reached by Newton in 1 of 1" in shown
+        assert f"{family}: means over scenarios and replicates, 100 uploads" in shown
 
 
 def test_other_studies_take_no_families(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

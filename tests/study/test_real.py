@@ -234,7 +234,7 @@ def test_fits_are_compared_with_their_judge_within_replicates() -> None:
 
 def test_the_verdict_counts_and_names() -> None:
     lines = real_conclusions(records())
-    told = "\n".join(lines)
+    reported = "\n".join(lines)
     assert lines == [
         "The fit for prediction, with rows assigned to sites in order of the response, has a test "
         "error 5.00% lower than pooled cv.glmnet at lambda.min on average over 2 data sets. It is "
@@ -252,15 +252,15 @@ def test_the_verdict_counts_and_names() -> None:
     absent = "\n".join(missing_sets(records()))
     assert "Not in these records: diabetes" in absent
     assert "tools/export_data.R" in absent
-    assert "Not in these records" not in told
+    assert "Not in these records" not in reported
 
 
 def test_one_replicate_is_told_without_what_it_cannot_tell() -> None:
     rows = records()
-    told = "\n".join(real_conclusions(rows[rows["replicate"] == 0]))
-    assert "nan" not in told
-    assert "(boston)" in told
-    assert "Jaccard" not in told
+    reported = "\n".join(real_conclusions(rows[rows["replicate"] == 0]))
+    assert "nan" not in reported
+    assert "(boston)" in reported
+    assert "Jaccard" not in reported
 
 
 def test_without_glmnet_lasso_cv_judges() -> None:
@@ -278,9 +278,9 @@ def test_the_command_runs_extends_and_concludes(
     run = ["study", "run", "--study", "real", "--data", data, "--out", out, "--workers", "1"]
     run += ["--scenarios", "plain,nearly", "--methods", ",".join(WITHOUT_R), "--replicates"]
     assert main([*run, "1"]) == 0
-    told = capsys.readouterr().err
-    assert "data sets not found: boston," in told
-    assert "Rscript tools/export_data.R FOLDER" in told
+    reported = capsys.readouterr().err
+    assert "data sets not found: boston," in reported
+    assert "Rscript tools/export_data.R FOLDER" in reported
     assert main([*run, "2"]) == 0
     rows = Store(Path(out)).table()
     assert set(rows["scenario"]) == {"plain", "nearly"}
@@ -322,6 +322,6 @@ def test_a_fit_that_raises_is_a_failed_replicate(
     study = RealStudy(data=data)
     # It has said that glmnet is there, and then breaks.
     program.write_text(f"#!{sys.executable}\nraise SystemExit('broken')\n")
-    told = run_replicate(study, study.scenarios["plain"], 0, {})
-    assert isinstance(told, str)
-    assert "pooled cv.glmnet failed: broken" in told
+    reported = run_replicate(study, study.scenarios["plain"], 0, {})
+    assert isinstance(reported, str)
+    assert "pooled cv.glmnet failed: broken" in reported

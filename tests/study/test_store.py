@@ -123,14 +123,14 @@ def pretend(store: Store, **machine: str) -> None:
 def test_going_on_on_another_kind_of_processor_is_told_and_recorded(
     finished: Store, tmp_path: Path
 ) -> None:
-    told: list[str] = []
-    store = run(tmp_path, replicates=1, notify=told.append)
-    run(tmp_path, replicates=1, notify=told.append)
-    assert told == []
+    reported: list[str] = []
+    store = run(tmp_path, replicates=1, notify=reported.append)
+    run(tmp_path, replicates=1, notify=reported.append)
+    assert reported == []
     pretend(store, processor="Abacus 3000", numpy_blas="openblas Abacus")
     kept = {path: path.stat().st_mtime_ns for path in store.parts().values()}
-    run(tmp_path, notify=told.append)
-    (notice,) = told
+    run(tmp_path, notify=reported.append)
+    (notice,) = reported
     assert "another kind of processor: processor was 'Abacus 3000' and is " in notice
     assert "numpy_blas was 'openblas Abacus'" in notice
     assert "\n" not in notice
@@ -141,19 +141,19 @@ def test_going_on_on_another_kind_of_processor_is_told_and_recorded(
     assert third.another_processor
     assert third.another_processor in notice
     # The next run is on the processor of the last one.
-    run(tmp_path, notify=told.append)
-    assert len(told) == 1
+    run(tmp_path, notify=reported.append)
+    assert len(reported) == 1
 
 
 def test_a_manifest_without_instruction_sets_is_compared_by_what_it_has(tmp_path: Path) -> None:
-    told: list[str] = []
+    reported: list[str] = []
     store = run(tmp_path, scenarios=[SMALL], replicates=1)
     manifest = json.loads(store.manifest_file.read_text())
     machine = manifest["runs"][0]["machine"]
     manifest["runs"][0]["machine"] = {k: machine[k] for k in ("system", "processor", "cores")}
     store.manifest_file.write_text(json.dumps(manifest))
-    run(tmp_path, scenarios=[SMALL], replicates=1, notify=told.append)
-    assert told == []
+    run(tmp_path, scenarios=[SMALL], replicates=1, notify=reported.append)
+    assert reported == []
 
 
 def test_failures_are_recorded_retried_and_never_counted_as_done(

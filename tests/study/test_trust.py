@@ -193,9 +193,9 @@ def test_promises_are_counted_and_those_broken_are_told() -> None:
         "Linear, q = 0.1: 95% intervals of columns named and truly zero have 93% to 97% coverage "
         "in 1 of 2 scenarios (not in Weak signal: 0.850, SE 0.000).",
     ]
-    told = "\n".join(trust_lines(records()))
-    assert "0.085 (0.005)" in told
-    assert "-0.100 (0.000)" in told
+    reported = "\n".join(trust_lines(records()))
+    assert "0.085 (0.005)" in reported
+    assert "-0.100 (0.000)" in reported
 
 
 def test_what_holds_at_several_rates_is_told_once_and_many_exceptions_by_their_ends() -> None:
@@ -206,9 +206,9 @@ def test_what_holds_at_several_rates_is_told_once_and_many_exceptions_by_their_e
         own = ours[ours["scenario"] == "weak-signal"]
         many.append(own.assign(scenario=f"weak-{k}", coverage_zero=0.5 + 0.1 * k))
     first = pd.concat(many)
-    told = trust_conclusions(pd.concat([first, first.assign(rate=0.2)]))
-    assert len(told) == 2
-    assert told[1] == (
+    reported = trust_conclusions(pd.concat([first, first.assign(rate=0.2)]))
+    assert len(reported) == 2
+    assert reported[1] == (
         "Linear, q = 0.1 and q = 0.2: 95% intervals of columns named and truly zero have 93% to "
         "97% coverage in 1 of 6 scenarios (the others range from weak-0: 0.500, SE 0.000, to "
         "weak-4: 0.900, SE 0.000)."
@@ -224,6 +224,6 @@ def test_the_command_runs_and_concludes(tmp_path: Path, capsys: pytest.CaptureFi
     assert set(Store(Path(out)).table()["method"]) == {OURS, ONE, MANY, BEST}
     capsys.readouterr()
     assert main(["study", "summary", out]) == 0
-    told = capsys.readouterr().out
-    assert "the mean false discovery proportion of the goal 'discoveries' is" in told
-    assert "Linear, q = 0.2: discoveries minus one split, paired" in told
+    reported = capsys.readouterr().out
+    assert "the mean false discovery proportion of the goal 'discoveries' is" in reported
+    assert "Linear, q = 0.2: discoveries minus one split, paired" in reported

@@ -37,10 +37,10 @@ def levels_in(model: Path) -> list[str]:
 
 def test_a_level_counts_if_some_site_has_it_often() -> None:
     columns = [pa.chunked_array([wards]) for wards in (NORTH, SOUTH)]
-    told = [common_levels(column, 10) for column in columns]
-    assert told == [("east", "west"), ("cellar",)]
-    assert [count_others(column, union_levels(told)) > 0 for column in columns] == [True, False]
-    for per_site in (told, told[::-1]):
+    reported = [common_levels(column, 10) for column in columns]
+    assert reported == [("east", "west"), ("cellar",)]
+    assert [count_others(column, union_levels(reported)) > 0 for column in columns] == [True, False]
+    for per_site in (reported, reported[::-1]):
         assert agree_levels("ward", per_site, True) == ("cellar", "east", "west", OTHER)
         assert agree_levels("ward", per_site, False) == ("cellar", "east", "west")
 
@@ -81,6 +81,6 @@ def test_every_level_may_count(tmp_path: Path) -> None:
 @pytest.mark.parametrize("wards", [["a", "b"], ["a"] * 9])
 def test_no_level_that_counts_is_one_clear_error(wards: list[str]) -> None:
     column = pa.chunked_array([wards])
-    told = [common_levels(column)]
+    reported = [common_levels(column)]
     with pytest.raises(FedLassoError, match="no level has 10 rows or more at any site"):
-        agree_levels("ward", told, count_others(column, union_levels(told)) > 0)
+        agree_levels("ward", reported, count_others(column, union_levels(reported)) > 0)

@@ -160,7 +160,7 @@ def _lines(axes: Axes, table: pd.DataFrame, metric: str, epochs: list[int]) -> N
     if metric.endswith("gap"):
         axes.set_yscale("log")
         label_powers(axes.yaxis)
-    elif COLUMNS[metric].scale == "share":
+    elif COLUMNS[metric].scale == "proportion":
         axes.set_ylim(0, 1)
 
 

@@ -162,9 +162,9 @@ def _agreement_data(comparison: Comparison | None) -> dict[str, Any] | None:
         return None
     cells = comparison.cells
     reach = 1.96 * cells["our_se"]
-    # A share cannot leave its axis, though its interval may.
-    limit = [1.0 if COLUMNS[name].scale == "share" else np.inf for name in cells["metric"]]
-    floor = [0.0 if COLUMNS[name].scale == "share" else -np.inf for name in cells["metric"]]
+    # A proportion cannot leave its axis, though its interval may.
+    limit = [1.0 if COLUMNS[name].scale == "proportion" else np.inf for name in cells["metric"]]
+    floor = [0.0 if COLUMNS[name].scale == "proportion" else -np.inf for name in cells["metric"]]
     cells = cells.assign(
         low=np.maximum(cells["our_mean"] - reach, floor),
         high=np.minimum(cells["our_mean"] + reach, limit),

@@ -33,7 +33,7 @@ class Field:
     unit: str = ""
     short: str = ""  # heading of a narrow table
     caption: str = ""  # what it can and cannot show
-    scale: Literal["share", "log", ""] = ""  # drawn from 0 to 1, logarithmic, or linear
+    scale: Literal["proportion", "log", ""] = ""  # drawn from 0 to 1, logarithmic, or linear
 
     @property
     def heading(self) -> str:
@@ -111,18 +111,18 @@ _TABLE: tuple[Field, ...] = (
     Axis("split", "Rows to sites", control=False, words=_SPLITS),
     Axis("rate", "Nominal false discovery rate", short="q", number=True),
     Axis("rule", "Selection rule", short="Rule", usual="min", words=_RULES),
-    Field("f1", "F1", "metric", "higher", scale="share", caption=(
+    Field("f1", "F1", "metric", "higher", scale="proportion", caption=(
         "Harmonic mean of precision and recall (1 is perfect, an empty model scores 0): measures "
         "selection, not prediction or the size of coefficients.")),
-    Field("precision", "Precision", "metric", "higher", scale="share", caption=(
+    Field("precision", "Precision", "metric", "higher", scale="proportion", caption=(
         "Proportion of the selected predictors that are truly nonzero. Tiny models can score 1.")),
-    Field("recall", "Recall", "metric", "higher", scale="share", caption=(
+    Field("recall", "Recall", "metric", "higher", scale="proportion", caption=(
         "Proportion of the truly nonzero predictors selected. Selecting everything scores 1.")),
-    Field("fdp", "False discovery proportion", "metric", "lower", short="FDP", scale="share",
+    Field("fdp", "False discovery proportion", "metric", "lower", short="FDP", scale="proportion",
           caption=(
         "Proportion of the selected columns that are truly zero; 0 if none is selected. Its mean "
         "over replicates, the false discovery rate, should be at most q.")),
-    *(Field(f"coverage_{which}", f"Coverage, {words}", "metric", scale="share", caption=(
+    *(Field(f"coverage_{which}", f"Coverage, {words}", "metric", scale="proportion", caption=(
         "Proportion of 95% intervals that contain the true coefficient. It should be near 0.95; "
         "lower is anti-conservative, higher is wider than necessary."))
       for which, words in (("nonzero", "named and truly nonzero"), ("zero", "named and truly zero"),
@@ -150,9 +150,9 @@ _TABLE: tuple[Field, ...] = (
         "It measures optimisation: a smaller gap need not select or predict better.")),
     Field("stationarity", "Stationarity", "metric", "lower", scale="log", caption=(
         "Largest violation of the pooled optimality conditions; zero at the pooled Lasso.")),
-    Field("f1_1e6", "F1, cutoff 1e-6", "metric", "higher", scale="share", caption=(
+    Field("f1_1e6", "F1, cutoff 1e-6", "metric", "higher", scale="proportion", caption=(
         "F1 of the same fits if any |b| > 1e-6 counts as active.")),
-    Field("f1_1e2", "F1, cutoff 1e-2", "metric", "higher", scale="share", caption=(
+    Field("f1_1e2", "F1, cutoff 1e-2", "metric", "higher", scale="proportion", caption=(
         "F1 of the same fits if only |b| > 1e-2 counts as active.")),
     *(Field(f"{name}_{cutoff}", f"{label}, cutoff 1e-{cutoff[2]}")
       for cutoff in ("1e6", "1e2")

@@ -110,7 +110,7 @@ def run_study(
     if replicates < 1:
         raise FedLassoError(f"replicates is {replicates}; give a whole number, 1 or more")
     if not workers:
-        # Cores available to this process, or all of the machine's if the system cannot tell.
+        # Cores available to this process, or all cores if the system does not report them.
         cores = getattr(os, "sched_getaffinity", lambda pid: range(os.cpu_count() or 1))
         workers = len(cores(0))
     by_name = {scenario.name: scenario for scenario in scenarios}

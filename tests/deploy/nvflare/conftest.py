@@ -101,15 +101,15 @@ def story(monkeypatch: pytest.MonkeyPatch) -> Story:
     from fedlasso.cli import federation
     from fedlasso.deploy.nvflare.line import Console
 
-    told = Story()
+    reported = Story()
     connected = Console.connected
 
     def look(self: Console) -> dict[str, float]:
         present = connected(self)
-        told.look(present)
+        reported.look(present)
         return present
 
     monkeypatch.setattr(Console, "connected", look)
-    monkeypatch.setattr(federation, "show_progress", told.listen)
-    monkeypatch.setattr(federation, "notify", told.notify)
-    return told
+    monkeypatch.setattr(federation, "show_progress", reported.listen)
+    monkeypatch.setattr(federation, "notify", reported.notify)
+    return reported

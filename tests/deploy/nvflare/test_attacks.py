@@ -142,7 +142,7 @@ def listen_port(local: Mixed, site: str) -> int:
 
 @pytest.mark.skipif(os.getuid() != 0, reason="only root can act as another user of the machine")
 def test_another_user_of_the_machine_is_told_nothing(local: Mixed) -> None:
-    told = {}
+    reported = {}
     for site in ("a", "b"):
         port = listen_port(local, site)
         kit = str(local.kit(site))
@@ -151,11 +151,11 @@ def test_another_user_of_the_machine_is_told_nothing(local: Mixed) -> None:
             [sys.executable, "-m", *command], env=os.environ | FOUND,
             capture_output=True, text=True,
         )  # fmt: skip
-        told[site] = ended.stdout
+        reported[site] = ended.stdout
         assert "socket: PermissionError" in ended.stdout, ended.stderr
         assert "engine: " in ended.stdout, ended.stderr
-    assert SECRET not in told["a"]
-    assert SECRET in told["b"]
+    assert SECRET not in reported["a"]
+    assert SECRET in reported["b"]
 
 
 def opens(path: Path, user: pwd.struct_passwd) -> bool:
@@ -210,8 +210,8 @@ def ask_neighbours(local: Mixed, kit: Path, out: Path) -> dict[str, str]:
     finally:
         process.kill()
         process.wait()
-    told: dict[str, str] = json.loads(out.read_text())
-    return told
+    reported: dict[str, str] = json.loads(out.read_text())
+    return reported
 
 
 def test_a_site_reads_nothing_of_another(local: Mixed, tmp_path: Path) -> None:
@@ -219,9 +219,9 @@ def test_a_site_reads_nothing_of_another(local: Mixed, tmp_path: Path) -> None:
     kit, former = tmp_path / "curious", tmp_path / "former"
     enrol(local.folder, {"curious": kit})
     enrol(local.folder, {"former": former})
-    told = ask_neighbours(local, kit, tmp_path / "helped")
-    assert SECRET not in told["a"]
-    assert SECRET in told["b"]
+    reported = ask_neighbours(local, kit, tmp_path / "helped")
+    assert SECRET not in reported["a"]
+    assert SECRET in reported["b"]
     check_server(former, read_kit(former))
     revoke_site(local.folder, "former")
     # A server as everybody's does not even pass it on.
@@ -234,8 +234,8 @@ def test_a_site_reads_nothing_of_another(local: Mixed, tmp_path: Path) -> None:
     local.start_server()
     with Console(local.folder) as console:
         console.wait_for_sites(["a", "b"], 300.0)
-    told = ask_neighbours(local, kit, tmp_path / "alone")
-    assert SECRET not in told["a"] + told["b"]
+    reported = ask_neighbours(local, kit, tmp_path / "alone")
+    assert SECRET not in reported["a"] + reported["b"]
     # Nor does it let in whom the coordinator has revoked.
     with pytest.raises(FedLassoError, match=r"rejected 'former': .* was revoked"):
         check_server(former, read_kit(former))

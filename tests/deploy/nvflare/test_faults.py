@@ -89,9 +89,9 @@ def test_stop_names_the_site_and_the_fit_resumes_to_the_same_bits(
         ended = run("federation", "resume", out, "--start", START)
     # The slow site was only slow.
     assert (ended, story.at, story.said) == (0, {}, [])
-    told = capsys.readouterr().out
-    assert "its audit has the same hashes" in told
-    assert "Engine start" in told
+    reported = capsys.readouterr().out
+    assert "its audit has the same hashes" in reported
+    assert "Engine start" in reported
     assert same_files(out, alone)
     check_books(local, out)
     assert run("federation", "status", local.folder, "--quick") == 0

@@ -170,8 +170,8 @@ def test_a_server_whose_certificate_is_not_yet_valid_is_no_stranger(tmp_path: Pa
     startup = tmp_path / "project" / "server" / "startup"
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(startup / "server.crt", startup / "server.key")
-    told = read_kit(kit)
-    with kept, socket.create_server(("localhost", told.port)) as listener:
+    reported = read_kit(kit)
+    with kept, socket.create_server(("localhost", reported.port)) as listener:
 
         def greet() -> None:
             with contextlib.suppress(OSError):
@@ -180,7 +180,7 @@ def test_a_server_whose_certificate_is_not_yet_valid_is_no_stranger(tmp_path: Pa
         greeter = threading.Thread(target=greet)
         greeter.start()
         with pytest.raises(FedLassoError, match=r"is not yet valid; check the clock here"):
-            check_server(kit, told)
+            check_server(kit, reported)
         greeter.join()
 
 

@@ -117,14 +117,14 @@ def test_the_model_folder_is_that_of_fit_on_the_files(
     assert f"open {out / 'card.html'}" in capsys.readouterr().out
     alone = fit_alike(tables, tmp_path / "alone", *options)
     assert same_files(out, alone)
-    told = []
+    reported = []
     for model in (out, alone):
         capsys.readouterr()
         assert run("inspect", model) == 0
         assert run("predict", model, tables["b"]) == 0
-        told.append(capsys.readouterr().out)
-    assert told[0] == told[1]
-    assert told[0].count("\n") > 130
+        reported.append(capsys.readouterr().out)
+    assert reported[0] == reported[1]
+    assert reported[0].count("\n") > 130
     assert "ward=(other)" in (out / "coefficients.csv").read_text()
     # All that was written is for its owner only.
     assert out.stat().st_mode & 0o077 == 0

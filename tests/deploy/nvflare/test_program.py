@@ -97,10 +97,10 @@ def engine(tmp_path: Path) -> Path:
     return folder
 
 
-def ask(processor: Any, engine: Path, app: Path, job: str, told: str | None = None) -> str:
+def ask(processor: Any, engine: Path, app: Path, job: str, reported: str | None = None) -> str:
     request = Message("train.deploy", pack(app))
     request.set_header(RequestHeader.JOB_ID, job)
-    request.set_header(RequestHeader.JOB_META, {"job_id": told or job})
+    request.set_header(RequestHeader.JOB_META, {"job_id": reported or job})
     context = SimpleNamespace(
         args=SimpleNamespace(workspace=str(engine)),
         client_executor=SimpleNamespace(run_processes={}),
@@ -115,7 +115,7 @@ def test_the_identity_of_a_job_leads_out_of_no_folder(engine: Path, app: Path) -
     inner = DeployProcessor(engine)
     guarded = JobRequestProcessor(inner)
     assert ask(guarded, engine, app, "../books") == ReturnCode.ERROR
-    assert ask(guarded, engine, app, JOB, told="../books") == ReturnCode.ERROR
+    assert ask(guarded, engine, app, JOB, reported="../books") == ReturnCode.ERROR
     assert books.exists()
     assert ask(guarded, engine, app, JOB) == "taken"
     assert (engine / JOB / "app" / CLIENT).exists()

@@ -74,8 +74,8 @@ def accept_keys(own: Identity, sites: Mapping[str, Identity]) -> None:
     """Let a site accept the keys of these, and of no others."""
     certificates = {name: site.certificate.read_bytes() for name, site in sites.items()}
     keys = {
-        name: fingerprint_of(x509.load_pem_x509_certificate(told))
-        for name, told in certificates.items()
+        name: fingerprint_of(x509.load_pem_x509_certificate(reported))
+        for name, reported in certificates.items()
     }
     own.peers.write_text(json.dumps(keys))
 

@@ -155,8 +155,8 @@ def main(file: Path) -> None:
     paths(results)
     wide(results)
     replicate(results)
-    told = vars(results) | {"in_effect": in_effect()}
-    file.write_text(json.dumps(told))
+    reported = vars(results) | {"in_effect": in_effect()}
+    file.write_text(json.dumps(reported))
 
 
 if __name__ == "__main__":

@@ -41,7 +41,7 @@ function stepsOf(rows) {
 }
 
 // Means of one scenario, methods side by side in the order of the legend. A method without epochs is a
-// level, too. A share cannot leave its axis, though its interval may.
+// level, too. A proportion cannot leave its axis, though its interval may.
 function meansPanel(rows, metric, scenario, { sideways, values, large, scale, say, short, ...size }) {
   const [along, across] = sideways ? ["y", "x"] : ["x", "y"];
   const [level, error] = pooledAt(scenario, metric);
@@ -49,7 +49,7 @@ function meansPanel(rows, metric, scenario, { sideways, values, large, scale, sa
   const step = (size.width - 110) / values.length;
   const beside = Map.groupBy(rows, (row) => row[STEP]);
   const placed = rows.map((row) => {
-    const ends = metric.scale === "share" ? [Math.max(0, row.low), Math.min(1, row.high)] : [row.low, row.high];
+    const ends = metric.scale === "proportion" ? [Math.max(0, row.low), Math.min(1, row.high)] : [row.low, row.high];
     const own = beside.get(row[STEP]);
     const shift = Math.min(26 / step, 0.8 / own.length) * (own.indexOf(row) - (own.length - 1) / 2);
     const at = sideways ? values.indexOf(row.method) : values.indexOf(row[STEP]) + shift;
@@ -86,7 +86,7 @@ function showOverview(_, metric) {
   const whole = widthOf("overview");
   const across = Math.max(1, Math.min(scenarios.length, Math.floor(whole / (steps.sideways ? 320 : 230))));
   const width = whole / across;
-  const shared = metric.scale === "share" || metric.scale === "log";
+  const shared = metric.scale === "proportion" || metric.scale === "log";
   const size = steps.sideways
     ? { width, height: 62 + 16 * steps.values.length, top: 30, bottom: 30 }
     : { width, height: 182, left: 48, top: 30, bottom: 26 };

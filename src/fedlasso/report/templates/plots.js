@@ -22,7 +22,7 @@ function symbolPath(method) {
 }
 
 function extent(values, { scale, pad = 0.06 } = {}) {
-  if (scale === "share") return [0, 1];
+  if (scale === "proportion") return [0, 1];
   const known = values.filter(Number.isFinite);
   if (!known.length) return scale === "log" ? [1e-3, 1] : [0, 1];
   const [low, high] = [Math.min(...known), Math.max(...known)];

@@ -19,7 +19,7 @@ def open_up(kit: Path, role: str) -> None:
     """Let everybody do everything, and the engine's processes talk in the clear."""
     from fedlasso.deploy.kit import read_kit, seal_kit
 
-    told = read_kit(kit, role)
+    reported = read_kit(kit, role)
     local = kit / "local"
     rights = {"format_version": "1.0", "permissions": {"project_admin": "any"}}
     (local / "authorization.json").write_text(json.dumps(rights))
@@ -28,7 +28,7 @@ def open_up(kit: Path, role: str) -> None:
     launcher = "nvflare.app_common.job_launcher.client_process_launcher.ClientProcessJobLauncher"
     ours = "fedlasso.deploy.nvflare.program.SiteLauncher"
     (local / "resources.json").write_text(resources.replace(ours, launcher))
-    seal_kit(kit, told)
+    seal_kit(kit, reported)
 
 
 if __name__ == "__main__":

@@ -87,8 +87,8 @@ def _close(end: socket.socket) -> None:
 def reroute(kit: Path, port: int) -> None:
     """Have a site connect to another port, as if its kit had been made so."""
     path = kit / "startup" / "fed_client.json"
-    told = read_kit(kit)
+    reported = read_kit(kit)
     settings = json.loads(path.read_bytes())
-    settings["servers"][0]["service"]["target"] = f"{told.host}:{port}"
+    settings["servers"][0]["service"]["target"] = f"{reported.host}:{port}"
     path.write_text(json.dumps(settings))
-    seal_kit(kit, replace(told, port=port))
+    seal_kit(kit, replace(reported, port=port))
