@@ -16,8 +16,9 @@ from fedlasso.fitting.candidates import (
     refit_penalty,
 )
 from fedlasso.fitting.evidence import PathPoint, SplitEvidence, Wanted
+from fedlasso.fitting.fit_plan import FEW_ROWS
 from fedlasso.fitting.paths import Errors, has_risen, step_down, walk_down
-from fedlasso.fitting.tuning import CandidateErrors, average_folds
+from fedlasso.fitting.tuning import SURE_BY, CandidateErrors, average_folds
 from fedlasso.fitting.validation import ACTIVE, Curve, Rule
 from fedlasso.numerics import L1, Array, Penalty
 
@@ -26,6 +27,8 @@ GRID_RATIO = 0.003
 SMALLEST_RATIO = 1e-4
 # Certified relative gap of refits on a support.
 REFIT_TOL = 0.005
+# With few rows, the best of dozens of candidates on a few folds often beats the Lasso by chance.
+SURE_BY_FEW_ROWS = 3.0
 # Sparse fits of a weak signal are noisy, so paths that start with a few large coefficients may
 # continue for longer without lowering the error.
 has_long_risen = partial(has_risen, patience=8)
@@ -180,5 +183,6 @@ def choose_by_gradients(
         near = [i for i, error in enumerate(errors) if error <= limit]
         return places[min(near, key=lambda i: (active[i], errors[i]))]
     lasso, place = plain
-    better = lasso.surely_better(one.each[:, 0, at], lasso.each[:, 0, place])
+    sure_by = SURE_BY if lasso.rows.sum() >= FEW_ROWS else SURE_BY_FEW_ROWS
+    better = lasso.surely_better(one.each[:, 0, at], lasso.each[:, 0, place], sure_by)
     return (one, at) if better else plain

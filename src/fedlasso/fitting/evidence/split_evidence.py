@@ -74,17 +74,18 @@ class SplitEvidence(Evidence):
                 "penalty"
             )
         ledger = metered(federation)
-        standardised = [standardise(ledger, split, **scaling) for split in splits]
-        for _, own in standardised:
-            budget.spend(own.vectors)
-        each = int(budget.left) // len(splits)
+        standardised = {split: standardise(ledger, split, **scaling) for split in splits}
+        budget.spend(sum(own.vectors for _, own in standardised.values()))
+        # With few rows a fold may be empty.
+        used = {split: both for split, both in standardised.items() if both[1].held_out[0]}
+        if not used:
+            raise CannotFit(f"the rows are {TOO_FEW}")
+        each = int(budget.left) // len(used)
         parts = {
             split: open_within(view, budget.part(each), form.scaled(own.factors))
-            for split, (view, own) in zip(splits, standardised, strict=True)
+            for split, (view, own) in used.items()
         }
-        rows = np.array([float(own.held_out[0]) for _, own in standardised])
-        if not rows.all():
-            raise CannotFit(f"the rows are {TOO_FEW}")
+        rows = np.array([float(own.held_out[0]) for _, own in used.values()])
         return cls(parts, rows, each)
 
     def fit_many(self, wanted: Sequence[Wanted]) -> tuple[PathPoint, ...]:
