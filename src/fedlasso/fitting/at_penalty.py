@@ -210,6 +210,13 @@ def search_and_fit(
     settings = context.settings
     budget = context.budget.part(context.budget.left * 2 // 3)
     evidence = SplitEvidence.open(context.ledger, splits, budget, context.form, **settings.scaling)
+    if 1 < len(evidence.splits) < len(splits):
+        missing = len(splits) - len(evidence.splits)
+        judged_on = f"{len(evidence.splits)} of {judged_on}"
+        context.notify(
+            f"{missing} of {len(splits)} folds left out: no rows held out, or one kind of response "
+            "among all others"
+        )
     curve = search_penalty_curve(evidence, settings.rule_in_force)
     return fit_at(context, curve.lam, curve, plan, judged_on)
 

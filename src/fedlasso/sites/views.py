@@ -15,7 +15,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from fedlasso.errors import CannotFit, FedLassoError
+from fedlasso.errors import CannotFit, FedLassoError, SameResponse
 from fedlasso.federation import Around, Disclosure, Federation, Positive, Reply, Request, Shapes
 from fedlasso.federation.codec import encode
 from fedlasso.federation.fixed_point import reaching, total_in_words
@@ -277,7 +277,7 @@ def standardise(
     if m == 0:
         raise CannotFit("no training rows are left; hold out less, or give more rows")
     if not loss.varies(totals.y_sum, totals.weight):
-        raise CannotFit(
+        raise SameResponse(
             f"the response is the same in all {'training ' * bool(split)}rows of all sites, so "
             f"there is nothing to fit; give {loss.wants}, not all alike"
         )

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from fedlasso.errors import CannotFit, FedLassoError
+from fedlasso.errors import CannotFit, FedLassoError, SameResponse
 from fedlasso.federation import Federation, metered
 from fedlasso.fitting.budget import Budget
 from fedlasso.fitting.evidence.evidence import Evidence, PathPoint, Wanted
@@ -74,12 +74,22 @@ class SplitEvidence(Evidence):
                 "penalty"
             )
         ledger = metered(federation)
-        standardised = {split: standardise(ledger, split, **scaling) for split in splits}
-        budget.spend(sum(own.vectors for _, own in standardised.values()))
-        # With few rows a fold may be empty.
-        used = {split: both for split, both in standardised.items() if both[1].held_out[0]}
+        used = {}
+        alone = None
+        for split in splits:
+            try:
+                view, own = standardise(ledger, split, **scaling)
+            except SameResponse as same:
+                # All rows of a rare class may be in one fold.
+                alone = same
+                budget.spend(SCALING // 2)
+                continue
+            budget.spend(own.vectors)
+            # With few rows a fold may be empty.
+            if own.held_out[0]:
+                used[split] = (view, own)
         if not used:
-            raise CannotFit(f"the rows are {TOO_FEW}")
+            raise alone or CannotFit(f"the rows are {TOO_FEW}")
         each = int(budget.left) // len(used)
         parts = {
             split: open_within(view, budget.part(each), form.scaled(own.factors))
