@@ -29,6 +29,8 @@ SMALLEST_RATIO = 1e-4
 REFIT_TOL = 0.005
 # With few rows, the best of dozens of candidates on a few folds often beats the Lasso by chance.
 SURE_BY_FEW_ROWS = 3.0
+# A path that runs out of uploads is complete if so many fits after the best one are worse.
+RISEN = 2
 # Sparse fits of a weak signal are noisy, so paths that start with a few large coefficients may
 # continue for longer without lowering the error.
 has_long_risen = partial(has_risen, patience=8)
@@ -44,7 +46,7 @@ def judge_by_gradients(
 ) -> tuple[CandidateErrors, bool]:
     """Judge fits on all splits, penalty by penalty, until the held-out error ends the path.
 
-    The second result is whether uploads ran out first.
+    The second result is whether uploads ran out before the error was seen to rise.
     """
     penalties: list[float] = []
     points: list[tuple[PathPoint, ...]] = []
@@ -63,6 +65,9 @@ def judge_by_gradients(
         return [float(average_folds(np.array(one), evidence.rows)[0]) for one in each]
 
     cut = walk_down(fits, visit, ended)
+    if cut and len(each) > RISEN:
+        errors = average_folds(np.array(each).T, evidence.rows)[0]
+        cut = bool(np.argmin(errors) >= len(each) - RISEN)
     judged = CandidateErrors(
         candidate,
         np.array(penalties),
