@@ -24,7 +24,7 @@ FEW_ROWS = 200
 GRADIENT_FOLDS = 5
 MORE_GRADIENT_FOLDS = 10
 PER_SPLIT = 100
-BEYOND_ROWS = 10
+BEYOND_ROWS = 30
 # Fewer rows than this cannot be both fitted and judged.
 FEWEST_ROWS = 4
 

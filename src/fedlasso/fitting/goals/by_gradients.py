@@ -16,7 +16,7 @@ from fedlasso.fitting.context import Context
 from fedlasso.fitting.evidence import PathPoint, SecantEvidence, SplitEvidence
 from fedlasso.fitting.evidence.gradient_evidence import PLAIN_LASSO
 from fedlasso.fitting.evidence.subset_evidence import TrialFit, ask_subset
-from fedlasso.fitting.fit_plan import Gathered
+from fedlasso.fitting.fit_plan import FEW_ROWS, Gathered
 from fedlasso.fitting.gradient_tuning import (
     REFIT_TOL,
     SMALLEST_RATIO,
@@ -41,6 +41,10 @@ if TYPE_CHECKING:
 # Certified relative gap of the Lasso fits on the way, and the smallest one of the last fit.
 PATH_TOL = 0.01
 FINAL_TOL = 1e-6
+# The fraction of uploads that the Lasso's path leaves for the adaptive Lasso, which is seldom surely
+# better with few rows.
+RESERVE = 0.5
+RESERVE_FEW_ROWS = 0.25
 # The Lasso's grid on a holdout: penalties, and the last as a fraction of the first.
 HOLDOUT_GRID = 20
 HOLDOUT_RATIO = 0.05
@@ -58,7 +62,8 @@ def fit_by_folds(goal: ComparedGoal, context: Context, gathered: Gathered) -> Fi
     left = int(context.budget.left)
     budget = context.budget.part(left - left // (len(splits) + 1))
     evidence = SplitEvidence.open(ledger, splits, budget, PLAIN_LASSO, **settings.scaling)
-    lasso, cut = judge_lasso(evidence, reserve=0.5)
+    few = evidence.rows.sum() < FEW_ROWS
+    lasso, cut = judge_lasso(evidence, reserve=RESERVE_FEW_ROWS if few else RESERVE)
     best = lasso.validation.select("min")
     judged = [lasso]
     path = goal.adaptive
