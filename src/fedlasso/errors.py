@@ -63,6 +63,10 @@ class CannotFit(FedLassoError):
     """The rows do not allow this fit: too few, all alike, or the procedure diverges."""
 
 
+class SameResponse(CannotFit):
+    """All rows have the same response."""
+
+
 class Stopped(FedLassoError):
     """The fit cannot continue; another question would not help."""
 

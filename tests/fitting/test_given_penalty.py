@@ -94,3 +94,21 @@ def test_a_constant_column_is_left_out_of_moments() -> None:
     alone = fit_at(InProcess(sites), 0.05)
     expected = np.append(0.0, alone.coefficients)
     np.testing.assert_allclose(model.coefficients, expected, atol=1e-10)
+
+
+@pytest.mark.parametrize("procedure", [None, "CD", "FISTA"])
+@pytest.mark.parametrize(("mean", "deviation"), [(2015.0, 1.4), (1e5, 1.0), (1.7e9, 1e7)])
+def test_means_far_from_zero_do_not_round_the_objective(
+    procedure: str | None, mean: float, deviation: float
+) -> None:
+    sites = draw_sites((60, 70), p=FEW, seed=3)
+    moved = [Site(site.name, mean + deviation * site.training.X, site.training.y) for site in sites]
+    settings = Settings(penalty=0.1, procedure=procedure, uploads=60)
+    fit = fit_model(InProcess(moved), settings).fit
+    assert fit.certificate is not None
+    pooled = standardised(moved)
+    own = pooled.value(fit.coefficients) + 0.1 * float(np.abs(fit.coefficients).sum())
+    assert fit.certificate.objective == pytest.approx(own, rel=1e-9)
+    if procedure is None:
+        near = fit_model(InProcess(sites), Settings(penalty=0.1)).fit
+        np.testing.assert_allclose(fit.coefficients, near.coefficients, atol=1e-9)

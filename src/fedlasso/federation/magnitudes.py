@@ -30,7 +30,8 @@ class Magnitudes:
     columns : array (p,), norm of every column
     response : norm of the response
     reach : norm of the residuals of any model in the question, and of every intermediate sum
-    terms : array (p,), norm of every column before it is centred, at a coefficient of one
+    terms : array (p,), norm of the numbers that every column is computed from: those before it is
+        centred, unless its mean is so far from zero that it is centred value by value
     curved : whether the loss's slopes are bounded by the response, as for all but least squares
     """
 

@@ -7,8 +7,10 @@ import numpy as np
 
 from fedlasso.errors import FedLassoError, Refused
 from fedlasso.federation import Federation, metered
+from fedlasso.fitting.budget import Budget
 from fedlasso.fitting.context import Context
-from fedlasso.fitting.evidence import SplitEvidence
+from fedlasso.fitting.evidence import SecantEvidence, SplitEvidence
+from fedlasso.fitting.evidence.gradient_evidence import WIDE
 from fedlasso.fitting.evidence.moment_evidence import vectors_of
 from fedlasso.fitting.goal import lasso_goal
 from fedlasso.fitting.gradient_tuning import search_penalty_curve
@@ -18,6 +20,7 @@ from fedlasso.fitting.rounds import Run, after_rounds, within_uploads
 from fedlasso.fitting.settings import Settings
 from fedlasso.fitting.validation import Curve, Rule, validate
 from fedlasso.numerics import (
+    L1,
     Array,
     Certificate,
     Penalty,
@@ -183,7 +186,21 @@ def fit_any_loss(view: Federation, penalty: Penalty, uploads: float, tol: float)
 
 def fit_pooled(view: Federation, penalty: float, uploads: int = 100, tol: float = 1e-6) -> Fit:
     """Fit the pooled Lasso to a relative gap."""
-    return fit(view, Secant(tol=tol), penalty=penalty, rounds=uploads, tol=tol)
+    if len(view.columns) <= WIDE:
+        return fit(view, Secant(tol=tol), penalty=penalty, rounds=uploads, tol=tol)
+    ledger = metered(view)
+    before = ledger.costs
+    evidence = SecantEvidence(ledger, Budget(ledger, uploads))
+    point = evidence.fit(L1(penalty), tol=tol)
+    return Fit.of_points(
+        [point],
+        0,
+        evidence.problem,
+        method=Secant.name,
+        costs=ledger.costs - before,
+        rounds=round(evidence.budget.spent),
+        status=Status.OPTIMAL if point.arrived(tol) else Status.SHORT,
+    )
 
 
 def search_and_fit(
@@ -193,6 +210,13 @@ def search_and_fit(
     settings = context.settings
     budget = context.budget.part(context.budget.left * 2 // 3)
     evidence = SplitEvidence.open(context.ledger, splits, budget, context.form, **settings.scaling)
+    if 1 < len(evidence.splits) < len(splits):
+        missing = len(splits) - len(evidence.splits)
+        judged_on = f"{len(evidence.splits)} of {judged_on}"
+        context.notify(
+            f"{missing} of {len(splits)} folds left out: no rows held out, or one kind of response "
+            "among all others"
+        )
     curve = search_penalty_curve(evidence, settings.rule_in_force)
     return fit_at(context, curve.lam, curve, plan, judged_on)
 

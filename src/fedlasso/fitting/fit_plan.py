@@ -19,9 +19,12 @@ MOMENT_BYTES = 64 << 20
 FOLD_COUNTS = (10, 5, 3, 2)
 MORE_FOLDS = 20
 FEW_ROWS = 200
-# Folds by gradients, and gradients that a path of one split should have.
+# Folds by gradients, more of them if rows are few, and gradients that a path of one split should
+# have: with few rows, at most so many more than rows.
 GRADIENT_FOLDS = 5
+MORE_GRADIENT_FOLDS = 10
 PER_SPLIT = 100
+BEYOND_ROWS = 30
 # Fewer rows than this cannot be both fitted and judged.
 FEWEST_ROWS = 4
 
@@ -56,7 +59,7 @@ def make_plan(
     ----------
     more_folds : whether the goal needs many folds
     uploads : vectors of p numbers that each site may send; by default what the plan needs, within
-        64 MiB of second moments or 300 gradients
+        64 MiB of second moments or 300 gradients, or more for folds by gradients if rows are few
     cv : the requested number of folds
     refused : numbers of folds whose second moments a site does not send, and why
     keep : whether half of the uploads are kept for a procedure that comes afterwards
@@ -79,27 +82,38 @@ def make_plan(
                 needed = SCALING + vectors_of(p, counts[0])
                 words += f"; uploads={needed} would buy {counts[0]} folds"
             return Plan("moments", count, need, words)
-    given = GRADIENTS if uploads is None else uploads
-    enough = (GRADIENT_FOLDS + 1) * PER_SPLIT
-    buys = min([enough, *(SCALING + vectors_of(p, count) for count in counts)])
+    few = rows < FEW_ROWS
+    per_split = min(PER_SPLIT, rows + BEYOND_ROWS) if few else PER_SPLIT
+    fold_counts = [min(GRADIENT_FOLDS, rows)]
+    if few:
+        fold_counts.insert(0, min(MORE_GRADIENT_FOLDS, rows))
+    enough = {count: max((count + 1) * per_split, fewest_uploads(count)) for count in fold_counts}
+    given = uploads or (max(GRADIENTS, max(enough.values())) if few else GRADIENTS)
+    buys = min([*enough.values(), *(SCALING + vectors_of(p, count) for count in counts)])
     why = next(iter(refused.values()), "")
     if not why:
         need = SCALING + vectors_of(p, min(counts))
         megabytes = f"be {8e-6 * p * need:.3g} MB per site"
         size = megabytes if uploads is None else f"take {need} uploads"
         why = f"second moments of {min(counts)} folds would {size}"
-    if cv is not None and given < SCALING + count_gradients(cv) * 3 // 2:
+    if cv is not None and given < fewest_uploads(cv):
         raise FedLassoError(
             f"{cv} folds take {buys} uploads or more with {p} columns, and uploads is {given}; "
             "give more uploads, fewer folds, or a penalty"
         )
-    if cv is None and given < enough:
+    affordable = [count for count in fold_counts if enough[count] <= given]
+    if cv is None and not affordable:
         words = f"gradients, and a holdout that chooses: at most {given} vectors of {p} numbers"
         more = f"uploads={buys} would buy cross-validation"
         return Plan("holdout", 1, given, f"{words} per site, because {why}; {more}")
-    count = cv or min(GRADIENT_FOLDS, rows)
+    count = cv or affordable[0]
     words = f"gradients on {count} folds: at most {given} vectors of {p} numbers per site"
     return Plan("folds", count, given, f"{words}, because {why}")
+
+
+def fewest_uploads(folds: int) -> int:
+    """Return the minimum of vectors for a path on every fold and a fit to all rows."""
+    return SCALING + count_gradients(folds) * 3 // 2
 
 
 @dataclass(frozen=True, eq=False)

@@ -16,8 +16,9 @@ from fedlasso.fitting.candidates import (
     refit_penalty,
 )
 from fedlasso.fitting.evidence import PathPoint, SplitEvidence, Wanted
+from fedlasso.fitting.fit_plan import FEW_ROWS
 from fedlasso.fitting.paths import Errors, has_risen, step_down, walk_down
-from fedlasso.fitting.tuning import CandidateErrors, average_folds
+from fedlasso.fitting.tuning import SURE_BY, CandidateErrors, average_folds
 from fedlasso.fitting.validation import ACTIVE, Curve, Rule
 from fedlasso.numerics import L1, Array, Penalty
 
@@ -26,6 +27,10 @@ GRID_RATIO = 0.003
 SMALLEST_RATIO = 1e-4
 # Certified relative gap of refits on a support.
 REFIT_TOL = 0.005
+# With few rows, the best of dozens of candidates on a few folds often beats the Lasso by chance.
+SURE_BY_FEW_ROWS = 3.0
+# A path that runs out of uploads is complete if so many fits after the best one are worse.
+RISEN = 2
 # Sparse fits of a weak signal are noisy, so paths that start with a few large coefficients may
 # continue for longer without lowering the error.
 has_long_risen = partial(has_risen, patience=8)
@@ -41,7 +46,7 @@ def judge_by_gradients(
 ) -> tuple[CandidateErrors, bool]:
     """Judge fits on all splits, penalty by penalty, until the held-out error ends the path.
 
-    The second result is whether uploads ran out first.
+    The second result is whether uploads ran out before the error was seen to rise.
     """
     penalties: list[float] = []
     points: list[tuple[PathPoint, ...]] = []
@@ -60,6 +65,9 @@ def judge_by_gradients(
         return [float(average_folds(np.array(one), evidence.rows)[0]) for one in each]
 
     cut = walk_down(fits, visit, ended)
+    if cut and len(each) > RISEN:
+        errors = average_folds(np.array(each).T, evidence.rows)[0]
+        cut = bool(np.argmin(errors) >= len(each) - RISEN)
     judged = CandidateErrors(
         candidate,
         np.array(penalties),
@@ -180,5 +188,6 @@ def choose_by_gradients(
         near = [i for i, error in enumerate(errors) if error <= limit]
         return places[min(near, key=lambda i: (active[i], errors[i]))]
     lasso, place = plain
-    better = lasso.surely_better(one.each[:, 0, at], lasso.each[:, 0, place])
+    sure_by = SURE_BY if lasso.rows.sum() >= FEW_ROWS else SURE_BY_FEW_ROWS
+    better = lasso.surely_better(one.each[:, 0, at], lasso.each[:, 0, place], sure_by)
     return (one, at) if better else plain

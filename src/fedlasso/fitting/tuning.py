@@ -131,10 +131,10 @@ class CandidateErrors:
         blend, at = np.unravel_index(int(np.argmin(allowed)), allowed.shape)
         return int(blend), int(at)
 
-    def surely_better(self, each: Array, plain: Array) -> bool:
-        """Return whether errors beat the plain Lasso's by `SURE_BY` standard errors, paired."""
+    def surely_better(self, each: Array, plain: Array, sure_by: float = SURE_BY) -> bool:
+        """Return whether errors beat the plain Lasso's by so many standard errors, paired."""
         error, se = self.average(each - plain)
-        return bool(error < -SURE_BY * se)
+        return bool(error < -sure_by * se)
 
 
 def judge_by_moments(

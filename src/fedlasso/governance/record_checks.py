@@ -16,6 +16,7 @@ from fedlasso.governance.consent import list_names
 from fedlasso.governance.policy import Policy, Rare, values_of
 from fedlasso.governance.refusals import CorrectableRefusal, Withheld
 from fedlasso.numerics import Table, find_loss
+from fedlasso.numerics.table import find_far
 from fedlasso.sites import Site
 from fedlasso.sites.fold_assignment import few_apart
 from fedlasso.sites.views import Standardise
@@ -117,9 +118,11 @@ def check_powers(site: Site, request: Standardise) -> None:
     slopes = site.training.loss.slope_size(rows**2, float(np.sqrt(weights @ (y * y))))
     # Means replace missing values.
     about_zero = np.sqrt(table.squares(np.zeros(table.p), weights))
+    norms = np.sqrt(table.squares(request.means, weights)) * factors
+    uncentred = (about_zero + np.abs(request.means) * rows) * factors
     pairs = (
-        (np.sqrt(table.squares(request.means, weights)) * factors, bounds.columns),
-        ((about_zero + np.abs(request.means) * rows) * factors, bounds.terms),
+        (norms, bounds.columns),
+        (np.where(find_far(request.means, factors), norms, uncentred), bounds.terms),
         (np.array([rows]), np.array([bounds.rows])),
         (np.array([slopes]), np.array([bounds.response])),
     )

@@ -19,6 +19,14 @@ from fedlasso.numerics.machine import (
 
 # Maximum size of a copy for procedures that sweep over columns: 2 GiB.
 LARGEST_COPY = 1 << 28
+# A mean of more standard deviations than this is subtracted from every value before products are
+# summed: afterwards, digits would be lost.
+FAR = 64.0
+
+
+def find_far(means: Array, factors: Array) -> Any:
+    """Return which columns have a mean far from zero, as a boolean array."""
+    return np.abs(means * factors) > FAR
 
 
 class Table:
@@ -110,8 +118,9 @@ class Standardised(Design):
     """Z with z_ik = (x_ik - means_k) factors_k over some rows of a table.
 
     Products use the table, Zb = X(factors b) - means'(factors b), so a sparse X stays sparse and
-    folds take no memory. A missing value is imputed by its column's mean. A factor of zero removes
-    a column. `columns` and `gram` are computed on first use.
+    folds take no memory; only columns whose mean is far from zero are centred value by value. A
+    missing value is imputed by its column's mean. A factor of zero removes a column. `columns` and
+    `gram` are computed on first use.
     """
 
     def __init__(self, table: Table, rows: RowIndex | None, means: Array, factors: Array) -> None:
@@ -120,15 +129,20 @@ class Standardised(Design):
         self._rows = np.arange(table.n) if rows is None else rows
         self._means = np.ascontiguousarray(means)
         self._factors = np.ascontiguousarray(factors)
+        self._far = np.flatnonzero(find_far(self._means, self._factors))
         self.m = len(self._rows)
         self.p = table.p
 
     def product(self, b: Array) -> Array:
         v = self._factors * b
+        v[self._far] = 0.0
         out = self._table.product(v)
         if self._table.holes is not None:
             out = out + self._table.holes @ (self._means * v)
-        return (out if self._all else out[self._rows]) - dot(self._means, v)
+        out = (out if self._all else out[self._rows]) - dot(self._means, v)
+        for k in self._far[b[self._far] != 0.0]:
+            out += b[k] * self.pick(np.array([k]))[0]
+        return out
 
     def inner(self, r: Array) -> Array:
         full = r
@@ -136,7 +150,10 @@ class Standardised(Design):
             full = np.zeros(self._table.n)
             full[self._rows] = r
         about = r.sum() - self._table.missing(full)
-        return np.asarray((self._table.inner(full) - self._means * about) * self._factors)
+        out = np.asarray((self._table.inner(full) - self._means * about) * self._factors)
+        for k in self._far:
+            out[k] = dot(self.pick(np.array([k]))[0], r)
+        return out
 
     @cached_property
     def norms(self) -> Array:
@@ -166,7 +183,7 @@ class Standardised(Design):
         return Z
 
     def moments(self, rows: RowIndex, y: Array) -> Array:
-        if self._table.sparse is None:
+        if self._table.sparse is None or self._far.size:
             return super().moments(rows, y)
         chosen = self._rows[rows]
         X = self._table.sparse[chosen]

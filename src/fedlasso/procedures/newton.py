@@ -26,6 +26,7 @@ import numpy as np
 
 from fedlasso.federation import Request
 from fedlasso.numerics import Array, Certificate, certify_loss, feasible_scale, settle_slopes
+from fedlasso.numerics.certificate import REACH
 from fedlasso.numerics.machine import EPS, ROUNDING
 from fedlasso.numerics.quadratic_lasso import correct_curvature, keep_convex, solve_step
 from fedlasso.numerics.triangles import count_packed, unpack
@@ -52,6 +53,9 @@ ENOUGH = 1e-4
 SETTLED = 0.1
 EXACT = 1e-14
 SETTLING = 8
+# Slopes of this size at a model of size zero are rounding errors of the sites' sums. If they are
+# those of unpenalised columns, a bound cannot be closer than they cost.
+GRID = 2.0**-40
 # Rounds without progress after which only rounding errors are left.
 IDLE = 4
 # How often second derivatives are requested again before that.
@@ -79,7 +83,7 @@ class Newton(UntilCertified[NewtonState]):
         All slopes must be known at b, as they are after a bound.
         """
         known = replace(state, low=-UNKNOWN, aim=SOLVED, idle=0, stalls=0, along=1.0, miss=UNKNOWN)
-        return self._join(problem, known)
+        return self._join(problem, known.leave_out_zeros(problem))
 
     def request(self, problem: Problem, state: NewtonState) -> Request[Any]:
         if state.step == "curve":
@@ -107,8 +111,12 @@ class Newton(UntilCertified[NewtonState]):
         return Certificate(objective, max(objective - state.low, 0.0))
 
     def finest(self, problem: Problem, state: NewtonState) -> float:
-        slopes = float(np.abs(state.slopes).max(initial=0.0)) * float(np.abs(state.b).sum())
-        return ROUNDING * (abs(state.loss) + slopes)
+        size = float(np.abs(state.b).sum())
+        slopes = float(np.abs(state.slopes).max(initial=0.0)) * size
+        free = free_columns(problem)
+        left = np.minimum(np.abs(state.slopes[free]), GRID * (1 + size))
+        slack = REACH * float(left @ (1 + np.abs(state.b[free])))
+        return ROUNDING * (abs(state.loss) + slopes) + slack
 
     def done(self, problem: Problem, state: NewtonState) -> bool:
         return state.step == "end" or self.arrived(problem, state)

@@ -1,6 +1,8 @@
 """The state of a fit by Newton: its working set of columns, and how accurately it is solved."""
 
-from dataclasses import KW_ONLY
+from __future__ import annotations
+
+from dataclasses import KW_ONLY, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -49,6 +51,19 @@ class NewtonState(State):
     def free_places(self, problem: Problem) -> NDArray[np.int64]:
         """Return the positions in A of the unpenalised columns."""
         return np.flatnonzero(np.isin(self.A, free_columns(problem)))
+
+    def leave_out_zeros(self, problem: Problem) -> NewtonState:
+        """Return the state without columns of A that are zero and likely to stay zero.
+
+        A large working set makes gradients and second derivatives costly.
+        """
+        if self.curved != self.A.size:
+            return self
+        thresholds = problem.penalty.thresholds(problem.p)
+        used = (self.b != 0) | (np.abs(self.slopes) >= thresholds)
+        kept = np.flatnonzero(used[self.A])
+        H = np.ascontiguousarray(self.H[np.ix_(kept, kept)])
+        return replace(self, A=self.A[kept], H=H, curved=kept.size)
 
     def smooth_part(self, problem: Problem) -> tuple[Array, Array, Array]:
         """Return gradient and Hessian of loss and ridge on A, and the soft thresholds."""

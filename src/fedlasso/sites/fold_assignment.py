@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 import numpy as np
+from numpy.typing import NDArray
 
 from fedlasso.errors import RefusalCode, Refused
 from fedlasso.numerics import Array, Table
@@ -27,6 +28,8 @@ class FoldDraw:
     secret : known to the site only; without it draws are seeded by the site's name
     tables : columns and response; each column must differ from its commonest value in none or at
         least `cell` of the training rows, and in none or at least `part` of the held-out rows
+    strata : which rows have the rarer kind of response, such as an event; every part of a split
+        gets its proportion of both kinds
     """
 
     site: str
@@ -34,14 +37,19 @@ class FoldDraw:
     tables: tuple[Table, ...] = ()
     cell: int = 0
     part: int = 0
+    strata: NDArray[np.bool_] | None = None
     _redraws: dict[str, int | None] = field(default_factory=dict, init=False)
 
     def divide(self, split: str, n: int) -> dict[str, RowIndex]:
-        return divide(split, self.site, n, self.secret, self.redraws(split, n))
+        return self._divide(split, n, self.redraws(split, n))
+
+    def _divide(self, split: str, n: int, redraws: int) -> dict[str, RowIndex]:
+        return divide(split, self.site, n, self.secret, redraws, self.strata)
 
     def fold_rows(self, split: str, n: int) -> list[RowIndex]:
         """Return the rows of every fold; without a split, all rows as a single fold."""
-        return fold_rows(split, self.site, n, self.secret, self.redraws(split, n) if split else 0)
+        redraws = self.redraws(split, n) if split else 0
+        return fold_rows(split, self.site, n, self.secret, redraws, self.strata)
 
     def redraws(self, split: str, n: int) -> int:
         """Return how many draws are rejected for a split before one is accepted."""
@@ -77,7 +85,7 @@ class FoldDraw:
             _, count, seed = name_draw(split).split()
             names = folds(int(count), int(seed))
         for name in names:
-            parts = divide(name, self.site, n, self.secret, redraws)
+            parts = self._divide(name, n, redraws)
             for purpose, rows in parts.items():
                 yield rows, self.cell if purpose == "training" else self.part
             # Sums over all rows minus sums over the training rows are sums over the others.

@@ -12,8 +12,12 @@ split                   rows
 ``half 3 SEED``         the third random half trains, nothing is held out
 ======================  ======================================================================
 
-In one process a draw depends on the seed and the site's name only, so every process draws the same
-rows. On a network a site draws with its own secret, so nobody else knows which rows are drawn.
+Where responses are classes, events or counts, every site divides rows of both classes, with and
+without an event, or zero and nonzero counts, in the same proportions.
+
+In one process a draw depends on the seed, the site's name and such responses only, so every process
+draws the same rows. On a network a site draws with its own secret, so nobody else knows which rows
+are drawn.
 """
 
 import hashlib
@@ -173,7 +177,12 @@ def folds_in(split: str) -> int:
 
 
 def fold_rows(
-    split: str, site: str, n: int, secret: bytes = b"", redraws: int = 0
+    split: str,
+    site: str,
+    n: int,
+    secret: bytes = b"",
+    redraws: int = 0,
+    strata: NDArray[np.bool_] | None = None,
 ) -> list[RowIndex]:
     """Return the rows of every fold of `all_folds`; without a split, all rows as a single fold."""
     if not split:
@@ -181,7 +190,7 @@ def fold_rows(
     match split.split():
         case ["folds", count, seed] if count.isdecimal() and seed.isdecimal():
             names = folds(int(count), int(seed))
-            return [divide(fold, site, n, secret, redraws)["penalty"] for fold in names]
+            return [divide(fold, site, n, secret, redraws, strata)["penalty"] for fold in names]
     raise FedLassoError(f"the split {split!r} has no folds; request 'folds COUNT SEED'")
 
 
@@ -214,12 +223,18 @@ def count_parts(split: str) -> int:
 
 
 def divide(
-    split: str, site: str, n: int, secret: bytes = b"", redraws: int = 0
+    split: str,
+    site: str,
+    n: int,
+    secret: bytes = b"",
+    redraws: int = 0,
+    strata: NDArray[np.bool_] | None = None,
 ) -> dict[str, RowIndex]:
     """Return training rows and held-out rows by purpose, each sorted.
 
     With a secret, draws of different kinds, fractions, counts and seeds are independent, as are
-    those after another number of `redraws`.
+    those after another number of `redraws`. `strata` divides the rows in two, and every part gets
+    its proportion of both; the sizes of parts do not depend on it.
     """
 
     def order(*seeds: int) -> RowIndex:
@@ -234,7 +249,7 @@ def divide(
     try:
         match split.split():
             case ["holdout", fraction, seed]:
-                mixed = order(int(seed))
+                mixed = interleave(order(int(seed)), strata)
                 expected = float(fraction) * n
                 # Of many sites too small to hold out a row each, that fraction holds out one.
                 drawn = (_number(f"{seed} {site}") >> 11) / 2.0**53 < expected
@@ -248,18 +263,34 @@ def divide(
                 shift = _number(site) % int(count)
                 mine = (np.arange(n) + shift) % int(count) == int(k) - 1
                 mixed = order(int(seed))
+                if strata is not None:
+                    # Folds take turns within the first stratum, and go on within the other.
+                    mixed = mixed[np.argsort(strata[mixed], kind="stable")]
                 held_out = mixed[mine]
                 parts = {"training": mixed[~mine], "penalty": held_out, "candidate": held_out}
             case ["folds", count, seed]:
                 folds(int(count), int(seed))
                 parts = {"training": np.arange(n)}
             case ["half", k, seed]:
-                parts = {"training": order(int(seed), int(k))[: (n + 1) // 2]}
+                mixed = interleave(order(int(seed), int(k)), strata)
+                parts = {"training": mixed[: (n + 1) // 2]}
             case _:
                 raise ValueError(split)
     except (ValueError, OverflowError, ZeroDivisionError):
         raise FedLassoError(f"no split is called {split!r}: update fedlasso") from None
     return {purpose: np.sort(rows) for purpose, rows in parts.items()}
+
+
+def interleave(mixed: RowIndex, strata: NDArray[np.bool_] | None) -> RowIndex:
+    """Return rows in an order of which every beginning has its proportion of both strata."""
+    if strata is None:
+        return mixed
+    place = np.empty(len(mixed))
+    for stratum in (False, True):
+        own = strata[mixed] == stratum
+        count = int(own.sum())
+        place[own] = (np.arange(count) + 0.5) / max(count, 1)
+    return mixed[np.argsort(place, kind="stable")]
 
 
 def _number(text: str) -> int:

@@ -176,8 +176,11 @@ class Site(View):
             held = check_response(name, law, answers)
             held_rows = with_ones(rows) if intercept else rows
             held_out[purpose] = make_sample(held_rows, held, law, training if effects else False)
-        outcomes = np.column_stack([law.disclosed_response(response.y), law.disclosed(response)])
-        draw = FoldDraw(name, secret, (table, Table(outcomes)), cell, part)
+        answered = law.disclosed_response(response.y)
+        outcomes = np.column_stack([answered, law.disclosed(response)])
+        # One class of two, an event, or a count above zero.
+        strata = None if law.quadratic else answered > 0
+        draw = FoldDraw(name, secret, (table, Table(outcomes)), cell, part, strata)
         super().__init__(name, names, training, held_out, memory or Memory(), draw)
         self.table = table
         self.response = response

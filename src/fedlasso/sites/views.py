@@ -15,13 +15,14 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from fedlasso.errors import CannotFit, FedLassoError
+from fedlasso.errors import CannotFit, FedLassoError, SameResponse
 from fedlasso.federation import Around, Disclosure, Federation, Positive, Reply, Request, Shapes
 from fedlasso.federation.codec import encode
 from fedlasso.federation.fixed_point import reaching, total_in_words
 from fedlasso.federation.magnitudes import Bound, Magnitudes, power_above, powers_above
 from fedlasso.federation.messages import Centre, Count, Factors, R, ResponseCentre, Split, reply_to
 from fedlasso.numerics import Array, find_loss
+from fedlasso.numerics.table import find_far
 from fedlasso.sites.rows import PURPOSES
 from fedlasso.sites.site import INTERCEPT, Site
 from fedlasso.sites.site_weights import read_site_weight
@@ -161,7 +162,7 @@ class Standardise(Request[Sizes]):
 
     Row weights are multiplied by `weight_scale`, so that they are one on average over all sites,
     and by their site's weight. `powers` are the exponents of the view's `Magnitudes` for (1, x, y),
-    and `terms` those of its columns before they are centred, as decimal texts.
+    and `terms` those of the numbers that its columns are computed from, as decimal texts.
     """
 
     kind = "scaling"
@@ -276,7 +277,7 @@ def standardise(
     if m == 0:
         raise CannotFit("no training rows are left; hold out less, or give more rows")
     if not loss.varies(totals.y_sum, totals.weight):
-        raise CannotFit(
+        raise SameResponse(
             f"the response is the same in all {'training ' * bool(split)}rows of all sites, so "
             f"there is nothing to fit; give {loss.wants}, not all alike"
         )
@@ -310,8 +311,9 @@ def standardise(
         factors[-1] = 1.0
         squares[-1] = about_zero[-1]
     norms = np.sqrt(squares) * factors
-    # The norm of a column plus that of its mean in every row is at most twice the column's norm.
-    terms = 2 * np.sqrt(about_zero) * factors
+    # The norm of a column plus that of its mean in every row is at most twice the column's norm. A
+    # column with a mean far from zero is centred value by value.
+    terms = 2 * np.where(find_far(means, factors), norms, np.sqrt(about_zero) * factors)
     rows_power = power_above(math.sqrt(m))
     y_power = power_above(loss.slope_size(m, math.sqrt(y_squares)))
     sizes = Magnitudes(rows_power, powers_above(norms), y_power, 0, powers_above(terms))

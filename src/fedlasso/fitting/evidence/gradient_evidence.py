@@ -18,6 +18,10 @@ from fedlasso.numerics import L1, Array, Certificate, Penalty, Secants, find_los
 from fedlasso.procedures import Newton, Problem, Secant
 
 PLAIN_LASSO = L1(1.0)
+# With more columns than this, a fit from zero goes down a path: at a small penalty, a model of the
+# curvature from a few gradients has thousands of active columns and takes minutes to solve.
+WIDE = 500
+SMALLEST = 1e-6
 
 
 class GradientEvidence(Evidence):
@@ -99,17 +103,30 @@ class SecantEvidence(GradientEvidence):
             # Only a model in the span of the directions so far has a known objective.
             if self.known.direction(warm) is None:
                 best = warm
-        if not self._point(best, penalty).arrived(wanted.tol):
-            problem = replace(self.problem, penalty=penalty)
-            secant = Secant(tol=wanted.tol)
-            spent = round(self.budget.spent)
-            state = secant.go_on(problem, self.known, best, spent)
-            run = Run(self.ledger, secant, problem, state=state)
-            state = yield from run.asking(after_rounds(int(self.budget.vectors) - wanted.reserve))
-            self.known = state.secants
-            self.budget.spend(state.round - spent)
-            best = state.best
+        if self.problem.p > WIDE and not best.any():
+            largest = penalty.largest(self.first_slopes)
+            lam = largest / 2
+            while lam > max(penalty.lam, SMALLEST * largest):
+                best = yield from self._approach(penalty.at(lam), best, wanted)
+                lam /= 2
+        best = yield from self._approach(penalty, best, wanted, wanted.tol)
         return self._point(best, penalty)
+
+    def _approach(
+        self, penalty: Penalty, best: Array, wanted: Wanted, tol: float = path_tol
+    ) -> Asking[Array]:
+        """Return a model within the tolerance, or the best that the uploads allow."""
+        if self._point(best, penalty).arrived(tol):
+            return best
+        problem = replace(self.problem, penalty=penalty)
+        secant = Secant(tol=tol)
+        spent = round(self.budget.spent)
+        state = secant.go_on(problem, self.known, best, spent)
+        run = Run(self.ledger, secant, problem, state=state)
+        state = yield from run.asking(after_rounds(int(self.budget.vectors) - wanted.reserve))
+        self.known = state.secants
+        self.budget.spend(state.round - spent)
+        return state.best
 
     def _point(self, b: Array, penalty: Penalty) -> PathPoint:
         """Certify a model in the span of the directions so far."""

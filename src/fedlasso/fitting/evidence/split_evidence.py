@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from fedlasso.errors import CannotFit, FedLassoError
+from fedlasso.errors import CannotFit, FedLassoError, SameResponse
 from fedlasso.federation import Federation, metered
 from fedlasso.fitting.budget import Budget
 from fedlasso.fitting.evidence.evidence import Evidence, PathPoint, Wanted
@@ -74,17 +74,28 @@ class SplitEvidence(Evidence):
                 "penalty"
             )
         ledger = metered(federation)
-        standardised = [standardise(ledger, split, **scaling) for split in splits]
-        for _, own in standardised:
+        used = {}
+        alone = None
+        for split in splits:
+            try:
+                view, own = standardise(ledger, split, **scaling)
+            except SameResponse as same:
+                # All rows of a rare class may be in one fold.
+                alone = same
+                budget.spend(SCALING // 2)
+                continue
             budget.spend(own.vectors)
-        each = int(budget.left) // len(splits)
+            # With few rows a fold may be empty.
+            if own.held_out[0]:
+                used[split] = (view, own)
+        if not used:
+            raise alone or CannotFit(f"the rows are {TOO_FEW}")
+        each = int(budget.left) // len(used)
         parts = {
             split: open_within(view, budget.part(each), form.scaled(own.factors))
-            for split, (view, own) in zip(splits, standardised, strict=True)
+            for split, (view, own) in used.items()
         }
-        rows = np.array([float(own.held_out[0]) for _, own in standardised])
-        if not rows.all():
-            raise CannotFit(f"the rows are {TOO_FEW}")
+        rows = np.array([float(own.held_out[0]) for _, own in used.values()])
         return cls(parts, rows, each)
 
     def fit_many(self, wanted: Sequence[Wanted]) -> tuple[PathPoint, ...]:

@@ -16,7 +16,7 @@ from fedlasso.fitting.context import Context
 from fedlasso.fitting.evidence import PathPoint, SecantEvidence, SplitEvidence
 from fedlasso.fitting.evidence.gradient_evidence import PLAIN_LASSO
 from fedlasso.fitting.evidence.subset_evidence import TrialFit, ask_subset
-from fedlasso.fitting.fit_plan import Gathered
+from fedlasso.fitting.fit_plan import FEW_ROWS, Gathered
 from fedlasso.fitting.gradient_tuning import (
     REFIT_TOL,
     SMALLEST_RATIO,
@@ -31,7 +31,7 @@ from fedlasso.fitting.gradient_tuning import (
 from fedlasso.fitting.paths import Errors, go_below, has_risen, log_grid, step_down
 from fedlasso.fitting.result import Fit, How, Status, Tuned
 from fedlasso.fitting.tuning import CandidateErrors
-from fedlasso.fitting.validation import Rule, validate
+from fedlasso.fitting.validation import Rule, Validation, validate
 from fedlasso.numerics import L1
 from fedlasso.sites import folds
 
@@ -41,9 +41,16 @@ if TYPE_CHECKING:
 # Certified relative gap of the Lasso fits on the way, and the smallest one of the last fit.
 PATH_TOL = 0.01
 FINAL_TOL = 1e-6
+# The fraction of uploads that the Lasso's path leaves for the adaptive Lasso, which is seldom surely
+# better with few rows.
+RESERVE = 0.5
+RESERVE_FEW_ROWS = 0.25
 # The Lasso's grid on a holdout: penalties, and the last as a fraction of the first.
 HOLDOUT_GRID = 20
 HOLDOUT_RATIO = 0.05
+# The Lasso replaces the expected effects if its error on held-out rows is smaller by this fraction
+# of a standard error.
+CLEARLY = 0.25
 
 
 def fit_by_folds(goal: ComparedGoal, context: Context, gathered: Gathered) -> Fit:
@@ -55,7 +62,8 @@ def fit_by_folds(goal: ComparedGoal, context: Context, gathered: Gathered) -> Fi
     left = int(context.budget.left)
     budget = context.budget.part(left - left // (len(splits) + 1))
     evidence = SplitEvidence.open(ledger, splits, budget, PLAIN_LASSO, **settings.scaling)
-    lasso, cut = judge_lasso(evidence, reserve=0.5)
+    few = evidence.rows.sum() < FEW_ROWS
+    lasso, cut = judge_lasso(evidence, reserve=RESERVE_FEW_ROWS if few else RESERVE)
     best = lasso.validation.select("min")
     judged = [lasso]
     path = goal.adaptive
@@ -132,11 +140,11 @@ def choose_on_holdout(
         candidates = goal.use_subset(subset, best)
     models = np.column_stack([candidate.trained.coefficients for candidate in candidates])
     validation = validate(ledger, models, exact=exact)
-    chosen = validation.select(rule)
+    chosen = validation.select(rule) if subset is None else _prefer_last(validation)
     name, final = candidates[chosen].name, candidates[chosen].final
     how = {"min": How.VALIDATED, "1se": How.VALIDATED_SPARSEST}[rule]
     count: int | None = len(candidates)
-    if subset is not None and count == 1:
+    if subset is not None and chosen == len(candidates) - 1:
         how = goal.expected
         count = None
     spent = round(evidence.budget.spent)
@@ -158,6 +166,14 @@ def choose_on_holdout(
         ),
         curve=replace(curve, validation=errors),
     )
+
+
+def _prefer_last(validation: Validation) -> int:
+    """Return the last candidate, that of the probabilities, unless another is clearly better."""
+    best = validation.select()
+    last = validation.error.size - 1
+    clearly = validation.error[last] - validation.error[best] > CLEARLY * validation.se[best]
+    return best if clearly else last
 
 
 def _has_ended(errors: Errors, grid: int) -> bool:

@@ -42,7 +42,7 @@ class Prediction(ComparedGoal):
 
     @one_thread()
     def use_subset(self, subset: Subset, lasso: PathPoint) -> list[TrialFit]:
-        """Return the expected effects; and the Lasso, if its columns are too many for moments."""
+        """Return the Lasso and the expected effects, among which held-out rows choose."""
 
         def expect(normal: Normal, posterior: Posterior) -> PathPoint:
             likely = posterior.probabilities >= LEAST_PROBABILITY
@@ -54,10 +54,10 @@ class Prediction(ComparedGoal):
             return subset.point(normal, L1(lam, np.where(likely, own / lam, np.inf)))
 
         expected = subset.fit_twice("expected effects", expect, lasso.coefficients)
+        final = lasso
         if lasso.active <= subset.columns.size:
-            return [expected]
-        # The Lasso uses columns without moments: held-out rows must choose.
-        return [TrialFit(LASSO.name, lasso, lasso), expected]
+            final = subset.point(subset.whole, L1(lasso.lam))
+        return [TrialFit(LASSO.name, lasso, final), expected]
 
 
 def find_end(normal: Normal, penalties: Array) -> int:
