@@ -18,6 +18,7 @@ from fedlasso.errors import CannotFit, FedLassoError
 from fedlasso.families import family_of
 from fedlasso.federation import Federation
 from fedlasso.fitting.inference.estimates import Effects, Estimates
+from fedlasso.fitting.inference.groups import find_groups, lower, spread_starts
 from fedlasso.fitting.local_penalty import fix_penalty
 from fedlasso.numerics import Array, Penalty, one_thread
 from fedlasso.numerics.debiasing import find_directions, take_out
@@ -29,8 +30,6 @@ from fedlasso.sites import CurvatureAt, PartAt, SiteSlopesAlong, SlopesAlong
 
 # How closely directions follow one column alone.
 STRENGTH = 0.4
-# Runs of draws: one alone may stay with some of several interchangeable columns.
-POSTERIOR_RUNS = 3
 TAIL = 0.995
 # Steps to expected effects are halved at most so many times.
 STEP_HALVINGS = 6
@@ -138,15 +137,15 @@ class Start:
         rows = max(round(self.problem.m / self.noise_inflation), 1)
         normal = Normal(H, own, variance, rows, np.zeros(count + 1), np.ones(count), count)
         runs = [
-            sample_posterior(
-                normal, count, self.b[others], (seed, run), noise=noise, nonlocal_prior=True
-            )
-            for run in range(POSTERIOR_RUNS)
+            sample_posterior(normal, count, own, (seed, run), noise=noise, nonlocal_prior=True)
+            for run, own in enumerate(spread_starts(H, self.b[others]))
         ]
         found = Posterior.average(runs)
-        whole = np.zeros((3, p))
-        whole[:, others] = found.probabilities, *found.sizes
-        return Effects(*whole)
+        whole = np.zeros((4, p))
+        lowered = lower(np.array([run.probabilities for run in runs]))
+        whole[:, others] = found.probabilities, *found.sizes, lowered
+        groups = tuple(group.move(others) for group in find_groups(H, runs))
+        return Effects(*whole, groups)
 
     def look(
         self,

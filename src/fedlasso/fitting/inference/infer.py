@@ -11,10 +11,10 @@ from fedlasso.fitting.at_penalty import fit_any_loss
 from fedlasso.fitting.context import Context
 from fedlasso.fitting.inference.debiased import Start
 from fedlasso.fitting.inference.estimates import Effects, Estimates
+from fedlasso.fitting.inference.groups import Group
 from fedlasso.fitting.result import Fit
 from fedlasso.fitting.settings import Settings
 from fedlasso.numerics import L1, Array, Penalty
-from fedlasso.numerics.spike_slab import select_by_fdr
 from fedlasso.numerics.triangles import count_packed
 from fedlasso.sites import CLEARLY, LEVELS, ErrorAt, NoiseAbove, Scaling, SiteWeighted, Viewed
 
@@ -42,16 +42,20 @@ class Trust:
 
     Attributes
     ----------
-    found : the discoveries, if that was the goal
+    found : the discovered columns, if that was the goal
+    groups : the discovered groups of nearly collinear columns, if that was the goal
     selected : the columns of the model, if their intervals were requested
     named : columns whose intervals were requested by name
+    effects : posterior of the effects of all columns
     site_weights : weight of a row of each site, if sites were weighted
     notes : what could not be done, and why
     """
 
     found: Estimates | None = None
+    groups: tuple[Group, ...] = ()
     selected: Estimates | None = None
     named: Estimates | None = None
+    effects: Effects | None = None
     site_weights: dict[str, float] | None = None
     notes: tuple[str, ...] = ()
 
@@ -98,15 +102,18 @@ def infer(context: Context, fit: Fit, noise_inflation: float = 1.0) -> Trust:
         effects = start.find_effects(seed)
         factor = start.attenuation(effects)
     found = selected = by_name = None
+    groups: tuple[Group, ...] = ()
+    effects = inference.lower(effects)
     if settings.requested_goal.infers:
-        likely = select_by_fdr(effects.probabilities, settings.fdr)
+        likely, groups = effects.discover(settings.fdr)
         found = inference.judge(start, likely, effects, other).stretch(factor)
     if settings.infers_selected:
         used = (lasso != 0) & inference.penalised
         selected = inference.judge(start, used, effects, other).stretch(factor)
     if named.size:
         by_name = inference.by_site(start, start.look(named, other=other)).stretch(factor)
-    return Trust(found, selected, by_name, notes=tuple(dict.fromkeys(inference.notes)))
+    notes = tuple(dict.fromkeys(inference.notes))
+    return Trust(found, groups, selected, by_name, effects=effects, notes=notes)
 
 
 class _Inference:
@@ -123,6 +130,17 @@ class _Inference:
         self.penalised: NDArray[np.bool_] = ~self.penalty.free(len(self.columns))
         self.tests = int((self.penalised & (self.scaling.factors != 0)).sum())
         self.notes: list[str] = []
+
+    def lower(self, effects: Effects) -> Effects:
+        """Lower the probabilities about which runs of the sampler disagree, and note it."""
+        lowered = effects.lower()
+        count = int((lowered.probabilities < effects.probabilities).sum())
+        if count:
+            columns = "1 column: its probability is" if count == 1 else (
+                f"{count} columns: their probabilities are"
+            )
+            self.notes.append(f"runs of the sampler disagree about {columns} lowered")
+        return lowered
 
     def judge(
         self, start: Start, which: NDArray[np.bool_], effects: Effects, other: Array | None
