@@ -20,9 +20,11 @@ from fedlasso.numerics.spike_slab import FDR_MARGIN, Posterior
 
 # All columns of a group are correlated at least so much.
 COLLINEAR = 0.9
-# Nothing less probable is discovered.
+# Smallest probabilities of a discovered column, and of a group in every run of the sampler: there
+# a wrong prior does more harm.
 FLOOR = 0.5
-# If runs of the sampler differ more in a probability, the smallest one is used.
+GROUP_FLOOR = 0.95
+# If runs of the sampler differ more in a column's probability, the smallest one is used.
 DISAGREE = 0.25
 
 
@@ -73,10 +75,10 @@ def lower(runs: Array) -> Array:
 
 
 def find_groups(H: Array, runs: Sequence[Posterior]) -> tuple[Group, ...]:
-    """Return groups that are more probable than each of their parts, the smaller ones first.
+    """Return probable groups, if more probable than each of their parts, the smaller ones first.
 
-    They come from complete linkage of the columns, by the absolute correlations in H. Runs draw
-    from the same posterior.
+    They come from complete linkage of the columns, by the absolute correlations in H. A group's
+    probability is the smallest of all runs of the sampler.
     """
     near = correlate(H)
     some = np.flatnonzero(near.max(axis=0, initial=0.0) >= COLLINEAR)
@@ -96,9 +98,9 @@ def find_groups(H: Array, runs: Sequence[Posterior]) -> tuple[Group, ...]:
         columns = tuple(sorted(one[0] + other[0]))
         together = one[1] | other[1]
         parts = max(one[2], other[2])
-        probability = float(lower(together.mean(axis=1)))
+        probability = float(together.mean(axis=1).min())
         nodes.append((columns, together, max(probability, parts)))
-        if probability > parts:
+        if probability >= GROUP_FLOOR and probability > parts:
             main = max(columns, key=lambda k: each[k])
             groups.append(Group(columns, probability, main))
     return tuple(sorted(groups, key=lambda group: len(group.columns)))
