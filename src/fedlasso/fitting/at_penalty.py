@@ -26,7 +26,8 @@ from fedlasso.numerics import (
     duality_gap,
     feasible_scale,
 )
-from fedlasso.procedures import Newton, Problem, Procedure, Secant, find_procedure
+from fedlasso.procedures import Newton, Problem, Procedure, Secant, State, find_procedure
+from fedlasso.procedures.newton_state import NewtonState
 from fedlasso.procedures.secant import MomentSecant
 from fedlasso.sites import DualAt, FitAt, LossAt
 
@@ -52,6 +53,7 @@ def fit(
     certified: bool = True,
     tol: float = 1e-8,
     exact: bool = True,
+    state: State | None = None,
 ) -> Fit:
     """Fit one model across the sites of a federation by a procedure.
 
@@ -71,6 +73,7 @@ def fit(
     tol : relative gap at which a certified fit counts as optimal
     exact : take standard errors from fourth powers of errors, as the paper does; sites with a
         policy do not send them
+    state : where the procedure starts, if not at its own beginning
 
     Examples
     --------
@@ -89,7 +92,7 @@ def fit(
     ledger = metered(federation)
     before = ledger.costs
     problem = choose_penalty(ledger) if penalty is None else fix_penalty(ledger, penalty)
-    run = Run(ledger, procedure, problem)
+    run = Run(ledger, procedure, problem, state=state)
     in_rounds = after_rounds(rounds)
     in_uploads = within_uploads(uploads)
 
@@ -175,10 +178,17 @@ def fit_exactly(view: Federation, penalty: float, uploads: int, tol: float) -> F
     return fit_pooled(view, penalty, uploads, tol)
 
 
-def fit_any_loss(view: Federation, penalty: Penalty, uploads: float, tol: float) -> Fit:
+def fit_any_loss(
+    view: Federation,
+    penalty: Penalty,
+    uploads: float,
+    tol: float,
+    state: NewtonState | None = None,
+) -> Fit:
     """Fit any smooth loss to the rows of all sites, within so many uploads."""
     newton = Newton(tol=max(tol, FINEST_GAP))
-    return fit(view, newton, penalty=penalty, rounds=MOST_ROUNDS, uploads=uploads, tol=newton.tol)
+    limits = {"rounds": MOST_ROUNDS, "uploads": uploads, "tol": newton.tol}
+    return fit(view, newton, penalty=penalty, state=state, **limits)
 
 
 def fit_pooled(view: Federation, penalty: float, uploads: int = 100, tol: float = 1e-6) -> Fit:

@@ -23,9 +23,12 @@ from fedlasso.fitting.local_penalty import fix_penalty
 from fedlasso.numerics import Array, Penalty, one_thread
 from fedlasso.numerics.debiasing import find_directions, take_out
 from fedlasso.numerics.moments import Normal
+from fedlasso.numerics.quadratic_lasso import keep_convex, solve_step
 from fedlasso.numerics.spike_slab import Posterior, sample_posterior
 from fedlasso.numerics.triangles import count_packed, unpack
 from fedlasso.procedures import Problem
+from fedlasso.procedures.newton import SOLVED
+from fedlasso.procedures.newton_state import NewtonState
 from fedlasso.sites import CurvatureAt, PartAt, SiteSlopesAlong, SlopesAlong
 
 # How closely directions follow one column alone.
@@ -146,6 +149,28 @@ class Start:
         whole[:, others] = found.probabilities, *found.sizes, lowered
         groups = tuple(group.move(others) for group in find_groups(H, runs))
         return Effects(*whole, groups)
+
+    def begin_refit(self, columns: NDArray[np.int64], penalty: Penalty) -> NewtonState | None:
+        """Return the state from which Newton fits some columns and the unpenalised ones.
+
+        It tries the minimum of the parabola. The parabola is the loss itself for least squares;
+        for others, second derivatives of these columns are requested there.
+        """
+        p = self.problem.p
+        on = np.union1d(columns, np.flatnonzero(penalty.free(p))).astype(np.int64)
+        if not on.size:
+            return None
+        H = self.H[np.ix_(on, on)]
+        trial = np.zeros(p)
+        slopes = (self.slopes - self.H @ self.b)[on]
+        trial[on] = solve_step(H, slopes, penalty.thresholds(p)[on], np.zeros(on.size))[0]
+        zero = np.zeros(p)
+        state = NewtonState(
+            A=on, b=zero, slopes=zero, H=np.zeros((0, 0)), trial=trial, aim=SOLVED, step="try"
+        )
+        if not self.problem.quadratic:
+            return replace(state, slow=True)
+        return replace(state, H=keep_convex(H), curved=on.size)
 
     def look(
         self,

@@ -1,5 +1,6 @@
 """Inference after the Lasso: discoveries, intervals of named or selected columns, site weights."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -48,6 +49,7 @@ class Trust:
     named : columns whose intervals were requested by name
     effects : posterior of the effects of all columns
     site_weights : weight of a row of each site, if sites were weighted
+    refit : the model of the discoveries, and of the most probable column of each group
     notes : what could not be done, and why
     """
 
@@ -57,6 +59,7 @@ class Trust:
     named: Estimates | None = None
     effects: Effects | None = None
     site_weights: dict[str, float] | None = None
+    refit: Fit | None = None
     notes: tuple[str, ...] = ()
 
 
@@ -101,19 +104,20 @@ def infer(context: Context, fit: Fit, noise_inflation: float = 1.0) -> Trust:
             inference.notes.append(SEPARATED)
         effects = start.find_effects(seed)
         factor = start.attenuation(effects)
-    found = selected = by_name = None
+    found = selected = by_name = refit = None
     groups: tuple[Group, ...] = ()
     effects = inference.lower(effects)
     if settings.requested_goal.infers:
         likely, groups = effects.discover(settings.fdr)
         found = inference.judge(start, likely, effects, other).stretch(factor)
+        refit = inference.refit(start, likely, groups)
     if settings.infers_selected:
         used = (lasso != 0) & inference.penalised
         selected = inference.judge(start, used, effects, other).stretch(factor)
     if named.size:
         by_name = inference.by_site(start, start.look(named, other=other)).stretch(factor)
     notes = tuple(dict.fromkeys(inference.notes))
-    return Trust(found, groups, selected, by_name, effects=effects, notes=notes)
+    return Trust(found, groups, selected, by_name, effects=effects, refit=refit, notes=notes)
 
 
 class _Inference:
@@ -121,12 +125,13 @@ class _Inference:
 
     def __init__(self, context: Context, fit: Fit) -> None:
         view, self.scaling = fit.standardised
-        settings = context.settings
+        self.settings = settings = context.settings
         self.view = Viewed(context.ledger, view)
         self.columns = context.ledger.columns
         self.requested = settings.named
         # Goals may have penalty weights of their own.
         self.penalty: Penalty = L1(1.0) if settings.plain else fit.penalty
+        self.strength = fit.penalty.lam
         self.penalised: NDArray[np.bool_] = ~self.penalty.free(len(self.columns))
         self.tests = int((self.penalised & (self.scaling.factors != 0)).sum())
         self.notes: list[str] = []
@@ -149,6 +154,16 @@ class _Inference:
         estimates = start.look(np.flatnonzero(which), self.tests, other=other)
         return self.by_site(start, replace(estimates, effects=effects.take(which)))
 
+    def refit(self, start: Start, likely: NDArray[np.bool_], groups: Sequence[Group]) -> Fit:
+        """Fit columns, groups by one column, and unpenalised columns, nearly without a penalty."""
+        weights = np.where(self.penalised, np.inf, 0.0)
+        weights[likely] = 1.0
+        weights[[group.main for group in groups]] = 1.0
+        penalty = L1(REFIT_PENALTY * self.strength, weights)
+        state = start.begin_refit(np.flatnonzero(weights == 1.0), penalty)
+        settings = self.settings
+        return fit_any_loss(self.view, penalty, count_refitting(settings), settings.tol, state)
+
     def by_site(self, start: Start, estimates: Estimates) -> Estimates:
         """Add every site's own estimates, if the sites send them."""
         if not estimates.columns.size or len(self.view.sites) < 2:
@@ -170,18 +185,6 @@ class _Inference:
                     "has no interval; leave it out of --interval"
                 )
         return np.unique(np.array(places, dtype=np.int64))
-
-
-def refit_columns(context: Context, fit: Fit, columns: NDArray[np.int64]) -> Fit:
-    """Fit some columns and those that are never penalised, nearly without a penalty."""
-    settings = context.settings
-    view = Viewed(context.ledger, fit.standardised[0])
-    weights = np.where(fit.penalty.free(len(view.columns)), 0.0, np.inf)
-    weights[columns] = 1.0
-    penalty = L1(REFIT_PENALTY * fit.penalty.lam, weights)
-    refit = fit_any_loss(view, penalty, count_refitting(settings), settings.tol)
-    kept = ("view", "scaling", "curve", "plan", "evidence", "trust")
-    return replace(refit, **{name: getattr(fit, name) for name in kept})
 
 
 def find_site_weights(
