@@ -17,6 +17,7 @@ from scipy.special import ndtri, stdtrit
 from fedlasso.errors import CannotFit, FedLassoError
 from fedlasso.families import family_of
 from fedlasso.federation import Federation
+from fedlasso.fitting.at_penalty import FINEST_GAP
 from fedlasso.fitting.inference.estimates import Effects, Estimates
 from fedlasso.fitting.inference.groups import find_groups, lower, spread_starts
 from fedlasso.fitting.local_penalty import fix_penalty
@@ -164,13 +165,11 @@ class Start:
         trial = np.zeros(p)
         slopes = (self.slopes - self.H @ self.b)[on]
         trial[on] = solve_step(H, slopes, penalty.thresholds(p)[on], np.zeros(on.size))[0]
-        zero = np.zeros(p)
-        state = NewtonState(
-            A=on, b=zero, slopes=zero, H=np.zeros((0, 0)), trial=trial, aim=SOLVED, step="try"
-        )
-        if not self.problem.quadratic:
-            return replace(state, slow=True)
-        return replace(state, H=keep_convex(H), curved=on.size)
+        known = {"A": on, "b": np.zeros(p), "slopes": np.zeros(p), "trial": trial}
+        if self.problem.quadratic:
+            H = keep_convex(H)
+            return NewtonState(**known, H=H, curved=on.size, aim=FINEST_GAP, step="look")
+        return NewtonState(**known, H=np.zeros((0, 0)), slow=True, aim=SOLVED, step="try")
 
     def look(
         self,

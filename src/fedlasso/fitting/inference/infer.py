@@ -24,8 +24,10 @@ from fedlasso.sites import CLEARLY, LEVELS, ErrorAt, NoiseAbove, Scaling, SiteWe
 SLOPES = 15
 REFITS = 10
 CURVED_REFITS = 80
-# Penalty of discoveries, as a fraction of the fit's: without any there is no certificate.
+# Penalty of discoveries, as a fraction of the fit's, or of the largest useful one if that is
+# larger: without any there is no certificate, and rounding limits it.
 REFIT_PENALTY = 1e-4
+SMALLEST_PENALTY = 1e-7
 # If more of the variance of a linear predictor is unknown, a few columns explain nearly all rows:
 # odds, rates and hazards are known to a factor of 16 at best.
 UNKNOWN_VARIANCE = 8.0
@@ -159,7 +161,9 @@ class _Inference:
         weights = np.where(self.penalised, np.inf, 0.0)
         weights[likely] = 1.0
         weights[[group.main for group in groups]] = 1.0
-        penalty = L1(REFIT_PENALTY * self.strength, weights)
+        largest = float(np.abs(start.H @ start.b - start.slopes).max())
+        lam = max(REFIT_PENALTY * self.strength, SMALLEST_PENALTY * largest)
+        penalty = L1(lam, weights)
         state = start.begin_refit(np.flatnonzero(weights == 1.0), penalty)
         settings = self.settings
         return fit_any_loss(self.view, penalty, count_refitting(settings), settings.tol, state)
