@@ -17,14 +17,15 @@ from scipy.special import ndtri, stdtrit
 from fedlasso.errors import CannotFit, FedLassoError
 from fedlasso.families import family_of
 from fedlasso.federation import Federation
-from fedlasso.fitting.at_penalty import FINEST_GAP
+from fedlasso.fitting.at_penalty import fit_any_loss, solve_squares
 from fedlasso.fitting.inference.estimates import Effects, Estimates
 from fedlasso.fitting.inference.groups import find_groups, lower, spread_starts
 from fedlasso.fitting.local_penalty import fix_penalty
+from fedlasso.fitting.result import Fit
 from fedlasso.numerics import Array, Penalty, one_thread
 from fedlasso.numerics.debiasing import find_directions, take_out
 from fedlasso.numerics.moments import Normal
-from fedlasso.numerics.quadratic_lasso import keep_convex, solve_step
+from fedlasso.numerics.quadratic_lasso import solve_step
 from fedlasso.numerics.spike_slab import Posterior, sample_posterior
 from fedlasso.numerics.triangles import count_packed, unpack
 from fedlasso.procedures import Problem
@@ -151,25 +152,27 @@ class Start:
         groups = tuple(group.move(others) for group in find_groups(H, runs))
         return Effects(*whole, groups)
 
-    def begin_refit(self, columns: NDArray[np.int64], penalty: Penalty) -> NewtonState | None:
-        """Return the state from which Newton fits some columns and the unpenalised ones.
+    def refit(self, columns: NDArray[np.int64], penalty: Penalty, uploads: int, tol: float) -> Fit:
+        """Fit some columns and the unpenalised ones, by their second derivatives.
 
-        It tries the minimum of the parabola. The parabola is the loss itself for least squares;
-        for others, second derivatives of these columns are requested there.
+        For least squares those are known. For other losses Newton starts at the minimum of the
+        parabola, and requests them there.
         """
         p = self.problem.p
-        on = np.union1d(columns, np.flatnonzero(penalty.free(p))).astype(np.int64)
-        if not on.size:
-            return None
-        H = self.H[np.ix_(on, on)]
-        trial = np.zeros(p)
-        slopes = (self.slopes - self.H @ self.b)[on]
-        trial[on] = solve_step(H, slopes, penalty.thresholds(p)[on], np.zeros(on.size))[0]
-        known = {"A": on, "b": np.zeros(p), "slopes": np.zeros(p), "trial": trial}
+        problem = replace(self.problem, penalty=penalty)
+        score = self.H @ self.b - self.slopes
         if self.problem.quadratic:
-            H = keep_convex(H)
-            return NewtonState(**known, H=H, curved=on.size, aim=FINEST_GAP, step="look")
-        return NewtonState(**known, H=np.zeros((0, 0)), slow=True, aim=SOLVED, step="try")
+            return solve_squares(self.federation, problem, self.H, score, uploads, tol)
+        on = np.union1d(columns, np.flatnonzero(penalty.free(p))).astype(np.int64)
+        state = None
+        if on.size:
+            zero = np.zeros(p)
+            trial = np.zeros(p)
+            H = self.H[np.ix_(on, on)]
+            trial[on] = solve_step(H, -score[on], penalty.thresholds(p)[on], zero[on])[0]
+            known = {"A": on, "b": zero, "slopes": zero, "trial": trial, "H": np.zeros((0, 0))}
+            state = NewtonState(**known, slow=True, aim=SOLVED, step="try")
+        return fit_any_loss(self.federation, penalty, uploads, tol, state)
 
     def look(
         self,

@@ -8,7 +8,6 @@ from numpy.typing import NDArray
 
 from fedlasso.errors import FedLassoError, Refused
 from fedlasso.federation import Federation, Ledger, metered
-from fedlasso.fitting.at_penalty import fit_any_loss
 from fedlasso.fitting.context import Context
 from fedlasso.fitting.inference.debiased import Start
 from fedlasso.fitting.inference.estimates import Effects, Estimates
@@ -164,9 +163,8 @@ class _Inference:
         largest = float(np.abs(start.H @ start.b - start.slopes).max())
         lam = max(REFIT_PENALTY * self.strength, SMALLEST_PENALTY * largest)
         penalty = L1(lam, weights)
-        state = start.begin_refit(np.flatnonzero(weights == 1.0), penalty)
-        settings = self.settings
-        return fit_any_loss(self.view, penalty, count_refitting(settings), settings.tol, state)
+        uploads = count_refitting(self.settings)
+        return start.refit(np.flatnonzero(weights == 1.0), penalty, uploads, self.settings.tol)
 
     def by_site(self, start: Start, estimates: Estimates) -> Estimates:
         """Add every site's own estimates, if the sites send them."""
