@@ -165,9 +165,7 @@ def certify(federation: Federation, problem: Problem, b: Array) -> Certificate:
 def _certify_squares(problem: Problem, b: Array, fit: FitSums) -> Certificate:
     m = problem.m
     slopes = fit.gradient / m
-    gap = duality_gap(
-        fit.residual_ss, fit.residual_y, fit.y_ss, slopes, b, problem.penalty, m
-    )
+    gap = duality_gap(fit.residual_ss, fit.residual_y, fit.y_ss, slopes, b, problem.penalty, m)
     return Certificate(fit.residual_ss / (2 * m) + problem.penalty.value(b), gap)
 
 

@@ -22,5 +22,7 @@ class Discoveries(Objective):
             return fit
         counts = trust.found.columns.size, trust.found.tests
         reason = Discovered(self.name, *counts, context.settings.fdr, len(trust.groups))
-        kept = {name: getattr(fit, name) for name in ("view", "scaling", "curve", "plan", "evidence")}
+        kept = {
+            name: getattr(fit, name) for name in ("view", "scaling", "curve", "plan", "evidence")
+        }
         return replace(trust.refit, **kept, reason=reason, trust=replace(trust, refit=None))

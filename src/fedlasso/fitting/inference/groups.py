@@ -113,7 +113,7 @@ def discover(
 
     A column or group is discovered if it is at least as probable as a limit and no part of it is.
     The limit is the smallest one, and FLOOR at least, at which the expected proportion of false
-    discoveries is at most FDR_MARGIN * rate.
+    discoveries is at most FDR_MARGIN * rate, among the columns and among columns and groups.
     """
     each = np.append(probabilities, [group.probability for group in groups])
     for limit in np.unique(each[each >= FLOOR]):
@@ -125,7 +125,8 @@ def discover(
             if group.probability >= limit and not covered[own].any():
                 found.append(group)
                 covered[own] = True
-        false = np.append(probabilities[columns], [group.probability for group in found])
-        if np.mean(1 - false) <= FDR_MARGIN * rate:
+        alone = 1 - probabilities[columns]
+        every = np.append(alone, [1 - group.probability for group in found])
+        if all(own.sum() <= FDR_MARGIN * rate * own.size for own in (alone, every)):
             return columns, tuple(found)
     return np.zeros(probabilities.size, dtype=bool), ()

@@ -142,8 +142,10 @@ class _Inference:
         lowered = effects.lower()
         count = int((lowered.probabilities < effects.probabilities).sum())
         if count:
-            columns = "1 column: its probability is" if count == 1 else (
-                f"{count} columns: their probabilities are"
+            columns = (
+                "1 column: its probability is"
+                if count == 1
+                else (f"{count} columns: their probabilities are")
             )
             self.notes.append(f"runs of the sampler disagree about {columns} lowered")
         return lowered
