@@ -166,8 +166,9 @@ class Discovered(Reason):
     def words(self) -> str:
         groups = f" and {self.groups} group{'s' * (self.groups > 1)} of nearly collinear columns"
         return (
-            f"{self.found} of {self.tests} columns{groups * bool(self.groups)}, discovered at a false discovery rate of "
-            f"{self.rate:g} by their probability of an effect, and fitted to all rows"
+            f"{self.found} of {self.tests} columns{groups * bool(self.groups)}, discovered at a "
+            f"false discovery rate of {self.rate:g} by their probability of an effect, and fitted "
+            "to all rows"
         )
 
 

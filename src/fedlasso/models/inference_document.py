@@ -85,8 +85,9 @@ def _percent(probability: float) -> str:
 class TrustDocument:
     """Inference about the columns of a model; docs/model.md describes every field.
 
-    `found` and `groups` are discovered columns and groups of columns; `selected` and `named` are columns of the model and columns named by
-    the analyst, if their intervals were requested. `site_weights` is the weight of a row by site.
+    `found` and `groups` are discovered columns and groups of columns; `selected` and `named` are
+    columns of the model and columns named by the analyst, if their intervals were requested.
+    `site_weights` is the weight of a row by site.
     """
 
     level: float
