@@ -4,11 +4,13 @@ from itertools import product
 
 import numpy as np
 import pytest
+from helpers.responses import draw_response
 from hypothesis import given
 from hypothesis import strategies as st
 
 from fedlasso import InProcess, Site
 from fedlasso.fitting import fit_model
+from fedlasso.fitting.inference.debiased import Start
 from fedlasso.fitting.inference.groups import (
     DISAGREE,
     FLOOR,
@@ -19,8 +21,9 @@ from fedlasso.fitting.inference.groups import (
     spread_starts,
 )
 from fedlasso.fitting.settings import Settings
-from fedlasso.numerics import Array
+from fedlasso.numerics import L1, Array
 from fedlasso.numerics.spike_slab import FDR_MARGIN, Posterior
+from fedlasso.sites import GradientAt
 
 H = np.eye(5)
 H[0, 1] = H[1, 0] = 0.97
@@ -167,3 +170,20 @@ def test_of_spectra_no_single_point_is_surely_discovered() -> None:
         noted += any("runs of the sampler disagree about" in note for note in trust.notes)
     assert false <= 2
     assert noted >= 2
+
+
+@pytest.mark.parametrize("loss", ["binomial", "poisson"])
+def test_the_refit_of_other_losses_is_maximum_likelihood(loss: str) -> None:
+    rng = np.random.default_rng(1)
+    X = rng.standard_normal((400, 6))
+    X[:, 1] = 0.95 * X[:, 0] + 0.3 * X[:, 1]
+    y = draw_response(loss, X @ [0.8, -0.8, 0.5, 0.0, 0.0, 0.0], rng)
+    federation = InProcess([Site(str(k), X[k::2], y[k::2], loss=loss) for k in range(2)])
+    start = Start.at(federation, L1(0.05), np.array([0.3, -0.2, 0.2, 0.0, 0.0, 0.1]))
+    penalty = L1(1e-6, np.where(np.arange(6) < 3, 1.0, np.inf))
+    refit = start.refit(penalty, 80, 1e-8)
+    assert refit.certificate is not None
+    assert refit.certificate.relative_gap < 1e-6
+    assert not refit.coefficients[3:].any()
+    slopes = federation.total(GradientAt(refit.coefficients)).gradient[:3] / 400
+    assert np.abs(slopes).max() < 2e-6

@@ -235,8 +235,15 @@ def fit_any_loss(
 ) -> Fit:
     """Fit any smooth loss to the rows of all sites, within so many uploads."""
     newton = Newton(tol=max(tol, FINEST_GAP))
-    limits = {"rounds": MOST_ROUNDS, "uploads": uploads, "tol": newton.tol}
-    return fit(view, newton, penalty=penalty, state=state, **limits)
+    return fit(
+        view,
+        newton,
+        penalty=penalty,
+        rounds=MOST_ROUNDS,
+        uploads=uploads,
+        tol=newton.tol,
+        state=state,
+    )
 
 
 def fit_pooled(view: Federation, penalty: float, uploads: int = 100, tol: float = 1e-6) -> Fit:

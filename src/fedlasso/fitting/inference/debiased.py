@@ -150,10 +150,11 @@ class Start:
         lowered = lower(np.array([run.probabilities for run in runs]))
         whole[:, others] = found.probabilities, *found.sizes, lowered
         groups = tuple(group.move(others) for group in find_groups(H, runs))
-        return Effects(*whole, groups)
+        probabilities, means, spreads, lowered = whole
+        return Effects(probabilities, means, spreads, lowered, groups)
 
-    def refit(self, columns: NDArray[np.int64], penalty: Penalty, uploads: int, tol: float) -> Fit:
-        """Fit some columns and the unpenalised ones, by their second derivatives.
+    def refit(self, penalty: Penalty, uploads: int, tol: float) -> Fit:
+        """Fit the columns without an infinite penalty, by their second derivatives.
 
         For least squares those are known. For other losses Newton starts at the minimum of the
         parabola, and requests them there.
@@ -163,15 +164,23 @@ class Start:
         score = self.H @ self.b - self.slopes
         if self.problem.quadratic:
             return solve_squares(self.federation, problem, self.H, score, uploads, tol)
-        on = np.union1d(columns, np.flatnonzero(penalty.free(p))).astype(np.int64)
+        thresholds = penalty.thresholds(p)
+        on = np.flatnonzero(np.isfinite(thresholds))
         state = None
         if on.size:
-            zero = np.zeros(p)
-            trial = np.zeros(p)
             H = self.H[np.ix_(on, on)]
-            trial[on] = solve_step(H, -score[on], penalty.thresholds(p)[on], zero[on])[0]
-            known = {"A": on, "b": zero, "slopes": zero, "trial": trial, "H": np.zeros((0, 0))}
-            state = NewtonState(**known, slow=True, aim=SOLVED, step="try")
+            zero, trial = np.zeros((2, p))
+            trial[on] = solve_step(H, -score[on], thresholds[on], zero[on])[0]
+            state = NewtonState(
+                A=on,
+                b=zero,
+                slopes=zero,
+                H=np.zeros((0, 0)),
+                trial=trial,
+                slow=True,
+                aim=SOLVED,
+                step="try",
+            )
         return fit_any_loss(self.federation, penalty, uploads, tol, state)
 
     def look(

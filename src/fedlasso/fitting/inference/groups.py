@@ -49,7 +49,7 @@ def correlate(H: Array) -> Array:
     """Return absolute correlations of the columns, with zeros on the diagonal."""
     sizes = np.sqrt(np.diagonal(H))
     scale = np.divide(1.0, sizes, out=np.zeros_like(sizes), where=sizes > 0)
-    near = np.abs(H * np.outer(scale, scale))
+    near: Array = np.abs(H * np.outer(scale, scale))
     np.fill_diagonal(near, 0.0)
     return near
 
@@ -71,7 +71,7 @@ def spread_starts(H: Array, b: Array) -> tuple[Array, Array, Array]:
 def lower(runs: Array) -> Array:
     """Return the mean over runs, or the minimum where they disagree, along the first axis."""
     least, most = runs.min(axis=0), runs.max(axis=0)
-    return np.where(most - least > DISAGREE, least, runs.mean(axis=0))
+    return np.asarray(np.where(most - least > DISAGREE, least, runs.mean(axis=0)))
 
 
 def find_groups(H: Array, runs: Sequence[Posterior]) -> tuple[Group, ...]:
@@ -89,6 +89,7 @@ def find_groups(H: Array, runs: Sequence[Posterior]) -> tuple[Group, ...]:
     each = lower(np.array([run.probabilities for run in runs]))
     drawn = np.array([run.drawn for run in runs])
     # The columns of every node, its draws by run, and the largest probability of its parts.
+    nodes: list[tuple[tuple[int, ...], NDArray[np.bool_], float]]
     nodes = [((int(k),), drawn[:, :, k], float(each[k])) for k in some]
     groups = []
     for left, right, height, _ in linkage(squareform(apart, checks=False), "complete"):

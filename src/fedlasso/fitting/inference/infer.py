@@ -164,9 +164,8 @@ class _Inference:
         weights[[group.main for group in groups]] = 1.0
         largest = float(np.abs(start.H @ start.b - start.slopes).max())
         lam = max(REFIT_PENALTY * self.strength, SMALLEST_PENALTY * largest)
-        penalty = L1(lam, weights)
         uploads = count_refitting(self.settings)
-        return start.refit(np.flatnonzero(weights == 1.0), penalty, uploads, self.settings.tol)
+        return start.refit(L1(lam, weights), uploads, self.settings.tol)
 
     def by_site(self, start: Start, estimates: Estimates) -> Estimates:
         """Add every site's own estimates, if the sites send them."""
