@@ -1,14 +1,11 @@
 """Intervals and p-values of estimates and effects, against textbook answers."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 from helpers.loops import loop
 from helpers.statistics_of import benjamini_hochberg, holm
 from scipy import stats
 
-from fedlasso import FedLassoError
 from fedlasso.fitting.inference.estimates import Effects, Estimates
 
 
@@ -54,12 +51,8 @@ def test_intervals_of_effects_hold_them_as_often_as_said(level: float) -> None:
 def test_columns_found_at_a_smaller_rate_are_among_those_of_a_larger_one() -> None:
     chances = np.array([0.999, 0.7, 0.95, 0.9])
     effects = Effects(chances, np.ones(4), np.ones(4))
-    found = replace(make([3.0, 2.0, 4.0, 3.0]), effects=effects)
-    np.testing.assert_array_equal(found.found(0.3).columns, [0, 1, 2, 3])
-    np.testing.assert_array_equal(found.found(0.1).columns, [0, 2, 3])
-    assert not found.found(0.001).columns.size
-    with pytest.raises(FedLassoError, match="no probabilities of an effect"):
-        make([3.0]).found(0.1)
+    for rate, expected in ((0.3, [0, 1, 2, 3]), (0.1, [0, 2, 3]), (0.001, [])):
+        np.testing.assert_array_equal(np.flatnonzero(effects.discover(rate)[0]), expected)
 
 
 def test_sites_that_differ_are_told() -> None:

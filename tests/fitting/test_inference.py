@@ -11,8 +11,9 @@ from scipy.special import expit
 
 from fedlasso import InProcess, Site
 from fedlasso.fitting import fix_penalty
-from fedlasso.fitting.inference.debiased import POSTERIOR_RUNS, Start
+from fedlasso.fitting.inference.debiased import Start
 from fedlasso.fitting.inference.estimates import Effects
+from fedlasso.fitting.inference.groups import spread_starts
 from fedlasso.numerics import L1, Array
 from fedlasso.numerics.moments import Normal
 from fedlasso.numerics.spike_slab import sample_posterior
@@ -34,8 +35,8 @@ def test_effects_are_those_of_all_rows_with_free_columns_taken_out() -> None:
     rows -= free @ np.linalg.lstsq(free, rows, rcond=None)[0]
     normal = Normal.of_products(rows.T @ rows, 240)
     runs = [
-        sample_posterior(normal, 5, b[1:], (4, run), nonlocal_prior=True)
-        for run in range(POSTERIOR_RUNS)
+        sample_posterior(normal, 5, start, (4, run), nonlocal_prior=True)
+        for run, start in enumerate(spread_starts(normal.gram, b[1:]))
     ]
     expected = np.mean([run.probabilities for run in runs], axis=0)
     assert effects.probabilities[0] == 0.0

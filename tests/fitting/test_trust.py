@@ -11,6 +11,7 @@ from fedlasso.federation import Around, Request
 from fedlasso.federation.messages import R
 from fedlasso.fitting import fit_model
 from fedlasso.fitting.inference.debiased import Start
+from fedlasso.fitting.inference.groups import FLOOR
 from fedlasso.fitting.inference.infer import find_noise_inflation
 from fedlasso.fitting.settings import SELECTED, Settings
 from fedlasso.numerics import Array
@@ -101,6 +102,8 @@ def test_few_of_the_discoveries_are_false_and_most_effects_are_found() -> None:
         model = fit_model(InProcess(sites), Settings(goal="discoveries", fdr=0.2, cv=5))
         assert model.trust is not None
         assert model.trust.found is not None
+        assert model.trust.found.effects is not None
+        assert (model.trust.found.effects.probabilities >= FLOOR).all()
         found = np.isin(np.arange(30), model.trust.found.columns)
         true = effects != 0
         shares.append((found & ~true).sum() / max(found.sum(), 1))

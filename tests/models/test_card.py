@@ -17,7 +17,12 @@ from fedlasso.fitting import Settings
 from fedlasso.fitting.examination.comparison import ComparedModel, SiteError
 from fedlasso.models import ModelDocument, describe_model, draw_card, make_model, write_model
 from fedlasso.models.document import CHOSE, Coefficient
-from fedlasso.models.inference_document import ColumnEstimate, SiteEstimate, TrustDocument
+from fedlasso.models.inference_document import (
+    ColumnEstimate,
+    GroupEstimate,
+    SiteEstimate,
+    TrustDocument,
+)
 from fedlasso.models.numbers import number
 from fedlasso.numerics import Certificate
 from fedlasso.tables import Schema
@@ -364,6 +369,20 @@ UNSURE = ColumnEstimate(
     i_squared=0.33,
     sites=(SiteEstimate("north", 0.1, -0.9, 1.1), SiteEstimate("<south>", -0.1, -1.1, 0.9)),
 )
+
+
+def test_a_group_is_named_on_the_card_and_on_screen(plain: ModelDocument) -> None:
+    group = GroupEstimate(("<a>", "b", "c"), 0.9999, "b")
+    trust = TrustDocument(level=0.95, rate=0.1, tests=9, groups=(group,))
+    document = replace(plain, trust=trust)
+    card = draw_card(document)
+    text = describe_model(document)
+    for shown in (card, text):
+        assert "1 group of nearly collinear columns discovered" in shown
+        assert "over 99.9%" in shown
+    assert "&lt;a&gt;, b, c" in card
+    assert "one or more of 3 nearly collinear columns: <a>, b, c" in text
+    assert "in the model b represents them" in text
 
 
 @pytest.mark.standard

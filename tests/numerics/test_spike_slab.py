@@ -16,12 +16,14 @@ from fedlasso.numerics import Array
 from fedlasso.numerics.moments import Normal
 from fedlasso.numerics.spike_slab import (
     FDR_MARGIN,
+    PARTNERS,
     Posterior,
     draw_effects,
     draw_nonlocal,
     log_odds,
     sample_posterior,
     select_by_fdr,
+    swap_effects,
 )
 
 
@@ -48,6 +50,7 @@ def test_draws_follow_the_posterior_that_enumeration_finds(seed: int, nonlocal_p
     m, noise, slab, p = 12, 1.3, 0.7, 5
     X, y = draw(m, np.array([0.6, 0.0, -0.4]), seed)
     X[:, 1] += X[:, 0]
+    X /= np.sqrt((X**2).mean(axis=0))
     weights = {}
     sizes = {}
     chance = np.random.default_rng([seed, 1])
@@ -71,6 +74,7 @@ def test_draws_follow_the_posterior_that_enumeration_finds(seed: int, nonlocal_p
     exact = [sum(w for s, w in weights.items() if s[k]) / total for k in range(3)]
     mean, square = sum(w * sizes[s] for s, w in weights.items()) / total
     gram = X.T @ X / m
+    reach = (gram**PARTNERS).sum(axis=1) - 1
     b = np.zeros(3)
     rest = X.T @ y / m
     totals = np.zeros((3, 3))
@@ -79,10 +83,48 @@ def test_draws_follow_the_posterior_that_enumeration_finds(seed: int, nonlocal_p
     for _ in range(draws):
         lucks = rng.random(3), rng.standard_normal(3)
         draw_effects(gram, b, rest, m / noise, slab, log_odds(p), nonlocal_prior, *lucks, totals)
+        if nonlocal_prior and (active := int(np.count_nonzero(b))):
+            moves = rng.random((active, 3)), rng.standard_normal(active)
+            swap_effects(gram, reach, b, rest, m / noise, slab, *moves)
     np.testing.assert_allclose(totals[0] / draws, exact, atol=0.02)
     np.testing.assert_allclose(totals[1] / draws, mean, atol=0.02)
     np.testing.assert_allclose(totals[2] / draws, square, atol=0.04)
     np.testing.assert_allclose(rest, X.T @ (y - X @ b) / m, atol=1e-9)
+
+
+def test_swaps_alone_keep_which_of_two_columns_has_the_effect_in_proportion() -> None:
+    """One effect, of one of three columns with unequal partners: Bayes' rule over the columns."""
+    m, noise, slab = 30, 1.0, 0.5
+    X, y = draw(m, np.array([0.3, 0.0, 0.0]))
+    X[:, 1] += 2 * X[:, 0]
+    X /= np.sqrt((X**2).mean(axis=0))
+    gram = X.T @ X / m
+    own = m / noise + 1 / slab
+    centre = X.T @ y / noise / own
+    exact = np.exp(own * centre**2 / 2) * (centre**2 + 1 / own)
+    b = np.array([0.1, 0.0, 0.0])
+    rest = X.T @ (y - X @ b) / m
+    reach = (gram**PARTNERS).sum(axis=1) - 1
+    rng = np.random.default_rng(0)
+    visits = np.zeros(3)
+    for _ in range(40_000):
+        moves = rng.random((1, 3)), rng.standard_normal(1)
+        swap_effects(gram, reach, b, rest, m / noise, slab, *moves)
+        visits += b != 0
+    np.testing.assert_allclose(visits / 40_000, exact / exact.sum(), atol=0.02)
+
+
+def test_runs_from_either_of_two_nearly_collinear_columns_agree() -> None:
+    rng = np.random.default_rng(2)
+    X, y = draw(200, np.array([1.0, 0.0, 0.0, 0.0, 0.0]))
+    X[:, 1] = X[:, 0] + 0.01 * rng.standard_normal(200)
+    starts = np.eye(5)[:2]
+    one, other = (
+        sample_posterior(normal_of(X, y), 5, start, nonlocal_prior=True).probabilities[:2]
+        for start in starts
+    )
+    np.testing.assert_allclose(one, other, atol=0.15)
+    assert max(one) < 0.9
 
 
 @given(st.lists(st.floats(0, 1), min_size=1, max_size=8), st.floats(0, 1))

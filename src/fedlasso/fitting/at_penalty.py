@@ -29,9 +29,12 @@ from fedlasso.numerics import (
     duality_gap,
     feasible_scale,
 )
+from fedlasso.numerics.quadratic_lasso import solve_step
 from fedlasso.procedures import Newton, Problem, Procedure, Secant, find_procedure
+from fedlasso.procedures.newton_state import NewtonState
 from fedlasso.procedures.secant import MomentSecant
 from fedlasso.sites import DualAt, FitAt, LossAt
+from fedlasso.sites.questions import FitSums
 
 MOST_ROUNDS = 2000
 # The smallest relative gap that sums of rounded numbers can certify for any loss.
@@ -55,6 +58,7 @@ def fit(
     certified: bool = True,
     tol: float = 1e-8,
     exact: bool = True,
+    state: Any = None,
 ) -> Fit:
     """Fit one model across the sites of a federation by a procedure.
 
@@ -74,6 +78,7 @@ def fit(
     tol : relative gap at which a certified fit counts as optimal
     exact : take standard errors from fourth powers of errors, as the paper does; sites with a
         policy do not send them
+    state : where the procedure starts, if not at its own beginning
 
     Examples
     --------
@@ -92,7 +97,7 @@ def fit(
     ledger = metered(federation)
     before = ledger.costs
     problem = choose_penalty(ledger) if penalty is None else fix_penalty(ledger, penalty)
-    run = Run(ledger, procedure, problem)
+    run = Run(ledger, procedure, problem, state=state)
     in_rounds = after_rounds(rounds)
     in_uploads = within_uploads(uploads)
 
@@ -151,17 +156,63 @@ def certify(federation: Federation, problem: Problem, b: Array) -> Certificate:
     m = problem.m
     penalty = problem.penalty
     if problem.quadratic and penalty.certifiable:
-        fit = federation.total(FitAt(b))
-        gap = duality_gap(
-            fit.residual_ss, fit.residual_y, fit.y_ss, fit.gradient / m, b, penalty, m
-        )
-        return Certificate(fit.residual_ss / (2 * m) + penalty.value(b), gap)
+        return _certify_squares(problem, b, federation.total(FitAt(b)))
     at = federation.total(LossAt(b))
     gradient = at.gradient / m
     if not penalty.certifiable:
         return certify_stationary(at.loss / m, b, gradient, penalty)
     dual = federation.total(DualAt(b, feasible_scale(b, gradient, penalty))).value / m
     return certify_loss(at.loss / m, dual, b, gradient, penalty)
+
+
+def _certify_squares(problem: Problem, b: Array, fit: FitSums) -> Certificate:
+    m = problem.m
+    slopes = fit.gradient / m
+    gap = duality_gap(fit.residual_ss, fit.residual_y, fit.y_ss, slopes, b, problem.penalty, m)
+    return Certificate(fit.residual_ss / (2 * m) + problem.penalty.value(b), gap)
+
+
+def solve_squares(
+    view: Federation, problem: Problem, H: Array, score: Array, uploads: int, tol: float
+) -> Fit:
+    """Fit least squares by its second derivatives H and X'y / m, and certify that.
+
+    Columns with an infinite penalty are left out. As long as a certificate shows rounding errors,
+    its gradient corrects them; the best model is kept.
+    """
+    tol = max(tol, FINEST_GAP)
+    ledger = metered(view)
+    before = ledger.costs
+    thresholds = problem.penalty.thresholds(problem.p)
+    on = np.flatnonzero(np.isfinite(thresholds))
+    H, thresholds = H[np.ix_(on, on)], thresholds[on]
+    b = np.zeros(problem.p)
+    b[on] = solve_step(H, -score[on], thresholds, b[on])[0]
+    best: tuple[Certificate, Array] | None = None
+    rounds = 0
+    while rounds < uploads and (best is None or not best[0].reaches(tol)):
+        rounds += 1
+        total = ledger.total(FitAt(b))
+        certificate = _certify_squares(problem, b, total)
+        if best is None or certificate.gap < best[0].gap:
+            best = certificate, b
+        slopes = total.gradient[on] / problem.m + thresholds * np.sign(b[on])
+        used = (b[on] != 0) | (thresholds == 0)
+        step = np.linalg.lstsq(H[np.ix_(used, used)], slopes[used], rcond=None)[0]
+        b = b.copy()
+        b[on[used]] -= step
+    assert best is not None
+    certificate, b = best
+    return Fit(
+        problem=problem,
+        method="least squares",
+        coefficients=b,
+        certificate=certificate,
+        costs=ledger.costs - before,
+        rounds=rounds,
+        status=Status.OPTIMAL if certificate.reaches(tol) else Status.SHORT,
+        candidates=b[:, None],
+    )
 
 
 def fit_exactly(view: Federation, penalty: float, uploads: int, tol: float) -> Fit:
@@ -178,10 +229,24 @@ def fit_exactly(view: Federation, penalty: float, uploads: int, tol: float) -> F
     return fit_pooled(view, penalty, uploads, tol)
 
 
-def fit_any_loss(view: Federation, penalty: Penalty, uploads: float, tol: float) -> Fit:
+def fit_any_loss(
+    view: Federation,
+    penalty: Penalty,
+    uploads: float,
+    tol: float,
+    state: NewtonState | None = None,
+) -> Fit:
     """Fit any smooth loss to the rows of all sites, within so many uploads."""
     newton = Newton(tol=max(tol, FINEST_GAP))
-    return fit(view, newton, penalty=penalty, rounds=MOST_ROUNDS, uploads=uploads, tol=newton.tol)
+    return fit(
+        view,
+        newton,
+        penalty=penalty,
+        rounds=MOST_ROUNDS,
+        uploads=uploads,
+        tol=newton.tol,
+        state=state,
+    )
 
 
 def fit_pooled(view: Federation, penalty: float, uploads: int = 100, tol: float = 1e-6) -> Fit:

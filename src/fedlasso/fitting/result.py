@@ -154,16 +154,22 @@ class AtPenalty(Reason):
 
 @dataclass(frozen=True)
 class Discovered(Reason):
-    """Columns that are probable enough to have an effect, of so many, at a false discovery rate."""
+    """Columns that are probable enough to have an effect, of so many, at a false discovery rate.
+
+    `groups` of nearly collinear columns have one column each in the model.
+    """
 
     found: int
     tests: int
     rate: float
+    groups: int = 0
 
     def words(self) -> str:
+        groups = f" and {self.groups} group{'s' * (self.groups > 1)} of nearly collinear columns"
         return (
-            f"{self.found} of {self.tests} columns, discovered at a false discovery rate of "
-            f"{self.rate:g} by their probability of an effect, and fitted to all rows"
+            f"{self.found} of {self.tests} columns{groups * bool(self.groups)}, discovered at a "
+            f"false discovery rate of {self.rate:g} by their probability of an effect, and fitted "
+            "to all rows"
         )
 
 

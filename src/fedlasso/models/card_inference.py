@@ -8,8 +8,10 @@ from fedlasso import html
 from fedlasso.html import escape
 from fedlasso.models.charts import ROWS_SHOWN
 from fedlasso.models.inference_document import ColumnEstimate, TrustDocument
-from fedlasso.models.numbers import number, p_value, ratio_of
+from fedlasso.models.numbers import number, p_value, ratio_of, some_of
 
+# Names of a group's columns that are shown.
+GROUP_SHOWN = 30
 # Sites whose own estimates are drawn below a column's.
 SITES_DRAWN = 12
 # Sites' intervals are cut at this multiple of the longest pooled interval.
@@ -20,6 +22,12 @@ RATE_NOTE = (
     "The rate is an average over many studies like this one, not a bound for each list. It assumes "
     "independent rows with the same noise variance, and a correct model. Very small effects are "
     "usually missed, and of highly correlated columns possibly all."
+)
+GROUPS_NOTE = (
+    "The rows show that one or more columns of each group have an effect, but not which: all pairs "
+    "of columns of a group are correlated by at least 0.9. A group counts as one discovery, which "
+    "is false if none of its columns has an effect. Its most probable column represents it in the "
+    "model, and other columns of the group would do about as well."
 )
 SELECTION_NOTE = "For the columns of the model; their selection by the same rows is accounted for."
 POSTERIOR_NOTE = (
@@ -55,6 +63,14 @@ def draw_trust(trust: TrustDocument | None, ratio: str | None) -> str:
         html.section(title, f"{note}{_name_sites(rows)}", _forest(rows, trust.level, ratio))
         for title, note, rows in sections
     ]
+    if trust.groups:
+        rows = [
+            [some_of(group.names, GROUP_SHOWN), group.main, group.evidence]
+            for group in trust.groups
+        ]
+        head = ["one or more of", "in the model", "P(effect)"]
+        table = html.text_table(head, rows)
+        parts.insert(1, html.section("Discovered groups", GROUPS_NOTE, table))
     if trust.site_weights is not None:
         weights = [[site, number(weight, 3)] for site, weight in trust.site_weights.items()]
         table = html.text_table(["site", "weight of a row"], weights)

@@ -1,12 +1,14 @@
 """Inference about the columns of a model as its document holds it: by name, per unit."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from fedlasso.fitting.inference.estimates import Estimates
+from fedlasso.fitting.inference.groups import Group
 from fedlasso.fitting.model import Model
-from fedlasso.models.numbers import p_value
+from fedlasso.models.numbers import p_value, some_of
 from fedlasso.numerics import Array
 
 
@@ -51,23 +53,48 @@ class ColumnEstimate:
         """Name and value of its evidence for an effect: a p-value or a posterior probability."""
         if self.probability is None:
             return "adjusted p", p_value(self.adjusted)
-        # Never as certainty.
-        text = "over 99.9%" if self.probability > 0.999 else f"{self.probability:.1%}"
-        return "probability of an effect", text
+        return "probability of an effect", _percent(self.probability)
+
+
+@dataclass(frozen=True)
+class GroupEstimate:
+    """Nearly collinear columns, of which one or more have an effect with a probability.
+
+    `main` is the most probable one, which represents the group in the model.
+    """
+
+    names: tuple[str, ...]
+    probability: float
+    main: str
+
+    @property
+    def text(self) -> str:
+        return f"one or more of {len(self.names)} nearly collinear columns: {some_of(self.names)}"
+
+    @property
+    def evidence(self) -> str:
+        return _percent(self.probability)
+
+
+def _percent(probability: float) -> str:
+    """Return a posterior probability as a percentage, never as certainty."""
+    return "over 99.9%" if probability > 0.999 else f"{probability:.1%}"
 
 
 @dataclass(frozen=True)
 class TrustDocument:
     """Inference about the columns of a model; docs/model.md describes every field.
 
-    `found` are discoveries; `selected` and `named` are columns of the model and columns named by
-    the analyst, if their intervals were requested. `site_weights` is the weight of a row by site.
+    `found` and `groups` are discovered columns and groups of columns; `selected` and `named` are
+    columns of the model and columns named by the analyst, if their intervals were requested.
+    `site_weights` is the weight of a row by site.
     """
 
     level: float
     rate: float | None = None
     tests: int = 0
     found: tuple[ColumnEstimate, ...] = ()
+    groups: tuple[GroupEstimate, ...] = ()
     selected: tuple[ColumnEstimate, ...] = ()
     named: tuple[ColumnEstimate, ...] = ()
     site_weights: dict[str, float] | None = None
@@ -79,9 +106,11 @@ class TrustDocument:
         if self.rate is None:
             return ""
         at_rate = f"at a false discovery rate of {self.rate:g}"
-        if not self.found:
+        counts = ((self.found, "column"), (self.groups, "group"))
+        parts = [f"{len(some)} {name}{'s' * (len(some) > 1)}" for some, name in counts if some]
+        if not parts:
             return f"No discoveries {at_rate}: the data show no clear effect of any column."
-        columns = f"{len(self.found)} column{'s' * (len(self.found) > 1)}"
+        columns = " and ".join(parts) + " of nearly collinear columns" * bool(self.groups)
         expected = f"on average at most {self.rate:.0%} of such a list are false"
         return f"{columns} discovered {at_rate}: {expected}."
 
@@ -97,10 +126,23 @@ def to_trust_document(model: Model) -> TrustDocument | None:
         rate=None if found is None else model.settings.fdr,
         tests=0 if found is None else found.tests,
         found=_by_column(model, found, "bh"),
+        groups=_by_group(model, trust.groups),
         selected=_by_column(model, trust.selected, "bh"),
         named=_by_column(model, trust.named, "holm"),
         site_weights=trust.site_weights,
         notes=trust.notes,
+    )
+
+
+def _by_group(model: Model, groups: Sequence[Group]) -> tuple[GroupEstimate, ...]:
+    """Return discovered groups by name, the most probable first."""
+    return tuple(
+        GroupEstimate(
+            tuple(model.columns[k] for k in group.columns),
+            group.probability,
+            model.columns[group.main],
+        )
+        for group in sorted(groups, key=lambda group: -group.probability)
     )
 
 

@@ -6,7 +6,7 @@ effect is zero (the spike) or normal with an unknown variance (the slab; Mitchel
 1988, George and McCulloch 1993). With the non-local prior the slab's density is also multiplied by
 the squared effect (Johnson and Rossell 2010), so that negligible effects count as none; it is used
 where a false discovery rate is controlled. Gibbs sampling draws one effect at a time given all
-others.
+others. With the non-local prior, swaps also move effects between correlated columns.
 """
 
 from __future__ import annotations
@@ -29,6 +29,8 @@ BURN_IN = 300
 TYPICAL = 0.02
 # The fraction of the requested false discovery rate that is used, as the prior may be wrong.
 FDR_MARGIN = 0.8
+# A swap's partner is drawn in proportion to this power of its correlation.
+PARTNERS = 4
 # Bisection steps for a non-local draw, and its range in standard deviations.
 HALVINGS = 50
 FARTHEST = 12.0
@@ -42,6 +44,8 @@ class Posterior:
     mean: Array  # (p,), expected effects
     square: Array  # (p,), expected squared effects
     empty: float  # the probability that no column has an effect
+    # (draws, p), whether a column has an effect in a draw; None for an average.
+    drawn: NDArray[np.bool_] | None = None
 
     @classmethod
     def average(cls, parts: Sequence[Posterior]) -> Posterior:
@@ -99,7 +103,8 @@ def sample_posterior(
     """
     p = normal.p
     if normal.variance <= 0.0:
-        return Posterior(np.zeros(p), np.zeros(p), np.zeros(p), 1.0)
+        none = np.zeros((DRAWS - BURN_IN, p), dtype=bool)
+        return Posterior(np.zeros(p), np.zeros(p), np.zeros(p), 1.0, none)
     rng = np.random.default_rng(seed)
     sizes = np.sqrt(np.diagonal(normal.gram))
     shrink = np.divide(1.0, sizes, out=np.zeros(p), where=sizes > 0)
@@ -112,16 +117,19 @@ def sample_posterior(
     slab = float(b @ b) / active + TYPICAL * normal.variance
     variance = normal.variance if noise is None else noise
     totals = np.zeros((3, p))
-    empty = 0
+    drawn = np.zeros((DRAWS, p), dtype=bool)
+    reach = (gram**PARTNERS).sum(axis=1) - np.diagonal(gram)
     for draw in range(DRAWS):
         if draw == BURN_IN:
             totals[:] = 0.0
-            empty = 0
         draws = rng.random(p), rng.standard_normal(p)
         precision = normal.rows / variance
         draw_effects(gram, b, rest, precision, slab, odds, nonlocal_prior, *draws, totals)
         active = int(np.count_nonzero(b))
-        empty += active == 0
+        if nonlocal_prior and active:
+            moves = rng.random((active, 3)), rng.standard_normal(active)
+            swap_effects(gram, reach, b, rest, precision, slab, *moves)
+        drawn[draw] = b != 0
         if noise is None:
             # A prior row with the response's variance keeps the noise variance positive.
             left = max(normal.variance - float(b @ (score + rest)), 0.0) * normal.rows
@@ -129,9 +137,10 @@ def sample_posterior(
         squares = float(b @ b) + TYPICAL * normal.variance
         terms = 3 * active if nonlocal_prior else active
         slab = squares / (2 * rng.standard_gamma((terms + 1) / 2))
-    kept = DRAWS - BURN_IN
-    probabilities, mean, square = totals / kept
-    return Posterior(probabilities, mean * shrink, square * shrink**2, empty / kept)
+    drawn = drawn[BURN_IN:]
+    probabilities, mean, square = totals / len(drawn)
+    empty = float((~drawn.any(axis=1)).mean())
+    return Posterior(probabilities, mean * shrink, square * shrink**2, empty, drawn)
 
 
 def log_odds(columns: int) -> Array:
@@ -186,6 +195,49 @@ def draw_effects(
             new = centre + away / np.sqrt(own)
         active = others + 1 if new != 0.0 else others
         set_effect(gram, b, rest, k, new)
+
+
+@compiled
+def swap_effects(
+    gram: Array,
+    reach: Array,
+    b: Array,
+    rest: Array,
+    precision: float,
+    slab: float,
+    uniforms: Array,
+    normals: Array,
+) -> None:
+    """Move effects to correlated columns without one, by Metropolis-Hastings steps.
+
+    Each step draws a column with an effect, a partner, and the partner's effect given all others.
+    The effect itself is integrated out of the acceptance probability. The prior is the non-local
+    one, and columns have length one. `reach` sums each column's weights of partners.
+    """
+    active = np.flatnonzero(b)
+    own = precision + 1.0 / slab
+    for step in range(active.size):
+        place = min(int(uniforms[step, 0] * active.size), active.size - 1)
+        i = active[place]
+        left = uniforms[step, 1] * reach[i]
+        j = -1
+        for k in range(b.size):
+            if k != i:
+                left -= gram[i, k] ** PARTNERS
+                if left < 0.0:
+                    j = k
+                    break
+        if j < 0 or b[j] != 0.0:
+            continue
+        here = precision * (rest[i] + b[i]) / own
+        there = precision * (rest[j] + gram[i, j] * b[i]) / own
+        favour = own * (there * there - here * here) / 2.0
+        favour += np.log((there * there + 1.0 / own) / (here * here + 1.0 / own))
+        if np.log(uniforms[step, 2]) < favour + np.log(reach[i] / reach[j]):
+            set_effect(gram, b, rest, i, 0.0)
+            away = draw_nonlocal(there * np.sqrt(own), normals[step])
+            set_effect(gram, b, rest, j, there + away / np.sqrt(own))
+            active[place] = j
 
 
 @compiled

@@ -135,13 +135,18 @@ class TrustTrial:
         trust = model.trust
         if trust is None or trust.found is None or trust.named is None:
             raise FedLassoError("a fit has no discoveries or intervals: an error of the study")
-        found = trust.found if rate == model.settings.fdr else trust.found.found(rate)
-        selected = np.zeros(self.truth.size, dtype=bool)
-        selected[found.columns] = True
+        assert trust.effects is not None
+        likely, groups = trust.effects.discover(rate)
+        found = trust.found.take(likely[trust.found.columns])
+        selected = likely[: self.truth.size]
         # Estimates are per standard deviation of a column.
         truth = self.truth / model.scaling.factors[: self.truth.size]
         covered, width = check_intervals(trust.named, truth)
         record = judge_selection(selected, self.truth)
+        # A group counts as one discovery.
+        true = [bool(self.truth[list(group.columns)].any()) for group in groups]
+        false = int((selected & (self.truth == 0)).sum()) + true.count(False)
+        record["fdp"] = false / max(int(selected.sum()) + len(groups), 1)
         for kind, places in interval_columns(self.truth).items():
             own = np.isin(trust.named.columns, places)
             record[f"coverage_{kind}"] = float(covered[own].mean()) if own.any() else None

@@ -4,7 +4,6 @@ from dataclasses import replace
 
 from fedlasso.fitting.context import Context
 from fedlasso.fitting.goals.objective import Objective
-from fedlasso.fitting.inference.infer import refit_columns
 from fedlasso.fitting.result import Discovered, Fit
 
 
@@ -16,11 +15,14 @@ class Discoveries(Objective):
     infers = True
 
     def conclude(self, context: Context, fit: Fit) -> Fit:
-        """Fit only the discoveries and the columns that are never penalised."""
-        assert fit.trust is not None
-        found = fit.trust.found
-        if found is None:
+        """Return the refitted discoveries in place of the Lasso."""
+        trust = fit.trust
+        assert trust is not None
+        if trust.found is None or trust.refit is None:
             return fit
-        rate = context.settings.fdr
-        reason = Discovered(self.name, found.columns.size, found.tests, rate)
-        return replace(refit_columns(context, fit, found.columns), reason=reason)
+        counts = trust.found.columns.size, trust.found.tests
+        reason = Discovered(self.name, *counts, context.settings.fdr, len(trust.groups))
+        kept = {
+            name: getattr(fit, name) for name in ("view", "scaling", "curve", "plan", "evidence")
+        }
+        return replace(trust.refit, **kept, reason=reason, trust=replace(trust, refit=None))

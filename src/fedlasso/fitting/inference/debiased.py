@@ -17,20 +17,24 @@ from scipy.special import ndtri, stdtrit
 from fedlasso.errors import CannotFit, FedLassoError
 from fedlasso.families import family_of
 from fedlasso.federation import Federation
+from fedlasso.fitting.at_penalty import fit_any_loss, solve_squares
 from fedlasso.fitting.inference.estimates import Effects, Estimates
+from fedlasso.fitting.inference.groups import find_groups, lower, spread_starts
 from fedlasso.fitting.local_penalty import fix_penalty
+from fedlasso.fitting.result import Fit
 from fedlasso.numerics import Array, Penalty, one_thread
 from fedlasso.numerics.debiasing import find_directions, take_out
 from fedlasso.numerics.moments import Normal
+from fedlasso.numerics.quadratic_lasso import solve_step
 from fedlasso.numerics.spike_slab import Posterior, sample_posterior
 from fedlasso.numerics.triangles import count_packed, unpack
 from fedlasso.procedures import Problem
+from fedlasso.procedures.newton import SOLVED
+from fedlasso.procedures.newton_state import NewtonState
 from fedlasso.sites import CurvatureAt, PartAt, SiteSlopesAlong, SlopesAlong
 
 # How closely directions follow one column alone.
 STRENGTH = 0.4
-# Runs of draws: one alone may stay with some of several interchangeable columns.
-POSTERIOR_RUNS = 3
 TAIL = 0.995
 # Steps to expected effects are halved at most so many times.
 STEP_HALVINGS = 6
@@ -138,15 +142,46 @@ class Start:
         rows = max(round(self.problem.m / self.noise_inflation), 1)
         normal = Normal(H, own, variance, rows, np.zeros(count + 1), np.ones(count), count)
         runs = [
-            sample_posterior(
-                normal, count, self.b[others], (seed, run), noise=noise, nonlocal_prior=True
-            )
-            for run in range(POSTERIOR_RUNS)
+            sample_posterior(normal, count, own, (seed, run), noise=noise, nonlocal_prior=True)
+            for run, own in enumerate(spread_starts(H, self.b[others]))
         ]
         found = Posterior.average(runs)
-        whole = np.zeros((3, p))
-        whole[:, others] = found.probabilities, *found.sizes
-        return Effects(*whole)
+        whole = np.zeros((4, p))
+        lowered = lower(np.array([run.probabilities for run in runs]))
+        whole[:, others] = found.probabilities, *found.sizes, lowered
+        groups = tuple(group.move(others) for group in find_groups(H, runs))
+        probabilities, means, spreads, lowered = whole
+        return Effects(probabilities, means, spreads, lowered, groups)
+
+    def refit(self, penalty: Penalty, uploads: int, tol: float) -> Fit:
+        """Fit the columns without an infinite penalty, by their second derivatives.
+
+        For least squares those are known. For other losses Newton starts at the minimum of the
+        parabola, and requests them there.
+        """
+        p = self.problem.p
+        problem = replace(self.problem, penalty=penalty)
+        score = self.H @ self.b - self.slopes
+        if self.problem.quadratic:
+            return solve_squares(self.federation, problem, self.H, score, uploads, tol)
+        thresholds = penalty.thresholds(p)
+        on = np.flatnonzero(np.isfinite(thresholds))
+        state = None
+        if on.size:
+            H = self.H[np.ix_(on, on)]
+            zero, trial = np.zeros((2, p))
+            trial[on] = solve_step(H, -score[on], thresholds[on], zero[on])[0]
+            state = NewtonState(
+                A=on,
+                b=zero,
+                slopes=zero,
+                H=np.zeros((0, 0)),
+                trial=trial,
+                slow=True,
+                aim=SOLVED,
+                step="try",
+            )
+        return fit_any_loss(self.federation, penalty, uploads, tol, state)
 
     def look(
         self,

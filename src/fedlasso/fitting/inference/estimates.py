@@ -11,9 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import chdtrc, ndtr, ndtri
 
-from fedlasso.errors import FedLassoError
+from fedlasso.fitting.inference.groups import Group, discover
 from fedlasso.numerics import Array
-from fedlasso.numerics.spike_slab import select_by_fdr
 
 LEVEL = 0.95
 # Fields of `Estimates` with one entry, or one column, per column of the model.
@@ -28,11 +27,15 @@ class Effects:
     ----------
     probabilities : of an effect of each column
     means, spreads : means and standard deviations of the effects, given that there are some
+    lowered : the probabilities, lowered where runs of the sampler disagree; None if none is
+    groups : nearly collinear columns that are more probable together than alone
     """
 
     probabilities: Array
     means: Array
     spreads: Array
+    lowered: Array | None = None
+    groups: tuple[Group, ...] = ()
 
     def intervals(self, level: float) -> Array:
         """Return credible intervals, an array (columns, 2)."""
@@ -49,6 +52,16 @@ class Effects:
         """Posterior variance of a linear predictor, for columns of variance one."""
         squares = self.probabilities * (self.spreads**2 + self.means**2)
         return float((squares - self.expected**2).sum())
+
+    def lower(self) -> Effects:
+        """Return effects with the lowered probabilities."""
+        if self.lowered is None:
+            return self
+        return replace(self, probabilities=self.lowered, lowered=None)
+
+    def discover(self, rate: float) -> tuple[NDArray[np.bool_], tuple[Group, ...]]:
+        """Return columns and groups of columns at a false discovery rate."""
+        return discover(self.probabilities, self.groups, rate)
 
     def take(self, some: NDArray[np.bool_]) -> Effects:
         """Return the effects of some columns."""
@@ -118,12 +131,6 @@ class Estimates:
         out = np.empty(len(ranked))
         out[order] = np.minimum(raised, 1.0)
         return out
-
-    def found(self, rate: float) -> Estimates:
-        """Return the discoveries at a false discovery rate."""
-        if self.effects is None:
-            raise FedLassoError("these columns have no probabilities of an effect")
-        return self.take(select_by_fdr(self.effects.probabilities, rate))
 
     @classmethod
     def join(cls, parts: Sequence[Estimates]) -> Estimates:

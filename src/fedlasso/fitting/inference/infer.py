@@ -1,5 +1,6 @@
 """Inference after the Lasso: discoveries, intervals of named or selected columns, site weights."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -7,14 +8,13 @@ from numpy.typing import NDArray
 
 from fedlasso.errors import FedLassoError, Refused
 from fedlasso.federation import Federation, Ledger, metered
-from fedlasso.fitting.at_penalty import fit_any_loss
 from fedlasso.fitting.context import Context
 from fedlasso.fitting.inference.debiased import Start
 from fedlasso.fitting.inference.estimates import Effects, Estimates
+from fedlasso.fitting.inference.groups import Group
 from fedlasso.fitting.result import Fit
 from fedlasso.fitting.settings import Settings
 from fedlasso.numerics import L1, Array, Penalty
-from fedlasso.numerics.spike_slab import select_by_fdr
 from fedlasso.numerics.triangles import count_packed
 from fedlasso.sites import CLEARLY, LEVELS, ErrorAt, NoiseAbove, Scaling, SiteWeighted, Viewed
 
@@ -23,8 +23,10 @@ from fedlasso.sites import CLEARLY, LEVELS, ErrorAt, NoiseAbove, Scaling, SiteWe
 SLOPES = 15
 REFITS = 10
 CURVED_REFITS = 80
-# Penalty of discoveries, as a fraction of the fit's: without any there is no certificate.
+# Penalty of discoveries, as a fraction of the fit's, or of the largest useful one if that is
+# larger: without any there is no certificate, and rounding limits it.
 REFIT_PENALTY = 1e-4
+SMALLEST_PENALTY = 1e-7
 # If more of the variance of a linear predictor is unknown, a few columns explain nearly all rows:
 # odds, rates and hazards are known to a factor of 16 at best.
 UNKNOWN_VARIANCE = 8.0
@@ -42,17 +44,23 @@ class Trust:
 
     Attributes
     ----------
-    found : the discoveries, if that was the goal
+    found : the discovered columns, if that was the goal
+    groups : the discovered groups of nearly collinear columns, if that was the goal
     selected : the columns of the model, if their intervals were requested
     named : columns whose intervals were requested by name
+    effects : posterior of the effects of all columns
     site_weights : weight of a row of each site, if sites were weighted
+    refit : the model of the discoveries, and of the most probable column of each group
     notes : what could not be done, and why
     """
 
     found: Estimates | None = None
+    groups: tuple[Group, ...] = ()
     selected: Estimates | None = None
     named: Estimates | None = None
+    effects: Effects | None = None
     site_weights: dict[str, float] | None = None
+    refit: Fit | None = None
     notes: tuple[str, ...] = ()
 
 
@@ -97,16 +105,20 @@ def infer(context: Context, fit: Fit, noise_inflation: float = 1.0) -> Trust:
             inference.notes.append(SEPARATED)
         effects = start.find_effects(seed)
         factor = start.attenuation(effects)
-    found = selected = by_name = None
+    found = selected = by_name = refit = None
+    groups: tuple[Group, ...] = ()
+    effects = inference.lower(effects)
     if settings.requested_goal.infers:
-        likely = select_by_fdr(effects.probabilities, settings.fdr)
+        likely, groups = effects.discover(settings.fdr)
         found = inference.judge(start, likely, effects, other).stretch(factor)
+        refit = inference.refit(start, likely, groups)
     if settings.infers_selected:
         used = (lasso != 0) & inference.penalised
         selected = inference.judge(start, used, effects, other).stretch(factor)
     if named.size:
         by_name = inference.by_site(start, start.look(named, other=other)).stretch(factor)
-    return Trust(found, selected, by_name, notes=tuple(dict.fromkeys(inference.notes)))
+    notes = tuple(dict.fromkeys(inference.notes))
+    return Trust(found, groups, selected, by_name, effects=effects, refit=refit, notes=notes)
 
 
 class _Inference:
@@ -114,15 +126,29 @@ class _Inference:
 
     def __init__(self, context: Context, fit: Fit) -> None:
         view, self.scaling = fit.standardised
-        settings = context.settings
+        self.settings = settings = context.settings
         self.view = Viewed(context.ledger, view)
         self.columns = context.ledger.columns
         self.requested = settings.named
         # Goals may have penalty weights of their own.
         self.penalty: Penalty = L1(1.0) if settings.plain else fit.penalty
+        self.strength = fit.penalty.lam
         self.penalised: NDArray[np.bool_] = ~self.penalty.free(len(self.columns))
         self.tests = int((self.penalised & (self.scaling.factors != 0)).sum())
         self.notes: list[str] = []
+
+    def lower(self, effects: Effects) -> Effects:
+        """Lower the probabilities about which runs of the sampler disagree, and note it."""
+        lowered = effects.lower()
+        count = int((lowered.probabilities < effects.probabilities).sum())
+        if count:
+            columns = (
+                "1 column: its probability is"
+                if count == 1
+                else (f"{count} columns: their probabilities are")
+            )
+            self.notes.append(f"runs of the sampler disagree about {columns} lowered")
+        return lowered
 
     def judge(
         self, start: Start, which: NDArray[np.bool_], effects: Effects, other: Array | None
@@ -130,6 +156,16 @@ class _Inference:
         """Estimate columns that the rows themselves have picked, by their probable effects."""
         estimates = start.look(np.flatnonzero(which), self.tests, other=other)
         return self.by_site(start, replace(estimates, effects=effects.take(which)))
+
+    def refit(self, start: Start, likely: NDArray[np.bool_], groups: Sequence[Group]) -> Fit:
+        """Fit columns, groups by one column, and unpenalised columns, nearly without a penalty."""
+        weights = np.where(self.penalised, np.inf, 0.0)
+        weights[likely] = 1.0
+        weights[[group.main for group in groups]] = 1.0
+        largest = float(np.abs(start.H @ start.b - start.slopes).max())
+        lam = max(REFIT_PENALTY * self.strength, SMALLEST_PENALTY * largest)
+        uploads = count_refitting(self.settings)
+        return start.refit(L1(lam, weights), uploads, self.settings.tol)
 
     def by_site(self, start: Start, estimates: Estimates) -> Estimates:
         """Add every site's own estimates, if the sites send them."""
@@ -152,18 +188,6 @@ class _Inference:
                     "has no interval; leave it out of --interval"
                 )
         return np.unique(np.array(places, dtype=np.int64))
-
-
-def refit_columns(context: Context, fit: Fit, columns: NDArray[np.int64]) -> Fit:
-    """Fit some columns and those that are never penalised, nearly without a penalty."""
-    settings = context.settings
-    view = Viewed(context.ledger, fit.standardised[0])
-    weights = np.where(fit.penalty.free(len(view.columns)), 0.0, np.inf)
-    weights[columns] = 1.0
-    penalty = L1(REFIT_PENALTY * fit.penalty.lam, weights)
-    refit = fit_any_loss(view, penalty, count_refitting(settings), settings.tol)
-    kept = ("view", "scaling", "curve", "plan", "evidence", "trust")
-    return replace(refit, **{name: getattr(fit, name) for name in kept})
 
 
 def find_site_weights(
