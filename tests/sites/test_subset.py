@@ -54,8 +54,9 @@ def test_sites_where_a_model_fits_well_count_for_more() -> None:
     for site in sites:
         samples = [site.training, *held_out(site)]
         rows = sum(s.m for s in samples)
-        squares = sum(float(((s.y - s.X @ b) ** 2).sum()) for s in samples)
-        weight = 2.0 / ((squares + PRIOR_ROWS * 2.0) / (rows + PRIOR_ROWS))
+        own = site.training
+        squares = float(((own.y - own.X @ b) ** 2).sum())
+        weight = 2.0 / ((squares + PRIOR_ROWS * 2.0) / (own.m + PRIOR_ROWS))
         moments += weight * sum(map(products, samples))
         weights += weight * rows
     total = InProcess(sites).total(question)

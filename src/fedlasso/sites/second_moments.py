@@ -90,7 +90,7 @@ class SubsetMoments(Request[SubsetSums]):
     heaviest = 0
     columns: Columns
 
-    def row_weight(self, samples: list[LeastSquares]) -> float:
+    def row_weight(self, training: LeastSquares) -> float:
         """Return the weight of each row of the site."""
         return 1.0
 
@@ -101,7 +101,7 @@ class SubsetMoments(Request[SubsetSums]):
     def answer(self, site: View) -> SubsetSums:
         held_out = [_as_least_squares(site, purpose) for purpose in PURPOSES]
         samples = [site.least_squares, *held_out]
-        weight = self.row_weight(samples)
+        weight = self.row_weight(site.least_squares)
         products = []
         for sample in samples:
             V = np.vstack([sample.design.pick(self.columns), sample.y])
@@ -123,7 +123,10 @@ class SubsetMoments(Request[SubsetSums]):
 
 
 class WeightedMoments(SubsetMoments):
-    """The same, with rows weighted by all sites' residual `variance` over that of their site."""
+    """The same, with rows weighted by all sites' residual `variance` over that of their site.
+
+    Variances are those of the training rows, so that a fit to these uses no held-out row.
+    """
 
     discloses = Disclosure(
         "second moments of chosen columns, each site's weighted by how well a model fits there: "
@@ -135,9 +138,9 @@ class WeightedMoments(SubsetMoments):
     b: ModelVector
     variance: float
 
-    def row_weight(self, samples: list[LeastSquares]) -> float:
-        rows = PRIOR_ROWS + sum(sample.m for sample in samples)
-        squares = PRIOR_ROWS * self.variance + sum(float(s.errors(self.b).sum()) for s in samples)
+    def row_weight(self, training: LeastSquares) -> float:
+        rows = PRIOR_ROWS + training.m
+        squares = PRIOR_ROWS * self.variance + float(training.errors(self.b).sum())
         if squares <= 0.0:
             return 1.0
         return float(min(rows * self.variance / squares, 2.0**HEAVIEST))

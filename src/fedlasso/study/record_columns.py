@@ -13,6 +13,8 @@ PREDICTION = "prediction"
 SELECTION = "selection"
 OBJECTIVE = "objective"
 DISCOVERIES = "discoveries"
+# Ending of the method of a goal whose model is fitted to the training rows only.
+TRAINING_ROWS = ":training"
 
 ColumnRole = Literal["axis", "metric", "cost", "note", "raw"]
 RECORDS = ("outcome", "candidate", "reference", "penalty", "trace")
@@ -96,7 +98,14 @@ _RAW = {
     "solver_steps": "Steps of the reference solver", "fallbacks": "Fits by a second solver",
     "worst_gap": "Worst relative gap along the path",
 }  # fmt: skip
-_METHODS = {f"goal:{goal}": f"{goal} goal" for goal in (PREDICTION, SELECTION, OBJECTIVE)}
+_METHODS = {
+    **{f"goal:{goal}": f"{goal} goal, all rows" for goal in (PREDICTION, SELECTION)},
+    **{
+        f"goal:{goal}{TRAINING_ROWS}": f"{goal} goal, training rows"
+        for goal in (PREDICTION, SELECTION)
+    },
+    f"goal:{OBJECTIVE}": f"{OBJECTIVE} goal, training rows",
+}
 _UPLOADS = "Uploads (bytes)"
 _WORK = "Leading operations"
 
