@@ -90,7 +90,7 @@ class SubsetMoments(Request[SubsetSums]):
     heaviest = 0
     columns: Columns
 
-    def row_weight(self, training: LeastSquares) -> float:
+    def row_weight(self, samples: list[LeastSquares]) -> float:
         """Return the weight of each row of the site."""
         return 1.0
 
@@ -101,7 +101,7 @@ class SubsetMoments(Request[SubsetSums]):
     def answer(self, site: View) -> SubsetSums:
         held_out = [_as_least_squares(site, purpose) for purpose in PURPOSES]
         samples = [site.least_squares, *held_out]
-        weight = self.row_weight(site.least_squares)
+        weight = self.row_weight(samples)
         products = []
         for sample in samples:
             V = np.vstack([sample.design.pick(self.columns), sample.y])
@@ -125,7 +125,7 @@ class SubsetMoments(Request[SubsetSums]):
 class WeightedMoments(SubsetMoments):
     """The same, with rows weighted by all sites' residual `variance` over that of their site.
 
-    Variances are those of the training rows, so that a fit to these uses no held-out row.
+    A site's variance is that of its training and held-out rows, or of its training rows only.
     """
 
     discloses = Disclosure(
@@ -137,10 +137,12 @@ class WeightedMoments(SubsetMoments):
     heaviest = HEAVIEST
     b: ModelVector
     variance: float
+    training_only: bool = False
 
-    def row_weight(self, training: LeastSquares) -> float:
-        rows = PRIOR_ROWS + training.m
-        squares = PRIOR_ROWS * self.variance + float(training.errors(self.b).sum())
+    def row_weight(self, samples: list[LeastSquares]) -> float:
+        samples = samples[:1] if self.training_only else samples
+        rows = PRIOR_ROWS + sum(sample.m for sample in samples)
+        squares = PRIOR_ROWS * self.variance + sum(float(s.errors(self.b).sum()) for s in samples)
         if squares <= 0.0:
             return 1.0
         return float(min(rows * self.variance / squares, 2.0**HEAVIEST))

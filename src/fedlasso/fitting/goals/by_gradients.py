@@ -131,7 +131,9 @@ def choose_on_holdout(
     # The path starts with the empty model, certified by the first gradient: it is never empty.
     lasso, cut = judge_by_gradients(rows, LASSO, fits, partial(_has_ended, grid=grid.size))
     best = _best(lasso)
-    subset = ask_subset(evidence, best.coefficients, weighted=exact) if rule == "min" else None
+    subset = None
+    if rule == "min":
+        subset = ask_subset(evidence, best.coefficients, exact, all_rows)
     if subset is None:
         candidates = _walk_on(rows, lasso, goal, uploads)
     else:
