@@ -54,6 +54,9 @@ METHODS = {
     "Voting": "Sites vote with the columns of their own Lasso; majority columns are averaged.",
     "one split": "One data split: one half of the rows proposes columns, the other tests them.",
     "20 splits": "Twenty data splits, combined by how often each selects a column.",
+    "Fed-FDR": "Every site tests the columns that others select; pairs of sites are compared (Li "
+    "and others 2025).",
+    "debiased BH": "P-values of the debiased Lasso for all columns, then Benjamini-Hochberg.",
     "best possible": "The oracle, which knows how the data were drawn, but not the effects.",
 }
 AXES = {

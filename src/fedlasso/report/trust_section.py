@@ -16,10 +16,13 @@ from fedlasso.study.record_columns import display_name, title
 from fedlasso.study.trust_summary import COVERAGES, LEAST, MOST, ONE, OURS, PAIRED, WIDTHS
 
 # Columns of tables and panels of figures; power is recall.
-DISCOVERY_HEADINGS = {"fdp": "FDP", "recall": "Power", "f1": "F1", "uploads": "Uploads"}
+DISCOVERY_HEADINGS = {
+    "fdp": "FDP", "recall": "Power", "f1": "F1", "uploads": "Uploads", "flagged": "Marked",
+}  # fmt: skip
 INTERVAL_HEADINGS = {
     "coverage_nonzero": "Nonzero", "coverage_zero": "Zero", "coverage_near": "Zero beside nonzero",
     "coverage_found": "Selected", "width_named": "Width, named", "width_found": "Width, selected",
+    "not_given": "Not given",
 }  # fmt: skip
 
 
@@ -27,11 +30,13 @@ def discovery_table(results: Results) -> ReportTable | None:
     data = _averaged(results)
     if data is None:
         return None
-    data = data.drop(columns=[name for name in data if str(name).startswith(("coverage", "width"))])
+    others = ("coverage", "width", "not_given")
+    data = data.drop(columns=[name for name in data if str(name).startswith(others)])
     note = (
         "Mean (Monte Carlo standard error). The mean false discovery proportion (FDP) should be at "
         "most q. Power is the proportion of the truly nonzero columns that are selected. Uploads "
-        "are vectors of p numbers per site."
+        "are vectors of p numbers per site. Marked: the proportion of fits that state that they "
+        "cannot promise the rate."
     )
     text = _text(data, DISCOVERY_HEADINGS)
     return ReportTable("discoveries", "False discoveries and power", note, data, text, "Scenario")
@@ -53,7 +58,8 @@ def interval_table(results: Results) -> ReportTable | None:
     note = (
         "Coverage of 95% intervals, for columns named beforehand and for selected ones, and mean "
         "width per standard deviation of a predictor: mean (Monte Carlo standard error). A dash: "
-        "nothing was selected."
+        "nothing was selected. Not given: the proportion of named columns that a fit marks as not "
+        "identified; the other columns of the table are about the rest."
     )
     text = _text(data.drop(columns="method"), INTERVAL_HEADINGS)
     return ReportTable("intervals", "Coverage and width of 95% intervals", note, data, text)
