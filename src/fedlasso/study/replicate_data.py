@@ -95,8 +95,8 @@ def draw_family(scenario: Scenario, family: str, seed: int, number: int) -> Repl
 def _draw_design(scenario: Scenario, family: str, rng: np.random.Generator) -> ReplicateData:
     """Draw the rows of all samples by the scenario's design, with responses of a family.
 
-    The unit of the noise is such that the linear predictor has `snr` times its variance; for other
-    families than the linear one it is theirs, and the effects are scaled instead.
+    The unit of the noise is such that the linear predictor has `snr` times its variance. For other
+    families the effects are scaled instead, and offsets add to the linear predictor as they are.
     """
     truth = _effects(scenario, scenario.nonzeros, rng)
     sizes = scenario.sizes
@@ -110,9 +110,8 @@ def _draw_design(scenario: Scenario, family: str, rng: np.random.Generator) -> R
         unit = spread / np.sqrt(scenario.snr)
         y = signal + unit * (rows.offset + rows.spread * rng.standard_normal(len(signal)))
     else:
-        unit = UNITS[family]
-        truth = truth * (unit * np.sqrt(scenario.snr) / spread)
-        y = find_family(family).draw(rows.X @ truth + unit * rows.offset, rng)
+        truth = truth * (UNITS[family] * np.sqrt(scenario.snr) / spread)
+        y = find_family(family).draw(rows.X @ truth + rows.offset, rng)
     ends = np.cumsum(totals)
     samples: list[list[SampleArrays]] = [[] for _ in kinds]
     for j, end in enumerate(ends):

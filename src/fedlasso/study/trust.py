@@ -252,7 +252,7 @@ def judge_units(units: Sequence[Sequence[int]], truth: Array) -> Record:
     """
     hits = sum(bool((truth[list(unit)] != 0).any()) for unit in units)
     count = len(units)
-    nonzero = np.count_nonzero(truth)
+    nonzero = int(np.count_nonzero(truth))
     precision = hits / count if count else 0.0
     recall = hits / nonzero if nonzero else 0.0
     f1 = 2 * precision * recall / (precision + recall) if hits else 0.0
