@@ -86,6 +86,34 @@ def test_selection_is_least_squares_on_all_rows() -> None:
     np.testing.assert_allclose(b[b != 0], np.linalg.lstsq(X, y)[0], atol=1e-3)
 
 
+def test_without_all_rows_selection_is_least_squares_on_the_training_rows() -> None:
+    sites = draw_sites((100, 80, 60))
+    fit = fit_for(InProcess(sites), "selection", exact=False, all_rows=False)
+    assert "all rows" not in fit.why
+    b = fit.coefficients
+    X = np.vstack([site.training.X for site in sites])[:, b != 0]
+    y = np.concatenate([site.training.y for site in sites])
+    np.testing.assert_allclose(b[b != 0], np.linalg.lstsq(X, y)[0], atol=1e-3)
+
+
+@by_goal
+def test_without_all_rows_the_last_validation_rows_do_not_touch_the_model(goal: str) -> None:
+    """There is one candidate, so the second samples choose nothing: other responses, same model."""
+    models = []
+    for noise in (0.0, 5.0):
+        sites = []
+        for site in draw_sites((100, 80, 60)):
+            first, second = (site.validation(purpose) for purpose in PURPOSES)
+            held_out = {"penalty": (first.X, first.y), "candidate": (second.X, second.y + noise)}
+            training = site.training
+            sites.append(Site(site.name, training.X, training.y, validation=held_out))
+        models.append(fit_for(InProcess(sites), goal, all_rows=False).coefficients)
+        if noise:
+            everything = fit_for(InProcess(sites), goal).coefficients
+            assert not np.allclose(everything, models[1], atol=1e-3)
+    np.testing.assert_allclose(models[0], models[1], rtol=1e-12)
+
+
 def test_noisy_sites_count_for_less() -> None:
     """A large site with much noise hides what small ones show, unless it counts for less."""
     found = []

@@ -88,12 +88,15 @@ def test_where_dual_averaging_leads(whole: Results, raw: Rows, metric: str, sign
 @pytest.mark.parametrize(
     ("goal", "metric", "sign"), [("prediction", "test_mse", -1), ("selection", "f1", 1)]
 )
-def test_where_a_goal_leads(whole: Results, raw: Rows, goal: str, metric: str, sign: int) -> None:
+@pytest.mark.parametrize("fitted", [":training", ""])
+def test_where_a_goal_leads(
+    whole: Results, raw: Rows, goal: str, metric: str, sign: int, fitted: str
+) -> None:
     wins = 0
     parts: dict[str, list[dict[int, float]]] = {}
     for scenario in ("small", "other"):
         at = {"scenario": scenario, **AT}
-        ours = values(raw, metric, method=f"goal:{goal}", **at)
+        ours = values(raw, metric, method=f"goal:{goal}{fitted}", **at)
         rivals = [
             values(raw, metric, method=m, epochs=e, **at)
             for m in ("CD", "ST", "P", "DA")
@@ -103,7 +106,9 @@ def test_where_a_goal_leads(whole: Results, raw: Rows, goal: str, metric: str, s
         difference = {r: ours[r] - best[r] for r in ours}
         wins += sign * statistics.fmean(difference.values()) > 0
         parts[scenario] = [difference]
-    text = reported(whole, f"goal-{goal}")
+    training, _, everything = reported(whole, f"goal-{goal}").partition("; fitted to all rows")
+    assert "fitted to the training rows only, as these are, in" in training
+    text = training if fitted else everything
     assert f"in {wins} of 2 scenarios" in text
     for part in says(*over_scenarios(parts)):
         assert part in text

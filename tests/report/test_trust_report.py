@@ -1,12 +1,14 @@
 """The page of the study of trust."""
 
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
 
+from fedlasso.report import figures
 from fedlasso.report.trust_section import discovery_figure, interval_figure
 from fedlasso.report.write import write_report
 from fedlasso.study import Scenario, Store, run_study
@@ -43,3 +45,26 @@ def test_discoveries_and_intervals_have_tables_and_figures(tmp_path: Path) -> No
         for axes in figure.canvas.axes:
             low, high = axes.get_xlim()
             assert sum(low <= tick <= high for tick in axes.get_xticks()) <= 5
+
+
+@pytest.mark.usefixtures("svg_only")
+def test_designs_are_named_and_many_methods_stay_in_their_rows(tmp_path: Path) -> None:
+    store = Store(tmp_path / "results")
+    cells = [replace(FEW, name=name, design=name) for name in ("digits", "visits")]
+    run_study(TrustStudy(seed=5), cells, 2, store, workers=1)
+    results = write_report(store.folder, tmp_path / "report")
+    page = (tmp_path / "report" / "index.html").read_text()
+    assert "design visits" in page
+    assert "Fed-FDR in" in page
+    scenarios = (tmp_path / "report" / "tables" / "scenarios.md").read_text()
+    assert "| visits" in scenarios
+    table = pd.read_csv(tmp_path / "report" / "tables" / "intervals.csv")
+    assert (table["not_given"] == 0).all()
+    figure = discovery_figure(results)
+    assert figure is not None
+    # Marks of a scenario lie nearer to its row than to the next.
+    for axes in figure.canvas.axes:
+        marks = [line for line in axes.get_lines() if line.get_marker() in figures._MARKERS]
+        places = np.array([line.get_ydata() for line in marks], dtype=float)
+        assert places.shape == (5, 2)
+        assert (np.abs(places - np.round(places)) < 0.45).all()

@@ -44,18 +44,21 @@ def test_a_view_tells_the_same_of_its_own_rows() -> None:
     assert_allclose(held, scale * sum(map(products, samples)), atol=1e-7)
 
 
-def test_sites_where_a_model_fits_well_count_for_more() -> None:
+@pytest.mark.parametrize("training_only", [False, True])
+def test_sites_where_a_model_fits_well_count_for_more(training_only: bool) -> None:
     sites = draw_sites()
     b = np.zeros(40)
     b[:5] = np.linspace(0.2, 1.0, 5)
-    question = WeightedMoments(COLUMNS, b, 2.0)
+    question = WeightedMoments(COLUMNS, b, 2.0, training_only)
     moments = np.zeros((4, 4))
     weights = 0.0
     for site in sites:
         samples = [site.training, *held_out(site)]
         rows = sum(s.m for s in samples)
-        squares = sum(float(((s.y - s.X @ b) ** 2).sum()) for s in samples)
-        weight = 2.0 / ((squares + PRIOR_ROWS * 2.0) / (rows + PRIOR_ROWS))
+        judged = samples[:1] if training_only else samples
+        squares = sum(float(((s.y - s.X @ b) ** 2).sum()) for s in judged)
+        known = sum(s.m for s in judged) + PRIOR_ROWS
+        weight = 2.0 / ((squares + PRIOR_ROWS * 2.0) / known)
         moments += weight * sum(map(products, samples))
         weights += weight * rows
     total = InProcess(sites).total(question)

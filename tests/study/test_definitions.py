@@ -71,7 +71,17 @@ def test_goals_stand_beside_the_papers_four() -> None:
     study = TunedStudy(seed=3, epochs=(1, 5))
     rows = outcomes(study)
     goals = rows[rows["method"].str.startswith("goal:")]
-    assert list(goals["method"]) == ["goal:prediction", "goal:selection", "goal:objective"]
+    assert list(goals["method"]) == [
+        "goal:prediction",
+        "goal:prediction:training",
+        "goal:selection",
+        "goal:selection:training",
+        "goal:objective",
+    ]
+    both = goals.set_index("method")
+    for goal in ("goal:prediction", "goal:selection"):
+        assert both.loc[goal, "test_mse"] != both.loc[f"{goal}:training", "test_mse"]
+        assert both.loc[goal, "upload_bytes"] == both.loc[f"{goal}:training", "upload_bytes"]
     assert (goals["training_upload_bytes"] <= 100 * 8 * K * P).all()
     paper = outcomes(PaperStudy(seed=3, epochs=(1, 5), budgets=(100,)))
     paper = paper[paper["panel"] == "upload"]
@@ -91,9 +101,14 @@ def test_conclusions_compare_with_the_best_of_the_others() -> None:
         [row("CD", r, 0.2, 3.0) for r in (0, 1)]
         + [row("DA", r, 0.5, 2.0) for r in (0, 1)]
         + [row("goal:prediction", r, 0.1, 1.0 + r) for r in (0, 1)]
+        + [row("goal:prediction:training", r, 0.1, 2.1) for r in (0, 1)]
         + [row("goal:selection", r, 0.4, 9.0) for r in (0, 1)]
     )
-    prediction, first, selection, second = TunedStudy.conclude(rows)
+    fair, worse, prediction, first, selection, second = TunedStudy.conclude(rows)
+    assert fair.startswith("prediction goal, training rows has better mean test_mse")
+    assert fair.endswith("0 of 1 scenarios")
+    assert "2.1 against DA (E = 1) 2, difference +0.1" in worse
+    assert prediction.startswith("prediction goal, all rows has")
     assert prediction.endswith("1 of 1 scenarios")
     assert "1.5 against DA (E = 1) 2, difference -0.5 (SE 0.5)" in first
     assert selection.endswith("0 of 1 scenarios")
@@ -141,13 +156,15 @@ def test_the_whole_story_is_on_the_papers_draws() -> None:
         "Secant",
         "SecantWS",
         *(f"goal:{goal}" for goal in study.goals),
+        "goal:prediction:training",
+        "goal:selection:training",
     }
     # A bill within the budget, and rows under the joint limits only where the steps keep to them.
     assert (others["training_upload_bytes"] <= others["budget"] * 8 * K * P).all()
     joint = others[others["panel"] == "joint"]
     assert (joint["local_steps"] <= 5 * joint["budget"]).all()
     assert not others.duplicated(["method", "budget", "panel", "rule"]).any()
-    own = rows["method"].isin(["goal:prediction", "goal:selection"])
+    own = rows["method"].str.startswith(("goal:prediction", "goal:selection"))
     assert rows.loc[own, "relative_gap"].isna().all()
     assert rows.loc[~own, "relative_gap"].notna().all()
 

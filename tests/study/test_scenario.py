@@ -9,7 +9,8 @@ from scipy.signal import lfilter
 
 from fedlasso import FedLassoError
 from fedlasso.study import SCENARIOS, Scenario, read_scenarios
-from fedlasso.study.replicate_data import autoregress, pool, signal_variance
+from fedlasso.study.designs import autoregress
+from fedlasso.study.replicate_data import pool, signal_variance
 from fedlasso.study.scenario import split
 
 NAMES = [

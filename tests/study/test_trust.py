@@ -11,8 +11,18 @@ from fedlasso import InProcess
 from fedlasso.cli import main
 from fedlasso.errors import FedLassoError
 from fedlasso.fitting import Settings, fit_model
+from fedlasso.fitting.inference.estimates import Estimates
 from fedlasso.study import SCENARIOS, Scenario, Store
-from fedlasso.study.trust import PER_KIND, TrustStudy, TrustTrial, interval_columns, judge_selection
+from fedlasso.study.trust import (
+    METHODS,
+    PER_KIND,
+    TrustStudy,
+    TrustTrial,
+    check_intervals,
+    interval_columns,
+    judge_selection,
+    judge_units,
+)
 from fedlasso.study.trust_summary import (
     BEST,
     MANY,
@@ -37,7 +47,7 @@ def rows() -> pd.DataFrame:
 @pytest.mark.standard
 def test_a_replicate_has_every_method_and_rate(rows: pd.DataFrame) -> None:
     cells = ["replicate", "method", "rate"]
-    assert len(rows) == 2 * 4 * 2
+    assert len(rows) == 2 * len(METHODS) * 2
     assert not rows.duplicated(cells).any()
     ours = rows[rows["method"] == OURS]
     assert (
@@ -112,6 +122,40 @@ def test_a_selection_is_judged_by_the_truth() -> None:
     assert judge_selection(np.zeros(4, dtype=bool), truth)["fdp"] == 0.0
 
 
+def test_a_group_is_false_if_none_of_its_columns_has_an_effect() -> None:
+    truth = np.array([1.0, -1.0, 0.0, 0.0, 0.0])
+    record = judge_units([(0,), (1, 2), (3, 4), (2,)], truth)
+    assert record == {"fdp": 0.5, "recall": 1.0, "f1": pytest.approx(2 / 3), "active": 4}
+    # Two true columns in one group are one discovery.
+    assert judge_units([(0, 1)], truth)["recall"] == 0.5
+    assert judge_units([], truth) == {"fdp": 0.0, "recall": 0.0, "f1": 0.0, "active": 0}
+
+
+def test_coverage_counts_the_intervals_that_are_given() -> None:
+    errors = np.array([0.1, np.nan, 0.1, np.nan])
+    estimates = Estimates(np.arange(4), np.array([1.0, 5.0, 5.0, np.nan]), errors, 4)
+    checked = check_intervals(estimates, np.ones(4))
+    assert checked == {"coverage": 0.5, "width": pytest.approx(0.392, abs=1e-3), "not_given": 0.5}
+    nothing = check_intervals(estimates.take(np.isnan(errors)), np.ones(4))
+    assert nothing == {"coverage": None, "width": None, "not_given": 1.0}
+
+
+def test_scenarios_that_fits_mark_themselves_are_counted_apart() -> None:
+    rows = records()
+    ours = rows["method"] == OURS
+    rows["flagged"] = np.where(ours, (rows["scenario"] == "weak-signal") * 1.0, np.nan)
+    rows["not_given"] = np.where(ours, (rows["scenario"] == "weak-signal") * 0.25, np.nan)
+    first, *_, last = trust_conclusions(rows)
+    assert (
+        "standard errors in 1 of 1 scenarios, apart from 1 where fits state that they cannot "
+        "promise it; one split in 2" in first
+    )
+    assert last == (
+        "Linear, q = 0.1: every named column has an interval in 1 of 2 scenarios (not in Weak "
+        "signal: fraction without 0.250, SE 0.000)."
+    )
+
+
 @pytest.mark.standard
 def test_curved_losses_are_fitted_at_every_rate_and_not_split() -> None:
     study = TrustStudy(seed=5, families=("binomial",))
@@ -184,8 +228,8 @@ def test_promises_are_counted_and_those_broken_are_told() -> None:
         "split in 2, 20 splits in 2.",
         "Linear, q = 0.1: the goal 'discoveries' has at least the power of one split in 1 of 2 "
         "scenarios (not in Weak signal: difference −0.100, SE 0.000).",
-        "Linear, q = 0.1: the goal 'discoveries' has at least 0.9 times the power of 20 splits, "
-        "where those keep their rate, in 0 of 2 scenarios (not in Baseline: 0.810, SE 0.010; Weak "
+        "Linear, q = 0.1: the goal 'discoveries' has at least 0.9 times the power of rivals that "
+        "keep their rate: 20 splits in 0 of 2 scenarios (not in Baseline: 0.810, SE 0.010; Weak "
         "signal: 0.410, SE 0.010).",
         "Linear, q = 0.1: the goal 'discoveries' has at least 0.9 times the power of the best "
         "possible, which knows how the data were drawn, in 1 of 2 scenarios (not in Weak signal: "
@@ -221,7 +265,7 @@ def test_the_command_runs_and_concludes(tmp_path: Path, capsys: pytest.CaptureFi
     out = str(tmp_path / "out")
     run = ["study", "run", "--study", "trust", "--scenario-file", str(file), "--out", out]
     assert main([*run, "--replicates", "2", "--workers", "1"]) == 0
-    assert set(Store(Path(out)).table()["method"]) == {OURS, ONE, MANY, BEST}
+    assert set(Store(Path(out)).table()["method"]) == set(METHODS)
     capsys.readouterr()
     assert main(["study", "summary", out]) == 0
     reported = capsys.readouterr().out

@@ -234,9 +234,11 @@ def mark_rows(
     """
     style = {"elinewidth": 0.9, "markersize": 3} | style
     values = [name for name in drawn if name in set(own[by])]
+    # Many marks stay nearer to their row than to the next.
+    step = min(0.22, 0.8 / len(values)) if values else 0.0
     for i, name in enumerate(values):
         here = own[own[by] == name]
-        shift = 0.22 * (i - (len(values) - 1) / 2)
+        shift = step * (i - (len(values) - 1) / 2)
         rows = [names.index(scenario) + shift for scenario in here["scenario"]]
         bars = [0 * here["bar"], here["bar"]] if one_sided else here["bar"]
         style |= {

@@ -1,8 +1,11 @@
 """One sentence for every term on the page: on hover, and under "How to read this"."""
 
 from fedlasso.report.records import Results
+from fedlasso.study.record_columns import TRAINING_ROWS
 
 _GOAL = "Command “fedlasso fit --goal"
+_ALL = "fitted to training and validation rows, as a user's model is."
+_TRAINING = "but the model is fitted to the training rows only, as those of CD, ST, P and DA are."
 METHODS = {
     "CD": "E sweeps of coordinate descent per site, then coefficients are averaged; every round.",
     "ST": "CD, then one soft-threshold of the coefficients; validation chooses among five.",
@@ -12,11 +15,14 @@ METHODS = {
     "Secant": "One gradient per site and round; the server learns the curvature from their "
     "differences. No step size, no epochs, one candidate.",
     "SecantWS": "Secant restricted to coefficients that may become nonzero, which uploads less.",
-    "goal:prediction": f"{_GOAL} prediction”: Lasso, adaptive Lasso and refits within the budget, "
-    "chosen by validation error.",
-    "goal:selection": f"{_GOAL} selection”: refitted adaptive Lasso supports within the budget, "
-    "chosen by validation error.",
-    "goal:objective": f"{_GOAL} objective”: the pooled Lasso at the common penalty, by Secant.",
+    "goal:prediction": f"{_GOAL} prediction” within the budget: expected effects, or the best of "
+    f"Lasso, adaptive Lasso and refits; {_ALL}",
+    f"goal:prediction{TRAINING_ROWS}": f"The same choice, {_TRAINING}",
+    "goal:selection": f"{_GOAL} selection” within the budget: the columns with the largest "
+    f"expected F1, or a refitted adaptive Lasso; {_ALL}",
+    f"goal:selection{TRAINING_ROWS}": f"The same choice, {_TRAINING}",
+    "goal:objective": f"{_GOAL} objective”: the pooled Lasso at the common penalty, by Secant, "
+    "fitted to the training rows.",
     "discoveries": f"{_GOAL} discoveries”: columns selected at a false discovery rate of q.",
     "prediction": f"{_GOAL} prediction”: the Lasso or a related model with small held-out error.",
     "selection": f"{_GOAL} selection”: few columns, chosen to be stable across samples.",
@@ -48,6 +54,9 @@ METHODS = {
     "Voting": "Sites vote with the columns of their own Lasso; majority columns are averaged.",
     "one split": "One data split: one half of the rows proposes columns, the other tests them.",
     "20 splits": "Twenty data splits, combined by how often each selects a column.",
+    "Fed-FDR": "Every site tests the columns that others select; pairs of sites are compared (Li "
+    "and others 2025).",
+    "debiased BH": "P-values of the debiased Lasso for all columns, then Benjamini-Hochberg.",
     "best possible": "The oracle, which knows how the data were drawn, but not the effects.",
 }
 AXES = {

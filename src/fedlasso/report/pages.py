@@ -129,7 +129,7 @@ def _scenario_text(each: Scenario) -> str:
     parts = [
         f"{len(each.sizes)} sites, {sizes} training rows",
         f"{each.p} predictors, {each.nonzeros} of them nonzero",
-        f"correlation {_per_site(each.correlations)}",
+        f"design {each.design}" if each.design else f"correlation {_per_site(each.correlations)}",
         f"signal-to-noise ratio {each.snr:g}",
     ]
     if set(each.scales) != {1.0}:

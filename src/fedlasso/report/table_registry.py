@@ -258,7 +258,7 @@ def scenario_table(results: Results) -> ReportTable | None:
     names = {"p": "p", "snr": "SNR"}
     text = data.astype(str).rename(columns=lambda c: names.get(c, c.capitalize()))
     text["Name"] = [display_name("scenario", s) for s in data["name"]]
-    text = text.rename(columns={"Name": "Scenario"})
+    text = text.rename(columns={"Name": "Scenario"}).replace({"Design": {"": "autoregressive"}})
     for i, sizes in enumerate(each.sizes for each in results.manifest.scenarios.values()):
         if len(sizes) > 3 and len(set(sizes)) == 1:
             text.loc[i, "Sizes"] = f"{len(sizes)} × {sizes[0]}"

@@ -15,11 +15,16 @@ from fedlasso.study import trust_summary
 from fedlasso.study.record_columns import display_name, title
 from fedlasso.study.trust_summary import COVERAGES, LEAST, MOST, ONE, OURS, PAIRED, WIDTHS
 
+# Height of all rows of a figure, in inches: with panel titles, legend and caption a page has 9.
+LONGEST = 6.6
 # Columns of tables and panels of figures; power is recall.
-DISCOVERY_HEADINGS = {"fdp": "FDP", "recall": "Power", "f1": "F1", "uploads": "Uploads"}
+DISCOVERY_HEADINGS = {
+    "fdp": "FDP", "recall": "Power", "f1": "F1", "uploads": "Uploads", "flagged": "Marked",
+}  # fmt: skip
 INTERVAL_HEADINGS = {
     "coverage_nonzero": "Nonzero", "coverage_zero": "Zero", "coverage_near": "Zero beside nonzero",
     "coverage_found": "Selected", "width_named": "Width, named", "width_found": "Width, selected",
+    "not_given": "Not given",
 }  # fmt: skip
 
 
@@ -27,11 +32,13 @@ def discovery_table(results: Results) -> ReportTable | None:
     data = _averaged(results)
     if data is None:
         return None
-    data = data.drop(columns=[name for name in data if str(name).startswith(("coverage", "width"))])
+    others = ("coverage", "width", "not_given")
+    data = data.drop(columns=[name for name in data if str(name).startswith(others)])
     note = (
         "Mean (Monte Carlo standard error). The mean false discovery proportion (FDP) should be at "
         "most q. Power is the proportion of the truly nonzero columns that are selected. Uploads "
-        "are vectors of p numbers per site."
+        "are vectors of p numbers per site. Marked: the proportion of fits that state that they "
+        "cannot promise the rate."
     )
     text = _text(data, DISCOVERY_HEADINGS)
     return ReportTable("discoveries", "False discoveries and power", note, data, text, "Scenario")
@@ -53,7 +60,8 @@ def interval_table(results: Results) -> ReportTable | None:
     note = (
         "Coverage of 95% intervals, for columns named beforehand and for selected ones, and mean "
         "width per standard deviation of a predictor: mean (Monte Carlo standard error). A dash: "
-        "nothing was selected."
+        "nothing was selected. Not given: the proportion of named columns that a fit marks as not "
+        "identified; the other columns of the table are about the rest."
     )
     text = _text(data.drop(columns="method"), INTERVAL_HEADINGS)
     return ReportTable("intervals", "Coverage and width of 95% intervals", note, data, text)
@@ -91,7 +99,7 @@ def discovery_figure(results: Results) -> Figure | None:
         "nominal rate q, which the mean FDP should not exceed."
     )
     with figures.look():
-        canvas, grid = _grid(results, len(panels))
+        canvas, grid = _grid(results, len(panels), roomy=True)
         for row, family in zip(grid, results.values("family"), strict=True):
             for axes, (name, rate) in zip(row, panels, strict=True):
                 own = data[(data["family"] == family) & (data["rate"] == rate)]
@@ -135,11 +143,14 @@ def interval_figure(results: Results) -> Figure | None:
     return Figure("intervals", "Coverage of 95% intervals", caption, canvas)
 
 
-def _grid(results: Results, across: int) -> tuple[Canvas, Any]:
+def _grid(results: Results, across: int, *, roomy: bool = False) -> tuple[Canvas, Any]:
     """Make panels with scenarios down, a row of panels per family."""
     names = results.values("scenario")
     families = results.values("family")
-    height = (1.2 + 0.22 * len(names)) * len(families)
+    # Marks of many methods need room, as far as a page has it.
+    methods = len(results.values("method")) if roomy else 1
+    each = max(0.22, min(0.06 * methods, LONGEST / len(names)))
+    height = (1.2 + each * len(names)) * len(families)
     canvas, grid = figures.make_panels(len(families), across, height)
     for row, family in zip(grid, families, strict=True):
         figures.name_rows(row[0], [display_name("scenario", name) for name in names])

@@ -123,7 +123,10 @@ class SubsetMoments(Request[SubsetSums]):
 
 
 class WeightedMoments(SubsetMoments):
-    """The same, with rows weighted by all sites' residual `variance` over that of their site."""
+    """The same, with rows weighted by all sites' residual `variance` over that of their site.
+
+    A site's variance is that of its training and held-out rows, or of its training rows only.
+    """
 
     discloses = Disclosure(
         "second moments of chosen columns, each site's weighted by how well a model fits there: "
@@ -134,8 +137,10 @@ class WeightedMoments(SubsetMoments):
     heaviest = HEAVIEST
     b: ModelVector
     variance: float
+    training_only: bool = False
 
     def row_weight(self, samples: list[LeastSquares]) -> float:
+        samples = samples[:1] if self.training_only else samples
         rows = PRIOR_ROWS + sum(sample.m for sample in samples)
         squares = PRIOR_ROWS * self.variance + sum(float(s.errors(self.b).sum()) for s in samples)
         if squares <= 0.0:

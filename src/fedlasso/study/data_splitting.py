@@ -93,14 +93,18 @@ def select_above(mirrors: Array, rate: float) -> NDArray[np.bool_]:
     return np.asarray(mirrors > thresholds[int(np.argmax(passed))])
 
 
+def inclusion_rates(selected: NDArray[np.bool_]) -> Array:
+    """Return each column's mean over splits of selected / number selected."""
+    counts = np.maximum(selected.sum(axis=1, keepdims=True), 1)
+    return np.asarray((selected / counts).mean(axis=0))
+
+
 def combine_splits(selected: NDArray[np.bool_], rate: float) -> NDArray[np.bool_]:
     """Return the columns that several splits select together, from an array (splits, p).
 
-    A column's inclusion rate is the mean over splits of selected / number selected. Columns with
-    the smallest inclusion rates are left out, as many as sum to at most the rate.
+    Columns with the smallest inclusion rates are left out, as many as sum to at most the rate.
     """
-    counts = np.maximum(selected.sum(axis=1, keepdims=True), 1)
-    inclusion = (selected / counts).mean(axis=0)
+    inclusion = inclusion_rates(selected)
     ranked = np.sort(inclusion)
     left_out = int((np.cumsum(ranked) <= rate).sum())
     threshold = ranked[left_out - 1] if left_out else 0.0

@@ -13,6 +13,8 @@ PREDICTION = "prediction"
 SELECTION = "selection"
 OBJECTIVE = "objective"
 DISCOVERIES = "discoveries"
+# Ending of the method of a goal whose model is fitted to the training rows only.
+TRAINING_ROWS = ":training"
 
 ColumnRole = Literal["axis", "metric", "cost", "note", "raw"]
 RECORDS = ("outcome", "candidate", "reference", "penalty", "trace")
@@ -74,6 +76,16 @@ _SCENARIOS = {name: name.replace("-", " ").capitalize() for name in _PLAIN_SCENA
     "near-collinear": "Nearly collinear predictors",
     "twenty-sites": "Twenty small sites",
     "heavy-tails": "Heavy-tailed predictors",
+    "spectra": "Spectra",
+    "digits": "Digits (real)",
+    "dummies": "Full sets of dummies",
+    "rare-binary": "Rare binary predictors",
+    "shifted-sites": "Site means shifted",
+    "shifted-columns": "Site means shifted, columns too",
+    "repeated-visits": "Repeated visits",
+    **{f"ar-{digits}": f"Correlation 0.{digits}" for digits in ("98", "995", "999")},
+    "noise-by-column": "Noise depends on a column",
+    "bad-leverage": "1% bad leverage",
     "correlated": "Correlated predictors",
     "heterogeneous": "Different site distributions",
     "deviating-0": "Sites do not deviate",
@@ -96,7 +108,14 @@ _RAW = {
     "solver_steps": "Steps of the reference solver", "fallbacks": "Fits by a second solver",
     "worst_gap": "Worst relative gap along the path",
 }  # fmt: skip
-_METHODS = {f"goal:{goal}": f"{goal} goal" for goal in (PREDICTION, SELECTION, OBJECTIVE)}
+_METHODS = {
+    **{f"goal:{goal}": f"{goal} goal, all rows" for goal in (PREDICTION, SELECTION)},
+    **{
+        f"goal:{goal}{TRAINING_ROWS}": f"{goal} goal, training rows"
+        for goal in (PREDICTION, SELECTION)
+    },
+    f"goal:{OBJECTIVE}": f"{OBJECTIVE} goal, training rows",
+}
 _UPLOADS = "Uploads (bytes)"
 _WORK = "Leading operations"
 
@@ -131,6 +150,13 @@ _TABLE: tuple[Field, ...] = (
         "Mean width of the 95% intervals, per standard deviation of a predictor. Compare only "
         "intervals of equal coverage."))
       for which, words in (("named", "named"), ("found", "selected"))),
+    Field("not_given", "Named columns without an interval", "metric", scale="proportion", caption=(
+        "Proportion of the named columns that a fit marks as not identified by the data. Coverage "
+        "and width are of the others.")),
+    Field("flagged", "Fits that cannot promise the rate", "metric", short="Marked",
+          scale="proportion", caption=(
+        "Proportion of the fits that state themselves that they cannot promise the false discovery "
+        "rate on these data.")),
     Field("active", "Active coefficients", "metric", short="Active", caption=(
         "Number of coefficients above 1e-4 in size; on real data, number of columns used. "
         "Fewer is sparser, not necessarily better.")),

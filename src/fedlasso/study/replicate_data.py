@@ -16,10 +16,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from fedlasso.errors import FedLassoError
-from fedlasso.families import FAMILIES, find_family
+from fedlasso.families import DEFAULT, FAMILIES, find_family
 from fedlasso.numerics import DEFAULT_LOSS, Array, LeastSquares
-from fedlasso.numerics.machine import compiled
 from fedlasso.sites import Site
+from fedlasso.study.designs import autoregress, find_design
 from fedlasso.study.scenario import Scenario, split
 
 SampleArrays = tuple[Array, Array]
@@ -64,6 +64,8 @@ def pool(samples: Sequence[SampleArrays]) -> LeastSquares:
 
 
 def draw_scenario(scenario: Scenario, rng: np.random.Generator) -> ReplicateData:
+    if scenario.design:
+        return _draw_design(scenario, DEFAULT, rng)
     truth = _effects(scenario, scenario.nonzeros, rng)
     own = [truth] * len(scenario.sizes)
     if scenario.deviations:
@@ -80,12 +82,45 @@ def draw_family(scenario: Scenario, family: str, seed: int, number: int) -> Repl
     """Draw one replicate of a family; it depends on study seed, scenario, family and number."""
     require_one_truth(scenario)
     rng = replace(scenario, name=f"{scenario.name}, {family}").generator(seed, number)
+    if scenario.design:
+        return _draw_design(scenario, family, rng)
     draw = scenario.draw(rng)
     truth = scale_truth(scenario, family, draw.truth) * draw.truth
     respond = find_family(family).draw
     kinds = (draw.training, draw.penalty_validation, draw.candidate_validation, draw.test)
     samples = (tuple((X, respond(X @ truth, rng)) for X, _ in kind) for kind in kinds)
     return ReplicateData(truth, *samples)
+
+
+def _draw_design(scenario: Scenario, family: str, rng: np.random.Generator) -> ReplicateData:
+    """Draw the rows of all samples by the scenario's design, with responses of a family.
+
+    The unit of the noise is such that the linear predictor has `snr` times its variance. For other
+    families the effects are scaled instead, and offsets add to the linear predictor as they are.
+    """
+    truth = _effects(scenario, scenario.nonzeros, rng)
+    sizes = scenario.sizes
+    others = (scenario.validation, scenario.validation, scenario.test)
+    kinds = [sizes, *(split(n, sizes) if n else (0,) * len(sizes) for n in others)]
+    totals = np.sum(kinds, axis=0)
+    rows = find_design(scenario.design)(totals.tolist(), truth, rng)
+    signal = rows.X @ truth
+    spread = float(signal.std()) or 1.0
+    if family == DEFAULT:
+        unit = spread / np.sqrt(scenario.snr)
+        y = signal + unit * (rows.offset + rows.spread * rng.standard_normal(len(signal)))
+    else:
+        truth = truth * (UNITS[family] * np.sqrt(scenario.snr) / spread)
+        y = find_family(family).draw(rows.X @ truth + rows.offset, rng)
+    ends = np.cumsum(totals)
+    samples: list[list[SampleArrays]] = [[] for _ in kinds]
+    for j, end in enumerate(ends):
+        start = int(end - totals[j])
+        for kind, own in zip(kinds, samples, strict=True):
+            here = slice(start, start + kind[j])
+            own.append((np.asfortranarray(rows.X[here]), np.ascontiguousarray(y[here])))
+            start += kind[j]
+    return ReplicateData(truth, *map(tuple, samples))
 
 
 def require_one_truth(scenario: Scenario) -> None:
@@ -150,13 +185,3 @@ def signal_variance(b: Array, rho: float) -> float:
     """Return b' Sigma b with Sigma_kl = rho^|k-l|."""
     tail = autoregress(b[:, None], rho)[:, 0]
     return float((b * (2 * tail - b)).sum())
-
-
-@compiled
-def autoregress(shocks: Array, rho: float) -> Array:
-    """Return an autoregression down the rows: each is its shock plus rho times the row before."""
-    x = shocks.copy()
-    for k in range(1, x.shape[0]):
-        for i in range(x.shape[1]):
-            x[k, i] += rho * x[k - 1, i]
-    return x

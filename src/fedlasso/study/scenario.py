@@ -34,6 +34,7 @@ class Scenario:
     deviations : number of coefficients in which each site deviates from the common ones
     tails : degrees of freedom (> 2) of the predictors' Student t distribution; 0 for the normal
     validation, test : rows of each validation sample and of the test sample, over all sites
+    design : how columns are drawn, if not from correlations and tails (`designs.DESIGNS`)
     """
 
     name: str
@@ -49,6 +50,7 @@ class Scenario:
     tails: float = 0.0
     validation: int = 200
     test: int = 2000
+    design: str = ""
 
     def __post_init__(self) -> None:
         scenario = f"scenario {self.name!r}"
@@ -68,6 +70,11 @@ class Scenario:
                 f"{scenario}: tails is {self.tails:g}; give more than 2 degrees of freedom, "
                 "since predictors need a variance, or 0 for normal ones"
             )
+
+    @property
+    def rho(self) -> float:
+        """The largest correlation of neighbouring columns."""
+        return max(map(abs, self.correlations))
 
     def generator(self, seed: int, replicate: int) -> np.random.Generator:
         """Return a generator that depends on study seed, scenario name and replicate only."""
@@ -146,4 +153,9 @@ def read_scenarios(path: Path) -> tuple[Scenario, ...]:
             if where:
                 text = f"scenario {name!r}: {where.rstrip('`')}: {text[0].lower()}{text[1:]}"
             raise FedLassoError(f"{path}: {text}") from error
+        if scenarios[-1].design:
+            # Imported here, as in `draw`.
+            from fedlasso.study.designs import find_design
+
+            find_design(scenarios[-1].design)
     return tuple(scenarios)

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 OURS = DISCOVERIES
 ONE = "one split"
 MANY = "20 splits"
+FED = "Fed-FDR"
+BH = "debiased BH"
 BEST = "best possible"
 # A rate is kept if the mean exceeds it by no more than this many standard errors.
 STANDARD_ERRORS = 2.0
@@ -26,9 +28,11 @@ NAMED = 3
 # Acceptable coverage of 95% intervals.
 LEAST = 0.93
 MOST = 0.97
-SELECTION_METRICS = ("fdp", "recall", "f1", "active", "uploads")
+SELECTION_METRICS = ("fdp", "recall", "f1", "active", "uploads", "flagged")
 COVERAGES = ("coverage_nonzero", "coverage_zero", "coverage_near", "coverage_found")
-WIDTHS = ("width_named", "width_found")
+WIDTHS = ("width_named", "width_found", "not_given")
+# A scenario is marked if this fraction of its fits, or more, cannot promise the rate.
+MARKED = 0.5
 PAIRED = ("fdp", "recall", "f1")
 CELL = ("scenario", "family", "rate")
 
@@ -67,26 +71,26 @@ def trust_conclusions(rows: pd.DataFrame) -> list[str]:
 
 def _sentences(here: pd.DataFrame, methods: dict[str, pd.DataFrame]) -> Iterator[str]:
     ours = methods[OURS]
-    others = [f"{name} in {methods[name]['kept'].sum()}" for name in (ONE, MANY) if name in methods]
+    rivals = [name for name in (ONE, MANY, FED, BH) if name in methods]
+    others = [f"{name} in {methods[name]['kept'].sum()}" for name in rivals]
+    marked = ours["flagged"] >= MARKED if "flagged" in ours else ours["kept"] & False
+    own = ours[~marked]
+    apart = f", apart from {marked.sum()} where fits state that they cannot promise it"
     yield (
         f"the mean false discovery proportion of the goal {OURS!r} is at most q plus "
-        f"{STANDARD_ERRORS:g} standard errors in {_count(ours, 'fdp', ours['kept'])}"
-        f"{'; ' if others else ''}{', '.join(others)}"
+        f"{STANDARD_ERRORS:g} standard errors in {_count(own, 'fdp', own['kept'])}"
+        f"{apart if marked.any() else ''}{'; ' if others else ''}{', '.join(others)}"
     )
     if ONE in methods:
         differences = trust_differences(here)
         counted = _count(differences, "recall", differences["recall"] >= 0, "difference ")
         yield f"the goal {OURS!r} has at least the power of {ONE} in {counted}"
-    rivals = {
-        MANY: f"{MANY}, where those keep their rate",
-        BEST: f"the {BEST}, which knows how the data were drawn",
-    }
-    for rival in (name for name in rivals if name in methods):
-        both = ours.merge(methods[rival], on="scenario", suffixes=("", "_rival"))
-        both = both[both["kept_rival"]] if rival == MANY else both
-        counted = _count(both, "recall", both["recall"] >= POWER * both["recall_rival"])
-        enough = f"at least {POWER:g} times the power of {rivals[rival]}"
-        yield f"the goal {OURS!r} has {enough}, in {counted}"
+    enough = f"the goal {OURS!r} has at least {POWER:g} times the power of"
+    if parts := [_against(ours, methods[name], name, kept=True) for name in rivals if name != ONE]:
+        yield f"{enough} rivals that keep their rate: {'; '.join(parts)}"
+    if BEST in methods:
+        words = f"the {BEST}, which knows how the data were drawn,"
+        yield f"{enough} {_against(ours, methods[BEST], words, kept=False)}"
     for name in COVERAGES:
         known = ours[ours[name].notna()] if name in ours else ours[:0]
         if len(known):
@@ -94,6 +98,17 @@ def _sentences(here: pd.DataFrame, methods: dict[str, pd.DataFrame]) -> Iterator
             counted = _count(known, name, known[name].between(LEAST, MOST))
             good = f"{LEAST:.0%} to {MOST:.0%} coverage"
             yield f"95% intervals of columns {kind} have {good} in {counted}"
+    if "not_given" in ours and (ours["not_given"] > 0).any():
+        counted = _count(ours, "not_given", ours["not_given"] == 0, "fraction without ")
+        yield f"every named column has an interval in {counted}"
+
+
+def _against(ours: pd.DataFrame, rival: pd.DataFrame, name: str, *, kept: bool) -> str:
+    """In how many scenarios the goal has enough of a rival's power; if `kept`, where it may win."""
+    both = ours.merge(rival, on="scenario", suffixes=("", "_rival"))
+    both = both[both["kept_rival"]] if kept else both
+    counted = _count(both, "recall", both["recall"] >= POWER * both["recall_rival"])
+    return f"{name} in {counted}"
 
 
 def _count(own: pd.DataFrame, metric: str, good: pd.Series[bool], before: str = "") -> str:

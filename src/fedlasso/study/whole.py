@@ -8,7 +8,7 @@ from typing import ClassVar
 from fedlasso.fitting import GOALS, RULES, within_uploads
 from fedlasso.procedures import find_procedure
 from fedlasso.study.outcomes import Reader, Record, Trial
-from fedlasso.study.paper import COMPARED, PaperStudy, goal_row
+from fedlasso.study.paper import COMPARED, PaperStudy, goal_rows
 
 # Columns about the objective at the penalty that the paper's procedures share.
 _OF_THE_OBJECTIVE = ("objective", "gap", "relative_gap", "stationarity")
@@ -20,7 +20,8 @@ class WholeStudy(PaperStudy):
 
     Secant, SecantWS and the goals have no epochs and no candidates to choose by a rule, so their
     rows are recorded under both rules, and under the joint limits if their local steps comply. Fits
-    for prediction and selection have penalties of their own, hence no gap to the common optimum.
+    for prediction and selection have penalties of their own, hence no gap to the common optimum;
+    they are recorded twice, fitted to all rows and to the training rows only.
     """
 
     name: ClassVar[str] = "whole"
@@ -38,10 +39,10 @@ class WholeStudy(PaperStudy):
         for method in self.further:
             yield from self._follow(trial, method)
         for budget, goal in product(self.budgets, self.goals):
-            row = goal_row(trial, goal, budget)
-            if not GOALS[goal].is_lasso:
-                row |= dict.fromkeys(_OF_THE_OBJECTIVE)
-            yield from self._in_panels(row, budget)
+            for row in goal_rows(trial, goal, budget):
+                if not GOALS[goal].is_lasso:
+                    row |= dict.fromkeys(_OF_THE_OBJECTIVE)
+                yield from self._in_panels(row, budget)
 
     def _follow(self, trial: Trial, method: str) -> Iterator[Record]:
         """Yield traces and outcomes of one procedure, each within its number of uploads."""

@@ -85,9 +85,12 @@ def count_sent(columns: int) -> int:
     return 2 * count_packed(columns + 1) + 3
 
 
-def ask_subset(evidence: SecantEvidence, b: Array, weighted: bool) -> Subset | None:
+def ask_subset(
+    evidence: SecantEvidence, b: Array, weighted: bool, all_rows: bool = True
+) -> Subset | None:
     """Ask for the moments of a model's columns, and of those with the steepest gradients.
 
+    Weights of sites use the held-out rows only if the model does (`all_rows`).
     Return None if too few uploads are left for that, or a site does not send them.
     """
     p = evidence.problem.p
@@ -98,7 +101,7 @@ def ask_subset(evidence: SecantEvidence, b: Array, weighted: bool) -> Subset | N
     columns = np.sort(np.lexsort((-steepness, -np.abs(b)))[:count])
     question = SubsetMoments(columns)
     if weighted and len(evidence.ledger.sites) > 1:
-        question = WeightedMoments(columns, b, 2 * evidence.known.loss(b))
+        question = WeightedMoments(columns, b, 2 * evidence.known.loss(b), not all_rows)
     try:
         sums = evidence.ledger.total(question)
     except Refused:

@@ -114,13 +114,19 @@ def fit_all(
 
 
 def choose_on_holdout(
-    federation: Federation, goal: ComparedGoal, budget: Budget, rule: Rule, exact: bool
+    federation: Federation,
+    goal: ComparedGoal,
+    budget: Budget,
+    rule: Rule,
+    exact: bool,
+    all_rows: bool = True,
 ) -> Fit:
     """Choose a model for a goal on the sites' validation samples, within a budget.
 
     The first samples choose the penalty of a Lasso path. Second moments of the columns that the
     path and its gradients point to, over all rows, then show how likely each is to have an effect.
-    If uploads do not suffice for that, the second samples choose among fits on the way.
+    If uploads do not suffice for that, the second samples choose among fits on the way. Without
+    `all_rows` the model is the one that was judged, fitted to the training rows.
     """
     ledger = metered(federation)
     before = ledger.costs
@@ -133,7 +139,9 @@ def choose_on_holdout(
     # The path starts with the empty model, certified by the first gradient: it is never empty.
     lasso, cut = judge_by_gradients(rows, LASSO, fits, partial(_has_ended, grid=grid.size))
     best = _best(lasso)
-    subset = ask_subset(evidence, best.coefficients, weighted=exact) if rule == "min" else None
+    subset = None
+    if rule == "min":
+        subset = ask_subset(evidence, best.coefficients, exact, all_rows)
     if subset is None:
         candidates = _walk_on(rows, lasso, goal, uploads)
     else:
@@ -141,19 +149,20 @@ def choose_on_holdout(
     models = np.column_stack([candidate.trained.coefficients for candidate in candidates])
     validation = validate(ledger, models, exact=exact)
     chosen = validation.select(rule) if subset is None else _prefer_last(validation)
-    name, final = candidates[chosen].name, candidates[chosen].final
+    points = [candidate.final if all_rows else candidate.trained for candidate in candidates]
+    name, final = candidates[chosen].name, points[chosen]
     how = {"min": How.VALIDATED, "1se": How.VALIDATED_SPARSEST}[rule]
     count: int | None = len(candidates)
     if subset is not None and chosen == len(candidates) - 1:
         how = goal.expected
         count = None
     spent = round(evidence.budget.spent)
-    all_rows = final is not candidates[chosen].trained
+    used_all = final is not candidates[chosen].trained
     curve = curve_of(lasso, int(lasso.error[0].argmin()), cut)
     # Standard errors of a single sample are not shown beside those of folds.
     errors = replace(curve.validation, se=np.full(curve.penalties.shape, np.nan))
     return Fit.of_points(
-        [candidate.final for candidate in candidates],
+        points,
         chosen,
         evidence.problem,
         method=name,
@@ -162,7 +171,7 @@ def choose_on_holdout(
         status=Status.CUT if cut else Status.CHOSEN,
         validation=validation,
         reason=Tuned(
-            goal.name, name, final.active, how, count, uploads=(spent, uploads), all_rows=all_rows
+            goal.name, name, final.active, how, count, uploads=(spent, uploads), all_rows=used_all
         ),
         curve=replace(curve, validation=errors),
     )

@@ -204,6 +204,7 @@ def fit_for(
     uploads: int = 100,
     rule: Rule = "min",
     exact: bool = True,
+    all_rows: bool = True,
 ) -> Fit:
     """Fit a model for prediction or for selection, within `uploads` vectors from every site.
 
@@ -226,6 +227,8 @@ def fit_for(
     rule : how the candidate is chosen on the second validation samples
     exact : take standard errors from fourth powers of errors, as the paper does, and weight sites
         by how well a model fits there; sites with a policy do neither
+    all_rows : fit the model to training and validation rows; without it to the training rows, as
+        procedures do
 
     Examples
     --------
@@ -245,4 +248,4 @@ def fit_for(
             "'Secant')"
         )
     budget = Budget(metered(federation), uploads)
-    return choose_on_holdout(federation, chosen, budget, rule, exact)
+    return choose_on_holdout(federation, chosen, budget, rule, exact, all_rows)

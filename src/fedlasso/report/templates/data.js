@@ -43,7 +43,7 @@ const word = (cell, name) => axis(name).words[code(cell, name)];
 const value = (cell, name) => axis(name).values[code(cell, name)];
 const valuesAt = (cell) => Object.fromEntries(AXES.map((name) => [name, value(cell, name)]));
 const replicatesOf = (cell) => DATA.replicates[code(cell, "scenario")];
-// What people call a method: "goal:prediction" is the prediction goal.
+// What people call a method: "goal:prediction" is the prediction goal, fitted to all rows.
 const nameMethod = (method) => axis("method").words[axis("method").values.indexOf(method)] ?? method;
 
 // `where` maps axis names to codes; axes that it lacks are no condition.

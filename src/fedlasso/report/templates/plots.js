@@ -58,11 +58,14 @@ function ticksOf({ kind, domain, values, unit }, room) {
   return Array.from({ length: Math.floor(largest / step) + 1 }, (_, i) => i * step);
 }
 
-// Neighbouring ticks differ, so they may need more digits. "E = 5" is not broken into lines.
+// Neighbouring ticks differ, so they may need more digits. "E = 5" and short names are not broken into lines.
 const sayNumber = (v) => (v >= 1000 || Number(v.toPrecision(3)) === v ? brief(v) : format(v).replace("-", "−"));
 
 function sayTick({ values, say = values ? brief : sayNumber }) {
-  return (tick) => String(say(values ? values[tick] : tick)).replaceAll(" = ", "\u00a0=\u00a0");
+  return (tick) => {
+    const words = String(say(values ? values[tick] : tick));
+    return words.replaceAll(words.length <= 12 ? " " : " = ", (gap) => gap.replaceAll(" ", "\u00a0"));
+  };
 }
 
 // About how wide words are.

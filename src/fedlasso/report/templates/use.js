@@ -36,7 +36,9 @@ function advise() {
   const where = { scenario: axis("scenario").values.indexOf(scenario), budget: budgets.indexOf(budget) };
   if (AXES.includes("panel")) where.panel = Math.max(0, axis("panel").values.indexOf("upload"));
   const metric = METRICS.find((m) => m.name === byId("use-aim").selectedOptions[0].dataset.metric);
-  const { ranked, tied, best, other } = rank(findCells(where), metric);
+  // A user's model is fitted to all rows, so fits by goal to the training rows only are left out.
+  const usable = findCells(where).filter((cell) => !value(cell, "method").endsWith(":training"));
+  const { ranked, tied, best, other } = rank(usable, metric);
   const method = value(best.cell, "method");
   // Choices of the records beside the method: how a candidate is chosen, and whether the penalty is too.
   const choices = ["rule", "tuning"].filter((name) => AXES.includes(name)).map((name) => word(best.cell, name));
