@@ -53,7 +53,7 @@ def make_opening(
         na=schema.na,
         ties=settings.ties,
         intercept=settings.intercept,
-        effects=settings.site_effects,
+        effects=bool(settings.site_effects),
         **name_outcome(schema),
         **{"sites": (), "fingerprints": (), **session},
     )

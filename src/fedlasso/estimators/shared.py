@@ -197,7 +197,7 @@ class WithIntercept(FederatedEstimator):
 
     _: KW_ONLY
     fit_intercept: bool = True
-    site_effects: bool = False
+    site_effects: bool | None = None
 
 
 def _names_of(what: str, given: Any, columns: tuple[str, ...]) -> tuple[str, ...]:

@@ -179,7 +179,7 @@ def make_site(
         columns=columns,
         loss=settings.loss,
         intercept=settings.intercept,
-        effects=settings.site_effects,
+        effects=bool(settings.site_effects),
         raw=True,
         copy=False,
         **more,
@@ -189,7 +189,7 @@ def make_site(
 def name_columns(names: Sequence[str], settings: Settings) -> tuple[str, ...]:
     """Return the columns of the sites for a fit with these settings; one may be an intercept."""
     loss = find_loss(settings.loss)
-    added = adds_intercept(loss, settings.intercept, settings.site_effects)
+    added = adds_intercept(loss, settings.intercept, bool(settings.site_effects))
     return (*names, INTERCEPT) if added else tuple(names)
 
 

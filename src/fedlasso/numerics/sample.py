@@ -94,11 +94,15 @@ class Sample:
             at = step if low < step < high else (low + high) / 2
         return at
 
+    def row_slopes(self, b: Array) -> Array:
+        """Return the slope of each row's loss, along its linear predictor."""
+        return self.loss.slopes(self.predictor(b), self.response)
+
     def value(self, b: Array) -> float:
         return float(self.loss.values(self.predictor(b), self.response).sum()) / max(self.m, 1)
 
     def gradient(self, b: Array) -> Array:
-        return self.slope(self.loss.slopes(self.predictor(b), self.response))
+        return self.slope(self.row_slopes(b))
 
     def value_and_gradient(self, b: Array) -> tuple[float, Array]:
         eta = self.predictor(b)
@@ -212,6 +216,9 @@ class LeastSquares(Sample):
         r = self.y.copy()
         self.design.subtract(r, b)
         return r
+
+    def row_slopes(self, b: Array) -> Array:
+        return -self.residual(b)
 
     def gradient(self, b: Array) -> Array:
         return -self.slope(self.residual(b))

@@ -10,6 +10,7 @@ from fedlasso.federation import Disclosure, ModelVector, Positive, Reply, Reques
 from fedlasso.federation.magnitudes import COARSE, Bound, Magnitudes, powers_above
 from fedlasso.federation.messages import Directions, Times
 from fedlasso.numerics import Array, LeastSquares
+from fedlasso.sites.questions import Amount
 from fedlasso.sites.site import View
 
 # Levels of noise that sites are counted at: powers of the fourth root of two.
@@ -19,6 +20,8 @@ CLEARLY = 3.0
 # Binary logarithm of the largest intercept of a site, except for least squares. Beyond it the
 # intercept is as good as infinite: all rows of the site have the same response.
 LARGEST_EFFECT = 6
+# Largest squared mean of a site's residuals over their variance; its logarithm is below 2^5.
+LARGEST_RATIO = 1e12
 
 
 class AlongSums(Reply):
@@ -96,6 +99,31 @@ class NoiseAbove(Request[NoisySites]):
     def bounds(self, magnitudes: Magnitudes) -> dict[str, Bound]:
         # There are no more sites than rows.
         return {"above": Bound(2 * magnitudes.rows, words=1)}
+
+
+class SiteShift(Request[Amount]):
+    """Does the model's mean residual differ between sites?
+
+    The statistic is a likelihood ratio of each site's mean slope with the site's own variance. Its
+    total has a chi-square distribution if no site is shifted.
+    """
+
+    kind = "intervals"
+    discloses = Disclosure(
+        "how clearly the sites' mean residuals of a model differ, as one number over all sites"
+    )
+    b: ModelVector
+
+    def answer(self, site: View) -> Amount:
+        slopes = site.training.row_slopes(self.b)
+        mean, variance = float(slopes.mean()), float(slopes.var())
+        ratio = mean**2 / variance if variance > 0 else float(mean != 0) * LARGEST_RATIO
+        # Bartlett's correction: few rows make such a ratio too large.
+        count = max(site.rows - 1.5, 0.0)
+        return Amount(count * np.log1p(min(ratio, LARGEST_RATIO)), steps=1)
+
+    def bounds(self, magnitudes: Magnitudes) -> dict[str, Bound]:
+        return {"value": Bound(2 * magnitudes.rows + 5, coarse=COARSE)}
 
 
 class Hazard(Reply):

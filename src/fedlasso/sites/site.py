@@ -215,9 +215,10 @@ class Site(View):
             taken = response.take(rows, weight, defined.y_mean)
             return make_sample(design, taken, self.training.loss, effect)
 
-        training = part(self.table, parts.get("training"), self.response, self.effects)
+        effects = self.effects or (defined.effects and self.training.loss.intercept)
+        training = part(self.table, parts.get("training"), self.response, effects)
         # Held-out rows have the intercept of the training rows.
-        effect = training if self.effects else False
+        effect = training if effects else False
         held_out = {
             purpose: part(self.table, parts[purpose], self.response, effect)
             for purpose in PURPOSES
