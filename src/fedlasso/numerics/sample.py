@@ -147,6 +147,16 @@ class Sample:
         curvatures = np.einsum("ik,ik->k", D, self._curve(self.predictor(b), D))
         return slopes, np.asarray(curvatures)
 
+    @one_thread()
+    def slope_terms(self, b: Array, directions: Array) -> Array:
+        """Return each row's part of the slopes of m f at b along directions (columns)."""
+        eta = self.predictor(b)
+        D = np.column_stack([self.design.product(d) for d in directions.T])
+        if self.has_effect:
+            ones = self.loss.curve(eta, self.response, np.ones((len(eta), 1)))
+            D = D - ones.T @ D / max(float(ones.sum()), np.finfo(np.float64).tiny)
+        return self.loss.slope_terms(eta, self.response, D)
+
     def dual(self, b: Array, scale: float) -> float:
         """Return the dual value of the slopes at b times `scale`, summed over rows."""
         return self.loss.dual(self.predictor(b), self.response, scale)
@@ -219,6 +229,10 @@ class LeastSquares(Sample):
 
     def row_slopes(self, b: Array) -> Array:
         return -self.residual(b)
+
+    def slope_terms(self, b: Array, directions: Array) -> Array:
+        D = np.column_stack([self.design.product(d) for d in directions.T])
+        return np.asarray(self.row_slopes(b)[:, None] * D)
 
     def gradient(self, b: Array) -> Array:
         return -self.slope(self.residual(b))

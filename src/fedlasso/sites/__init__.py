@@ -7,6 +7,7 @@ from fedlasso.sites.held_out import ValidationErrors as ValidationErrors
 from fedlasso.sites.inference import CLEARLY as CLEARLY
 from fedlasso.sites.inference import LEVELS as LEVELS
 from fedlasso.sites.inference import BaselineAt as BaselineAt
+from fedlasso.sites.inference import BatchSlopes as BatchSlopes
 from fedlasso.sites.inference import EffectAt as EffectAt
 from fedlasso.sites.inference import NoiseAbove as NoiseAbove
 from fedlasso.sites.inference import SiteShift as SiteShift

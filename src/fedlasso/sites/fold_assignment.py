@@ -12,10 +12,14 @@ import numpy as np
 from fedlasso.errors import RefusalCode, Refused
 from fedlasso.numerics import Array, Table
 from fedlasso.numerics.designs import RowIndex
-from fedlasso.sites.rows import divide, fold_rows, folds, name_draw
+from fedlasso.numerics.response import Places
+from fedlasso.sites.rows import divide, fill_batches, fold_rows, folds, name_draw, shuffle
 
 # Maximum number of draws.
 TRIES = 300
+# Rows of a batch, and batches of a site.
+BATCH_ROWS = 10
+MOST_BATCHES = 50
 
 
 @dataclass(eq=False)
@@ -27,6 +31,8 @@ class FoldDraw:
     secret : known to the site only; without it draws are seeded by the site's name
     tables : columns and response; each column must differ from its commonest value in none or at
         least `cell` of the training rows, and in none or at least `part` of the held-out rows
+    batch : minimum rows of a batch
+    clusters : number of each row's cluster, from 0; rows of a cluster are never separated
     """
 
     site: str
@@ -34,14 +40,41 @@ class FoldDraw:
     tables: tuple[Table, ...] = ()
     cell: int = 0
     part: int = 0
+    batch: int = BATCH_ROWS
+    clusters: Places | None = None
     _redraws: dict[str, int | None] = field(default_factory=dict, init=False)
 
     def divide(self, split: str, n: int) -> dict[str, RowIndex]:
-        return divide(split, self.site, n, self.secret, self.redraws(split, n))
+        return self._divide(split, n, self.redraws(split, n))
+
+    def _divide(self, split: str, n: int, redraws: int) -> dict[str, RowIndex]:
+        parts = divide(split, self.site, self._count(n), self.secret, redraws)
+        return {purpose: self._rows_of(part) for purpose, part in parts.items()}
 
     def fold_rows(self, split: str, n: int) -> list[RowIndex]:
         """Return the rows of every fold; without a split, all rows as a single fold."""
-        return fold_rows(split, self.site, n, self.secret, self.redraws(split, n) if split else 0)
+        redraws = self.redraws(split, n) if split else 0
+        parts = fold_rows(split, self.site, self._count(n), self.secret, redraws)
+        return [self._rows_of(part) for part in parts]
+
+    def _count(self, n: int) -> int:
+        """Return the number of clusters, or of rows without any."""
+        return n if self.clusters is None else int(self.clusters.max()) + 1
+
+    def _rows_of(self, part: RowIndex) -> RowIndex:
+        return part if self.clusters is None else np.flatnonzero(np.isin(self.clusters, part))
+
+    @property
+    def rows(self) -> int:
+        """Number of rows of the site."""
+        return self.tables[0].n if self.tables else 0
+
+    def batches(self, n: int) -> Places:
+        """Return the batch of each row: random batches of whole clusters, the same for ever."""
+        clusters = np.arange(n) if self.clusters is None else self.clusters
+        sizes = np.bincount(clusters)
+        order = shuffle(self.site, len(sizes), [], self.secret, f"batches {n}")
+        return fill_batches(sizes, order, max(self.batch, -(-n // MOST_BATCHES)))[clusters]
 
     def redraws(self, split: str, n: int) -> int:
         """Return how many draws are rejected for a split before one is accepted."""
@@ -77,7 +110,7 @@ class FoldDraw:
             _, count, seed = name_draw(split).split()
             names = folds(int(count), int(seed))
         for name in names:
-            parts = divide(name, self.site, n, self.secret, redraws)
+            parts = self._divide(name, n, redraws)
             for purpose, rows in parts.items():
                 yield rows, self.cell if purpose == "training" else self.part
             # Sums over all rows minus sums over the training rows are sums over the others.

@@ -112,6 +112,8 @@ def infer(context: Context, fit: Fit, noise_inflation: float = 1.0) -> Trust:
             inference.notes.append(SEPARATED)
         effects = start.find_effects(seed)
         factor = start.attenuation(effects)
+    start = inference.with_batches(start)
+    effects = inference.temper(start, effects)
     found = selected = by_name = None
     if settings.requested_goal.infers:
         likely = select_by_fdr(effects.probabilities, settings.fdr)
@@ -133,6 +135,7 @@ class _Inference:
         self.view = Viewed(context.ledger, view)
         self.columns = context.ledger.columns
         self.requested = settings.named
+        self.selects = settings.requested_goal.infers or settings.infers_selected
         # Goals may have penalty weights of their own.
         self.penalty: Penalty = L1(1.0) if settings.plain else fit.penalty
         self.penalised: NDArray[np.bool_] = ~self.penalty.free(len(self.columns))
@@ -145,6 +148,32 @@ class _Inference:
         """Estimate columns that the rows themselves have picked, by their probable effects."""
         estimates = start.look(np.flatnonzero(which), self.tests, other=other)
         return self.by_site(start, replace(estimates, effects=effects.take(which)))
+
+    def with_batches(self, start: Start) -> Start:
+        """Take errors from batches of rows, if the sites send them."""
+        try:
+            start = start.with_batches()
+        except Refused as refusal:
+            self.notes.append(f"standard errors assume equal noise in all rows: {refusal}")
+        if start.clustered and not start.batches:
+            self.notes.append(
+                "cannot promise the false discovery rate or the level of intervals here: there are "
+                "too few clusters for standard errors, which assume independent rows"
+            )
+        return start
+
+    def temper(self, start: Start, effects: Effects) -> Effects:
+        """Lower probabilities of effects for noise that is not what the model assumes."""
+        if not self.selects:
+            return effects
+        effects, largest = start.temper(effects)
+        if largest > 1:
+            reason = "dependent rows" if start.clustered else "noise that depends on columns"
+            self.notes.append(
+                f"because of {reason}, the variance of some estimates is up to {largest:.2g} times "
+                "that of equal, independent noise: probabilities and intervals allow for it"
+            )
+        return effects
 
     def by_site(self, start: Start, estimates: Estimates) -> Estimates:
         """Add every site's own estimates, if the sites send them."""
