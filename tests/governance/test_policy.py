@@ -161,6 +161,7 @@ def disclosure_table() -> str:
         "split": "`max_splits`, `min_validation_rows`",
         "held out": "`min_validation_rows`, `max_candidates`",
         "compared": "`max_comparisons`",
+        "batches": "`max_splits`, `min_validation_rows`",
     }
     lines = [
         "| question | what a reply reveals | rules besides `min_rows` and `max_vectors` |",
@@ -172,7 +173,11 @@ def disclosure_table() -> str:
         said = question.discloses
         reported = kinds | {
             kind
-            for kind, holds in (("held out", said.held_out), ("compared", said.compares))
+            for kind, holds in (
+                ("held out", said.held_out),
+                ("compared", said.compares),
+                ("batches", said.batches),
+            )
             if holds
         }
         guards = ", ".join(rule for kind, rule in rules.items() if kind in reported)

@@ -103,6 +103,8 @@ def add_outcome(parser: Any) -> None:
     option("--event", metavar="COLUMN", help="1 for an event, 0 for censored (--family cox)")
     option("--offset", metavar="COLUMN", help="added to the linear predictor, e.g. log exposure")
     option("--weights", metavar="COLUMN", help="weights of the rows, above zero")
+    clusters = "rows with the same value may depend on each other, e.g. patient; not a predictor"
+    option("--cluster", metavar="COLUMN", help=clusters)
 
 
 def add_reading(parser: Any) -> None:

@@ -15,7 +15,7 @@ from fedlasso.tables import OTHER, Column, Outcome, Schema, agree_levels, union_
 from fedlasso.tables.columns import ColumnKind
 
 # Columns of a response besides its target.
-ROLES = ("event", "offset", "weights")
+ROLES = ("event", "offset", "weights", "cluster")
 
 
 def names_in(schema: Schema) -> tuple[str, ...]:

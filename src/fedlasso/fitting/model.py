@@ -39,7 +39,7 @@ class Model:
     """A fit on the original scale of the columns.
 
     `fit` is the same on the standardised scale. `costs` are those of the whole fit and of
-    inference.
+    inference. `settings` are `requested` ones, with site effects if the fit has decided on them.
     """
 
     settings: Settings
@@ -48,6 +48,7 @@ class Model:
     intercept: float
     fit: Fit
     costs: Costs
+    requested: Settings
 
     @property
     def method(self) -> str:
@@ -119,6 +120,7 @@ def fit_model(
     """
     ledger = metered(federation)
     before = ledger.costs
+    requested = settings
     settings, fit = _fit(ledger, settings, notify)
     view, scaling = fit.standardised
     coefficients, intercept = scaling.original(fit.coefficients)
@@ -131,7 +133,7 @@ def fit_model(
         sent = Viewed(ledger, view).total(EffectAt(fit.coefficients))
         intercept += sent.effects / sent.weight if sent.weight else 0.0
     columns = tuple(name for name in ledger.columns if name != INTERCEPT)
-    return Model(settings, columns, coefficients, intercept, fit, ledger.costs - before)
+    return Model(settings, columns, coefficients, intercept, fit, ledger.costs - before, requested)
 
 
 def _fit(ledger: Ledger, settings: Settings, notify: Notify) -> tuple[Settings, Fit]:

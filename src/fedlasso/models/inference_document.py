@@ -62,6 +62,7 @@ class TrustDocument:
 
     `found` are discoveries; `selected` and `named` are columns of the model and columns named by
     the analyst, if their intervals were requested. `site_weights` is the weight of a row by site.
+    `site_effects` is whether the fit has decided that every site has its own intercept.
     """
 
     level: float
@@ -71,6 +72,7 @@ class TrustDocument:
     selected: tuple[ColumnEstimate, ...] = ()
     named: tuple[ColumnEstimate, ...] = ()
     site_weights: dict[str, float] | None = None
+    site_effects: bool = False
     notes: tuple[str, ...] = ()
 
     @property
@@ -100,6 +102,7 @@ def to_trust_document(model: Model) -> TrustDocument | None:
         selected=_by_column(model, trust.selected, "bh"),
         named=_by_column(model, trust.named, "holm"),
         site_weights=trust.site_weights,
+        site_effects=model.settings.site_effects != model.requested.site_effects,
         notes=trust.notes,
     )
 

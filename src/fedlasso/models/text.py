@@ -55,7 +55,7 @@ def describe_model(document: ModelDocument) -> str:
         lines.append(f"never penalised: {', '.join(settings.keep)}")
     if settings.bounds:
         lines.append(document.bounds_text)
-    if settings.site_effects:
+    if document.site_effects:
         lines.append("site effects: predictions use the mean of the sites' intercepts")
     lines += _coefficient_lines(document)
     if len(rows) > TERMINAL_ROWS:

@@ -109,7 +109,8 @@ class BatchSlopes(AboutDirections[BatchSums]):
 
     discloses = Disclosure(
         "variances of slopes of a model along some directions: sums over batches of at least 10 "
-        "rows, drawn once, of squared sums over rows"
+        "rows, drawn once, of squared sums over rows",
+        batches=True,
     )
 
     def expects(self, p: int) -> Shapes:
