@@ -251,3 +251,54 @@ def test_columns_that_explain_all_rows_are_said_to(signs: float) -> None:
     assert 0 in trust.found.columns
     reported = any("explain nearly all rows" in note for note in trust.notes)
     assert reported is bool(signs)
+
+
+def shifted_sites(family: str = "linear", rows: int = 80) -> list[Site]:
+    """Eight sites whose columns and responses have means of their own; x0 and x1 have effects."""
+    rng = np.random.default_rng(11)
+    sites = []
+    for k in range(8):
+        X = rng.standard_normal((rows, 12)) + rng.standard_normal(12)
+        y = X[:, 0] + X[:, 1] + 2 * rng.standard_normal() + rng.standard_normal(rows)
+        if family == "binomial":
+            y = (y > 0).astype(np.float64)
+        loss = Settings(family=family).loss
+        sites.append(Site(str(k), X, y, loss=loss, intercept=True, raw=True))
+    return sites
+
+
+@pytest.mark.standard
+@pytest.mark.parametrize("family", ["linear", pytest.param("binomial", marks=pytest.mark.full)])
+def test_sites_whose_means_differ_have_intercepts_of_their_own(family: str) -> None:
+    """A common intercept makes columns that follow the sites' means look like effects."""
+    settings = Settings(goal="discoveries", family=family)
+    model = fit_model(InProcess(shifted_sites(family)), settings)
+    assert model.trust is not None
+    assert model.trust.found is not None
+    assert set(model.trust.found.columns) == {0, 1}
+    assert model.settings.site_effects
+    assert any("--no-site-effects fits a common one" in note for note in model.trust.notes)
+    requested = fit_model(InProcess(shifted_sites(family)), replace(settings, site_effects=True))
+    np.testing.assert_array_equal(model.coefficients, requested.coefficients)
+    common = fit_model(InProcess(shifted_sites(family)), replace(settings, site_effects=False))
+    assert common.trust is not None
+    assert common.trust.found is not None
+    assert set(common.trust.found.columns) - {0, 1}
+
+
+def test_a_shift_is_no_noise_and_a_common_mean_is_no_shift() -> None:
+    shifted = fit_model(InProcess(shifted_sites()), Settings(penalty=0.05, intervals=("x1",)))
+    assert shifted.trust is not None
+    assert shifted.trust.site_weights is None
+    # One site has no other to differ from.
+    alone = fit_model(InProcess(shifted_sites()[:1]), Settings(penalty=0.05, intervals=("x1",)))
+    assert alone.settings.site_effects is None
+
+
+def test_a_column_that_varies_between_sites_only_has_no_interval_beside_their_intercepts() -> None:
+    sites = []
+    for k, site in enumerate(shifted_sites()):
+        X = np.column_stack([site.table.columns.T, np.full(site.rows, k % 2)])
+        sites.append(Site(site.name, X, site.response.y, raw=True))
+    with pytest.raises(FedLassoError, match=r"'x12' varies only between sites.*--no-site-effects"):
+        fit_model(InProcess(sites), Settings(penalty=0.05, intervals=("x12",)))

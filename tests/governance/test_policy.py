@@ -161,6 +161,7 @@ def disclosure_table() -> str:
         "split": "`max_splits`, `min_validation_rows`",
         "held out": "`min_validation_rows`, `max_candidates`",
         "compared": "`max_comparisons`",
+        "batches": "`max_splits`, `min_validation_rows`",
     }
     lines = [
         "| question | what a reply reveals | rules besides `min_rows` and `max_vectors` |",
@@ -172,7 +173,11 @@ def disclosure_table() -> str:
         said = question.discloses
         reported = kinds | {
             kind
-            for kind, holds in (("held out", said.held_out), ("compared", said.compares))
+            for kind, holds in (
+                ("held out", said.held_out),
+                ("compared", said.compares),
+                ("batches", said.batches),
+            )
             if holds
         }
         guards = ", ".join(rule for kind, rule in rules.items() if kind in reported)
@@ -191,7 +196,8 @@ def test_the_privacy_page_has_the_table_that_the_questions_make() -> None:
     assert page.count("| `Rows` |") == 1
     asked = [name for name, cls in own_messages().items() if issubclass(cls, Request)]
     # Abstract questions and what the door itself answers have no row in the table.
-    abstract = {"AboutErrors", "AboutHeldOut", "AboutOutcome", "Penalised", "Request"}
+    abstract = {"AboutDirections", "AboutErrors", "AboutHeldOut", "AboutOutcome"}
+    abstract |= {"Penalised", "Request"}
     others = set(asked) - set(own_questions()) - abstract
     door = {"DescribeColumns", "FindOthers", "Introduce", "OfferKey", "Open", "SummariseAudit"}
     assert others == door

@@ -44,7 +44,11 @@ def add_settings(parser: Any) -> None:
     option("--l1-ratio", type=float, help="L1 fraction of the penalty (glmnet's alpha); default: 1")
     ranges = "minimum and maximum coefficients, per unit of the column: --bounds age=0:,dose=-1:2"
     option("--bounds", type=names, metavar="RANGES", help=ranges)
-    option("--site-effects", action="store_true", help="one intercept per site")
+    effects = (
+        "one intercept per site, or a common one; default: one per site if the fit has intervals "
+        "or discoveries and the sites' mean responses clearly differ"
+    )
+    option("--site-effects", action=argparse.BooleanOptionalAction, help=effects)
     option("--fdr", type=float, help="false discovery rate of --goal discoveries; default: 0.1")
     intervals = (
         "columns that get confidence intervals, in the model or not: --interval age,dose; "
@@ -99,6 +103,8 @@ def add_outcome(parser: Any) -> None:
     option("--event", metavar="COLUMN", help="1 for an event, 0 for censored (--family cox)")
     option("--offset", metavar="COLUMN", help="added to the linear predictor, e.g. log exposure")
     option("--weights", metavar="COLUMN", help="weights of the rows, above zero")
+    clusters = "rows with the same value may depend on each other, e.g. patient; not a predictor"
+    option("--cluster", metavar="COLUMN", help=clusters)
 
 
 def add_reading(parser: Any) -> None:

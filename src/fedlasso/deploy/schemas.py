@@ -15,7 +15,7 @@ from fedlasso.tables import OTHER, Column, Outcome, Schema, agree_levels, union_
 from fedlasso.tables.columns import ColumnKind
 
 # Columns of a response besides its target.
-ROLES = ("event", "offset", "weights")
+ROLES = ("event", "offset", "weights", "cluster")
 
 
 def names_in(schema: Schema) -> tuple[str, ...]:
@@ -53,7 +53,7 @@ def make_opening(
         na=schema.na,
         ties=settings.ties,
         intercept=settings.intercept,
-        effects=settings.site_effects,
+        effects=bool(settings.site_effects),
         **name_outcome(schema),
         **{"sites": (), "fingerprints": (), **session},
     )

@@ -22,6 +22,7 @@ from fedlasso.governance.policy import Rare
 from fedlasso.models.document import Missing
 from fedlasso.models.inputs import make_site
 from fedlasso.sites import Site
+from fedlasso.sites.fold_assignment import BATCH_ROWS
 from fedlasso.tables import OTHER, Column, File, Schema
 from fedlasso.tables.columns import ColumnKind
 from fedlasso.tables.text_columns import classify_texts
@@ -94,7 +95,7 @@ class TableRecords:
         outcome = read_outcome_of(request)
         with self._opened(name, request.na) as file:
             for role, column in outcome.roles.items():
-                if tables.kind_of(file, column) == "text":
+                if tables.kind_of(file, column) == "text" and role != "cluster":
                     named = role if role == "target" else f"{role} column"
                     raise FedLassoError(f"the {named} {column!r} is not numeric")
             kinds = file.kinds(request.columns)
@@ -132,7 +133,8 @@ class TableRecords:
         if self._secret:
             secret = hmac.digest(self._secret, f"splits of {self.fingerprint}".encode(), "sha256")
         encoded = schema.encoded
-        return make_site(part, encoded, settings, secret=secret, cell=rare.cell, part=rare.part)
+        limits = {"cell": rare.cell, "part": rare.part, "batch": max(rare.batch, BATCH_ROWS)}
+        return make_site(part, encoded, settings, secret=secret, **limits)
 
     @contextmanager
     def _opened(self, name: str, na: tuple[str, ...]) -> Iterator[PooledFile]:

@@ -63,8 +63,9 @@ class FederatedLasso(RegressorMixin, WithIntercept):  # type: ignore[misc]
         Relative duality gap of a fit at one penalty.
     standardize, fit_intercept : bool
         Scale and centre the columns, by sums that sites send.
-    site_effects : bool
-        Fit an intercept per site, which stays there; predictions use their mean over the rows.
+    site_effects : bool, optional
+        Fit an intercept per site, which stays there; predictions use their mean over the rows. By
+        default if inference is requested and the sites' mean responses clearly differ.
     seed : int
         Seed of every split.
 

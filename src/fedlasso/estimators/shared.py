@@ -57,6 +57,7 @@ class FederatedEstimator(BaseEstimator):  # type: ignore[misc]
         sites: Any = None,
         sample_weight: Any = None,
         offset: Any = None,
+        clusters: Any = None,
     ) -> Self:
         """Fit to a table whose rows belong to sites, or to a federation.
 
@@ -68,10 +69,12 @@ class FederatedEstimator(BaseEstimator):  # type: ignore[misc]
         sites : one label per row; one site by default
         sample_weight : row weights; one by default
         offset : added to the linear predictor, such as a log exposure; zero by default
+        clusters : one label per row, such as the patient; rows of a cluster may depend on each
+            other, and standard errors allow for that
         """
         federation: Federation
         if isinstance(X, Federation):
-            if any(given is not None for given in (y, sites, sample_weight, offset)):
+            if any(given is not None for given in (y, sites, sample_weight, offset, clusters)):
                 raise FedLassoError("a federation has its own responses and sites; pass it alone")
             federation = X
             self._accept(federation)
@@ -79,7 +82,13 @@ class FederatedEstimator(BaseEstimator):  # type: ignore[misc]
             X, response = self._check(X, y)
             weights = _one_per_row("sample_weight", sample_weight, len(response))
             offset = _one_per_row("offset", offset, len(response))
-            federation = self._split(X, Responses(response, weights, offset), sites)
+            labels = None if clusters is None else np.asarray(clusters)
+            if labels is not None and labels.shape != response.shape:
+                raise FedLassoError(
+                    f"clusters has shape {labels.shape} but X has {len(response)} rows; give one "
+                    "label per row"
+                )
+            federation = self._split(X, Responses(response, weights, offset, labels), sites)
         model = fit_model(federation, self._settings(federation.columns))
         # Second moments are dropped: a pickle must not disclose more than the model.
         self.model_: Model = replace(model, fit=replace(model.fit, evidence=None))
@@ -197,7 +206,7 @@ class WithIntercept(FederatedEstimator):
 
     _: KW_ONLY
     fit_intercept: bool = True
-    site_effects: bool = False
+    site_effects: bool | None = None
 
 
 def _names_of(what: str, given: Any, columns: tuple[str, ...]) -> tuple[str, ...]:

@@ -21,6 +21,7 @@ class Federation(ABC):
     loss : name of the loss, the same at every site
     site_weights : weights of each site's rows in views, as `SiteWeighted` writes them; empty where
         all are equal
+    site_effects : whether every site has an intercept of its own in views
 
     Examples
     --------
@@ -38,6 +39,7 @@ class Federation(ABC):
     columns: tuple[str, ...]
     loss: str
     site_weights: tuple[str, ...] = ()
+    site_effects: bool = False
 
     @abstractmethod
     def replies(self, request: Request[R]) -> tuple[R, ...]:
@@ -66,6 +68,7 @@ class Around(Federation):
         self.columns = inner.columns
         self.loss = inner.loss
         self.site_weights = inner.site_weights
+        self.site_effects = inner.site_effects
 
 
 class Forwarding(Around):

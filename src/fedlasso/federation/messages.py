@@ -171,6 +171,7 @@ class Disclosure:
     single : why each site's own reply is needed, if a total does not suffice
     held_out : whether it is about held-out rows
     compares : whether it compares a site's own number with a given one
+    batches : whether it is about batches of rows, which are a split of them
 
     Examples
     --------
@@ -184,6 +185,7 @@ class Disclosure:
     single: str = ""
     held_out: bool = False
     compares: bool = False
+    batches: bool = False
 
 
 class Request(Message, Generic[R]):

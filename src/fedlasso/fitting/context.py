@@ -68,7 +68,9 @@ def penalty_of(settings: Settings, columns: Sequence[str]) -> Penalty:
     _check_names("keep", settings.keep, columns)
     _check_names("bound", settings.bounds, columns)
     _check_names("give an interval to", settings.named, columns)
-    weights = np.array([float(name not in (*settings.keep, INTERCEPT)) for name in columns])
+    # With an intercept per site the common one is a column of zeros.
+    free = (*settings.keep, *([] if settings.site_effects else [INTERCEPT]))
+    weights = np.array([float(name not in free) for name in columns])
     bounds = None
     if settings.bounds:
         ends = [settings.bounds.get(name, (None, None)) for name in columns]

@@ -9,17 +9,27 @@ from fedlasso.federation.ledger import Notify
 from fedlasso.fitting.context import Context
 from fedlasso.fitting.inference.infer import (
     Trust,
+    count_refitting,
     count_vectors,
     find_noise_inflation,
+    find_shift,
     find_site_weights,
     infer,
-    weight_sites,
+    tell_sites_apart,
+    without_shifts,
 )
 from fedlasso.fitting.result import Fit, Status
 from fedlasso.fitting.settings import Settings
 from fedlasso.numerics import Array, find_loss
 from fedlasso.sites import INTERCEPT, EffectAt, Scaling, Standardise, Viewed
 
+# Sites get intercepts of their own if the p-value of equal means is at most this. A missed shift
+# costs the false discovery rate, and an intercept too many one degree of freedom; so the limit is
+# high, unless intervals are only an extra to another goal, or sites are so many that their
+# intercepts cost more than one row in twenty.
+SHIFTED = 0.2
+SURELY_SHIFTED = 0.001
+ROWS_PER_EFFECT = 20
 # Name of a model of discoveries.
 DISCOVERED = "refitted Lasso"
 
@@ -29,7 +39,7 @@ class Model:
     """A fit on the original scale of the columns.
 
     `fit` is the same on the standardised scale. `costs` are those of the whole fit and of
-    inference.
+    inference. `settings` are `requested` ones, with site effects if the fit has decided on them.
     """
 
     settings: Settings
@@ -38,6 +48,7 @@ class Model:
     intercept: float
     fit: Fit
     costs: Costs
+    requested: Settings
 
     @property
     def method(self) -> str:
@@ -76,13 +87,8 @@ class Model:
 
     @property
     def penalty(self) -> float:
-        """The penalty of the Lasso: the chosen one of the path, or the given one.
-
-        For an adaptive or refitted model it is the best penalty of the Lasso path that the model
-        comes from.
-        """
-        curve = self.fit.curve
-        return self.fit.penalty.strength if curve is None else curve.lam
+        """The penalty of the Lasso: the chosen one of the path, or the given one."""
+        return self.fit.strength
 
     @property
     def constant(self) -> tuple[str, ...]:
@@ -114,7 +120,8 @@ def fit_model(
     """
     ledger = metered(federation)
     before = ledger.costs
-    fit = _fit(ledger, settings, notify)
+    requested = settings
+    settings, fit = _fit(ledger, settings, notify)
     view, scaling = fit.standardised
     coefficients, intercept = scaling.original(fit.coefficients)
     bounds = Context(ledger, settings).form.bounds
@@ -126,63 +133,100 @@ def fit_model(
         sent = Viewed(ledger, view).total(EffectAt(fit.coefficients))
         intercept += sent.effects / sent.weight if sent.weight else 0.0
     columns = tuple(name for name in ledger.columns if name != INTERCEPT)
-    return Model(settings, columns, coefficients, intercept, fit, ledger.costs - before)
+    return Model(settings, columns, coefficients, intercept, fit, ledger.costs - before, requested)
 
 
-def _fit(ledger: Ledger, settings: Settings, notify: Notify) -> Fit:
-    """Fit for the goal, weight sites if that is requested or clearly needed, and infer."""
-    goal = settings.goal_in_force
+def _fit(ledger: Ledger, settings: Settings, notify: Notify) -> tuple[Settings, Fit]:
+    """Fit for the goal, tell sites apart if that is requested or clearly needed, and infer."""
+    ledger = tell_sites_apart(ledger, bool(settings.site_effects), None)
     context = Context(ledger, _leave_for_inference(settings, len(ledger.columns)), notify)
-    fit = goal.run(context)
+    fit = settings.goal_in_force.run(context)
+    notes: list[str] = []
+    if settings.may_add_site_effects and _are_shifted(context, fit, notes):
+        notify(
+            "sites' mean responses differ: the model is fitted again, with an intercept per site"
+        )
+        settings = replace(settings, site_effects=True)
+        apart = tell_sites_apart(ledger, True, None)
+        context = context.again(apart, site_effects=True)
+        if settings.uploads is not None:
+            # They do not suffice for a second search for the penalty.
+            left = context.settings.uploads or 0
+            refit = min(count_refitting(settings), left // 2)
+            context = context.again(apart, penalty=fit.strength, uploads=refit)
+        fit = settings.goal_in_force.run(context)
     weights = None
-    notes: tuple[str, ...] = ()
     compared = settings.may_weight_sites
     if settings.may_weight_sites:
         always = settings.site_weights is not None
         try:
             view, scaling = fit.standardised
-            own = Viewed(ledger, view)
+            own = without_shifts(context.ledger, view)
             weights = find_site_weights(own, scaling, fit.coefficients, always=always)
             if weights is not None:
                 notify("sites differ in noise: rows are weighted, and the Lasso is fitted again")
-                weighted = context.again(weight_sites(ledger, weights))
-                fit = goal.run(weighted)
+                weighted = context.again(tell_sites_apart(context.ledger, False, weights))
+                fit = settings.goal_in_force.run(weighted)
                 context = weighted
         except (Refused, CannotFit) as error:
             if always:
                 raise
             weights = None
             compared = False
-            notes = (f"rows were not weighted by their site's noise: {error}",)
+            notes.append(f"rows were not weighted by their site's noise: {error}")
     if not settings.infers:
-        return replace(fit, trust=None if weights is None else Trust(site_weights=weights))
+        trust = None if weights is None else Trust(site_weights=weights)
+        return settings, replace(fit, trust=trust)
     context = context.again(context.ledger, uploads=settings.uploads)
     inflation = 1.0
     if settings.response_family.quadratic and not compared:
         view, scaling = fit.standardised
-        inflation = find_noise_inflation(Viewed(context.ledger, view), scaling, fit.coefficients)
+        own = without_shifts(context.ledger, view)
+        inflation = find_noise_inflation(own, scaling, fit.coefficients)
     if inflation > 1:
-        notes = (
-            *notes,
+        notes.append(
             f"the noise variance of some site may be up to {inflation:.2g} times the average, so "
             "all rows are assumed to be as noisy: fewer columns are discovered, and intervals are "
-            "wider, than with weights",
+            "wider, than with weights"
         )
     trust = infer(context, fit, inflation)
     trust = replace(trust, site_weights=weights, notes=(*notes, *trust.notes))
-    return goal.conclude(context, replace(fit, trust=trust))
+    return settings, settings.goal_in_force.conclude(context, replace(fit, trust=trust))
+
+
+def _are_shifted(context: Context, fit: Fit, notes: list[str]) -> bool:
+    """Return whether sites' mean responses clearly differ, and note that."""
+    ledger = context.ledger
+    try:
+        p_value = find_shift(Viewed(ledger, fit.standardised[0]), fit.coefficients)
+    except Refused as error:
+        notes.append(f"sites' mean responses were not compared: {error}")
+        return False
+    few = ROWS_PER_EFFECT * len(ledger.sites) <= fit.standardised[1].rows
+    settings = context.settings
+    cheap = few and (settings.requested_goal.infers or bool(settings.named))
+    if p_value > (SHIFTED if cheap else SURELY_SHIFTED):
+        return False
+    differ = "may differ" if p_value > SURELY_SHIFTED else "differ"
+    notes.append(
+        f"sites' mean responses {differ} (p = {p_value:.1g}), so every site has its own intercept; "
+        "--no-site-effects fits a common one"
+    )
+    return True
 
 
 def _leave_for_inference(settings: Settings, p: int) -> Settings:
     """Return settings of the first fit, with the uploads that inference and a refit leave."""
     uploads = settings.uploads
     needs = count_vectors(settings, p)
-    if uploads is None or not (needs or settings.may_weight_sites):
+    fits = 1 + settings.may_weight_sites
+    if uploads is None or not (needs or fits > 1):
         return settings
     if uploads <= 2 * needs:
         raise FedLassoError(
             f"uploads is {uploads}, and inference about {p} columns takes more than {2 * needs} "
             "with the Lasso that it starts from; give more"
         )
-    times = 2 if settings.may_weight_sites else 1
-    return replace(settings, uploads=(uploads - needs) // times)
+    if settings.may_add_site_effects and fits == 1:
+        needs += count_refitting(settings)
+    return replace(settings, uploads=(uploads - needs) // fits)

@@ -254,6 +254,15 @@ class Fit:
         return self.problem.penalty
 
     @property
+    def strength(self) -> float:
+        """The penalty of the Lasso: the chosen one of the path, or the given one.
+
+        For an adaptive or refitted model it is the best penalty of the Lasso path that the model
+        comes from.
+        """
+        return self.penalty.strength if self.curve is None else self.curve.lam
+
+    @property
     def standardised(self) -> tuple[Standardise, Scaling]:
         """View and scaling of a fit for a goal, which always has them."""
         assert self.view is not None

@@ -1,7 +1,7 @@
 """The options of a fit, checked before any site is asked."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from numbers import Real
 from typing import Literal
 
@@ -46,7 +46,8 @@ class Settings:
     keep : columns without a penalty, by the sites' names
     l1_ratio : the Lasso's fraction of the penalty; the rest is an elastic net's, on squares
     bounds : a lower and an upper bound of coefficients, in the units of the sites' columns
-    site_effects : whether every site has an intercept of its own, which stays there
+    site_effects : whether every site has an intercept of its own, which stays there; by default if
+        inference is requested and the sites' mean responses clearly differ
     fdr : false discovery rate of the goal of discoveries
     intervals : columns with confidence intervals, in the model or not; 'selected' stands for those
         of the model
@@ -71,7 +72,7 @@ class Settings:
     ties: Literal["efron", "breslow"] = "efron"
     keep: tuple[str, ...] = ()
     l1_ratio: float = 1.0
-    site_effects: bool = False
+    site_effects: bool | None = None
     bounds: dict[str, Range] = field(default_factory=dict)
     fdr: float = 0.1
     intervals: tuple[str, ...] = ()
@@ -178,7 +179,18 @@ class Settings:
         """Whether rows may have to be weighted by the noise of their site."""
         if self.site_weights is not None:
             return self.site_weights == "variance"
-        return self.infers and self.plain
+        return self.infers and replace(self, site_effects=None).plain
+
+    @property
+    def may_add_site_effects(self) -> bool:
+        """Whether the fit decides on intercepts of the sites' own."""
+        return self.may_have_site_effects and self.infers
+
+    @property
+    def may_have_site_effects(self) -> bool:
+        """Whether sites can have intercepts of their own, and nothing was said about them."""
+        possible = self.intercept and not self.response_family.no_site_effects
+        return self.site_effects is None and possible
 
     @property
     def response_family(self) -> Family:

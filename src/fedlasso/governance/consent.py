@@ -43,7 +43,7 @@ def describe_fit(request: Request[Any]) -> str:
     if not isinstance(request, AboutColumns):
         return ""
     text = f"fit {request.fit}: {list_names(request.columns)}, target {request.target!r}"
-    for role in ("event", "offset", "weights"):
+    for role in ("event", "offset", "weights", "cluster"):
         name = getattr(request, role)
         text += f", {role} {name!r}" if name else ""
     return "".join(c for c in text if c.isprintable())[:500]

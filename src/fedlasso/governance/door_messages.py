@@ -28,10 +28,10 @@ class Introduce(Request[Introduction]):
 
 
 class AboutOutcome(Request[R]):
-    """A question about a fit, with the names of its response, event, offset and weights columns.
+    """A question about a fit, with the names of its columns that are no predictors.
 
-    `target` is the response, or the duration of a survival time; `event`, `offset` and `weights`
-    are empty if the fit has none. `family` is the kind of response.
+    `target` is the response, or the duration of a survival time; `event`, `offset`, `weights` and
+    `cluster` are empty if the fit has none. `family` is the kind of response.
     """
 
     fit: str
@@ -40,11 +40,14 @@ class AboutOutcome(Request[R]):
     event: str = field(default="", kw_only=True)
     offset: str = field(default="", kw_only=True)
     weights: str = field(default="", kw_only=True)
+    cluster: str = field(default="", kw_only=True)
 
     @property
     def outcome(self) -> tuple[str, ...]:
         """The columns that are no predictors."""
-        return tuple(filter(None, (self.target, self.event, self.offset, self.weights)))
+        return tuple(
+            filter(None, (self.target, self.event, self.offset, self.weights, self.cluster))
+        )
 
 
 class Described(Reply):

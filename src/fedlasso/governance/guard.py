@@ -192,6 +192,10 @@ class GuardedSite:
             for model in np.vstack(models):
                 key = short_hash(self.scope, request.on, type(request).__name__, model.tobytes())
                 charges.append(Charge("candidates", key, 1, within))
+        if request.discloses.batches:
+            # Every other cluster column makes other batches.
+            batches = short_hash(self.site.batches.tobytes())
+            charges.append(Charge("splits", f"batches #{batches}", 1))
         if request.discloses.compares:
             charges.append(Charge("comparisons", short_hash(self.scope, digest), 1))
         return charges

@@ -47,12 +47,14 @@ class Rare(NamedTuple):
     """Minimum numbers of rows that may be distinguished.
 
     Text levels with fewer than `level` rows are pooled. A column is refused that differs from its
-    commonest value in some rows, but in fewer than `cell`, or `part` among held-out rows.
+    commonest value in some rows, but in fewer than `cell`, or `part` among held-out rows. A batch
+    has at least `batch` rows.
     """
 
     level: int = 0
     cell: int = 0
     part: int = 0
+    batch: int = 0
 
 
 @dataclass(frozen=True)
@@ -62,7 +64,7 @@ class Policy:
     Attributes
     ----------
     min_rows : minimum training rows of an answer
-    min_validation_rows : minimum held-out rows of a validation error
+    min_validation_rows : minimum held-out rows of a validation error, and rows of a batch
     min_cell_rows : minimum rows in which a column differs from its commonest value, among all rows
         and among training rows, unless it does not differ at all
     min_part_cell_rows : the same among held-out rows and in folds
@@ -147,7 +149,7 @@ class Policy:
         check_fields(request, len(site.columns), self.max_steps)
         for split in filter(None, values_of(request, "split")):
             # Neither sums over a split nor their difference to all rows may be over few rows.
-            training = len(divide(split, site.name, site.table.n)["training"])
+            training = count_training(split, site)
             self.check_rows(training, "in this split")
             if held_out := site.table.n - training:
                 self._check_held_out(held_out, "rows held out by this split")
@@ -175,7 +177,7 @@ class Policy:
     @property
     def rare(self) -> Rare:
         level = self.min_level_rows if self.pool_rare_levels else 0
-        return Rare(level, self.min_cell_rows, self.min_part_cell_rows)
+        return Rare(level, self.min_cell_rows, self.min_part_cell_rows, self.min_validation_rows)
 
     def check_rows(self, rows: int, where: str) -> None:
         if rows < self.min_rows:
@@ -186,6 +188,13 @@ class Policy:
         if rows < self.min_validation_rows:
             required = f"but the policy requires at least {self.min_validation_rows}"
             raise FedLassoError(f"{rows} {what}, {required}")
+
+
+def count_training(split: str, site: Site) -> int:
+    """Return the training rows of a split, which depend on the site's clusters if it has any."""
+    if site.draw.clusters is None:
+        return len(divide(split, site.name, site.table.n)["training"])
+    return len(site.draw.divide(split, site.table.n)["training"])
 
 
 def values_of(request: Request[Any], kind: RoleKind) -> list[Any]:

@@ -92,6 +92,11 @@ def check_cells(site: Site, request: door_messages.Open, policy: Policy) -> None
         found = f"differ from their commonest value in fewer than {cell} rows here"
         remedy = "leave them out with --drop, or group their values"
         raise CorrectableRefusal(f"{list_names(rare)} {found}; {remedy}")
+    if request.cluster and site.batches.max() < 1:
+        found = f"clusters in {request.cluster!r} are too few or too large here"
+        required = f"two batches of them need at least {site.draw.batch} rows each"
+        remedy = "fit without --cluster, or without this site"
+        raise CorrectableRefusal(f"{found}: {required}; {remedy}")
     relative = response.weights / response.weights.max()
     if relative.sum() ** 2 < policy.min_rows * float(relative @ relative):
         reason = f"sums here would be those of fewer than {policy.min_rows} rows"

@@ -9,7 +9,7 @@ from fedlasso.federation import Around, Federation, Reply, Request, metered
 from fedlasso.federation.ledger import Notify
 from fedlasso.fitting.examination.comparison import CoefficientPath
 from fedlasso.fitting.examination.examine import examine, expect_error
-from fedlasso.fitting.inference.infer import weight_sites
+from fedlasso.fitting.inference.infer import tell_sites_apart
 from fedlasso.fitting.model import Model, fit_model
 from fedlasso.fitting.result import Status, Tuned
 from fedlasso.fitting.settings import SELECTED, Settings
@@ -71,10 +71,12 @@ def make_model(
         recorded = _Recorded(federation)
         ledger = metered(recorded)
         before = ledger.costs
-        if model.trust is not None and model.trust.site_weights is not None:
-            ledger = weight_sites(ledger, model.trust.site_weights)
+        weights = None if model.trust is None else model.trust.site_weights
+        ledger = tell_sites_apart(ledger, bool(model.settings.site_effects), weights)
         found = examine(ledger, model, tolerant)
-        values = {name: value for name, value in vars(found).items() if name != "alone"}
+        values = {
+            name: value for name, value in vars(found).items() if name not in ("alone", "shift")
+        }
         values["path"] = found.path or document.path
         values["warnings"] = (*warnings, *warn_of_examination(model, found))
         costs = ledger.costs - before
@@ -119,7 +121,7 @@ def _to_document(model: Model, schema: Schema, missing: Missing) -> ModelDocumen
     return ModelDocument(
         schema=schema,
         missing=missing,
-        settings=replace(model.settings, goal=model.settings.goal_in_force.name),
+        settings=replace(model.requested, goal=model.requested.goal_in_force.name),
         procedure=model.method,
         penalty=model.penalty,
         intercept=model.intercept,

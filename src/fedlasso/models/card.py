@@ -124,7 +124,7 @@ def _coefficient_note(document: ModelDocument) -> str:
     note = family.effect.format(target=escape(document.schema.target))
     if family.intercept:
         note += f" Intercept {document.intercept:.6g}"
-        note += ", the mean over the sites." if settings.site_effects else "."
+        note += ", the mean over the sites." if document.site_effects else "."
     if settings.keep:
         note += f" Never penalised: {escape(', '.join(settings.keep))}."
     if settings.bounds:

@@ -188,6 +188,12 @@ class ModelDocument:
         return f"{scale}; the best of the Lasso path (the {self.family} has its own penalty)"
 
     @property
+    def site_effects(self) -> bool:
+        """Whether every site has an intercept of its own."""
+        decided = self.trust is not None and self.trust.site_effects
+        return bool(self.settings.site_effects) or decided
+
+    @property
     def bounds_text(self) -> str:
         """How many columns have bounds, and which coefficients are at one other than zero."""
         bounds = self.settings.bounds

@@ -87,7 +87,8 @@ class TrustDocument:
 
     `found` and `groups` are discovered columns and groups of columns; `selected` and `named` are
     columns of the model and columns named by the analyst, if their intervals were requested.
-    `site_weights` is the weight of a row by site.
+    `site_weights` is the weight of a row by site. `site_effects` is whether the fit has decided
+    that every site has its own intercept.
     """
 
     level: float
@@ -98,6 +99,7 @@ class TrustDocument:
     selected: tuple[ColumnEstimate, ...] = ()
     named: tuple[ColumnEstimate, ...] = ()
     site_weights: dict[str, float] | None = None
+    site_effects: bool = False
     notes: tuple[str, ...] = ()
 
     @property
@@ -130,6 +132,7 @@ def to_trust_document(model: Model) -> TrustDocument | None:
         selected=_by_column(model, trust.selected, "bh"),
         named=_by_column(model, trust.named, "holm"),
         site_weights=trust.site_weights,
+        site_effects=model.settings.site_effects != model.requested.site_effects,
         notes=trust.notes,
     )
 

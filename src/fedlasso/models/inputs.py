@@ -19,6 +19,10 @@ from fedlasso.numerics import find_loss
 from fedlasso.sites import INTERCEPT, Memory, Site
 from fedlasso.sites.site import adds_intercept
 from fedlasso.tables import MIN_LEVEL, Encoded, File, Outcome, Schema, agree, encode_file, stem_of
+from fedlasso.tables.repeats import find_repeated
+
+# Rows look repeated if this fraction of them does.
+MANY_REPEATED = 0.2
 
 
 class Source(msgspec.Struct, frozen=True, kw_only=True):
@@ -30,6 +34,7 @@ class Source(msgspec.Struct, frozen=True, kw_only=True):
         or was censored (0)
     offset : column added to the linear predictor
     weights : column of row weights
+    cluster : column of what rows that may depend on each other have in common, such as the patient
     drop : columns to leave out
     missing : refuse missing values, or replace them by the mean over all sites
     min_level : minimum number of rows of a text level at some site; rarer levels are pooled
@@ -40,6 +45,7 @@ class Source(msgspec.Struct, frozen=True, kw_only=True):
     event: str | None = None
     offset: str | None = None
     weights: str | None = None
+    cluster: str | None = None
     drop: tuple[str, ...] = ()
     missing: Missing = "refuse"
     min_level: int = MIN_LEVEL
@@ -61,9 +67,8 @@ class Source(msgspec.Struct, frozen=True, kw_only=True):
         if not all(given[role] for role in family.roles):
             raise FedLassoError(family.asks_for)
         target = given[family.roles[0]]
-        outcome = Outcome(
-            target, family=family.name, event=self.event, offset=self.offset, weights=self.weights
-        )
+        others = {role: getattr(self, role) for role in ("event", "offset", "weights", "cluster")}
+        outcome = Outcome(target, family=family.name, **others)
         roles = dict.fromkeys(self.drop, "drop")
         for role, name in outcome.roles.items():
             if name in roles:
@@ -159,6 +164,8 @@ def open_sites(
                 sites.append(make_site(part, schema.encoded, settings, memory=kept))
                 parts.append(part)
                 notify(f"read {part.site}: {len(part.X)} rows ({i + 1} of {len(files)} files)")
+                if source.cluster is None:
+                    _warn_of_repeats(part, notify)
     if gaps:
         raise FedLassoError(f"missing values ({'; '.join(gaps)}); fill them, or use --missing mean")
     _check_variation(parts, schema, notify)
@@ -176,10 +183,11 @@ def make_site(
         response.y,
         weights=response.weights,
         offset=response.offset,
+        clusters=response.clusters,
         columns=columns,
         loss=settings.loss,
         intercept=settings.intercept,
-        effects=settings.site_effects,
+        effects=bool(settings.site_effects),
         raw=True,
         copy=False,
         **more,
@@ -189,7 +197,7 @@ def make_site(
 def name_columns(names: Sequence[str], settings: Settings) -> tuple[str, ...]:
     """Return the columns of the sites for a fit with these settings; one may be an intercept."""
     loss = find_loss(settings.loss)
-    added = adds_intercept(loss, settings.intercept, settings.site_effects)
+    added = adds_intercept(loss, settings.intercept, bool(settings.site_effects))
     return (*names, INTERCEPT) if added else tuple(names)
 
 
@@ -201,6 +209,17 @@ def _refuse_twins(files: Sequence[str]) -> None:
         linked = path.exists() and twin.exists() and path.stat().st_ino and path.samefile(twin)
         if linked or path.resolve() == twin.resolve():
             raise FedLassoError(f"{name} and {other} are the same file; name each file once")
+
+
+def _warn_of_repeats(part: Encoded, notify: Notify) -> None:
+    """Warn of rows that may be several ones of the same patient."""
+    repeated = find_repeated(part.X)
+    if repeated >= MANY_REPEATED:
+        notify(
+            f"warning: site {part.site!r}: about {repeated:.0%} of the rows agree with another one "
+            "in several columns, as repeated visits do; discoveries and intervals assume "
+            "independent rows: name the patient's column with --cluster"
+        )
 
 
 def _check_variation(parts: Sequence[Encoded], outcome: Outcome, notify: Notify) -> None:

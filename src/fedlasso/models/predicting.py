@@ -105,7 +105,7 @@ def _read_offset(document: ModelDocument, file: File) -> Array:
 
 def _measure(document: ModelDocument, file: File, scores: Array) -> ErrorSummary | None:
     """Return errors over the rows with a known response; None if no row has a valid one."""
-    outcome = replace(document.schema, offset=None, weights=None)
+    outcome = replace(document.schema, offset=None, weights=None, cluster=None)
     if any(name not in file.names for name in outcome.names):
         return None
     try:

@@ -5,7 +5,7 @@ import numpy as np
 from fedlasso.families import warn_binary
 from fedlasso.fitting.examination.comparison import STABLE, SUBSAMPLES, name_alone, pool_error
 from fedlasso.fitting.examination.examine import Examination
-from fedlasso.fitting.model import Model
+from fedlasso.fitting.model import SURELY_SHIFTED, Model
 from fedlasso.fitting.result import Status
 from fedlasso.models.document import ModelDocument
 from fedlasso.models.inference_document import TrustDocument
@@ -55,7 +55,7 @@ def describe_model(document: ModelDocument) -> str:
         lines.append(f"never penalised: {', '.join(settings.keep)}")
     if settings.bounds:
         lines.append(document.bounds_text)
-    if settings.site_effects:
+    if document.site_effects:
         lines.append("site effects: predictions use the mean of the sites' intercepts")
     lines += _coefficient_lines(document)
     if len(rows) > TERMINAL_ROWS:
@@ -168,6 +168,11 @@ def warn_of_examination(model: Model, found: Examination) -> list[str]:
             for error in found.site_errors
             if error.mse > DISAGREES * pooled
         ]
+    if found.shift is not None and found.shift < SURELY_SHIFTED:
+        warnings.append(
+            "sites' mean responses differ beyond what the columns explain "
+            f"(p = {found.shift:.1g}); --site-effects gives every site its own intercept"
+        )
     if found.comparison is not None:
         # The first compared model represents this one.
         common = found.comparison[0]

@@ -94,11 +94,15 @@ class Sample:
             at = step if low < step < high else (low + high) / 2
         return at
 
+    def row_slopes(self, b: Array) -> Array:
+        """Return the slope of each row's loss, along its linear predictor."""
+        return self.loss.slopes(self.predictor(b), self.response)
+
     def value(self, b: Array) -> float:
         return float(self.loss.values(self.predictor(b), self.response).sum()) / max(self.m, 1)
 
     def gradient(self, b: Array) -> Array:
-        return self.slope(self.loss.slopes(self.predictor(b), self.response))
+        return self.slope(self.row_slopes(b))
 
     def value_and_gradient(self, b: Array) -> tuple[float, Array]:
         eta = self.predictor(b)
@@ -142,6 +146,16 @@ class Sample:
         slopes = self.m * (self.gradient(b) @ directions)
         curvatures = np.einsum("ik,ik->k", D, self._curve(self.predictor(b), D))
         return slopes, np.asarray(curvatures)
+
+    @one_thread()
+    def slope_terms(self, b: Array, directions: Array) -> Array:
+        """Return each row's part of the slopes of m f at b along directions (columns)."""
+        eta = self.predictor(b)
+        D = np.column_stack([self.design.product(d) for d in directions.T])
+        if self.has_effect:
+            ones = self.loss.curve(eta, self.response, np.ones((len(eta), 1)))
+            D = D - ones.T @ D / max(float(ones.sum()), np.finfo(np.float64).tiny)
+        return self.loss.slope_terms(eta, self.response, D)
 
     def dual(self, b: Array, scale: float) -> float:
         """Return the dual value of the slopes at b times `scale`, summed over rows."""
@@ -212,6 +226,13 @@ class LeastSquares(Sample):
         r = self.y.copy()
         self.design.subtract(r, b)
         return r
+
+    def row_slopes(self, b: Array) -> Array:
+        return -self.residual(b)
+
+    def slope_terms(self, b: Array, directions: Array) -> Array:
+        D = np.column_stack([self.design.product(d) for d in directions.T])
+        return np.asarray(self.row_slopes(b)[:, None] * D)
 
     def gradient(self, b: Array) -> Array:
         return -self.slope(self.residual(b))

@@ -7,8 +7,10 @@ from fedlasso.sites.held_out import ValidationErrors as ValidationErrors
 from fedlasso.sites.inference import CLEARLY as CLEARLY
 from fedlasso.sites.inference import LEVELS as LEVELS
 from fedlasso.sites.inference import BaselineAt as BaselineAt
+from fedlasso.sites.inference import BatchSlopes as BatchSlopes
 from fedlasso.sites.inference import EffectAt as EffectAt
 from fedlasso.sites.inference import NoiseAbove as NoiseAbove
+from fedlasso.sites.inference import SiteShift as SiteShift
 from fedlasso.sites.inference import SiteSlopesAlong as SiteSlopesAlong
 from fedlasso.sites.inference import SlopesAlong as SlopesAlong
 from fedlasso.sites.memory import Memory as Memory
@@ -41,6 +43,7 @@ from fedlasso.sites.site import INTERCEPT as INTERCEPT
 from fedlasso.sites.site import Site as Site
 from fedlasso.sites.site import View as View
 from fedlasso.sites.site_weights import SiteWeighted as SiteWeighted
+from fedlasso.sites.site_weights import WithSiteEffects as WithSiteEffects
 from fedlasso.sites.views import Scaling as Scaling
 from fedlasso.sites.views import Standardise as Standardise
 from fedlasso.sites.views import Viewed as Viewed

@@ -13,10 +13,14 @@ from numpy.typing import NDArray
 from fedlasso.errors import RefusalCode, Refused
 from fedlasso.numerics import Array, Table
 from fedlasso.numerics.designs import RowIndex
-from fedlasso.sites.rows import divide, fold_rows, folds, name_draw
+from fedlasso.numerics.response import Places
+from fedlasso.sites.rows import divide, fill_batches, fold_rows, folds, name_draw, shuffle
 
 # Maximum number of draws.
 TRIES = 300
+# Rows of a batch, and batches of a site.
+BATCH_ROWS = 10
+MOST_BATCHES = 50
 
 
 @dataclass(eq=False)
@@ -30,6 +34,8 @@ class FoldDraw:
         least `cell` of the training rows, and in none or at least `part` of the held-out rows
     strata : which rows have the rarer kind of response, such as an event; every part of a split
         gets its proportion of both kinds
+    batch : minimum rows of a batch
+    clusters : number of each row's cluster, from 0; rows of a cluster are never separated
     """
 
     site: str
@@ -38,18 +44,49 @@ class FoldDraw:
     cell: int = 0
     part: int = 0
     strata: NDArray[np.bool_] | None = None
+    batch: int = BATCH_ROWS
+    clusters: Places | None = None
     _redraws: dict[str, int | None] = field(default_factory=dict, init=False)
 
     def divide(self, split: str, n: int) -> dict[str, RowIndex]:
         return self._divide(split, n, self.redraws(split, n))
 
     def _divide(self, split: str, n: int, redraws: int) -> dict[str, RowIndex]:
-        return divide(split, self.site, n, self.secret, redraws, self.strata)
+        count = self._count(n)
+        parts = divide(split, self.site, count, self.secret, redraws, self._strata(count))
+        return {purpose: self._rows_of(part) for purpose, part in parts.items()}
 
     def fold_rows(self, split: str, n: int) -> list[RowIndex]:
         """Return the rows of every fold; without a split, all rows as a single fold."""
         redraws = self.redraws(split, n) if split else 0
-        return fold_rows(split, self.site, n, self.secret, redraws, self.strata)
+        count = self._count(n)
+        parts = fold_rows(split, self.site, count, self.secret, redraws, self._strata(count))
+        return [self._rows_of(part) for part in parts]
+
+    def _count(self, n: int) -> int:
+        """Return the number of clusters, or of rows without any."""
+        return n if self.clusters is None else int(self.clusters.max()) + 1
+
+    def _strata(self, count: int) -> NDArray[np.bool_] | None:
+        """Return which clusters have a row of the rarer kind, or which rows without clusters."""
+        if self.strata is None or self.clusters is None:
+            return self.strata
+        return np.bincount(self.clusters[self.strata], minlength=count) > 0
+
+    def _rows_of(self, part: RowIndex) -> RowIndex:
+        return part if self.clusters is None else np.flatnonzero(np.isin(self.clusters, part))
+
+    @property
+    def rows(self) -> int:
+        """Number of rows of the site."""
+        return self.tables[0].n if self.tables else 0
+
+    def batches(self, n: int) -> Places:
+        """Return the batch of each row: random batches of whole clusters, the same for ever."""
+        clusters = np.arange(n) if self.clusters is None else self.clusters
+        sizes = np.bincount(clusters)
+        order = shuffle(self.site, len(sizes), [], self.secret, f"batches {n}")
+        return fill_batches(sizes, order, max(self.batch, -(-n // MOST_BATCHES)))[clusters]
 
     def redraws(self, split: str, n: int) -> int:
         """Return how many draws are rejected for a split before one is accepted."""

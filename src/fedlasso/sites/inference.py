@@ -1,24 +1,31 @@
 """Questions about a fitted model: slopes, noise, and each site's baseline hazard and intercept.
 
 Squares of the rows' slopes would give robust standard errors. But they are sums of fourth powers,
-one equation about single records per direction, so sites do not send them.
+one equation about single records per direction, so sites do not send them. They send squares of
+sums over batches of rows instead.
 """
 
 import numpy as np
+from numpy.typing import NDArray
 
 from fedlasso.federation import Disclosure, ModelVector, Positive, Reply, Request, Shapes
 from fedlasso.federation.magnitudes import COARSE, Bound, Magnitudes, powers_above
-from fedlasso.federation.messages import Directions, Times
+from fedlasso.federation.messages import Directions, R, Times
 from fedlasso.numerics import Array, LeastSquares
+from fedlasso.sites.questions import Amount
 from fedlasso.sites.site import View
 
 # Levels of noise that sites are counted at: powers of the fourth root of two.
 LEVELS = 2.0 ** (np.arange(16) / 4)
+# Smallest part of a variance that batches may leave: that of two batches, one much larger.
+LEAST_LEFT = 0.25
 # A site is above a level if its variance is so many of its standard errors above.
 CLEARLY = 3.0
 # Binary logarithm of the largest intercept of a site, except for least squares. Beyond it the
 # intercept is as good as infinite: all rows of the site have the same response.
 LARGEST_EFFECT = 6
+# Largest squared mean of a site's residuals over their variance; its logarithm is below 2^5.
+LARGEST_RATIO = 1e12
 
 
 class AlongSums(Reply):
@@ -28,15 +35,30 @@ class AlongSums(Reply):
     curvatures: Positive[Array]
 
 
-class SlopesAlong(Request[AlongSums]):
-    """First and second derivatives of the loss at b along some directions (columns)."""
+class AboutDirections(Request[R]):
+    """A question about the loss at b along some directions (columns)."""
 
     kind = "intervals"
+    b: ModelVector
+    directions: Directions
+
+    def powers(self, magnitudes: Magnitudes) -> NDArray[np.int64]:
+        """Bound the norms of the linear predictors along the directions."""
+        # Rows are rounded as columns are before they are centred.
+        return powers_above(np.ldexp(1.0, magnitudes.terms) @ np.abs(self.directions))
+
+    def curvature_bound(self, magnitudes: Magnitudes) -> Bound:
+        # As for `CurvatureAt`: slopes are at least as large as curvatures, or those are one.
+        powers = self.powers(magnitudes)
+        return Bound(2 * powers + max(magnitudes.slopes, 0), coarse=COARSE)
+
+
+class SlopesAlong(AboutDirections[AlongSums]):
+    """First and second derivatives of the loss at b along some directions (columns)."""
+
     discloses = Disclosure(
         "slopes and second derivatives of a model along some directions: sums over rows"
     )
-    b: ModelVector
-    directions: Directions
 
     def expects(self, p: int) -> Shapes:
         return dict.fromkeys(("slopes", "curvatures"), self.directions.shape[1:])
@@ -47,12 +69,10 @@ class SlopesAlong(Request[AlongSums]):
         return AlongSums(*sums, steps=count, operations=site.operations(count) // 2)
 
     def bounds(self, magnitudes: Magnitudes) -> dict[str, Bound]:
-        # Rows are rounded as columns are before they are centred.
-        powers = powers_above(np.ldexp(1.0, magnitudes.terms) @ np.abs(self.directions))
+        powers = self.powers(magnitudes) + magnitudes.slopes
         return {
-            "slopes": Bound(powers + magnitudes.slopes, words=1, coarse=COARSE),
-            # As for `CurvatureAt`: slopes are at least as large as curvatures, or those are one.
-            "curvatures": Bound(2 * powers + max(magnitudes.slopes, 0), coarse=COARSE),
+            "slopes": Bound(powers, words=1, coarse=COARSE),
+            "curvatures": self.curvature_bound(magnitudes),
         }
 
 
@@ -64,6 +84,66 @@ class SiteSlopesAlong(SlopesAlong):
         "rows",
         single="the card shows where sites disagree",
     )
+
+
+class BatchSums(Reply):
+    """Per direction: variances of slopes, and second derivatives; and degrees of freedom.
+
+    Sites with fewer than two batches add nothing. `clustered` counts sites with clusters.
+    """
+
+    variances: Positive[Array]
+    curvatures: Positive[Array]
+    degrees: Positive[float]
+    clustered: Positive[float]
+
+
+class BatchSlopes(AboutDirections[BatchSums]):
+    """Variances of slopes at b along some directions, whatever the noise is like.
+
+    A site cuts its rows at random into batches, once, and keeps the clusters of a study in one
+    batch. Sums of slopes over batches are independent, so that their squares about the site's mean
+    estimate the variance of a total: for any noise, and for rows that depend on each other within a
+    cluster.
+    """
+
+    discloses = Disclosure(
+        "variances of slopes of a model along some directions: sums over batches of at least 10 "
+        "rows, drawn once, of squared sums over rows",
+        batches=True,
+    )
+
+    def expects(self, p: int) -> Shapes:
+        return dict.fromkeys(("variances", "curvatures"), self.directions.shape[1:])
+
+    def answer(self, site: View) -> BatchSums:
+        count = self.directions.shape[1]
+        batch = site.batches
+        sizes = np.bincount(batch) / site.rows
+        # The part of a variance that is left once the mean is subtracted.
+        left = 1 - float(sizes @ sizes)
+        clustered = float(site.draw.clusters is not None)
+        if left < LEAST_LEFT:
+            return BatchSums(np.zeros(count), np.zeros(count), 0.0, clustered)
+        terms = site.training.slope_terms(self.b, self.directions)
+        sums = np.zeros((len(sizes), count))
+        np.add.at(sums, batch, terms)
+        sums -= np.outer(sizes, sums.sum(axis=0))
+        variances = np.einsum("ik,ik->k", sums, sums) / left
+        _, curvatures = site.training.slopes_along(self.b, self.directions)
+        work = site.operations(count)
+        return BatchSums(
+            variances, curvatures, left / (1 - left), clustered, steps=count, operations=work
+        )
+
+    def bounds(self, magnitudes: Magnitudes) -> dict[str, Bound]:
+        powers = self.powers(magnitudes) + magnitudes.slopes
+        return {
+            "variances": Bound(2 * powers + 6, coarse=COARSE + 6),
+            "curvatures": self.curvature_bound(magnitudes),
+            "degrees": Bound(2 * magnitudes.rows),
+            "clustered": Bound(2 * magnitudes.rows, words=1),
+        }
 
 
 class NoisySites(Reply):
@@ -96,6 +176,31 @@ class NoiseAbove(Request[NoisySites]):
     def bounds(self, magnitudes: Magnitudes) -> dict[str, Bound]:
         # There are no more sites than rows.
         return {"above": Bound(2 * magnitudes.rows, words=1)}
+
+
+class SiteShift(Request[Amount]):
+    """Does the model's mean residual differ between sites?
+
+    The statistic is a likelihood ratio of each site's mean slope with the site's own variance. Its
+    total has a chi-square distribution if no site is shifted.
+    """
+
+    kind = "intervals"
+    discloses = Disclosure(
+        "how clearly the sites' mean residuals of a model differ, as one number over all sites"
+    )
+    b: ModelVector
+
+    def answer(self, site: View) -> Amount:
+        slopes = site.training.row_slopes(self.b)
+        mean, variance = float(slopes.mean()), float(slopes.var())
+        ratio = mean**2 / variance if variance > 0 else float(mean != 0) * LARGEST_RATIO
+        # Bartlett's correction: few rows make such a ratio too large.
+        count = max(site.rows - 1.5, 0.0)
+        return Amount(count * np.log1p(min(ratio, LARGEST_RATIO)), steps=1)
+
+    def bounds(self, magnitudes: Magnitudes) -> dict[str, Bound]:
+        return {"value": Bound(2 * magnitudes.rows + 5, coarse=COARSE)}
 
 
 class Hazard(Reply):

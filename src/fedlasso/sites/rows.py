@@ -33,6 +33,7 @@ from fedlasso.errors import FedLassoError, QuotesRecords
 from fedlasso.federation.checking import LARGEST
 from fedlasso.numerics import Array, Loss, Response
 from fedlasso.numerics.designs import RowIndex
+from fedlasso.numerics.response import Places
 
 PURPOSES = ("penalty", "candidate")
 
@@ -105,6 +106,17 @@ def check_response(
         remedy = "give positive weights, or leave those rows out"
         raise _error(site, f"{bad} weights are not above zero; {remedy}")
     return response
+
+
+def check_clusters(site: str, clusters: ArrayLike, rows: int) -> Places:
+    """Return clusters as numbers from 0; refuse missing labels."""
+    labels = np.asarray(clusters)
+    if labels.shape != (rows,):
+        raise _error(site, f"clusters have shape {labels.shape} for {rows} rows; give one per row")
+    # A NaN and None differ from themselves or are None.
+    if bad := int(sum(label is None or label != label for label in labels.tolist())):
+        raise _error(site, f"clusters are missing in {bad} rows; fill them, or remove those rows")
+    return np.unique(labels.astype(str), return_inverse=True)[1].astype(np.int64)
 
 
 def _error(site: str, text: str) -> FedLassoError:
@@ -238,13 +250,8 @@ def divide(
     """
 
     def order(*seeds: int) -> RowIndex:
-        if not secret:
-            rng = np.random.default_rng(np.random.SeedSequence([*seeds, _number(site)]))
-            return rng.permutation(n).astype(np.int64)
-        # Without the key the order cannot be distinguished from a random one.
-        key = hmac.digest(secret, f"{name_draw(split)} {n} {redraws}".encode(), "sha256")
-        words = hashlib.shake_256(key).digest(8 * n)
-        return np.argsort(np.frombuffer(words, "<u8"), kind="stable").astype(np.int64)
+        named = f"{name_draw(split)} {n} {redraws}" if secret else ""
+        return shuffle(site, n, seeds, secret, named)
 
     try:
         match split.split():
@@ -291,6 +298,30 @@ def interleave(mixed: RowIndex, strata: NDArray[np.bool_] | None) -> RowIndex:
         count = int(own.sum())
         place[own] = (np.arange(count) + 0.5) / max(count, 1)
     return mixed[np.argsort(place, kind="stable")]
+
+def shuffle(site: str, n: int, seeds: Sequence[int], secret: bytes, named: str) -> RowIndex:
+    """Return n numbers in an order that seeds and the site's name determine, or a secret does."""
+    if not secret:
+        rng = np.random.default_rng(np.random.SeedSequence([*seeds, _number(site)]))
+        return rng.permutation(n).astype(np.int64)
+    # Without the key the order cannot be distinguished from a random one.
+    key = hmac.digest(secret, named.encode(), "sha256")
+    words = hashlib.shake_256(key).digest(8 * n)
+    return np.argsort(np.frombuffer(words, "<u8"), kind="stable").astype(np.int64)
+
+
+def fill_batches(sizes: Places, order: RowIndex, rows: int) -> Places:
+    """Return the batch of each cluster: in this order, each batch has at least so many rows."""
+    batch = np.zeros(len(sizes), np.int64)
+    last = filled = 0
+    for cluster in order:
+        batch[cluster] = last
+        filled += int(sizes[cluster])
+        if filled >= rows:
+            last += 1
+            filled = 0
+    # Rows left over join the last full batch.
+    return np.minimum(batch, max(last - 1, 0))
 
 
 def _number(text: str) -> int:

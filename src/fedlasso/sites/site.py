@@ -3,6 +3,7 @@
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, TypeVar, cast
 
 import numpy as np
@@ -16,11 +17,12 @@ from fedlasso.federation.fixed_point import grid_of, to_words
 from fedlasso.federation.magnitudes import Magnitudes
 from fedlasso.federation.messages import R
 from fedlasso.numerics import DEFAULT_LOSS, Array, Loss, Response, find_loss, one_thread
+from fedlasso.numerics.response import Places
 from fedlasso.numerics.sample import LeastSquares, Sample, make_sample
 from fedlasso.numerics.table import Standardised, Table
-from fedlasso.sites.fold_assignment import FoldDraw
+from fedlasso.sites.fold_assignment import BATCH_ROWS, FoldDraw
 from fedlasso.sites.memory import Memory
-from fedlasso.sites.rows import PURPOSES, check_response, check_sample
+from fedlasso.sites.rows import PURPOSES, check_clusters, check_response, check_sample
 from fedlasso.sites.site_weights import read_site_weight
 
 T = TypeVar("T")
@@ -70,6 +72,13 @@ class View:
             raise FedLassoError(f"site {self.name!r}: no rows to validate the {purpose}; {remedy}")
         return self.held_out[purpose]
 
+    @cached_property
+    def batches(self) -> Places:
+        """The batch of each training row, for robust standard errors."""
+        if self.draw.rows != self.rows:
+            raise FedLassoError("batches are of all rows; ask on a view without a split")
+        return self.draw.batches(self.rows)
+
     def operations(self, steps: int) -> int:
         """Return the leading operations of some sweeps or gradients: 4 m_j p each."""
         return 4 * self.training.m * self.training.p * steps
@@ -118,6 +127,9 @@ class Site(View):
     memory : state between rounds; with a folder it outlives the process
     secret, cell, part : with a secret nobody else knows which rows a split draws; beside each
         column's commonest value it has none or `cell` training rows, and none or `part` held out
+    batch : minimum rows of a batch, for robust standard errors
+    clusters : a label per row, such as the patient: rows with the same label may depend on each
+        other, and are never separated
 
     Examples
     --------
@@ -147,6 +159,8 @@ class Site(View):
         secret: bytes = b"",
         cell: int = 0,
         part: int = 0,
+        batch: int = BATCH_ROWS,
+        clusters: ArrayLike | None = None,
     ) -> None:
         raw = raw or sp.issparse(X)
         law = find_loss(loss)
@@ -180,7 +194,9 @@ class Site(View):
         outcomes = np.column_stack([answered, law.disclosed(response)])
         # One class of two, an event, or a count above zero.
         strata = None if law.quadratic else answered > 0
-        draw = FoldDraw(name, secret, (table, Table(outcomes)), cell, part, strata)
+        members = None if clusters is None else check_clusters(name, clusters, table.n)
+        tables = (table, Table(outcomes))
+        draw = FoldDraw(name, secret, tables, cell, part, strata, batch, members)
         super().__init__(name, names, training, held_out, memory or Memory(), draw)
         self.table = table
         self.response = response
@@ -218,9 +234,10 @@ class Site(View):
             taken = response.take(rows, weight, defined.y_mean)
             return make_sample(design, taken, self.training.loss, effect)
 
-        training = part(self.table, parts.get("training"), self.response, self.effects)
+        effects = self.effects or (defined.effects and self.training.loss.intercept)
+        training = part(self.table, parts.get("training"), self.response, effects)
         # Held-out rows have the intercept of the training rows.
-        effect = training if self.effects else False
+        effect = training if effects else False
         held_out = {
             purpose: part(self.table, parts[purpose], self.response, effect)
             for purpose in PURPOSES

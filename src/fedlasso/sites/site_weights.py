@@ -1,4 +1,4 @@
-"""Weights for the rows of sites, such as the inverse of each site's noise variance."""
+"""Views in which sites differ: weights for their rows, or an intercept for each."""
 
 from collections.abc import Mapping
 
@@ -30,3 +30,11 @@ class SiteWeighted(Forwarding):
         # The maximum is one: no row counts more than its site has it.
         scaled = {site: each / max(weights.values()) for site, each in sorted(weights.items())}
         self.site_weights = tuple(f"{float(w).hex()} {site}" for site, w in scaled.items())
+
+
+class WithSiteEffects(Forwarding):
+    """A federation whose views give every site an intercept of its own, which stays there."""
+
+    def __init__(self, federation: Federation) -> None:
+        super().__init__(federation)
+        self.site_effects = True

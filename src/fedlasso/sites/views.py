@@ -161,8 +161,9 @@ class Standardise(Request[Sizes]):
     """Define a view: (x - means) * factors and y - y_mean, on the rows of a split.
 
     Row weights are multiplied by `weight_scale`, so that they are one on average over all sites,
-    and by their site's weight. `powers` are the exponents of the view's `Magnitudes` for (1, x, y),
-    and `terms` those of the numbers that its columns are computed from, as decimal texts.
+    and by their site's weight. With `effects` every site has its own intercept. `powers` are the
+    exponents of the view's `Magnitudes` for (1, x, y), and `terms` those of the numbers that its
+    columns are computed from, as decimal texts.
     """
 
     kind = "scaling"
@@ -177,6 +178,7 @@ class Standardise(Request[Sizes]):
     terms: tuple[str, ...] = ()
     weight_scale: float = 1.0
     site_weights: tuple[str, ...] = ()
+    effects: bool = False
 
     @property
     def magnitudes(self) -> Magnitudes:
@@ -308,7 +310,8 @@ def standardise(
     if ends_in_ones:
         # The column of ones is not standardised.
         means[-1] = 0.0
-        factors[-1] = 1.0
+        # Sites' own intercepts take its place.
+        factors[-1] = 0.0 if federation.site_effects else 1.0
         squares[-1] = about_zero[-1]
     norms = np.sqrt(squares) * factors
     # The norm of a column plus that of its mean in every row is at most twice the column's norm. A
@@ -318,7 +321,8 @@ def standardise(
     y_power = power_above(loss.slope_size(m, math.sqrt(y_squares)))
     sizes = Magnitudes(rows_power, powers_above(norms), y_power, 0, powers_above(terms))
     exponents = (tuple(map(str, sizes.products)), tuple(map(str, sizes.terms)))
-    request = Standardise(means, factors, y_mean, split, *exponents, weight_scale, weights)
+    effects = federation.site_effects
+    request = Standardise(means, factors, y_mean, split, *exponents, weight_scale, weights, effects)
     replies = federation.ask(request)
     rows = tuple(s.rows for s in replies)
     held_out = (sum(s.penalty for s in replies), sum(s.candidate for s in replies))

@@ -152,7 +152,7 @@ def _describe(
     for role, name in outcome.roles.items():
         # The classes of a text target are counted over all files.
         classes = role == "target" and outcome.response_family.takes_classes
-        if found[name].kind == "text" and not classes:
+        if found[name].kind == "text" and not classes and role != "cluster":
             ((_, values),) = file.columns([name])
             texts = map(str, values.drop_null().to_pylist())
             stray = next((text for text in texts if to_float(text) is None), "")
@@ -220,10 +220,25 @@ def read_outcome(file: File, outcome: Outcome) -> dict[str, Array]:
     """Return the columns of an outcome as numbers, with NaN for missing values."""
     numbers = {}
     for name, values in file.columns(outcome.names):
+        if name == outcome.cluster:
+            numbers[name] = _number_labels(values)
+            continue
         is_text = name == outcome.target and outcome.classes
         column = Column(name, "text", outcome.classes) if is_text else Column(name, "number")
         (numbers[name],) = _encode_column(file, column, values)
     return numbers
+
+
+def _number_labels(values: Any) -> Array:
+    """Return a number for each different value, with NaN for missing ones."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    if pa.types.is_dictionary(values.type):
+        values = values.cast(values.type.value_type)
+    if pa.types.is_floating(values.type):
+        values = pc.if_else(pc.is_nan(values), pa.scalar(None, values.type), values)
+    return to_numbers(pc.index_in(values, value_set=values.unique().drop_null()))
 
 
 def _encode(file: File, schema: Schema, responses: Sequence[Responses]) -> tuple[Encoded, ...]:

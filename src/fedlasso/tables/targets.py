@@ -1,4 +1,4 @@
-"""The outcome: the response, and the columns of offsets and weights."""
+"""The outcome: the response, and the columns of offsets, weights and clusters."""
 
 from __future__ import annotations
 
@@ -25,6 +25,7 @@ class Outcome:
     event : whether a survival time ended in an event (1) or was censored (0)
     offset : added to the linear predictor
     weights : row weights
+    cluster : what rows that may depend on each other have in common, such as the patient
     classes : the two texts of a target that is not 0 or 1; the second one is 1
     """
 
@@ -34,6 +35,7 @@ class Outcome:
     event: str | None = None
     offset: str | None = None
     weights: str | None = None
+    cluster: str | None = None
     classes: tuple[str, ...] = ()
 
     @property
@@ -48,6 +50,7 @@ class Outcome:
             "event": self.event,
             "offset": self.offset,
             "weights": self.weights,
+            "cluster": self.cluster,
         }
         return {role: name for role, name in columns.items() if name is not None}
 
@@ -58,16 +61,19 @@ class Outcome:
 
 @dataclass(frozen=True, eq=False)
 class Responses:
-    """Responses of a table's rows, negative for censored times, with weights and offsets."""
+    """Responses of a table's rows, negative for censored times, with weights and offsets.
+
+    `clusters` are labels of rows that may depend on each other.
+    """
 
     y: Array
     weights: Array | None = None
     offset: Array | None = None
+    clusters: Any = None
 
     def take(self, rows: Any) -> Responses:
-        weights = None if self.weights is None else self.weights[rows]
-        offset = None if self.offset is None else self.offset[rows]
-        return Responses(self.y[rows], weights, offset)
+        others = (self.weights, self.offset, self.clusters)
+        return Responses(self.y[rows], *(None if own is None else own[rows] for own in others))
 
 
 def find_classes(outcome: Outcome, files: Sequence[File]) -> tuple[str, ...]:
@@ -97,7 +103,8 @@ def check_responses(site: str, outcome: Outcome, columns: Mapping[str, Array]) -
     y = family.encode({role: columns[outcome.roles[role]] for role in family.roles})
     weights = None if outcome.weights is None else columns[outcome.weights]
     offset = None if outcome.offset is None else columns[outcome.offset]
-    return Responses(y, weights, offset)
+    clusters = None if outcome.cluster is None else columns[outcome.cluster]
+    return Responses(y, weights, offset, clusters)
 
 
 def count_rows(count: int) -> str:

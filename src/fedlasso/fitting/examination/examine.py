@@ -22,10 +22,12 @@ from fedlasso.fitting.examination.comparison import (
     walk_to_penalty,
 )
 from fedlasso.fitting.goal import Goal
+from fedlasso.fitting.inference.infer import find_shift
 from fedlasso.fitting.model import Model
 from fedlasso.fitting.tuning import average_folds, fit_choice
 from fedlasso.fitting.validation import Rule, Validation
 from fedlasso.numerics import Array, one_thread
+from fedlasso.sites import Viewed
 
 # Beyond this many numbers in the table, sites' own fits and averaging are left out.
 LARGEST_TABLE = 40_000_000
@@ -39,7 +41,8 @@ T = TypeVar("T")
 class Examination:
     """The results; `no_...` and `not_...` are the reasons of steps that were left out or refused.
 
-    `path` is the Lasso path down to a given penalty, and `alone` has every site's own fit.
+    `path` is the Lasso path down to a given penalty, `alone` has every site's own fit, and `shift`
+    is the p-value of equal mean residuals at all sites.
     """
 
     path: CoefficientPath | None = None
@@ -51,6 +54,7 @@ class Examination:
     stability: tuple[ColumnStability, ...] | None = None
     assessment: Assessment | None = None
     not_assessed: str | None = None
+    shift: float | None = None
 
 
 def examine(ledger: Ledger, model: Model, tolerant: bool) -> Examination:
@@ -63,6 +67,9 @@ def examine(ledger: Ledger, model: Model, tolerant: bool) -> Examination:
     found.site_errors, found.no_site_errors = _attempt(
         lambda: ask_site_errors(ledger, model), tolerant
     )
+    if model.settings.may_have_site_effects and not model.settings.infers:
+        view = Viewed(ledger, model.view)
+        found.shift, _ = _attempt(lambda: find_shift(view, model.fit.coefficients), True)
     if not plain:
         # Too few rows to assess a model do not make it invalid.
         found.assessment, found.not_assessed = _attempt(lambda: assess(ledger, model), True)

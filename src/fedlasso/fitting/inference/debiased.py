@@ -2,7 +2,8 @@
 
 Second derivatives and the gradient of the loss at the Lasso give the probability of an effect of
 each column. Each requested column takes one direction, and two numbers per direction and site.
-Standard errors are those of the model, with the variance of its residuals.
+Standard errors come from batches of rows, whatever the noise is like; with few rows they are those
+of the model, with the variance of its residuals.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import ndtri, stdtrit
+from scipy.special import expit, logit, ndtri, stdtrit
 
 from fedlasso.errors import CannotFit, FedLassoError
 from fedlasso.families import family_of
@@ -31,7 +32,7 @@ from fedlasso.numerics.triangles import count_packed, unpack
 from fedlasso.procedures import Problem
 from fedlasso.procedures.newton import SOLVED
 from fedlasso.procedures.newton_state import NewtonState
-from fedlasso.sites import CurvatureAt, PartAt, SiteSlopesAlong, SlopesAlong
+from fedlasso.sites import CLEARLY, BatchSlopes, CurvatureAt, PartAt, SiteSlopesAlong, SlopesAlong
 
 # How closely directions follow one column alone.
 STRENGTH = 0.4
@@ -40,6 +41,12 @@ TAIL = 0.995
 STEP_HALVINGS = 6
 # Bytes of second derivatives that each site may send.
 MOST_BYTES = 64 << 20
+# Fewest degrees of freedom of errors from batches: of rows, where the model's errors will do, and
+# of clusters, where they do not.
+FEWEST_BATCHES = 20.0
+FEWEST_CLUSTERED = 5.0
+# A smaller probability of an effect is not lowered.
+POSSIBLE = 0.05
 # Directions of one question.
 SIDE_BY_SIDE = 200
 # A site has no estimate of its own if its curvature along a direction is below this fraction of the
@@ -60,6 +67,8 @@ class Start:
     loss : the loss there, over all rows
     active : degrees of freedom of the fit
     noise_inflation : assumed noise variance over that of the average row
+    batches : degrees of freedom of errors from batches of rows; zero for errors of the model
+    clustered : whether batches are made of clusters
     """
 
     federation: Federation
@@ -70,6 +79,8 @@ class Start:
     loss: float
     active: float
     noise_inflation: float = 1.0
+    batches: float = 0.0
+    clustered: bool = False
 
     @classmethod
     def at(
@@ -211,9 +222,11 @@ class Start:
         directions = find_directions(self.H, columns, free, rows, strength)
         total = self.federation.total(SlopesAlong(self.b, directions))
         values = self.b[columns] - total.slopes / rows
+        ratios = self._find_ratios(directions) if self.batches else 1.0
+        variances = ratios * self.dispersion * total.curvatures
         # Few rows leave the variance uncertain: scores have the tails of Student's distribution.
-        wider = float(stdtrit(self._left, TAIL) / ndtri(TAIL))
-        errors = wider * np.sqrt(self.dispersion * total.curvatures) / rows
+        wider = float(stdtrit(self.batches or self._left, TAIL) / ndtri(TAIL))
+        errors = wider * np.sqrt(variances) / rows
         if other is not None:
             step = other - self.b
             half = (step[columns] - directions.T @ (self.H @ step)) / 2
@@ -232,6 +245,48 @@ class Start:
         variances = self.dispersion * curvatures
         variances = np.divide(variances, own**2, out=np.zeros_like(own), where=known)
         return replace(found, site_values=self.b[columns] - steps, site_variances=variances)
+
+    def with_batches(self) -> Start:
+        """Ask for how many batches of rows there are; too few leave the model's errors in place."""
+        sums = self.federation.total(BatchSlopes(self.b, np.eye(self.problem.p, 1)))
+        clustered = sums.clustered > 0
+        enough = sums.degrees >= (FEWEST_CLUSTERED if clustered else FEWEST_BATCHES)
+        return replace(self, batches=sums.degrees if enough else 0.0, clustered=clustered)
+
+    def _find_ratios(self, directions: Array) -> Array:
+        """Return variances of slopes in batches over those of the model."""
+        sums = self.federation.total(BatchSlopes(self.b, directions))
+        of_model = self.dispersion * sums.curvatures * self._left / self.problem.m
+        known = of_model > 0
+        return np.divide(sums.variances, of_model, np.ones(known.size), where=known)
+
+    def temper(self, effects: Effects) -> tuple[Effects, float]:
+        """Lower the probabilities of columns whose slopes vary more than the model assumes.
+
+        Also return the largest clear ratio of the two variances. The squared score of a column is
+        divided by that ratio, and the logarithm of its odds changes with half of it. Ratios below
+        one are not used, and without clusters, only what is above one by a standard error.
+        """
+        likely = np.flatnonzero(effects.probabilities > POSSIBLE)
+        if not (self.batches and likely.size):
+            return effects, 1.0
+        free = self.problem.penalty.free(self.problem.p)
+        parts = np.array_split(likely, -(-likely.size // SIDE_BY_SIDE))
+        ratios = np.hstack(
+            [
+                self._find_ratios(find_directions(self.H, part, free, self.problem.m, STRENGTH))
+                for part in parts
+            ]
+        )
+        unsure = np.sqrt(2 / self.batches)
+        largest = float(ratios.max()) if ratios.max() > 1 + CLEARLY * unsure else 1.0
+        ratios = np.maximum(ratios if self.clustered else ratios / (1 + unsure), 1.0)
+        squares = (effects.means[likely] / effects.spreads[likely]) ** 2
+        odds = logit(effects.probabilities[likely]) - squares / 2 * (1 - 1 / ratios)
+        probabilities, spreads = effects.probabilities.copy(), effects.spreads.copy()
+        probabilities[likely] = expit(odds)
+        spreads[likely] *= np.sqrt(ratios)
+        return replace(effects, probabilities=probabilities, spreads=spreads), largest
 
     def attenuation(self, effects: Effects) -> float:
         """Return how many times smaller effects appear, because others are unknown."""

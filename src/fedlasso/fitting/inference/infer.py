@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import chdtrc
 
 from fedlasso.errors import FedLassoError, Refused
 from fedlasso.federation import Federation, Ledger, metered
@@ -16,7 +17,18 @@ from fedlasso.fitting.result import Fit
 from fedlasso.fitting.settings import Settings
 from fedlasso.numerics import L1, Array, Penalty
 from fedlasso.numerics.triangles import count_packed
-from fedlasso.sites import CLEARLY, LEVELS, ErrorAt, NoiseAbove, Scaling, SiteWeighted, Viewed
+from fedlasso.sites import (
+    CLEARLY,
+    LEVELS,
+    ErrorAt,
+    NoiseAbove,
+    Scaling,
+    SiteShift,
+    SiteWeighted,
+    Standardise,
+    Viewed,
+    WithSiteEffects,
+)
 
 # Vectors of p numbers beside second derivatives: slopes along directions, and further fits, of
 # least squares and of other losses.
@@ -34,6 +46,8 @@ SEPARATED = (
     "a few columns explain nearly all rows, so that their best coefficients are unbounded: "
     "estimates are one step from a model without effects, and rather too small"
 )
+# Second derivative of a standardised column that does not vary within any site, but for rounding.
+NO_CURVATURE = 1e-9
 # A site's noise variance is estimated with this many additional rows of the common variance.
 PRIOR_ROWS = 10.0
 
@@ -90,6 +104,7 @@ def infer(context: Context, fit: Fit, noise_inflation: float = 1.0) -> Trust:
     lasso = fit.coefficients
     seed = settings.seed
     start = Start.at(inference.view, inference.penalty, lasso, noise_inflation)
+    inference.check_varies_within(named, start)
     effects = start.find_effects(seed)
     other: Array | None = start.expect(effects)
     factor = 1.0
@@ -105,9 +120,10 @@ def infer(context: Context, fit: Fit, noise_inflation: float = 1.0) -> Trust:
             inference.notes.append(SEPARATED)
         effects = start.find_effects(seed)
         factor = start.attenuation(effects)
+    start = inference.with_batches(start)
+    effects = inference.temper(start, inference.lower(effects))
     found = selected = by_name = refit = None
     groups: tuple[Group, ...] = ()
-    effects = inference.lower(effects)
     if settings.requested_goal.infers:
         likely, groups = effects.discover(settings.fdr)
         found = inference.judge(start, likely, effects, other).stretch(factor)
@@ -130,6 +146,7 @@ class _Inference:
         self.view = Viewed(context.ledger, view)
         self.columns = context.ledger.columns
         self.requested = settings.named
+        self.selects = settings.requested_goal.infers or settings.infers_selected
         # Goals may have penalty weights of their own.
         self.penalty: Penalty = L1(1.0) if settings.plain else fit.penalty
         self.strength = fit.penalty.lam
@@ -167,6 +184,32 @@ class _Inference:
         uploads = count_refitting(self.settings)
         return start.refit(L1(lam, weights), uploads, self.settings.tol)
 
+    def with_batches(self, start: Start) -> Start:
+        """Take errors from batches of rows, if the sites send them."""
+        try:
+            start = start.with_batches()
+        except Refused as refusal:
+            self.notes.append(f"standard errors assume equal noise in all rows: {refusal}")
+        if start.clustered and not start.batches:
+            self.notes.append(
+                "cannot promise the false discovery rate or the level of intervals here: there are "
+                "too few clusters for standard errors, which assume independent rows"
+            )
+        return start
+
+    def temper(self, start: Start, effects: Effects) -> Effects:
+        """Lower probabilities of effects for noise that is not what the model assumes."""
+        if not self.selects:
+            return effects
+        effects, largest = start.temper(effects)
+        if largest > 1:
+            reason = "dependent rows" if start.clustered else "noise that depends on columns"
+            self.notes.append(
+                f"because of {reason}, the variance of some estimates is up to {largest:.2g} times "
+                "that of equal, independent noise: probabilities and intervals allow for it"
+            )
+        return effects
+
     def by_site(self, start: Start, estimates: Estimates) -> Estimates:
         """Add every site's own estimates, if the sites send them."""
         if not estimates.columns.size or len(self.view.sites) < 2:
@@ -189,22 +232,34 @@ class _Inference:
                 )
         return np.unique(np.array(places, dtype=np.int64))
 
+    def check_varies_within(self, named: NDArray[np.int64], start: Start) -> None:
+        """Refuse intervals of columns that the sites' own intercepts explain."""
+        for place in named[np.diagonal(start.H)[named] < NO_CURVATURE]:
+            raise FedLassoError(
+                f"column {self.columns[place]!r} varies only between sites, and every site has its "
+                "own intercept, so it has no interval; leave it out of --interval, or use "
+                "--no-site-effects"
+            )
+
 
 def find_site_weights(
     view: Federation, scaling: Scaling, b: Array, *, always: bool
 ) -> dict[str, float] | None:
     """Return the inverse of each site's noise variance, or None if sites hardly differ.
 
-    Each site sends one number, the sum of squares of the Lasso's residuals. Variances of few rows
-    are shrunk towards the common one.
+    Each site sends one number, the sum of squares of the Lasso's residuals about their mean there:
+    a shift of a site's responses is not noise. Variances of few rows are shrunk towards the common
+    one.
     """
     sizes = np.array(scaling.sizes, dtype=np.float64)
     errors = np.array([reply.value for reply in view.ask(ErrorAt(b))])
     free = 1 - np.count_nonzero(b) / sizes.sum()
     if len(sizes) < 2 or free <= 0 or not errors.sum() > 0:
         return None
-    common = errors.sum() / (free * sizes.sum())
-    variances = (errors + PRIOR_ROWS * common) / (free * sizes + PRIOR_ROWS)
+    # Every site's mean takes a degree of freedom.
+    left = free * (sizes - 1)
+    common = errors.sum() / left.sum()
+    variances = (errors + PRIOR_ROWS * common) / (left + PRIOR_ROWS)
     differ = np.abs(np.log(variances / common)) > CLEARLY * np.sqrt(2 / (sizes + PRIOR_ROWS))
     if not (always or differ.any()):
         return None
@@ -232,6 +287,21 @@ def find_noise_inflation(view: Federation, scaling: Scaling, b: Array) -> float:
     return float(min(LEVELS[int(above.argmin())], largest))
 
 
-def weight_sites(ledger: Ledger, weights: dict[str, float]) -> Ledger:
-    """Return the sites with rows that count by these weights."""
-    return metered(SiteWeighted(ledger, weights))
+def find_shift(view: Federation, b: Array) -> float:
+    """Return the p-value of a test of whether sites' mean residuals of a model are all zero."""
+    sites = len(view.sites)
+    return float(chdtrc(sites - 1, view.total(SiteShift(b)).value)) if sites > 1 else 1.0
+
+
+def without_shifts(ledger: Federation, view: Standardise) -> Viewed:
+    """Return a view of the sites with an intercept for each."""
+    own = replace(view, effects=True)
+    ledger.ask(own)
+    return Viewed(ledger, own)
+
+
+def tell_sites_apart(ledger: Ledger, effects: bool, weights: dict[str, float] | None) -> Ledger:
+    """Return the sites with an intercept for each, or with rows that count by these weights."""
+    if effects:
+        ledger = metered(WithSiteEffects(ledger))
+    return ledger if weights is None else metered(SiteWeighted(ledger, weights))

@@ -57,6 +57,19 @@ class CoxLoss(Loss):
         terms = _Terms(eta, rows, self.ties)
         return terms.unsort(terms.expected)
 
+    def slope_terms(self, eta: Array, rows: Response, V: Array) -> Array:
+        # Rows at risk share the terms of an event, so that rows' parts are score residuals (Lin and
+        # Wei 1989) instead of slopes times V.
+        terms = _Terms(eta, rows, self.ties)
+        sets = terms.sets
+        means = np.zeros((sets.size, V.shape[1]))
+        np.add.at(means, terms.group, terms.means(V[sets.order]))
+        means /= np.bincount(terms.group, minlength=sets.size)[:, None]
+        parts = np.zeros_like(V)
+        deaths = sets.order[sets.deaths]
+        parts[deaths] = rows.weights[deaths, None] * (V[deaths] - means[sets.death_group])
+        return self.curve(eta, rows, V) - parts
+
     def dual(self, eta: Array, rows: Response, scale: float) -> float:
         terms = _Terms(eta, rows, self.ties)
         sets = terms.sets

@@ -60,6 +60,10 @@ class Loss(ABC):
     def row_curvature(self, eta: Array, rows: Response) -> Array:
         """Return the diagonal of a diagonal upper bound on the Hessian in eta."""
 
+    def slope_terms(self, eta: Array, rows: Response, V: Array) -> Array:
+        """Return each row's part of the slopes along V, which has a row per row of the sample."""
+        return np.asarray(self.slopes(eta, rows)[:, None] * V)
+
     @abstractmethod
     def dual(self, eta: Array, rows: Response, scale: float) -> float:
         """Return the dual value of the slopes at eta times `scale`, between zero and one.
