@@ -17,7 +17,7 @@ def draw_gram(p: int, seed: int, rows: int = 400) -> np.ndarray:
 @loop("seed", range(5))
 def test_without_a_penalty_directions_are_those_of_the_inverse(seed: int) -> None:
     H = draw_gram(8, seed)
-    found = find_directions(H, np.arange(8), np.zeros(8, bool), 10**12, 1e-3)
+    found = find_directions(H, np.arange(8), np.zeros(8, bool), 10**12, 1e-3).directions
     np.testing.assert_allclose(found, np.linalg.inv(H), atol=1e-4)
 
 
@@ -29,7 +29,7 @@ def test_no_other_column_changes_more_than_the_penalty_allows(seed: int, strengt
     free = np.zeros(12, bool)
     free[3] = True
     columns = np.array([0, 3, 5])
-    M = find_directions(H, columns, free, 400, strength)
+    M = find_directions(H, columns, free, 400, strength).directions
     for i, j in enumerate(columns):
         moved = H @ M[:, i]
         assert moved[j] == pytest.approx(1.0)

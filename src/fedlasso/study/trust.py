@@ -140,10 +140,11 @@ class TrustTrial:
         selected[found.columns] = True
         # Estimates are per standard deviation of a column.
         truth = self.truth / model.scaling.factors[: self.truth.size]
-        covered, width = check_intervals(trust.named, truth)
+        named = trust.named.take(trust.named.identified)
+        covered, width = check_intervals(named, truth)
         record = judge_selection(selected, self.truth)
         for kind, places in interval_columns(self.truth).items():
-            own = np.isin(trust.named.columns, places)
+            own = np.isin(named.columns, places)
             record[f"coverage_{kind}"] = float(covered[own].mean()) if own.any() else None
         record["width_named"] = width
         if found.columns.size:
