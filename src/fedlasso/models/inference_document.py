@@ -9,7 +9,6 @@ from fedlasso.fitting.model import Model
 from fedlasso.models.numbers import p_value
 from fedlasso.numerics import Array
 
-
 # Columns that are named of a combination.
 COLUMNS_NAMED = 8
 
