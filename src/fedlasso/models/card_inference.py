@@ -57,7 +57,7 @@ def draw_trust(trust: TrustDocument | None, ratio: str | None) -> str:
     if trust.selected:
         note = f"{SELECTION_NOTE} {POSTERIOR_NOTE}"
         sections.append(("Effects of the model's columns", note, trust.selected))
-    if trust.named:
+    if trust.named or trust.not_identified:
         sections.append(("Confidence intervals", DEBIASED_NOTE, trust.named))
     parts = [
         html.section(title, f"{note}{_name_sites(rows)}", _forest(rows, trust.level, ratio))
@@ -71,6 +71,8 @@ def draw_trust(trust: TrustDocument | None, ratio: str | None) -> str:
         head = ["one or more of", "in the model", "P(effect)"]
         table = html.text_table(head, rows)
         parts.insert(1, html.section("Discovered groups", GROUPS_NOTE, table))
+    if trust.not_identified:
+        parts.append(html.bullets(trust.without_interval))
     if trust.site_weights is not None:
         weights = [[site, number(weight, 3)] for site, weight in trust.site_weights.items()]
         table = html.text_table(["site", "weight of a row"], weights)

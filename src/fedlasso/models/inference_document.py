@@ -1,7 +1,7 @@
 """Inference about the columns of a model as its document holds it: by name, per unit."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -10,6 +10,9 @@ from fedlasso.fitting.inference.groups import Group
 from fedlasso.fitting.model import Model
 from fedlasso.models.numbers import p_value, some_of
 from fedlasso.numerics import Array
+
+# Columns that are named of a combination.
+COLUMNS_NAMED = 8
 
 
 @dataclass(frozen=True)
@@ -86,8 +89,9 @@ class TrustDocument:
     """Inference about the columns of a model; docs/model.md describes every field.
 
     `found` and `groups` are discovered columns and groups of columns; `selected` and `named` are
-    columns of the model and columns named by the analyst, if their intervals were requested.
-    `site_weights` is the weight of a row by site. `site_effects` is whether the fit has decided
+    columns of the model and columns named by the analyst, if their intervals were requested. Of
+    the latter, `not_identified` have none: each is nearly a combination of the columns listed with
+    it. `site_weights` is the weight of a row by site. `site_effects` is whether the fit has decided
     that every site has its own intercept.
     """
 
@@ -98,6 +102,7 @@ class TrustDocument:
     groups: tuple[GroupEstimate, ...] = ()
     selected: tuple[ColumnEstimate, ...] = ()
     named: tuple[ColumnEstimate, ...] = ()
+    not_identified: dict[str, tuple[str, ...]] = field(default_factory=dict)
     site_weights: dict[str, float] | None = None
     site_effects: bool = False
     notes: tuple[str, ...] = ()
@@ -116,6 +121,20 @@ class TrustDocument:
         expected = f"on average at most {self.rate:.0%} of such a list are false"
         return f"{columns} discovered {at_rate}: {expected}."
 
+    @property
+    def without_interval(self) -> list[str]:
+        """One sentence per requested column that is not identified."""
+        sentences = []
+        for name, others in self.not_identified.items():
+            shown = ", ".join(others[:COLUMNS_NAMED])
+            more = len(others) - COLUMNS_NAMED
+            rest = f" and {more} more" if more > 0 else ""
+            sentences.append(
+                f"{name} is not identified by these data: it is nearly a combination of "
+                f"{shown}{rest}, so it has no interval"
+            )
+        return sentences
+
 
 def to_trust_document(model: Model) -> TrustDocument | None:
     """Return the inference about a model's columns, if there is any."""
@@ -123,6 +142,11 @@ def to_trust_document(model: Model) -> TrustDocument | None:
     if trust is None:
         return None
     found = trust.found
+    named = trust.named
+    lost = {} if named is None else named.combinations
+    if named is not None:
+        # Only columns with an interval are tests to adjust for.
+        named = replace(named.take(named.identified), tests=named.tests - len(lost))
     return TrustDocument(
         level=model.settings.level,
         rate=None if found is None else model.settings.fdr,
@@ -130,7 +154,10 @@ def to_trust_document(model: Model) -> TrustDocument | None:
         found=_by_column(model, found, "bh"),
         groups=_by_group(model, trust.groups),
         selected=_by_column(model, trust.selected, "bh"),
-        named=_by_column(model, trust.named, "holm"),
+        named=_by_column(model, named, "holm"),
+        not_identified={
+            model.columns[j]: tuple(model.columns[k] for k in lost[j]) for j in sorted(lost)
+        },
         site_weights=trust.site_weights,
         site_effects=model.settings.site_effects != model.requested.site_effects,
         notes=trust.notes,

@@ -77,6 +77,7 @@ def _trust_lines(trust: TrustDocument) -> list[str]:
         f"{group.main} represents them"
         for group in trust.groups[:TERMINAL_ROWS]
     ]
+    lines += [f"requested: {sentence}" for sentence in trust.without_interval[:TERMINAL_ROWS]]
     if trust.site_weights is not None:
         weights = ", ".join(f"{site} {number(own, 2)}" for site, own in trust.site_weights.items())
         lines.append(f"row weights by inverse noise variance: {weights}")

@@ -11,6 +11,8 @@ metric H of the second derivatives (Zhang and Zhang 2014; van de Geer, Bühlmann
 (2012), so nearly collinear columns are separated as carefully as others.
 """
 
+from dataclasses import dataclass
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -20,32 +22,120 @@ from fedlasso.numerics.machine import Array, one_thread
 # How often a direction's penalty is updated from its own noise, and the change that ends this.
 SETTINGS = 5
 SETTLED = 0.01
+# Smallest noise of a direction, as a fraction of its column's standard deviation.
+LEAST_NOISE = 1e-3
 # Maximum number of sweeps for one direction, and the change of a coefficient that ends them.
 SWEEPS = 500
 SMALL = 1e-6
+# A direction's penalty is lowered while the variance of its leftover bias exceeds this multiple of
+# its sampling variance, by this factor and at most so often.
+MOST_LEFTOVER = 0.15
+LOWER = np.sqrt(0.5)
+LOWERINGS = 4
+# A column is not identified if less than this fraction of its variance is left beside all others.
+IDENTIFIED = 1e-6
+RIDGE = 1e-9
+# Coefficients that count as part of a combination, for standardised columns.
+PART = 1e-3
+# The largest number of columns, per row, whose combinations could not be a coincidence: of all
+# columns, and of those that a projection selects if there are more columns than rows.
+MOST_COLUMNS = 0.9
+FEW_COLUMNS = 0.25
+
+
+@dataclass(frozen=True, eq=False)
+class Projections:
+    """Directions in which one column alone changes, and what they leave open.
+
+    Attributes
+    ----------
+    directions : array (p, columns); zero for a column that is not identified
+    leftover : variance of the bias that remains, per column, in the units of m'Hm
+    combinations : columns that are not identified, each with those that it is a combination of
+    """
+
+    directions: Array
+    leftover: Array
+    combinations: dict[int, tuple[int, ...]]
 
 
 @one_thread()
 def find_directions(
-    H: Array, columns: NDArray[np.int64], free: NDArray[np.bool_], rows: int, strength: float
-) -> Array:
-    """Return the directions m_j of some columns, as columns of a (p, len(columns)) array.
+    H: Array,
+    columns: NDArray[np.int64],
+    free: NDArray[np.bool_],
+    rows: int,
+    strength: float,
+    unknown: Array | None = None,
+) -> Projections:
+    """Return the directions m_j of some columns.
 
     H has the mean second derivatives over `rows` rows. Directions are orthogonal, in the metric H,
     to the unpenalised columns `free`. The penalty is `strength` times sqrt(2 log p / rows) times a
-    column's own noise.
+    column's own noise, or less if the leftover bias would be large.
+
+    A step along m_j leaves the bias r'(b - truth), with r = e_j - H m_j. `unknown` has the
+    variances of the coefficients b, in units of the noise variance over `rows`; as if these were
+    independent, the variance of the leftover bias is the sum of r^2 times `unknown`.
     """
-    unit = strength * np.sqrt(2 * np.log(max(len(H), 2)) / rows)
+    p = len(H)
+    unknown = np.zeros(p) if unknown is None else unknown
+    unit = strength * np.sqrt(2 * np.log(max(p, 2)) / rows)
     common = take_out(H, np.flatnonzero(free))
-    directions = np.zeros((len(H), len(columns)))
+    directions = np.zeros((p, len(columns)))
+    leftover = np.zeros(len(columns))
+    tall = p <= MOST_COLUMNS * rows
+    lost = find_combinations(H, columns, np.arange(p)) if tall else {}
     for i, j in enumerate(columns):
-        kept = np.flatnonzero(free & (np.arange(len(H)) != j))
+        if j in lost:
+            continue
+        kept = np.flatnonzero(free & (np.arange(p) != j))
         others, out, rest = take_out(H, kept) if free[j] else common
-        m = _project(rest, int(np.searchsorted(others, j)), unit)
-        directions[others, i] = m
-        directions[kept, i] = -out @ m
-        directions[:, i] /= directions[:, i] @ H[:, j]
-    return directions
+        at = int(np.searchsorted(others, j))
+        if not rest[at, at] > IDENTIFIED * H[j, j]:
+            lost[int(j)] = tuple(kept.tolist())
+            continue
+        b = np.zeros(len(others))
+        m = np.zeros(p)
+        for k in range(LOWERINGS + 1):
+            m[others] = _project(rest, at, unit * LOWER**k, b)
+            m[kept] = -out @ m[others]
+            if k == 0 and not tall and np.count_nonzero(m) <= FEW_COLUMNS * rows:
+                lost |= find_combinations(H, np.array([j]), np.flatnonzero(m))
+            if j in lost:
+                break
+            m /= m @ H[:, j]
+            moved = H @ m
+            directions[:, i] = m
+            leftover[i] = np.delete(moved, j) ** 2 @ np.delete(unknown, j)
+            if leftover[i] <= MOST_LEFTOVER * float(m @ moved):
+                break
+    if not tall:
+        for whole in [{j, *part} for j, part in lost.items()]:
+            own = whole.intersection(columns.tolist()) - lost.keys()
+            lost |= {j: tuple(sorted(whole - {j})) for j in own}
+    directions[:, [int(j) in lost for j in columns]] = 0.0
+    return Projections(directions, leftover, lost)
+
+
+def find_combinations(
+    H: Array, columns: NDArray[np.int64], some: NDArray[np.int64]
+) -> dict[int, tuple[int, ...]]:
+    """Return the columns that are nearly combinations of some others, with those others."""
+    some = np.union1d(some, columns)
+    sizes = np.sqrt(np.maximum(np.diagonal(H)[some], 0.0))
+    shrink = np.divide(1.0, sizes, out=np.zeros(some.size), where=sizes > 0)
+    C = H[np.ix_(some, some)] * np.outer(shrink, shrink) + RIDGE * np.eye(some.size)
+    at = np.searchsorted(some, columns)
+    # The residual variance of a column given all others is the inverse of this diagonal.
+    inverse = np.linalg.solve(C, np.eye(some.size)[:, at])
+    found = {}
+    for i, j in enumerate(columns):
+        own = inverse[at[i], i]
+        if not 0 < own * IDENTIFIED < 1:
+            part = np.abs(inverse[:, i]) > PART * abs(own)
+            found[int(j)] = tuple(int(k) for k in some[part] if k != j)
+    return found
 
 
 def take_out(H: Array, kept: NDArray[np.int64]) -> tuple[NDArray[np.int64], Array, Array]:
@@ -56,13 +146,16 @@ def take_out(H: Array, kept: NDArray[np.int64]) -> tuple[NDArray[np.int64], Arra
     return others, out, np.ascontiguousarray(H[np.ix_(others, others)] - across.T @ out)
 
 
-def _project(G: Array, j: int, unit: float) -> Array:
-    """Return the coefficients of column j minus its scaled Lasso on all others."""
-    noise = np.sqrt(G[j, j])
-    b = np.zeros(len(G))
-    m = b
+def _project(G: Array, j: int, unit: float, b: Array) -> Array:
+    """Return the coefficients of column j minus its scaled Lasso on all others, which starts at b.
+
+    b is overwritten by the Lasso.
+    """
+    size = np.sqrt(G[j, j])
+    m = np.where(np.arange(len(G)) == j, 1.0, -b)
+    noise = np.sqrt(max(float(m @ G @ m), 0.0))
     for _ in range(SETTINGS):
-        sweep_others(G, j, unit * noise, SMALL * np.sqrt(G[j, j]), b)
+        sweep_others(G, j, unit * max(noise, LEAST_NOISE * size), SMALL * size, b)
         m = -b
         m[j] = 1.0
         before = noise

@@ -299,6 +299,7 @@ def interleave(mixed: RowIndex, strata: NDArray[np.bool_] | None) -> RowIndex:
         place[own] = (np.arange(count) + 0.5) / max(count, 1)
     return mixed[np.argsort(place, kind="stable")]
 
+
 def shuffle(site: str, n: int, seeds: Sequence[int], secret: bytes, named: str) -> RowIndex:
     """Return n numbers in an order that seeds and the site's name determine, or a secret does."""
     if not secret:

@@ -201,29 +201,35 @@ class Start:
         *,
         strength: float = STRENGTH,
         other: Array | None = None,
+        effects: Effects | None = None,
         by_site: bool = False,
     ) -> Estimates:
         """Estimate some coefficients without the Lasso's bias.
 
         The remaining bias depends on the starting model. With an `other` one, estimates are halfway
-        between those from either, and half of the difference adds to the errors. `tests` is the
-        number of columns that might have been estimated, and `strength` how closely directions
-        follow one column alone.
+        between those from either, and half of the difference adds to the errors. With the posterior
+        `effects`, so does the bias that uncertain coefficients leave. `tests` is the number of
+        columns that might have been estimated, and `strength` how closely directions follow one
+        column alone. Columns that are not identified have NaN.
         """
         tests = tests or columns.size
         if columns.size > SIDE_BY_SIDE:
             options: dict[str, Any] = {"strength": strength, "other": other, "by_site": by_site}
+            options["effects"] = effects
             parts = np.array_split(columns, -(-columns.size // SIDE_BY_SIDE))
             return Estimates.join([self.look(part, tests, **options) for part in parts])
         if not columns.size:
             return Estimates(columns, np.zeros(0), np.zeros(0), tests)
         rows = self.problem.m
         free = self.problem.penalty.free(self.problem.p)
-        directions = find_directions(self.H, columns, free, rows, strength)
+        unknown = None if effects is None else rows * effects.variances / self.dispersion
+        projections = find_directions(self.H, columns, free, rows, strength, unknown)
+        directions = projections.directions
         total = self.federation.total(SlopesAlong(self.b, directions))
         values = self.b[columns] - total.slopes / rows
         ratios = self._find_ratios(directions) if self.batches else 1.0
-        variances = ratios * self.dispersion * total.curvatures
+        leftover = rows * projections.leftover
+        variances = self.dispersion * (ratios * total.curvatures + leftover)
         # Few rows leave the variance uncertain: scores have the tails of Student's distribution.
         wider = float(stdtrit(self.batches or self._left, TAIL) / ndtri(TAIL))
         errors = wider * np.sqrt(variances) / rows
@@ -232,14 +238,16 @@ class Start:
             half = (step[columns] - directions.T @ (self.H @ step)) / 2
             values = values + half
             errors = np.sqrt(errors**2 + half**2)
-        found = Estimates(columns, values, errors, tests)
+        lost = np.isin(columns, list(projections.combinations))
+        values[lost] = errors[lost] = np.nan
+        found = Estimates(columns, values, errors, tests, combinations=projections.combinations)
         if not by_site or len(self.federation.sites) < 2:
             return found
         replies = self.federation.ask(SiteSlopesAlong(self.b, directions))
         slopes = np.array([reply.slopes for reply in replies])
         curvatures = np.array([reply.curvatures for reply in replies])
         # A site moves a coefficient by its slope over its part of the curvature of all rows.
-        own = curvatures * rows / total.curvatures
+        own = curvatures * rows / np.where(lost, 1.0, total.curvatures)
         known = own > SMALLEST_CURVATURE * np.array(self.problem.sizes)[:, None]
         steps = np.divide(slopes, own, out=np.zeros_like(own), where=known)
         variances = self.dispersion * curvatures
@@ -274,7 +282,9 @@ class Start:
         parts = np.array_split(likely, -(-likely.size // SIDE_BY_SIDE))
         ratios = np.hstack(
             [
-                self._find_ratios(find_directions(self.H, part, free, self.problem.m, STRENGTH))
+                self._find_ratios(
+                    find_directions(self.H, part, free, self.problem.m, STRENGTH).directions
+                )
                 for part in parts
             ]
         )

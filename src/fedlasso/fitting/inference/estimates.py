@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -48,10 +48,14 @@ class Effects:
         return self.probabilities * self.means
 
     @property
+    def variances(self) -> Array:
+        """Posterior variances, the point mass at zero included."""
+        return self.probabilities * (self.spreads**2 + self.means**2) - self.expected**2
+
+    @property
     def variance(self) -> float:
         """Posterior variance of a linear predictor, for columns of variance one."""
-        squares = self.probabilities * (self.spreads**2 + self.means**2)
-        return float((squares - self.expected**2).sum())
+        return float(self.variances.sum())
 
     def lower(self) -> Effects:
         """Return effects with the lowered probabilities."""
@@ -90,11 +94,12 @@ class Estimates:
     Attributes
     ----------
     columns : indices of the columns, increasing
-    values, errors : arrays of estimates and of their standard errors
+    values, errors : arrays of estimates and of their standard errors; NaN if not identified
     tests : number of columns that might have been estimated
     site_values, site_variances : arrays (sites, columns) of sites' own estimates, if requested; a
         variance of zero means that a site has none
     effects : posterior of the columns' effects, if they were selected by that
+    combinations : columns that are not identified, each with those that it is a combination of
     """
 
     columns: NDArray[np.int64]
@@ -104,16 +109,22 @@ class Estimates:
     site_values: Array | None = None
     site_variances: Array | None = None
     effects: Effects | None = None
+    combinations: dict[int, tuple[int, ...]] = field(default_factory=dict)
+
+    @property
+    def identified(self) -> NDArray[np.bool_]:
+        """Which columns are not combinations of others."""
+        return ~np.isnan(self.values)
 
     @property
     def scores(self) -> Array:
-        """Estimates over standard errors; zero for columns that do not vary."""
+        """Estimates over standard errors; zero for columns that do not vary or have none."""
         known = self.errors > 0
         return np.divide(self.values, self.errors, out=np.zeros(known.size), where=known)
 
     @cached_property
     def p_values(self) -> Array:
-        """Two-sided p-values."""
+        """Two-sided p-values; one for columns that are not identified."""
         return np.asarray(2 * ndtr(-np.abs(self.scores)))
 
     def adjusted(self, how: str = "bh") -> Array:
@@ -137,7 +148,8 @@ class Estimates:
         """Return the estimates of several groups of columns as one."""
         arrays = {name: [getattr(part, name) for part in parts] for name in ARRAYS}
         joined: dict[str, Any] = {k: np.hstack(a) for k, a in arrays.items() if a[0] is not None}
-        return replace(parts[0], **joined)
+        combinations = {j: part for own in parts for j, part in own.combinations.items()}
+        return replace(parts[0], **joined, combinations=combinations)
 
     def take(self, some: NDArray[np.bool_]) -> Estimates:
         """Return the estimates of some of the columns."""

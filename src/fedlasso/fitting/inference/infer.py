@@ -132,7 +132,8 @@ def infer(context: Context, fit: Fit, noise_inflation: float = 1.0) -> Trust:
         used = (lasso != 0) & inference.penalised
         selected = inference.judge(start, used, effects, other).stretch(factor)
     if named.size:
-        by_name = inference.by_site(start, start.look(named, other=other)).stretch(factor)
+        by_name = start.look(named, other=other, effects=effects)
+        by_name = inference.by_site(start, by_name).stretch(factor)
     notes = tuple(dict.fromkeys(inference.notes))
     return Trust(found, groups, selected, by_name, effects=effects, refit=refit, notes=notes)
 
@@ -171,7 +172,8 @@ class _Inference:
         self, start: Start, which: NDArray[np.bool_], effects: Effects, other: Array | None
     ) -> Estimates:
         """Estimate columns that the rows themselves have picked, by their probable effects."""
-        estimates = start.look(np.flatnonzero(which), self.tests, other=other)
+        columns = np.flatnonzero(which)
+        estimates = start.look(columns, self.tests, other=other, effects=effects)
         return self.by_site(start, replace(estimates, effects=effects.take(which)))
 
     def refit(self, start: Start, likely: NDArray[np.bool_], groups: Sequence[Group]) -> Fit:
