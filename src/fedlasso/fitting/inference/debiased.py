@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import expit, logit, ndtri, stdtrit
+from scipy.special import ndtri, stdtrit
 
 from fedlasso.errors import CannotFit, FedLassoError
 from fedlasso.families import family_of
@@ -271,32 +271,25 @@ class Start:
     def temper(self, effects: Effects) -> tuple[Effects, float]:
         """Lower the probabilities of columns whose slopes vary more than the model assumes.
 
-        Also return the largest clear ratio of the two variances. The squared score of a column is
-        divided by that ratio, and the logarithm of its odds changes with half of it. Ratios below
-        one are not used, and without clusters, only what is above one by a standard error.
+        Also return the largest clear ratio of the two variances. Ratios below one are not used, and
+        without clusters, only what is above one by a standard error.
         """
-        likely = np.flatnonzero(effects.probabilities > POSSIBLE)
+        mains = [group.main for group in effects.groups]
+        likely = np.union1d(np.flatnonzero(effects.probabilities > POSSIBLE), mains).astype(
+            np.int64
+        )
         if not (self.batches and likely.size):
             return effects, 1.0
         free = self.problem.penalty.free(self.problem.p)
         parts = np.array_split(likely, -(-likely.size // SIDE_BY_SIDE))
-        ratios = np.hstack(
-            [
-                self._find_ratios(
-                    find_directions(self.H, part, free, self.problem.m, STRENGTH).directions
-                )
-                for part in parts
-            ]
+        projected = (
+            find_directions(self.H, part, free, self.problem.m, STRENGTH) for part in parts
         )
+        ratios = np.hstack([self._find_ratios(each.directions) for each in projected])
         unsure = np.sqrt(2 / self.batches)
         largest = float(ratios.max()) if ratios.max() > 1 + CLEARLY * unsure else 1.0
         ratios = np.maximum(ratios if self.clustered else ratios / (1 + unsure), 1.0)
-        squares = (effects.means[likely] / effects.spreads[likely]) ** 2
-        odds = logit(effects.probabilities[likely]) - squares / 2 * (1 - 1 / ratios)
-        probabilities, spreads = effects.probabilities.copy(), effects.spreads.copy()
-        probabilities[likely] = expit(odds)
-        spreads[likely] *= np.sqrt(ratios)
-        return replace(effects, probabilities=probabilities, spreads=spreads), largest
+        return effects.temper(likely, ratios), largest
 
     def attenuation(self, effects: Effects) -> float:
         """Return how many times smaller effects appear, because others are unknown."""

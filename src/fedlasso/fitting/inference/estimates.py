@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import chdtrc, ndtr, ndtri
+from scipy.special import chdtrc, expit, logit, ndtr, ndtri
 
-from fedlasso.fitting.inference.groups import Group, discover
+from fedlasso.fitting.inference.groups import GROUP_FLOOR, Group, discover
 from fedlasso.numerics import Array
 
 LEVEL = 0.95
@@ -66,6 +66,25 @@ class Effects:
     def discover(self, rate: float) -> tuple[NDArray[np.bool_], tuple[Group, ...]]:
         """Return columns and groups of columns at a false discovery rate."""
         return discover(self.probabilities, self.groups, rate)
+
+    def temper(self, columns: NDArray[np.int64], ratios: Array) -> Effects:
+        """Return effects of columns whose scores have so many times the variance.
+
+        The squared score of a column is divided by its ratio, and the logarithm of its odds changes
+        with half of it. That of a group, which has no score, is divided by its main column's ratio.
+        """
+        spreads = np.where(self.spreads > 0, self.spreads, np.inf)[columns]
+        squares = (self.means[columns] / spreads) ** 2
+        probabilities = self.probabilities.copy()
+        probabilities[columns] = expit(
+            logit(probabilities[columns]) - squares / 2 * (1 - 1 / ratios)
+        )
+        wider = self.spreads.copy()
+        wider[columns] *= np.sqrt(ratios)
+        ratio_of = dict(zip(columns.tolist(), ratios.tolist(), strict=True))
+        groups = (group.temper(ratio_of[group.main]) for group in self.groups)
+        probable = tuple(group for group in groups if group.probability >= GROUP_FLOOR)
+        return replace(self, probabilities=probabilities, spreads=wider, groups=probable)
 
     def take(self, some: NDArray[np.bool_]) -> Effects:
         """Return the effects of some columns."""

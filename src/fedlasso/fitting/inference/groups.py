@@ -14,9 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.cluster.hierarchy import linkage
 from scipy.spatial.distance import squareform
+from scipy.special import expit, logit
 
 from fedlasso.numerics import Array
-from fedlasso.numerics.spike_slab import FDR_MARGIN, Posterior
+from fedlasso.numerics.spike_slab import BURN_IN, DRAWS, FDR_MARGIN, Posterior
 
 # All columns of a group are correlated at least so much.
 COLLINEAR = 0.9
@@ -43,6 +44,16 @@ class Group:
         """Return the group with the indices that its columns have elsewhere."""
         columns = tuple(to[list(self.columns)].tolist())
         return replace(self, columns=columns, main=int(to[self.main]))
+
+    def temper(self, ratio: float) -> Group:
+        """Return the group with the logarithm of its odds divided by a ratio above one.
+
+        Draws show no odds above their number.
+        """
+        if ratio == 1.0:
+            return self
+        most = 1.0 - 1.0 / (DRAWS - BURN_IN)
+        return replace(self, probability=float(expit(logit(min(self.probability, most)) / ratio)))
 
 
 def correlate(H: Array) -> Array:
