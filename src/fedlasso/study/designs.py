@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from fedlasso.errors import FedLassoError
 from fedlasso.numerics.machine import Array, compiled
@@ -189,3 +190,8 @@ def find_design(name: str) -> Design:
     if name not in DESIGNS:
         raise FedLassoError(f"no design is called {name!r}; known: {', '.join(DESIGNS)}")
     return DESIGNS[name]
+
+
+def clusters_of(name: str, rows: int) -> NDArray[np.int64] | None:
+    """Return the patient of each row of a site, where a design has several rows of each."""
+    return np.arange(rows) // VISITS if name == "visits" else None

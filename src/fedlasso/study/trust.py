@@ -19,6 +19,7 @@ from fedlasso.sites import Site, standardise
 from fedlasso.study.best_possible import oracle_probabilities
 from fedlasso.study.data_splitting import combine_splits, select_above, split_rows
 from fedlasso.study.debiased_bh import debiased_p_values, step_up
+from fedlasso.study.designs import clusters_of
 from fedlasso.study.fed_fdr import combine_sites, site_scores
 from fedlasso.study.outcomes import Record, upload_record
 from fedlasso.study.replicate_data import UNITS, SampleArrays, draw_family, require_one_truth
@@ -148,8 +149,11 @@ class TrustTrial:
             drawn = draw_family(scenario, family, seed, number)
         samples = drawn.joined()
         width = len(str(len(samples)))
+        options: dict[str, Any] = {"raw": True, "loss": kind.loss.name, "intercept": True}
         sites = [
-            Site(f"site{j:0{width}d}", X, y, raw=True, loss=kind.loss.name, intercept=True)
+            Site(
+                f"site{j:0{width}d}", X, y, **options, clusters=clusters_of(scenario.design, len(y))
+            )
             for j, (X, y) in enumerate(samples, 1)
         ]
         return cls(scenario, family, drawn.truth, samples, sites)
