@@ -32,6 +32,10 @@ SEPARATED = (
     "a few columns explain nearly all rows, so that their best coefficients are unbounded: "
     "estimates are one step from a model without effects, and rather too small"
 )
+WIDE = (
+    "there are more columns than rows: confidence intervals of named columns may be too narrow for "
+    "this family"
+)
 # A site's noise variance is estimated with this many additional rows of the common variance.
 PRIOR_ROWS = 10.0
 
@@ -105,6 +109,8 @@ def infer(context: Context, fit: Fit, noise_inflation: float = 1.0) -> Trust:
         used = (lasso != 0) & inference.penalised
         selected = inference.judge(start, used, effects, other).stretch(factor)
     if named.size:
+        if not settings.response_family.quadratic and start.problem.p > start.problem.m:
+            inference.notes.append(WIDE)
         by_name = start.look(named, other=other, effects=effects)
         by_name = inference.by_site(start, by_name).stretch(factor)
     return Trust(found, selected, by_name, notes=tuple(dict.fromkeys(inference.notes)))
