@@ -14,7 +14,7 @@ from fedlasso.federation.messages import R
 from fedlasso.fitting import fit_model
 from fedlasso.fitting.inference.debiased import Start
 from fedlasso.fitting.inference.groups import FLOOR
-from fedlasso.fitting.inference.infer import find_noise_inflation
+from fedlasso.fitting.inference.infer import WIDE, find_noise_inflation
 from fedlasso.fitting.settings import SELECTED, Settings
 from fedlasso.models.card_inference import draw_trust
 from fedlasso.models.inference_document import to_trust_document
@@ -182,9 +182,21 @@ def test_levels_of_a_full_set_of_dummies_have_no_interval_and_other_columns_do(f
     assert sentence in draw_trust(document, None)
 
 
+def test_with_more_columns_than_rows_intervals_of_other_families_come_with_a_note() -> None:
+    rng = np.random.default_rng(5)
+    X = rng.standard_normal((60, 70))
+    y = (X[:, 0] + rng.standard_normal(60) > 0).astype(np.float64)
+    options: dict[str, Any] = {"raw": True, "loss": "binomial", "intercept": True}
+    sites = [Site(str(k), X[k::2], y[k::2], **options) for k in range(2)]
+    settings = Settings(family="binomial", goal="objective", intervals=("x0",), penalty=0.1)
+    trust = fit_model(InProcess(sites), settings).trust
+    assert trust is not None
+    assert WIDE in trust.notes
+
+
 @pytest.mark.full
 def test_intervals_of_nearly_collinear_columns_allow_for_the_bias_that_is_left() -> None:
-    """Without that, the squares of standardised errors of true effects are 2.2 on average."""
+    """Without that, the mean square of standardised errors of true effects is 2.6."""
     squares = []
     for seed in range(10_000, 10_020):
         rng = np.random.default_rng(seed)
@@ -205,8 +217,7 @@ def test_intervals_of_nearly_collinear_columns_allow_for_the_bias_that_is_left()
         assert estimates is not None
         off = estimates.values - (effects / model.scaling.factors)[true]
         squares.append((off / estimates.errors) ** 2)
-    print(np.mean(squares), (np.array(squares) < 1.96**2).mean())
-    assert np.mean(squares) < 1.5
+    assert np.mean(squares) < 1.6
 
 
 @pytest.mark.parametrize("goal", ["prediction", "selection", "objective"])

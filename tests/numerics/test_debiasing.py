@@ -61,7 +61,7 @@ def test_a_column_that_never_varies_takes_no_part() -> None:
 
 def gram_of(X: np.ndarray) -> np.ndarray:
     Z = (X - X.mean(axis=0)) / X.std(axis=0)
-    return Z.T @ Z / len(Z)
+    return np.asarray(Z.T @ Z / len(Z))
 
 
 @pytest.mark.parametrize("others", [10, 120])
@@ -107,7 +107,7 @@ def test_leftover_bias_is_that_of_uncertain_columns_and_small_beside_the_noise()
 
     def ratios(M: np.ndarray) -> np.ndarray:
         rest = (H @ M - np.eye(30)) ** 2 * unknown[:, None]
-        return rest.sum(axis=0) / np.diagonal(M.T @ H @ M)
+        return np.asarray(rest.sum(axis=0) / np.diagonal(M.T @ H @ M))
 
     curvatures = np.diagonal(found.directions.T @ H @ found.directions)
     np.testing.assert_allclose(found.leftover, ratios(found.directions) * curvatures)

@@ -48,6 +48,10 @@ SEPARATED = (
 )
 # Second derivative of a standardised column that does not vary within any site, but for rounding.
 NO_CURVATURE = 1e-9
+WIDE = (
+    "there are more columns than rows: confidence intervals of named columns may be too narrow for "
+    "this family"
+)
 # A site's noise variance is estimated with this many additional rows of the common variance.
 PRIOR_ROWS = 10.0
 
@@ -132,6 +136,8 @@ def infer(context: Context, fit: Fit, noise_inflation: float = 1.0) -> Trust:
         used = (lasso != 0) & inference.penalised
         selected = inference.judge(start, used, effects, other).stretch(factor)
     if named.size:
+        if not settings.response_family.quadratic and start.problem.p > start.problem.m:
+            inference.notes.append(WIDE)
         by_name = start.look(named, other=other, effects=effects)
         by_name = inference.by_site(start, by_name).stretch(factor)
     notes = tuple(dict.fromkeys(inference.notes))
