@@ -137,7 +137,7 @@ def test_the_largest_budget_asks_for_no_more_moments_than_there_are() -> None:
 @by_goal
 def test_a_rule_for_sparse_models_lets_validation_rows_choose(goal: str) -> None:
     result = fit_for(draw_federation((100, 80, 60)), goal, rule="1se")
-    assert "one standard error's sparsest" in result.why
+    assert "the sparsest within one standard error" in result.why
     assert result.chosen == validation_of(result).select("1se")
 
 

@@ -242,7 +242,7 @@ def test_shares_that_come_from_rounding_are_told_as_such(plain: ModelDocument) -
     assert "less than 0.000001% above the best possible objective" in card
     title = "Compared with averaging and with each site alone"
     assert [line[3] for line in cells_of(card, title)[1:]] == ["less than 0.001%", "0.209%"]
-    assert "its column is the distance itself, where a certificate is an upper bound" in card
+    assert "its column is the exact distance to the minimum, not a bound" in card
 
 
 @pytest.mark.parametrize(

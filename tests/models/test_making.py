@@ -123,7 +123,7 @@ def test_folds_keep_the_goal_whose_families_they_judge(
         ),
         (
             Settings(goal="selection", procedure="CD"),
-            "one standard error's sparsest model on 20 folds",
+            "the sparsest model within one standard error on 20 folds",
         ),
         (Settings(procedure="CD", epochs=2), "with the smallest error on 20 folds, by CD in"),
         (Settings(goal="objective", validation=0.2), "on held-out rows, by Moments in"),

@@ -58,7 +58,7 @@ class ChoosePenalty(Request[PenaltyChoice]):
 
     kind = "penalty"
     discloses = Disclosure(
-        "the number of training rows and the penalty that suits them best",
+        "the number of training rows and the penalty with the smallest held-out error",
         held_out=True,
         single="a site's own penalty, for its own Lasso and for the weighted mean",
     )

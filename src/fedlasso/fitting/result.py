@@ -58,11 +58,11 @@ class How(Enum):
     """The criterion by which a model was chosen."""
 
     SMALLEST = "the smallest error"
-    SURE = "the smallest reliable error"
+    SURE = "the smallest error, clearly below the Lasso's"
     SPARSEST_LASSO = "the sparsest Lasso within one standard error"
     SPARSEST = "the sparsest within one standard error"
     VALIDATED = "the smallest validation error"
-    VALIDATED_SPARSEST = "one standard error's sparsest"
+    VALIDATED_SPARSEST = "the sparsest within one standard error of the smallest validation error"
     EXPECTED_ERROR = "the smallest expected error"
     EXPECTED_F1 = "the largest expected F1"
     VOTED = "the columns that 25% of the fits to half of the rows use, cross-validated"
@@ -144,8 +144,9 @@ class AtPenalty(Reason):
     def words(self) -> str:
         where = "the given penalty"
         if self.rule is not None:
-            smallest = f"the smallest {self.error}"
-            how = {"min": smallest, "1se": "one standard error's sparsest model"}[self.rule]
+            how = f"the smallest {self.error}"
+            if self.rule == "1se":
+                how = "the sparsest model within one standard error"
             where = f"the penalty with {how} on {self.judged_on}"
         rounds = f"{self.rounds} round{'s' * (self.rounds != 1)}"
         return f"the {self.model} at {where}, by {self.method} in {rounds}"

@@ -113,7 +113,7 @@ def chain_status(audit: Audit) -> tuple[bool, str]:
         audit.check_anchor()
     except FedLassoError as error:
         return False, str(error)
-    return True, f"{lines} lines, hash chain valid, head {audit.head[:12]}"
+    return True, f"{lines} lines, hash chain valid, last hash {audit.head[:12]}"
 
 
 def budget_usage(audit: Audit, policy: Policy) -> Iterator[tuple[str, str, float, float | None]]:

@@ -118,8 +118,8 @@ def _comparison_note(document: ModelDocument, first: str) -> str:
     note = (
         "All models were fitted to the same training rows, and evaluated on the same held-out rows "
         "of all sites (± one standard error). Each site alone chose its penalty on other held-out "
-        "rows, where it could. The objective is that of the Lasso on the training rows; its column "
-        "is the distance itself, where a certificate is an upper bound. "
+        "rows, if it had enough. The objective is that of the Lasso on the training rows; its "
+        "column is the exact distance to the minimum, not a bound. "
     )
     if first == THIS_MODEL:
         return note + (

@@ -13,10 +13,10 @@ def describe_diagnosis(found: Diagnosis) -> list[str]:
     counts = ", ".join(f"{site} {int((b != 0).sum())}" for site, b in found.alone.items())
     return [
         f"penalty {found.lam:.4g}; the pooled Lasso has {active} active columns",
-        f"limit of averaging: {percent(first.above)} above the best objective with "
+        f"averaging converges to {percent(first.above)} above the best objective with "
         f"{_epochs(first.epochs)}, {percent(last.above)} with {last.epochs}",
-        f"active columns of that limit: {first.active} with {_epochs(first.epochs)}, "
-        f"{last.active} with {last.epochs}, of which {last.extra} the pooled Lasso leaves out",
+        f"active columns there: {first.active} with {_epochs(first.epochs)}, "
+        f"{last.active} with {last.epochs}, {last.extra} of them not in the pooled Lasso",
         f"active at each site alone: {counts}; at any site: {found.union}",
         *(f"only {site} selects {some_of(own, 8)}" for site, own in found.lonely.items() if own),
     ]
