@@ -56,7 +56,7 @@ class DesignRows:
 
 
 # Of the rows of every site, the true effects and a generator.
-Design = Callable[[Sequence[int], Array, np.random.Generator], DesignRows]
+DrawDesign = Callable[[Sequence[int], Array, np.random.Generator], DesignRows]
 
 
 @compiled
@@ -171,7 +171,7 @@ def draw_leverage(rows: Sequence[int], truth: Array, rng: np.random.Generator) -
     return DesignRows(X, np.where(bad, ERROR, 0.0), np.ones(len(X)))
 
 
-DESIGNS: dict[str, Design] = {
+DESIGNS: dict[str, DrawDesign] = {
     "digits": draw_digits,
     "spectra": draw_spectra,
     "dummies": draw_dummies,
@@ -184,7 +184,7 @@ DESIGNS: dict[str, Design] = {
 }
 
 
-def find_design(name: str) -> Design:
+def find_design(name: str) -> DrawDesign:
     """Return the design of this name."""
     if name not in DESIGNS:
         raise FedLassoError(f"no design is called {name!r}; known: {', '.join(DESIGNS)}")
