@@ -120,7 +120,8 @@ def draw_dummies(rows: Sequence[int], truth: Array, rng: np.random.Generator) ->
 def draw_rare(rows: Sequence[int], truth: Array, rng: np.random.Generator) -> DesignRows:
     """Draw binary columns that are 1 in few rows, by cutting correlated normal ones."""
     X = _normal(sum(rows), truth.size, rng)
-    frequency = np.exp(rng.uniform(*np.log(RARE), truth.size))
+    low, high = RARE
+    frequency = np.exp(rng.uniform(np.log(low), np.log(high), truth.size))
     ones = np.ceil(frequency * len(X)).astype(int)
     cuts = [column[-count] for column, count in zip(np.sort(X, axis=0).T, ones, strict=True)]
     return _plain((cuts <= X).astype(np.float64))
