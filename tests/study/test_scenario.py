@@ -9,9 +9,9 @@ from scipy.signal import lfilter
 
 from fedlasso import FedLassoError
 from fedlasso.study import SCENARIOS, Scenario, read_scenarios
-from fedlasso.study.designs import autoregress
 from fedlasso.study.replicate_data import pool, signal_variance
 from fedlasso.study.scenario import split
+from fedlasso.study.study_designs import autoregress
 
 NAMES = [
     "baseline",

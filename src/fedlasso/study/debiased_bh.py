@@ -33,7 +33,7 @@ def debiased_p_values(folded: Folded) -> Array:
     lasso[varies] = choose_columns(folded)[varies] / normal.factors[varies]
     slopes = G @ lasso - normal.score
     residual = normal.variance - lasso @ (normal.score - slopes)
-    noise = rows * float(residual) / max(rows - np.count_nonzero(lasso) - 1, 1)
+    noise = rows * float(residual) / max(rows - int(np.count_nonzero(lasso)) - 1, 1)
     lam = STRENGTH * np.sqrt(2 * np.log(max(p, 2)) / rows)
     scores = np.zeros(p)
     for j in varies:

@@ -49,7 +49,7 @@ def select_columns(X: Array, y: Array) -> NDArray[np.bool_]:
     gram = Z.T @ Z / len(Z) + RIDGE * np.eye(Z.shape[1])
     weighted = Z * np.abs(np.linalg.solve(gram, Z.T @ centred / len(Z)))
     view = InProcess([Site("site", weighted, centred, raw=True)])
-    return choose_columns(Folded.ask(view, FOLDS, centre=True, scale=False)) != 0
+    return np.asarray(choose_columns(Folded.ask(view, FOLDS, centre=True, scale=False)) != 0)
 
 
 def score_columns(X: Array, y: Array) -> Array:
@@ -63,7 +63,7 @@ def score_columns(X: Array, y: Array) -> Array:
     b = inverse @ (Z.T @ centred) / rows
     variance = float(((centred - Z @ b) ** 2).sum()) / max(rows - p - 1, 1)
     errors = np.sqrt(variance * np.diagonal(inverse) / rows)
-    return np.divide(b, errors, out=np.zeros(p), where=errors > 0)
+    return np.asarray(np.divide(b, errors, out=np.zeros(p), where=errors > 0))
 
 
 def combine_sites(scores: Array, rate: float) -> NDArray[np.bool_]:

@@ -19,8 +19,8 @@ from fedlasso.errors import FedLassoError
 from fedlasso.families import DEFAULT, FAMILIES, find_family
 from fedlasso.numerics import DEFAULT_LOSS, Array, LeastSquares
 from fedlasso.sites import Site
-from fedlasso.study.designs import autoregress, find_design
 from fedlasso.study.scenario import Scenario, split
+from fedlasso.study.study_designs import autoregress, find_design
 
 SampleArrays = tuple[Array, Array]
 # Standard deviation of each family's linear predictor at a signal-to-noise ratio of one.

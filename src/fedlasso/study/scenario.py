@@ -34,7 +34,7 @@ class Scenario:
     deviations : number of coefficients in which each site deviates from the common ones
     tails : degrees of freedom (> 2) of the predictors' Student t distribution; 0 for the normal
     validation, test : rows of each validation sample and of the test sample, over all sites
-    design : how columns are drawn, if not from correlations and tails (`designs.DESIGNS`)
+    design : how columns are drawn, if not from correlations and tails (`study_designs.DESIGNS`)
     """
 
     name: str
@@ -155,7 +155,7 @@ def read_scenarios(path: Path) -> tuple[Scenario, ...]:
             raise FedLassoError(f"{path}: {text}") from error
         if scenarios[-1].design:
             # Imported here, as in `draw`.
-            from fedlasso.study.designs import find_design
+            from fedlasso.study.study_designs import find_design
 
             find_design(scenarios[-1].design)
     return tuple(scenarios)

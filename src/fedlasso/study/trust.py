@@ -50,7 +50,13 @@ MIXES = 0.95
 
 def _cell(name: str, **settings: Any) -> Scenario:
     """Return a scenario of moderate size; all rows are for training."""
-    usual = {"sizes": (300, 300, 300), "p": 100, "nonzeros": 10, "validation": 0, "test": 0}
+    usual: dict[str, Any] = {
+        "sizes": (300, 300, 300),
+        "p": 100,
+        "nonzeros": 10,
+        "validation": 0,
+        "test": 0,
+    }
     return Scenario(name, **(usual | settings))
 
 

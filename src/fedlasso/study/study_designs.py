@@ -57,7 +57,7 @@ class DesignRows:
 
 
 # Of the rows of every site, the true effects and a generator.
-Design = Callable[[Sequence[int], Array, np.random.Generator], DesignRows]
+DrawDesign = Callable[[Sequence[int], Array, np.random.Generator], DesignRows]
 
 
 @compiled
@@ -121,7 +121,8 @@ def draw_dummies(rows: Sequence[int], truth: Array, rng: np.random.Generator) ->
 def draw_rare(rows: Sequence[int], truth: Array, rng: np.random.Generator) -> DesignRows:
     """Draw binary columns that are 1 in few rows, by cutting correlated normal ones."""
     X = _normal(sum(rows), truth.size, rng)
-    frequency = np.exp(rng.uniform(*np.log(RARE), truth.size))
+    low, high = RARE
+    frequency = np.exp(rng.uniform(np.log(low), np.log(high), truth.size))
     ones = np.ceil(frequency * len(X)).astype(int)
     cuts = [column[-count] for column, count in zip(np.sort(X, axis=0).T, ones, strict=True)]
     return _plain((cuts <= X).astype(np.float64))
@@ -172,7 +173,7 @@ def draw_leverage(rows: Sequence[int], truth: Array, rng: np.random.Generator) -
     return DesignRows(X, np.where(bad, ERROR, 0.0), np.ones(len(X)))
 
 
-DESIGNS: dict[str, Design] = {
+DESIGNS: dict[str, DrawDesign] = {
     "digits": draw_digits,
     "spectra": draw_spectra,
     "dummies": draw_dummies,
@@ -185,7 +186,7 @@ DESIGNS: dict[str, Design] = {
 }
 
 
-def find_design(name: str) -> Design:
+def find_design(name: str) -> DrawDesign:
     """Return the design of this name."""
     if name not in DESIGNS:
         raise FedLassoError(f"no design is called {name!r}; known: {', '.join(DESIGNS)}")

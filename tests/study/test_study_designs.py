@@ -9,7 +9,8 @@ import pytest
 from fedlasso import FedLassoError
 from fedlasso.numerics import Array
 from fedlasso.study import SCENARIOS, Scenario, read_scenarios
-from fedlasso.study.designs import (
+from fedlasso.study.replicate_data import draw_family
+from fedlasso.study.study_designs import (
     BAD,
     DESIGNS,
     ICC,
@@ -25,7 +26,6 @@ from fedlasso.study.designs import (
     draw_spectra,
     draw_visits,
 )
-from fedlasso.study.replicate_data import draw_family
 from fedlasso.study.trust import CELLS, TrustStudy, TrustTrial
 
 SMALL = Scenario("small", sizes=(60, 50, 40), p=24, nonzeros=4, validation=0, test=0)
