@@ -41,8 +41,8 @@ if TYPE_CHECKING:
 # Certified relative gap of the Lasso fits on the way, and the smallest one of the last fit.
 PATH_TOL = 0.01
 FINAL_TOL = 1e-6
-# The fraction of uploads that the Lasso's path leaves for the adaptive Lasso, which is seldom surely
-# better with few rows.
+# The fraction of uploads that the Lasso's path leaves for the adaptive Lasso. With few rows that is
+# seldom surely better.
 RESERVE = 0.5
 RESERVE_FEW_ROWS = 0.25
 # The Lasso's grid on a holdout: penalties, and the last as a fraction of the first.
