@@ -209,3 +209,17 @@ def test_a_fold_whose_other_rows_are_all_alike_is_left_out() -> None:
     model = fit_model(sites, Settings(family="binomial"), said.append)
     assert "on 4 of 5 folds" in model.fit.why
     assert any(text.startswith("1 of 5 folds left out") for text in said)
+
+
+def test_a_rare_class_is_fitted_as_far_as_rounding_allows() -> None:
+    """The intercept's slope is a few steps of the grid of sums, and the bound that follows loose."""
+    rng = np.random.default_rng(2)
+    X = rng.standard_normal((300, 20))
+    rare = rng.random(300) < 1 / (1 + np.exp(np.log(50) - X[:, 0]))
+    sites = [
+        Site(str(j), X[j::3], 1.0 * rare[j::3], loss="binomial", intercept=True) for j in range(3)
+    ]
+    fit = fit_model(InProcess(sites), Settings(family="binomial", penalty=0.03)).fit
+    assert rare.sum() == 7
+    assert fit.status is Status.OPTIMAL
+    assert certificate_of(fit).relative_gap < 1e-6

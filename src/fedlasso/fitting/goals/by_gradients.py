@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from fedlasso.federation import Federation, metered
-from fedlasso.fitting.budget import Budget
+from fedlasso.fitting.budget import GRADIENTS, Budget
 from fedlasso.fitting.candidates import LASSO, REFITTED, refit_penalty
 from fedlasso.fitting.context import Context
 from fedlasso.fitting.evidence import PathPoint, SecantEvidence, SplitEvidence
@@ -73,7 +73,9 @@ def fit_by_folds(goal: ComparedGoal, context: Context, gathered: Gathered) -> Fi
     rule = settings.rule_in_force
     one, at = choose_by_gradients(judged, (lasso, best), rule)
     spent = sum(part.budget.spent for part in evidence.parts.values())
-    last = SecantEvidence(metered(gathered.view), context.budget.part(context.budget.left))
+    last = SecantEvidence(
+        metered(gathered.view), context.budget.part(min(context.budget.left, GRADIENTS))
+    )
     point = fit_all(last, float(lasso.penalties[best]), one, at, path)
     how = {"min": How.SMALLEST, "1se": How.SPARSEST}[rule]
     count = sum(each.penalties.size for each in judged)
