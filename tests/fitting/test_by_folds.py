@@ -212,7 +212,7 @@ def test_a_fold_whose_other_rows_are_all_alike_is_left_out() -> None:
 
 
 def test_a_rare_class_is_fitted_as_far_as_rounding_allows() -> None:
-    """The intercept's slope is a few steps of the grid of sums, and the bound that follows loose."""
+    """The intercept's slope is a few steps of the grid of sums, so the bound is loose."""
     rng = np.random.default_rng(2)
     X = rng.standard_normal((300, 20))
     rare = rng.random(300) < 1 / (1 + np.exp(np.log(50) - X[:, 0]))

@@ -55,7 +55,7 @@ EXACT = 1e-14
 SETTLING = 8
 # Slopes of this size at a model of size zero are rounding errors of the sites' sums. If they are
 # those of unpenalised columns, a bound cannot be closer than they cost.
-GRID = 2.0**-39
+GRID = 2.0**-40
 # Rounds without progress after which only rounding errors are left.
 IDLE = 4
 # How often second derivatives are requested again before that.
