@@ -132,3 +132,13 @@ def test_refused_folds_that_were_asked_for_are_not_asked_for_again(
 def test_vectors_are_counted_in_whole_ones(p: int, folds: int) -> None:
     vectors = vectors_of(p, folds)
     assert (vectors - 1) * p < folds * count_numbers(p) <= vectors * p
+
+
+def test_few_rows_of_many_columns_are_cross_validated_by_gradients() -> None:
+    for rows in (10, 25, 60, 199):
+        plan = make_plan(3051, rows)
+        assert (plan.how, plan.folds) == ("folds", 10)
+        assert plan.uploads <= 1100
+    assert make_plan(3051, 200).how == "holdout"
+    assert make_plan(3051, 25, uploads=400).folds == 5
+    assert make_plan(3051, 25, uploads=100).how == "holdout"

@@ -1,7 +1,7 @@
 """The plan of a fit: how uploads will be spent, and what the sites send by it."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from fedlasso.errors import CannotFit, FedLassoError, RefusalCode, Refused
@@ -9,6 +9,7 @@ from fedlasso.fitting.budget import GRADIENTS
 from fedlasso.fitting.context import Context
 from fedlasso.fitting.evidence.moment_evidence import Folded, vectors_of
 from fedlasso.fitting.evidence.split_evidence import SCALING, count_gradients
+from fedlasso.fitting.result import Fit
 from fedlasso.numerics import L1
 from fedlasso.procedures import Problem
 from fedlasso.sites import Rows, Scaling, Viewed
@@ -114,6 +115,29 @@ def make_plan(
 def fewest_uploads(folds: int) -> int:
     """Return the minimum of vectors for a path on every fold and a fit to all rows."""
     return SCALING + count_gradients(folds) * 3 // 2
+
+
+def fit_as_planned(
+    context: Context, plan: Plan, on_folds: Callable[[Plan], Fit], hold_out: Callable[[Plan], Fit]
+) -> Fit:
+    """Fit by gradients on the folds of a plan, on fewer if a site refuses those, or on a holdout.
+
+    A requested number of folds stays as it is.
+    """
+    counts = [plan.folds] if plan.how == "folds" else []
+    counts += [count for count in (GRADIENT_FOLDS, FOLD_COUNTS[-1]) if count < plan.folds]
+    instead = plan
+    for count in counts:
+        words = plan.words.replace(f"{plan.folds} folds", f"{count} folds", 1)
+        try:
+            return on_folds(replace(plan, folds=count, words=words))
+        except Refused as refusal:
+            if context.settings.cv is not None:
+                raise
+            context.notify(f"plan: fewer folds, or a holdout, because {refusal}")
+            words = f"gradients, and a holdout that chooses, because {refusal}"
+            instead = replace(plan, how="holdout", words=words)
+    return hold_out(instead)
 
 
 @dataclass(frozen=True, eq=False)

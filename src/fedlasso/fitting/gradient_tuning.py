@@ -15,7 +15,7 @@ from fedlasso.fitting.candidates import (
     adaptive_weights,
     refit_penalty,
 )
-from fedlasso.fitting.evidence import PathPoint, SplitEvidence, Wanted
+from fedlasso.fitting.evidence import PathPoint, SecantEvidence, SplitEvidence, Wanted
 from fedlasso.fitting.fit_plan import FEW_ROWS
 from fedlasso.fitting.paths import Errors, has_risen, step_down, walk_down
 from fedlasso.fitting.tuning import SURE_BY, CandidateErrors, average_folds
@@ -99,11 +99,17 @@ def judge_lasso(evidence: SplitEvidence, reserve: float = 0.0) -> tuple[Candidat
     """Judge the Lasso, or the form of the evidence's penalty, down a path."""
     parts = evidence.parts.values()
     largest = max(part.largest_penalty for part in parts)
-    step = GRID_RATIO ** (1 / (evidence.path_penalties - 1))
+    count = evidence.path_penalties
+    step = GRID_RATIO ** (1 / (count - 1))
     penalties = step_down(largest, step, SMALLEST_RATIO)
     forms = [part.form for part in parts]
     fits = fit_down(evidence, penalties, forms, int(reserve * evidence.each))
-    return judge_by_gradients(evidence, LASSO, fits)
+    # With few rows errors may rise and fall again. After as many gradients as rows everything is
+    # known, so the rest of the grid is nearly free.
+    whole = evidence.rows.sum() < FEW_ROWS and all(isinstance(p, SecantEvidence) for p in parts)
+    return judge_by_gradients(
+        evidence, LASSO, fits, lambda errors: has_risen(errors) and len(errors) >= count * whole
+    )
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from fedlasso.federation import Federation, metered
-from fedlasso.fitting.budget import Budget
+from fedlasso.fitting.budget import GRADIENTS, Budget
 from fedlasso.fitting.candidates import LASSO, REFITTED, refit_penalty
 from fedlasso.fitting.context import Context
 from fedlasso.fitting.evidence import PathPoint, SecantEvidence, SplitEvidence
@@ -41,8 +41,8 @@ if TYPE_CHECKING:
 # Certified relative gap of the Lasso fits on the way, and the smallest one of the last fit.
 PATH_TOL = 0.01
 FINAL_TOL = 1e-6
-# The fraction of uploads that the Lasso's path leaves for the adaptive Lasso, which is seldom surely
-# better with few rows.
+# The fraction of uploads that the Lasso's path leaves for the adaptive Lasso. With few rows that is
+# seldom surely better.
 RESERVE = 0.5
 RESERVE_FEW_ROWS = 0.25
 # The Lasso's grid on a holdout: penalties, and the last as a fraction of the first.
@@ -73,7 +73,9 @@ def fit_by_folds(goal: ComparedGoal, context: Context, gathered: Gathered) -> Fi
     rule = settings.rule_in_force
     one, at = choose_by_gradients(judged, (lasso, best), rule)
     spent = sum(part.budget.spent for part in evidence.parts.values())
-    last = SecantEvidence(metered(gathered.view), context.budget.part(context.budget.left))
+    last = SecantEvidence(
+        metered(gathered.view), context.budget.part(min(context.budget.left, GRADIENTS))
+    )
     point = fit_all(last, float(lasso.penalties[best]), one, at, path)
     how = {"min": How.SMALLEST, "1se": How.SPARSEST}[rule]
     count = sum(each.penalties.size for each in judged)

@@ -18,7 +18,7 @@ from fedlasso.fitting.evidence.gradient_evidence import open_within
 from fedlasso.fitting.evidence.moment_evidence import solve_at, squared_error
 from fedlasso.fitting.evidence.split_evidence import SCALING
 from fedlasso.fitting.evidence.subset_evidence import Subset, TrialFit
-from fedlasso.fitting.fit_plan import gather_as_planned
+from fedlasso.fitting.fit_plan import Plan, fit_as_planned, gather_as_planned
 from fedlasso.fitting.goal import GOALS, Goal, default_goal
 from fedlasso.fitting.goals.by_gradients import PATH_TOL, choose_on_holdout, fit_by_folds
 from fedlasso.fitting.gradient_tuning import AdaptivePath
@@ -83,11 +83,16 @@ class ComparedGoal(Goal):
             context.budget.limit(GRADIENTS)
             return self._hold_out(context, "a holdout, as requested")
         gathered = gather_as_planned(context, self.more_folds)
-        if gathered.plan.how == "holdout":
-            return self._hold_out(context, gathered.plan.words)
-        if gathered.folded is None:
-            return fit_by_folds(self, context, gathered)
-        return fit_gathered(self, context, gathered)
+        if gathered.folded is not None:
+            return fit_gathered(self, context, gathered)
+
+        def on_folds(plan: Plan) -> Fit:
+            return fit_by_folds(self, context, replace(gathered, plan=plan))
+
+        def hold_out(plan: Plan) -> Fit:
+            return self._hold_out(context, plan.words)
+
+        return fit_as_planned(context, gathered.plan, on_folds, hold_out)
 
     def _hold_out(self, context: Context, plan: str) -> Fit:
         """Let held-out rows choose; then fit the choice to all rows, unless samples were given."""

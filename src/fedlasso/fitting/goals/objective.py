@@ -6,7 +6,7 @@ from fedlasso.fitting.candidates import LASSO
 from fedlasso.fitting.context import Context
 from fedlasso.fitting.evidence import Folded
 from fedlasso.fitting.evidence.split_evidence import count_gradients
-from fedlasso.fitting.fit_plan import gather_as_planned
+from fedlasso.fitting.fit_plan import Plan, fit_as_planned, gather_as_planned
 from fedlasso.fitting.goal import Goal
 from fedlasso.fitting.result import Fit, How
 from fedlasso.fitting.tuning import Choice, Chosen, choose_smallest, fit_gathered, judge_by_moments
@@ -46,11 +46,17 @@ class Objective(Goal):
             return search_and_fit(context, held_out, "a holdout, as requested")
         gathered = gather_as_planned(context, self.more_folds)
         plan = gathered.plan
-        if plan.how == "holdout":
-            return search_and_fit(context, held_out, plan.words)
-        judged_on = f"{plan.folds} folds"
         if gathered.folded is None:
-            return search_and_fit(context, folds(plan.folds, settings.seed), plan.words, judged_on)
+
+            def on_folds(plan: Plan) -> Fit:
+                splits = folds(plan.folds, settings.seed)
+                return search_and_fit(context, splits, plan.words, f"{plan.folds} folds")
+
+            def hold_out(plan: Plan) -> Fit:
+                return search_and_fit(context, held_out, plan.words)
+
+            return fit_as_planned(context, plan, on_folds, hold_out)
+        judged_on = f"{plan.folds} folds"
         fit = fit_gathered(self, context, gathered)
         if settings.procedure is None:
             return fit
