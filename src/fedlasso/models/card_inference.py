@@ -18,8 +18,8 @@ FOREST_WIDTH = 200
 NO_BREAK = "\N{NO-BREAK SPACE}"
 RATE_NOTE = (
     "The rate is an average over many studies like this one, not a bound for each list. It assumes "
-    "independent rows with the same noise variance, and a correct model. Very small effects are "
-    "usually missed, and of highly correlated columns possibly all."
+    "independent rows, or clusters of them that were named, and a correct model. Very small "
+    "effects are usually missed, and of highly correlated columns possibly all."
 )
 SELECTION_NOTE = "For the columns of the model; their selection by the same rows is accounted for."
 POSTERIOR_NOTE = (
