@@ -277,7 +277,7 @@ def without_shifts(ledger: Federation, view: Standardise) -> Viewed:
     return Viewed(ledger, own)
 
 
-def tell_sites_apart(ledger: Ledger, effects: bool, weights: dict[str, float] | None) -> Ledger:
+def separate_sites(ledger: Ledger, effects: bool, weights: dict[str, float] | None) -> Ledger:
     """Return the sites with an intercept for each, or with rows that count by these weights."""
     if effects:
         ledger = metered(WithSiteEffects(ledger))
