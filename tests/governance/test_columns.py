@@ -87,6 +87,7 @@ def test_kinds_and_common_levels_are_told_and_nothing_of_rare_ones(path: Path) -
         "event": None,
         "offset": None,
         "weights": None,
+        "cluster": None,
         "classes": [],
         "columns": [
             {"name": "u", "kind": "number"},

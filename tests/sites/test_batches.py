@@ -59,7 +59,7 @@ def test_squares_of_batch_sums_about_their_mean_are_what_a_site_sends() -> None:
     about = of_batches - np.outer(shares, terms.sum(axis=0))
     np.testing.assert_allclose(sums.variances, (about**2).sum(axis=0) / (1 - shares @ shares), 1e-5)
     np.testing.assert_allclose(sums.degrees, 1 / (shares @ shares) - 1)
-    assert sums.clustered == 1
+    assert sums.clusters == 31
     # Two batches cannot be made of fifteen rows: there is nothing to send.
     few, _ = standardise(InProcess([draw(rows=15)]))
     assert few.total(BatchSlopes(b, along)).degrees == 0

@@ -15,7 +15,7 @@ from fedlasso.fitting.inference.infer import (
     find_shift,
     find_site_weights,
     infer,
-    tell_sites_apart,
+    separate_sites,
     without_shifts,
 )
 from fedlasso.fitting.result import Fit, Status
@@ -137,8 +137,8 @@ def fit_model(
 
 
 def _fit(ledger: Ledger, settings: Settings, notify: Notify) -> tuple[Settings, Fit]:
-    """Fit for the goal, tell sites apart if that is requested or clearly needed, and infer."""
-    ledger = tell_sites_apart(ledger, bool(settings.site_effects), None)
+    """Fit for the goal, with site effects and weights if requested or needed, and infer."""
+    ledger = separate_sites(ledger, bool(settings.site_effects), None)
     context = Context(ledger, _leave_for_inference(settings, len(ledger.columns)), notify)
     fit = settings.goal_in_force.run(context)
     notes: list[str] = []
@@ -147,7 +147,7 @@ def _fit(ledger: Ledger, settings: Settings, notify: Notify) -> tuple[Settings, 
             "sites' mean responses differ: the model is fitted again, with an intercept per site"
         )
         settings = replace(settings, site_effects=True)
-        apart = tell_sites_apart(ledger, True, None)
+        apart = separate_sites(ledger, True, None)
         context = context.again(apart, site_effects=True)
         if settings.uploads is not None:
             # They do not suffice for a second search for the penalty.
@@ -165,7 +165,7 @@ def _fit(ledger: Ledger, settings: Settings, notify: Notify) -> tuple[Settings, 
             weights = find_site_weights(own, scaling, fit.coefficients, always=always)
             if weights is not None:
                 notify("sites differ in noise: rows are weighted, and the Lasso is fitted again")
-                weighted = context.again(tell_sites_apart(context.ledger, False, weights))
+                weighted = context.again(separate_sites(context.ledger, False, weights))
                 fit = settings.goal_in_force.run(weighted)
                 context = weighted
         except (Refused, CannotFit) as error:

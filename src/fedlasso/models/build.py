@@ -9,7 +9,7 @@ from fedlasso.federation import Around, Federation, Reply, Request, metered
 from fedlasso.federation.ledger import Notify
 from fedlasso.fitting.examination.comparison import CoefficientPath
 from fedlasso.fitting.examination.examine import examine, expect_error
-from fedlasso.fitting.inference.infer import tell_sites_apart
+from fedlasso.fitting.inference.infer import separate_sites
 from fedlasso.fitting.model import Model, fit_model
 from fedlasso.fitting.result import Status, Tuned
 from fedlasso.fitting.settings import SELECTED, Settings
@@ -72,7 +72,7 @@ def make_model(
         ledger = metered(recorded)
         before = ledger.costs
         weights = None if model.trust is None else model.trust.site_weights
-        ledger = tell_sites_apart(ledger, bool(model.settings.site_effects), weights)
+        ledger = separate_sites(ledger, bool(model.settings.site_effects), weights)
         found = examine(ledger, model, tolerant)
         values = {
             name: value for name, value in vars(found).items() if name not in ("alone", "shift")

@@ -20,8 +20,8 @@ FOREST_WIDTH = 200
 NO_BREAK = "\N{NO-BREAK SPACE}"
 RATE_NOTE = (
     "The rate is an average over many studies like this one, not a bound for each list. It assumes "
-    "independent rows with the same noise variance, and a correct model. Very small effects are "
-    "usually missed, and of highly correlated columns possibly all."
+    "independent rows, or clusters of them that were named, and a correct model. Very small "
+    "effects are usually missed, and of highly correlated columns possibly all."
 )
 GROUPS_NOTE = (
     "The rows show that one or more columns of each group have an effect, but not which: all pairs "

@@ -89,13 +89,14 @@ class SiteSlopesAlong(SlopesAlong):
 class BatchSums(Reply):
     """Per direction: variances of slopes, and second derivatives; and degrees of freedom.
 
-    Sites with fewer than two batches add nothing. `clustered` counts sites with clusters.
+    Sites with fewer than two batches add nothing to these. `clusters` is the number of clusters,
+    zero without any.
     """
 
     variances: Positive[Array]
     curvatures: Positive[Array]
     degrees: Positive[float]
-    clustered: Positive[float]
+    clusters: Positive[float]
 
 
 class BatchSlopes(AboutDirections[BatchSums]):
@@ -109,7 +110,7 @@ class BatchSlopes(AboutDirections[BatchSums]):
 
     discloses = Disclosure(
         "variances of slopes of a model along some directions: sums over batches of at least 10 "
-        "rows, drawn once, of squared sums over rows",
+        "rows, drawn once, of squared sums over rows; and the number of clusters",
         batches=True,
     )
 
@@ -122,9 +123,10 @@ class BatchSlopes(AboutDirections[BatchSums]):
         sizes = np.bincount(batch) / site.rows
         # The part of a variance that is left once the mean is subtracted.
         left = 1 - float(sizes @ sizes)
-        clustered = float(site.draw.clusters is not None)
+        members = site.draw.clusters
+        clusters = 0.0 if members is None else float(members.max() + 1)
         if left < LEAST_LEFT:
-            return BatchSums(np.zeros(count), np.zeros(count), 0.0, clustered)
+            return BatchSums(np.zeros(count), np.zeros(count), 0.0, clusters)
         terms = site.training.slope_terms(self.b, self.directions)
         sums = np.zeros((len(sizes), count))
         np.add.at(sums, batch, terms)
@@ -133,7 +135,7 @@ class BatchSlopes(AboutDirections[BatchSums]):
         _, curvatures = site.training.slopes_along(self.b, self.directions)
         work = site.operations(count)
         return BatchSums(
-            variances, curvatures, left / (1 - left), clustered, steps=count, operations=work
+            variances, curvatures, left / (1 - left), clusters, steps=count, operations=work
         )
 
     def bounds(self, magnitudes: Magnitudes) -> dict[str, Bound]:
@@ -142,7 +144,7 @@ class BatchSlopes(AboutDirections[BatchSums]):
             "variances": Bound(2 * powers + 6, coarse=COARSE + 6),
             "curvatures": self.curvature_bound(magnitudes),
             "degrees": Bound(2 * magnitudes.rows),
-            "clustered": Bound(2 * magnitudes.rows, words=1),
+            "clusters": Bound(2 * magnitudes.rows, words=1),
         }
 
 

@@ -1,6 +1,7 @@
 """Rows that look repeated, such as several visits of one patient."""
 
 import numpy as np
+from numpy.typing import NDArray
 
 from fedlasso.numerics import Array
 
@@ -22,7 +23,7 @@ def find_repeated(X: Array) -> float:
     chance do so in different columns, and repeated rows in the same.
     """
     rows = min(len(X), MOST_ROWS)
-    compared = []
+    compared: list[NDArray[np.int64]] = []
     pairs = []
     weights = []
     for column in X[:rows].T:

@@ -45,6 +45,8 @@ MOST_BYTES = 64 << 20
 # of clusters, where they do not.
 FEWEST_BATCHES = 20.0
 FEWEST_CLUSTERED = 5.0
+# Least fraction of the noise that residuals of clusters are assumed to have.
+LEAST_LEFT = 0.25
 # A smaller probability of an effect is not lowered.
 POSSIBLE = 0.05
 # Directions of one question.
@@ -68,7 +70,7 @@ class Start:
     active : degrees of freedom of the fit
     noise_inflation : assumed noise variance over that of the average row
     batches : degrees of freedom of errors from batches of rows; zero for errors of the model
-    clustered : whether batches are made of clusters
+    clusters : number of clusters that batches are made of, zero for rows
     """
 
     federation: Federation
@@ -80,7 +82,7 @@ class Start:
     active: float
     noise_inflation: float = 1.0
     batches: float = 0.0
-    clustered: bool = False
+    clusters: float = 0.0
 
     @classmethod
     def at(
@@ -257,14 +259,15 @@ class Start:
     def with_batches(self) -> Start:
         """Ask for how many batches of rows there are; too few leave the model's errors in place."""
         sums = self.federation.total(BatchSlopes(self.b, np.eye(self.problem.p, 1)))
-        clustered = sums.clustered > 0
-        enough = sums.degrees >= (FEWEST_CLUSTERED if clustered else FEWEST_BATCHES)
-        return replace(self, batches=sums.degrees if enough else 0.0, clustered=clustered)
+        enough = sums.degrees >= (FEWEST_CLUSTERED if sums.clusters else FEWEST_BATCHES)
+        return replace(self, batches=sums.degrees if enough else 0.0, clusters=sums.clusters)
 
     def _find_ratios(self, directions: Array) -> Array:
         """Return variances of slopes in batches over those of the model."""
         sums = self.federation.total(BatchSlopes(self.b, directions))
-        of_model = self.dispersion * sums.curvatures * self._left / self.problem.m
+        # Residuals are smaller than noise, by the fraction of independent rows that a fit uses up.
+        left = 1 - self.active / (self.clusters or self.problem.m)
+        of_model = self.dispersion * sums.curvatures * max(left, LEAST_LEFT)
         known = of_model > 0
         return np.divide(sums.variances, of_model, np.ones(known.size), where=known)
 
@@ -288,7 +291,7 @@ class Start:
         ratios = np.hstack([self._find_ratios(each.directions) for each in projected])
         unsure = np.sqrt(2 / self.batches)
         largest = float(ratios.max()) if ratios.max() > 1 + CLEARLY * unsure else 1.0
-        ratios = np.maximum(ratios if self.clustered else ratios / (1 + unsure), 1.0)
+        ratios = np.maximum(ratios if self.clusters else ratios / (1 + unsure), 1.0)
         return effects.temper(likely, ratios), largest
 
     def attenuation(self, effects: Effects) -> float:

@@ -198,7 +198,7 @@ class _Inference:
             start = start.with_batches()
         except Refused as refusal:
             self.notes.append(f"standard errors assume equal noise in all rows: {refusal}")
-        if start.clustered and not start.batches:
+        if start.clusters and not start.batches:
             self.notes.append(
                 "cannot promise the false discovery rate or the level of intervals here: there are "
                 "too few clusters for standard errors, which assume independent rows"
@@ -211,7 +211,7 @@ class _Inference:
             return effects
         effects, largest = start.temper(effects)
         if largest > 1:
-            reason = "dependent rows" if start.clustered else "noise that depends on columns"
+            reason = "dependent rows" if start.clusters else "noise that depends on columns"
             self.notes.append(
                 f"because of {reason}, the variance of some estimates is up to {largest:.2g} times "
                 "that of equal, independent noise: probabilities and intervals allow for it"
@@ -308,7 +308,7 @@ def without_shifts(ledger: Federation, view: Standardise) -> Viewed:
     return Viewed(ledger, own)
 
 
-def tell_sites_apart(ledger: Ledger, effects: bool, weights: dict[str, float] | None) -> Ledger:
+def separate_sites(ledger: Ledger, effects: bool, weights: dict[str, float] | None) -> Ledger:
     """Return the sites with an intercept for each, or with rows that count by these weights."""
     if effects:
         ledger = metered(WithSiteEffects(ledger))
