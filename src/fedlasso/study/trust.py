@@ -19,11 +19,11 @@ from fedlasso.sites import Site, standardise
 from fedlasso.study.best_possible import oracle_probabilities
 from fedlasso.study.data_splitting import combine_splits, select_above, split_rows
 from fedlasso.study.debiased_bh import debiased_p_values, step_up
-from fedlasso.study.designs import clusters_of
 from fedlasso.study.fed_fdr import combine_sites, site_scores
 from fedlasso.study.outcomes import Record, upload_record
 from fedlasso.study.replicate_data import UNITS, SampleArrays, draw_family, require_one_truth
 from fedlasso.study.scenario import SCENARIOS, Scenario
+from fedlasso.study.study_designs import clusters_of
 from fedlasso.study.trust_summary import BEST, BH, FED, MANY, ONE, OURS, trust_lines
 
 # Folds that choose the Lasso's penalty.
