@@ -1,6 +1,7 @@
 """Clusters and site shifts across doors: the same fit as here, and what a site refuses."""
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -36,8 +37,9 @@ def tables(tmp_path: Path) -> dict[str, Path]:
     return paths
 
 
-def source(**more: str) -> NetworkSource:
-    return NetworkSource(project="project", fit=FIT, target="y", **{"cluster": "patient"} | more)
+def source(**more: Any) -> NetworkSource:
+    given: dict[str, Any] = {"cluster": "patient"} | more
+    return NetworkSource(project="project", fit=FIT, target="y", **given)
 
 
 @pytest.mark.standard

@@ -8,6 +8,7 @@ import pytest
 from helpers.draws import draw_federation, draw_sites
 from helpers.loops import loop
 from helpers.results import certificate_of, curve_of
+from numpy.typing import ArrayLike
 
 from fedlasso import InProcess, Site, certify, open_evidence
 from fedlasso.errors import FedLassoError, Refused
@@ -181,7 +182,7 @@ def test_a_wide_fit_at_a_small_penalty_ends_soon(fraction: float) -> None:
     assert certificate.objective == pytest.approx(certificate_of(fit).objective, rel=1e-9)
 
 
-def rare_sites(family: str, events: Array) -> Federation:
+def rare_sites(family: str, events: ArrayLike) -> Federation:
     """Three sites of 30 rows; only some rows of the first have an event, a one or a count."""
     rng = np.random.default_rng(0)
     sites = []

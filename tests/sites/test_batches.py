@@ -39,8 +39,9 @@ def test_batches_are_the_same_for_ever_and_another_secret_draws_others() -> None
     first = draw(secret=b"one")
     np.testing.assert_array_equal(first.batches, draw(secret=b"one").batches)
     assert (first.batches != draw(secret=b"other").batches).any()
+    labels = np.array(["x", None, float("nan"), "x"], dtype=object)
     with pytest.raises(FedLassoError, match="clusters are missing in 2 rows"):
-        Site("a", np.eye(4), np.ones(4), raw=True, clusters=["x", None, float("nan"), "x"])
+        Site("a", np.eye(4), np.ones(4), raw=True, clusters=labels)
 
 
 def test_squares_of_batch_sums_about_their_mean_are_what_a_site_sends() -> None:

@@ -1,6 +1,7 @@
 """Rows that look repeated: visits of patients do, and ordinary tables do not."""
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -57,7 +58,7 @@ def test_a_site_with_repeated_rows_is_named_unless_clusters_are(tmp_path: Path) 
         frame["patient"] = np.repeat(np.arange(100), 3)
         paths.append(str(tmp_path / f"{name}.csv"))
         frame.to_csv(paths[-1], index=False)
-    given = {"files": tuple(paths), "target": "y"}
+    given: dict[str, Any] = {"files": tuple(paths), "target": "y"}
     heard: list[str] = []
     open_sites(FileSource(drop=("patient",), **given), notify=heard.append)
     (warning,) = [line for line in heard if line.startswith("warning")]
