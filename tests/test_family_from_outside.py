@@ -124,13 +124,14 @@ def test_its_penalty_is_chosen_and_its_columns_get_intervals(files: pd.DataFrame
     document = json.loads(Path("model/model.json").read_text())
     assert {"age", "smoker"} <= {row["name"] for row in document["coefficients"]}
     intervals = {row["name"]: row for row in document["trust"]["named"]}
-    # Responses vary by half of their mean, so 240 rows tell a slope per SD to 0.5 / sqrt(240).
+    # Responses vary by half of their mean, so the standard error of a slope per SD from 240 rows is
+    # 0.5 / sqrt(240). Batches of rows estimate that to about 15%.
     for name, truth in (("age", 0.02), ("noise", 0.0)):
         low = intervals[name]["low"]
         high = intervals[name]["high"]
         assert low <= truth <= high
         width = 2 * 1.96 * 0.5 / np.sqrt(240) / files[name].std(ddof=0)
-        assert 0.8 <= (high - low) / width <= 1.25
+        assert 0.7 <= (high - low) / width <= 1.4
 
 
 def test_it_refuses_what_it_cannot_take(

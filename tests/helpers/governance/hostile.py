@@ -42,7 +42,8 @@ def ask_properly(
 
 def _view(cls: type[Request[Any]], on: str) -> str:
     splits = any(role.kind == "split" for role in roles(cls).values())
-    return "" if splits or cls.kind == "scaling" else on
+    # Batches are of all rows, so they are not asked for on a view of a split.
+    return "" if splits or cls.discloses.batches or cls.kind == "scaling" else on
 
 
 def _fill(cls: Any, p: int, candidates: int, given: dict[str, Any]) -> Request[Any]:
