@@ -30,6 +30,7 @@ class Cox(Family):
     options = ("ties",)
     ratio = "hazard ratio"
     effect = "How much the logarithm of the hazard changes with a column."
+    assumption = "Hazards are proportional: a hazard ratio is the same at all times."
     measures = ("concordance", "survival curves")
     no_site_effects = (
         "survival times have a baseline hazard per site already; leave site effects out"

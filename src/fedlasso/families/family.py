@@ -31,6 +31,7 @@ class Family(ABC):
     options : settings of this family alone
     takes_classes : whether two texts may stand for 0 and 1
     ratio : name of an exponentiated coefficient; None where a coefficient is a difference
+    assumption : what inference assumes of this family, as a sentence
     effect : meaning of a coefficient, with {target} for the response
     error, error_name, explained_name : names of the prediction error: in a word, per row, and as a
         fraction that the model explains
@@ -55,6 +56,7 @@ class Family(ABC):
     takes_classes: ClassVar[bool] = False
     ratio: ClassVar[str | None] = None
     effect: ClassVar[str]
+    assumption: ClassVar[str] = ""
     error: ClassVar[str] = "deviance"
     error_name: ClassVar[str] = "deviance per row"
     explained_name: ClassVar[str] = "deviance explained"

@@ -25,7 +25,7 @@ def draw_card(document: ModelDocument) -> str:
         _certificate(document),
         _reasons(document),
         _coefficients(document),
-        draw_trust(document.trust, document.ratio),
+        draw_trust(document.trust, document.ratio, document.settings.response_family.assumption),
         _curve(document),
         _path(document),
         draw_examination(document),

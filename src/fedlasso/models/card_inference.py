@@ -19,9 +19,9 @@ MAX_REACH = 3.0
 FOREST_WIDTH = 200
 NO_BREAK = "\N{NO-BREAK SPACE}"
 RATE_NOTE = (
-    "The rate is an average over many studies like this one, not a bound for each list. It assumes "
-    "independent rows, or clusters of them that were named, and a correct model. Very small "
-    "effects are usually missed, and of highly correlated columns possibly all."
+    "This is a Bayesian false discovery rate, calibrated by simulation: an average over many "
+    "studies like this one, not a bound for each list. Very small effects are usually missed, and "
+    "of highly correlated columns possibly all."
 )
 GROUPS_NOTE = (
     "The rows show that one or more columns of each group have an effect, but not which: all pairs "
@@ -46,8 +46,18 @@ WEIGHTS_NOTE = (
 )
 
 
-def draw_trust(trust: TrustDocument | None, ratio: str | None) -> str:
-    """Return the sections on discoveries, intervals and site weights, as far as there are any."""
+ASSUMPTIONS = (
+    "Rows are independent: no patient has several visits, unless clusters of rows were named.",
+    "Effects add up on the scale of the linear predictor, and no confounder is missing.",
+    "The data identify the columns: of nearly collinear ones, no single effect can be estimated.",
+)
+
+
+def draw_trust(trust: TrustDocument | None, ratio: str | None, assumption: str = "") -> str:
+    """Return the sections on discoveries, intervals and site weights, as far as there are any.
+
+    `assumption` is a further one, of the family.
+    """
     if trust is None:
         return ""
     sections = []
@@ -79,6 +89,10 @@ def draw_trust(trust: TrustDocument | None, ratio: str | None) -> str:
         parts.append(html.section("Site weights", WEIGHTS_NOTE, table))
     if trust.notes:
         parts.append(html.bullets(trust.notes))
+    if sections:
+        note = "Intervals, probabilities and rates hold only if these do; the fit cannot check all."
+        assumed = [*ASSUMPTIONS, assumption] if assumption else ASSUMPTIONS
+        parts.append(html.section("Assumptions", note, html.bullets(assumed)))
     return "".join(parts)
 
 

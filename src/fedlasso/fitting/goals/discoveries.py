@@ -11,7 +11,7 @@ class Discoveries(Objective):
     """The columns that are probable enough to have an effect, from the pooled Lasso, refitted."""
 
     name = "discoveries"
-    help = "columns at a false discovery rate: at most a fraction --fdr of them is false on average"
+    help = "columns at a Bayesian false discovery rate: on average, at most --fdr of them are false"
     infers = True
 
     def conclude(self, context: Context, fit: Fit) -> Fit:
