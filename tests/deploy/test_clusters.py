@@ -69,6 +69,7 @@ def test_clusters_stay_at_their_sites_and_widen_intervals(
         assert same_files(out, tmp_path / "again")
 
 
+@pytest.mark.full
 def test_files_and_tables_have_clusters_too(tables: dict[str, Path], tmp_path: Path) -> None:
     files = [str(path) for path in tables.values()]
     options = ["--target", "y", "--cluster", "patient", "--penalty", "0.05", "--interval", "x0,x2"]

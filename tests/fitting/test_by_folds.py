@@ -64,6 +64,7 @@ def fitted(goal: str, rule: Rule, uploads: int = 400, seed: int = 0) -> tuple[Fi
     return fit, sent, np.array(fit.coefficients)
 
 
+@pytest.mark.standard
 def test_errors_are_those_of_the_models_on_rows_that_they_have_not_seen() -> None:
     sites = draw_sites(SIZES, p=P)
     ledger = metered(InProcess(sites))
@@ -94,7 +95,7 @@ def test_no_more_is_sent_than_may_be(goal: str, uploads: int) -> None:
     assert sent <= uploads + 1
 
 
-@pytest.mark.standard
+@pytest.mark.full
 @loop("seed", range(4))
 def test_the_choice_is_fitted_to_all_rows_and_certified(seed: int) -> None:
     fit, _, _ = fitted("prediction", "min", 600, seed)
@@ -148,7 +149,7 @@ class Refusing(Around):
         return self.inner.replies(request)
 
 
-@pytest.mark.standard
+@pytest.mark.full
 @pytest.mark.parametrize(("most", "plan"), [(10, "10 folds"), (5, "5 folds"), (1, "a holdout")])
 @pytest.mark.parametrize("goal", ["prediction", "objective"])
 def test_few_rows_are_cross_validated_on_as_many_folds_as_sites_allow(

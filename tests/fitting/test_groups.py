@@ -155,7 +155,7 @@ def spectra(seed: int) -> tuple[Array, Array, Array]:
     return X, signal + signal.std() / 3 * rng.standard_normal(200), effects
 
 
-@pytest.mark.standard
+@pytest.mark.full
 def test_of_spectra_no_single_point_is_surely_discovered() -> None:
     """Runs from one start were sure of seven false points in these draws."""
     false = 0

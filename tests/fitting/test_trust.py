@@ -119,7 +119,7 @@ def test_few_of_the_discoveries_are_false_and_most_effects_are_found() -> None:
     assert np.mean(powers) > 0.8
 
 
-@pytest.mark.standard
+@pytest.mark.full
 def test_of_noise_alone_nothing_is_found_as_a_rule() -> None:
     empty = 0
     for seed in range(20):
@@ -182,6 +182,7 @@ def test_levels_of_a_full_set_of_dummies_have_no_interval_and_other_columns_do(f
     assert sentence in draw_trust(document, None)
 
 
+@pytest.mark.standard
 def test_with_more_columns_than_rows_intervals_of_other_families_come_with_a_note() -> None:
     rng = np.random.default_rng(5)
     X = rng.standard_normal((60, 70))
@@ -311,7 +312,7 @@ def test_where_every_column_is_kept_named_ones_have_intervals_and_none_is_found(
     assert trust.named.intervals()[0, 0] > 0
 
 
-@pytest.mark.standard
+@pytest.mark.full
 @pytest.mark.parametrize("signs", [1.0, 0.0])
 def test_columns_that_explain_all_rows_are_said_to(signs: float) -> None:
     """Yes or no by the sign of one column has no largest likelihood."""

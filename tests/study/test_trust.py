@@ -61,7 +61,7 @@ def test_a_replicate_has_every_method_and_rate(rows: pd.DataFrame) -> None:
     pd.testing.assert_frame_equal(expected, again[expected.columns])
 
 
-@pytest.mark.standard
+@pytest.mark.full
 def test_one_fit_serves_both_rates_as_two_fits_would() -> None:
     more = 0
     for number in range(8):
