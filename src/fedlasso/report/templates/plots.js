@@ -61,12 +61,8 @@ function ticksOf({ kind, domain, values, unit }, room) {
 // Neighbouring ticks differ, so they may need more digits. "E = 5" and short names are not broken into lines.
 const sayNumber = (v) => (v >= 1000 || Number(v.toPrecision(3)) === v ? brief(v) : format(v).replace("-", "−"));
 
-function sayTick({ values, say = values ? brief : sayNumber }) {
-  return (tick) => {
-    const words = String(say(values ? values[tick] : tick));
-    return words.replaceAll(words.length <= 12 ? " " : " = ", (gap) => gap.replaceAll(" ", "\u00a0"));
-  };
-}
+const unbroken = (words) => words.replaceAll(words.length <= 12 ? / /g : / (?== )|(?<= =) /g, "\u00a0");
+const sayTick = ({ values, say = values ? brief : sayNumber }) => (tick) => unbroken(String(say(values ? values[tick] : tick)));
 
 // About how wide words are.
 const widthOfWords = (words, size) => 0.57 * size * String(words).length;

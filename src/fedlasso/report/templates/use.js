@@ -37,8 +37,8 @@ function advise() {
   if (AXES.includes("panel")) where.panel = Math.max(0, axis("panel").values.indexOf("upload"));
   const metric = METRICS.find((m) => m.name === byId("use-aim").selectedOptions[0].dataset.metric);
   // A user's model is fitted to all rows, so fits by goal to the training rows only are left out.
-  const usable = findCells(where).filter((cell) => !value(cell, "method").endsWith(":training"));
-  const { ranked, tied, best, other } = rank(usable, metric);
+  const usable = (cell) => !value(cell, "method").endsWith(":training");
+  const { ranked, tied, best, other } = rank(findCells(where).filter(usable), metric);
   const method = value(best.cell, "method");
   // Choices of the records beside the method: how a candidate is chosen, and whether the penalty is too.
   const choices = ["rule", "tuning"].filter((name) => AXES.includes(name)).map((name) => word(best.cell, name));
@@ -76,8 +76,7 @@ function expected(cell, name) {
   const { n, mean, se } = summarise(values);
   const why = "it has a penalty of its own, so there is no gap to the optimum at the common penalty";
   const interval = Number.isNaN(se) ? brief(mean) : `${toError(mean, 1.96 * se)} ± ${toError(1.96 * se, 1.96 * se)}`;
-  const { label } = METRICS.find((m) => m.name === name);
-  return { Expected: label, "Mean ± 1.96 SE": interval, "Single data sets": n ? spreadOf(values) : why };
+  return { Expected: METRICS.find((m) => m.name === name).label, "Mean ± 1.96 SE": interval, "Single data sets": n ? spreadOf(values) : why };
 }
 
 function nextBest(best, other, metric) {
