@@ -66,6 +66,24 @@ def test_squares_of_batch_sums_about_their_mean_are_what_a_site_sends() -> None:
     assert few.total(BatchSlopes(b, along)).degrees == 0
 
 
+def test_variances_along_directions_that_cancel_are_precise() -> None:
+    """Such directions belong to nearly collinear columns; too coarse a grid made variances zero."""
+    rng = np.random.default_rng(3)
+    curves = np.cumsum(rng.standard_normal((600, 5)) @ rng.standard_normal((5, 60)), axis=1)
+    X = curves / curves.std(axis=0) + 0.01 * rng.standard_normal((600, 60))
+    site = Site("a", X, rng.standard_normal(600), raw=True)
+    view, scaling = standardise(InProcess([site]))
+    X = (X - scaling.means) * scaling.factors
+    along = np.linalg.inv(X.T @ X / 600)[:, :3]
+    terms = -(site.response.y - scaling.y_mean)[:, None] * (X @ along)
+    shares = np.bincount(site.batches) / 600
+    sums = np.zeros((len(shares), 3))
+    np.add.at(sums, site.batches, terms)
+    about = sums - np.outer(shares, terms.sum(axis=0))
+    found = view.total(BatchSlopes(np.zeros(60), along)).variances
+    np.testing.assert_allclose(found, (about**2).sum(axis=0) / (1 - shares @ shares), rtol=1e-4)
+
+
 @pytest.mark.parametrize("clusters", [False, True])
 def test_errors_are_those_of_the_noise_at_hand(clusters: bool) -> None:
     """Noise that grows with a column, or patients with several rows, widen intervals."""

@@ -33,10 +33,16 @@ MOST_LEFTOVER = 0.15
 LOWER = np.sqrt(0.5)
 LOWERINGS = 4
 # A column is not identified if less than this fraction of its variance is left beside all others.
-IDENTIFIED = 1e-6
+IDENTIFIED = 1e-4
 RIDGE = 1e-9
+# A direction is exactly orthogonal to all others, and leaves no bias, if it is not sparse (more
+# columns than sqrt(rows) / log(p), beyond which theory bounds no bias), less than a fraction of the
+# column's variance is left beside all others, and there are at most so many columns per row.
+COLLINEAR = 0.01
+EXACT_COLUMNS = 0.5
+MOST_SPARSE = 1.5
 # Coefficients that count as part of a combination, for standardised columns.
-PART = 1e-3
+PART = 0.02
 # The largest number of columns, per row, whose combinations could not be a coincidence: of all
 # columns, and of those that a projection selects if there are more columns than rows.
 MOST_COLUMNS = 0.9
@@ -86,6 +92,7 @@ def find_directions(
     leftover = np.zeros(len(columns))
     tall = p <= MOST_COLUMNS * rows
     lost = find_combinations(H, columns, np.arange(p)) if tall else {}
+    exact = find_exact(H, columns) if p <= EXACT_COLUMNS * rows else {}
     for i, j in enumerate(columns):
         if j in lost:
             continue
@@ -103,6 +110,10 @@ def find_directions(
             if k == 0 and not tall and np.count_nonzero(m) <= FEW_COLUMNS * rows:
                 lost |= find_combinations(H, np.array([j]), np.flatnonzero(m))
             if j in lost:
+                break
+            if j in exact and np.count_nonzero(m) > MOST_SPARSE * np.sqrt(rows) / np.log(p):
+                directions[:, i] = exact[int(j)]
+                leftover[i] = 0.0
                 break
             m /= m @ H[:, j]
             moved = H @ m
@@ -136,6 +147,13 @@ def find_combinations(
             part = np.abs(inverse[:, i]) > PART * abs(own)
             found[int(j)] = tuple(int(k) for k in some[part] if k != j)
     return found
+
+
+def find_exact(H: Array, columns: NDArray[np.int64]) -> dict[int, Array]:
+    """Return directions without bias for the columns that are nearly collinear with others."""
+    inverse = np.linalg.pinv(H, rcond=1e-15, hermitian=True)
+    own = np.diagonal(inverse) * np.diagonal(H)
+    return {int(j): inverse[:, j] for j in columns if own[j] * COLLINEAR > 1}
 
 
 def take_out(H: Array, kept: NDArray[np.int64]) -> tuple[NDArray[np.int64], Array, Array]:

@@ -131,17 +131,29 @@ class BatchSlopes(AboutDirections[BatchSums]):
         sums = np.zeros((len(sizes), count))
         np.add.at(sums, batch, terms)
         sums -= np.outer(sizes, sums.sum(axis=0))
-        variances = np.einsum("ik,ik->k", sums, sums) / left
         _, curvatures = site.training.slopes_along(self.b, self.directions)
+        sums = self._round(sums, np.sqrt(site.rows * site.training.design.norms), np.sqrt(curvatures))
+        variances = np.einsum("ik,ik->k", sums, sums) / left
         work = site.operations(count)
         return BatchSums(
             variances, curvatures, left / (1 - left), clusters, steps=count, operations=work
         )
 
+    def _round(self, sums: Array, columns: Array, along: Array) -> Array:
+        """Round sums over batches as coarsely as other sums; their squares may then be exact.
+
+        Terms of a row cancel as far as the norms of the columns, weighted by a direction, exceed
+        the norm along it.
+        """
+        together = np.abs(self.directions).T @ columns
+        cancelled = np.divide(together, along, out=np.ones_like(along), where=along > 0)
+        steps = np.ldexp(1.0, powers_above(cancelled * np.linalg.norm(sums, axis=0)) - COARSE)
+        return np.asarray(np.rint(sums / steps) * steps)
+
     def bounds(self, magnitudes: Magnitudes) -> dict[str, Bound]:
         powers = self.powers(magnitudes) + magnitudes.slopes
         return {
-            "variances": Bound(2 * powers + 6, coarse=COARSE + 6),
+            "variances": Bound(2 * powers + 6, coarse=2 * COARSE + 6),
             "curvatures": self.curvature_bound(magnitudes),
             "degrees": Bound(2 * magnitudes.rows),
             "clusters": Bound(2 * magnitudes.rows, words=1),
