@@ -154,8 +154,8 @@ class _Inference:
         self.columns = context.ledger.columns
         self.requested = settings.named
         self.selects = settings.requested_goal.infers or settings.infers_selected
-        # Goals may have penalty weights of their own.
-        self.penalty: Penalty = L1(1.0) if settings.plain else fit.penalty
+        # Goals may have penalty weights of their own; without a penalty, all columns are tested.
+        self.penalty: Penalty = L1(1.0) if settings.plain else fit.penalty.at(1.0)
         self.strength = fit.penalty.lam
         self.penalised: NDArray[np.bool_] = ~self.penalty.free(len(self.columns))
         self.tests = int((self.penalised & (self.scaling.factors != 0)).sum())
