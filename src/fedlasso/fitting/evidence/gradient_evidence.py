@@ -16,6 +16,7 @@ from fedlasso.fitting.paths import log_grid
 from fedlasso.fitting.rounds import Asking, Run, after_rounds, run_together, within_uploads
 from fedlasso.numerics import L1, Array, Certificate, Penalty, Secants, find_loss
 from fedlasso.procedures import Newton, Problem, Secant
+from fedlasso.sites import INTERCEPT
 
 PLAIN_LASSO = L1(1.0)
 # With more columns than this, a fit from zero goes down a path: at a small penalty, a model of the
@@ -173,7 +174,9 @@ class NewtonEvidence(GradientEvidence):
         objective = state.loss + penalty.value(state.b)
         certificate = newton.certificate(problem, state) or Certificate(objective, np.inf)
         deviance = 2 * problem.m * state.loss
-        return PathPoint(penalty, state.b, deviance, certificate, newton.finest(problem, state))
+        finest = newton.finest(problem, state)
+        ends_in_ones = self.ledger.columns[-1] == INTERCEPT
+        return PathPoint(penalty, state.b, deviance, certificate, finest, ends_in_ones)
 
 
 def open_evidence(
