@@ -190,7 +190,7 @@ class ModelDocument:
             same = len(set(factors.values()) - {0.0}) < 2
             text += f", on {columns} only" if same else f", times factors of {columns}"
         if self.path_penalty != self.penalty:
-            text += f"; the {self.settings.model_name} path it comes from: {self.path_penalty:.4g}"
+            text += f"; chosen on the {self.settings.model_name} path: {self.path_penalty:.4g}"
         return text
 
     @property

@@ -55,6 +55,11 @@ class GradientEvidence(Evidence):
         """The smallest penalty at which every penalised coefficient is zero."""
         return self.form.largest(self.first_slopes)
 
+    @property
+    def stalled(self) -> bool:
+        """Whether the last fit ended because of rounding errors, with uploads left."""
+        return False
+
     @abstractmethod
     def asking(self, wanted: Wanted) -> Asking[PathPoint]:
         """Make one fit, as one of several whose questions go out together."""
@@ -162,6 +167,10 @@ class NewtonEvidence(GradientEvidence):
     @property
     def first_slopes(self) -> Array:
         return self._first_slopes
+
+    @property
+    def stalled(self) -> bool:
+        return self.state.step == "end"
 
     def asking(self, wanted: Wanted) -> Asking[PathPoint]:
         penalty = wanted.penalty
