@@ -8,6 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 from helpers.responses import draw_response
+from lifelines import CoxPHFitter
+from lifelines.datasets import load_rossi
 from scipy.optimize import minimize
 from sklearn.datasets import load_breast_cancer, load_diabetes
 
@@ -120,11 +122,11 @@ def diabetes() -> tuple[Array, Array]:
     "settings",
     [
         Settings(),
-        Settings(goal="selection"),
+        pytest.param(Settings(goal="selection"), marks=pytest.mark.standard),
         Settings(goal="objective"),
         Settings(goal="discoveries"),
-        Settings(keep=("x1",)),
-        Settings(l1_ratio=0.5),
+        pytest.param(Settings(keep=("x1",)), marks=pytest.mark.standard),
+        pytest.param(Settings(l1_ratio=0.5), marks=pytest.mark.standard),
         Settings(penalty=0.0),
     ],
     ids=str,
@@ -153,7 +155,11 @@ def draw_shifted(noise: tuple[float, ...] = (1.0, 1.0, 1.0)) -> tuple[Array, Arr
     X = rng.standard_normal((300, 5))
     site = np.repeat([0, 1, 2], 100)
     shift = np.array([0.0, 2.0, -3.0])[site]
-    return X, X[:, 0] - 0.5 * X[:, 1] + shift + np.array(noise)[site] * rng.standard_normal(300), site
+    return (
+        X,
+        X[:, 0] - 0.5 * X[:, 1] + shift + np.array(noise)[site] * rng.standard_normal(300),
+        site,
+    )
 
 
 def predicted_error(document: ModelDocument, X: Array, y: Array, folder: Path) -> float:
@@ -166,6 +172,7 @@ def predicted_error(document: ModelDocument, X: Array, y: Array, folder: Path) -
     return float(((predict_file(document, path).values - y) ** 2).mean())
 
 
+@pytest.mark.standard
 @pytest.mark.parametrize("noise", [(1.0, 1.0, 1.0), (1.0, 3.0, 0.3)])
 @pytest.mark.parametrize("changes", [{"intervals": ("x0",)}, {"site_effects": True}], ids=str)
 def test_the_error_is_that_of_predictions(
@@ -204,14 +211,13 @@ def test_weights_of_inference_leave_the_model_and_its_error_as_they_are() -> Non
     assert weighted.error.rows.endswith("weighted by the noise of their site as requested")
 
 
+@pytest.mark.standard
 @pytest.mark.parametrize("how", [None, "variance"])
 def test_shifted_sites_are_not_said_to_differ_in_noise(how: str | None) -> None:
     X, y, site = draw_shifted()
     said: list[str] = []
     columns = tuple(f"x{k}" for k in range(5))
-    sites = [
-        Site(f"{j}", X[site == j], y[site == j], columns=columns, raw=True) for j in range(3)
-    ]
+    sites = [Site(f"{j}", X[site == j], y[site == j], columns=columns, raw=True) for j in range(3)]
     schema = Schema("y", tuple(Column(name, "number") for name in columns))
     settings = Settings(goal="objective", intervals=("x0",), site_weights=how)  # type: ignore[arg-type]
     document = make_model(InProcess(sites), settings, schema, notify=said.append)
@@ -223,12 +229,30 @@ def test_shifted_sites_are_not_said_to_differ_in_noise(how: str | None) -> None:
 @pytest.mark.parametrize("family", ["binomial", "poisson"])
 def test_the_curve_does_not_count_the_intercept(family: str) -> None:
     rng = np.random.default_rng(3)
-    X = rng.standard_normal((240, 3))
+    X = rng.standard_normal((90, 3))
     y = draw_response(family, 0.8 * X[:, 0] - 1.0, rng)
     curve = make(X, y, Settings(family=family)).curve
     assert curve is not None
     assert curve.active[0] == 0.0
     assert max(curve.active) <= 3.0
+
+
+@pytest.mark.parametrize("seed", [4, 6])
+def test_counts_in_natural_units_have_their_error(seed: int) -> None:
+    """The last bits of an unpenalised slope are no reason to withhold it."""
+    rng = np.random.default_rng(seed)
+    coinsurance = rng.choice([0, 3.258, 3.9318, 4.5643], 300)
+    limited = rng.integers(0, 2, 300)
+    incentive = np.where(rng.random(300) < 0.35, 0, rng.normal(6.5, 0.6, 300))
+    diseases = rng.gamma(2.5, 4.5, 300).round(1)
+    income = np.exp(rng.normal(10, 0.5, 300)).round()
+    X = np.column_stack([coinsurance, limited, incentive, diseases, income])
+    rates = np.exp(0.7 - 0.05 * coinsurance - 0.25 * limited + 0.034 * diseases)
+    y = rng.poisson(rates * rng.gamma(0.8, 1.25, 300)).astype(np.float64)
+    document = make(X, y, Settings(family="poisson", keep=("x3",)))
+    assert document.status == "OPTIMAL"
+    assert document.error is not None
+    assert document.certificate.relative_gap < 1e-7
 
 
 @pytest.mark.standard
@@ -240,3 +264,23 @@ def test_a_default_binomial_fit_ends_and_has_its_error() -> None:
     assert not any("uploads" in text for text in document.warnings or ())
     assert document.error is not None
     assert document.certificate.relative_gap < 1e-7
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("ties", ["breslow", "efron"])
+def test_without_a_penalty_cox_is_that_of_lifelines_and_certified(ties: str) -> None:
+    rossi = load_rossi()
+    names = [name for name in rossi.columns if name not in ("week", "arrest")]
+    X = rossi[names].to_numpy(np.float64)
+    y = np.where(rossi["arrest"] == 1, 1.0, -1.0) * rossi["week"].to_numpy(np.float64)
+    settings = Settings(family="cox", penalty=0.0, ties=ties)  # type: ignore[arg-type]
+    document = make(X, y, settings)
+    assert document.status == "OPTIMAL"
+    assert "less than 0.000001% above" in describe_model(document)
+    if ties == "efron":
+        # Every site has its own baseline hazard.
+        rossi["site"] = np.arange(len(rossi)) % 3
+        reference = CoxPHFitter().fit(rossi, "week", "arrest", strata=["site"]).params_
+        found = {row.name: row.value for row in document.coefficients}
+        own = [found[f"x{k}"] for k in range(len(names))]
+        np.testing.assert_allclose(own, reference[names], rtol=1e-4)

@@ -91,7 +91,9 @@ def fit_down(
             for rows, form, start in zip(evidence.splits, forms, starts, strict=True)
         ]
         points = evidence.fit_many(wanted)
-        missed = [rows for rows, p in zip(evidence.splits, points, strict=True) if not p.arrived(tol)]
+        missed = [
+            rows for rows, p in zip(evidence.splits, points, strict=True) if not p.arrived(tol)
+        ]
         if any(evidence.parts[rows].stalled for rows in missed):
             # Smaller penalties are out of reach, whatever the uploads.
             return

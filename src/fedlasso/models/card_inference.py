@@ -40,7 +40,9 @@ DEBIASED_NOTE = (
     "without the Lasso's shrinkage, so they differ from the model's coefficients. p-values are "
     "adjusted for the columns listed here by Holm's method."
 )
-WEIGHTS_NOTE = "Rows are weighted by the inverse of the noise variance about their site's own mean, "
+WEIGHTS_NOTE = (
+    "Rows are weighted by the inverse of the noise variance about their site's own mean, "
+)
 WEIGHTED = {True: "in the model, its certificate and its intervals.", False: "in inference only."}
 
 
