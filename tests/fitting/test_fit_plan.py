@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 
 from fedlasso import FedLassoError
 from fedlasso.fitting import GOALS
+from fedlasso.fitting.budget import MOST_BYTES
 from fedlasso.fitting.evidence.moment_evidence import vectors_of
 from fedlasso.fitting.evidence.split_evidence import SCALING
-from fedlasso.fitting.budget import MOST_BYTES
 from fedlasso.fitting.fit_plan import FOLD_COUNTS, MORE_FOLDS, make_plan
 from fedlasso.sites import count_numbers
 
