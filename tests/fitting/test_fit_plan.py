@@ -9,9 +9,10 @@ from hypothesis import strategies as st
 
 from fedlasso import FedLassoError
 from fedlasso.fitting import GOALS
+from fedlasso.fitting.budget import MOST_BYTES
 from fedlasso.fitting.evidence.moment_evidence import vectors_of
 from fedlasso.fitting.evidence.split_evidence import SCALING
-from fedlasso.fitting.fit_plan import FOLD_COUNTS, MOMENT_BYTES, MORE_FOLDS, make_plan
+from fedlasso.fitting.fit_plan import FOLD_COUNTS, MORE_FOLDS, make_plan
 from fedlasso.sites import count_numbers
 
 more = st.booleans()
@@ -44,9 +45,9 @@ def test_no_plan_costs_more_than_was_given(p: int, rows: int, many: bool, upload
 def test_without_a_number_of_uploads_moments_have_a_size(p: int, rows: int, many: bool) -> None:
     plan = make_plan(p, rows, more_folds=many)
     fewest = SCALING + vectors_of(p, min(FOLD_COUNTS[-1], rows))
-    assert (plan.how == "moments") == (8 * p * fewest <= MOMENT_BYTES)
+    assert (plan.how == "moments") == (8 * p * fewest <= MOST_BYTES)
     if plan.how == "moments":
-        assert 8 * p * plan.uploads <= MOMENT_BYTES
+        assert 8 * p * plan.uploads <= MOST_BYTES
         assert "MB)" in plan.words
     else:
         assert "MB per site" in plan.words

@@ -74,7 +74,7 @@ class FederatedLasso(RegressorMixin, WithIntercept):  # type: ignore[misc]
     coef_, intercept_ : on the original scale
     certificate_ : distance to the best possible objective
     ledger_ : traffic between server and sites
-    penalty_ : the penalty, given or chosen on the path
+    penalty_ : the model's penalty, given or chosen; `certificate_` refers to it
     model_ : the whole fit
     trust_ : discoveries and intervals, if requested
 

@@ -39,6 +39,8 @@ from fedlasso.sites.questions import FitSums
 MOST_ROUNDS = 2000
 # The smallest relative gap that sums of rounded numbers can certify for any loss.
 FINEST_GAP = 1e-8
+# Up to this one, rounding may be all that is left when such a fit ends by itself.
+ROUNDED_GAP = 1e-6
 # A fit at one penalty takes second moments up to so many vectors, and otherwise gradients.
 MOST_MOMENTS = 25
 POLISHING = 3
@@ -238,7 +240,7 @@ def fit_any_loss(
 ) -> Fit:
     """Fit any smooth loss to the rows of all sites, within so many uploads."""
     newton = Newton(tol=max(tol, FINEST_GAP))
-    return fit(
+    result = fit(
         view,
         newton,
         penalty=penalty,
@@ -247,6 +249,11 @@ def fit_any_loss(
         tol=newton.tol,
         state=state,
     )
+    assert result.certificate is not None
+    if result.state.step == "end" and result.certificate.reaches(ROUNDED_GAP):
+        # It ended by itself: more rounds would not help.
+        return replace(result, status=Status.OPTIMAL)
+    return result
 
 
 def fit_pooled(view: Federation, penalty: float, uploads: int = 100, tol: float = 1e-6) -> Fit:

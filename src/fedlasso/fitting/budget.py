@@ -13,6 +13,10 @@ Panel = Literal["upload", "joint", "work"]
 PANELS: tuple[Panel, ...] = ("upload", "joint")
 # Vectors of p numbers that each site may send by default, where gradients choose.
 GRADIENTS = 300
+# The same for a loss without second moments, unless `MOST_BYTES` are more.
+CURVED_GRADIENTS = 1500
+# Bytes that each site may send by default.
+MOST_BYTES = 64 << 20
 
 
 class Budget:
@@ -75,6 +79,11 @@ class Budget:
                 f"uploads is {self.vectors:.0f}, and {np.ceil(self.spent):.0f} are needed to "
                 "standardise and tune; give more"
             )
+
+
+def vectors_within_bytes(p: int) -> int:
+    """Return how many vectors of p numbers each site may send by default for a curved loss."""
+    return max(CURVED_GRADIENTS, MOST_BYTES // (8 * p))
 
 
 def check_uploads(uploads: float | None) -> None:

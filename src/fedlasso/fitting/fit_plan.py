@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from fedlasso.errors import CannotFit, FedLassoError, RefusalCode, Refused
-from fedlasso.fitting.budget import GRADIENTS
+from fedlasso.fitting.budget import GRADIENTS, MOST_BYTES
 from fedlasso.fitting.context import Context
 from fedlasso.fitting.evidence.moment_evidence import Folded, vectors_of
 from fedlasso.fitting.evidence.split_evidence import SCALING, count_gradients
@@ -14,8 +14,6 @@ from fedlasso.numerics import L1
 from fedlasso.procedures import Problem
 from fedlasso.sites import Rows, Scaling, Viewed
 
-# Bytes of second moments that each site may send by default.
-MOMENT_BYTES = 64 << 20
 # Folds, tried in this order; more of them if rows are few or the goal needs them.
 FOLD_COUNTS = (10, 5, 3, 2)
 MORE_FOLDS = 20
@@ -70,7 +68,7 @@ def make_plan(
     wanted = (cv,) if cv is not None else (MORE_FOLDS, *FOLD_COUNTS) if careful else FOLD_COUNTS
     # Where rows are few, folds of one row each are refused as such.
     counts = [count for count in (min(each, rows) for each in wanted) if count not in refused]
-    allowed = MOMENT_BYTES // (8 * p) if uploads is None else uploads // (2 if keep else 1)
+    allowed = MOST_BYTES // (8 * p) if uploads is None else uploads // (2 if keep else 1)
     for count in counts:
         need = SCALING + vectors_of(p, count)
         if need <= allowed:

@@ -91,7 +91,13 @@ def fit_down(
             for rows, form, start in zip(evidence.splits, forms, starts, strict=True)
         ]
         points = evidence.fit_many(wanted)
-        yield lam, points if all(point.arrived(tol) for point in points) else None
+        missed = [
+            rows for rows, p in zip(evidence.splits, points, strict=True) if not p.arrived(tol)
+        ]
+        if any(evidence.parts[rows].stalled for rows in missed):
+            # Smaller penalties are out of reach, whatever the uploads.
+            return
+        yield lam, None if missed else points
         starts = [point.coefficients for point in points]
 
 
@@ -171,12 +177,15 @@ def curve_of(lasso: CandidateErrors, at: int, cut: bool) -> Curve:
 
 def search_penalty_curve(evidence: SplitEvidence, rule: Rule) -> Curve:
     """Choose the strength of a penalty by the held-out error on one or more splits."""
-    lasso, cut = judge_lasso(evidence)
-    if not lasso.penalties.size:
+    first = next(iter(evidence.parts.values()))
+    if first.form.free(first.problem.p).all():
         raise CannotFit(
             "no column is penalised, so held-out rows cannot choose a penalty; give any penalty, "
             "which changes nothing"
         )
+    lasso, cut = judge_lasso(evidence)
+    if not lasso.penalties.size:
+        raise CannotFit("no penalty of the path was reached; give more uploads, or a penalty")
     return curve_of(lasso, lasso.validation.select(rule), cut)
 
 

@@ -3,6 +3,8 @@
 from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
+
 from fedlasso.errors import CannotFit, FedLassoError, Refused
 from fedlasso.federation import Costs, Federation, Ledger, metered
 from fedlasso.federation.ledger import Notify
@@ -20,8 +22,9 @@ from fedlasso.fitting.inference.infer import (
 )
 from fedlasso.fitting.result import Fit, Status
 from fedlasso.fitting.settings import Settings
+from fedlasso.fitting.validation import mean_effect
 from fedlasso.numerics import Array, find_loss
-from fedlasso.sites import INTERCEPT, EffectAt, Scaling, Standardise, Viewed
+from fedlasso.sites import INTERCEPT, Scaling, Standardise, Viewed
 
 # Sites get intercepts of their own if the p-value of equal means is at most this. A missed shift
 # costs the false discovery rate, and an intercept too many one degree of freedom; so the limit is
@@ -87,8 +90,27 @@ class Model:
 
     @property
     def penalty(self) -> float:
-        """The penalty of the Lasso: the chosen one of the path, or the given one."""
-        return self.fit.strength
+        """Strength of the model's own penalty, which its certificate refers to."""
+        return self.fit.penalty.strength
+
+    @property
+    def path_penalty(self) -> float:
+        """The chosen penalty of the Lasso path that the model comes from, or the given one."""
+        return self.fit.path_penalty
+
+    @property
+    def penalty_factors(self) -> dict[str, float] | None:
+        """Penalty factors of the columns that the model may use.
+
+        None if all columns have the same, but for the unpenalised ones of the settings.
+        """
+        p = len(self.columns)
+        weights = self.fit.penalty.weights
+        usual = [float(name not in self.settings.keep) for name in self.columns]
+        if weights is None or np.array_equal(weights[:p], usual):
+            return None
+        named = zip(self.columns, weights[:p].tolist(), strict=True)
+        return {name: weight for name, weight in named if np.isfinite(weight)}
 
     @property
     def constant(self) -> tuple[str, ...]:
@@ -130,14 +152,16 @@ def fit_model(
         coefficients = bounds.part(slice(len(coefficients))).clip(coefficients)
     if settings.site_effects:
         # New rows belong to no site: they have the mean of the sites' intercepts.
-        sent = Viewed(ledger, view).total(EffectAt(fit.coefficients))
-        intercept += sent.effects / sent.weight if sent.weight else 0.0
+        intercept += mean_effect(Viewed(ledger, view), fit.coefficients)
     columns = tuple(name for name in ledger.columns if name != INTERCEPT)
     return Model(settings, columns, coefficients, intercept, fit, ledger.costs - before, requested)
 
 
 def _fit(ledger: Ledger, settings: Settings, notify: Notify) -> tuple[Settings, Fit]:
-    """Fit for the goal, with site effects and weights if requested or needed, and infer."""
+    """Fit for the goal, with site effects and weights if requested or needed, and infer.
+
+    If only inference needs weights, it starts from a weighted fit, and the model stays as it is.
+    """
     ledger = separate_sites(ledger, bool(settings.site_effects), None)
     context = Context(ledger, _leave_for_inference(settings, len(ledger.columns)), notify)
     fit = settings.goal_in_force.run(context)
@@ -153,9 +177,10 @@ def _fit(ledger: Ledger, settings: Settings, notify: Notify) -> tuple[Settings, 
             # They do not suffice for a second search for the penalty.
             left = context.settings.uploads or 0
             refit = min(count_refitting(settings), left // 2)
-            context = context.again(apart, penalty=fit.strength, uploads=refit)
+            context = context.again(apart, penalty=fit.path_penalty, uploads=refit)
         fit = settings.goal_in_force.run(context)
     weights = None
+    basis = fit
     compared = settings.may_weight_sites
     if settings.may_weight_sites:
         always = settings.site_weights is not None
@@ -164,9 +189,10 @@ def _fit(ledger: Ledger, settings: Settings, notify: Notify) -> tuple[Settings, 
             own = without_shifts(context.ledger, view)
             weights = find_site_weights(own, scaling, fit.coefficients, always=always)
             if weights is not None:
-                notify("sites differ in noise: rows are weighted, and the Lasso is fitted again")
+                why = "as requested" if always else "for inference: sites differ in noise"
+                notify(f"the Lasso is fitted again to weighted rows, {why}")
                 weighted = context.again(separate_sites(context.ledger, False, weights))
-                fit = settings.goal_in_force.run(weighted)
+                basis = settings.goal_in_force.run(weighted)
                 context = weighted
         except (Refused, CannotFit) as error:
             if always:
@@ -174,22 +200,24 @@ def _fit(ledger: Ledger, settings: Settings, notify: Notify) -> tuple[Settings, 
             weights = None
             compared = False
             notes.append(f"rows were not weighted by their site's noise: {error}")
+    if settings.site_weights is not None or settings.requested_goal.infers:
+        fit = basis
     if not settings.infers:
         trust = None if weights is None else Trust(site_weights=weights)
         return settings, replace(fit, trust=trust)
     context = context.again(context.ledger, uploads=settings.uploads)
     inflation = 1.0
     if settings.response_family.quadratic and not compared:
-        view, scaling = fit.standardised
+        view, scaling = basis.standardised
         own = without_shifts(context.ledger, view)
-        inflation = find_noise_inflation(own, scaling, fit.coefficients)
+        inflation = find_noise_inflation(own, scaling, basis.coefficients)
     if inflation > 1:
         notes.append(
             f"the noise variance of some site may be up to {inflation:.2g} times the average, so "
             "all rows are assumed to be as noisy: fewer columns are discovered, and intervals are "
             "wider, than with weights"
         )
-    trust = infer(context, fit, inflation)
+    trust = infer(context, basis, fit.coefficients != 0, inflation)
     trust = replace(trust, site_weights=weights, notes=(*notes, *trust.notes))
     return settings, settings.goal_in_force.conclude(context, replace(fit, trust=trust))
 

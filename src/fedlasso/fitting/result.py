@@ -254,11 +254,10 @@ class Fit:
         return self.problem.penalty
 
     @property
-    def strength(self) -> float:
-        """The penalty of the Lasso: the chosen one of the path, or the given one.
+    def path_penalty(self) -> float:
+        """The chosen penalty of the Lasso path that the model comes from, or the given one.
 
-        For an adaptive or refitted model it is the best penalty of the Lasso path that the model
-        comes from.
+        An adaptive, relaxed or refitted model has another penalty of its own.
         """
         return self.penalty.strength if self.curve is None else self.curve.lam
 

@@ -8,7 +8,7 @@ import numpy as np
 from fedlasso.errors import CannotFit, FedLassoError
 from fedlasso.federation import Federation
 from fedlasso.numerics import Array
-from fedlasso.sites import HeldOutErrors, HeldOutSums, ValidationErrors
+from fedlasso.sites import EffectAt, HeldOutErrors, HeldOutSums, ValidationErrors
 
 Rule = Literal["min", "1se"]
 # What each rule chooses, as the command line describes it.
@@ -96,6 +96,12 @@ def validate(
     # One held-out row has no standard error.
     se = np.sqrt(spread * n / np.maximum(n - 1, 1) / n)
     return Validation(error, se, active)
+
+
+def mean_effect(view: Federation, b: Array) -> float:
+    """Return the mean of the sites' own intercepts at b, which rows of no known site have."""
+    sent = view.total(EffectAt(b))
+    return sent.effects / sent.weight if sent.weight else 0.0
 
 
 def pool_errors(sums: HeldOutSums, active: Array) -> Validation:

@@ -20,6 +20,8 @@ from fedlasso.models.text import warn_of_examination, warn_of_fit
 from fedlasso.tables import Schema
 
 R = TypeVar("R", bound=Reply)
+# Relative gap up to which a fit has the held-out error of the path, whose fits end there too.
+SAME_MODEL = 1e-3
 
 
 class _Recorded(Around):
@@ -71,8 +73,7 @@ def make_model(
         recorded = _Recorded(federation)
         ledger = metered(recorded)
         before = ledger.costs
-        weights = None if model.trust is None else model.trust.site_weights
-        ledger = separate_sites(ledger, bool(model.settings.site_effects), weights)
+        ledger = separate_sites(ledger, bool(model.settings.site_effects), None)
         found = examine(ledger, model, tolerant)
         values = {
             name: value for name, value in vars(found).items() if name not in ("alone", "shift")
@@ -106,8 +107,9 @@ def _to_document(model: Model, schema: Schema, missing: Missing) -> ModelDocumen
     if fit.curve is not None:
         found = fit.curve
         validation = found.validation
-        if fit.status is Status.OPTIMAL and not model.discovers:
-            # A fit that falls short of the path's Lasso does not have its held-out error.
+        near = fit.status is Status.OPTIMAL or fit.certificate.relative_gap <= SAME_MODEL
+        if near and not model.discovers:
+            # A fit far from the path's Lasso does not have its held-out error.
             at = found.chosen
             error = _expected_error(model, validation.error[at], validation.se[at], doc.CHOSE)
         path = CoefficientPath.largest(found.penalties, found.coefficients[:p], model.columns)
@@ -152,6 +154,8 @@ def _to_document(model: Model, schema: Schema, missing: Missing) -> ModelDocumen
         error=error,
         trust=to_trust_document(model),
         means=tuple(scaling.means[:p].tolist()) if missing == "mean" else None,
+        l1_ratio=None if fit.penalty.ridgeless else getattr(fit.penalty, "l1_ratio", None),
+        penalty_factors=model.penalty_factors,
     )
 
 
@@ -159,4 +163,6 @@ def _expected_error(model: Model, mse: float, se: float, rows: str) -> doc.Expec
     assert model.fit.curve is not None
     empty = float(model.fit.curve.validation.error[0])
     explained = 1 - float(mse) / empty if empty > 0 else None
+    if model.view.site_weights:
+        rows += ", weighted by the noise of their site as requested"
     return doc.ExpectedError(float(mse), number_or_none(se), explained, rows)

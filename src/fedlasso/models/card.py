@@ -38,7 +38,6 @@ def draw_card(document: ModelDocument) -> str:
 def _lead(document: ModelDocument) -> str:
     name = document.name
     article = "An" if name[0] in "aeiou" else "A"
-    own = document.family == document.settings.model_name
     count = len(document.coefficients)
     sites = len(document.sites)
     sent = " The sites sent no records; what they sent is listed below." * bool(document.revealed)
@@ -49,7 +48,7 @@ def _lead(document: ModelDocument) -> str:
         facts[error_name.capitalize()] = with_error(error.mse, error.se)
         if error.r2 is not None:
             facts[_capital(_explained(document))] = f"{error.r2:.3f}"
-    facts["Penalty λ" if own else "Penalty λ (path)"] = f"{document.penalty:.4g}"
+    facts["Penalty λ"] = f"{document.penalty:.4g}"
     facts["Most sent by a site"] = bytes_of(document.most_sent)
     warnings = html.bullets(document.warnings or ())
     first = f'<div class="warn"><b>Read this first</b>{warnings}</div>' if document.warnings else ""
@@ -71,8 +70,9 @@ def _capital(text: str) -> str:
 def _certificate(document: ModelDocument) -> str:
     certificate = document.certificate
     bound = (
-        f"The objective is that of the {escape(document.name)} with its chosen penalties and "
-        "columns. The bound, a duality gap computed from sums over the sites, holds for any data."
+        f"The objective is that of the {escape(document.name)} at λ = {document.penalty:.4g}, "
+        f"{escape(document.penalty_text)}. The bound is a duality gap, computed from sums over the "
+        "sites."
     )
     # That uploads ended too early is among the warnings.
     known = math.isfinite(certificate.relative_gap)
@@ -140,7 +140,7 @@ def _curve(document: ModelDocument) -> str:
         return ""
     line = ChartLine(curve.penalties, curve.mse, "held-out error", 0, curve.se, dots=True)
     y_title = document.settings.response_family.error_name
-    chart = line_chart([line], _X_TITLE, y_title, reverse=True, mark=document.penalty)
+    chart = line_chart([line], _X_TITLE, y_title, reverse=True, mark=document.path_penalty)
     if not chart:
         return ""
     # Over several splits the count is a mean.
@@ -164,7 +164,7 @@ def _path(document: ModelDocument) -> str:
         ChartLine(path.penalties, values, name, i, quiet=i >= QUIET)
         for i, (name, values) in enumerate(zip(path.names, path.coefficients, strict=True))
     ]
-    mark = document.penalty if document.curve else None
+    mark = document.path_penalty if document.curve else None
     title = "standardised coefficient" if document.settings.standardise else "coefficient"
     chart = line_chart(lines, _X_TITLE, title, reverse=True, mark=mark, legend=True)
     if not chart:

@@ -41,9 +41,9 @@ DEBIASED_NOTE = (
     "adjusted for the columns listed here by Holm's method."
 )
 WEIGHTS_NOTE = (
-    "Sites differ in noise, so rows are weighted by the inverse noise variance of their site, in "
-    "the model, its certificate and its intervals."
+    "Rows are weighted by the inverse of the noise variance about their site's own mean, "
 )
+WEIGHTED = {True: "in the model, its certificate and its intervals.", False: "in inference only."}
 
 
 ASSUMPTIONS = (
@@ -86,7 +86,8 @@ def draw_trust(trust: TrustDocument | None, ratio: str | None, assumption: str =
     if trust.site_weights is not None:
         weights = [[site, number(weight, 3)] for site, weight in trust.site_weights.items()]
         table = html.text_table(["site", "weight of a row"], weights)
-        parts.append(html.section("Site weights", WEIGHTS_NOTE, table))
+        note = WEIGHTS_NOTE + WEIGHTED[trust.weighted_model]
+        parts.append(html.section("Site weights", note, table))
     if trust.notes:
         parts.append(html.bullets(trust.notes))
     if sections:

@@ -147,6 +147,8 @@ class ModelDocument:
     not_assessed: str | None = None
     examination_sent: dict[str, int] | None = None
     warnings: tuple[str, ...] | None = None
+    l1_ratio: float | None = None
+    penalty_factors: dict[str, float] | None = None
 
     def __post_init__(self) -> None:
         known = set(self.schema.encoded)
@@ -179,13 +181,23 @@ class ModelDocument:
 
     @property
     def penalty_text(self) -> str:
-        """The scale of the penalty, and how it is related to the model."""
-        scale = "for standardised columns" if self.settings.standardise else "for unscaled columns"
-        if self.family == self.settings.model_name:
-            return scale
-        if self.family == "relaxed Lasso":
-            return f"{scale}; it selected the columns, which were refitted with less shrinkage"
-        return f"{scale}; the best of the Lasso path (the {self.family} has its own penalty)"
+        """The scale of the penalty, its columns, and the penalty of the path it comes from."""
+        text = "for standardised columns" if self.settings.standardise else "for unscaled columns"
+        if self.l1_ratio is not None:
+            text += f", l1_ratio {self.l1_ratio:.4g}"
+        if (factors := self.penalty_factors) is not None:
+            columns = f"{len(factors)} column{'s' * (len(factors) != 1)}"
+            same = len(set(factors.values()) - {0.0}) < 2
+            text += f", on {columns} only" if same else f", times factors of {columns}"
+        if self.path_penalty != self.penalty:
+            text += f"; chosen on the {self.settings.model_name} path: {self.path_penalty:.4g}"
+        return text
+
+    @property
+    def path_penalty(self) -> float:
+        """The chosen penalty of the path, or the model's own."""
+        curve = self.curve
+        return self.penalty if curve is None else curve.penalties[curve.chosen]
 
     @property
     def site_effects(self) -> bool:

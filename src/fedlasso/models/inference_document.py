@@ -91,7 +91,8 @@ class TrustDocument:
     `found` and `groups` are discovered columns and groups of columns; `selected` and `named` are
     columns of the model and columns named by the analyst, if their intervals were requested. Of
     the latter, `not_identified` have none: each is nearly a combination of the columns listed with
-    it. `site_weights` is the weight of a row by site. `site_effects` is whether the fit has decided
+    it. `site_weights` is the weight of a row by site, and `weighted_model` whether the model has
+    them too, or inference only. `site_effects` is whether the fit has decided
     that every site has its own intercept.
     """
 
@@ -104,6 +105,7 @@ class TrustDocument:
     named: tuple[ColumnEstimate, ...] = ()
     not_identified: dict[str, tuple[str, ...]] = field(default_factory=dict)
     site_weights: dict[str, float] | None = None
+    weighted_model: bool = False
     site_effects: bool = False
     notes: tuple[str, ...] = ()
 
@@ -159,6 +161,7 @@ def to_trust_document(model: Model) -> TrustDocument | None:
             model.columns[j]: tuple(model.columns[k] for k in lost[j]) for j in sorted(lost)
         },
         site_weights=trust.site_weights,
+        weighted_model=bool(model.view.site_weights),
         site_effects=model.settings.site_effects != model.requested.site_effects,
         notes=trust.notes,
     )
@@ -184,7 +187,10 @@ def _by_column(model: Model, estimates: Estimates | None, how: str) -> tuple[Col
     values = estimates.values if effects is None else effects.means
     errors = estimates.errors if effects is None else effects.spreads
     unsure = estimates.p_values if effects is None else 1 - effects.probabilities
-    factors = model.scaling.factors[estimates.columns]
+    assert model.trust is not None
+    assert model.trust.factors is not None
+    factors = model.trust.factors[estimates.columns]
+    scales = 1 / model.scaling.factors[estimates.columns]
     intervals = estimates.intervals(model.settings.level) * factors[:, None]
     heterogeneity, i_squared = estimates.heterogeneity()
     adjusted = estimates.adjusted(how)
@@ -192,7 +198,7 @@ def _by_column(model: Model, estimates: Estimates | None, how: str) -> tuple[Col
     return tuple(
         ColumnEstimate(
             name=model.columns[estimates.columns[i]],
-            scale=float(1 / factors[i]),
+            scale=float(scales[i]),
             value=float(values[i] * factors[i]),
             error=float(errors[i] * factors[i]),
             low=float(intervals[i, 0]),

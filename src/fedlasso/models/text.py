@@ -80,7 +80,8 @@ def _trust_lines(trust: TrustDocument) -> list[str]:
     lines += [f"requested: {sentence}" for sentence in trust.without_interval[:TERMINAL_ROWS]]
     if trust.site_weights is not None:
         weights = ", ".join(f"{site} {number(own, 2)}" for site, own in trust.site_weights.items())
-        lines.append(f"row weights by inverse noise variance: {weights}")
+        where = "" if trust.weighted_model else " in inference"
+        lines.append(f"row weights{where} by inverse noise variance: {weights}")
     return [*lines, *trust.notes]
 
 

@@ -7,9 +7,9 @@ import numpy as np
 from fedlasso.numerics.machine import Array
 from fedlasso.numerics.penalties import Penalty
 
-# Bounds assume that unpenalised coefficients are within REACH * (1 + abs(b)) of their optimum,
-# which is infinite if columns separate the classes.
-REACH = 1e4
+# Bounds assume that unpenalised coefficients are within REACH * (1 + abs(b)) of their optimum. If
+# columns separate the classes, that is infinite, but the objective is as close to its infimum.
+REACH = 100.0
 # Smaller relative bounds are printed as this one.
 NEXT_TO_NOTHING = 1e-8
 
@@ -43,13 +43,14 @@ class Certificate:
         return self.gap / best if best > 0 else (0.0 if self.gap == 0 else float("inf"))
 
     def reaches(self, tol: float, finest: float = 0.0) -> bool:
-        """Return whether the relative gap is at most `tol`, or the gap at most `finest` (rounding).
+        """Return whether the relative gap is at most `tol`, but for `finest`, the gap of rounding.
 
         For a penalty without a duality gap, whether the model is stationary to within `tol`.
         """
         if self.stationary is not None:
             return self.stationary <= tol
-        return self.relative_gap <= tol or self.gap <= finest
+        beyond = self.gap - finest
+        return beyond <= 0 or beyond <= tol * (self.objective - self.gap)
 
     def __str__(self) -> str:
         if self.stationary is not None:
@@ -112,10 +113,8 @@ def settle_slopes(b: Array, gradient: Array, penalty: Penalty) -> tuple[Array, f
 
     Dual feasibility needs those slopes to be exactly zero. Their remainder at b can lower the
     objective by at most itself times the distance to the optimum, which `REACH` or a bound limits:
-    the second number. Without any penalty the gradient stays as it is.
+    the second number.
     """
-    if penalty.lam == 0.0:
-        return gradient, 0.0
     free = penalty.free(b.size)
     left = np.abs(gradient[free])
     settled = np.where(free, 0.0, gradient)

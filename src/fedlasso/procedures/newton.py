@@ -299,11 +299,14 @@ class Newton(UntilCertified[NewtonState]):
             return state
         # If a bound hardly improves, only rounding errors are left, or H has become inaccurate.
         if state.idle >= IDLE or certificate.gap > before / 2:
-            if not state.tries or state.stalls >= STALLS:
-                return replace(state, step="end")
             aim = min(state.aim, CLOSE * self.tol)
-            again = replace(state, curved=0, slow=True, idle=0, along=1.0, aim=aim, step="curve")
-            return replace(again, stalls=state.stalls + 1)
+            if state.stalls >= STALLS or (not state.tries and state.miss <= aim):
+                return replace(state, step="end")
+            again = replace(state, idle=0, along=1.0, aim=aim, stalls=state.stalls + 1)
+            if not state.tries:
+                # Settling made it idle: H is new, and A is not solved yet.
+                return self._step(problem, again)
+            return replace(again, curved=0, slow=True, step="curve")
         # The gap is still too large: solve A more accurately.
         aim = max(0.1 * min(state.aim, max(state.miss, EPS)), EPS)
         return self._step(problem, replace(state, aim=aim, idle=state.idle + 1))

@@ -47,4 +47,5 @@ from fedlasso.sites.site_weights import WithSiteEffects as WithSiteEffects
 from fedlasso.sites.views import Scaling as Scaling
 from fedlasso.sites.views import Standardise as Standardise
 from fedlasso.sites.views import Viewed as Viewed
+from fedlasso.sites.views import share_intercept as share_intercept
 from fedlasso.sites.views import standardise as standardise

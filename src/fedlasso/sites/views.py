@@ -224,6 +224,24 @@ class Viewed(Around):
         return total_in_words(self.inner, on_view, reaching(self._magnitudes, request))
 
 
+def share_intercept(view: Viewed) -> Viewed:
+    """Return a view with one intercept for all sites in place of their own, as new rows have."""
+    own = view.view
+    if not own.effects:
+        return view
+    shared = replace(own, effects=False)
+    if view.columns[-1] == INTERCEPT:
+        # The column of ones takes part again; its norm is that of the rows.
+        factors = np.append(own.factors[:-1], 1.0)
+        ones = int(own.powers[0])
+        powers = (*own.powers[:-2], str(ones), own.powers[-1])
+        shared = replace(
+            shared, factors=factors, powers=powers, terms=(*own.terms[:-1], str(ones + 1))
+        )
+    view.inner.ask(shared)
+    return Viewed(view.inner, shared)
+
+
 @dataclass(frozen=True, eq=False)
 class Scaling:
     """Means and factors of a view, and its rows.

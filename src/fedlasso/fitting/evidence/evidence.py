@@ -41,6 +41,7 @@ class PathPoint:
     residual_ss : ||y - Xb||^2 over all sites; twice the loss for losses other than least squares
     certificate : distance to the best possible objective with this penalty
     finest : the gap that rounding alone may leave
+    intercept : whether the last coefficient is an intercept
 
     Examples
     --------
@@ -56,6 +57,7 @@ class PathPoint:
     residual_ss: float
     certificate: Certificate
     finest: float = 0.0
+    intercept: bool = False
 
     def arrived(self, tol: float) -> bool:
         """Return whether it is certified to a relative gap, or as far as rounding allows."""
@@ -68,8 +70,9 @@ class PathPoint:
 
     @property
     def active(self) -> int:
-        """Number of active coefficients."""
-        return int((np.abs(self.coefficients) > ACTIVE).sum())
+        """Number of active coefficients, without an intercept."""
+        columns = self.coefficients[: self.coefficients.size - self.intercept]
+        return int((np.abs(columns) > ACTIVE).sum())
 
 
 class Evidence(ABC):

@@ -16,6 +16,7 @@ from fedlasso.fitting.paths import log_grid
 from fedlasso.fitting.rounds import Asking, Run, after_rounds, run_together, within_uploads
 from fedlasso.numerics import L1, Array, Certificate, Penalty, Secants, find_loss
 from fedlasso.procedures import Newton, Problem, Secant
+from fedlasso.sites import INTERCEPT
 
 PLAIN_LASSO = L1(1.0)
 # With more columns than this, a fit from zero goes down a path: at a small penalty, a model of the
@@ -53,6 +54,11 @@ class GradientEvidence(Evidence):
     def largest_penalty(self) -> float:
         """The smallest penalty at which every penalised coefficient is zero."""
         return self.form.largest(self.first_slopes)
+
+    @property
+    def stalled(self) -> bool:
+        """Whether the last fit ended because of rounding errors, with uploads left."""
+        return False
 
     @abstractmethod
     def asking(self, wanted: Wanted) -> Asking[PathPoint]:
@@ -162,6 +168,10 @@ class NewtonEvidence(GradientEvidence):
     def first_slopes(self) -> Array:
         return self._first_slopes
 
+    @property
+    def stalled(self) -> bool:
+        return self.state.step == "end"
+
     def asking(self, wanted: Wanted) -> Asking[PathPoint]:
         penalty = wanted.penalty
         problem = replace(self.problem, penalty=penalty)
@@ -173,7 +183,9 @@ class NewtonEvidence(GradientEvidence):
         objective = state.loss + penalty.value(state.b)
         certificate = newton.certificate(problem, state) or Certificate(objective, np.inf)
         deviance = 2 * problem.m * state.loss
-        return PathPoint(penalty, state.b, deviance, certificate, newton.finest(problem, state))
+        finest = newton.finest(problem, state)
+        ends_in_ones = self.ledger.columns[-1] == INTERCEPT
+        return PathPoint(penalty, state.b, deviance, certificate, finest, ends_in_ones)
 
 
 def open_evidence(

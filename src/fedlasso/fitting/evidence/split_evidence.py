@@ -12,9 +12,9 @@ from fedlasso.fitting.budget import Budget
 from fedlasso.fitting.evidence.evidence import Evidence, PathPoint, Wanted
 from fedlasso.fitting.evidence.gradient_evidence import PLAIN_LASSO, GradientEvidence, open_within
 from fedlasso.fitting.rounds import run_together
-from fedlasso.fitting.validation import TOO_FEW, Validation, validate
+from fedlasso.fitting.validation import TOO_FEW, Validation, mean_effect, validate
 from fedlasso.numerics import Array, Penalty
-from fedlasso.sites import standardise
+from fedlasso.sites import INTERCEPT, Viewed, share_intercept, standardise
 
 # Vectors that standardising takes, at most, and gradients without which no path gets far.
 SCALING = 4
@@ -38,12 +38,19 @@ class SplitEvidence(Evidence):
     rows : array of the rows that each split holds out
     each : vectors of p numbers that each site may send for one split
     exact : whether standard errors come from fourth powers of errors, as in the paper
+    judges : views of the splits without intercepts of the sites' own, where fits have those
     """
 
     def __init__(
-        self, parts: Mapping[str, GradientEvidence], rows: Array, each: int, exact: bool = False
+        self,
+        parts: Mapping[str, GradientEvidence],
+        rows: Array,
+        each: int,
+        exact: bool = False,
+        judges: Mapping[str, Viewed] | None = None,
     ) -> None:
         self.parts = parts
+        self.judges = judges or {}
         self.rows = rows
         self.each = each
         self.exact = exact
@@ -96,15 +103,26 @@ class SplitEvidence(Evidence):
             for split, (view, own) in used.items()
         }
         rows = np.array([float(own.held_out[0]) for _, own in used.values()])
-        return cls(parts, rows, each)
+        effects = {split: view for split, (view, _) in used.items() if view.site_effects}
+        judges = {split: share_intercept(view) for split, view in effects.items()}
+        return cls(parts, rows, each, judges=judges)
 
     def fit_many(self, wanted: Sequence[Wanted]) -> tuple[PathPoint, ...]:
         """Make one fit on each of several splits, side by side."""
         return run_together([self.parts[one.rows].asking(one) for one in wanted])
 
     def hold_out(self, fits: Sequence[PathPoint]) -> list[Validation]:
-        """Return errors of one fit per split on the rows that the split holds out."""
-        return [
-            validate(part.ledger, fit.coefficients[:, None], purpose="penalty", exact=self.exact)
-            for part, fit in zip(self.parts.values(), fits, strict=True)
-        ]
+        """Return errors of one fit per split on the rows that the split holds out.
+
+        They are those of predictions: with site effects, rows have the mean of the intercepts.
+        """
+        found = []
+        for (split, part), fit in zip(self.parts.items(), fits, strict=True):
+            view: Federation = part.ledger
+            b = fit.coefficients
+            if split in self.judges:
+                if view.columns[-1] == INTERCEPT:
+                    b = np.append(b[:-1], mean_effect(view, b))
+                view = self.judges[split]
+            found.append(validate(view, b[:, None], purpose="penalty", exact=self.exact))
+        return found

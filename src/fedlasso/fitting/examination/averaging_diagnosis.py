@@ -77,7 +77,7 @@ def diagnose(federation: Federation, settings: Settings) -> Diagnosis:
         raise FedLassoError("one site has nothing to average; give at least two")
     lam = settings.penalty
     if lam is None:
-        lam = fit_model(federation, replace(settings, goal=lasso_goal().name)).penalty
+        lam = fit_model(federation, replace(settings, goal=lasso_goal().name)).path_penalty
     if not lam > 0:
         raise FedLassoError(f"the penalty is {lam}; give one above zero")
     view, scaling = standardise(federation, "", **settings.scaling)

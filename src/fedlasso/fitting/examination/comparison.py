@@ -18,11 +18,19 @@ from fedlasso.fitting.inference.infer import REFIT_PENALTY
 from fedlasso.fitting.local_penalty import ChoosePenalty
 from fedlasso.fitting.model import Model
 from fedlasso.fitting.result import Fit, Tuned
-from fedlasso.fitting.validation import validate
+from fedlasso.fitting.validation import mean_effect, validate
 from fedlasso.numerics import L1, Array, Certificate
 from fedlasso.procedures import Averaging
 from fedlasso.procedures.one_shot import LocalFit
-from fedlasso.sites import ErrorAt, Scaling, Viewed, halves, standardise
+from fedlasso.sites import (
+    INTERCEPT,
+    ErrorAt,
+    Scaling,
+    Viewed,
+    halves,
+    share_intercept,
+    standardise,
+)
 
 # Local epochs and rounds of the averaging that is compared.
 AVERAGING_EPOCHS = 5
@@ -104,9 +112,9 @@ class ColumnStability:
 def walk_to_penalty(ledger: Ledger, model: Model) -> CoefficientPath | None:
     """Return the Lasso path down to the given penalty, unless all is zero there."""
     evidence = open_evidence(Viewed(ledger, model.view), uploads=PATH_UPLOADS)
-    if evidence.largest_penalty <= model.penalty:
+    if evidence.largest_penalty <= model.path_penalty:
         return None
-    grid = np.geomspace(evidence.largest_penalty, model.penalty, PATH_PENALTIES)
+    grid = np.geomspace(evidence.largest_penalty, model.path_penalty, PATH_PENALTIES)
     points = evidence.path([L1(float(at)) for at in grid])
     B = np.column_stack([point.coefficients for point in points])
     return CoefficientPath.largest(grid[: len(points)], B, model.columns)
@@ -114,7 +122,11 @@ def walk_to_penalty(ledger: Ledger, model: Model) -> CoefficientPath | None:
 
 def ask_site_errors(ledger: Ledger, model: Model) -> tuple[SiteError, ...]:
     """Return the model's error on the training rows of every site."""
-    replies = Viewed(ledger, model.view).ask(ErrorAt(model.fit.coefficients))
+    view = Viewed(ledger, model.view)
+    b = model.fit.coefficients
+    if view.columns[-1] == INTERCEPT and model.settings.site_effects:
+        b = np.append(b[:-1], mean_effect(view, b))
+    replies = share_intercept(view).ask(ErrorAt(b))
     return tuple(
         SiteError(reply.site, rows, reply.value / rows)
         for reply, rows in zip(replies, model.scaling.sizes, strict=True)
@@ -133,7 +145,7 @@ def compare_models(
     """
     settings = model.settings
     view, scaling = standardise(ledger, settings.held_out, **settings.scaling)
-    lam = model.penalty
+    lam = model.path_penalty
     best = fit_pooled(view, lam)
     rivals = [("pooled Lasso on the training rows", best.coefficients, _most(best.costs))]
     if view.name == model.view.name:
@@ -201,7 +213,7 @@ def measure_stability(ledger: Ledger, model: Model) -> tuple[ColumnStability, ..
         view, scaling = standardise(ledger, split, **model.settings.scaling)
         own = form.scaled(scaling.factors)
         uploads = HALF_UPLOADS if model.settings.plain else CURVED_UPLOADS
-        point = open_evidence(view, uploads, own).fit(own.at(model.penalty), tol=1e-3)
+        point = open_evidence(view, uploads, own).fit(own.at(model.path_penalty), tol=1e-3)
         counts += point.coefficients[:p] != 0
     chosen = model.standardised != 0
     shown = np.flatnonzero(chosen | (counts >= STABLE * SUBSAMPLES))

@@ -62,7 +62,7 @@ def examine(ledger: Ledger, model: Model, tolerant: bool) -> Examination:
     found = Examination()
     small = model.scaling.rows * len(model.columns) <= LARGEST_TABLE
     plain = model.settings.plain
-    if model.fit.curve is None and model.penalty > 0 and plain:
+    if model.fit.curve is None and model.path_penalty > 0 and plain:
         found.path, _ = _attempt(lambda: walk_to_penalty(ledger, model), tolerant)
     found.site_errors, found.no_site_errors = _attempt(
         lambda: ask_site_errors(ledger, model), tolerant
@@ -73,13 +73,13 @@ def examine(ledger: Ledger, model: Model, tolerant: bool) -> Examination:
     if not plain:
         # Too few rows to assess a model do not make it invalid.
         found.assessment, found.not_assessed = _attempt(lambda: assess(ledger, model), True)
-        if model.penalty > 0 and small:
+        if model.path_penalty > 0 and small:
             found.stability, _ = _attempt(lambda: measure_stability(ledger, model), True)
         found.not_compared = (
             "only linear models with one penalty for all columns, and without bounds, are "
             "compared with averaging and with sites alone"
         )
-    elif model.penalty == 0:
+    elif model.path_penalty == 0:
         found.not_compared = "the penalty is zero"
     elif not small:
         found.not_compared = "sites' own fits to a table of this size take too long"

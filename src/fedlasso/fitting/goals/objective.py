@@ -1,7 +1,7 @@
 """Objective: the pooled Lasso itself, at a penalty that is given or chosen on held-out rows."""
 
 from fedlasso.fitting.at_penalty import HELD_OUT, fit_at, search_and_fit
-from fedlasso.fitting.budget import GRADIENTS
+from fedlasso.fitting.budget import GRADIENTS, vectors_within_bytes
 from fedlasso.fitting.candidates import LASSO
 from fedlasso.fitting.context import Context
 from fedlasso.fitting.evidence import Folded
@@ -13,8 +13,7 @@ from fedlasso.fitting.tuning import Choice, Chosen, choose_smallest, fit_gathere
 from fedlasso.fitting.validation import Rule
 from fedlasso.sites import folds
 
-# Vectors and folds by default where second moments do not choose.
-CURVED_GRADIENTS = 1500
+# Folds by default where second moments do not choose.
 CURVED_FOLDS = 5
 
 
@@ -36,7 +35,7 @@ class Objective(Goal):
         settings = context.settings
         budget = context.budget
         if settings.penalty is not None:
-            budget.limit(GRADIENTS)
+            budget.limit(GRADIENTS if settings.plain else vectors_within_bytes(context.p))
             return fit_at(context, settings.penalty)
         if not settings.plain:
             return self._search_by_gradients(context)
@@ -67,7 +66,7 @@ class Objective(Goal):
     def _search_by_gradients(self, context: Context) -> Fit:
         """Choose the strength of the penalty by held-out deviance along a path, and fit there."""
         settings = context.settings
-        context.budget.limit(CURVED_GRADIENTS)
+        context.budget.limit(vectors_within_bytes(context.p))
         uploads = int(context.budget.vectors)
         splits: tuple[str, ...] = (settings.held_out,)
         judged_on = HELD_OUT
@@ -80,7 +79,9 @@ class Objective(Goal):
                 judged_on = f"{count} folds"
             else:
                 buys = f"; uploads={enough} would buy {CURVED_FOLDS} folds"
-        words = f"gradients along a path on {judged_on}: at most {uploads} vectors of {context.p}"
-        plan = f"{words} numbers per site{buys}"
+        limit = f"{8e-6 * context.p * uploads:.2g} MB"
+        if settings.uploads is not None:
+            limit = f"{uploads} vectors of {context.p} numbers"
+        plan = f"gradients along a path on {judged_on}: at most {limit} per site{buys}"
         context.notify(f"plan: {plan}")
         return search_and_fit(context, splits, plan, judged_on)

@@ -68,6 +68,7 @@ class Trust:
     named : columns whose intervals were requested by name
     effects : posterior of the effects of all columns
     site_weights : weight of a row of each site, if sites were weighted
+    factors : of the standardised columns that estimates refer to
     refit : the model of the discoveries, and of the most probable column of each group
     notes : what could not be done, and why
     """
@@ -78,6 +79,7 @@ class Trust:
     named: Estimates | None = None
     effects: Effects | None = None
     site_weights: dict[str, float] | None = None
+    factors: Array | None = None
     refit: Fit | None = None
     notes: tuple[str, ...] = ()
 
@@ -95,8 +97,10 @@ def count_refitting(settings: Settings) -> int:
     return REFITS if settings.response_family.quadratic else CURVED_REFITS
 
 
-def infer(context: Context, fit: Fit, noise_inflation: float = 1.0) -> Trust:
-    """Estimate the columns that the settings request, from the Lasso that was fitted.
+def infer(
+    context: Context, fit: Fit, selected_columns: NDArray[np.bool_], noise_inflation: float = 1.0
+) -> Trust:
+    """Estimate the columns that the settings request or the model selects, from a fitted Lasso.
 
     The Lasso's shrinkage changes the second derivatives of a curved loss, so one step does not undo
     it. There, two further steps lead to the expected effects, and second derivatives are those at
@@ -133,7 +137,7 @@ def infer(context: Context, fit: Fit, noise_inflation: float = 1.0) -> Trust:
         found = inference.judge(start, likely, effects, other).stretch(factor)
         refit = inference.refit(start, likely, groups)
     if settings.infers_selected:
-        used = (lasso != 0) & inference.penalised
+        used = selected_columns & inference.penalised
         selected = inference.judge(start, used, effects, other).stretch(factor)
     if named.size:
         if not settings.response_family.quadratic and start.problem.p > start.problem.m:
@@ -141,7 +145,10 @@ def infer(context: Context, fit: Fit, noise_inflation: float = 1.0) -> Trust:
         by_name = start.look(named, other=other, effects=effects)
         by_name = inference.by_site(start, by_name).stretch(factor)
     notes = tuple(dict.fromkeys(inference.notes))
-    return Trust(found, groups, selected, by_name, effects=effects, refit=refit, notes=notes)
+    factors = inference.scaling.factors
+    return Trust(
+        found, groups, selected, by_name, effects, factors=factors, refit=refit, notes=notes
+    )
 
 
 class _Inference:
@@ -154,8 +161,8 @@ class _Inference:
         self.columns = context.ledger.columns
         self.requested = settings.named
         self.selects = settings.requested_goal.infers or settings.infers_selected
-        # Goals may have penalty weights of their own.
-        self.penalty: Penalty = L1(1.0) if settings.plain else fit.penalty
+        # Goals may have penalty weights of their own; without a penalty, all columns are tested.
+        self.penalty: Penalty = L1(1.0) if settings.plain else fit.penalty.at(1.0)
         self.strength = fit.penalty.lam
         self.penalised: NDArray[np.bool_] = ~self.penalty.free(len(self.columns))
         self.tests = int((self.penalised & (self.scaling.factors != 0)).sum())

@@ -145,9 +145,8 @@ class Penalty(ABC):
 
     def free(self, p: int) -> NDArray[np.bool_]:
         """Return which of p coefficients are unpenalised."""
-        if self.weights is None:
-            return np.full(p, self.strength == 0.0)
-        return np.asarray(self.weights == 0.0)
+        weights = np.ones(p) if self.weights is None else self.weights
+        return np.asarray(np.isfinite(weights) if self.strength == 0.0 else weights == 0.0)
 
     def at(self, strength: float) -> Self:
         return replace(self, strength=float(strength))
