@@ -72,6 +72,8 @@ def _trust_lines(trust: TrustDocument) -> list[str]:
         for label, rows in groups
         for row in rows[:TERMINAL_ROWS]
     ]
+    if trust.selected or trust.named:
+        lines.append("these estimates, unlike the coefficients below, are without shrinkage")
     lines += [
         f"discovered: {group.text}, probability of an effect {group.evidence}; in the model "
         f"{group.main} represents them"
