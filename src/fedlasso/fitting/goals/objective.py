@@ -79,7 +79,7 @@ class Objective(Goal):
                 splits = folds(count, settings.seed)
                 judged_on = f"{count} folds"
             else:
-                buys = f"; uploads={enough} would buy {CURVED_FOLDS} folds"
+                buys = f"; {CURVED_FOLDS} folds would take {enough} uploads"
         words = f"gradients along a path on {judged_on}: at most {uploads} vectors of {context.p}"
         plan = f"{words} numbers per site{buys}"
         context.notify(f"plan: {plan}")
