@@ -101,7 +101,8 @@ class Settings:
                     "of the model"
                 )
             if given:
-                yield f"`goal` {self.goal} chooses its penalty; omit `penalty`, or use `goal` {lasso}"
+                remedy = f"omit `penalty`, or use `goal` {lasso}"
+                yield f"`goal` {self.goal} chooses its penalty; {remedy}"
         if self.cv is not None and self.validation is not None:
             yield "`cv` and `validation` were both given; omit one"
         if self.cv is not None and given:

@@ -112,9 +112,7 @@ def warn_of_fit(model: Model, target: str) -> list[str]:
         remedy = "allow more uploads"
         name = model.settings.procedure
         if name is not None and not issubclass(find_procedure(name), UntilCertified):
-            remedy = (
-                f"with {name} more uploads may not help; without --procedure the fit reaches it"
-            )
+            remedy = f"more uploads may not help {name}; without --procedure the fit reaches it"
         warnings.append(f"not the pooled Lasso ({model.fit.certificate}): {remedy}")
     active = int((model.standardised != 0).sum())
     if active == 0:

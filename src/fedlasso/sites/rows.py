@@ -16,8 +16,8 @@ Where responses are classes, events or counts, every site divides rows of both c
 without an event, or zero and nonzero counts, in the same proportions.
 
 In one process a draw depends on the seed, such responses, and the site's name or a hash of its
-records, so every process draws the same rows. On a network a site draws with its own secret, so nobody else knows which rows
-are drawn.
+records, so every process draws the same rows. On a network a site draws with its own secret, so
+nobody else knows which rows are drawn.
 """
 
 import hashlib
