@@ -1,5 +1,6 @@
 """A model is made and told in one place: what it says of itself is what was done."""
 
+import json
 from dataclasses import replace
 from pathlib import Path
 from typing import TypeVar
@@ -24,6 +25,7 @@ from fedlasso.models import (
     write_model,
 )
 from fedlasso.models.document import NESTED
+from fedlasso.models.numbers import bytes_of
 from fedlasso.sites import ErrorAt
 from fedlasso.tables import Schema
 from fedlasso.tables.columns import Column
@@ -126,10 +128,14 @@ def test_folds_keep_the_goal_whose_families_they_judge(
             "the sparsest model within one standard error on 20 folds",
         ),
         (Settings(procedure="CD", epochs=2), "with the smallest error on 20 folds, by CD in"),
-        (Settings(goal="objective", validation=0.2), "on held-out rows, by Moments in"),
+        (Settings(goal="objective", validation=0.2), "on held-out rows, from second moments in"),
         (Settings(procedure="Secant", cv=3), "the smallest error on 3 folds, by Secant in"),
         (Settings(procedure="CD", validation=0.25), "the smallest error on held-out rows, by CD"),
-        (Settings(penalty=0.1), "goal 'objective': the Lasso at the given penalty, by Moments in"),
+        (Settings(penalty=0.1), "goal 'objective': the Lasso at the given penalty, from second"),
+        (
+            Settings(intervals=("age",)),
+            "goal 'objective' (not 'prediction': intervals of named columns start from the Lasso)",
+        ),
     ],
     ids=str,
 )
@@ -142,6 +148,58 @@ def test_a_penalty_or_a_procedure_is_told_as_the_lasso_it_fits(
     assert reported in document.why
     assert reported in describe_model(document)
     assert "<td>objective</td>" in draw_card(document)
+
+
+@pytest.mark.parametrize("goal", [None, "prediction", "selection"])
+def test_a_goal_that_the_lasso_serves_alone_says_why(
+    opened: tuple[InProcess, Schema], goal: str | None
+) -> None:
+    settings = Settings(goal=goal, keep=("age",))
+    document = make_model(*_with(opened, settings))
+    name = goal or "prediction"
+    assert document.settings.goal == name
+    alone = "the Lasso alone: adaptive and relaxed models need a linear model without"
+    assert document.why.startswith(f"goal {name!r} ({alone}")
+
+
+def test_more_uploads_are_not_advised_where_they_do_not_help(
+    opened: tuple[InProcess, Schema],
+) -> None:
+    settings = Settings(procedure="CD", epochs=5, penalty=0.05, uploads=40)
+    warnings = make_model(*_with(opened, settings)).warnings or ()
+    (short,) = (text for text in warnings if text.startswith("not the pooled Lasso"))
+    assert short.endswith("more uploads may not help CD; without --procedure the fit reaches it")
+
+
+def test_splits_depend_on_the_records_and_the_seed_not_on_file_names(tmp_path: Path) -> None:
+    files = write_sites(tmp_path)
+    # The order of the sites changes with the names.
+    renamed = [path.rename(tmp_path / f"{8 - k}{path.suffix}") for k, path in enumerate(files)]
+    assert len(renamed) == 3
+    again = write_sites(tmp_path)
+    splits = []
+    for paths in (again, renamed, renamed[::-1]):
+        federation, _ = open_sites(FileSource(tuple(map(str, paths)), "y"))
+        own = {site.rows: site.draw.fold_rows("folds 5 0", site.rows) for site in federation._members.values()}
+        splits.append([fold.tolist() for rows in sorted(own) for fold in own[rows]])
+    assert splits[0] == splits[1] == splits[2]
+
+
+def test_bytes_are_labelled_alike_on_screen_card_and_in_the_record(
+    document: ModelDocument, opened: tuple[InProcess, Schema]
+) -> None:
+    ledger = Ledger(opened[0])
+    again = make_model(*_with((ledger, opened[1]), Settings()), compare=True)  # type: ignore[arg-type]
+    whole = max(ledger.costs.total(None, site.name).upload for site in again.sites)
+    assert again.most_sent["in all"] == whole
+    assert list(again.most_sent) == ["for the fit", "for this card", "in all"]
+    shown = ", ".join(f"{bytes_of(count)} {what}" for what, count in again.most_sent.items())
+    assert f"most sent by a site: {shown}" in describe_model(again)
+    card = draw_card(again)
+    assert f"<div>Most sent by a site<b>{shown}</b></div>" in card
+    for what in (*again.most_sent, "second moments"):
+        assert f"<th>{what}</th>" in card
+    assert json.loads(again.to_json())["most_sent"] == again.most_sent
 
 
 def test_everything_that_is_sent_for_the_card_is_counted(
@@ -177,7 +235,7 @@ def test_a_model_of_the_training_rows_alone_is_compared_itself(
     assert document.comparison is not None
     mine, pooled, *_ = document.comparison
     assert (mine.name, pooled.name) == ("this model", "pooled Lasso on the training rows")
-    assert mine.sent == document.most_sent
+    assert mine.sent == document.most_sent["for the fit"]
     assert "This model was fitted to the training rows only" in draw_card(document)
 
 

@@ -31,7 +31,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the ``fedlasso`` command; return its exit code."""
     given = sys.argv[1:] if arguments is None else arguments
     options = make_parser(given).parse_args(given)
-    from fedlasso.cli.common import require
+    from fedlasso.cli.common import require, to_flags
 
     try:
         require(options.extra)
@@ -39,7 +39,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except FedLassoError as error:
         if options.debug:
             raise
-        print(f"fedlasso: {error}", file=sys.stderr)
+        print(f"fedlasso: {to_flags(str(error))}", file=sys.stderr)
         return 2
     except BrokenPipeError:
         # The reader of our output has closed it, as `head` does; print nothing more.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import inspect
+import re
 import signal
 import socket
 import sys
@@ -57,6 +58,15 @@ def names(text: str) -> tuple[str, ...]:
 def given_options(options: argparse.Namespace, known: Collection[str]) -> dict[str, Any]:
     """Return the given options among some names."""
     return {name: value for name, value in vars(options).items() if name in known}
+
+
+def to_flags(text: str) -> str:
+    """Replace option names in backticks, as Python users know them, by those of the terminal."""
+
+    def flag(match: re.Match[str]) -> str:
+        return f"--{match[1].replace('_', '-').replace('intervals', 'interval')}"
+
+    return re.sub(r"`([a-z][a-z0-9_]*)`", flag, text)
 
 
 def print_frame(frame: pd.DataFrame) -> None:
@@ -124,4 +134,5 @@ class Display:
         sent = [self._costs.total(None, site).upload for site in self._costs.sites]
         elapsed = time.monotonic() - self._start
         most = bytes_of(max(sent, default=0))
-        return f"{doing} ({self._count} questions, at most {most} sent by a site, {elapsed:.0f} s)"
+        so_far = f"{self._count} questions, at most {most} sent by a site in all"
+        return f"{doing} ({so_far}, {elapsed:.0f} s)"

@@ -70,7 +70,7 @@ def add_settings(parser: Any) -> None:
     held_out = optional(parser.add_mutually_exclusive_group())
     held_out("--cv", type=int, help="folds to choose the penalty; default: 10 if uploads allow")
     held_out("--validation", type=float, help="fraction of each site's rows to hold out instead")
-    rule = f"how to choose the penalty. {describe_choices(RULES)} (the default for selection)"
+    rule = f"which penalty to use. {describe_choices(RULES)} (default with --goal selection)"
     option("--rule", choices=list(RULES), help=rule)
     option("--uploads", type=int, help=f"{UPLOADS_HELP} and printed")
     option("--no-intercept", action="store_false", dest="intercept", help="omit the intercept")
@@ -84,7 +84,12 @@ def read_settings(options: argparse.Namespace) -> Settings:
     given = given_options(options, [field.name for field in fields(Settings)])
     if "bounds" in given:
         given["bounds"] = read_bounds(given["bounds"])
-    return Settings(**given)
+    settings = Settings(**given)
+    # An option that equals its default was nevertheless given.
+    for name in given:
+        if name in settings.without_effect:
+            raise FedLassoError(settings.without_effect[name])
+    return settings
 
 
 def add_source(parser: Any) -> None:

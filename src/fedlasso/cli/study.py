@@ -93,7 +93,9 @@ def run_command(options: argparse.Namespace) -> int:
     store = studies.Store(options.out)
     common.stop_on_term()
     try:
-        with _progress_bar(f"{options.study} study") as listen:
+        own = f"scenarios of {options.scenario_file} in the "
+        title = f"{own if options.scenario_file else ''}{options.study} study"
+        with _progress_bar(title) as listen:
             how = given_options(options, ("engine", "workers", "allow_code_change"))
             progress = run_study(
                 study, scenarios, options.replicates, store, listen=listen, notify=notify, **how

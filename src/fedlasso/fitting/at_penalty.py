@@ -12,7 +12,6 @@ from fedlasso.fitting.context import Context
 from fedlasso.fitting.evidence import SecantEvidence, SplitEvidence
 from fedlasso.fitting.evidence.gradient_evidence import WIDE
 from fedlasso.fitting.evidence.moment_evidence import vectors_of
-from fedlasso.fitting.goal import lasso_goal
 from fedlasso.fitting.gradient_tuning import search_penalty_curve
 from fedlasso.fitting.local_penalty import choose_penalty, fix_penalty
 from fedlasso.fitting.result import AtPenalty, Fit, Status
@@ -321,16 +320,17 @@ def fit_at(
 
 def _explain(settings: Settings, result: Fit, judged_on: str) -> AtPenalty:
     """Return why a fit at one penalty was made."""
-    lasso = lasso_goal().name
+    requested = settings.requested_goal.name
     # A goal that the loss or the penalty reduces to one penalty keeps its name.
-    kept = settings.goal if settings.procedure is None and not settings.plain else None
+    goal = settings.goal_by_name
     return AtPenalty(
-        goal=kept or lasso,
+        goal=goal,
         model=settings.name_with_family(settings.model_name),
         rule=None if settings.penalty is not None else settings.rule_in_force,
         error=settings.response_family.error,
         judged_on=judged_on,
         method=result.method,
         rounds=result.rounds,
-        instead_of=settings.goal if settings.goal not in (None, lasso, kept) else None,
+        instead_of=requested if goal != requested else None,
+        why_lasso=settings.why_lasso,
     )

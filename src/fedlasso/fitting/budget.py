@@ -76,7 +76,7 @@ class Budget:
         """Refuse to go on with fewer than two vectors."""
         if vectors < 2:
             raise FedLassoError(
-                f"uploads is {self.vectors:.0f}, and {np.ceil(self.spent):.0f} are needed to "
+                f"`uploads` is {self.vectors:.0f}, and {np.ceil(self.spent):.0f} are needed to "
                 "standardise and tune; give more"
             )
 
@@ -89,7 +89,7 @@ def vectors_within_bytes(p: int) -> int:
 def check_uploads(uploads: float | None) -> None:
     """Refuse uploads that are not a positive whole number."""
     if uploads is not None and (not isinstance(uploads, int | np.integer) or uploads < 1):
-        raise FedLassoError(f"uploads is {uploads!r}; give a whole number, 1 or more")
+        raise FedLassoError(f"`uploads` is {uploads!r}; give a whole number, 1 or more")
 
 
 def rounds_within(budget: int, panel: Panel, paths: int, epochs: int) -> int:

@@ -79,7 +79,7 @@ def make_plan(
             )
             if count != counts[0] and uploads is not None:
                 needed = SCALING + vectors_of(p, counts[0])
-                words += f"; uploads={needed} would buy {counts[0]} folds"
+                words += f"; {counts[0]} folds would take {needed} uploads"
             return Plan("moments", count, need, words)
     few = rows < FEW_ROWS
     per_split = min(PER_SPLIT, rows + BEYOND_ROWS) if few else PER_SPLIT
@@ -97,13 +97,13 @@ def make_plan(
         why = f"second moments of {min(counts)} folds would {size}"
     if cv is not None and given < fewest_uploads(cv):
         raise FedLassoError(
-            f"{cv} folds take {buys} uploads or more with {p} columns, and uploads is {given}; "
-            "give more uploads, fewer folds, or a penalty"
+            f"{cv} folds take {buys} uploads or more with {p} columns, and `uploads` is {given}; "
+            "give more `uploads`, fewer folds (`cv`), or a `penalty`"
         )
     affordable = [count for count in fold_counts if enough[count] <= given]
     if cv is None and not affordable:
         words = f"gradients, and a holdout that chooses: at most {given} vectors of {p} numbers"
-        more = f"uploads={buys} would buy cross-validation"
+        more = f"cross-validation would take {buys} uploads"
         return Plan("holdout", 1, given, f"{words} per site, because {why}; {more}")
     count = cv or affordable[0]
     words = f"gradients on {count} folds: at most {given} vectors of {p} numbers per site"

@@ -24,7 +24,7 @@ from fedlasso.fitting.result import Fit, Status
 from fedlasso.fitting.settings import Settings
 from fedlasso.fitting.validation import mean_effect
 from fedlasso.numerics import Array, find_loss
-from fedlasso.sites import INTERCEPT, Scaling, Standardise, Viewed
+from fedlasso.sites import INTERCEPT, Rows, Scaling, Standardise, Viewed
 
 # Sites get intercepts of their own if the p-value of equal means is at most this. A missed shift
 # costs the false discovery rate, and an intercept too many one degree of freedom; so the limit is
@@ -33,6 +33,8 @@ from fedlasso.sites import INTERCEPT, Scaling, Standardise, Viewed
 SHIFTED = 0.2
 SURELY_SHIFTED = 0.001
 ROWS_PER_EFFECT = 20
+# More folds than this are compared with the number of rows before anything else is asked.
+MANY_FOLDS = 20
 # Name of a model of discoveries.
 DISCOVERED = "refitted Lasso"
 
@@ -143,6 +145,13 @@ def fit_model(
     ledger = metered(federation)
     before = ledger.costs
     requested = settings
+    if settings.cv is not None and settings.cv > MANY_FOLDS:
+        most = max(reply.rows for reply in ledger.ask(Rows()))
+        if settings.cv > most:
+            raise FedLassoError(
+                f"`cv` is {settings.cv}, but no site has more than {most} rows, so some folds "
+                f"would be empty; give at most {most} folds"
+            )
     settings, fit = _fit(ledger, settings, notify)
     view, scaling = fit.standardised
     coefficients, intercept = scaling.original(fit.coefficients)
@@ -177,7 +186,8 @@ def _fit(ledger: Ledger, settings: Settings, notify: Notify) -> tuple[Settings, 
             # They do not suffice for a second search for the penalty.
             left = context.settings.uploads or 0
             refit = min(count_refitting(settings), left // 2)
-            context = context.again(apart, penalty=fit.path_penalty, uploads=refit)
+            given = {"penalty": fit.path_penalty, "cv": None, "validation": None, "rule": None}
+            context = context.again(apart, **given, uploads=refit)
         fit = settings.goal_in_force.run(context)
     weights = None
     basis = fit
@@ -252,7 +262,7 @@ def _leave_for_inference(settings: Settings, p: int) -> Settings:
         return settings
     if uploads <= 2 * needs:
         raise FedLassoError(
-            f"uploads is {uploads}, and inference about {p} columns takes more than {2 * needs} "
+            f"`uploads` is {uploads}, and inference about {p} columns takes more than {2 * needs} "
             "with the Lasso that it starts from; give more"
         )
     if settings.may_add_site_effects and fits == 1:

@@ -22,6 +22,10 @@ if TYPE_CHECKING:
     from fedlasso.fitting.inference.infer import Trust
 
 
+# The method of a fit to second moments of all rows.
+BY_MOMENTS = "Moments"
+
+
 class Status(Enum):
     """How a fit ended; the text says what to do.
 
@@ -126,7 +130,8 @@ class AtPenalty(Reason):
     rule : how held-out rows have chosen the penalty; None where it was given
     error, judged_on : by which error, and which rows
     method, rounds : how it was fitted
-    instead_of : the requested goal, if a procedure does not serve it
+    instead_of : the requested goal, if it is another one
+    why_lasso : why the requested goal gives the Lasso at one penalty
     """
 
     model: str
@@ -136,9 +141,11 @@ class AtPenalty(Reason):
     method: str
     rounds: int
     instead_of: str | None = None
+    why_lasso: str = ""
 
     def __str__(self) -> str:
-        note = f" (not {self.instead_of!r}: a procedure fits a Lasso)" * bool(self.instead_of)
+        other = f"not {self.instead_of!r}" if self.instead_of else "the Lasso alone"
+        note = f" ({other}: {self.why_lasso})" * bool(self.why_lasso)
         return f"goal {self.goal!r}{note}: {self.words()}"
 
     def words(self) -> str:
@@ -149,7 +156,8 @@ class AtPenalty(Reason):
                 how = "the sparsest model within one standard error"
             where = f"the penalty with {how} on {self.judged_on}"
         rounds = f"{self.rounds} round{'s' * (self.rounds != 1)}"
-        return f"the {self.model} at {where}, by {self.method} in {rounds}"
+        how = "from second moments" if self.method == BY_MOMENTS else f"by {self.method}"
+        return f"the {self.model} at {where}, {how} in {rounds}"
 
 
 @dataclass(frozen=True)

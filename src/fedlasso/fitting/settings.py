@@ -1,7 +1,7 @@
 """The options of a fit, checked before any site is asked."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from numbers import Real
 from typing import Literal
 
@@ -96,49 +96,74 @@ class Settings:
         if not self.requested_goal.is_lasso and self.goal is not None:
             if self.named:
                 yield (
-                    f"intervals of named columns start from the pooled Lasso; use the goal "
-                    f"{lasso!r} instead of {self.goal!r}, or --interval {SELECTED} for the columns "
+                    f"intervals of named columns start from the pooled Lasso; use `goal` "
+                    f"{lasso} instead of {self.goal}, or `intervals` {SELECTED} for the columns "
                     "of the model"
                 )
             if given:
-                yield f"goal {self.goal!r} chooses its penalty; give no penalty, or goal {lasso!r}"
+                remedy = f"omit `penalty`, or use `goal` {lasso}"
+                yield f"`goal` {self.goal} chooses its penalty; {remedy}"
         if self.cv is not None and self.validation is not None:
-            yield "folds and a holdout were both given; give cv or validation"
+            yield "`cv` and `validation` were both given; omit one"
         if self.cv is not None and given:
-            yield "folds choose a penalty, and one was given; give cv or penalty"
+            yield "folds choose a penalty, and one was given; omit `cv` or `penalty`"
         if isinstance(self.validation, float) and given and not self._chooses:
-            yield "held-out rows choose a penalty, and one was given; give validation or penalty"
-        if self.epochs != 1 and self.procedure is None:
-            own = "only procedures have local epochs; give a procedure too"
-            yield f"epochs is {self.epochs!r}, but {own}"
+            remedy = "omit `validation` or `penalty`"
+            yield f"held-out rows choose a penalty, and one was given; {remedy}"
         if not (isinstance(self.l1_ratio, Real) and 0 < self.l1_ratio <= 1):
-            yield f"l1_ratio is {self.l1_ratio!r}; give a fraction above 0, and 1 for the Lasso"
+            yield f"`l1_ratio` is {self.l1_ratio!r}; give a fraction above 0, and 1 for the Lasso"
         if self.ties not in ("efron", "breslow"):
-            yield f"ties is {self.ties!r}; use 'efron' or 'breslow'"
-        if self.ties != "efron" and "ties" not in family.options:
-            other = family_with("ties")
-            remedy = f"use --family {other.name}, or leave --ties out"
-            yield f"ties are those of {other.responses}; {remedy}"
+            yield f"`ties` is {self.ties!r}; use 'efron' or 'breslow'"
+        for name, why in self.without_effect.items():
+            (default,) = (own.default for own in fields(self) if own.name == name)
+            if getattr(self, name) != default:
+                yield why
         if self.site_effects and not self.intercept:
-            yield "site_effects requires an intercept; leave out one of the two"
+            yield "`site_effects` requires an intercept; omit one of the two"
         if self.site_effects and family.no_site_effects:
             yield family.no_site_effects
         for name in ("fdr", "level"):
             value = getattr(self, name)
             if not (isinstance(value, Real) and 0 < float(value) < 1):
-                yield f"{name} is {value!r}; give a fraction above 0 and below 1"
+                yield f"`{name}` is {value!r}; give a fraction above 0 and below 1"
         if self.site_weights not in (None, "equal", "variance"):
-            yield f"site_weights is {self.site_weights!r}; use 'equal' or 'variance'"
+            yield f"`site_weights` is {self.site_weights!r}; use 'equal' or 'variance'"
         if self.site_weights == "variance" and not family.quadratic:
             what = f"the variance of a {self.family} response"
-            yield f"{what} follows from the model; leave site weights out"
+            yield f"{what} follows from the model; omit `site_weights`"
         if self.infers and self.bounds:
-            remedy = "leave out the bounds, or the intervals and discoveries"
+            remedy = "omit `bounds`, or intervals and discoveries"
             yield f"an estimate at a bound has no interval; {remedy}"
         if self.infers and self.procedure is not None:
-            yield "intervals and discoveries start from the pooled Lasso; leave the procedure out"
+            yield "intervals and discoveries start from the pooled Lasso; omit `procedure`"
         if not isinstance(self.seed, int | np.integer) or self.seed < 0:
-            yield f"seed is {self.seed!r}; give a whole number, 0 or more"
+            yield f"`seed` is {self.seed!r}; give a whole number, 0 or more"
+
+    @property
+    def without_effect(self) -> dict[str, str]:
+        """Options that would change nothing beside the others, each with why and what to do."""
+        other = family_with("ties")
+        idle = {
+            "fdr": (
+                self.requested_goal.infers,
+                "only `goal` discoveries has a rate",
+            ),
+            "level": (self.infers, "only intervals and discoveries have a level"),
+            "epochs": (self.procedure is not None, "only a `procedure` has local epochs"),
+            "ties": (
+                "ties" in self.response_family.options,
+                f"ties are those of {other.responses} (`family` {other.name})",
+            ),
+            "rule": (
+                self.penalty is None or self._chooses,
+                "a rule chooses the penalty, and one was given",
+            ),
+        }
+        return {
+            name: f"`{name}` has no effect here: {why}; omit `{name}`"
+            for name, (used, why) in idle.items()
+            if not used
+        }
 
     @property
     def requested_goal(self) -> Goal:
@@ -146,7 +171,7 @@ class Settings:
         if self.goal is None:
             return default_goal()
         if self.goal not in GOALS:
-            raise FedLassoError(f"no goal is called {self.goal!r}; use one of {', '.join(GOALS)}")
+            raise FedLassoError(f"no `goal` is called {self.goal!r}; use one of {', '.join(GOALS)}")
         return GOALS[self.goal]
 
     @property
@@ -158,6 +183,29 @@ class Settings:
         given = self.penalty is not None or self.procedure is not None or bool(self.named)
         lasso = given or not self.plain
         return lasso_goal() if lasso and not self.requested_goal.is_lasso else self.requested_goal
+
+    @property
+    def goal_by_name(self) -> str:
+        """The goal as it is printed: a requested one that is served by the Lasso alone stays."""
+        given = self.penalty is not None or self.procedure is not None or bool(self.named)
+        stays = not (given or self.plain)
+        return (self.requested_goal if stays else self.goal_in_force).name
+
+    @property
+    def why_lasso(self) -> str:
+        """Why the requested goal gives the Lasso at one penalty, if it usually compares others."""
+        if self.requested_goal.is_lasso or self.penalty is not None:
+            return ""
+        if self.procedure is not None:
+            return "a procedure fits a Lasso" if self.goal else ""
+        if self.named:
+            return "intervals of named columns start from the Lasso"
+        if self.plain:
+            return ""
+        return (
+            "adaptive and relaxed models need a linear model without unpenalised columns, elastic "
+            "net, bounds and site effects"
+        )
 
     @property
     def infers(self) -> bool:

@@ -123,7 +123,7 @@ def _to_document(model: Model, schema: Schema, missing: Missing) -> ModelDocumen
     return ModelDocument(
         schema=schema,
         missing=missing,
-        settings=replace(model.requested, goal=model.requested.goal_in_force.name),
+        settings=replace(model.requested, goal=model.requested.goal_by_name),
         procedure=model.method,
         penalty=model.penalty,
         intercept=model.intercept,

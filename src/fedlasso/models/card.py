@@ -4,16 +4,19 @@ import math
 from dataclasses import asdict
 
 from fedlasso import html
-from fedlasso.families import FAMILIES
 from fedlasso.html import escape
 from fedlasso.models.card_examination import draw_examination
 from fedlasso.models.card_inference import draw_trust
 from fedlasso.models.charts import QUIET, ROWS_SHOWN, ChartLine, bar_chart, line_chart
-from fedlasso.models.document import ModelDocument
+from fedlasso.models.document import SENT, ModelDocument
 from fedlasso.models.numbers import bytes_of, with_error
 
 _X_TITLE = "penalty λ (smaller to the right)"
-_KINDS = {"scaling": "means and scales", "training": "gradients or models"}
+_KINDS = {
+    "scaling": "means and scales",
+    "moments": "second moments",
+    "training": "gradients or models",
+}
 
 
 def draw_card(document: ModelDocument) -> str:
@@ -49,7 +52,7 @@ def _lead(document: ModelDocument) -> str:
         if error.r2 is not None:
             facts[_capital(_explained(document))] = f"{error.r2:.3f}"
     facts["Penalty λ"] = f"{document.penalty:.4g}"
-    facts["Most sent by a site"] = bytes_of(document.most_sent)
+    facts["Most sent by a site"] = document.most_sent_text
     warnings = html.bullets(document.warnings or ())
     first = f'<div class="warn"><b>Read this first</b>{warnings}</div>' if document.warnings else ""
     return (
@@ -179,14 +182,14 @@ def _path(document: ModelDocument) -> str:
 
 def _sent(document: ModelDocument) -> str:
     extra = document.examination_sent or {}
-    head = ["site", "rows", *_KINDS.values(), "other", "total"]
-    head += ["for this card"] if extra else []
+    head = ["site", "rows", *_KINDS.values(), "other", *SENT[: 3 if extra else 1]]
     cells = []
     for site in document.sites:
         total = site.sent_in_all
         vectors = [site.sent.get(kind, 0) for kind in _KINDS]
         counts = [*vectors, total - sum(vectors), total]
-        counts += [extra.get(site.name, 0)] if extra else []
+        card = extra.get(site.name, 0)
+        counts += [card, total + card] if extra else []
         cells.append([site.name, f"{site.rows:,}", *map(bytes_of, counts)])
     parts = [html.text_table(head, cells)]
     if document.revealed is not None:
@@ -205,10 +208,7 @@ def _settings(document: ModelDocument) -> str:
     for name in ("keep", "intervals", "bounds"):
         values[name] = ", ".join(values[name]) or None
     values |= {"missing values": document.missing, "fedlasso": document.fedlasso}
-    own = settings.response_family.options
-    unused = {name: name not in own for family in FAMILIES.values() for name in family.options}
-    unused |= {"validation": settings.cv is not None, "epochs": settings.procedure is None}
-    unused |= {"fdr": not settings.requested_goal.infers, "level": not settings.infers}
+    unused = {**settings.without_effect, "validation": settings.cv}
     rows = [
         [name.replace("_", " "), ("no", "yes")[value] if isinstance(value, bool) else str(value)]
         for name, value in values.items()

@@ -33,7 +33,8 @@ SELECTION_NOTE = "For the columns of the model; their selection by the same rows
 POSTERIOR_NOTE = (
     "P(effect) is the posterior probability of an effect; the prior favours few effects, each "
     "clearly different from zero. An estimate is the expected effect if there is one, with all "
-    "other columns held fixed; an interval that includes zero means that there may be none."
+    "other columns held fixed and without the Lasso's shrinkage, so it differs from the model's "
+    "coefficient; an interval that includes zero means that there may be none."
 )
 DEBIASED_NOTE = (
     "For the requested columns. Estimates are debiased: with all other columns held fixed and "

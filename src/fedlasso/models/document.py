@@ -20,7 +20,7 @@ from fedlasso.fitting.examination.comparison import (
 )
 from fedlasso.fitting.settings import Settings
 from fedlasso.models.inference_document import TrustDocument
-from fedlasso.models.numbers import number, ratio_of
+from fedlasso.models.numbers import bytes_of, number, ratio_of
 from fedlasso.numerics import Certificate
 from fedlasso.tables import Schema
 
@@ -28,6 +28,8 @@ Missing = Literal["refuse", "mean"]
 DIGEST = "digest"
 # Endings of model names; other names are those of procedures.
 MODEL_NAMES = ("Lasso", "elastic net")
+# What bytes were sent for.
+SENT = ("for the fit", "for this card", "in all")
 # Rows on which an error was measured.
 CHOSE = "held-out rows that also chose the model (slightly optimistic)"
 NESTED = "held-out rows (nested cross-validation)"
@@ -159,9 +161,18 @@ class ModelDocument:
             raise ValueError(f"means has {len(self.means or ())} values for {len(known)} columns")
 
     @property
-    def most_sent(self) -> int:
-        """Bytes sent by the site that sent the most."""
-        return max((site.sent_in_all for site in self.sites), default=0)
+    def most_sent(self) -> dict[str, int]:
+        """Bytes sent by the site that sent the most: for the fit, for the card, and in all."""
+        card = self.examination_sent or {}
+        sent = [(site.sent_in_all, card.get(site.name, 0)) for site in self.sites]
+        sums = [(fit, extra, fit + extra) for fit, extra in sent] or [(0, 0, 0)]
+        return dict(zip(SENT, map(max, zip(*sums, strict=True)), strict=True))
+
+    @property
+    def most_sent_text(self) -> str:
+        """The same in words; without a card's examination only what the fit took."""
+        sent = list(self.most_sent.items())[: 1 if self.examination_sent is None else 3]
+        return ", ".join(f"{bytes_of(count)} {what}" for what, count in sent)
 
     @property
     def family(self) -> str:
@@ -230,6 +241,7 @@ class ModelDocument:
         """Return the bytes of model.json; infinite numbers are null, and a digest detects edits."""
         optional = {field.name for field in fields(self) if field.default is None}
         values = {k: v for k, v in asdict(self).items() if v is not None or k not in optional}
+        values["most_sent"] = self.most_sent
         certificate = values["certificate"]
         certificate["relative_gap"] = self.certificate.relative_gap
         certificate["words"] = str(self.certificate)

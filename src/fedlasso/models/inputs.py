@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 import numpy as np
+import scipy.sparse as sp
 
 from fedlasso.errors import FedLassoError
 from fedlasso.families import family_with
@@ -15,7 +16,7 @@ from fedlasso.federation import InProcess
 from fedlasso.federation.ledger import Notify
 from fedlasso.fitting.settings import Settings
 from fedlasso.models.document import Missing
-from fedlasso.numerics import find_loss
+from fedlasso.numerics import Array, find_loss
 from fedlasso.sites import INTERCEPT, Memory, Site
 from fedlasso.sites.site import adds_intercept
 from fedlasso.tables import MIN_LEVEL, Encoded, File, Outcome, Schema, agree, encode_file, stem_of
@@ -175,7 +176,10 @@ def open_sites(
 def make_site(
     records: Encoded, columns: Sequence[str] | None, settings: Settings, **more: Any
 ) -> Site:
-    """Return one site's records as a `Site` for a fit with these settings."""
+    """Return one site's records as a `Site` for a fit with these settings.
+
+    Its splits depend on the records and the seed, not on its name.
+    """
     response = records.response
     return Site(
         records.site,
@@ -190,8 +194,20 @@ def make_site(
         effects=bool(settings.site_effects),
         raw=True,
         copy=False,
+        draws=_digest(records.X, response.y),
         **more,
     )
+
+
+def _digest(X: Any, y: Array) -> str:
+    """Return a hash of records."""
+    if sp.issparse(X):
+        table = X.tocsc()
+        X = np.array([table.data, table.indices]).T
+    found = hashlib.sha256()
+    for column in (y, *X.T):
+        found.update(np.ascontiguousarray(column, np.float64))
+    return found.hexdigest()
 
 
 def name_columns(names: Sequence[str], settings: Settings) -> tuple[str, ...]:

@@ -9,7 +9,9 @@ from fedlasso.fitting.model import SURELY_SHIFTED, Model
 from fedlasso.fitting.result import Status
 from fedlasso.models.document import ModelDocument
 from fedlasso.models.inference_document import TrustDocument
-from fedlasso.models.numbers import bytes_of, number, some_of, with_error
+from fedlasso.models.numbers import number, some_of, with_error
+from fedlasso.procedures import find_procedure
+from fedlasso.procedures.procedure import UntilCertified
 
 # Rows of a table on the terminal.
 TERMINAL_ROWS = 20
@@ -32,10 +34,10 @@ def describe_model(document: ModelDocument) -> str:
     settings = document.settings
     # That uploads ended too early comes first.
     lines = [document.status_text] if document.status == Status.CUT.name else []
-    rounds = f"{document.rounds} round{'s' * (document.rounds != 1)}"
+    sites = f"{len(document.sites)} site{'s' * (len(document.sites) != 1)}"
     lines += [
         f"{document.schema.target}: {len(rows)} of {document.columns} columns, "
-        f"{document.rows.training} training rows at {len(document.sites)} sites",
+        f"{document.rows.training} training rows at {sites}",
         f"penalty (lambda) {document.penalty:.4g}, {document.penalty_text}",
         f"certificate: {document.certificate}",
         document.why,
@@ -47,7 +49,7 @@ def describe_model(document: ModelDocument) -> str:
         lines.append(f"{family.error_name}: {value}{explained}, on {error.rows}")
     if document.trust is not None:
         lines += _trust_lines(document.trust)
-    lines.append(f"most sent by a site: {bytes_of(document.most_sent)}, in {rounds}")
+    lines.append(f"most sent by a site: {document.most_sent_text}")
     if document.schema.classes:
         zero, one = document.schema.classes
         lines.append(f"classes: {one!r} is 1, {zero!r} is 0")
@@ -72,6 +74,8 @@ def _trust_lines(trust: TrustDocument) -> list[str]:
         for label, rows in groups
         for row in rows[:TERMINAL_ROWS]
     ]
+    if trust.selected or trust.named:
+        lines.append("these estimates, unlike the coefficients below, are without shrinkage")
     lines += [
         f"discovered: {group.text}, probability of an effect {group.evidence}; in the model "
         f"{group.main} represents them"
@@ -106,7 +110,11 @@ def warn_of_fit(model: Model, target: str) -> list[str]:
         warnings.append("the uploads ended too early: " + Status.CUT.value)
     gap = model.fit.certificate.relative_gap if model.fit.certificate else 0.0
     if model.fit.status is Status.SHORT and LOOSE < gap < np.inf:
-        warnings.append(f"not yet the pooled Lasso ({model.fit.certificate}): allow more uploads")
+        remedy = "allow more uploads"
+        name = model.settings.procedure
+        if name is not None and not issubclass(find_procedure(name), UntilCertified):
+            remedy = f"more uploads may not help {name}; without --procedure the fit reaches it"
+        warnings.append(f"not the pooled Lasso ({model.fit.certificate}): {remedy}")
     active = int((model.standardised != 0).sum())
     if active == 0:
         warnings.append("no column is selected: every row gets the same prediction")

@@ -46,12 +46,15 @@ class Posterior:
     empty: float  # the probability that no column has an effect
     # (draws, p), whether a column has an effect in a draw; None for an average.
     drawn: NDArray[np.bool_] | None = None
+    # Mean square of the linear predictor, for columns of variance one correlated as the moments.
+    spread: float = 0.0
 
     @classmethod
     def average(cls, parts: Sequence[Posterior]) -> Posterior:
         arrays = [(part.probabilities, part.mean, part.square) for part in parts]
         probabilities, mean, square = np.mean(arrays, axis=0)
-        return cls(probabilities, mean, square, float(np.mean([part.empty for part in parts])))
+        empty, spread = np.mean([(part.empty, part.spread) for part in parts], axis=0).tolist()
+        return cls(probabilities, mean, square, empty, spread=spread)
 
     @property
     def sizes(self) -> tuple[Array, Array]:
@@ -117,11 +120,13 @@ def sample_posterior(
     slab = float(b @ b) / active + TYPICAL * normal.variance
     variance = normal.variance if noise is None else noise
     totals = np.zeros((3, p))
+    spread = 0.0
     drawn = np.zeros((DRAWS, p), dtype=bool)
     reach = (gram**PARTNERS).sum(axis=1) - np.diagonal(gram)
     for draw in range(DRAWS):
         if draw == BURN_IN:
             totals[:] = 0.0
+            spread = 0.0
         draws = rng.random(p), rng.standard_normal(p)
         precision = normal.rows / variance
         draw_effects(gram, b, rest, precision, slab, odds, nonlocal_prior, *draws, totals)
@@ -130,6 +135,9 @@ def sample_posterior(
             moves = rng.random((active, 3)), rng.standard_normal(active)
             swap_effects(gram, reach, b, rest, precision, slab, *moves)
         drawn[draw] = b != 0
+        on = np.flatnonzero(b)
+        own = b[on] * shrink[on]
+        spread += float(own @ gram[np.ix_(on, on)] @ own)
         if noise is None:
             # A prior row with the response's variance keeps the noise variance positive.
             left = max(normal.variance - float(b @ (score + rest)), 0.0) * normal.rows
@@ -140,7 +148,8 @@ def sample_posterior(
     drawn = drawn[BURN_IN:]
     probabilities, mean, square = totals / len(drawn)
     empty = float((~drawn.any(axis=1)).mean())
-    return Posterior(probabilities, mean * shrink, square * shrink**2, empty, drawn)
+    sums = mean * shrink, square * shrink**2, empty, drawn, spread / len(drawn)
+    return Posterior(probabilities, *sums)
 
 
 def log_odds(columns: int) -> Array:

@@ -15,11 +15,6 @@ from fedlasso.numerics import DEFAULT_LOSS, Array, Certificate, Penalty, find_lo
 from fedlasso.numerics.penalties import Capability
 from fedlasso.sites import LargestEigenvalue, View
 
-# Procedures of the registry that fit every loss, ours first.
-ANY_SMOOTH = (
-    "Newton, FISTA, CD, ST, P, DA, FedMid, ProxSkip, Fast-FedDA, C-FedDA, CSL, DANE, Voting"
-)
-
 # What a procedure needs of a penalty, in words, and procedures that do not need it.
 REFUSALS: dict[Capability, tuple[str, str]] = {
     "prox": ("needs a proximal step", "Newton or Voting"),
@@ -138,12 +133,16 @@ class Procedure(ABC, Generic[S]):
         if self.losses != "any smooth" and not problem.quadratic:
             raise FedLassoError(
                 f"{self.name} fits the quadratic loss only, and these sites have the "
-                f"{problem.loss} loss; use {' or '.join(ANY_SMOOTH.rsplit(', ', 1))}"
+                f"{problem.loss} loss; use Newton or FISTA, which reach the optimum of any loss"
             )
         for capability in self.needs:
             if not problem.penalty.offers(capability):
                 need, others = REFUSALS[capability]
-                what = {"uniform": "weights", "unbounded": "bounds", "ridgeless": "an elastic net"}
+                what = {
+                    "uniform": "an unpenalised intercept or column",
+                    "unbounded": "bounds",
+                    "ridgeless": "an elastic net",
+                }
                 penalty = what.get(capability, f"this {problem.penalty.name!r} penalty")
                 raise FedLassoError(f"{self.name} {need}; use {others} for {penalty}")
 

@@ -29,7 +29,8 @@ class FoldDraw:
 
     Attributes
     ----------
-    secret : known to the site only; without it draws are seeded by the site's name
+    site : text that seeds the draws of a site without a secret
+    secret : known to the site only
     tables : columns and response; each column must differ from its commonest value in none or at
         least `cell` of the training rows, and in none or at least `part` of the held-out rows
     strata : which rows have the rarer kind of response, such as an event; every part of a split

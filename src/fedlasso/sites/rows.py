@@ -15,9 +15,9 @@ split                   rows
 Where responses are classes, events or counts, every site divides rows of both classes, with and
 without an event, or zero and nonzero counts, in the same proportions.
 
-In one process a draw depends on the seed, the site's name and such responses only, so every process
-draws the same rows. On a network a site draws with its own secret, so nobody else knows which rows
-are drawn.
+In one process a draw depends on the seed, such responses, and the site's name or a hash of its
+records, so every process draws the same rows. On a network a site draws with its own secret, so
+nobody else knows which rows are drawn.
 """
 
 import hashlib
@@ -164,14 +164,14 @@ def check_size(where: str, numbers: Array) -> None:
 def holdout(fraction: float, seed: int) -> str:
     """Return the split that holds out a fraction of every site's rows."""
     if not 0 < fraction < 1:
-        raise FedLassoError(f"validation is {fraction!r}; give a fraction between 0 and 1")
+        raise FedLassoError(f"`validation` is {fraction!r}; give a fraction between 0 and 1")
     return f"holdout {float(fraction)!r} {int(seed)}"
 
 
 def folds(count: int, seed: int) -> tuple[str, ...]:
     """Return the splits of a cross-validation, each of which holds out one fold."""
     if not isinstance(count, int | np.integer) or count < 2:
-        raise FedLassoError(f"cv is {count!r}; give a whole number of folds, 2 or more")
+        raise FedLassoError(f"`cv` is {count!r}; give a whole number of folds, 2 or more")
     return tuple(f"fold {k} of {count} {int(seed)}" for k in range(1, count + 1))
 
 

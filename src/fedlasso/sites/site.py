@@ -128,6 +128,7 @@ class Site(View):
     secret, cell, part : with a secret nobody else knows which rows a split draws; beside each
         column's commonest value it has none or `cell` training rows, and none or `part` held out
     batch : minimum rows of a batch, for robust standard errors
+    draws : text that seeds the splits of a site without a secret; by default its name
     clusters : a label per row, such as the patient: rows with the same label may depend on each
         other, and are never separated
 
@@ -160,6 +161,7 @@ class Site(View):
         cell: int = 0,
         part: int = 0,
         batch: int = BATCH_ROWS,
+        draws: str = "",
         clusters: ArrayLike | None = None,
     ) -> None:
         raw = raw or sp.issparse(X)
@@ -196,7 +198,7 @@ class Site(View):
         strata = None if law.quadratic else answered > 0
         members = None if clusters is None else check_clusters(name, clusters, table.n)
         tables = (table, Table(outcomes))
-        draw = FoldDraw(name, secret, tables, cell, part, strata, batch, members)
+        draw = FoldDraw(draws or name, secret, tables, cell, part, strata, batch, members)
         super().__init__(name, names, training, held_out, memory or Memory(), draw)
         self.table = table
         self.response = response

@@ -76,9 +76,9 @@ class SplitEvidence(Evidence):
         fewest = count_gradients(len(splits))
         if budget.left < fewest:
             raise FedLassoError(
-                f"uploads leave {budget.left:.0f} vectors to choose the penalty on {len(splits)} "
-                f"splits, and that takes {fewest} or more; give more uploads, fewer folds, or a "
-                "penalty"
+                f"`uploads` leave {budget.left:.0f} vectors to choose the penalty on {len(splits)} "
+                f"splits, and that takes {fewest} or more; give more `uploads`, fewer folds "
+                "(`cv`), or a `penalty`"
             )
         ledger = metered(federation)
         used = {}

@@ -78,7 +78,7 @@ class Objective(Goal):
                 splits = folds(count, settings.seed)
                 judged_on = f"{count} folds"
             else:
-                buys = f"; uploads={enough} would buy {CURVED_FOLDS} folds"
+                buys = f"; {CURVED_FOLDS} folds would take {enough} uploads"
         limit = f"{8e-6 * context.p * uploads:.2g} MB"
         if settings.uploads is not None:
             limit = f"{uploads} vectors of {context.p} numbers"

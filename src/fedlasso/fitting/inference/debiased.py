@@ -164,7 +164,10 @@ class Start:
         whole[:, others] = found.probabilities, *found.sizes, lowered
         groups = tuple(group.move(others) for group in find_groups(H, runs))
         probabilities, means, spreads, lowered = whole
-        return Effects(probabilities, means, spreads, lowered, groups)
+        sizes = np.sqrt(np.diagonal(H))
+        scaled = np.divide(found.mean, sizes, out=np.zeros(count), where=sizes > 0)
+        variance = found.spread - float(scaled @ H @ scaled)
+        return Effects(probabilities, means, spreads, lowered, groups, variance)
 
     def refit(self, penalty: Penalty, uploads: int, tol: float) -> Fit:
         """Fit the columns without an infinite penalty, by their second derivatives.

@@ -29,6 +29,7 @@ class Effects:
     means, spreads : means and standard deviations of the effects, given that there are some
     lowered : the probabilities, lowered where runs of the sampler disagree; None if none is
     groups : nearly collinear columns that are more probable together than alone
+    variance : of a linear predictor, for columns of variance one
     """
 
     probabilities: Array
@@ -36,6 +37,7 @@ class Effects:
     spreads: Array
     lowered: Array | None = None
     groups: tuple[Group, ...] = ()
+    variance: float = 0.0
 
     def intervals(self, level: float) -> Array:
         """Return credible intervals, an array (columns, 2)."""
@@ -51,11 +53,6 @@ class Effects:
     def variances(self) -> Array:
         """Posterior variances, the point mass at zero included."""
         return self.probabilities * (self.spreads**2 + self.means**2) - self.expected**2
-
-    @property
-    def variance(self) -> float:
-        """Posterior variance of a linear predictor, for columns of variance one."""
-        return float(self.variances.sum())
 
     def lower(self) -> Effects:
         """Return effects with the lowered probabilities."""

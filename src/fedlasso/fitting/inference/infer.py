@@ -7,9 +7,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import chdtrc
 
-from fedlasso.errors import FedLassoError, Refused
+from fedlasso.errors import CannotFit, FedLassoError, Refused
 from fedlasso.federation import Federation, Ledger, metered
 from fedlasso.fitting.context import Context
+from fedlasso.fitting.goal import lasso_goal
 from fedlasso.fitting.inference.debiased import Start
 from fedlasso.fitting.inference.estimates import Effects, Estimates
 from fedlasso.fitting.inference.groups import Group
@@ -39,12 +40,12 @@ CURVED_REFITS = 80
 # larger: without any there is no certificate, and rounding limits it.
 REFIT_PENALTY = 1e-4
 SMALLEST_PENALTY = 1e-7
-# If more of the variance of a linear predictor is unknown, a few columns explain nearly all rows:
-# odds, rates and hazards are known to a factor of 16 at best.
-UNKNOWN_VARIANCE = 8.0
+# If more of the variance of a linear predictor is unknown, odds, rates and hazards are known to a
+# factor of 7 at best. The loss left per coefficient is less than one if responses separate.
+UNKNOWN_VARIANCE = 4.0
 SEPARATED = (
-    "a few columns explain nearly all rows, so that their best coefficients are unbounded: "
-    "estimates are one step from a model without effects, and rather too small"
+    "a few columns predict nearly every response (separation), so the best coefficients are "
+    "unbounded and these data do not show how large effects are"
 )
 # Second derivative of a standardised column that does not vary within any site, but for rounding.
 NO_CURVATURE = 1e-9
@@ -114,18 +115,18 @@ def infer(
     start = Start.at(inference.view, inference.penalty, lasso, noise_inflation)
     inference.check_varies_within(named, start)
     effects = start.find_effects(seed)
-    other: Array | None = start.expect(effects)
+    other = start.expect(effects)
     factor = 1.0
     if not settings.response_family.quadratic:
         near = start.move(effects)
         sized = near.find_effects(seed)
-        if sized.variance < UNKNOWN_VARIANCE:
-            start = near.move(sized).renew()
-            other = lasso
-        else:
-            start = Start.at(inference.view, inference.penalty, np.zeros(lasso.size))
-            other = None
-            inference.notes.append(SEPARATED)
+        if sized.variance > UNKNOWN_VARIANCE or start.loss < start.active:
+            if settings.requested_goal.infers:
+                remedy = f"use --goal {lasso_goal().name}, without --interval"
+                raise CannotFit(f"no discoveries: {SEPARATED}; {remedy}")
+            return Trust(notes=(f"no intervals: {SEPARATED}",))
+        start = near.move(sized).renew()
+        other = lasso
         effects = start.find_effects(seed)
         factor = start.attenuation(effects)
     start = inference.with_batches(start)
@@ -182,7 +183,7 @@ class _Inference:
         return lowered
 
     def judge(
-        self, start: Start, which: NDArray[np.bool_], effects: Effects, other: Array | None
+        self, start: Start, which: NDArray[np.bool_], effects: Effects, other: Array
     ) -> Estimates:
         """Estimate columns that the rows themselves have picked, by their probable effects."""
         columns = np.flatnonzero(which)
