@@ -20,6 +20,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 EPS = float(np.finfo(np.float64).eps)
 # The relative rounding error allowed when two values of an objective are compared.
 ROUNDING = 64 * EPS
+OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True}
 _pools = cache(ThreadpoolController)
 _here = threading.local()
 
@@ -40,8 +41,19 @@ def one_thread() -> Iterator[None]:
 
 def compiled(f: F, fastmath: bool | set[str] = False) -> F:
     """Compile `f` on first call; numba caches the machine code on disk."""
-    options = {"cache": True, "nogil": True, "error_model": "numpy", "fastmath": fastmath}
-    return cast(F, numba.njit(**options)(f))
+    return cast(F, numba.njit(cache=True, fastmath=fastmath, **OPTIONS)(f))
+
+
+def inlined(f: F) -> F:
+    """Compile `f` as a part of the kernels that call it, which is quicker than apart from them."""
+    return cast(F, numba.njit(cache=True, inline="always", **OPTIONS)(f))
+
+
+def frozen(x: Array) -> Array:
+    """Return a read-only view: a kernel is compiled anew for arrays that may be written to."""
+    view = x.view()
+    view.flags.writeable = False
+    return view
 
 
 @partial(compiled, fastmath={"reassoc", "contract"})
@@ -61,7 +73,7 @@ def inner_products(Xt: Array, r: Array) -> Array:
     return out
 
 
-@compiled
+@inlined
 def soft(v: float, a: float) -> float:
     """Return sgn(v) max(|v| - a, 0); a NaN stays a NaN."""
     if v > a:
@@ -93,5 +105,12 @@ def subtract_rows(out: Array, M: Array, rows: NDArray[np.int64], w: Array, count
 @compiled
 def subtract_product(out: Array, M: Array, b: Array) -> None:
     """Subtract M'b from `out`, reading only the rows of M where b is nonzero."""
-    rows = np.flatnonzero(b)
-    subtract_rows(out, M, rows, b[rows], rows.size)
+    rows = np.empty(b.size, np.int64)
+    weights = np.empty(b.size)
+    count = 0
+    for k in range(b.size):
+        if b[k] != 0.0:
+            rows[count] = k
+            weights[count] = b[k]
+            count += 1
+    subtract_rows(out, M, rows, weights, count)
