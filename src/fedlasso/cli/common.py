@@ -7,6 +7,7 @@ import inspect
 import signal
 import socket
 import sys
+import threading
 import time
 from collections.abc import Collection
 from importlib.util import find_spec
@@ -94,29 +95,53 @@ def print_notices(document: ModelDocument, printed: Collection[str] = ()) -> Non
 
 
 class Display:
-    """Prints a fit's progress: one line on a terminal, elsewhere a line every few seconds."""
+    """Prints a fit's progress: a line that changes on a terminal, elsewhere one every two seconds.
+
+    A thread of its own prints it, so that it also appears between questions.
+    """
 
     def __init__(self) -> None:
         from fedlasso.federation import Costs
+        from fedlasso.numerics.machine import Compilations
 
         self._count = 0
         self._costs = Costs()
+        self._doing = "starting"
         self._start = self._shown = time.monotonic()
+        self._compilations = Compilations()
+        self._ended = threading.Event()
+        self._printer = threading.Thread(target=self._print, daemon=True)
+
+    def __enter__(self) -> Display:
+        self._compilations.__enter__()
+        self._printer.start()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._ended.set()
+        self._printer.join()
+        self._compilations.__exit__()
 
     def listen(self, exchange: Exchange) -> None:
-        """Count a question, and update the display if the last update is old enough."""
+        """Count a question."""
         self._count = exchange.number
         self._costs = exchange.costs
-        wait, end = (0.1, "\r") if sys.stderr.isatty() else (5.0, "\n")
-        now = time.monotonic()
-        if now - self._shown > wait:
-            self._shown = now
-            line = self._line(exchange.request.kind)
-            print(f"fedlasso: {line}   ", end=end, file=sys.stderr, flush=True)
+        self._doing = exchange.request.kind
 
     def show(self, done: str) -> None:
         """Print a line that stays."""
+        self._shown = time.monotonic()
         notify(self._line(done))
+
+    def _print(self) -> None:
+        wait, end = (0.1, "\r") if sys.stderr.isatty() else (2.0, "\n")
+        while not self._ended.wait(0.1):
+            if time.monotonic() - self._shown >= wait:
+                self._shown = time.monotonic()
+                doing = self._doing
+                if self._compilations.busy:
+                    doing = f"compiling kernel {len(self._compilations.names)}, on first use only"
+                print(f"fedlasso: {self._line(doing)}   ", end=end, file=sys.stderr, flush=True)
 
     def _line(self, doing: str) -> str:
         from fedlasso.models.numbers import bytes_of

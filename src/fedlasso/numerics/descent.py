@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from fedlasso.numerics.machine import Array, compiled, dot, soft, subtract_product
+from fedlasso.numerics.machine import Array, compiled, dot, soft, subtract_nonzero_rows
 from fedlasso.numerics.sample import LeastSquares
 
 # Sweeps of `shifted_lasso` end when they change the gradient by at most this fraction of the score.
@@ -56,7 +56,7 @@ def descend(L: Lasso, b: Array, tol: float, most: int) -> tuple[int, bool]:
                 r[:] = score - ridge * b
             else:
                 r[:] = 0.0
-            subtract_product(r, M, b)
+            subtract_nonzero_rows(r, M, b)
         largest = 0.0
         for k in range(b.size):
             if not full and b[k] == 0.0:

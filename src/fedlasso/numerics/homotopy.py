@@ -200,7 +200,9 @@ def walk(
             full = a == active.size
             entry, k, sign = next_entry(lam[0], full, counts[3], place, blocked, correlation, u)
             exit_, i = next_exit(signs, b, d, a)
-            step = min(entry, exit_, left)
+            step = entry if entry < exit_ else exit_
+            if left < step:
+                step = left
             for j in range(a):
                 b[j] += step * d[j]
             for l in range(u.size):
@@ -243,7 +245,7 @@ def refine(D: ActiveColumns, S: HomotopyState, y: Array) -> None:
     """Solve G_AA b_A = X_A'y/m - lam s to full accuracy from X, and recompute X'r/m."""
     a = S.a
     active = S.active[:a]
-    rows = D.Xt[active]
+    rows = frozen(D.Xt[active])
     for _ in range(2):
         r = y.copy()
         subtract_rows(r, D.Xt, active, S.b, a)

@@ -77,14 +77,15 @@ def next_entry(
     for k in range(u.size):
         if full or place[k] >= 0 or blocked[k]:
             continue
-        for side in (1.0, -1.0):
+        for negative in range(2):
+            side = 1.0 - 2.0 * negative
             closing = 1.0 - side * u[k]
             slack = lam - side * correlation[k]
             # a column that has just left still equals the penalty: it must move away first
             if k == dropped and slack <= 1e-9 * lam:
                 continue
             if closing > 0.0 and slack < step * closing:
-                step = max(slack, 0.0) / closing
+                step = slack / closing if slack > 0.0 else 0.0
                 column = k
                 sign = side
     return step, column, sign
@@ -97,7 +98,9 @@ def next_exit(signs: Array, b: Array, d: Array, a: int) -> tuple[float, int]:
     place = -1
     for i in range(a):
         speed = -signs[i] * d[i]
-        size = max(signs[i] * b[i], 0.0)
+        size = signs[i] * b[i]
+        if size < 0.0:
+            size = 0.0
         if speed > 0.0 and size < step * speed:
             step = size / speed
             place = i

@@ -11,7 +11,7 @@ would depend on the data and the processor.
 import numpy as np
 
 from fedlasso.numerics.curved_sweeps import curved_sweeps
-from fedlasso.numerics.machine import Array, compiled, dot, inlined, soft, subtract_product
+from fedlasso.numerics.machine import Array, compiled, dot, inlined, soft, subtract_nonzero_rows
 from fedlasso.numerics.penalties import L1, Penalty
 from fedlasso.numerics.sample import LeastSquares, Sample
 
@@ -146,7 +146,7 @@ def residual_sweeps(
         for _ in range(epochs):
             # recomputing the residual makes the sweep a function of b alone
             r = y.copy()
-            subtract_product(r, Xt, b)
+            subtract_nonzero_rows(r, Xt, b)
             size = total_size(base, units, b)
             changed = False
             for k in range(p):
@@ -175,7 +175,7 @@ def lasso_steps(
             for k in range(p):
                 b[k] = soft(z[k], rates[j] * step * lam)
             r = target.copy()
-            subtract_product(r, M, b)
+            subtract_nonzero_rows(r, M, b)
             if gram:
                 for k in range(p):
                     z[k] += rates[j] * r[k]

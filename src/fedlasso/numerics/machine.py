@@ -12,6 +12,7 @@ from typing import Any, TypeVar, cast
 
 import numba
 import numpy as np
+from numba.core import event
 from numpy.typing import NDArray
 from threadpoolctl import ThreadpoolController
 
@@ -21,6 +22,7 @@ EPS = float(np.finfo(np.float64).eps)
 # The relative rounding error allowed when two values of an objective are compared.
 ROUNDING = 64 * EPS
 OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True}
+COMPILE = "numba:compile"
 _pools = cache(ThreadpoolController)
 _here = threading.local()
 
@@ -47,6 +49,28 @@ def compiled(f: F, fastmath: bool | set[str] = False) -> F:
 def inlined(f: F) -> F:
     """Compile `f` as a part of the kernels that call it, which is quicker than apart from them."""
     return cast(F, numba.njit(cache=True, inline="always", **OPTIONS)(f))
+
+
+class Compilations:
+    """The kernels that have been compiled since `with` was entered; cached ones are not."""
+
+    def __enter__(self) -> "Compilations":
+        self._events = event.RecordingListener()
+        event.register(COMPILE, self._events)
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        event.unregister(COMPILE, self._events)
+
+    @property
+    def names(self) -> list[str]:
+        """The kernels in the order in which they were begun."""
+        begun = [e.data["dispatcher"].py_func for _, e in self._events.buffer if e.is_start]
+        return [f.__name__ for f in begun if f.__module__.startswith("fedlasso.")]
+
+    @property
+    def busy(self) -> bool:
+        return sum(1 if e.is_start else -1 for _, e in self._events.buffer) > 0
 
 
 def frozen(x: Array) -> Array:
@@ -102,12 +126,18 @@ def subtract_rows(out: Array, M: Array, rows: NDArray[np.int64], w: Array, count
             out[l] -= weight * row[l]
 
 
-@compiled
 def subtract_product(out: Array, M: Array, b: Array) -> None:
     """Subtract M'b from `out`, reading only the rows of M where b is nonzero."""
+    rows = np.flatnonzero(b)
+    subtract_rows(out, M, rows, b[rows], rows.size)
+
+
+@compiled
+def subtract_nonzero_rows(out: Array, M: Array, b: Array) -> None:
+    """Do the same as `subtract_product`, inside a kernel."""
     rows = np.empty(b.size, np.int64)
     weights = np.empty(b.size)
-    count = 0
+    count = np.int64(0)
     for k in range(b.size):
         if b[k] != 0.0:
             rows[count] = k
