@@ -75,20 +75,16 @@ def run(arguments: list[str], cache: Path) -> tuple[float, float, float, list[st
     command = [sys.executable, "-c", RUN, "fit", *arguments]
     start = said = time.perf_counter()
     silence = 0.0
-    line = ""
-    with subprocess.Popen(
-        command,
-        env=environment,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-    ) as child:
+    lines: list[str] = []
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
+    with subprocess.Popen(command, env=environment, text=True, **pipes) as child:
         assert child.stdout is not None
         for line in child.stdout:
+            lines.append(line)
             now = time.perf_counter()
             silence = max(silence, now - said)
             said = now
-    seconds, kernels = json.loads(line)
+    seconds, kernels = json.loads(lines[-1])
     return seconds, time.perf_counter() - start, silence, kernels
 
 
