@@ -3,10 +3,15 @@
 import ast
 import subprocess
 import sys
+import time
 from pathlib import Path
 
+import numba
 import numpy as np
 import pytest
+
+from fedlasso.cli import common
+from fedlasso.numerics.machine import Compilations, dot
 
 # Runs a command, and prints how often each kernel that it called would be compiled.
 TELL_KERNELS = """
@@ -48,3 +53,25 @@ def test_a_default_fit_compiles_no_more_than_it_needs(tmp_path: Path) -> None:
     kernels: dict[str, int] = ast.literal_eval(done.stdout.splitlines()[-1])
     more = {name: count for name, count in kernels.items() if count > KERNELS.get(name, 0)}
     assert more == {}
+
+
+def test_progress_is_printed_between_questions(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert common.QUIET + common.TICK < 2
+    monkeypatch.setattr(common, "QUIET", 0.0)
+    monkeypatch.setattr(common, "TICK", 0.01)
+    with common.Display():
+        time.sleep(0.1)
+    assert "fedlasso: starting (0 questions" in capsys.readouterr().err
+
+
+def test_compilations_are_counted_while_they_last() -> None:
+    x = np.ones(3)
+    with Compilations() as compilations:
+        assert numba.njit(dot.py_func)(x, x) == 3.0  # type: ignore[attr-defined]
+        numba.njit(lambda: 0)()
+    assert compilations.names == ["dot"]
+    assert not compilations.busy
+    dot(x, x)
+    assert compilations.names == ["dot"]

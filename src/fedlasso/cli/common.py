@@ -23,6 +23,9 @@ if TYPE_CHECKING:
     from fedlasso.models import ModelDocument
 
 INTERRUPTED = 130
+# Seconds between updates of a line on a terminal, and between lines elsewhere.
+TICK = 0.1
+QUIET = 1.5
 RESULTS = "results folder of a study"
 _STUDY = ("pandas", "pyarrow", "rich")
 # The packages that commands need from each extra.
@@ -95,7 +98,7 @@ def print_notices(document: ModelDocument, printed: Collection[str] = ()) -> Non
 
 
 class Display:
-    """Prints a fit's progress: a line that changes on a terminal, elsewhere one every two seconds.
+    """Prints a fit's progress: a changing line on a terminal, elsewhere a line every `QUIET` seconds.
 
     A thread of its own prints it, so that it also appears between questions.
     """
@@ -134,8 +137,8 @@ class Display:
         notify(self._line(done))
 
     def _print(self) -> None:
-        wait, end = (0.1, "\r") if sys.stderr.isatty() else (2.0, "\n")
-        while not self._ended.wait(0.1):
+        wait, end = (TICK, "\r") if sys.stderr.isatty() else (QUIET, "\n")
+        while not self._ended.wait(TICK):
             if time.monotonic() - self._shown >= wait:
                 self._shown = time.monotonic()
                 doing = self._doing
