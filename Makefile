@@ -94,6 +94,7 @@ bench: .venv/ready
 	$(BIN)/python benchmarks/kernels.py
 	$(BIN)/python benchmarks/replicate.py
 	$(BIN)/python benchmarks/growth.py
+	$(BIN)/python benchmarks/first_use.py
 	$(BIN)/python benchmarks/network.py
 	$(BIN)/python benchmarks/fit.py
 	$(BIN)/python benchmarks/large.py

@@ -15,6 +15,7 @@ from sklearn.linear_model import lars_path
 import fedlasso.numerics.path as path_module
 from fedlasso.numerics import (
     L1,
+    Array,
     LeastSquares,
     lasso_path,
     local_sweeps,
@@ -26,10 +27,9 @@ from fedlasso.numerics.homotopy import (
     ActiveColumns,
     HomotopyState,
     advance,
-    enter,
     homotopy_at,
-    leave,
 )
+from fedlasso.numerics.knots import enter, leave
 from fedlasso.numerics.path import relative_gap
 from fedlasso.numerics.repair import feature_sign_search
 
@@ -143,13 +143,13 @@ def test_agrees_with_lars_and_its_knots(draw: Draw, gram: bool) -> None:
 @pytest.mark.parametrize("gram", [True, False])
 def test_inverse_by_bordering_and_deflation(draw: Draw, gram: bool) -> None:
     f = draw(30, 10)
-    D = ActiveColumns(f.columns, f.y, f.gram if gram else np.empty((0, 0)), f.design.norms)
+    D = ActiveColumns.of(f.columns, f.gram if gram else np.empty((0, 0)), f.design.norms)
     S = homotopy_at(D, float(np.abs(f.score).max()), np.zeros(f.p), f.score, f.m)
     for k in (7, 2, 5, 0, 9):
-        assert enter(D, S, k, 1.0)
+        assert enter(*D, *S[1:7], S.v, S.w, k, 1.0)
     for place in (1, 3):
-        leave(D, S, place)
-    A = S.active[: S.a[0]]
+        assert not leave(D.norms, *S[1:8], place)
+    A = S.active[: S.a]
     assert A.tolist() == [7, 9, 5]
     assert S.place[A].tolist() == [0, 1, 2]
     assert_allclose(S.inverse[:3, :3], np.linalg.inv(f.gram[np.ix_(A, A)]), rtol=1e-12)
@@ -182,11 +182,11 @@ def test_the_fallback_repairs_a_lost_homotopy(draw: Draw, monkeypatch: pytest.Mo
     grid = penalty_grid(f, count=10)
     good = lasso_path(f, grid)
 
-    def lost(D: ActiveColumns, S: HomotopyState, target: float, limit: int) -> int:
+    def lost(D: ActiveColumns, S: HomotopyState, targets: Array) -> int:
         if not failing:
-            return advance(D, S, target, limit)
+            return advance(D, S, targets)
         failing.pop()
-        S.lam[0] = target
+        S.lam[0] = targets[0]
         S.b[:] += 1.0
         S.inverse[:] = np.nan
         return 0

@@ -82,10 +82,12 @@ def test_draws_follow_the_posterior_that_enumeration_finds(seed: int, nonlocal_p
     draws = 20_000
     for _ in range(draws):
         lucks = rng.random(3), rng.standard_normal(3)
-        draw_effects(gram, b, rest, m / noise, slab, log_odds(p), nonlocal_prior, *lucks, totals)
+        active = int(np.count_nonzero(b))
+        prior = slab, log_odds(p), nonlocal_prior
+        draw_effects(gram, b, rest, active, m / noise, *prior, *lucks, totals)
         if nonlocal_prior and (active := int(np.count_nonzero(b))):
             moves = rng.random((active, 3)), rng.standard_normal(active)
-            swap_effects(gram, reach, b, rest, m / noise, slab, *moves)
+            swap_effects(gram, reach, b, rest, np.flatnonzero(b), m / noise, slab, *moves)
     np.testing.assert_allclose(totals[0] / draws, exact, atol=0.02)
     np.testing.assert_allclose(totals[1] / draws, mean, atol=0.02)
     np.testing.assert_allclose(totals[2] / draws, square, atol=0.04)
@@ -109,7 +111,7 @@ def test_swaps_alone_keep_which_of_two_columns_has_the_effect_in_proportion() ->
     visits = np.zeros(3)
     for _ in range(40_000):
         moves = rng.random((1, 3)), rng.standard_normal(1)
-        swap_effects(gram, reach, b, rest, m / noise, slab, *moves)
+        swap_effects(gram, reach, b, rest, np.flatnonzero(b), m / noise, slab, *moves)
         visits += b != 0
     np.testing.assert_allclose(visits / 40_000, exact / exact.sum(), atol=0.02)
 

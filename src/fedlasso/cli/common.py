@@ -8,6 +8,7 @@ import re
 import signal
 import socket
 import sys
+import threading
 import time
 from collections.abc import Collection
 from importlib.util import find_spec
@@ -23,6 +24,9 @@ if TYPE_CHECKING:
     from fedlasso.models import ModelDocument
 
 INTERRUPTED = 130
+# Seconds between updates of a line on a terminal, and between lines elsewhere.
+TICK = 0.1
+QUIET = 1.5
 RESULTS = "results folder of a study"
 _STUDY = ("pandas", "pyarrow", "rich")
 # The packages that commands need from each extra.
@@ -104,29 +108,53 @@ def print_notices(document: ModelDocument, printed: Collection[str] = ()) -> Non
 
 
 class Display:
-    """Prints a fit's progress: one line on a terminal, elsewhere a line every few seconds."""
+    """Prints a fit's progress: a changing line on a terminal, elsewhere a line every `QUIET` seconds.
+
+    A thread of its own prints it, so that it also appears between questions.
+    """
 
     def __init__(self) -> None:
         from fedlasso.federation import Costs
+        from fedlasso.numerics.machine import Compilations
 
         self._count = 0
         self._costs = Costs()
+        self._doing = "starting"
         self._start = self._shown = time.monotonic()
+        self._compilations = Compilations()
+        self._ended = threading.Event()
+        self._printer = threading.Thread(target=self._print, daemon=True)
+
+    def __enter__(self) -> Display:
+        self._compilations.__enter__()
+        self._printer.start()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._ended.set()
+        self._printer.join()
+        self._compilations.__exit__()
 
     def listen(self, exchange: Exchange) -> None:
-        """Count a question, and update the display if the last update is old enough."""
+        """Count a question."""
         self._count = exchange.number
         self._costs = exchange.costs
-        wait, end = (0.1, "\r") if sys.stderr.isatty() else (5.0, "\n")
-        now = time.monotonic()
-        if now - self._shown > wait:
-            self._shown = now
-            line = self._line(exchange.request.kind)
-            print(f"fedlasso: {line}   ", end=end, file=sys.stderr, flush=True)
+        self._doing = exchange.request.kind
 
     def show(self, done: str) -> None:
         """Print a line that stays."""
+        self._shown = time.monotonic()
         notify(self._line(done))
+
+    def _print(self) -> None:
+        wait, end = (TICK, "\r") if sys.stderr.isatty() else (QUIET, "\n")
+        while not self._ended.wait(TICK):
+            if time.monotonic() - self._shown >= wait:
+                self._shown = time.monotonic()
+                doing = self._doing
+                if self._compilations.busy:
+                    doing = f"compiling kernel {len(self._compilations.names)}, on first use only"
+                print(f"fedlasso: {self._line(doing)}   ", end=end, file=sys.stderr, flush=True)
 
     def _line(self, doing: str) -> str:
         from fedlasso.models.numbers import bytes_of

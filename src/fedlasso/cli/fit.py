@@ -94,11 +94,11 @@ def fit_command(options: argparse.Namespace) -> int:
         sites, schema = models.open_sites(plan.source, plan.settings, folder.memory, print_once)
         if options.resume is None:
             folder.begin(plan)
-        display = Display()
-        ledger = Ledger(Journal(sites, folder.journal), display.listen)
         how: dict[str, Any] = {"missing": plan.source.missing, "compare": plan.compare}
-        document = models.make_model(ledger, plan.settings, schema, notify=display.show, **how)
-        folder.finish(document)
+        with Display() as display:
+            ledger = Ledger(Journal(sites, folder.journal), display.listen)
+            document = models.make_model(ledger, plan.settings, schema, notify=display.show, **how)
+            folder.finish(document)
     except KeyboardInterrupt:
         notify(f"stopped; {resume if folder.begun else 'the fit had not started'}")
         return INTERRUPTED
@@ -158,9 +158,9 @@ def diagnose_command(options: argparse.Namespace) -> None:
     source = shared.read_source(options)
     settings = shared.read_settings(options)
     sites, _ = models.open_sites(source, notify=notify)
-    display = Display()
-    diagnosis = diagnose(Ledger(sites, display.listen), settings)
-    display.show("diagnosed")
+    with Display() as display:
+        diagnosis = diagnose(Ledger(sites, display.listen), settings)
+        display.show("diagnosed")
     print(*models.describe_diagnosis(diagnosis), sep="\n")
     write_atomically(options.out, models.draw_diagnosis(diagnosis).encode())
     print(f"Figures are in {options.out}")

@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from fedlasso.numerics.machine import Array, compiled, dot, soft, subtract_product
+from fedlasso.numerics.machine import Array, compiled, dot, frozen, soft, subtract_nonzero_rows
 from fedlasso.numerics.sample import LeastSquares
 
 # Sweeps of `shifted_lasso` end when they change the gradient by at most this fraction of the score.
@@ -39,24 +39,39 @@ class Lasso(NamedTuple):
         return cls(M, gram, norms, score, thresholds, ridge, norms + ridge, -none, none)
 
 
-@compiled
 def descend(L: Lasso, b: Array, tol: float, most: int) -> tuple[int, bool]:
-    """Minimize in place; return the number of sweeps and whether they converged to `tol`.
+    """Minimize in place; return the number of sweeps and whether they converged to `tol`."""
+    return sweep_lasso(frozen(L.M), *L[1:], b, tol, most)
+
+
+@compiled
+def sweep_lasso(
+    M: Array,
+    gram: bool,
+    norms: Array,
+    score: Array,
+    thresholds: Array,
+    ridge: float,
+    units: Array,
+    lower: Array,
+    upper: Array,
+    b: Array,
+    tol: float,
+    most: int,
+) -> tuple[int, bool]:
+    """Do what `descend` does.
 
     Full sweeps determine the active set, and sweeps over that set solve for it. With X'X/m, r is
     minus the gradient of the smooth part; else it is -Xb.
     """
-    M, gram, norms, score, thresholds, ridge, units, lower, upper = L
     r = np.zeros(M.shape[1])
     full = True
     for sweep in range(most):
         if full:
             # r is recomputed before a sweep that may be the last
-            if gram:
-                r[:] = score - ridge * b
-            else:
-                r[:] = 0.0
-            subtract_product(r, M, b)
+            for i in range(r.size):
+                r[i] = score[i] - ridge * b[i] if gram else 0.0
+            subtract_nonzero_rows(r, M, b)
         largest = 0.0
         for k in range(b.size):
             if not full and b[k] == 0.0:

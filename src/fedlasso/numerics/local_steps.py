@@ -11,7 +11,7 @@ would depend on the data and the processor.
 import numpy as np
 
 from fedlasso.numerics.curved_sweeps import curved_sweeps
-from fedlasso.numerics.machine import Array, compiled, dot, soft, subtract_product
+from fedlasso.numerics.machine import Array, compiled, dot, inlined, soft, subtract_nonzero_rows
 from fedlasso.numerics.penalties import L1, Penalty
 from fedlasso.numerics.sample import LeastSquares, Sample
 
@@ -34,9 +34,11 @@ def local_sweeps(f: Sample, start: Array, lam: float, epochs: int) -> Array:
         return np.column_stack([curved_sweeps(f, b, L1(lam), epochs) for b in B])
     base = float(np.sqrt(f.y_ss / f.m))
     if f.prefers_gram:
-        gram_sweeps(f.gram, f.score, base, B, lam, epochs)
+        units = np.sqrt(np.diagonal(f.gram))
+        gram_sweeps(f.gram, f.score, units, base, B, lam, epochs)
     else:
-        residual_sweeps(f.columns, f.y, f.design.norms, base, B, lam, epochs)
+        norms = f.design.norms
+        residual_sweeps(f.columns, f.y, norms, np.sqrt(norms), base, B, lam, epochs)
     return B.T
 
 
@@ -77,7 +79,7 @@ def keep_unmoved(new: Array, old: Array) -> Array:
     return np.where(np.abs(new - old) <= ROUNDING * size, old, new)
 
 
-@compiled
+@inlined
 def total_size(base: float, units: Array, b: Array) -> float:
     """Return base + sum_k units_k |b_k|, a bound on the sums behind a coefficient."""
     total = base
@@ -86,21 +88,22 @@ def total_size(base: float, units: Array, b: Array) -> float:
     return total
 
 
-@compiled
+@inlined
 def moved(new: float, old: float, unit: float, size: float) -> bool:
     """Return whether a coefficient changed by more than rounding; True for NaN."""
     return not abs(new - old) * unit <= ROUNDING * size
 
 
 @compiled
-def gram_sweeps(G: Array, c: Array, base: float, B: Array, lam: float, epochs: int) -> None:
+def gram_sweeps(
+    G: Array, c: Array, units: Array, base: float, B: Array, lam: float, epochs: int
+) -> None:
     """Sweep every row of B in place, from G = X'X/m, c = X'y/m and base = ||y||/sqrt(m).
 
     s_k is the score of coordinate k, c_k - sum_{l<k} G_kl b_l(new) - sum_{l>k} G_kl b_l(old).
     A new b_k updates s_l for this sweep if l > k, and for the next one if l < k.
     """
     q, p = B.shape
-    units = np.sqrt(np.diag(G))
     for j in range(q):
         b = B[j]
         s = c.copy()
@@ -126,18 +129,24 @@ def gram_sweeps(G: Array, c: Array, base: float, B: Array, lam: float, epochs: i
 
 @compiled
 def residual_sweeps(
-    Xt: Array, y: Array, norms: Array, base: float, B: Array, lam: float, epochs: int
+    Xt: Array,
+    y: Array,
+    norms: Array,
+    units: Array,
+    base: float,
+    B: Array,
+    lam: float,
+    epochs: int,
 ) -> None:
     """Sweep every row of B in place, from the rows x_k of Xt and norms_k = ||x_k||^2/m."""
     q, p = B.shape
     m = y.size
-    units = np.sqrt(norms)
     for j in range(q):
         b = B[j]
         for _ in range(epochs):
             # recomputing the residual makes the sweep a function of b alone
             r = y.copy()
-            subtract_product(r, Xt, b)
+            subtract_nonzero_rows(r, Xt, b)
             size = total_size(base, units, b)
             changed = False
             for k in range(p):
@@ -166,7 +175,7 @@ def lasso_steps(
             for k in range(p):
                 b[k] = soft(z[k], rates[j] * step * lam)
             r = target.copy()
-            subtract_product(r, M, b)
+            subtract_nonzero_rows(r, M, b)
             if gram:
                 for k in range(p):
                     z[k] += rates[j] * r[k]

@@ -12,6 +12,7 @@ from typing import Any, TypeVar, cast
 
 import numba
 import numpy as np
+from numba.core import event
 from numpy.typing import NDArray
 from threadpoolctl import ThreadpoolController
 
@@ -20,6 +21,8 @@ F = TypeVar("F", bound=Callable[..., Any])
 EPS = float(np.finfo(np.float64).eps)
 # The relative rounding error allowed when two values of an objective are compared.
 ROUNDING = 64 * EPS
+OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True}
+COMPILE = "numba:compile"
 _pools = cache(ThreadpoolController)
 _here = threading.local()
 
@@ -40,8 +43,41 @@ def one_thread() -> Iterator[None]:
 
 def compiled(f: F, fastmath: bool | set[str] = False) -> F:
     """Compile `f` on first call; numba caches the machine code on disk."""
-    options = {"cache": True, "nogil": True, "error_model": "numpy", "fastmath": fastmath}
-    return cast(F, numba.njit(**options)(f))
+    return cast(F, numba.njit(cache=True, fastmath=fastmath, **OPTIONS)(f))
+
+
+def inlined(f: F) -> F:
+    """Compile `f` as a part of the kernels that call it, which is quicker than apart from them."""
+    return cast(F, numba.njit(cache=True, inline="always", **OPTIONS)(f))
+
+
+class Compilations:
+    """The kernels that have been compiled since `with` was entered; cached ones are not."""
+
+    def __enter__(self) -> "Compilations":
+        self._events = event.RecordingListener()
+        event.register(COMPILE, self._events)
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        event.unregister(COMPILE, self._events)
+
+    @property
+    def names(self) -> list[str]:
+        """The kernels in the order in which they were begun."""
+        begun = [e.data["dispatcher"].py_func for _, e in self._events.buffer if e.is_start]
+        return [f.__name__ for f in begun if f.__module__.startswith("fedlasso.")]
+
+    @property
+    def busy(self) -> bool:
+        return sum(1 if e.is_start else -1 for _, e in self._events.buffer) > 0
+
+
+def frozen(x: Array) -> Array:
+    """Return a read-only view: a kernel is compiled anew for arrays that may be written to."""
+    view = x.view()
+    view.flags.writeable = False
+    return view
 
 
 @partial(compiled, fastmath={"reassoc", "contract"})
@@ -61,7 +97,7 @@ def inner_products(Xt: Array, r: Array) -> Array:
     return out
 
 
-@compiled
+@inlined
 def soft(v: float, a: float) -> float:
     """Return sgn(v) max(|v| - a, 0); a NaN stays a NaN."""
     if v > a:
@@ -90,8 +126,21 @@ def subtract_rows(out: Array, M: Array, rows: NDArray[np.int64], w: Array, count
             out[l] -= weight * row[l]
 
 
-@compiled
 def subtract_product(out: Array, M: Array, b: Array) -> None:
     """Subtract M'b from `out`, reading only the rows of M where b is nonzero."""
     rows = np.flatnonzero(b)
     subtract_rows(out, M, rows, b[rows], rows.size)
+
+
+@compiled
+def subtract_nonzero_rows(out: Array, M: Array, b: Array) -> None:
+    """Do the same as `subtract_product`, inside a kernel."""
+    rows = np.empty(b.size, np.int64)
+    weights = np.empty(b.size)
+    count = np.int64(0)
+    for k in range(b.size):
+        if b[k] != 0.0:
+            rows[count] = k
+            weights[count] = b[k]
+            count += 1
+    subtract_rows(out, M, rows, weights, count)

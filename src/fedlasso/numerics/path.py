@@ -55,17 +55,16 @@ def lasso_path(f: LeastSquares, penalties: Array) -> LassoPath:
     if not np.isfinite(penalties).all() or (penalties < 0).any() or (np.diff(penalties) > 0).any():
         raise ValueError("penalties must be finite, not negative and in decreasing order.")
     gram = f.gram if f.prefers_gram else np.empty((0, 0))
-    D = ActiveColumns(f.columns, f.y, gram, f.design.norms)
+    D = ActiveColumns.of(f.columns, gram, f.design.norms)
     S = homotopy_at(D, np.abs(f.score).max(initial=0.0), np.zeros(f.p), f.score, f.m)
     coefficients = np.zeros((f.p, penalties.size), order="F")
     gaps = np.zeros(penalties.size)
     knots = fallbacks = 0
     for j, lam in enumerate(penalties):
         if lam < S.lam[0]:
-            knots += advance(D, S, lam, 50 * S.active.size + 100)
-            refine(D, S)
-        b = np.zeros(f.p)
-        b[S.active[: S.a[0]]] = S.b[: S.a[0]]
+            knots += advance(D, S, penalties[j : j + 1])
+            refine(D, S, f.y)
+        b = S.coefficients
         gap = relative_gap(f, b, lam)
         if not gap <= GAP:
             fallbacks += 1

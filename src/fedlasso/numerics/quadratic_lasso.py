@@ -55,7 +55,7 @@ def solve_model(B: CurvatureModel, c: Array, thresholds: Array, start: Array) ->
     """Return the minimizer of 1/2 b'Bb - c'b + sum_k thresholds_k |b_k|."""
     b = start.copy()
     tol = EXACT * float(np.abs(c).max(initial=0.0))
-    return b if descend_factored(B, c, thresholds, b, tol) else search(B, c, thresholds, b, tol)
+    return b if descend_factored(*B, c, thresholds, b, tol) else search(B, c, thresholds, b, tol)
 
 
 @one_thread()
@@ -102,13 +102,14 @@ def search(B: CurvatureModel, c: Array, penalties: Array, b: Array, tol: float) 
 
 
 @compiled
-def descend_factored(B: CurvatureModel, c: Array, penalties: Array, b: Array, tol: float) -> bool:
+def descend_factored(
+    A: Array, d: Array, mu: float, diagonal: Array, c: Array, penalties: Array, b: Array, tol: float
+) -> bool:
     """Solve the same problem by coordinate descent, in place; return whether it converged.
 
     t = diag(d) A'b is kept up to date. Sweeps are over the nonzero coefficients until none changes
     its slope by more than `tol`, then over all.
     """
-    A, d, mu, diagonal = B
     p, r = A.shape
     t = np.zeros(r)
     full = True

@@ -129,11 +129,13 @@ def sample_posterior(
             spread = 0.0
         draws = rng.random(p), rng.standard_normal(p)
         precision = normal.rows / variance
-        draw_effects(gram, b, rest, precision, slab, odds, nonlocal_prior, *draws, totals)
         active = int(np.count_nonzero(b))
+        draw_effects(gram, b, rest, active, precision, slab, odds, nonlocal_prior, *draws, totals)
+        places = np.flatnonzero(b)
+        active = places.size
         if nonlocal_prior and active:
             moves = rng.random((active, 3)), rng.standard_normal(active)
-            swap_effects(gram, reach, b, rest, precision, slab, *moves)
+            swap_effects(gram, reach, b, rest, places, precision, slab, *moves)
         drawn[draw] = b != 0
         on = np.flatnonzero(b)
         own = b[on] * shrink[on]
@@ -165,6 +167,7 @@ def draw_effects(
     gram: Array,
     b: Array,
     rest: Array,
+    active: int,
     precision: float,
     slab: float,
     odds: Array,
@@ -175,10 +178,9 @@ def draw_effects(
 ) -> None:
     """Draw every effect given the others; add its probability, mean and square to `totals`.
 
-    `rest` is X'(y - Xb) / m and is updated, `precision` is the number of rows over the noise
-    variance, and `odds` comes from `log_odds`.
+    `rest` is X'(y - Xb) / m and is updated, `active` is the number of effects in b, `precision` the
+    number of rows over the noise variance, and `odds` comes from `log_odds`.
     """
-    active = np.count_nonzero(b)
     for k in range(b.size):
         if gram[k, k] == 0.0:
             continue
@@ -212,6 +214,7 @@ def swap_effects(
     reach: Array,
     b: Array,
     rest: Array,
+    active: NDArray[np.int64],
     precision: float,
     slab: float,
     uniforms: Array,
@@ -221,9 +224,9 @@ def swap_effects(
 
     Each step draws a column with an effect, a partner, and the partner's effect given all others.
     The effect itself is integrated out of the acceptance probability. The prior is the non-local
-    one, and columns have length one. `reach` sums each column's weights of partners.
+    one, and columns have length one. `reach` sums each column's weights of partners. `active` has
+    the places of the effects.
     """
-    active = np.flatnonzero(b)
     own = precision + 1.0 / slab
     for step in range(active.size):
         place = min(int(uniforms[step, 0] * active.size), active.size - 1)

@@ -12,6 +12,7 @@ from fedlasso.numerics.machine import (
     Array,
     compiled,
     dot,
+    frozen,
     inner_products,
     one_thread,
     subtract_product,
@@ -43,7 +44,7 @@ class Table:
             self.sparse = sp.csc_array(X, dtype=np.float64)
             self.sparse.sum_duplicates()
         else:
-            self.columns = np.asfortranarray(X, dtype=np.float64).T
+            self.columns = frozen(np.asfortranarray(X, dtype=np.float64).T)
         self.n, self.p = (int(size) for size in X.shape)
         self.holes: Any = holes
 

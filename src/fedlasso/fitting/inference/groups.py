@@ -12,8 +12,6 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.cluster.hierarchy import linkage
-from scipy.spatial.distance import squareform
 from scipy.special import expit, logit
 
 from fedlasso.numerics import Array
@@ -95,6 +93,10 @@ def find_groups(H: Array, runs: Sequence[Posterior]) -> tuple[Group, ...]:
     some = np.flatnonzero(near.max(axis=0, initial=0.0) >= COLLINEAR)
     if not some.size:
         return ()
+    # A tenth of all imports of a fit, and rarely used.
+    from scipy.cluster.hierarchy import linkage
+    from scipy.spatial.distance import squareform
+
     apart = np.maximum(1.0 - near[np.ix_(some, some)], 0.0)
     np.fill_diagonal(apart, 0.0)
     each = lower(np.array([run.probabilities for run in runs]))
