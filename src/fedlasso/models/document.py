@@ -18,6 +18,7 @@ from fedlasso.fitting.examination.comparison import (
     ComparedModel,
     SiteError,
 )
+from fedlasso.fitting.examination.table_one import TableOne
 from fedlasso.fitting.settings import Settings
 from fedlasso.models.inference_document import TrustDocument
 from fedlasso.models.numbers import number, ratio_of
@@ -146,6 +147,8 @@ class ModelDocument:
     assessment: Assessment | None = None
     not_assessed: str | None = None
     examination_sent: dict[str, int] | None = None
+    table_one: TableOne | None = None
+    positive: str | None = None
     warnings: tuple[str, ...] | None = None
 
     def __post_init__(self) -> None:
