@@ -84,6 +84,19 @@ class ErrorCurve:
     active: tuple[float, ...]
     chosen: int
 
+    @property
+    def minimum(self) -> int:
+        """Index of the penalty of least error, glmnet's lambda.min."""
+        return int(np.argmin(self.mse))
+
+    @property
+    def one_se(self) -> int:
+        """Index of the largest penalty within one standard error of it, glmnet's lambda.1se."""
+        least = self.minimum
+        limit = self.mse[least] + (self.se[least] or 0.0)
+        close = [k for k, error in enumerate(self.mse) if error <= limit]
+        return max(close, key=lambda k: self.penalties[k])
+
 
 @dataclass(frozen=True)
 class ExpectedError:
@@ -174,6 +187,12 @@ class ModelDocument:
     def name(self) -> str:
         """Kind of model, with the response family unless that is linear."""
         return self.settings.name_with_family(self.family)
+
+    @property
+    def title(self) -> str:
+        """What is modelled: the target or, for survival, the time to its event."""
+        event = self.schema.event
+        return f"Model of time to {event}" if event else f"Model of {self.schema.target}"
 
     @property
     def ratio(self) -> str | None:
