@@ -3,7 +3,7 @@
 import math
 
 from fedlasso import html
-from fedlasso.fitting.examination.assessment import Assessment, Calibration
+from fedlasso.fitting.examination.assessment import Assessment, Calibration, Measure
 from fedlasso.fitting.examination.comparison import OWN_COLUMNS, THIS_MODEL, SiteError, pool_error
 from fedlasso.html import escape
 from fedlasso.models.charts import ROWS_SHOWN, ChartLine, bar_chart, line_chart
@@ -22,18 +22,15 @@ def _assessment(document: ModelDocument) -> str:
     found = document.assessment
     if found is None:
         return html.left_out(title, document.not_assessed)
-    note = (
-        f"On {found.rows} held-out rows: a model was chosen and fitted in the same way without "
-        "them, and without as many rows that chose its penalty. This model used all rows; expect "
-        "slightly better predictions."
-    )
     values = (found.explained, found.auroc, found.concordance)
     measured = zip(("Deviance explained", "AUROC", "Concordance"), values, strict=True)
-    facts = {name: f"{value:.3f}" for name, value in measured if value is not None}
+    facts = {name: _measure(value, 3) for name, value in measured if value is not None}
     if found.calibration is not None:
         titles = ("Calibration intercept (ideal: 0)", "Calibration slope (ideal: 1)")
         facts |= zip(titles, _calibration(found.calibration), strict=True)
-    return html.section(title, note, html.facts(facts.items()) + _charts(found) + _sites(found))
+    return html.section(
+        title, escape(found.how), html.facts(facts.items()) + _charts(found) + _sites(found)
+    )
 
 
 def _charts(found: Assessment) -> str:
@@ -59,23 +56,26 @@ def _sites(found: Assessment) -> str:
     if found.concordance is not None:
         head = ["site", "comparable pairs", "concordance"]
         cells = [
-            [s.name, "–" if s.pairs is None else f"{s.pairs:,}", _three_digits(s.concordance)]
+            [s.name, "–" if s.pairs is None else f"{s.pairs:,}", _measure(s.concordance, 3)]
             for s in found.sites
         ]
     else:
         head = ["site", "AUROC", "calibration intercept", "calibration slope"]
-        cells = [
-            [s.name, _three_digits(s.auroc), *_calibration(s.calibration)] for s in found.sites
-        ]
+        cells = [[s.name, _measure(s.auroc, 3), *_calibration(s.calibration)] for s in found.sites]
     return html.text_table(head, cells)
 
 
-def _three_digits(value: float | None) -> str:
-    return "–" if value is None else f"{value:.3f}"
+def _measure(found: Measure | None, digits: int) -> str:
+    if found is None:
+        return "–"
+    text = f"{found.value:.{digits}f}"
+    if found.low is None or found.high is None:
+        return text
+    return f"{text} ({found.low:.{digits}f} to {found.high:.{digits}f})"
 
 
 def _calibration(found: Calibration | None) -> list[str]:
-    return ["–", "–"] if found is None else [f"{found.intercept:.2f}", f"{found.slope:.2f}"]
+    return ["–", "–"] if found is None else [_measure(found.intercept, 2), _measure(found.slope, 2)]
 
 
 def _site_errors(document: ModelDocument) -> str:

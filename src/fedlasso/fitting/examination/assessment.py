@@ -39,63 +39,98 @@ TIME_INTERVALS = 30
 LAST_TIME = 3.0
 # Newton steps to a calibration slope.
 NEWTON_STEPS = 25
+HOW = (
+    "On held-out rows: a model was chosen and fitted in the same way without them, and without as "
+    "many rows that chose its penalty. This model used all rows; expect slightly better "
+    "predictions."
+)
 R = TypeVar("R", bound=Reply)
+
+
+@dataclass(frozen=True)
+class Measure:
+    """An estimate with the ends of its 95% interval, if that is known."""
+
+    value: float
+    low: float | None = None
+    high: float | None = None
 
 
 @dataclass(frozen=True)
 class Calibration:
     """Calibration intercept and slope of the linear predictor; 0 and 1 for a calibrated model."""
 
-    intercept: float
-    slope: float
+    intercept: Measure
+    slope: Measure
 
 
 @dataclass(frozen=True)
 class CalibrationGroup:
-    """Rows of similar predictions: their number, the mean prediction and the mean response."""
+    """Rows of similar predictions: their number, the mean prediction and the mean response.
+
+    `low` and `high` are the ends of the 95% interval of the mean response.
+    """
 
     rows: int
     expected: float
     observed: float
+    low: float | None = None
+    high: float | None = None
 
 
 @dataclass(frozen=True)
 class SurvivalCurve:
-    """The Kaplan-Meier curve of a group of rows."""
+    """The Kaplan-Meier curve of a group of rows: survival at `times`, with 95% intervals.
+
+    `at_risk` are the numbers of rows at risk at the times.
+    """
 
     name: str
     times: tuple[float, ...]
     shares: tuple[float, ...]
+    low: tuple[float, ...] = ()
+    high: tuple[float, ...] = ()
+    at_risk: tuple[int, ...] = ()
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class SiteAssessment:
-    """The measures that one site sends; its concordance is over so many ``pairs`` of rows."""
+    """The measures of one site; its concordance is over so many ``pairs`` of rows.
+
+    `error` is the mean of the family's error over the rows.
+    """
 
     name: str
-    auroc: float | None = None
+    rows: int
+    error: Measure | None = None
+    explained: Measure | None = None
+    auroc: Measure | None = None
     calibration: Calibration | None = None
-    concordance: float | None = None
+    concordance: Measure | None = None
     pairs: int | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
 class Assessment:
-    """Performance on held-out rows of a model that was chosen and fitted in the same way.
+    """Performance on rows that the assessed models were not fitted to; `how` states which.
 
-    `explained` is the fraction of the deviance of the model without columns that it explains,
-    `concordance` is Harrell's over pairs of rows of one site, and `curves` are survival by thirds
-    of the risk.
+    `explained` is the fraction of the deviance of the model without columns that is explained,
+    `concordance` is Harrell's over pairs of rows of one site, `roc` has false and true positive
+    rates, and `curves` are survival by thirds of the risk. `sites` are the same models at every
+    site, and `left_out` are models fitted without the site that they are assessed on.
     """
 
     rows: int
-    explained: float | None = None
-    auroc: float | None = None
+    how: str
+    explained: Measure | None = None
+    auroc: Measure | None = None
     calibration: Calibration | None = None
     groups: tuple[CalibrationGroup, ...] = ()
-    concordance: float | None = None
+    roc: tuple[tuple[float, float], ...] = ()
+    concordance: Measure | None = None
     curves: tuple[SurvivalCurve, ...] = ()
     sites: tuple[SiteAssessment, ...] = ()
+    left_out: tuple[SiteAssessment, ...] = ()
 
 
 def assess(ledger: Ledger, model: Model) -> Assessment:
@@ -144,20 +179,31 @@ class _Assessing:
         each_counts = self._each(ranges) if "auroc" in shown else {}
         length = LAST_TIME * scores.times / max(scores.rows, 1) / TIME_INTERVALS or 1.0
         own_pairs = (
-            SiteAssessment(name, concordance=concordance_of(own), pairs=round(own.comparable))
+            SiteAssessment(
+                name=name,
+                rows=0,
+                concordance=_measure(concordance_of(own)),
+                pairs=round(own.comparable),
+            )
             for name, own in each_pairs.items()
         )
         own_counts = (
-            SiteAssessment(name, auroc=auroc_of(own), calibration=self._recalibrate(name))
+            SiteAssessment(
+                name=name,
+                rows=round(float(own.rows.sum())),
+                auroc=_measure(auroc_of(own)),
+                calibration=self._recalibrate(name),
+            )
             for name, own in each_counts.items()
         )
         return Assessment(
             rows=rows,
-            explained=explained,
-            auroc=auroc_of(counts) if "auroc" in shown else None,
+            how=HOW,
+            explained=_measure(explained),
+            auroc=_measure(auroc_of(counts)) if "auroc" in shown else None,
             calibration=self._recalibrate(None) if "calibration" in shown else None,
             groups=groups_of(counts) if "calibration groups" in shown else (),
-            concordance=None if pairs is None else concordance_of(pairs),
+            concordance=None if pairs is None else _measure(concordance_of(pairs)),
             curves=self._curves(ranges, counts, length) if "survival curves" in shown else (),
             sites=(*own_pairs, *own_counts),
         )
@@ -188,7 +234,7 @@ class _Assessing:
             step /= max(1.0, float(np.abs(step).max()) / 2)
             at = at - step
             if np.abs(step).max() < 1e-6:
-                return Calibration(float(at[0]), float(at[1]))
+                return Calibration(Measure(float(at[0])), Measure(float(at[1])))
         return None
 
     def _curves(
@@ -198,6 +244,10 @@ class _Assessing:
         edges = [ranges.low + ranges.width * (1 + int((below < k / 3).sum())) for k in (1, 2)]
         sums = self.view.total(GroupsAt(self.b, edges[0], edges[1], length, TIME_INTERVALS))
         return survival_curves(sums, length)
+
+
+def _measure(value: float | None) -> Measure | None:
+    return None if value is None else Measure(value)
 
 
 def auroc_of(counts: ScoreCounts) -> float | None:
@@ -249,5 +299,9 @@ def survival_curves(sums: GroupSums, length: float) -> tuple[SurvivalCurve, ...]
         hazard = np.divide(events, at_risk, out=np.zeros(len(events)), where=at_risk > 0)[:-1]
         survival = np.append(1.0, np.cumprod(1 - np.minimum(hazard, 1.0)))
         times = length * np.arange(len(survival))
-        found.append(SurvivalCurve(name, tuple(times.tolist()), tuple(survival.tolist())))
+        left = gone.sum() - (np.cumsum(gone) - gone)
+        numbers = tuple(round(count) for count in left.tolist())
+        found.append(
+            SurvivalCurve(name, tuple(times.tolist()), tuple(survival.tolist()), at_risk=numbers)
+        )
     return tuple(found)
