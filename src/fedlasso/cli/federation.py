@@ -12,7 +12,14 @@ from typing import Any
 from fedlasso.atomic_files import CannotWrite
 from fedlasso.cli import common
 from fedlasso.cli.common import add_action, add_group, given_options, names, notify
-from fedlasso.cli.options import add_outcome, add_reading, add_settings, read_settings
+from fedlasso.cli.options import (
+    add_about,
+    add_outcome,
+    add_reading,
+    add_settings,
+    read_about,
+    read_settings,
+)
 from fedlasso.errors import FedLassoError
 from fedlasso.federation import Exchange
 from fedlasso.models import FitPlan, NetworkSource
@@ -48,6 +55,7 @@ def add(commands: Any) -> None:
     add_reading(fit)
     more = "add the card's comparisons and subsamples, which need messages of their own"
     fit.add_argument("--compare", action="store_true", help=more)
+    add_about(fit)
     fit.add_argument("--sites", type=names, default=(), help="sites of this fit; default: all")
     fit.add_argument("--timeout", type=float, default=300.0, help="seconds for one answer")
     fit.add_argument("--out", type=Path, required=True, metavar="MODEL", help="new model folder")
@@ -179,7 +187,8 @@ def fit_command(options: argparse.Namespace) -> int:
             raise FedLassoError(f"column {name!r} is not a predictor; omit it from --columns")
     if source.min_level < 1:
         raise FedLassoError(f"--min-level is {source.min_level}; give a whole number, 1 or more")
-    begin_plan(options.out, FitPlan(settings, source, options.compare))
+    about = read_about(options)
+    begin_plan(options.out, FitPlan(settings, source, options.compare, about))
     return resume_command(options)
 
 

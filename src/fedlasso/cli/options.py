@@ -25,6 +25,18 @@ def optional(parser: Any) -> Callable[..., Any]:
     return partial(parser.add_argument, default=argparse.SUPPRESS)
 
 
+def add_about(parser: Any) -> None:
+    """Add the title and the author of a card."""
+    option = optional(parser)
+    option("--title", metavar="TEXT", help="title of the card; default: Model of the target")
+    option("--author", metavar="TEXT", help="author of the card")
+
+
+def read_about(options: argparse.Namespace) -> models.About:
+    """Return the title and the author of a card, if given."""
+    return models.About(getattr(options, "title", None), getattr(options, "author", None))
+
+
 def describe_choices(choices: Mapping[Any, str]) -> str:
     """Return the purpose of each choice of an option; the first is the default."""
     (default, first), *others = choices.items()

@@ -106,7 +106,8 @@ def run_plan(
             audits = {site: asdict(entry) for site, entry in finished.reconciled.items()}
             data = json.dumps(audits, indent=1).encode()
             write_atomically(out / "audit.json", data, private=True)
-            models.write_model(out, finished.document)
+            about = models.read_plan(out, NetworkSource).about
+            models.write_model(out, finished.document, about)
             return finished
 
 

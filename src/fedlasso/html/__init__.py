@@ -68,15 +68,18 @@ def _row(tag: str, cells: Iterable[str], attributes: Sequence[str] = (), kind: s
     return f"<tr{kind}>{''.join(inner)}</tr>"
 
 
-def text_table(head: Sequence[str], rows: Iterable[Sequence[str]], own: int | None = None) -> str:
-    """Return a table of texts, whose row `own` is highlighted.
+def text_table(
+    head: Sequence[str], rows: Iterable[Sequence[str]], own: int | None = None, kind: str = ""
+) -> str:
+    """Return a table of texts of that class, whose row `own` is highlighted.
 
     On a narrow page a table with many columns becomes a list, whose cells show their column heads.
     """
     wide = len(head) > WIDE
     cells = [[breakable(text) for text in row] for row in rows]
     heads = name_cells(head) if wide else ()
-    return scrolled(table(head, cells, attributes=heads, kind="wide" * wide, own=own))
+    kinds = f"{kind} {'wide' * wide}".strip()
+    return scrolled(table(head, cells, attributes=heads, kind=kinds, own=own))
 
 
 def scrolled(inner: str) -> str:

@@ -13,6 +13,7 @@ from fedlasso.models.svg import WIDE, draw_svg
 ROWS_SHOWN = 40
 # Names of a group's columns that are shown.
 GROUP_SHOWN = 30
+NO_BREAK = "\N{NO-BREAK SPACE}"
 RATE_NOTE = (
     "This is a Bayesian false discovery rate, calibrated by simulation: an average over many "
     "studies like this one, not a bound for each list. Very small effects are usually missed, and "
@@ -61,7 +62,9 @@ def draw_effects(document: ModelDocument) -> str:
         parts.append(f'<p class="soft">{more} more are in coefficients.csv.</p>')
     if unused := [row for row in document.stability or () if not row.selected]:
         texts = [f"{row.name} ({row.share:.0%})" for row in unused]
-        parts.append(f"<p>Selected by most random halves, but not used: {escape(some_of(texts))}.</p>")
+        parts.append(
+            f"<p>Selected by most random halves, but not used: {escape(some_of(texts))}.</p>"
+        )
     title = "Coefficients"
     if trust is None:
         return html.section(title, _note(document), "".join(parts))
@@ -85,14 +88,20 @@ def _note(document: ModelDocument) -> str:
         note += f" Never penalised: {escape(', '.join(settings.keep))}."
     if settings.bounds:
         note += f" {escape(capital(document.bounds_text))}."
-    estimates = [effect.estimate for effect in effects_of(document) if effect.estimate is not None]
-    if any(row.probability is not None for row in estimates):
-        note += f" {POSTERIOR_NOTE}"
-    if any(row.probability is None for row in estimates):
-        note += f" {DEBIASED_NOTE}"
-    if document.stability:
-        note += " Selection frequency: fraction of random halves of the rows that select the column."
     return note
+
+
+def _explain(document: ModelDocument, effects: list[Effect]) -> str:
+    """Return how the estimates and frequencies of the table were computed."""
+    estimates = [effect.estimate for effect in effects if effect.estimate is not None]
+    notes = []
+    if any(row.probability is not None for row in estimates):
+        notes.append(POSTERIOR_NOTE)
+    if any(row.probability is None for row in estimates):
+        notes.append(DEBIASED_NOTE)
+    if document.stability:
+        notes.append("Selection frequency: fraction of random halves of the rows that select it.")
+    return " ".join(notes)
 
 
 def _table(document: ModelDocument, effects: list[Effect]) -> str:
@@ -105,7 +114,8 @@ def _table(document: ModelDocument, effects: list[Effect]) -> str:
         assert document.trust is not None
         level = f"{document.trust.level:.0%} interval"
         head += [f"{ratio or 'estimate'} {unit} ({level})" for unit in scales]
-        head.append("adjusted p or P(effect)")
+        kinds = {effect.estimate.evidence_name for effect in effects if effect.estimate is not None}
+        head.append(" or ".join(sorted(kinds, reverse=True)))
     elif ratio is not None:
         head += [f"{ratio} {unit}" for unit in scales]
     frequencies = any(effect.frequency is not None for effect in effects)
@@ -118,7 +128,7 @@ def _table(document: ModelDocument, effects: list[Effect]) -> str:
         cells = ["0" if row is None else number(value, 4) for value in values]
         if estimated:
             cells += [_interval(effect, unit, ratio) for unit in scales]
-            cells.append("–" if effect.estimate is None else " ".join(effect.estimate.short_evidence))
+            cells.append("–" if (own := effect.estimate) is None else own.short_evidence)
         elif ratio is not None:
             cells += [ratio_of(value) for value in exponentiate(*values)]
         if frequencies:
@@ -133,41 +143,34 @@ def _interval(effect: Effect, unit: str, ratio: str | None) -> str:
     if (found := effect.interval(unit == "per SD")) is None:
         return "–"
     shown = [ratio_of(v, 3) for v in exponentiate(*found)] if ratio else [number(v) for v in found]
-    return f"{shown[0]} ({shown[1]} to {shown[2]})"
+    return f"{shown[0]} ({NO_BREAK.join([shown[1], 'to', shown[2]])})"
 
 
 def _heterogeneity(effect: Effect) -> str:
     own = effect.estimate
     if own is None or own.heterogeneity is None or own.i_squared is None:
         return "–"
-    return f"{own.i_squared:.0%} ({p_value(own.heterogeneity)})"
+    return f"{own.i_squared:.0%}{NO_BREAK}({p_value(own.heterogeneity)})"
 
 
 def _forest(document: ModelDocument, effects: list[Effect]) -> str:
     per_sd = "per SD" in document.scales
-    drawn = sum(
-        len(effect.estimate.sites[:SITES_DRAWN]) for effect in effects if effect.estimate is not None
-    )
-    height = 0.9 + 0.27 * len(effects) + 0.09 * drawn
+    estimates = [effect.estimate for effect in effects if effect.estimate is not None]
+    sites = [site.site for row in estimates for site in row.sites[:SITES_DRAWN]]
+    height = 0.9 + 0.27 * len(effects) + 0.09 * len(sites)
     what = f"Forest plot of {document.ratio or 'effects'}"
     chart = draw_svg(
         lambda ax: plot_forest(effects, document.ratio, per_sd, ax), what, (WIDE[0], height)
     )
     if not chart:
         return ""
-    hollow = any(effect.estimate is None for effect in effects)
-    filled = any(effect.estimate is not None for effect in effects)
     note = "Forest plot. "
-    note += "Squares: estimates with their intervals. " * filled
+    note += "Squares: estimates with their intervals. " * bool(estimates)
+    hollow = len(estimates) < len(effects)
     note += "Hollow: penalised coefficients, which have no interval. " * hollow
-    if drawn:
-        names = dict.fromkeys(
-            site.site
-            for effect in effects
-            if effect.estimate is not None
-            for site in effect.estimate.sites[:SITES_DRAWN]
-        )
-        note += f"Grey: estimates of each site alone, from top to bottom {', '.join(names)}."
+    if sites:
+        names = ", ".join(dict.fromkeys(sites))
+        note += f"Grey: estimates of each site alone, from top to bottom {names}."
     return f"<p>{escape(note)}</p>{chart}"
 
 

@@ -50,6 +50,10 @@ class Coefficient:
         with np.errstate(over="ignore"):
             return float(np.exp(self.value)), float(np.exp(self.standardised))
 
+    def per(self, unit: str) -> float:
+        """Return the coefficient "per SD" or "per unit"."""
+        return self.standardised if unit == "per SD" else self.value
+
 
 @dataclass(frozen=True)
 class RowCounts:
@@ -200,6 +204,18 @@ class ModelDocument:
         return self.settings.response_family.ratio
 
     @property
+    def is_one(self) -> str | None:
+        """The level whose probability is modelled, for two classes."""
+        if self.positive is None and self.schema.classes:
+            return self.schema.classes[1]
+        return self.positive
+
+    @property
+    def scales(self) -> tuple[str, ...]:
+        """Scales of coefficients; columns that were not standardised have no SD."""
+        return ("per SD", "per unit") if self.settings.standardise else ("per unit",)
+
+    @property
     def penalty_text(self) -> str:
         """The scale of the penalty, and how it is related to the model."""
         scale = "for standardised columns" if self.settings.standardise else "for unscaled columns"
@@ -224,8 +240,8 @@ class ModelDocument:
         return f"bounds on {columns}; at a bound other than zero: {', '.join(there) or 'none'}"
 
     def coefficient_table(self, most: int) -> tuple[list[str], list[list[str]]]:
-        """Return heads and rows of the largest coefficients, for the terminal and the card."""
-        per = ["per SD", "per unit"] if self.settings.standardise else ["per unit"]
+        """Return heads and rows of the largest coefficients, for the terminal."""
+        per = self.scales
         heads = [*per, *(f"{self.ratio} {unit}" for unit in per if self.ratio is not None)]
         lines = []
         for row in self.coefficients[:most]:

@@ -81,7 +81,8 @@ def plot_path(
     ends = {}
     for name, values in zip(path.names, path.coefficients, strict=True):
         own = colours.get(name)
-        ax.plot(path.penalties, values, color=own or GREY, lw=1.6 if own else 0.6, zorder=2 + bool(own))
+        width = 1.6 if own else 0.6
+        ax.plot(path.penalties, values, color=own or GREY, lw=width, zorder=2 + bool(own))
         if own:
             ends[name] = values[-1]
     _penalty_axis(ax, path.penalties)
@@ -176,7 +177,8 @@ def plot_survival(found: Assessment, ax: Any = None) -> "Axes":
     for curve, colour in zip(found.curves, colours, strict=False):
         ax.step(curve.times, curve.shares, where="post", color=colour, lw=1.6)
         if curve.low and curve.high:
-            ax.fill_between(curve.times, curve.low, curve.high, step="post", color=colour, alpha=0.13, lw=0)
+            band: Any = {"step": "post", "color": colour, "alpha": 0.13, "lw": 0}
+            ax.fill_between(curve.times, curve.low, curve.high, **band)
         last = max(last, max(curve.times))
     ax.set_xlim(0, last)
     ax.set_ylim(0, 1.02)
@@ -184,7 +186,8 @@ def plot_survival(found: Assessment, ax: Any = None) -> "Axes":
     ax.set_xlabel("time")
     ticks = [tick for tick in ax.get_xticks() if 0 <= tick <= last]
     ax.set_xticks(ticks)
-    note: Any = {"xycoords": ("data", "axes fraction"), "textcoords": "offset points", "fontsize": 9}
+    note: Any = {"xycoords": ("data", "axes fraction"), "textcoords": "offset points"}
+    note["fontsize"] = 9
     ax.annotate("number at risk", (0, 0), (-28, -44), color=SOFT, ha="left", va="top", **note)
     for k, (curve, colour) in enumerate(zip(found.curves, colours, strict=False)):
         down = -58 - 26 * k

@@ -1,0 +1,136 @@
+"""The numbers of a card as CSV files, unrounded."""
+
+import csv
+import io
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from fedlasso.fitting.examination.assessment import Measure, SiteAssessment
+from fedlasso.models.card_performance import ALL
+from fedlasso.models.document import Coefficient, ModelDocument
+from fedlasso.models.effects import Effect, effects_of
+
+Rows = Sequence[Sequence[Any]]
+
+
+def csv_files(document: ModelDocument) -> dict[str, str]:
+    """Return the CSV files of a model by name; what was not measured has no file."""
+    tables: dict[str, Rows] = {"coefficients": list(_coefficients(document))}
+    if curve := document.curve:
+        marks = ["min" * (k == curve.minimum) for k in range(len(curve.mse))]
+        one_se = ["1se" * (k == curve.one_se) for k in range(len(curve.mse))]
+        chosen = ["chosen" * (k == curve.chosen) for k in range(len(curve.mse))]
+        marks = [" ".join(filter(None, own)) for own in zip(marks, one_se, chosen, strict=True)]
+        head = ["penalty", "error", "se", "nonzero", "mark"]
+        columns = (curve.penalties, curve.mse, curve.se, curve.active, marks)
+        tables["curve"] = [head, *zip(*columns, strict=True)]
+    if path := document.path:
+        tables["path"] = [
+            ["penalty", *path.names],
+            *zip(path.penalties, *path.coefficients, strict=True),
+        ]
+    tables |= _assessment(document)
+    if document.table_one is not None:
+        tables["table1"] = list(_table_one(document))
+    return {f"{name}.csv": _to_csv(rows) for name, rows in tables.items()}
+
+
+def _coefficients(document: ModelDocument) -> Iterator[list[Any]]:
+    """Yield every column, zeros included; per unit and per SD, with estimates and intervals."""
+    ratio = document.ratio.replace(" ", "_") if document.ratio is not None else None
+    head = ["name", "coefficient", "standardised"]
+    if ratio is not None:
+        head += [ratio, f"{ratio}_per_sd"]
+    effects = {effect.name: effect for effect in effects_of(document)}
+    estimated = any(effect.estimate is not None for effect in effects.values())
+    if estimated:
+        head += ["sd", "estimate", "std_error", "low", "high", "p_value", "adjusted_p"]
+        head += ["probability", "q_p_value", "i_squared"]
+    if document.stability:
+        head.append("selection_frequency")
+    yield head
+    if document.settings.response_family.intercept:
+        yield ["(intercept)", document.intercept, *[None] * (len(head) - 2)]
+    for column in document.schema.encoded:
+        effect = effects.get(column, Effect(column))
+        row = effect.coefficient or Coefficient(column, 0.0, 0.0, mean=0.0, scale=0.0)
+        cells: list[Any] = [column, row.value, row.standardised]
+        if ratio is not None:
+            cells += row.ratios
+        if estimated:
+            own = effect.estimate
+            names = ("scale", "value", "error", "low", "high", "p_value", "adjusted")
+            names += ("probability", "heterogeneity", "i_squared")
+            cells += [None if own is None else getattr(own, name) for name in names]
+        if document.stability:
+            cells.append(effect.frequency)
+        yield cells
+
+
+def _assessment(document: ModelDocument) -> dict[str, Rows]:
+    found = document.assessment
+    if found is None:
+        return {}
+    whole = SiteAssessment(
+        name=ALL,
+        rows=found.rows,
+        explained=found.explained,
+        auroc=found.auroc,
+        calibration=found.calibration,
+        concordance=found.concordance,
+    )
+    lines: list[list[Any]] = [["rows_of", "site", "rows", "measure", "value", "low", "high"]]
+    for kind, sites in (("all", (whole,)), ("site", found.sites), ("left out", found.left_out)):
+        for site in sites:
+            for name, measure in _measures(site).items():
+                ends = (measure.value, measure.low, measure.high)
+                lines.append([kind, site.name, site.rows, name, *ends])
+    tables: dict[str, Rows] = {"assessment": lines}
+    if found.roc:
+        tables["roc"] = [["false_positive_rate", "true_positive_rate"], *found.roc]
+    if found.groups:
+        rows = [[g.rows, g.expected, g.observed, g.low, g.high] for g in found.groups]
+        tables["calibration"] = [["rows", "expected", "observed", "low", "high"], *rows]
+    if found.curves:
+        lines = [["group", "time", "survival", "low", "high", "at_risk"]]
+        for curve in found.curves:
+            none = [None] * len(curve.times)
+            columns = (curve.low or none, curve.high or none, curve.at_risk or none)
+            points = zip(curve.times, curve.shares, *columns, strict=False)
+            lines += [[curve.name, *point] for point in points]
+        tables["survival"] = lines
+    return tables
+
+
+def _measures(site: SiteAssessment) -> dict[str, Measure]:
+    calibration = site.calibration
+    found = {
+        "error": site.error,
+        "explained": site.explained,
+        "auroc": site.auroc,
+        "concordance": site.concordance,
+        "calibration_slope": calibration and calibration.slope,
+        "calibration_intercept": calibration and calibration.intercept,
+    }
+    return {name: measure for name, measure in found.items() if measure is not None}
+
+
+def _table_one(document: ModelDocument) -> Iterator[list[Any]]:
+    table = document.table_one
+    assert table is not None
+    yield ["column", "level", "site", "rows", "missing", "mean", "sd", "count"]
+    for column in table.columns:
+        for name, own in zip((*table.sites, ALL), (*column.sites, column.pooled), strict=True):
+            start = [name, own.rows, own.missing]
+            if column.kind == "number":
+                yield [column.name, None, *start, own.mean, own.sd, None]
+            for level, count in zip(column.levels, own.counts, strict=False):
+                yield [column.name, level, *start, None, None, count]
+
+
+def _to_csv(rows: Rows) -> str:
+    """Return a table as CSV with numbers in full; None is empty."""
+    out = io.StringIO()
+    full = [[repr(cell) if isinstance(cell, float) else cell for cell in row] for row in rows]
+    csv.writer(out, lineterminator="\n").writerows(full)
+    return out.getvalue()
