@@ -16,6 +16,7 @@ from fedlasso.fitting.settings import SELECTED, Settings
 from fedlasso.models import document as doc
 from fedlasso.models.document import Missing, ModelDocument, Revealed
 from fedlasso.models.inference_document import number_or_none, to_trust_document
+from fedlasso.models.table_one import describe_schema
 from fedlasso.models.text import warn_of_examination, warn_of_fit
 from fedlasso.tables import Schema
 
@@ -74,9 +75,10 @@ def make_model(
         weights = None if model.trust is None else model.trust.site_weights
         ledger = separate_sites(ledger, bool(model.settings.site_effects), weights)
         found = examine(ledger, model, tolerant)
-        values = {
-            name: value for name, value in vars(found).items() if name not in ("alone", "shift")
-        }
+        own = ("alone", "shift", "table")
+        values = {name: value for name, value in vars(found).items() if name not in own}
+        if found.table is not None:
+            values["table_one"] = describe_schema(found.table, schema)
         values["path"] = found.path or document.path
         values["warnings"] = (*warnings, *warn_of_examination(model, found))
         costs = ledger.costs - before
@@ -152,6 +154,7 @@ def _to_document(model: Model, schema: Schema, missing: Missing) -> ModelDocumen
         error=error,
         trust=to_trust_document(model),
         means=tuple(scaling.means[:p].tolist()) if missing == "mean" else None,
+        positive=schema.classes[1] if schema.classes else None,
     )
 
 
