@@ -52,7 +52,7 @@ def _lead(document: ModelDocument) -> str:
     article = "An" if name[0] in "aeiou" else "A"
     count = len(document.coefficients)
     target = document.schema.event or document.schema.target
-    what = f"{target} (1 is {document.is_one})" if document.is_one else target
+    what = target if document.positive is None else f"{target} = {document.positive}"
     rows = counted(document.rows.training, "row")
     if (table := document.table_one) is not None and table.events is not None:
         rows += f" with {counted(sum(table.events), 'event')}"
@@ -92,7 +92,7 @@ def _strongest(document: ModelDocument) -> str:
         size = f"{row.per(unit):+.3g}" if document.ratio is None else ratio_of(ratio, 3)
         texts.append(f"{row.name} ({size})")
     # A penalised ratio is nearer to one than an estimate with an interval.
-    kind = "coefficient" if document.ratio is None else f"penalised {document.ratio}"
+    kind = "coefficient" if document.ratio is None else f"penalised {document.ratio_name}"
     return f"Largest effects, by {kind} {unit}: {', '.join(texts)}."
 
 

@@ -79,8 +79,6 @@ def _note(document: ModelDocument) -> str:
         note = f"No column is used: the model predicts {what}, {document.intercept:.6g}."
     else:
         note = family.effect.format(target=escape(document.schema.target))
-        if document.ratio is not None and (is_one := document.is_one):
-            note += f" Ratios are those of <b>{escape(is_one)}</b>."
         if family.intercept:
             note += f" Intercept {document.intercept:.6g}"
             note += ", the mean over the sites." if document.site_effects else "."
@@ -109,7 +107,7 @@ def _table(document: ModelDocument, effects: list[Effect]) -> str:
     estimated = any(effect.estimate is not None for effect in effects)
     scales = document.scales
     head = [f"coefficient {unit}" for unit in scales]
-    ratio = document.ratio
+    ratio = document.ratio_name
     if estimated:
         assert document.trust is not None
         level = f"{document.trust.level:.0%} interval"
@@ -158,9 +156,9 @@ def _forest(document: ModelDocument, effects: list[Effect]) -> str:
     estimates = [effect.estimate for effect in effects if effect.estimate is not None]
     sites = [site.site for row in estimates for site in row.sites[:SITES_DRAWN]]
     height = 0.9 + 0.27 * len(effects) + 0.09 * len(sites)
-    what = f"Forest plot of {document.ratio or 'effects'}"
+    what = f"Forest plot of {document.ratio_name or 'effects'}"
     chart = draw_svg(
-        lambda ax: plot_forest(effects, document.ratio, per_sd, ax), what, (WIDE[0], height)
+        lambda ax: plot_forest(effects, document.ratio_name, per_sd, ax), what, (WIDE[0], height)
     )
     if not chart:
         return ""

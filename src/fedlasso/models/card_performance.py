@@ -89,7 +89,7 @@ def _table(document: ModelDocument, rows: Sequence[dict[str, str]], own: int | N
 def _charts(document: ModelDocument, found: Assessment) -> str:
     parts = []
     if len(found.roc) > 1:
-        one = f" of {document.is_one}" if document.is_one else ""
+        one = f" of {document.positive}" if document.positive else ""
         chart = draw_svg(lambda ax: plot_roc(found, ax), f"ROC curve{one}", SQUARE)
         parts.append(_titled(f"ROC curve{one}", f"AUROC {interval_of(found.auroc)}", chart))
     if len(found.groups) > 1:

@@ -84,7 +84,8 @@ def _outcome(document: ModelDocument) -> str:
     schema = document.schema
     if schema.event:
         return f"time {schema.target} to {schema.event}"
-    return f"{schema.target} (1 is {document.is_one})" if document.is_one else schema.target
+    one = document.positive
+    return schema.target if one is None else f"{schema.target}, {one} is 1"
 
 
 def _heterogeneity(document: ModelDocument) -> str:

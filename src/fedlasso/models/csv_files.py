@@ -9,6 +9,7 @@ from fedlasso.fitting.examination.assessment import Measure, SiteAssessment
 from fedlasso.models.card_performance import ALL
 from fedlasso.models.document import Coefficient, ModelDocument
 from fedlasso.models.effects import Effect, effects_of
+from fedlasso.models.table_one import write_table_csv
 
 Rows = Sequence[Sequence[Any]]
 
@@ -30,9 +31,10 @@ def csv_files(document: ModelDocument) -> dict[str, str]:
             *zip(path.penalties, *path.coefficients, strict=True),
         ]
     tables |= _assessment(document)
+    files = {f"{name}.csv": _to_csv(rows) for name, rows in tables.items()}
     if document.table_one is not None:
-        tables["table1"] = list(_table_one(document))
-    return {f"{name}.csv": _to_csv(rows) for name, rows in tables.items()}
+        files["table1.csv"] = write_table_csv(document.table_one)
+    return files
 
 
 def _coefficients(document: ModelDocument) -> Iterator[list[Any]]:
@@ -113,19 +115,6 @@ def _measures(site: SiteAssessment) -> dict[str, Measure]:
         "calibration_intercept": calibration and calibration.intercept,
     }
     return {name: measure for name, measure in found.items() if measure is not None}
-
-
-def _table_one(document: ModelDocument) -> Iterator[list[Any]]:
-    table = document.table_one
-    assert table is not None
-    yield ["column", "level", "site", "rows", "missing", "mean", "sd", "count"]
-    for column in table.columns:
-        for name, own in zip((*table.sites, ALL), (*column.sites, column.pooled), strict=True):
-            start = [name, own.rows, own.missing]
-            if column.kind == "number":
-                yield [column.name, None, *start, own.mean, own.sd, None]
-            for level, count in zip(column.levels, own.counts, strict=False):
-                yield [column.name, level, *start, None, None, count]
 
 
 def _to_csv(rows: Rows) -> str:

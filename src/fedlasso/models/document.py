@@ -204,11 +204,11 @@ class ModelDocument:
         return self.settings.response_family.ratio
 
     @property
-    def is_one(self) -> str | None:
-        """The level whose probability is modelled, for two classes."""
-        if self.positive is None and self.schema.classes:
-            return self.schema.classes[1]
-        return self.positive
+    def ratio_name(self) -> str | None:
+        """The same with the class that is 1, such as "odds ratio of yes"."""
+        if self.ratio is None or self.positive is None:
+            return self.ratio
+        return f"{self.ratio} of {self.positive}"
 
     @property
     def scales(self) -> tuple[str, ...]:
