@@ -9,6 +9,8 @@ from importlib.resources import files
 
 # Tables with more columns than this do not fit the width of a telephone.
 WIDE = 4
+# A cell without a value; a narrow page hides it.
+NONE = "–"
 
 
 def page(title: str, style: str, body: str) -> str:
@@ -64,7 +66,9 @@ def table(
 def _row(tag: str, cells: Iterable[str], attributes: Sequence[str] = (), kind: str = "") -> str:
     texts = list(cells)
     added = attributes or [""] * len(texts)
-    inner = (f"<{tag}{more}>{cell}</{tag}>" for more, cell in zip(added, texts, strict=True))
+    none = (' class="none"' * (cell == NONE) for cell in texts)
+    cells_of = zip(added, none, texts, strict=True)
+    inner = (f"<{tag}{more}{empty}>{cell}</{tag}>" for more, empty, cell in cells_of)
     return f"<tr{kind}>{''.join(inner)}</tr>"
 
 

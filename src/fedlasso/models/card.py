@@ -51,8 +51,9 @@ def _lead(document: ModelDocument) -> str:
     name = document.name
     article = "An" if name[0] in "aeiou" else "A"
     count = len(document.coefficients)
-    target = document.schema.event or document.schema.target
-    what = target if document.positive is None else f"{target} = {document.positive}"
+    what = document.title.removeprefix("Model of ")
+    if document.positive is not None:
+        what += f" = {document.positive}"
     rows = counted(document.rows.training, "row")
     if (table := document.table_one) is not None and table.events is not None:
         rows += f" with {counted(sum(table.events), 'event')}"

@@ -61,14 +61,11 @@ def draw_effects(document: ModelDocument) -> str:
         more = len(effects) - ROWS_SHOWN
         parts.append(f'<p class="soft">{more} more are in coefficients.csv.</p>')
     if unused := [row for row in document.stability or () if not row.selected]:
-        texts = [f"{row.name} ({row.share:.0%})" for row in unused]
-        parts.append(
-            f"<p>Selected by most random halves, but not used: {escape(some_of(texts))}.</p>"
-        )
-    title = "Coefficients"
-    if trust is None:
-        return html.section(title, _note(document), "".join(parts))
-    return html.section(title, _note(document), "".join(parts)) + _draw_trust(document, trust)
+        names = some_of([f"{row.name} ({row.share:.0%})" for row in unused])
+        parts.append(f"<p>Selected by most random halves, but not used: {escape(names)}.</p>")
+    parts.append(f'<p class="soft">{_explain(document, effects)}</p>')
+    drawn = html.section("Coefficients", _note(document), "".join(parts))
+    return drawn if trust is None else drawn + _draw_trust(document, trust)
 
 
 def _note(document: ModelDocument) -> str:
@@ -106,7 +103,7 @@ def _table(document: ModelDocument, effects: list[Effect]) -> str:
     """Return the effects as a table, in the order of the forest plot."""
     estimated = any(effect.estimate is not None for effect in effects)
     scales = document.scales
-    head = [f"coefficient {unit}" for unit in scales]
+    head = [f"coefficient {unit}" if estimated else unit for unit in scales]
     ratio = document.ratio_name
     if estimated:
         assert document.trust is not None
@@ -162,14 +159,15 @@ def _forest(document: ModelDocument, effects: list[Effect]) -> str:
     )
     if not chart:
         return ""
-    note = "Forest plot. "
-    note += "Squares: estimates with their intervals. " * bool(estimates)
-    hollow = len(estimates) < len(effects)
-    note += "Hollow: penalised coefficients, which have no interval. " * hollow
+    note = "Squares: estimates with their intervals. " * bool(estimates)
+    if not estimates:
+        note = "Penalised coefficients have no intervals; fit with --interval to estimate some. "
+    elif len(estimates) < len(effects):
+        note += "Hollow: penalised coefficients, which have no interval. "
     if sites:
         names = ", ".join(dict.fromkeys(sites))
         note += f"Grey: estimates of each site alone, from top to bottom {names}."
-    return f"<p>{escape(note)}</p>{chart}"
+    return f"<p><b>Forest plot</b>. {escape(note)}</p>{chart}"
 
 
 def _draw_trust(document: ModelDocument, trust: TrustDocument) -> str:

@@ -33,7 +33,17 @@ COUNTS = 8
 # Sites' own estimates in a forest plot, at most, and how far beyond the pooled ones it reaches.
 SITES_DRAWN = 12
 MAX_REACH = 2.0
-# Ratios beyond this are cut.
+# Ticks of a logarithmic axis as multiples of powers of ten, dense ones first.
+TICKS = (
+    (1, 1.1, 1.2, 1.3, 1.4, 1.5, 1.6, 1.8, 2, 2.5, 3, 4, 5, 6, 7, 8, 9),
+    (1, 1.2, 1.5, 2, 3, 4, 5, 6, 8),
+    (1, 1.5, 2, 3, 5, 7),
+    (1, 2, 5),
+    (1, 3),
+    (1,),
+)
+# Ratios and numbers beyond this are cut.
+LARGEST = 1e100
 LARGEST_LOG = math.log(1000.0)
 
 
@@ -103,25 +113,26 @@ def plot_forest(
     """
     ax = _axes(ax)
     shown: Any = exponentiate if ratio else lambda *values: values
+    most = LARGEST_LOG if ratio else LARGEST
     y = 0.0
     places, reach, far = [], [0.0], [0.0]
     for effect in effects:
         places.append(y)
         if (own := effect.interval(per_sd)) is not None and effect.estimate is not None:
-            value, low, high = (max(-LARGEST_LOG, min(LARGEST_LOG, v)) if ratio else v for v in own)
+            value, low, high = np.clip(own, -most, most).tolist()
             ax.plot(shown(low, high), (y, y), color=COLOURS[0], lw=2, solid_capstyle="butt")
             ax.plot(shown(value), (y,), "s", color=COLOURS[0], ms=5)
             reach += [low, high]
             by = effect.estimate.scale if per_sd else 1.0
             for site in effect.estimate.sites[:SITES_DRAWN]:
                 y += 0.32
-                ends = by * site.low, by * site.high
-                cut = [max(-LARGEST_LOG, min(LARGEST_LOG, v)) if ratio else v for v in ends]
-                ax.plot(shown(*cut), (y, y), color=GREY, lw=0.8)
-                ax.plot(shown(by * site.value), (y,), "o", color=GREY, ms=2.2)
-                far += cut
+                ends = by * np.array([site.value, site.low, site.high])
+                value, low, high = np.clip(ends, -most, most).tolist()
+                ax.plot(shown(low, high), (y, y), color=GREY, lw=0.8)
+                ax.plot(shown(value), (y,), "o", color=GREY, ms=2.2)
+                far += [low, high]
         elif (row := effect.coefficient) is not None:
-            value = row.standardised if per_sd else row.value
+            value = float(np.clip(row.standardised if per_sd else row.value, -most, most))
             ax.plot(shown(value), (y,), "o", mfc="none", color=COLOURS[0], ms=5)
             reach.append(value)
         y += 1.0
@@ -227,7 +238,7 @@ def _penalty_axis(ax: Any, penalties: Sequence[float]) -> None:
 def _plain_log_ticks(axis: Any, ends: tuple[float, ...]) -> None:
     """Set about five ticks at 1, 2 or 5 times powers of ten, as plain numbers."""
     powers = range(math.floor(math.log10(ends[0])), math.ceil(math.log10(ends[1])) + 1)
-    for steps in ((1, 1.2, 1.5, 2, 2.5, 3, 4, 5, 7), (1, 1.5, 2, 3, 5, 7), (1, 2, 5), (1, 3), (1,)):
+    for steps in TICKS:
         ticks = [k * 10.0**p for p in powers for k in steps if ends[0] <= k * 10.0**p <= ends[1]]
         if len(ticks) <= 7:
             break

@@ -14,11 +14,13 @@ PALETTE = {
     "c2": "#2e7d4f", "c3": "#8a4fa3", "c4": "#b07d12", "c5": "#0f7f86", "c6": "#a8386b",
     "c7": "#5b6470",
 }  # fmt: skip
-WIDE = (5.6, 3.5)
+WIDE = (5.2, 3.4)
 SQUARE = (4.3, 3.9)
 NO_CHARTS = "Charts need matplotlib: pip install 'fedlasso[fit]', then fit again."
 LOOK: dict[str, Any] = {
-    "font.size": 10.5,
+    "font.size": 10,
+    "figure.facecolor": "none",
+    "axes.facecolor": "none",
     "text.color": PALETTE["ink"],
     "axes.labelcolor": PALETTE["soft"],
     "axes.edgecolor": PALETTE["soft"],
@@ -42,9 +44,7 @@ def can_draw() -> bool:
     return find_spec("matplotlib") is not None
 
 
-def draw_svg(
-    plot: Callable[[Any], Any], label: str, size: tuple[float, float] = WIDE, kind: str = ""
-) -> str:
+def draw_svg(plot: Callable[[Any], Any], label: str, size: tuple[float, float] = WIDE) -> str:
     """Return what `plot` draws on matplotlib axes of that size in inches; empty without matplotlib.
 
     `label` describes the chart to readers who cannot see it. The same chart has the same bytes.
@@ -58,14 +58,12 @@ def draw_svg(
     text = io.StringIO()
     with rc_context(LOOK | {"svg.hashsalt": label}):
         figure = Figure(figsize=size, layout="constrained")
-        figure.patch.set_visible(False)
         plot(figure.subplots())
-        for axes in figure.axes:
-            axes.patch.set_visible(False)
         FigureCanvasSVG(figure).print_svg(text, metadata={"Date": None})
     drawn = _IDS.sub("", _NOT_SHOWN.sub("", text.getvalue()))
-    drawn = _FONT.sub(r"\1system-ui,sans-serif", drawn)
+    drawn = _FONT.sub(r"\1system-ui,sans-serif", drawn).replace("xlink:href", "href")
     for name, colour in PALETTE.items():
         drawn = drawn.replace(colour, f"var(--{name})")
     named = f'<svg role="img" aria-label="{escape(label)}" \\1>'
-    return f'<div class="chart {kind}">{_HEAD.sub(named, drawn)}</div>'.replace(' "', '"')
+    kind = "chart square" if size == SQUARE else "chart"
+    return f'<div class="{kind}">{_HEAD.sub(named, drawn)}</div>'
