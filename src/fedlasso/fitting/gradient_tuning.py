@@ -1,7 +1,7 @@
 """Tuning by gradients: the Lasso, the adaptive Lasso and its refits, on one or more splits."""
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
@@ -177,7 +177,8 @@ def search_penalty_curve(evidence: SplitEvidence, rule: Rule) -> Curve:
             "no column is penalised, so held-out rows cannot choose a penalty; give any penalty, "
             "which changes nothing"
         )
-    return curve_of(lasso, lasso.validation.select(rule), cut)
+    at = lasso.validation.select(rule)
+    return replace(curve_of(lasso, at, cut), fold_models=evidence.fold_models(lasso.fits[at]))
 
 
 def choose_by_gradients(

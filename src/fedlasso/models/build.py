@@ -65,7 +65,8 @@ def make_model(
     notify("fitted")
     error = document.error
     if (nested := expect_error(model)) is not None:
-        error = _expected_error(model, nested.error[0], nested.se[0], doc.NESTED)
+        own = nested.validation
+        error = _expected_error(model, own.error[0], own.se[0], doc.NESTED)
     warnings = tuple(warn_of_fit(model, schema.target))
     document = replace(document, error=error, warnings=warnings)
     if compare:
@@ -74,7 +75,7 @@ def make_model(
         before = ledger.costs
         weights = None if model.trust is None else model.trust.site_weights
         ledger = separate_sites(ledger, bool(model.settings.site_effects), weights)
-        found = examine(ledger, model, tolerant)
+        found = examine(ledger, model, tolerant, nested)
         own = ("alone", "shift", "table")
         values = {name: value for name, value in vars(found).items() if name not in own}
         if found.table is not None:

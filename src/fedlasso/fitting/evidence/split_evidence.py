@@ -11,10 +11,11 @@ from fedlasso.federation import Federation, metered
 from fedlasso.fitting.budget import Budget
 from fedlasso.fitting.evidence.evidence import Evidence, PathPoint, Wanted
 from fedlasso.fitting.evidence.gradient_evidence import PLAIN_LASSO, GradientEvidence, open_within
+from fedlasso.fitting.fold_models import FoldModels
 from fedlasso.fitting.rounds import run_together
 from fedlasso.fitting.validation import TOO_FEW, Validation, validate
 from fedlasso.numerics import Array, Penalty
-from fedlasso.sites import standardise
+from fedlasso.sites import Scaling, all_folds, standardise
 
 # Vectors that standardising takes, at most, and gradients without which no path gets far.
 SCALING = 4
@@ -38,15 +39,22 @@ class SplitEvidence(Evidence):
     rows : array of the rows that each split holds out
     each : vectors of p numbers that each site may send for one split
     exact : whether standard errors come from fourth powers of errors, as in the paper
+    scalings : means and scales of each split's training rows
     """
 
     def __init__(
-        self, parts: Mapping[str, GradientEvidence], rows: Array, each: int, exact: bool = False
+        self,
+        parts: Mapping[str, GradientEvidence],
+        rows: Array,
+        each: int,
+        exact: bool = False,
+        scalings: Sequence[Scaling] = (),
     ) -> None:
         self.parts = parts
         self.rows = rows
         self.each = each
         self.exact = exact
+        self.scalings = scalings
         self.splits = tuple(parts)
         first = parts[self.splits[0]]
         self.path_tol = first.path_tol
@@ -96,11 +104,23 @@ class SplitEvidence(Evidence):
             for split, (view, own) in used.items()
         }
         rows = np.array([float(own.held_out[0]) for _, own in used.values()])
-        return cls(parts, rows, each)
+        return cls(parts, rows, each, scalings=[own for _, own in used.values()])
 
     def fit_many(self, wanted: Sequence[Wanted]) -> tuple[PathPoint, ...]:
         """Make one fit on each of several splits, side by side."""
         return run_together([self.parts[one.rows].asking(one) for one in wanted])
+
+    def fold_models(self, fits: Sequence[PathPoint]) -> FoldModels | None:
+        """Return one fit per split as models of folds, if the splits are all folds."""
+        first, *_ = (*self.splits[0].split(), "")
+        if first != "fold":
+            return None
+        _, _, _, count, seed = self.splits[0].split()
+        if int(count) != len(self.splits):
+            return None
+        pairs = zip(self.scalings, fits, strict=True)
+        models = [scaling.original(fit.coefficients) for scaling, fit in pairs]
+        return FoldModels.of(all_folds(int(count), int(seed)), models)
 
     def hold_out(self, fits: Sequence[PathPoint]) -> list[Validation]:
         """Return errors of one fit per split on the rows that the split holds out."""

@@ -10,7 +10,8 @@ from fedlasso.errors import CannotFit, Refused
 from fedlasso.federation import Ledger
 from fedlasso.fitting.evidence import Folded
 from fedlasso.fitting.evidence.moment_evidence import squared_error
-from fedlasso.fitting.examination.assessment import Assessment, assess
+from fedlasso.fitting.examination.assess import assess, on_original_scale
+from fedlasso.fitting.examination.assessment import Assessment
 from fedlasso.fitting.examination.comparison import (
     CoefficientPath,
     ColumnStability,
@@ -22,6 +23,7 @@ from fedlasso.fitting.examination.comparison import (
     walk_to_penalty,
 )
 from fedlasso.fitting.examination.table_one import TableFound, ask_table
+from fedlasso.fitting.fold_models import FoldModels
 from fedlasso.fitting.goal import Goal
 from fedlasso.fitting.inference.infer import find_shift
 from fedlasso.fitting.model import Model
@@ -61,7 +63,17 @@ class Examination:
     table: TableFound | None = None
 
 
-def examine(ledger: Ledger, model: Model, tolerant: bool) -> Examination:
+@dataclass(frozen=True, eq=False)
+class Nested:
+    """Nested cross-validation: the error, and the models that were chosen without each fold."""
+
+    validation: Validation
+    models: FoldModels | None
+
+
+def examine(
+    ledger: Ledger, model: Model, tolerant: bool, nested: Nested | None = None
+) -> Examination:
     """Ask for everything that a card shows; `tolerant` accepts a site's refusal."""
     found = Examination()
     small = model.scaling.rows * len(model.columns) <= LARGEST_TABLE
@@ -77,9 +89,10 @@ def examine(ledger: Ledger, model: Model, tolerant: bool) -> Examination:
     if model.settings.may_have_site_effects and not model.settings.infers:
         view = Viewed(ledger, model.view)
         found.shift, _ = _attempt(lambda: find_shift(view, model.fit.coefficients), True)
+    # Too few rows to assess a model do not make it invalid.
+    models = None if nested is None else nested.models
+    found.assessment, found.not_assessed = _attempt(lambda: assess(ledger, model, models), True)
     if not plain:
-        # Too few rows to assess a model do not make it invalid.
-        found.assessment, found.not_assessed = _attempt(lambda: assess(ledger, model), True)
         if model.penalty > 0 and small:
             found.stability, _ = _attempt(lambda: measure_stability(ledger, model), True)
         found.not_compared = (
@@ -110,8 +123,8 @@ def _attempt(step: Callable[[], T], tolerant: bool) -> tuple[T | None, str | Non
         return None, str(error)
 
 
-def expect_error(model: Model) -> Validation | None:
-    """Return the nested cross-validation error, if the server has moments of enough folds."""
+def expect_error(model: Model) -> Nested | None:
+    """Cross-validate tuning and fitting together, if the server has moments of enough folds."""
     folded = model.fit.evidence
     if folded is None or model.discovers:
         return None
@@ -119,13 +132,21 @@ def expect_error(model: Model) -> Validation | None:
     if folds < FEWEST_FOLDS or folds * len(model.columns) > LARGEST_NESTED:
         return None
     settings = model.settings
-    return nested_error(folded, settings.goal_in_force, settings.rule_in_force)
+    validation, models = nested_error(folded, settings.goal_in_force, settings.rule_in_force)
+    scaled = on_original_scale(folded.split, models, model.scaling) if folded.split else None
+    return Nested(validation, scaled)
 
 
 @one_thread()
-def nested_error(folded: Folded, goal: Goal, rule: Rule) -> Validation:
-    """Return the error of tuning and fitting together, by nested cross-validation."""
+def nested_error(
+    folded: Folded, goal: Goal, rule: Rule
+) -> tuple[Validation, list[tuple[Array, Array]]]:
+    """Return the error of tuning and fitting together, and the models without each fold.
+
+    A model is its coefficients and intercept in the units of the moments.
+    """
     errors = []
+    models = []
     active = []
     for fold in folded.folds:
         others = tuple(part for part in folded.folds if part is not fold)
@@ -133,6 +154,7 @@ def nested_error(folded: Folded, goal: Goal, rule: Rule) -> Validation:
         normal = inner.normal(inner.whole)
         b = fit_choice(normal, goal.choose(inner, rule).choice).coefficients
         errors.append(squared_error(fold, normal, b))
+        models.append(normal.original(b[:, None]))
         active.append(float(np.count_nonzero(b)))
     error, se = average_folds(np.array(errors), folded.rows)
-    return Validation(np.array([error]), np.array([se]), np.array([np.mean(active)]))
+    return Validation(np.array([error]), np.array([se]), np.array([np.mean(active)])), models
