@@ -93,6 +93,8 @@ def add_source(parser: Any) -> None:
     parser.add_argument("files", nargs="*", metavar="FILE", help=f"one per site: {KINDS}")
     option("--target", metavar="COLUMN", help="the response")
     option("--site-column", help="column that names each row's site, in a single file")
+    codes = "columns whose numbers are codes of levels, as text: --categorical ward,stage"
+    option("--categorical", type=names, metavar="COLUMNS", help=codes)
     add_reading(parser)
 
 
@@ -103,6 +105,8 @@ def add_outcome(parser: Any) -> None:
     option("--event", metavar="COLUMN", help="1 for an event, 0 for censored (--family cox)")
     option("--offset", metavar="COLUMN", help="added to the linear predictor, e.g. log exposure")
     option("--weights", metavar="COLUMN", help="weights of the rows, above zero")
+    event = "the text (or number) of the target that is 1; default: yes, case, dead and so on"
+    option("--positive", metavar="LEVEL", help=event)
     clusters = "rows with the same value may depend on each other, e.g. patient; not a predictor"
     option("--cluster", metavar="COLUMN", help=clusters)
 

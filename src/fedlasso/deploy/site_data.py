@@ -101,7 +101,7 @@ class TableRecords:
             kinds = file.kinds(request.columns)
             texts = file.pool(kinds, rare)
             levels = {c: tables.common_levels(v, min_rows) for c, v in file.columns(texts)}
-            numbering = tuple(c for c in file.row_numbers if c in kinds)
+            numbering = tuple(c for c in file.identifiers if c in kinds)
         columns = tuple(Column(c, kind, levels.get(c, ())) for c, kind in kinds.items())
         schema = write_schema(Schema.of(outcome, columns, request.na))
         return Described(schema, numbering, site=name)

@@ -48,9 +48,6 @@ def describe_model(document: ModelDocument) -> str:
     if document.trust is not None:
         lines += _trust_lines(document.trust)
     lines.append(f"most sent by a site: {bytes_of(document.most_sent)}, in {rounds}")
-    if document.schema.classes:
-        zero, one = document.schema.classes
-        lines.append(f"classes: {one!r} is 1, {zero!r} is 0")
     if settings.keep:
         lines.append(f"never penalised: {', '.join(settings.keep)}")
     if settings.bounds:
@@ -89,10 +86,11 @@ def _coefficient_lines(document: ModelDocument) -> list[str]:
     if not lines:
         return []
     names = ["", *(row.name for row in document.coefficients)]
+    about = [f"{document.ratio}s of {document.ratio_subject}"] if document.ratio else []
     rows = [heads, *lines]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     first = max(map(len, names[: len(rows)]))
-    return [
+    return about + [
         "  ".join([f"  {name:{first}}", *map(str.rjust, row, widths)])
         for name, row in zip(names, rows, strict=False)
     ]
