@@ -15,13 +15,15 @@ from fedlasso.numerics import Array
 from fedlasso.tables.files import File
 
 # Texts of an event, and of none, in lower case.
-EVENTS = frozenset(
-    "yes y true t 1 case cases positive pos + event dead died death deceased disease diseased ill "
-    "sick malignant present abnormal relapse recurrence failure ja oui si sí".split()
+EVENTS = (
+    *("yes", "y", "true", "t", "1", "case", "cases", "positive", "pos", "+", "event"),
+    *("dead", "died", "death", "deceased", "disease", "diseased", "ill", "sick", "malignant"),
+    *("present", "abnormal", "relapse", "recurrence", "failure", "ja", "oui", "si"),
 )
-NO_EVENTS = frozenset(
-    "no n false f 0 control controls negative neg - none never censored alive survived survivor "
-    "healthy benign absent normal nein non".split()
+NO_EVENTS = (
+    *("no", "n", "false", "f", "0", "control", "controls", "negative", "neg", "-", "none"),
+    *("never", "censored", "alive", "survived", "survivor", "healthy", "benign", "absent"),
+    *("normal", "nein", "non"),
 )
 
 
