@@ -2,7 +2,6 @@
 
 import hashlib
 from collections.abc import Sequence
-from filecmp import cmp
 from itertools import combinations
 from pathlib import Path
 from typing import Any
@@ -20,7 +19,7 @@ from fedlasso.numerics import find_loss
 from fedlasso.sites import INTERCEPT, Memory, Site
 from fedlasso.sites.site import adds_intercept
 from fedlasso.tables import MIN_LEVEL, Encoded, File, Outcome, Schema, agree, encode_file, stem_of
-from fedlasso.tables.repeats import find_repeated
+from fedlasso.tables.repeats import compare_files, find_repeated
 
 # Rows look repeated if this fraction of them does.
 MANY_REPEATED = 0.2
@@ -228,18 +227,6 @@ def refuse_copies(files: Sequence[str]) -> None:
     for name, other in combinations(files, 2):
         if same := compare_files(Path(name), Path(other)):
             raise FedLassoError(f"{name} and {other} {same}; name each file once")
-
-
-def compare_files(path: Path, other: Path) -> str:
-    """Return how two files are the same; empty if they are not."""
-    # Not every file system has inode numbers.
-    exist = path.exists() and other.exists()
-    linked = exist and path.stat().st_ino and path.samefile(other)
-    if linked or path.resolve() == other.resolve():
-        return "are the same file"
-    if exist and path.stat().st_size == other.stat().st_size and cmp(path, other, shallow=False):
-        return "hold the same bytes"
-    return ""
 
 
 def _warn_of_repeats(part: Encoded, notify: Notify) -> None:
