@@ -45,7 +45,7 @@ def check_command(options: argparse.Namespace) -> int:
     coded. The exit code is 0 if nothing must be mended, and 1 otherwise.
     """
     check_out(options.out)
-    source = shared.read_source(options)
+    source = shared.read_source(options, readable=False)
     return report(check_files(source, shared.read_settings(options)), options.out)
 
 

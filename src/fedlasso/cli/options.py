@@ -123,12 +123,12 @@ def add_reading(parser: Any) -> None:
     option("--min-level", type=int, metavar="N", help=rows)
 
 
-def read_source(options: argparse.Namespace) -> models.FileSource:
-    """Return the given options as a source of the same names."""
+def read_source(options: argparse.Namespace, readable: bool = True) -> models.FileSource:
+    """Return the given options as a source of the same names; its files must be `readable`."""
     if not options.files:
-        raise FedLassoError("name at least one file; see `fedlasso fit --help`")
+        raise FedLassoError(f"name at least one file; see `fedlasso {options.command} --help`")
     given = given_options(options, models.FileSource.__struct_fields__)
-    for file in options.files:
+    for file in options.files if readable else ():
         check_file(Path(file))
     return models.FileSource(**given | {"files": tuple(options.files)})
 

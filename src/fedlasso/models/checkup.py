@@ -50,6 +50,8 @@ FACTORS = {
 }
 # Mean and SD must both differ by the factor, within this fraction.
 NEAR = 0.2
+# Celsius of patients, to recognise Fahrenheit.
+BODY = (34.0, 42.0)
 # A mean of fewer SDs does not show the unit.
 CLEAR_MEAN = 0.5
 # Levels of a text column in Table 1; others are pooled.
@@ -203,8 +205,8 @@ def _find_units(sites: Sequence[str], column: ColumnSummary) -> list[Finding]:
         nearest = min(FACTORS, key=lambda factor: float(off[factor].sum()))
         if (off[nearest] < NEAR).all():
             larger.setdefault(one, {})[other] = FACTORS[nearest]
-        fahrenheit = abs(mean - (1.8 * mean_there + 32)) < sd and abs(sd / sd_there - 1.8) < 0.36
-        if fahrenheit and mean_there > 0 and mean > 40:
+        warmer = abs(mean - (1.8 * mean_there + 32)) < sd and 1.2 < sd / sd_there < 2.7
+        if warmer and BODY[0] < mean_there < BODY[1]:
             larger.setdefault(one, {})[other] = "Fahrenheit and Celsius"
     findings = []
     for one, others in larger.items():

@@ -22,6 +22,8 @@ ROWS_PER_COEFFICIENT = 10
 LOOSE = 1e-6
 # A larger unpenalised coefficient of a curved loss, per standard deviation, means separation.
 SEPARATING = 30.0
+# A model explains so much of the outcome only if a column contains it: of squares, of deviance.
+LEAKS = (0.999, 0.95)
 # Relative rounding error of sums over a fold.
 SUM_ROUNDING = 1e-9
 
@@ -134,6 +136,19 @@ def warn_of_fit(model: Model, target: str) -> list[str]:
     if model.constant:
         warnings.append(f"constant, so left out with coefficient 0: {some_of(model.constant)}")
     return warnings
+
+
+def warn_of_leak(document: ModelDocument) -> list[str]:
+    """Return a warning if the model explains nearly all of the outcome."""
+    family = document.settings.response_family
+    explained = None if document.error is None else document.error.r2
+    if explained is None or explained < LEAKS[not family.quadratic] or not document.coefficients:
+        return []
+    first = document.coefficients[0].name
+    return [
+        f"{family.explained_name} is {explained:.3f}: {first!r} may contain "
+        f"{document.schema.target!r}; --drop it unless it is known before the outcome"
+    ]
 
 
 def _is_binary(model: Model) -> bool:

@@ -12,7 +12,7 @@ from fedlasso.errors import FedLassoError
 from fedlasso.families import DEFAULT, Family, find_family
 from fedlasso.federation.ledger import Notify
 from fedlasso.numerics import Array
-from fedlasso.tables.files import File
+from fedlasso.tables.files import File, to_float
 
 # Texts of an event, and of none, in lower case.
 EVENTS = (
@@ -108,9 +108,10 @@ def order_classes(
     """Return the two texts of a target, that of an event last; refuse more or fewer.
 
     By default an event is what its text says it is: yes, case, dead, the opposite of no, control,
-    alive; and else the last in alphabetical order.
+    alive; else the larger of two numbers, and the last of two texts in alphabetical order.
     """
-    texts = sorted(found)
+    numbers = [to_float(text) for text in sorted(found)]
+    texts = sorted(found) if None in numbers else sorted(found, key=float)
     some = ", ".join(map(repr, texts[:4])) + (", ..." if len(texts) > 4 else "")
     if len(texts) != 2:
         raise FedLassoError(
@@ -122,6 +123,8 @@ def order_classes(
             f"the target {outcome.target!r} never is {positive!r}; use --positive with one of "
             f"its texts: {some}"
         )
+    if positive is None and None not in numbers:
+        positive = texts[1]
     if positive is None:
         events = [text for text in texts if text.strip().lower() in EVENTS]
         others = [text for text in texts if text.strip().lower() not in NO_EVENTS]
