@@ -17,7 +17,7 @@ from fedlasso.models import document as doc
 from fedlasso.models.document import Missing, ModelDocument, Revealed
 from fedlasso.models.inference_document import number_or_none, to_trust_document
 from fedlasso.models.table_one import describe_schema
-from fedlasso.models.text import warn_of_examination, warn_of_fit
+from fedlasso.models.text import warn_of_examination, warn_of_fit, warn_of_leak
 from fedlasso.tables import Schema
 
 R = TypeVar("R", bound=Reply)
@@ -67,8 +67,9 @@ def make_model(
     if (nested := expect_error(model)) is not None:
         own = nested.validation
         error = _expected_error(model, own.error[0], own.se[0], doc.NESTED)
-    warnings = tuple(warn_of_fit(model, schema.target))
-    document = replace(document, error=error, warnings=warnings)
+    document = replace(document, error=error)
+    warnings = (*warn_of_leak(document), *warn_of_fit(model, schema.target))
+    document = replace(document, warnings=warnings)
     if compare:
         recorded = _Recorded(federation)
         ledger = metered(recorded)

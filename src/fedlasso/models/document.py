@@ -216,6 +216,17 @@ class ModelDocument:
         return ("per SD", "per unit") if self.settings.standardise else ("per unit",)
 
     @property
+    def ratio_subject(self) -> str:
+        """What ratios are of: the target and the class that is 1, the event, or the target."""
+        schema = self.schema
+        if schema.event is not None:
+            return f"{schema.event} = 1"
+        if not schema.response_family.takes_classes:
+            return schema.target
+        zero, one = schema.classes or ("0", "1")
+        return f"{schema.target} = {one}, against {zero}"
+
+    @property
     def penalty_text(self) -> str:
         """The scale of the penalty, and how it is related to the model."""
         scale = "for standardised columns" if self.settings.standardise else "for unscaled columns"

@@ -17,6 +17,8 @@ from fedlasso.models.numbers import number
 from fedlasso.tables import Outcome, Schema
 
 WITHHELD = f"– : withheld, because fewer than {MIN_CELL} rows of some site have it"
+# A mean of fewer SDs is zero.
+ROUNDED = 1e-10
 # A level of a response that is 0 or 1.
 ONE = "1"
 
@@ -77,7 +79,10 @@ def _column_cells(column: ColumnSummary) -> list[list[str]]:
 def _mean(part: Summary) -> str:
     if part.mean is None:
         return "–"
-    return number(part.mean, 4) + ("" if part.sd is None else f" ({number(part.sd, 3)})")
+    # Sums of centred columns are rounded.
+    tiny = part.sd is not None and abs(part.mean) < ROUNDED * part.sd
+    mean = "0" if tiny else number(part.mean, 4)
+    return mean + ("" if part.sd is None else f" ({number(part.sd, 3)})")
 
 
 def _share(count: int | None, of: int) -> str:
