@@ -65,8 +65,8 @@ def make_model(
     notify("fitted")
     error = document.error
     if (nested := expect_error(model)) is not None:
-        own = nested.validation
-        error = _expected_error(model, own.error[0], own.se[0], doc.NESTED)
+        validation = nested.validation
+        error = _expected_error(model, validation.error[0], validation.se[0], doc.NESTED)
     document = replace(document, error=error)
     warnings = (*warn_of_leak(document), *warn_of_fit(model, schema.target))
     document = replace(document, warnings=warnings)

@@ -5,7 +5,15 @@ from fedlasso.html import escape
 from fedlasso.models.document import ModelDocument
 from fedlasso.models.effects import Effect, effects_of, exponentiate
 from fedlasso.models.inference_document import TrustDocument
-from fedlasso.models.numbers import capital, number, p_value, percent_of, ratio_of, some_of
+from fedlasso.models.numbers import (
+    NO_BREAK,
+    capital,
+    number,
+    p_value,
+    percent_of,
+    ratio_of,
+    some_of,
+)
 from fedlasso.models.plots import SITES_DRAWN, plot_forest
 from fedlasso.models.svg import WIDE, draw_svg
 
@@ -13,7 +21,6 @@ from fedlasso.models.svg import WIDE, draw_svg
 ROWS_SHOWN = 40
 # Names of a group's columns that are shown.
 GROUP_SHOWN = 30
-NO_BREAK = "\N{NO-BREAK SPACE}"
 RATE_NOTE = (
     "This is a Bayesian false discovery rate, calibrated by simulation: an average over many "
     "studies like this one, not a bound for each list. Very small effects are usually missed, and "
@@ -76,6 +83,8 @@ def _note(document: ModelDocument) -> str:
         note = f"No column is used: the model predicts {what}, {document.intercept:.6g}."
     else:
         note = family.effect.format(target=escape(document.schema.target))
+        if document.ratio is not None:
+            note += f" Ratios are of {escape(document.ratio_subject)}."
         if family.intercept:
             note += f" Intercept {document.intercept:.6g}"
             note += ", the mean over the sites." if document.site_effects else "."

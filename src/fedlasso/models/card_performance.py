@@ -33,13 +33,13 @@ def draw_performance(document: ModelDocument) -> str:
     if found is None:
         return html.left_out(title, document.not_assessed)
     body = _charts(document, found)
-    rows = [_row(document, ALL, found.rows, None, found)]
+    rows = [_row(document, ALL, found.rows, _pool_errors(found), found)]
     rows += [_row(document, site.name, site.rows, site.error, site) for site in found.sites]
     body += _table(document, rows, own=0)
     if found.left_out:
         body += (
-            "<h3>Leaving one site out</h3><p class='soft'>Each model was chosen and fitted without "
-            "the site, and assessed on all of its rows: what to expect at a new site.</p>"
+            "<h3>Leaving one site out</h3><p class='soft'>Each model was fitted without the site, "
+            "and assessed on all of its rows: what to expect at a new site.</p>"
         )
         rows = [_row(document, site.name, site.rows, site.error, site) for site in found.left_out]
         body += _table(document, rows)
@@ -76,9 +76,19 @@ def _row(
         head: interval_of(read(found), digits)
         for head, (read, digits) in _measures(document).items()
     }
-    error_name = document.settings.response_family.error_name
-    cells[error_name] = "–" if error is None else number(error.value, 4)
+    family = document.settings.response_family
+    # The deviance of a partial likelihood depends on the number of rows that it is taken over.
+    known = error is not None and family.intercept
+    cells[family.error_name] = number(error.value, 4) if known else "–"
     return cells
+
+
+def _pool_errors(found: Assessment) -> Measure | None:
+    """Return the mean error over the rows of all sites, if each has sent its own."""
+    errors = [(site.rows, site.error.value) for site in found.sites if site.error is not None]
+    if sum(rows for rows, _ in errors) != found.rows:
+        return None
+    return Measure(sum(rows * error for rows, error in errors) / found.rows)
 
 
 def _table(document: ModelDocument, rows: Sequence[dict[str, str]], own: int | None = None) -> str:

@@ -7,6 +7,7 @@ from numpy import format_float_positional
 
 from fedlasso.fitting.examination.assessment import Measure
 
+NO_BREAK = "\N{NO-BREAK SPACE}"
 # A larger ratio only means that the column's unit is far larger than its values.
 MAX_RATIO = 1000.0
 # The normal approximation is not accurate enough to distinguish smaller p-values.
@@ -79,7 +80,8 @@ def interval_of(found: Measure | None, digits: int = 3) -> str:
     text = f"{found.value:.{digits}f}"
     if found.low is None or found.high is None:
         return text
-    return f"{text} ({found.low:.{digits}f} to {found.high:.{digits}f})"
+    ends = f"{found.low:.{digits}f}{NO_BREAK}to{NO_BREAK}{found.high:.{digits}f}"
+    return f"{text} ({ends})"
 
 
 def counted(count: int, name: str) -> str:

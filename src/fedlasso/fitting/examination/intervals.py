@@ -11,7 +11,7 @@ Z = float(stats.norm.ppf((1 + LEVEL) / 2))
 
 def around(value: float, se: float) -> Measure:
     """Return an estimate with a symmetric interval."""
-    return Measure(value, value - Z * se, value + Z * se)
+    return Measure(value, float(value - Z * se), float(value + Z * se))
 
 
 def within_one(value: float, se: float) -> Measure:
@@ -38,7 +38,7 @@ def greenwood(events: np.ndarray, at_risk: np.ndarray) -> tuple[np.ndarray, np.n
     variance = np.cumsum(events / (at_risk * left))
     inside = (survival > 0) & (survival < 1)
     log = np.log(np.where(inside, survival, 0.5))
-    half = Z * np.sqrt(variance) / np.abs(log)
+    half = np.where(inside, Z * np.sqrt(variance) / np.abs(log), 0.0)
     low = np.where(inside, np.exp(log * np.exp(half)), survival)
     high = np.where(inside, np.exp(log * np.exp(-half)), survival)
     return survival, low, high
