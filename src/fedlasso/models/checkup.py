@@ -205,8 +205,8 @@ def _find_units(sites: Sequence[str], column: ColumnSummary) -> list[Finding]:
         nearest = min(FACTORS, key=lambda factor: float(off[factor].sum()))
         if (off[nearest] < NEAR).all():
             larger.setdefault(one, {})[other] = FACTORS[nearest]
-        warmer = abs(mean - (1.8 * mean_there + 32)) < sd and 1.2 < sd / sd_there < 2.7
-        if warmer and BODY[0] < mean_there < BODY[1]:
+        warmer = abs(mean - (1.8 * mean_there + 32)) < sd < 0.05 * mean
+        if warmer and BODY[0] < mean_there < BODY[1] and 1.2 < sd / sd_there < 2.7:
             larger.setdefault(one, {})[other] = "Fahrenheit and Celsius"
     findings = []
     for one, others in larger.items():

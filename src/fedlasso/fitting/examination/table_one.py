@@ -50,7 +50,7 @@ class TableOne:
     """Rows, events and columns of every site, the outcome first.
 
     All of `sites` and `rows` are empty where sites answer only in sums over all of them. `events`
-    is None where the outcome has none, or few at some site.
+    is None where the outcome has none, or few at some site, or sites are not described.
     """
 
     sites: tuple[str, ...]
@@ -123,7 +123,7 @@ def make_table_one(
             place = column.levels.index(event[1])
             counts = [site.counts[place] for site in column.sites]
             known = [count for count in counts if count is not None]
-            events = tuple(known) if len(known) == len(counts) else None
+            events = tuple(known) if len(known) == len(counts) > 0 else None
     names = tuple(sums.site for sums in found.each)
     rows = tuple(sums.rows for sums in found.each)
     return TableOne(names, rows, events, tuple(described))
