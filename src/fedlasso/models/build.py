@@ -60,7 +60,7 @@ def make_model(
         intervals=(*encode(settings.named), *selected),
     )
     model = fit_model(recorded, settings, notify)
-    document = _to_document(model, schema, missing)
+    document = make_document(model, schema, missing)
     revealed = Revealed(tuple(recorded.revealed))
     notify("fitted")
     error = document.error
@@ -91,7 +91,8 @@ def make_model(
     return replace(document, revealed=revealed)
 
 
-def _to_document(model: Model, schema: Schema, missing: Missing) -> ModelDocument:
+def make_document(model: Model, schema: Schema, missing: Missing = "refuse") -> ModelDocument:
+    """Return the document of a fitted model, without what further requests would add."""
     fit = model.fit
     scaling = model.scaling
     costs = model.costs

@@ -9,7 +9,7 @@ from fedlasso.fitting.model import SURELY_SHIFTED, Model
 from fedlasso.fitting.result import Status
 from fedlasso.models.document import ModelDocument
 from fedlasso.models.inference_document import TrustDocument
-from fedlasso.models.numbers import bytes_of, number, some_of, with_error
+from fedlasso.models.numbers import bytes_of, counted, number, some_of, with_error
 
 # Rows of a table on the terminal.
 TERMINAL_ROWS = 20
@@ -37,7 +37,7 @@ def describe_model(document: ModelDocument) -> str:
     rounds = f"{document.rounds} round{'s' * (document.rounds != 1)}"
     lines += [
         f"{document.schema.target}: {len(rows)} of {document.columns} columns, "
-        f"{document.rows.training} training rows at {len(document.sites)} sites",
+        f"{document.rows.training} training rows at {counted(len(document.sites), 'site')}",
         f"penalty (lambda) {document.penalty:.4g}, {document.penalty_text}",
         f"certificate: {document.certificate}",
         document.why,
