@@ -11,12 +11,12 @@ from fedlasso.models.document import Coefficient, ModelDocument
 from fedlasso.models.effects import Effect, effects_of
 from fedlasso.models.table_one import write_table_csv
 
-Rows = Sequence[Sequence[Any]]
+_Table = Sequence[Sequence[Any]]
 
 
 def csv_files(document: ModelDocument) -> dict[str, str]:
     """Return the CSV files of a model by name; what was not measured has no file."""
-    tables: dict[str, Rows] = {"coefficients": list(_coefficients(document))}
+    tables: dict[str, _Table] = {"coefficients": list(_coefficients(document))}
     if curve := document.curve:
         marks = ["min" * (k == curve.minimum) for k in range(len(curve.mse))]
         one_se = ["1se" * (k == curve.one_se) for k in range(len(curve.mse))]
@@ -69,7 +69,7 @@ def _coefficients(document: ModelDocument) -> Iterator[list[Any]]:
         yield cells
 
 
-def _assessment(document: ModelDocument) -> dict[str, Rows]:
+def _assessment(document: ModelDocument) -> dict[str, _Table]:
     found = document.assessment
     if found is None:
         return {}
@@ -87,7 +87,7 @@ def _assessment(document: ModelDocument) -> dict[str, Rows]:
             for name, measure in _measures(site).items():
                 ends = (measure.value, measure.low, measure.high)
                 lines.append([kind, site.name, site.rows, name, *ends])
-    tables: dict[str, Rows] = {"assessment": lines}
+    tables: dict[str, _Table] = {"assessment": lines}
     if found.roc:
         tables["roc"] = [["false_positive_rate", "true_positive_rate"], *found.roc]
     if found.groups:
@@ -117,7 +117,7 @@ def _measures(site: SiteAssessment) -> dict[str, Measure]:
     return {name: measure for name, measure in found.items() if measure is not None}
 
 
-def _to_csv(rows: Rows) -> str:
+def _to_csv(rows: _Table) -> str:
     """Return a table as CSV with numbers in full; None is empty."""
     out = io.StringIO()
     full = [[repr(cell) if isinstance(cell, float) else cell for cell in row] for row in rows]
