@@ -235,8 +235,8 @@ def compare_measures(made: Made, records: Records, eta: Numbers, kind: str, site
     for name, head in heads.items():
         if name in found:
             digits = 2 if name.startswith("calibration") else 3
-            value, low, high = (f"{part:.{digits}f}" for part in found[name])
-            assert cells[head] == f"{value} ({low} to {high})"
+            texts = [f"{part:z.{digits}f}" for part in found[name]]
+            assert cells[head] == f"{texts[0]} ({texts[1]} to {texts[2]})"
     assert cells["rows"] == f"{len(records.y)}"
     if made.family == "cox" and kind == "site":
         assert cells["comparable pairs"] == f"{comparable:,.0f}"

@@ -52,7 +52,7 @@ def texts_of(ax: Any) -> list[str]:
 def test_the_curve_has_glmnets_lines_and_counts(ax: Any) -> None:
     assert (CURVE.minimum, CURVE.one_se) == (2, 1)
     assert plots.plot_cv(CURVE, "deviance", ax) is ax
-    marks = [line.get_xdata()[0] for line in ax.lines if line.get_linestyle() == ":"]
+    marks = [float(line.get_xdata()[0]) for line in ax.lines if line.get_linestyle() == ":"]
     assert sorted(marks) == [1.0, 3.0]
     assert sorted(texts_of(ax)) == ["1se", "min"]
     (top,) = ax.child_axes
@@ -91,10 +91,10 @@ def test_assessments_are_drawn_as_steps_points_and_counts(ax: Any) -> None:
     plots.plot_survival(FOUND, ax)
     assert ax.lines[0].get_drawstyle() == "steps-post"
     assert {"number at risk", "low", "high", "30", "12"} <= set(texts_of(ax))
-    calibration = plots.plot_calibration(FOUND, Figure().subplots())
+    calibration: Any = plots.plot_calibration(FOUND, Figure().subplots())
     (intervals,) = calibration.collections
     np.testing.assert_allclose(intervals.get_segments()[0], [[0.2, 0.2], [0.2, 0.3]])
-    roc = plots.plot_roc(FOUND, Figure().subplots())
+    roc: Any = plots.plot_roc(FOUND, Figure().subplots())
     np.testing.assert_allclose(roc.lines[1].get_xydata(), FOUND.roc)
 
 
@@ -103,8 +103,8 @@ def test_any_numbers_are_drawn(values: tuple[float, float]) -> None:
     curve = ErrorCurve((1.0, 0.5), values, (None, 1.0), (0, 1), 0)
     path = CoefficientPath((1.0, 0.5), ("a",), (values,))
     effects = [Effect("a", coefficient=Coefficient("a", *values, 0.0, 0.0))]
-    for ratio in (None, "odds ratio"):
-        assert svg.draw_svg(lambda ax, r=ratio: plots.plot_forest(effects, r, True, ax), "forest")
+    assert svg.draw_svg(lambda ax: plots.plot_forest(effects, None, True, ax), "effects")
+    assert svg.draw_svg(lambda ax: plots.plot_forest(effects, "odds ratio", True, ax), "ratios")
     assert svg.draw_svg(lambda ax: plots.plot_cv(curve, "error", ax), "curve")
     assert svg.draw_svg(lambda ax: plots.plot_path(path, ("a",), 0.7, ax), "path")
 

@@ -6,7 +6,7 @@ from fedlasso import html
 from fedlasso.fitting.examination.assessment import Assessment, Measure, SiteAssessment
 from fedlasso.html import escape
 from fedlasso.models.document import ModelDocument
-from fedlasso.models.numbers import capital, interval_of, number
+from fedlasso.models.numbers import NO_BREAK, capital, interval_of, number
 from fedlasso.models.plots import plot_calibration, plot_roc, plot_survival
 from fedlasso.models.svg import SQUARE, WIDE, draw_svg
 
@@ -23,7 +23,7 @@ def headline(document: ModelDocument) -> dict[str, str]:
         for name, (read, digits) in _measures(document).items()
         if read(found) is not None
     }
-    return {capital(name): value for name, value in facts.items()}
+    return {capital(name): value.replace(NO_BREAK, " ") for name, value in facts.items()}
 
 
 def draw_performance(document: ModelDocument) -> str:
@@ -78,8 +78,8 @@ def _row(
     }
     family = document.settings.response_family
     # The deviance of a partial likelihood depends on the number of rows that it is taken over.
-    known = error is not None and family.intercept
-    cells[family.error_name] = number(error.value, 4) if known else "–"
+    error = error if family.intercept else None
+    cells[family.error_name] = "–" if error is None else number(error.value, 4)
     return cells
 
 

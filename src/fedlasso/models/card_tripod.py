@@ -54,7 +54,7 @@ def _items(document: ModelDocument, about: About) -> Iterator[tuple[str, str, st
     yield "8a", "handling of predictors", f"columns were {scale}{indicators}"
     yield "8b", "type of model, building, validation", f"{document.name}; {document.why}"
     yield "8c", "heterogeneity of parameters across clusters", _heterogeneity(document)
-    yield "8e", "measures of performance", assessed and assessed.how
+    yield "8e", "measures of performance", None if assessed is None else assessed.how
     by_site = "measured at every site" if per_site else None
     yield "8f", "heterogeneity of performance across clusters", by_site
     yield "9", "subgroup and sensitivity analyses", None

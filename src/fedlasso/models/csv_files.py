@@ -11,6 +11,19 @@ from fedlasso.models.document import Coefficient, ModelDocument
 from fedlasso.models.effects import Effect, effects_of
 from fedlasso.models.table_one import write_table_csv
 
+# Columns of estimates in coefficients.csv, and the fields of `ColumnEstimate` with their values.
+ESTIMATED = {
+    "sd": "scale",
+    "estimate": "value",
+    "std_error": "error",
+    "low": "low",
+    "high": "high",
+    "p_value": "p_value",
+    "adjusted_p": "adjusted",
+    "probability": "probability",
+    "q_p_value": "heterogeneity",
+    "i_squared": "i_squared",
+}
 _Table = Sequence[Sequence[Any]]
 
 
@@ -46,8 +59,7 @@ def _coefficients(document: ModelDocument) -> Iterator[list[Any]]:
     effects = {effect.name: effect for effect in effects_of(document)}
     estimated = any(effect.estimate is not None for effect in effects.values())
     if estimated:
-        head += ["sd", "estimate", "std_error", "low", "high", "p_value", "adjusted_p"]
-        head += ["probability", "q_p_value", "i_squared"]
+        head += ESTIMATED
     if document.stability:
         head.append("selection_frequency")
     yield head
@@ -61,9 +73,7 @@ def _coefficients(document: ModelDocument) -> Iterator[list[Any]]:
             cells += row.ratios
         if estimated:
             own = effect.estimate
-            names = ("scale", "value", "error", "low", "high", "p_value", "adjusted")
-            names += ("probability", "heterogeneity", "i_squared")
-            cells += [None if own is None else getattr(own, name) for name in names]
+            cells += [None if own is None else getattr(own, name) for name in ESTIMATED.values()]
         if document.stability:
             cells.append(effect.frequency)
         yield cells
@@ -111,8 +121,8 @@ def _measures(site: SiteAssessment) -> dict[str, Measure]:
         "explained": site.explained,
         "auroc": site.auroc,
         "concordance": site.concordance,
-        "calibration_slope": calibration and calibration.slope,
-        "calibration_intercept": calibration and calibration.intercept,
+        "calibration_slope": None if calibration is None else calibration.slope,
+        "calibration_intercept": None if calibration is None else calibration.intercept,
     }
     return {name: measure for name, measure in found.items() if measure is not None}
 

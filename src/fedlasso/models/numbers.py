@@ -77,10 +77,10 @@ def interval_of(found: Measure | None, digits: int = 3) -> str:
     """Return a measure with its 95% interval, as far as these are known."""
     if found is None:
         return "–"
-    text = f"{found.value:.{digits}f}"
+    text = f"{found.value:z.{digits}f}"
     if found.low is None or found.high is None:
         return text
-    ends = f"{found.low:.{digits}f}{NO_BREAK}to{NO_BREAK}{found.high:.{digits}f}"
+    ends = f"{found.low:z.{digits}f}{NO_BREAK}to{NO_BREAK}{found.high:z.{digits}f}"
     return f"{text} ({ends})"
 
 

@@ -3,6 +3,8 @@
 matplotlib is imported only when something is drawn. Numbers that are not finite are left out.
 """
 
+from __future__ import annotations
+
 import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
@@ -47,7 +49,7 @@ LARGEST = 1e100
 LARGEST_LOG = math.log(1000.0)
 
 
-def plot_cv(curve: ErrorCurve, error_name: str = "error", ax: Any = None) -> "Axes":
+def plot_cv(curve: ErrorCurve, error_name: str = "error", ax: Axes | None = None) -> Axes:
     """Plot the held-out error against the penalty, as glmnet does.
 
     Bars are one standard error, counts along the top the nonzero coefficients; dotted lines are
@@ -82,8 +84,8 @@ def plot_path(
     path: CoefficientPath,
     selected: Sequence[str] = (),
     penalty: float | None = None,
-    ax: Any = None,
-) -> "Axes":
+    ax: Axes | None = None,
+) -> Axes:
     """Plot coefficients against the penalty; lines of `selected` columns end in their names."""
     ax = _axes(ax)
     named = [name for name in path.names if name in set(selected)][:LABELLED]
@@ -105,8 +107,8 @@ def plot_path(
 
 
 def plot_forest(
-    effects: Sequence[Effect], ratio: str | None = None, per_sd: bool = True, ax: Any = None
-) -> "Axes":
+    effects: Sequence[Effect], ratio: str | None = None, per_sd: bool = True, ax: Axes | None = None
+) -> Axes:
     """Plot estimates with their intervals, ratios on a log axis, and sites' own in grey below.
 
     A column without an interval has a hollow mark at its penalised coefficient.
@@ -153,7 +155,7 @@ def plot_forest(
     return ax
 
 
-def plot_roc(found: Assessment, ax: Any = None) -> "Axes":
+def plot_roc(found: Assessment, ax: Axes | None = None) -> Axes:
     """Plot the ROC curve, with the area under it."""
     ax = _axes(ax)
     ax.plot((0, 1), (0, 1), color=GREY, lw=0.8, ls="--")
@@ -164,7 +166,7 @@ def plot_roc(found: Assessment, ax: Any = None) -> "Axes":
     return ax
 
 
-def plot_calibration(found: Assessment, ax: Any = None) -> "Axes":
+def plot_calibration(found: Assessment, ax: Axes | None = None) -> Axes:
     """Plot mean responses, with 95% intervals, against mean predictions in groups of rows."""
     ax = _axes(ax)
     expected = [group.expected for group in found.groups]
@@ -180,7 +182,7 @@ def plot_calibration(found: Assessment, ax: Any = None) -> "Axes":
     return ax
 
 
-def plot_survival(found: Assessment, ax: Any = None) -> "Axes":
+def plot_survival(found: Assessment, ax: Axes | None = None) -> Axes:
     """Plot Kaplan-Meier curves as steps, with 95% bands and numbers at risk."""
     ax = _axes(ax)
     colours = [COLOURS[k] for k in (2, 4, 1)]
@@ -218,7 +220,7 @@ def shorten(name: str) -> str:
     return f"{name[: LETTERS // 2]}…{name[1 - LETTERS // 2 :]}"
 
 
-def _axes(ax: Any) -> Any:
+def _axes(ax: Axes | None) -> Axes:
     if ax is None:
         from matplotlib import pyplot
 

@@ -56,10 +56,12 @@ def draw_svg(plot: Callable[[Any], Any], label: str, size: tuple[float, float] =
     from matplotlib.figure import Figure
 
     text = io.StringIO()
-    with rc_context(LOOK | {"svg.hashsalt": label}):
+    look: Any = LOOK | {"svg.hashsalt": label}
+    with rc_context(look):
         figure = Figure(figsize=size, layout="constrained")
         plot(figure.subplots())
-        FigureCanvasSVG(figure).print_svg(text, metadata={"Date": None})
+        canvas: Any = FigureCanvasSVG(figure)
+        canvas.print_svg(text, metadata={"Date": None})
     drawn = _IDS.sub("", _NOT_SHOWN.sub("", text.getvalue()))
     drawn = _FONT.sub(r"\1system-ui,sans-serif", drawn).replace("xlink:href", "href")
     for name, colour in PALETTE.items():
