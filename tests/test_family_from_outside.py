@@ -97,8 +97,8 @@ def test_a_family_from_outside_is_fitted_from_files_to_a_card(
     # An intercept pays no penalty, so rounding of its slope limits how close a bound can come.
     assert document["certificate"]["relative_gap"] <= 1e-6
     assert document["settings"]["family"] == "gamma"
-    assert document["assessment"]["explained"] > 0.2
-    assert document["assessment"]["calibration"]["slope"] > 0
+    assert document["assessment"]["explained"]["value"] > 0.2
+    assert document["assessment"]["calibration"]["slope"]["value"] > 0
     card = Path("model/card.html").read_text()
     assert "A gamma Lasso" in card
     assert "How much the logarithm of the mean of cost changes with a column." in card

@@ -76,17 +76,16 @@ def test_a_model_folder_tells_everything(
 ) -> None:
     files, out = write_sites(tmp_path), tmp_path / "model"
     assert run("fit", *files, "--target", "y", *options, "--out", out) == 0
-    assert sorted(p.name for p in out.iterdir()) == [
-        "card.html", "coefficients.csv", "model.json", "plan.json"
-    ]  # fmt: skip
+    names = {"card.html", "coefficients.csv", "model.json", "path.csv", "plan.json", "table1.csv"}
+    assert names <= {p.name for p in out.iterdir()}
     shown = json.loads((out / "model.json").read_text())
     assert shown["format"] == "fedlasso-model"
     assert shown["version"] == 1
     assert {site["name"] for site in shown["sites"]} == {"site0", "site1", "site2"}
     card = (out / "card.html").read_text()
     for text in (
-        "above the best possible objective", "Held-out error", "Coefficient path",
-        "Compared with averaging", "site0 alone", "What each site sent", "would other rows",
+        "above the best possible objective", "Cross-validation", "Coefficient path",
+        "Compared with averaging", "site0 alone", "What each site sent", "selection frequency",
         "ward=west",
     ):  # fmt: skip
         assert text in card, text
@@ -117,7 +116,7 @@ def test_a_card_at_a_given_penalty_shows_the_path_to_it(tmp_path: Path) -> None:
         assert last[row["name"]] == pytest.approx(row["standardised"], abs=0.1)
     card = (out / "card.html").read_text()
     assert "<h2>Coefficient path</h2>" in card
-    assert "<h2>Held-out error</h2>" not in card
+    assert "<h2>Cross-validation</h2>" not in card
 
 
 def test_predictions_are_those_of_the_coefficients(tmp_path: Path) -> None:

@@ -74,7 +74,7 @@ def test_a_goal_names_one_penalty_and_one_family(
     assert FederatedLasso(goal).fit(opened[0]).penalty_ == document.penalty
     assert f"penalty (lambda) {document.penalty:.4g}" in describe_model(document)
     card = draw_card(document)
-    assert f"<b>{document.penalty:.4g}</b>" in card
+    assert f"Penalty λ = {document.penalty:.4g}, " in card
     assert f"goal '{goal}': {document.procedure} with" in document.why
     assert document.settings.goal == goal
     assert f"{document.procedure} with" in card.split("<h2>")[0]
@@ -259,7 +259,7 @@ def test_the_columns_of_a_model_have_intervals_in_every_telling(tmp_path: Path) 
     assert sorted(row.name for row in reported) == ["c", "h"]
     assert all(row.low < row.value < row.high for row in reported)
     assert "selected: c " in describe_model(document)
-    assert "Effects of the model's columns" in draw_card(document)
+    assert "P(effect)" in draw_card(document)
     write_model(tmp_path / "model", document)
     assert read_document(tmp_path / "model" / "model.json").trust == document.trust
 

@@ -32,6 +32,7 @@ def add(commands: Any) -> None:
     option = shared.optional(fit)
     costs = "skip the card's comparisons and subsamples, which need messages of their own"
     option("--no-compare", action="store_false", dest="compare", help=costs)
+    shared.add_about(fit)
     fit.add_argument("--out", type=Path, metavar="MODEL", help="new folder for the model")
     fit.add_argument("--resume", type=Path, metavar="MODEL", help="resume an interrupted fit")
 
@@ -77,7 +78,8 @@ def fit_command(options: argparse.Namespace) -> int:
             raise FedLassoError("name a folder for the model: --out MODEL")
         compare = getattr(options, "compare", True)
         source = shared.read_source(options)
-        plan = models.FitPlan(shared.read_settings(options), source, compare)
+        settings = shared.read_settings(options)
+        plan = models.FitPlan(settings, source, compare, shared.read_about(options))
         # Refuse contradictory options before anything is read or written.
         plan.source.outcome(plan.settings)
         folder = models.ModelFolder(options.out)
@@ -98,7 +100,7 @@ def fit_command(options: argparse.Namespace) -> int:
         with Display() as display:
             ledger = Ledger(Journal(sites, folder.journal), display.listen)
             document = models.make_model(ledger, plan.settings, schema, notify=display.show, **how)
-            folder.finish(document)
+            folder.finish(document, plan)
     except KeyboardInterrupt:
         notify(f"stopped; {resume if folder.begun else 'the fit had not started'}")
         return INTERRUPTED

@@ -23,6 +23,7 @@ from fedlasso.federation import InProcess, Journal, Ledger, Listen
 from fedlasso.federation.ledger import Notify
 from fedlasso.governance import Policy
 from fedlasso.models import FitPlan, ModelDocument, NetworkSource
+from fedlasso.tables.columns import identifier_notice
 
 # Connects to the sites of a project; `nvflare.line.connect` is one.
 Connect = Callable[..., AbstractContextManager[Network]]
@@ -106,7 +107,8 @@ def run_plan(
             audits = {site: asdict(entry) for site, entry in finished.reconciled.items()}
             data = json.dumps(audits, indent=1).encode()
             write_atomically(out / "audit.json", data, private=True)
-            models.write_model(out, finished.document)
+            about = models.read_plan(out, NetworkSource).about
+            models.write_model(out, finished.document, about)
             return finished
 
 
@@ -130,7 +132,9 @@ def _attempt(
         for site, version in network.other_versions().items():
             notify(f"notice: site {site!r} runs fedlasso {version}, the coordinator {__version__}")
         for name in network.left_out:
-            notify(f"notice: column {name!r} only numbers the rows; it is excluded")
+            notify(identifier_notice(name))
+        if network.classes_chosen:
+            notify(network.classes_chosen)
         opened = time.perf_counter()
         times.start += opened - began
         network.receipts = out / RECEIPTS

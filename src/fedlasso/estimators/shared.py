@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import KW_ONLY, dataclass, fields, replace
 from functools import partial
 from numbers import Integral, Real
+from pathlib import Path
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -14,11 +15,13 @@ from fedlasso.errors import FedLassoError
 from fedlasso.families import Family
 from fedlasso.federation import Federation, InProcess
 from fedlasso.fitting import Model, Settings, fit_model
-from fedlasso.models import to_trust_document
+from fedlasso.models import ModelFolder, make_document, to_trust_document, write_model
 from fedlasso.models.inputs import make_site
+from fedlasso.models.text import warn_of_fit
 from fedlasso.numerics import Array
 from fedlasso.sites import INTERCEPT, check_two_rows
-from fedlasso.tables import Encoded, Responses
+from fedlasso.tables import Encoded, Responses, Schema
+from fedlasso.tables.columns import Column
 from fedlasso.tables.targets import count_rows
 
 # Parameters that scikit-learn names differently than `Settings`.
@@ -105,6 +108,37 @@ class FederatedEstimator(BaseEstimator):  # type: ignore[misc]
     def predict(self, X: Any, offset: Any = None) -> Array:
         """Return the expected response of every row."""
         return self.family.loss.mean(self._score(X, offset))
+
+    def to_folder(self, path: Any, target: str | None = None) -> None:
+        """Write the folder of a model: card.html, model.json and CSV files.
+
+        It is the folder of ``fedlasso fit --no-compare``: what needs the records once more, such as
+        the assessment, is not in it. `fedlasso predict` reads it.
+
+        Parameters
+        ----------
+        path : new or empty folder
+        target : name of the response; y by default, or time for survival
+        """
+        check_is_fitted(self)
+        folder = ModelFolder(Path(path))
+        folder.check()
+        schema = getattr(self, "schema_", None) or self._describe_columns(target)
+        document = make_document(self.model_, schema, getattr(self, "missing", "refuse"))
+        warnings = tuple(warn_of_fit(self.model_, schema.target))
+        write_model(folder.path, replace(document, warnings=warnings))
+
+    def _describe_columns(self, target: str | None) -> Schema:
+        """Return the schema of a table of numbers."""
+        classes = [label for label in getattr(self, "classes_", ()) if isinstance(label, str)]
+        event = "event" if "event" in self.family.roles else None
+        return Schema(
+            target or ("time" if event else "y"),
+            tuple(Column(str(name), "number") for name in self.model_.columns),
+            family=self.family.name,
+            event=event,
+            classes=tuple(map(str, classes)),
+        )
 
     def _accept(self, federation: Federation) -> None:
         """Take feature names and counts from a federation."""

@@ -18,7 +18,7 @@ class Linear(Family):
     error = "error"
     error_name = "mean squared error"
     explained_name = "R^2"
-    measures = ("calibration groups",)
+    measures = ("calibration", "calibration groups")
     dispersion = (0.0, np.inf)
 
     def check_sites(self, responses: Mapping[str, Array], names: Mapping[str, str]) -> list[str]:

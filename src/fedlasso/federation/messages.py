@@ -32,7 +32,9 @@ Whole = NDArray[np.int64]
 ArrayField = Literal["array", "optional array", "whole array", "words"]
 FieldKind = Literal[ArrayField, "float", "int", "flag", "text", "texts", "note"]
 _VectorKind = Literal["points", "model", "accumulated", "directions", "centre", "factors"]
-_OtherKind = Literal["weights", "per candidate", "times", "columns", "steps", "signed", "split"]
+_OtherKind = Literal[
+    "weights", "per candidate", "shifts", "times", "columns", "steps", "signed", "split"
+]
 _ReplyKind = Literal["rows", "positive", "vectors", "products", "lower products"]
 RoleKind = Literal[_VectorKind, _OtherKind, _ReplyKind, "centre of response", "purpose"]
 _KINDS: dict[object, FieldKind] = {
@@ -67,7 +69,8 @@ class Role:
         policy limits as a model; "accumulated" are summed gradients or models, from which a site
         computes points; "directions" are vectors along which a model is examined; a "centre" is
         subtracted from columns or response; "factors" then multiply the columns; "weights" are
-        penalty weights; "steps" counts local steps, a "split" names a split of the rows and a
+        penalty weights; "shifts" are added to the linear predictors of models side by side; "steps"
+        counts local steps, a "split" names a split of the rows and a
         "purpose" a set of held-out rows. In a reply: "rows" counts rows, "positive" numbers are
         not negative, "vectors" have the shape of the question's points, and "products" are sums
         of products as `triangles` packs them, one matrix per row
@@ -90,6 +93,7 @@ Factors = Annotated[Array, Role("factors", (1,))]
 ResponseCentre = Annotated[float, Role("centre of response")]
 Weights = Annotated[Array | None, Role("weights", (1,))]
 PerCandidate = Annotated[Array, Role("per candidate", (1,))]
+Shifts = Annotated[Array, Role("shifts", (1,))]
 Times = Annotated[Array, Role("times", (1,))]
 Columns = Annotated[Whole, Role("columns", (1,))]
 Directions = Annotated[Array, Role("directions", (2,))]

@@ -1,7 +1,7 @@
 """Tuning by gradients: the Lasso, the adaptive Lasso and its refits, on one or more splits."""
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
@@ -186,7 +186,8 @@ def search_penalty_curve(evidence: SplitEvidence, rule: Rule) -> Curve:
     lasso, cut = judge_lasso(evidence)
     if not lasso.penalties.size:
         raise CannotFit("no penalty of the path was reached; give more uploads, or a penalty")
-    return curve_of(lasso, lasso.validation.select(rule), cut)
+    at = lasso.validation.select(rule)
+    return replace(curve_of(lasso, at, cut), fold_models=evidence.fold_models(lasso.fits[at]))
 
 
 def choose_by_gradients(

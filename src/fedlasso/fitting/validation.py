@@ -7,6 +7,7 @@ import numpy as np
 
 from fedlasso.errors import CannotFit, FedLassoError
 from fedlasso.federation import Federation
+from fedlasso.fitting.fold_models import FoldModels
 from fedlasso.numerics import Array
 from fedlasso.sites import EffectAt, HeldOutErrors, HeldOutSums, ValidationErrors
 
@@ -59,6 +60,7 @@ class Curve:
     validation : pooled errors
     chosen : index of the chosen penalty
     cut : whether uploads ended before the error was seen to rise
+    fold_models : the chosen model without each fold, where folds chose by gradients
     """
 
     penalties: Array
@@ -66,6 +68,7 @@ class Curve:
     validation: Validation
     chosen: int
     cut: bool = False
+    fold_models: FoldModels | None = None
 
     @property
     def lam(self) -> float:

@@ -166,8 +166,9 @@ class GuardedSite:
         except Exception as error:
             raise Withheld(error_text(error, type(request).__name__)) from None
         (split,) = values_of(request, "split") or [""]
-        # Sums over different folds are about different rows.
-        numbers = -(-size(reply)[0] // 8 // folds_in(split))
+        # Moments of different folds are about different rows.
+        parts = folds_in(split) if request.kind == "moments" else 1
+        numbers = -(-size(reply)[0] // 8 // parts)
         charges.append(Charge("vectors", self._key(digest, answer), numbers / len(self.columns)))
         self._ledger.check(charges, self._limits)
         return reply, answer, charges

@@ -220,8 +220,9 @@ def check_fields(request: Request[Any], p: int, max_steps: int) -> None:
         elif "array" in kind and value is not None:
             # An array without a role is refused: no rule covers it.
             fits = role is not None and _array_fits(value, role, request, p) and _sized(value)
-            if fits and role and role.kind in ("points", "model", "accumulated", "per candidate"):
-                side_by_side = value.ndim == 2 or role.kind == "per candidate"
+            one_each = role is not None and role.kind in ("per candidate", "shifts")
+            if fits and role and (one_each or role.kind in ("points", "model", "accumulated")):
+                side_by_side = value.ndim == 2 or one_each
                 widths.add(value.shape[-1] if side_by_side else 1)
         if not (fits and len(widths) <= 1 and 1 <= max(widths, default=1) <= WIDEST):
             raise FedLassoError(f"{name}: {field} does not fit the {p} columns and rules here")
@@ -247,7 +248,7 @@ def _array_fits(value: Array, role: Role, request: Request[Any], p: int) -> bool
     if role.kind == "directions" and not 1 <= value.shape[1] <= WIDEST:
         return False
     rows = getattr(request, role.within).size if role.within else p
-    return role.kind in ("per candidate", "times") or len(value) == rows
+    return role.kind in ("per candidate", "shifts", "times") or len(value) == rows
 
 
 def read_policy(path: Path | None) -> Policy:

@@ -9,6 +9,8 @@ from importlib.resources import files
 
 # Tables with more columns than this do not fit the width of a telephone.
 WIDE = 4
+# A cell without a value; a narrow page hides it.
+NONE = "–"
 
 
 def page(title: str, style: str, body: str) -> str:
@@ -64,19 +66,24 @@ def table(
 def _row(tag: str, cells: Iterable[str], attributes: Sequence[str] = (), kind: str = "") -> str:
     texts = list(cells)
     added = attributes or [""] * len(texts)
-    inner = (f"<{tag}{more}>{cell}</{tag}>" for more, cell in zip(added, texts, strict=True))
+    none = (' class="none"' * (cell == NONE) for cell in texts)
+    cells_of = zip(added, none, texts, strict=True)
+    inner = (f"<{tag}{more}{empty}>{cell}</{tag}>" for more, empty, cell in cells_of)
     return f"<tr{kind}>{''.join(inner)}</tr>"
 
 
-def text_table(head: Sequence[str], rows: Iterable[Sequence[str]], own: int | None = None) -> str:
-    """Return a table of texts, whose row `own` is highlighted.
+def text_table(
+    head: Sequence[str], rows: Iterable[Sequence[str]], own: int | None = None, kind: str = ""
+) -> str:
+    """Return a table of texts of that class, whose row `own` is highlighted.
 
     On a narrow page a table with many columns becomes a list, whose cells show their column heads.
     """
     wide = len(head) > WIDE
     cells = [[breakable(text) for text in row] for row in rows]
     heads = name_cells(head) if wide else ()
-    return scrolled(table(head, cells, attributes=heads, kind="wide" * wide, own=own))
+    kinds = f"{kind} {'wide' * wide}".strip()
+    return scrolled(table(head, cells, attributes=heads, kind=kinds, own=own))
 
 
 def scrolled(inner: str) -> str:

@@ -1,5 +1,7 @@
 """A fitted model as a document: its inputs, model.json, text and card."""
 
+from fedlasso.models.about import About as About
+from fedlasso.models.build import make_document as make_document
 from fedlasso.models.build import make_model as make_model
 from fedlasso.models.card import draw_card as draw_card
 from fedlasso.models.diagnosis import describe_diagnosis as describe_diagnosis

@@ -16,7 +16,8 @@ from fedlasso.fitting.settings import SELECTED, Settings
 from fedlasso.models import document as doc
 from fedlasso.models.document import Missing, ModelDocument, Revealed
 from fedlasso.models.inference_document import number_or_none, to_trust_document
-from fedlasso.models.text import warn_of_examination, warn_of_fit
+from fedlasso.models.table_one import describe_schema
+from fedlasso.models.text import warn_of_examination, warn_of_fit, warn_of_leak
 from fedlasso.tables import Schema
 
 R = TypeVar("R", bound=Reply)
@@ -61,23 +62,26 @@ def make_model(
         intervals=(*encode(settings.named), *selected),
     )
     model = fit_model(recorded, settings, notify)
-    document = _to_document(model, schema, missing)
+    document = make_document(model, schema, missing)
     revealed = Revealed(tuple(recorded.revealed))
     notify("fitted")
     error = document.error
     if (nested := expect_error(model)) is not None:
-        error = _expected_error(model, nested.error[0], nested.se[0], doc.NESTED)
-    warnings = tuple(warn_of_fit(model, schema.target))
-    document = replace(document, error=error, warnings=warnings)
+        validation = nested.validation
+        error = _expected_error(model, validation.error[0], validation.se[0], doc.NESTED)
+    document = replace(document, error=error)
+    warnings = (*warn_of_leak(document), *warn_of_fit(model, schema.target))
+    document = replace(document, warnings=warnings)
     if compare:
         recorded = _Recorded(federation)
         ledger = metered(recorded)
         before = ledger.costs
         ledger = separate_sites(ledger, bool(model.settings.site_effects), None)
-        found = examine(ledger, model, tolerant)
-        values = {
-            name: value for name, value in vars(found).items() if name not in ("alone", "shift")
-        }
+        found = examine(ledger, model, tolerant, nested)
+        own = ("alone", "shift", "table")
+        values = {name: value for name, value in vars(found).items() if name not in own}
+        if found.table is not None:
+            values["table_one"] = describe_schema(found.table, schema)
         values["path"] = found.path or document.path
         values["warnings"] = (*warnings, *warn_of_examination(model, found))
         costs = ledger.costs - before
@@ -88,7 +92,8 @@ def make_model(
     return replace(document, revealed=revealed)
 
 
-def _to_document(model: Model, schema: Schema, missing: Missing) -> ModelDocument:
+def make_document(model: Model, schema: Schema, missing: Missing = "refuse") -> ModelDocument:
+    """Return the document of a fitted model, without what further requests would add."""
     fit = model.fit
     scaling = model.scaling
     costs = model.costs
@@ -156,6 +161,7 @@ def _to_document(model: Model, schema: Schema, missing: Missing) -> ModelDocumen
         means=tuple(scaling.means[:p].tolist()) if missing == "mean" else None,
         l1_ratio=None if fit.penalty.ridgeless else getattr(fit.penalty, "l1_ratio", None),
         penalty_factors=model.penalty_factors,
+        positive=schema.classes[1] if schema.classes else None,
     )
 
 

@@ -1,9 +1,12 @@
 """The limit of federated averaging on given sites, as a page and as text."""
 
+from typing import Any
+
 from fedlasso.fitting.examination.averaging_diagnosis import Diagnosis
 from fedlasso.html import bullets, page, section, text_table
-from fedlasso.models.charts import ChartLine, bar_chart, line_chart
 from fedlasso.models.numbers import percent, some_of
+from fedlasso.models.plots import COLOURS, GREY
+from fedlasso.models.svg import draw_svg
 
 
 def describe_diagnosis(found: Diagnosis) -> list[str]:
@@ -25,24 +28,14 @@ def describe_diagnosis(found: Diagnosis) -> list[str]:
 def draw_diagnosis(found: Diagnosis) -> str:
     """Return the findings as a page with charts."""
     limits = found.limits
-    epochs = [float(limit.epochs) for limit in limits]
-    gaps = [100 * max(limit.above, 1e-12) for limit in limits]
-    pooled = float((found.pooled != 0).sum())
-    x_title = "local epochs per round"
-    averaging = ChartLine(epochs, gaps, "averaging", 1, dots=True)
-    moves = line_chart([averaging], x_title, "% above the best objective")
-    lines = [
-        ChartLine(epochs, [float(limit.active) for limit in limits], "averaging", 1, dots=True),
-        ChartLine(epochs, [pooled] * len(epochs), "pooled", 0),
-        ChartLine(epochs, [float(found.union)] * len(epochs), "any site", 7),
-    ]
-    grows = line_chart(lines, x_title, "active columns", legend=True)
-    counts = {site: len(names) for site, names in found.lonely.items()}
-    lonely = bar_chart([(site, float(count), str(count)) for site, count in counts.items()])
+    counts = [[site, str(len(names))] for site, names in found.lonely.items()]
+    lonely = text_table(["site", "columns"], counts)
     note = "At the common penalty; one site alone would bring each of them into an average."
-    if not any(counts.values()):
+    if not any(found.lonely.values()):
         lonely = ""
         note = "None: at the common penalty, each column that a site selects is also another's."
+    moves = draw_svg(lambda ax: _plot_gaps(found, ax), "Excess objective by local epochs")
+    grows = draw_svg(lambda ax: _plot_active(found, ax), "Active columns by local epochs")
     rows = [
         [_epochs(one.epochs), f"{one.rounds}", percent(one.above), f"{one.active}", f"{one.extra}"]
         for one in limits
@@ -58,6 +51,35 @@ def draw_diagnosis(found: Diagnosis) -> str:
         + section("Columns that one site alone selects", note, lonely)
     )
     return page(title, "card", body)
+
+
+def _plot_gaps(found: Diagnosis, ax: Any) -> None:
+    epochs = [limit.epochs for limit in found.limits]
+    ax.plot(epochs, [100 * limit.above for limit in found.limits], "o-", color=COLOURS[1], ms=4)
+    ax.set_ylabel("% above the best objective")
+    _epochs_axis(ax, epochs)
+
+
+def _plot_active(found: Diagnosis, ax: Any) -> None:
+    epochs = [limit.epochs for limit in found.limits]
+    ax.plot(epochs, [limit.active for limit in found.limits], "o-", color=COLOURS[1], ms=4)
+    ends = {"pooled": (int((found.pooled != 0).sum()), COLOURS[0]), "any site": (found.union, GREY)}
+    ends["averaging"] = (found.limits[-1].active, COLOURS[1])
+    for name, (value, colour) in ends.items():
+        if name != "averaging":
+            ax.axhline(value, color=colour, lw=1.2)
+        place: Any = {"xycoords": ("axes fraction", "data"), "textcoords": "offset points"}
+        ax.annotate(name, (1, value), (4, 0), color=colour, va="center", fontsize=9, **place)
+    ax.set_ylabel("active columns")
+    ax.yaxis.get_major_locator().set_params(integer=True)
+    _epochs_axis(ax, epochs)
+
+
+def _epochs_axis(ax: Any, epochs: list[int]) -> None:
+    ax.set_xscale("log")
+    ax.set_xticks(epochs, [str(count) for count in epochs])
+    ax.set_xticks([], minor=True)
+    ax.set_xlabel("local epochs per round")
 
 
 def _epochs(count: int) -> str:

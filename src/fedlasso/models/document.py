@@ -18,6 +18,7 @@ from fedlasso.fitting.examination.comparison import (
     ComparedModel,
     SiteError,
 )
+from fedlasso.fitting.examination.table_one import TableOne
 from fedlasso.fitting.settings import Settings
 from fedlasso.models.inference_document import TrustDocument
 from fedlasso.models.numbers import bytes_of, number, ratio_of
@@ -50,6 +51,10 @@ class Coefficient:
         """Odds, rate or hazard ratios: per unit, and per SD of the column."""
         with np.errstate(over="ignore"):
             return float(np.exp(self.value)), float(np.exp(self.standardised))
+
+    def per(self, unit: str) -> float:
+        """Return the coefficient "per SD" or "per unit"."""
+        return self.standardised if unit == "per SD" else self.value
 
 
 @dataclass(frozen=True)
@@ -84,6 +89,19 @@ class ErrorCurve:
     se: tuple[float | None, ...]
     active: tuple[float, ...]
     chosen: int
+
+    @property
+    def minimum(self) -> int:
+        """Index of the penalty of least error, glmnet's lambda.min."""
+        return int(np.argmin(self.mse))
+
+    @property
+    def one_se(self) -> int:
+        """Index of the largest penalty within one standard error of it, glmnet's lambda.1se."""
+        least = self.minimum
+        limit = self.mse[least] + (self.se[least] or 0.0)
+        close = [k for k, error in enumerate(self.mse) if error <= limit]
+        return max(close, key=lambda k: self.penalties[k])
 
 
 @dataclass(frozen=True)
@@ -148,6 +166,8 @@ class ModelDocument:
     assessment: Assessment | None = None
     not_assessed: str | None = None
     examination_sent: dict[str, int] | None = None
+    table_one: TableOne | None = None
+    positive: str | None = None
     warnings: tuple[str, ...] | None = None
     l1_ratio: float | None = None
     penalty_factors: dict[str, float] | None = None
@@ -186,9 +206,38 @@ class ModelDocument:
         return self.settings.name_with_family(self.family)
 
     @property
+    def title(self) -> str:
+        """What is modelled: the target or, for survival, the time to its event."""
+        event = self.schema.event
+        return f"Model of time to {event}" if event else f"Model of {self.schema.target}"
+
+    @property
     def ratio(self) -> str | None:
         """Name of an exponentiated coefficient; None where coefficients are differences."""
         return self.settings.response_family.ratio
+
+    @property
+    def ratio_name(self) -> str | None:
+        """The same with the class that is 1, such as "odds ratio of yes"."""
+        if self.ratio is None or self.positive is None:
+            return self.ratio
+        return f"{self.ratio} of {self.positive}"
+
+    @property
+    def scales(self) -> tuple[str, ...]:
+        """Scales of coefficients; columns that were not standardised have no SD."""
+        return ("per SD", "per unit") if self.settings.standardise else ("per unit",)
+
+    @property
+    def ratio_subject(self) -> str:
+        """What ratios are of: the target and the class that is 1, the event, or the target."""
+        schema = self.schema
+        if schema.event is not None:
+            return f"{schema.event} = 1"
+        if not schema.response_family.takes_classes:
+            return schema.target
+        zero, one = schema.classes or ("0", "1")
+        return f"{schema.target} = {one}, against {zero}"
 
     @property
     def penalty_text(self) -> str:
@@ -225,8 +274,8 @@ class ModelDocument:
         return f"bounds on {columns}; at a bound other than zero: {', '.join(there) or 'none'}"
 
     def coefficient_table(self, most: int) -> tuple[list[str], list[list[str]]]:
-        """Return heads and rows of the largest coefficients, for the terminal and the card."""
-        per = ["per SD", "per unit"] if self.settings.standardise else ["per unit"]
+        """Return heads and rows of the largest coefficients, for the terminal."""
+        per = self.scales
         heads = [*per, *(f"{self.ratio} {unit}" for unit in per if self.ratio is not None)]
         lines = []
         for row in self.coefficients[:most]:

@@ -1,7 +1,5 @@
 """The folder of a fitted model, and the plan from which an unfinished fit resumes."""
 
-import csv
-import io
 import json
 import shutil
 from pathlib import Path
@@ -14,8 +12,10 @@ from fedlasso import __version__
 from fedlasso.atomic_files import write_atomically
 from fedlasso.errors import FedLassoError
 from fedlasso.fitting.settings import Settings
+from fedlasso.models.about import About, hash_files
 from fedlasso.models.card import draw_card
-from fedlasso.models.document import Coefficient, ModelDocument
+from fedlasso.models.csv_files import csv_files
+from fedlasso.models.document import ModelDocument
 from fedlasso.models.inputs import FileSource, NetworkSource
 
 PLAN = "plan.json"
@@ -23,11 +23,15 @@ S = TypeVar("S", bound=FileSource | NetworkSource)
 
 
 class FitPlan(msgspec.Struct, Generic[S], frozen=True):
-    """What to fit, where the records are, and whether to `compare` the model with others."""
+    """What to fit, where the records are, and whether to `compare` the model with others.
+
+    `about` has the title and the author of the card.
+    """
 
     settings: Settings
     source: S
     compare: bool = False
+    about: About = About()
     version: str = __version__
     format: Literal["fedlasso-plan"] = "fedlasso-plan"
     format_version: Literal[1] = 1
@@ -57,7 +61,7 @@ def read_plan(folder: Path, kind: type[S]) -> FitPlan[S]:
         raise FedLassoError(
             f"{folder} contains a fit of another kind; resume it with: fedlasso {other} {folder}"
         )
-    return FitPlan(plan.settings, plan.source, plan.compare)
+    return FitPlan(plan.settings, plan.source, plan.compare, plan.about)
 
 
 class ModelFolder:
@@ -105,9 +109,9 @@ class ModelFolder:
             )
         return plan
 
-    def finish(self, document: ModelDocument) -> None:
-        """Write the model, and remove the journal."""
-        write_model(self.path, document)
+    def finish(self, document: ModelDocument, plan: FitPlan[FileSource]) -> None:
+        """Write the model with the hashes of its files, and remove the journal."""
+        write_model(self.path, document, replace(plan.about, data=hash_files(plan.source.files)))
         self._clear()
 
     def discard(self) -> None:
@@ -128,26 +132,9 @@ def _stamps(files: tuple[str, ...]) -> tuple[tuple[int, int], ...]:
     return tuple((stat.st_size, stat.st_mtime_ns) for stat in stats)
 
 
-def write_model(folder: Path, document: ModelDocument) -> None:
+def write_model(folder: Path, document: ModelDocument, about: About | None = None) -> None:
     """Write the files of a fitted model, model.json last."""
-    write_atomically(folder / "coefficients.csv", _coefficients_csv(document).encode())
-    write_atomically(folder / "card.html", draw_card(document).encode())
+    for name, text in csv_files(document).items():
+        write_atomically(folder / name, text.encode())
+    write_atomically(folder / "card.html", draw_card(document, about).encode())
     write_atomically(folder / "model.json", document.to_json())
-
-
-def _coefficients_csv(document: ModelDocument) -> str:
-    head = ["name", "coefficient", "standardised"]
-    if document.ratio is not None:
-        name = document.ratio.replace(" ", "_")
-        head += [name, f"{name}_per_sd"]
-    rows = [head]
-    if document.settings.response_family.intercept:
-        rows.append(["(intercept)", repr(float(document.intercept)), *[""] * (len(head) - 2)])
-    used = {row.name: row for row in document.coefficients}
-    for column in document.schema.encoded:
-        row = used.get(column, Coefficient(column, 0.0, 0.0, mean=0.0, scale=0.0))
-        numbers = (row.value, row.standardised, *row.ratios)
-        rows.append([column, *map(repr, numbers[: len(head) - 1])])
-    out = io.StringIO()
-    csv.writer(out, lineterminator="\n").writerows(rows)
-    return out.getvalue()

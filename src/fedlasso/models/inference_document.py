@@ -58,6 +58,16 @@ class ColumnEstimate:
             return "adjusted p", p_value(self.adjusted)
         return "probability of an effect", _percent(self.probability)
 
+    @property
+    def evidence_name(self) -> str:
+        """Head of the column of a table with `short_evidence`."""
+        return "adjusted p" if self.probability is None else "P(effect)"
+
+    @property
+    def short_evidence(self) -> str:
+        """Value of the evidence for a table."""
+        return self.evidence[1].replace("over ", ">")
+
 
 @dataclass(frozen=True)
 class GroupEstimate:

@@ -5,6 +5,9 @@ from collections.abc import Sequence
 
 from numpy import format_float_positional
 
+from fedlasso.fitting.examination.assessment import Measure
+
+NO_BREAK = "\N{NO-BREAK SPACE}"
 # A larger ratio only means that the column's unit is far larger than its values.
 MAX_RATIO = 1000.0
 # The normal approximation is not accurate enough to distinguish smaller p-values.
@@ -63,3 +66,29 @@ def some_of(names: Sequence[str], most: int = 5) -> str:
     """Return the first names, and how many more there are."""
     more = f" and {len(names) - most} more" if len(names) > most else ""
     return ", ".join(names[:most]) + more
+
+
+def percent_of(fraction: float | None) -> str:
+    """Return a fraction as a whole percentage, or a dash where there is none."""
+    return "–" if fraction is None else f"{fraction:.0%}"
+
+
+def interval_of(found: Measure | None, digits: int = 3) -> str:
+    """Return a measure with its 95% interval, as far as these are known."""
+    if found is None:
+        return "–"
+    text = f"{found.value:z.{digits}f}"
+    if found.low is None or found.high is None:
+        return text
+    ends = f"{found.low:z.{digits}f}{NO_BREAK}to{NO_BREAK}{found.high:z.{digits}f}"
+    return f"{text} ({ends})"
+
+
+def counted(count: int, name: str) -> str:
+    """Return a number of things, such as "1 site" or "1,204 rows"."""
+    return f"{count:,} {name}{'s' * (count != 1)}"
+
+
+def capital(text: str) -> str:
+    """Return a text with a capital letter first."""
+    return text[:1].upper() + text[1:]

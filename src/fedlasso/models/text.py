@@ -9,7 +9,7 @@ from fedlasso.fitting.model import SURELY_SHIFTED, Model
 from fedlasso.fitting.result import Status
 from fedlasso.models.document import ModelDocument
 from fedlasso.models.inference_document import TrustDocument
-from fedlasso.models.numbers import number, some_of, with_error
+from fedlasso.models.numbers import counted, number, some_of, with_error
 from fedlasso.procedures import find_procedure
 from fedlasso.procedures.procedure import UntilCertified
 
@@ -24,6 +24,8 @@ ROWS_PER_COEFFICIENT = 10
 LOOSE = 1e-6
 # A larger unpenalised coefficient of a curved loss, per standard deviation, means separation.
 SEPARATING = 30.0
+# A model explains so much of the outcome only if a column contains it: of squares, of deviance.
+LEAKS = (0.999, 0.95)
 # Relative rounding error of sums over a fold.
 SUM_ROUNDING = 1e-9
 
@@ -37,7 +39,7 @@ def describe_model(document: ModelDocument) -> str:
     sites = f"{len(document.sites)} site{'s' * (len(document.sites) != 1)}"
     lines += [
         f"{document.schema.target}: {len(rows)} of {document.columns} columns, "
-        f"{document.rows.training} training rows at {sites}",
+        f"{document.rows.training} training rows at {counted(len(document.sites), 'site')}",
         f"penalty (lambda) {document.penalty:.4g}, {document.penalty_text}",
         f"certificate: {document.certificate}",
         document.why,
@@ -94,10 +96,11 @@ def _coefficient_lines(document: ModelDocument) -> list[str]:
     if not lines:
         return []
     names = ["", *(row.name for row in document.coefficients)]
+    about = [f"{document.ratio}s of {document.ratio_subject}"] if document.ratio else []
     rows = [heads, *lines]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     first = max(map(len, names[: len(rows)]))
-    return [
+    return about + [
         "  ".join([f"  {name:{first}}", *map(str.rjust, row, widths)])
         for name, row in zip(names, rows, strict=False)
     ]
@@ -145,6 +148,19 @@ def warn_of_fit(model: Model, target: str) -> list[str]:
     if model.constant:
         warnings.append(f"constant, so left out with coefficient 0: {some_of(model.constant)}")
     return warnings
+
+
+def warn_of_leak(document: ModelDocument) -> list[str]:
+    """Return a warning if the model explains nearly all of the outcome."""
+    family = document.settings.response_family
+    explained = None if document.error is None else document.error.r2
+    if explained is None or explained < LEAKS[not family.quadratic] or not document.coefficients:
+        return []
+    first = document.coefficients[0].name
+    return [
+        f"{family.explained_name} is {explained:.3f}: {first!r} may contain "
+        f"{document.schema.target!r}; --drop it unless it is known before the outcome"
+    ]
 
 
 def _is_binary(model: Model) -> bool:

@@ -1,172 +1,301 @@
-"""Questions about calibration and discrimination of a model on held-out rows: sums over rows."""
+"""Questions about the predictions of fold models, each for the rows that it was not fitted to.
+
+A question has one model per fold; without a split, one model for all rows. Replies are sums over
+all rows, so no further subset of rows is summed over.
+"""
+
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from fedlasso.federation import Disclosure, Positive, Reply, Shapes, Signed, Steps
+from fedlasso.errors import FedLassoError
+from fedlasso.federation import Disclosure, Models, Positive, Reply, Request, Shapes, Signed, Steps
 from fedlasso.federation.magnitudes import COARSE, Bound, Magnitudes, power_above
-from fedlasso.federation.messages import Count
-from fedlasso.numerics import Array, Response
-from fedlasso.sites.held_out import FURTHER, AboutHeldOut, rows_power
+from fedlasso.federation.messages import Count, R, Shifts, Split
+from fedlasso.numerics import Array, Loss, Response, Sample
+from fedlasso.sites.held_out import FURTHER, round_roughly, rows_power
+from fedlasso.sites.ranks import (
+    FEWEST,
+    class_pairs,
+    concordance_error,
+    join_few,
+    square_pairs,
+    survival_pairs,
+)
+from fedlasso.sites.recalibration import BOTH, LARGE, LARGEST_SLOPE, derive, recalibrate
 from fedlasso.sites.site import View
 
-PER_SITE = "the card shows how well the model predicts at each site"
-# Rows that are compared with all others at once.
-PAIR_BLOCK = 1000
+# Ranges of the linear predictor, over so many standard deviations to either side.
+RANGES = 64
+SPREAD = 3.0
+# Measures of one site, in the order of its reply.
+SITE_MEASURES = ("error", "explained", "auroc", "concordance", "intercept", "slope")
 
 
-class ScoreSums(Reply):
-    """Rows, sums of their linear predictors, of the squares of those, and of survival times."""
+@dataclass(frozen=True, eq=False)
+class Predicted:
+    """Rows with their linear predictors, and those of a model without columns."""
+
+    eta: Array
+    empty: Array
+    response: Response
+    loss: Loss
+
+    @property
+    def scores(self) -> Array:
+        """The linear predictors without offsets."""
+        return self.eta - self.response.offset
+
+    @property
+    def observed(self) -> Array:
+        """The responses; for survival times, the events."""
+        return self.loss.disclosed_response(self.response.y)
+
+    @property
+    def means(self) -> Array:
+        """The predictions: expected values, probabilities, rates or relative risks."""
+        return self.loss.mean(self.eta)
+
+    @property
+    def has_classes(self) -> bool:
+        """Whether all responses are 0 or 1."""
+        return not self.loss.survival and bool(np.isin(self.response.y, (0.0, 1.0)).all())
+
+    @property
+    def errors(self) -> tuple[Array, Array]:
+        """The deviance of each row, and that of a model without columns."""
+        model, empty = (self.loss.deviance(eta, self.response) for eta in (self.eta, self.empty))
+        return model, empty
+
+    def pairs(self) -> tuple[Array, Array]:
+        """Return every row's comparable and concordant pairs."""
+        if self.loss.survival:
+            return survival_pairs(self.eta, self.response)
+        return class_pairs(self.scores, self.response.y)
+
+
+class AboutFolds(Request[R]):
+    """A question about the predictions of one model per fold, in the columns of a view.
+
+    `shifts` are added to the linear predictors of each model.
+    """
+
+    kind = "validation"
+    models: Models
+    shifts: Shifts
+    split: Split = ""
+
+    def predict(self, site: View, empty: float = 0.0) -> Predicted:
+        """Return every row's linear predictor by the model of its fold.
+
+        An intercept of the site's own is that of the rows outside the fold; else that of the model
+        without columns is `empty`.
+        """
+        design, response, effect = site.training.unweighted
+        loss = site.training.loss
+        parts = site.draw.fold_rows(self.split, site.rows)
+        if len(parts) != len(self.shifts):
+            raise FedLassoError(f"{len(self.shifts)} models for {len(parts)} folds; give one each")
+        both = np.empty((2, site.rows))
+        for own, b, shift in zip(parts, self.models.T, self.shifts, strict=True):
+            scores = design.product(np.ascontiguousarray(b)) + shift
+            etas = response.offset + np.array([scores, np.full(site.rows, empty)])
+            if effect:
+                others = np.setdiff1d(np.arange(site.rows), own)
+                rest = Sample(np.zeros((len(others), 1)), response.take(others), loss)
+                etas += [[rest.find_effect(eta[others])] for eta in etas]
+            both[:, own] = etas[:, own]
+        return Predicted(both[0], both[1], response, loss)
+
+    def size(self, magnitudes: Magnitudes, empty: float = 0.0) -> int:
+        """Return the exponent of a power of two above the norm of the linear predictors."""
+        largest = float(np.abs(np.append(self.shifts, empty)).max())
+        shifted = power_above(largest) + magnitudes.rows
+        return max(magnitudes.reach, shifted, magnitudes.slopes) + 2
+
+
+class PredictionSums(Reply):
+    """Rows, and sums of errors of the models and of those without columns.
+
+    Also sums of linear predictors, of their squares, and of survival times.
+    """
 
     rows: Count[int]
+    errors: Positive[float]
+    empty: Positive[float]
     scores: float
     squares: Positive[float]
     times: Positive[float]
 
 
-class ScoresAt(AboutHeldOut[ScoreSums]):
-    """Mean and spread of a model's linear predictors over held-out rows."""
+class PredictionErrors(AboutFolds[PredictionSums]):
+    """Errors of fold models, and of a model without columns with the intercept `empty`."""
 
     discloses = Disclosure(
-        "sums over held-out rows of a model's predictions, their squares and survival times",
+        "errors of models on rows that they were not fitted to: sums of squares; and sums of "
+        "predictions, their squares and survival times",
         held_out=True,
     )
+    empty: Signed = 0.0
 
-    def answer(self, site: View) -> ScoreSums:
-        held_out, eta = self.predict(site)
-        times = held_out.response.times if held_out.loss.survival else 0 * eta
-        return ScoreSums(held_out.m, float(eta.sum()), float((eta * eta).sum()), float(times.sum()))
+    def answer(self, site: View) -> PredictionSums:
+        found = self.predict(site, self.empty)
+        errors, empty = (max(float(each.sum()), 0.0) for each in found.errors)
+        scores = found.scores
+        times = float(found.response.times.sum()) if found.loss.survival else 0.0
+        sums = (float(scores.sum()), float(scores @ scores), times)
+        return PredictionSums(site.rows, errors, empty, *sums)
+
+    def expects(self, p: int) -> Shapes:
+        return {}
 
     def bounds(self, magnitudes: Magnitudes) -> dict[str, Bound]:
-        reach = magnitudes.reach + FURTHER
+        size = self.size(magnitudes, self.empty)
+        squares = Bound(2 * size + FURTHER, coarse=COARSE + FURTHER)
         return {
             "rows": Bound(rows_power(magnitudes)),
-            "scores": Bound(magnitudes.rows + reach, coarse=COARSE + FURTHER),
-            "squares": Bound(2 * reach, coarse=COARSE + 2 * FURTHER),
+            "errors": squares,
+            "empty": squares,
+            "scores": Bound(magnitudes.rows + size, coarse=COARSE),
+            "squares": squares,
         }
 
 
-class ScoreCounts(Reply):
-    """Per range of linear predictors: number of rows, sums of responses and of predictions."""
-
-    rows: Count[Array]
-    observed: Array
-    expected: Array
-
-
-class ScoreRanges(AboutHeldOut[ScoreCounts]):
-    """Sums in `ranges` of the linear predictor, `width` wide from `low` on; outer ones are open."""
-
-    discloses = Disclosure(
-        "how many held-out rows a model puts into each of some ranges, and the sums of their "
-        "responses and predictions",
-        held_out=True,
-        single=PER_SITE,
-    )
-    low: Signed
-    width: float
-    ranges: Steps
-
-    def expects(self, p: int) -> Shapes:
-        return dict.fromkeys(("rows", "observed", "expected"), (self.ranges,))
-
-    def answer(self, site: View) -> ScoreCounts:
-        held_out, eta = self.predict(site)
-        place = np.floor((eta - self.low) / self.width)
-        place = np.clip(place, 0, self.ranges - 1).astype(np.int64)
-        observed = held_out.loss.disclosed_response(held_out.y)
-
-        def add(numbers: Array) -> Array:
-            return np.bincount(place, numbers, minlength=self.ranges).astype(np.float64)
-
-        return ScoreCounts(add(np.ones(held_out.m)), add(observed), add(held_out.loss.mean(eta)))
-
-    def bounds(self, magnitudes: Magnitudes) -> dict[str, Bound]:
-        # Predictions are linear predictors, or no larger than slopes and responses.
-        size = magnitudes.slopes if magnitudes.curved else magnitudes.reach
-        sums = Bound(max(size, magnitudes.response) + magnitudes.rows + 2 * FURTHER)
-        return {"rows": Bound(rows_power(magnitudes)), "observed": sums, "expected": sums}
-
-
 class RecalibrationSums(Reply):
-    """Gradient and Hessian of the loss in an intercept and a slope of the linear predictor."""
+    """Gradients and second derivatives of the loss in three intercepts and slopes."""
 
     slopes: Array
     curvature: Array
 
 
-class RecalibrationAt(AboutHeldOut[RecalibrationSums]):
-    """Derivatives of the loss at an intercept and a calibration slope of the linear predictor."""
+class RecalibrationAt(AboutFolds[RecalibrationSums]):
+    """Derivatives of the loss in intercept and slope of the linear predictor, at three points.
+
+    They are `intercept` and `slope`, `large` and a slope of one, `empty` and a slope of zero.
+    """
 
     discloses = Disclosure(
-        "five sums over held-out rows of functions of a model's predictions",
-        held_out=True,
-        single=PER_SITE,
+        "fifteen sums over rows of functions of models' predictions", held_out=True
     )
-    intercept: Signed
-    slope: Signed
+    intercept: Signed = 0.0
+    slope: Signed = 1.0
+    large: Signed = 0.0
+    empty: Signed = 0.0
 
     def expects(self, p: int) -> Shapes:
-        return {"slopes": (2,), "curvature": (3,)}
+        return {"slopes": (3, 2), "curvature": (3, 3)}
+
+    @property
+    def at(self) -> Array:
+        return np.array([[self.intercept, self.slope], [self.large, 1.0], [self.empty, 0.0]])
 
     def answer(self, site: View) -> RecalibrationSums:
-        held_out, eta = self.predict(site)
-        at = self.intercept + self.slope * eta
-        slopes = held_out.loss.slopes(at, held_out.response)
-        V = np.column_stack([np.ones(len(eta)), eta])
-        curved = V.T @ held_out.loss.curve(at, held_out.response, V)
-        return RecalibrationSums(V.T @ slopes, np.array([curved[0, 0], curved[0, 1], curved[1, 1]]))
+        if not abs(self.slope) <= LARGEST_SLOPE:
+            raise FedLassoError(f"the slope is beyond {LARGEST_SLOPE:g}")
+        found = self.predict(site)
+        return RecalibrationSums(*derive(found.loss, found.scores, found.response, self.at))
 
     def bounds(self, magnitudes: Magnitudes) -> dict[str, Bound]:
-        shifted = power_above(abs(self.intercept)) + magnitudes.rows
-        scaled = power_above(abs(self.slope)) + magnitudes.reach
-        columns = max(magnitudes.rows, magnitudes.reach)
-        slopes = magnitudes.slopes if magnitudes.curved else max(shifted, scaled, magnitudes.reach)
+        size = max(self.size(magnitudes), magnitudes.rows)
+        shifted = power_above(float(np.abs(self.at[:, 0]).max())) + magnitudes.rows
+        own = max(power_above(abs(self.slope)) + size, shifted)
+        slopes = magnitudes.slopes if magnitudes.curved else own + 1
         curvature = magnitudes.slopes if magnitudes.curved else 0
         return {
-            "slopes": Bound(slopes + columns + 2 * FURTHER, coarse=COARSE + 2 * FURTHER),
-            "curvature": Bound(curvature + 2 * columns + 3 * FURTHER, coarse=COARSE + 3 * FURTHER),
+            "slopes": Bound(slopes + size + FURTHER, coarse=COARSE + FURTHER),
+            "curvature": Bound(curvature + 2 * size + FURTHER, coarse=COARSE + FURTHER),
         }
 
 
+class ScoreCounts(Reply):
+    """Per range of linear predictors: number of rows, sums of responses and of predictions.
+
+    `spread` is the sum of squared differences between each row's error and `ratio` times that
+    without columns, rounded to a quarter power of two.
+    """
+
+    rows: Count[Array]
+    observed: Array
+    expected: Array
+    spread: Positive[float]
+
+
+class ScoreRanges(AboutFolds[ScoreCounts]):
+    """Sums in ranges of the linear predictor; ranges with few rows join their neighbours.
+
+    Cuts are multiples of a power of two, about as far apart as `spread` and `centre` need.
+    """
+
+    discloses = Disclosure(
+        "how many rows models put into each of some ranges, none of them with only a few, the sums "
+        "of their responses and predictions, and roughly how far errors differ",
+        held_out=True,
+    )
+    centre: Signed = 0.0
+    spread: float = 1.0
+    empty: Signed = 0.0
+    ratio: float = 1.0
+
+    def expects(self, p: int) -> Shapes:
+        return dict.fromkeys(("rows", "observed", "expected"), (RANGES,))
+
+    def answer(self, site: View) -> ScoreCounts:
+        found = self.predict(site, self.empty)
+        place = np.searchsorted(cut_scores(self.centre, self.spread), found.scores, "right")
+        place = join_few(np.bincount(place, minlength=RANGES).astype(np.float64))[place]
+
+        def add(numbers: Array) -> Array:
+            return np.bincount(place, numbers, minlength=RANGES).astype(np.float64)
+
+        sums = (add(each) for each in (np.ones(len(place)), found.observed, found.means))
+        errors, empty = found.errors
+        return ScoreCounts(*sums, round_roughly(float(((errors - self.ratio * empty) ** 2).sum())))
+
+    def bounds(self, magnitudes: Magnitudes) -> dict[str, Bound]:
+        # Predictions are linear predictors, or no larger than slopes and responses.
+        size = magnitudes.slopes if magnitudes.curved else self.size(magnitudes)
+        sums = Bound(max(size, magnitudes.response) + magnitudes.rows + FURTHER)
+        errors = Bound(4 * self.size(magnitudes, self.empty) + 2 * FURTHER)
+        counts = Bound(rows_power(magnitudes))
+        return {"rows": counts, "observed": sums, "expected": sums, "spread": errors}
+
+
+def cut_scores(centre: float, spread: float) -> Array:
+    """Return the cuts between ranges of linear predictors."""
+    width = 2.0 ** np.ceil(np.log2(2 * SPREAD * max(spread, 1e-9) / RANGES))
+    first = np.rint(centre / width) - RANGES // 2 + 1
+    return np.asarray(width * (first + np.arange(RANGES - 1)))
+
+
 class PairSums(Reply):
-    """Pairs of rows with a known order of events, and those that a model orders correctly."""
+    """Pairs of rows with a known order, those in the right order, and sums of squares per row."""
 
     comparable: Positive[float]
     concordant: Positive[float]
+    squares: Positive[Array]
 
 
-class PairsAt(AboutHeldOut[PairSums]):
-    """Concordance of linear predictors and events within each site; equal predictors count half."""
+class PairsAt(AboutFolds[PairSums]):
+    """Concordance of linear predictors and responses within each site."""
 
     discloses = Disclosure(
-        "how many pairs of held-out rows a model has in the right order",
+        "how many pairs of rows models have in the right order, and sums of squares of these "
+        "numbers per row",
         held_out=True,
-        single=PER_SITE,
     )
 
+    def expects(self, p: int) -> Shapes:
+        return {"squares": (3,)}
+
     def answer(self, site: View) -> PairSums:
-        held_out, eta = self.predict(site)
-        return PairSums(*count_pairs(eta, held_out.response))
+        pairs = self.predict(site).pairs()
+        comparable, concordant = (float(own.sum()) / 2 for own in pairs)
+        return PairSums(comparable, concordant, square_pairs(*pairs))
 
     def bounds(self, magnitudes: Magnitudes) -> dict[str, Bound]:
-        return dict.fromkeys(("comparable", "concordant"), Bound(2 * rows_power(magnitudes)))
-
-
-def count_pairs(eta: Array, response: Response) -> tuple[float, float]:
-    """Count comparable pairs, whose earlier time is an event (Harrell), and concordant ones."""
-    times = response.times
-    comparable = 0.0
-    concordant = 0.0
-    events = np.flatnonzero(response.events)
-    for at in range(0, len(events), PAIR_BLOCK):
-        own = events[at : at + PAIR_BLOCK]
-        later = times[None, :] > times[own, None]
-        # Of an event and a censoring at the same time, the censored row is the later one.
-        later |= (times[None, :] == times[own, None]) & ~response.events[None, :]
-        higher = eta[own, None] - eta[None, :]
-        comparable += float(later.sum())
-        concordant += float((later & (higher > 0)).sum() + 0.5 * (later & (higher == 0)).sum())
-    return comparable, concordant
+        rows = rows_power(magnitudes)
+        pairs = dict.fromkeys(("comparable", "concordant"), Bound(2 * rows))
+        return {**pairs, "squares": Bound(3 * rows)}
 
 
 class GroupSums(Reply):
@@ -176,39 +305,110 @@ class GroupSums(Reply):
     censored: Positive[Array]
 
 
-class GroupsAt(AboutHeldOut[GroupSums]):
-    """Events over time of held-out rows at low, middle and high risk.
+class GroupsAt(AboutFolds[GroupSums]):
+    """Events over time of rows at low, middle and high risk.
 
     The groups are cut at two linear predictors; there are `stretches` of time of `length` each, the
-    last one open.
+    last one open. Intervals with few rows join their neighbours.
     """
 
     discloses = Disclosure(
-        "how many held-out rows of three groups had an event, or were censored, in each of some "
-        "intervals of time",
+        "how many rows of three groups had an event, or were censored, in each of some intervals "
+        "of time, none of them with only a few",
         held_out=True,
     )
-    lower: Signed
-    upper: Signed
-    length: float
-    stretches: Steps
+    lower: Signed = 0.0
+    upper: Signed = 0.0
+    length: float = 1.0
+    stretches: Steps = 1
 
     def expects(self, p: int) -> Shapes:
         return dict.fromkeys(("events", "censored"), (3, self.stretches))
 
     def answer(self, site: View) -> GroupSums:
-        held_out, eta = self.predict(site)
-        group = (eta > self.lower).astype(np.int64) + (eta > self.upper)
-        when = np.floor(held_out.response.times / self.length)
+        found = self.predict(site)
+        groups = (found.scores > self.lower).astype(np.int64) + (found.scores > self.upper)
+        when = np.floor(found.response.times / self.length)
         when = np.clip(when, 0, self.stretches - 1).astype(np.int64)
-        place = group * self.stretches + when
-        dead = held_out.response.events
-
-        def count(which: Array) -> Array:
-            counts = np.bincount(place, which, minlength=3 * self.stretches)
-            return counts.astype(np.float64).reshape(3, self.stretches)
-
-        return GroupSums(count(dead.astype(np.float64)), count((~dead).astype(np.float64)))
+        sums = np.zeros((2, 3, self.stretches))
+        for group in range(3):
+            own = groups == group
+            counts = np.bincount(when[own], minlength=self.stretches).astype(np.float64)
+            # A group of a few rows is not sent.
+            if counts.sum() >= FEWEST:
+                place = join_few(counts)[when[own]]
+                for kind, events in enumerate((found.response.events, ~found.response.events)):
+                    chosen = place[events[own]]
+                    sums[kind, group] = np.bincount(chosen, minlength=self.stretches)
+        return GroupSums(*sums)
 
     def bounds(self, magnitudes: Magnitudes) -> dict[str, Bound]:
         return dict.fromkeys(("events", "censored"), Bound(rows_power(magnitudes)))
+
+
+class SiteSums(Reply):
+    """One site's measures, their standard errors, and which are known (one) or withheld (zero)."""
+
+    rows: Count[int]
+    pairs: Positive[float]
+    values: Array
+    errors: Positive[Array]
+    known: Positive[Array]
+
+
+class SiteMeasures(AboutFolds[SiteSums]):
+    """How well models predict at one site, unless too few rows or events are behind a measure."""
+
+    discloses = Disclosure(
+        "how well models predict at a site: its error, deviance explained, AUROC, concordance and "
+        "calibration",
+        held_out=True,
+        single="the card shows how well the model predicts at each site",
+    )
+
+    def expects(self, p: int) -> Shapes:
+        return dict.fromkeys(("values", "errors", "known"), (len(SITE_MEASURES),))
+
+    def answer(self, site: View) -> SiteSums:
+        found = self.predict(site)
+        response = found.response
+        loss = found.loss
+        measured: dict[str, tuple[float, float]] = {}
+        constant = response.offset
+        if loss.intercept:
+            whole = Sample(np.zeros((site.rows, 1)), response, loss)
+            constant = constant + whole.find_effect(constant)
+        errors, empty = replace(found, empty=constant).errors
+        weight = response.weight
+        if site.rows >= 2 * FEWEST:
+            spread = float(np.std(errors)) * np.sqrt(site.rows)
+            measured["error"] = float(errors.sum()) / weight, spread / weight
+            total = float(empty.sum())
+            if total > 0:
+                ratio = float(errors.sum()) / total
+                off = float(np.sqrt(((errors - ratio * empty) ** 2).sum()))
+                measured["explained"] = 1 - ratio, off / total
+        pairs = 0.0
+        classes = found.has_classes
+        events = float((found.observed > 0).sum())
+        enough = min(events, site.rows if loss.survival else site.rows - events) >= FEWEST
+        if (loss.survival or classes) and enough:
+            comparable, concordant = found.pairs()
+            pairs = float(comparable.sum()) / 2
+            if pairs > 0:
+                value = float(concordant.sum()) / 2 / pairs
+                squares = square_pairs(comparable, concordant)
+                name = "concordance" if loss.survival else "auroc"
+                measured[name] = value, concordance_error(value, pairs, squares)
+        if loss.intercept and (enough or not classes) and site.rows >= 2 * FEWEST:
+            fitted = recalibrate(
+                lambda at: derive(loss, found.scores, response, at), loss.quadratic
+            )
+            for name, fit, k in (("intercept", LARGE, 0), ("slope", BOTH, 1)):
+                if fitted.known[[BOTH, LARGE]].all():
+                    measured[name] = (
+                        float(fitted.at[fit, k]),
+                        float(fitted.variances[fit, k]) ** 0.5,
+                    )
+        table = np.array([(*measured.get(n, (0.0, 0.0)), n in measured) for n in SITE_MEASURES])
+        return SiteSums(site.rows, pairs, *(np.ascontiguousarray(each) for each in table.T))

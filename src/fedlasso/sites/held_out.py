@@ -90,7 +90,12 @@ def _rough_kurtosis(squares: Array) -> float:
         return 1.0
     scaled = squares / largest
     kurtosis = scaled.size * float((scaled**2).sum()) / float(scaled.sum()) ** 2
-    return float(2.0 ** (round(4 * np.log2(kurtosis)) / 4))
+    return round_roughly(kurtosis)
+
+
+def round_roughly(number: float) -> float:
+    """Return a number of at least zero rounded to a quarter power of two."""
+    return float(2.0 ** (round(4 * np.log2(number)) / 4)) if number > 0 else 0.0
 
 
 class ErrorSums(Reply):

@@ -44,6 +44,7 @@ class Folded(Evidence):
     centre, scale : how training rows are standardised
     seed : of the halves that the folds are cut into
     assignments : number of fold assignments in a row: every row is in as many folds
+    split : name of the fold assignment, if no fold is empty
     """
 
     folds: tuple[Moments, ...]
@@ -51,17 +52,20 @@ class Folded(Evidence):
     scale: bool = True
     seed: int = 0
     assignments: int = 1
+    split: str = ""
 
     @classmethod
     def ask(
         cls, view: Federation, folds: int, seed: int = 0, *, centre: bool, scale: bool
     ) -> Folded:
         """Ask the sites for the second moments of every fold of their rows."""
-        total = view.total(FoldMoments(all_folds(folds, seed)))
+        split = all_folds(folds, seed)
+        total = view.total(FoldMoments(split))
         size = len(view.columns) + 2
         moments = [Moments(unpack(packed, size)) for packed in total.moments]
         # With few rows a fold may be empty.
-        return cls(tuple(fold for fold in moments if fold.rows), centre, scale, seed)
+        filled = tuple(fold for fold in moments if fold.rows)
+        return cls(filled, centre, scale, seed, split=split if len(filled) == folds else "")
 
     @cached_property
     def whole(self) -> Moments:

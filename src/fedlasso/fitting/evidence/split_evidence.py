@@ -11,10 +11,18 @@ from fedlasso.federation import Federation, metered
 from fedlasso.fitting.budget import Budget
 from fedlasso.fitting.evidence.evidence import Evidence, PathPoint, Wanted
 from fedlasso.fitting.evidence.gradient_evidence import PLAIN_LASSO, GradientEvidence, open_within
+from fedlasso.fitting.fold_models import FoldModels
 from fedlasso.fitting.rounds import run_together
 from fedlasso.fitting.validation import TOO_FEW, Validation, mean_effect, validate
 from fedlasso.numerics import Array, Penalty
-from fedlasso.sites import INTERCEPT, Viewed, share_intercept, standardise
+from fedlasso.sites import (
+    INTERCEPT,
+    Scaling,
+    Viewed,
+    all_folds,
+    share_intercept,
+    standardise,
+)
 
 # Vectors that standardising takes, at most, and gradients without which no path gets far.
 SCALING = 4
@@ -39,6 +47,7 @@ class SplitEvidence(Evidence):
     each : vectors of p numbers that each site may send for one split
     exact : whether standard errors come from fourth powers of errors, as in the paper
     judges : views of the splits without intercepts of the sites' own, where fits have those
+    scalings : means and scales of each split's training rows
     """
 
     def __init__(
@@ -48,12 +57,14 @@ class SplitEvidence(Evidence):
         each: int,
         exact: bool = False,
         judges: Mapping[str, Viewed] | None = None,
+        scalings: Sequence[Scaling] = (),
     ) -> None:
         self.parts = parts
         self.judges = judges or {}
         self.rows = rows
         self.each = each
         self.exact = exact
+        self.scalings = scalings
         self.splits = tuple(parts)
         first = parts[self.splits[0]]
         self.path_tol = first.path_tol
@@ -105,11 +116,24 @@ class SplitEvidence(Evidence):
         rows = np.array([float(own.held_out[0]) for _, own in used.values()])
         effects = {split: view for split, (view, _) in used.items() if view.site_effects}
         judges = {split: share_intercept(view) for split, view in effects.items()}
-        return cls(parts, rows, each, judges=judges)
+        scalings = [own for _, own in used.values()]
+        return cls(parts, rows, each, judges=judges, scalings=scalings)
 
     def fit_many(self, wanted: Sequence[Wanted]) -> tuple[PathPoint, ...]:
         """Make one fit on each of several splits, side by side."""
         return run_together([self.parts[one.rows].asking(one) for one in wanted])
+
+    def fold_models(self, fits: Sequence[PathPoint]) -> FoldModels | None:
+        """Return one fit per split as models of folds, if the splits are all folds."""
+        first, *_ = (*self.splits[0].split(), "")
+        if first != "fold":
+            return None
+        _, _, _, count, seed = self.splits[0].split()
+        if int(count) != len(self.splits):
+            return None
+        pairs = zip(self.scalings, fits, strict=True)
+        models = [scaling.original(fit.coefficients) for scaling, fit in pairs]
+        return FoldModels.of(all_folds(int(count), int(seed)), models)
 
     def hold_out(self, fits: Sequence[PathPoint]) -> list[Validation]:
         """Return errors of one fit per split on the rows that the split holds out.

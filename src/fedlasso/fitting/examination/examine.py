@@ -10,7 +10,8 @@ from fedlasso.errors import CannotFit, Refused
 from fedlasso.federation import Ledger
 from fedlasso.fitting.evidence import Folded
 from fedlasso.fitting.evidence.moment_evidence import squared_error
-from fedlasso.fitting.examination.assessment import Assessment, assess
+from fedlasso.fitting.examination.assess import assess, on_original_scale
+from fedlasso.fitting.examination.assessment import Assessment
 from fedlasso.fitting.examination.comparison import (
     CoefficientPath,
     ColumnStability,
@@ -21,6 +22,8 @@ from fedlasso.fitting.examination.comparison import (
     measure_stability,
     walk_to_penalty,
 )
+from fedlasso.fitting.examination.table_one import TableFound, ask_table
+from fedlasso.fitting.fold_models import FoldModels
 from fedlasso.fitting.goal import Goal
 from fedlasso.fitting.inference.infer import find_shift
 from fedlasso.fitting.model import Model
@@ -34,6 +37,8 @@ LARGEST_TABLE = 40_000_000
 # Nested cross-validation: fewest folds, and folds times columns beyond which it takes minutes.
 FEWEST_FOLDS = 3
 LARGEST_NESTED = 8000
+# Table 1 of more columns is left out.
+LONGEST_TABLE_ONE = 1000
 T = TypeVar("T")
 
 
@@ -42,7 +47,7 @@ class Examination:
     """The results; `no_...` and `not_...` are the reasons of steps that were left out or refused.
 
     `path` is the Lasso path down to a given penalty, `alone` has every site's own fit, and `shift`
-    is the p-value of equal mean residuals at all sites.
+    is the p-value of equal mean residuals at all sites. `table` has the sums of Table 1.
     """
 
     path: CoefficientPath | None = None
@@ -55,13 +60,27 @@ class Examination:
     assessment: Assessment | None = None
     not_assessed: str | None = None
     shift: float | None = None
+    table: TableFound | None = None
 
 
-def examine(ledger: Ledger, model: Model, tolerant: bool) -> Examination:
+@dataclass(frozen=True, eq=False)
+class Nested:
+    """Nested cross-validation: the error, and the models that were chosen without each fold."""
+
+    validation: Validation
+    models: FoldModels | None
+
+
+def examine(
+    ledger: Ledger, model: Model, tolerant: bool, nested: Nested | None = None
+) -> Examination:
     """Ask for everything that a card shows; `tolerant` accepts a site's refusal."""
     found = Examination()
     small = model.scaling.rows * len(model.columns) <= LARGEST_TABLE
     plain = model.settings.plain
+    if len(model.columns) <= LONGEST_TABLE_ONE:
+        centre = (model.scaling.means, model.scaling.y_mean)
+        found.table, _ = _attempt(lambda: ask_table(ledger, *centre), True)
     if model.fit.curve is None and model.path_penalty > 0 and plain:
         found.path, _ = _attempt(lambda: walk_to_penalty(ledger, model), tolerant)
     found.site_errors, found.no_site_errors = _attempt(
@@ -70,9 +89,10 @@ def examine(ledger: Ledger, model: Model, tolerant: bool) -> Examination:
     if model.settings.may_have_site_effects and not model.settings.infers:
         view = Viewed(ledger, model.view)
         found.shift, _ = _attempt(lambda: find_shift(view, model.fit.coefficients), True)
+    # Too few rows to assess a model do not make it invalid.
+    models = None if nested is None else nested.models
+    found.assessment, found.not_assessed = _attempt(lambda: assess(ledger, model, models), True)
     if not plain:
-        # Too few rows to assess a model do not make it invalid.
-        found.assessment, found.not_assessed = _attempt(lambda: assess(ledger, model), True)
         if model.path_penalty > 0 and small:
             found.stability, _ = _attempt(lambda: measure_stability(ledger, model), True)
         found.not_compared = (
@@ -103,8 +123,8 @@ def _attempt(step: Callable[[], T], tolerant: bool) -> tuple[T | None, str | Non
         return None, str(error)
 
 
-def expect_error(model: Model) -> Validation | None:
-    """Return the nested cross-validation error, if the server has moments of enough folds."""
+def expect_error(model: Model) -> Nested | None:
+    """Cross-validate tuning and fitting together, if the server has moments of enough folds."""
     folded = model.fit.evidence
     if folded is None or model.discovers:
         return None
@@ -112,13 +132,21 @@ def expect_error(model: Model) -> Validation | None:
     if folds < FEWEST_FOLDS or folds * len(model.columns) > LARGEST_NESTED:
         return None
     settings = model.settings
-    return nested_error(folded, settings.goal_in_force, settings.rule_in_force)
+    validation, models = nested_error(folded, settings.goal_in_force, settings.rule_in_force)
+    scaled = on_original_scale(folded.split, models, model.scaling) if folded.split else None
+    return Nested(validation, scaled)
 
 
 @one_thread()
-def nested_error(folded: Folded, goal: Goal, rule: Rule) -> Validation:
-    """Return the error of tuning and fitting together, by nested cross-validation."""
+def nested_error(
+    folded: Folded, goal: Goal, rule: Rule
+) -> tuple[Validation, list[tuple[Array, Array]]]:
+    """Return the error of tuning and fitting together, and the models without each fold.
+
+    A model is its coefficients and intercept in the units of the moments.
+    """
     errors = []
+    models = []
     active = []
     for fold in folded.folds:
         others = tuple(part for part in folded.folds if part is not fold)
@@ -126,6 +154,7 @@ def nested_error(folded: Folded, goal: Goal, rule: Rule) -> Validation:
         normal = inner.normal(inner.whole)
         b = fit_choice(normal, goal.choose(inner, rule).choice).coefficients
         errors.append(squared_error(fold, normal, b))
+        models.append(normal.original(b[:, None]))
         active.append(float(np.count_nonzero(b)))
     error, se = average_folds(np.array(errors), folded.rows)
-    return Validation(np.array([error]), np.array([se]), np.array([np.mean(active)]))
+    return Validation(np.array([error]), np.array([se]), np.array([np.mean(active)])), models

@@ -7,7 +7,7 @@ import numpy as np
 
 from fedlasso.families import Family
 from fedlasso.numerics import Array, Response, Sample
-from fedlasso.sites.assessing import count_pairs
+from fedlasso.sites.ranks import count_pairs
 
 
 def find_auroc(y: Array, score: Array) -> float | None:

@@ -80,6 +80,7 @@ def fit_by_folds(goal: ComparedGoal, context: Context, gathered: Gathered) -> Fi
     how = {"min": How.SMALLEST, "1se": How.SPARSEST}[rule]
     count = sum(each.penalties.size for each in judged)
     name = one.candidate.name
+    curve = curve_of(lasso, at if one is lasso else best, cut)
     return Fit.of_points(
         [point],
         0,
@@ -90,7 +91,7 @@ def fit_by_folds(goal: ComparedGoal, context: Context, gathered: Gathered) -> Fi
         status=Status.CHOSEN if point.arrived(PATH_TOL) and not cut else Status.CUT,
         validation=one.validation.take(at),
         reason=Tuned(goal.name, name, point.active, how, count, folds=len(splits), all_rows=True),
-        curve=curve_of(lasso, at if one is lasso else best, cut),
+        curve=replace(curve, fold_models=evidence.fold_models(one.fits[at])),
         **gathered.described,
     )
 

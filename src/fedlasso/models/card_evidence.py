@@ -1,81 +1,61 @@
-"""Sections of the card that `examine` measures: held-out rows, sites, other models, other rows."""
+"""Sections of the card on evidence: held-out error, path, errors per site, other models."""
 
 import math
 
 from fedlasso import html
-from fedlasso.fitting.examination.assessment import Assessment, Calibration
 from fedlasso.fitting.examination.comparison import OWN_COLUMNS, THIS_MODEL, SiteError, pool_error
 from fedlasso.html import escape
-from fedlasso.models.charts import ROWS_SHOWN, ChartLine, bar_chart, line_chart
 from fedlasso.models.document import NESTED, ModelDocument
 from fedlasso.models.numbers import bytes_of, number, percent, with_error
+from fedlasso.models.plots import LABELLED, plot_cv, plot_path
+from fedlasso.models.svg import draw_svg
 
 
-def draw_examination(document: ModelDocument) -> str:
+def draw_evidence(document: ModelDocument) -> str:
     """Return the sections, each with a reason where a site refused it."""
-    sections = (_assessment, _site_errors, _comparison, _stability)
+    sections = (_curve, _path, _site_errors, _comparison)
     return "".join(draw(document) for draw in sections)
 
 
-def _assessment(document: ModelDocument) -> str:
-    title = "Predictive performance"
-    found = document.assessment
-    if found is None:
-        return html.left_out(title, document.not_assessed)
-    note = (
-        f"On {found.rows} held-out rows: a model was chosen and fitted in the same way without "
-        "them, and without as many rows that chose its penalty. This model used all rows; expect "
-        "slightly better predictions."
-    )
-    values = (found.explained, found.auroc, found.concordance)
-    measured = zip(("Deviance explained", "AUROC", "Concordance"), values, strict=True)
-    facts = {name: f"{value:.3f}" for name, value in measured if value is not None}
-    if found.calibration is not None:
-        titles = ("Calibration intercept (ideal: 0)", "Calibration slope (ideal: 1)")
-        facts |= zip(titles, _calibration(found.calibration), strict=True)
-    return html.section(title, note, html.facts(facts.items()) + _charts(found) + _sites(found))
-
-
-def _charts(found: Assessment) -> str:
-    parts = []
-    if len(found.groups) > 1:
-        expected = [group.expected for group in found.groups]
-        observed = [group.observed for group in found.groups]
-        ends = [min(expected + observed), max(expected + observed)]
-        groups = ChartLine(expected, observed, "groups of rows", 0, dots=True)
-        lines = [groups, ChartLine(ends, ends, "perfect calibration", 7)]
-        parts.append("<p>Calibration, in groups of rows with similar predictions:</p>")
-        parts.append(line_chart(lines, "mean prediction", "mean response", log=False, legend=True))
-    if found.curves:
-        lines = [ChartLine(c.times, c.shares, c.name, k) for k, c in enumerate(found.curves)]
-        parts.append("<p>Kaplan-Meier curves by predicted risk:</p>")
-        parts.append(line_chart(lines, "time", "proportion event-free", log=False, legend=True))
-    return "".join(parts)
-
-
-def _sites(found: Assessment) -> str:
-    if not found.sites:
+def _curve(document: ModelDocument) -> str:
+    curve = document.curve
+    if not curve or min(curve.penalties) <= 0:
         return ""
-    if found.concordance is not None:
-        head = ["site", "comparable pairs", "concordance"]
-        cells = [
-            [s.name, "–" if s.pairs is None else f"{s.pairs:,}", _three_digits(s.concordance)]
-            for s in found.sites
-        ]
-    else:
-        head = ["site", "AUROC", "calibration intercept", "calibration slope"]
-        cells = [
-            [s.name, _three_digits(s.auroc), *_calibration(s.calibration)] for s in found.sites
-        ]
-    return html.text_table(head, cells)
+    error_name = document.settings.response_family.error_name
+    chart = draw_svg(lambda ax: plot_cv(curve, error_name, ax), "Cross-validation curve")
+    # Over several splits the count is a mean.
+    active = f"{curve.active[curve.chosen]:.3g}"
+    mean = "" if float(active).is_integer() else " on average over the folds"
+    count = len(document.coefficients)
+    also = "as many as this model" if active == f"{count}" else f"and this model has {count}"
+    note = (
+        "Error of the Lasso on held-out rows, pooled over the sites, ± one standard error; the "
+        "rows did not leave the sites. Dotted: the penalty of least error (min, λ = "
+        f"{curve.penalties[curve.minimum]:.4g}) and the largest within one standard error of it "
+        f"(1se, λ = {curve.penalties[curve.one_se]:.4g}). At the chosen penalty the Lasso has "
+        f"{active} column{'s' * (active != '1')}{mean}, {also}."
+    )
+    return html.section("Cross-validation", note, chart)
 
 
-def _three_digits(value: float | None) -> str:
-    return "–" if value is None else f"{value:.3f}"
-
-
-def _calibration(found: Calibration | None) -> list[str]:
-    return ["–", "–"] if found is None else [f"{found.intercept:.2f}", f"{found.slope:.2f}"]
+def _path(document: ModelDocument) -> str:
+    path = document.path
+    if not path or not path.names or min(path.penalties) <= 0:
+        return ""
+    selected = [row.name for row in document.coefficients]
+    mark = document.penalty if document.curve else None
+    chart = draw_svg(lambda ax: plot_path(path, selected, mark, ax), "Coefficient path")
+    if not chart:
+        return ""
+    count = len(path.names)
+    which = f"The {count} largest coefficients" if count > 1 else "The coefficient"
+    note = f"{which} of the Lasso as the penalty decreases."
+    if len(set(path.names) & set(selected)) > LABELLED:
+        note += f" The {LABELLED} largest that this model uses are named, the others grey."
+    elif set(path.names) - set(selected):
+        note += " Columns that this model does not use are grey."
+    note += " The dashed line is the chosen penalty." * (mark is not None)
+    return html.section("Coefficient path", note, chart)
 
 
 def _site_errors(document: ModelDocument) -> str:
@@ -138,15 +118,3 @@ def _comparison_note(document: ModelDocument, first: str) -> str:
     if document.error is not None and document.error.rows == NESTED:
         return f"{note}, at the penalty that all rows chose, the held-out rows included."
     return f"{note}, at this model's penalty, which the held-out rows may have helped to choose."
-
-
-def _stability(document: ModelDocument) -> str:
-    if not document.stability:
-        return ""
-    bars = [
-        (row.name + ("" if row.selected else " (not used)"), row.share, f"{row.share:.0%}")
-        for row in document.stability[:ROWS_SHOWN]
-    ]
-    note = "Percentage of random halves of the rows that select each column at the same penalty."
-    title = "Selection frequency: would other rows select the same columns?"
-    return html.section(title, note, bar_chart(bars, top=1.0))

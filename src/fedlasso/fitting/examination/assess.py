@@ -1,0 +1,393 @@
+"""Assessment by cross-validation: every row is predicted by a model that was not fitted to it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from fedlasso.errors import CannotFit, FedLassoError, Refused
+from fedlasso.families import Family
+from fedlasso.federation import Around, Federation, InProcess, Ledger, metered
+from fedlasso.fitting.budget import Budget
+from fedlasso.fitting.context import penalty_of
+from fedlasso.fitting.evidence import Folded, SplitEvidence, Wanted
+from fedlasso.fitting.evidence.moment_evidence import vectors_of
+from fedlasso.fitting.examination.assessment import (
+    Assessment,
+    Calibration,
+    CalibrationGroup,
+    Measure,
+    SiteAssessment,
+    SurvivalCurve,
+)
+from fedlasso.fitting.examination.intervals import (
+    Z,
+    around,
+    greenwood,
+    wilson,
+    within_one,
+)
+from fedlasso.fitting.fold_models import FoldModels
+from fedlasso.fitting.goal import lasso_goal
+from fedlasso.fitting.model import Model, fit_model
+from fedlasso.numerics import L1, Array, Response, one_thread
+from fedlasso.sites import Scaling, SiteWeighted, Viewed, folds, standardise
+from fedlasso.sites.assessing import (
+    SITE_MEASURES,
+    GroupsAt,
+    GroupSums,
+    PairsAt,
+    PairSums,
+    PredictionErrors,
+    RecalibrationAt,
+    ScoreCounts,
+    ScoreRanges,
+    SiteMeasures,
+    SiteSums,
+    cut_scores,
+)
+from fedlasso.sites.ranks import FEWEST, concordance_error
+from fedlasso.sites.recalibration import BOTH, EMPTY, LARGE, Derivatives, Recalibrated, recalibrate
+
+# Folds of models that are fitted for the assessment alone: by second moments, which are at most so
+# many vectors, and by gradients, with the vectors of each fold and their relative gap.
+MOMENT_FOLDS = 10
+MOST_MOMENTS = 300
+GRADIENT_FOLDS = 5
+FOLD_UPLOADS = 200
+FOLD_TOL = 1e-3
+# Groups of a calibration plot, and their minimum of rows.
+GROUPS = 10
+GROUP_ROWS = 10
+# Intervals of time, up to so many mean times.
+TIME_INTERVALS = 30
+LAST_TIME = 2.0
+# Sites that are left out in turn, and numbers in the table, at most.
+MOST_SITES = 12
+LARGEST_TABLE = 10_000_000
+NETWORK = (
+    "No site was left out in turn: over a network, sums without a site would disclose its own."
+)
+
+
+def assess(ledger: Ledger, model: Model, nested: FoldModels | None = None) -> Assessment:
+    """Assess a model by models of folds, each on the rows of its fold.
+
+    `nested` are models that were chosen and fitted without their fold.
+    """
+    settings = model.settings
+    view = Viewed(ledger, model.view)
+    scaling = model.scaling
+    if ledger.site_weights:
+        # Rows count alike here, whatever they count in the fit.
+        ledger = metered(SiteWeighted(ledger, dict.fromkeys(ledger.sites, 1.0)))
+    if ledger.site_weights or model.view.split:
+        view, scaling = standardise(ledger, **settings.scaling)
+    found, how = (nested, "chosen and fitted") if nested else fit_folds(ledger, model, view)
+    words = (
+        f"Every row was predicted once, by a model {how} without its fold, one of {found.count} "
+        "folds. The model itself was fitted to all rows."
+    )
+    family = settings.response_family
+    assessed = Assessing(view, scaling, family, *found.on(scaling), found.split).run(
+        settings.intercept
+    )
+    left_out: tuple[SiteAssessment, ...] = ()
+    if len(ledger.sites) > 1:
+        local = find_local(ledger)
+        if local is None:
+            words = f"{words} {NETWORK}"
+        elif len(ledger.sites) <= MOST_SITES and scaling.rows * len(model.columns) <= LARGEST_TABLE:
+            left_out = leave_sites_out(local, model, view, scaling)
+    return replace(assessed, how=words, left_out=left_out)
+
+
+def fit_folds(ledger: Ledger, model: Model, view: Viewed) -> tuple[FoldModels, str]:
+    """Return models of folds at the penalty of the model, and what was done."""
+    settings = model.settings
+    given = settings.penalty is not None
+    how = f"fitted at the {'given' if given else 'chosen'} penalty"
+    curve = model.fit.curve
+    if curve is not None and curve.fold_models is not None:
+        return curve.fold_models, how
+    folded = model.fit.evidence
+    scaling = model.scaling
+    if folded is None and settings.plain and not ledger.site_weights and not model.view.split:
+        folded = _ask_moments(view, settings.seed, settings.scaling)
+    if folded is not None and folded.split:
+        return _solve_folds(folded, model.penalty, scaling), how
+    form = penalty_of(settings, ledger.columns)
+    splits = folds(GRADIENT_FOLDS, settings.seed)
+    budget = Budget(ledger, GRADIENT_FOLDS * FOLD_UPLOADS)
+    evidence = SplitEvidence.open(ledger, splits, budget, form, **settings.scaling)
+    wanted = [
+        Wanted(part.form.at(model.penalty), FOLD_TOL, rows) for rows, part in evidence.parts.items()
+    ]
+    points = evidence.fit_many(wanted)
+    found = evidence.fold_models(points)
+    if found is None or not all(point.arrived(FOLD_TOL) for point in points):
+        raise CannotFit("no model could be fitted without every fold of the rows")
+    return found, how
+
+
+def _ask_moments(view: Viewed, seed: int, scaling: dict[str, bool]) -> Folded | None:
+    """Ask for the second moments of folds, unless they are too many or refused."""
+    for count in (MOMENT_FOLDS, GRADIENT_FOLDS):
+        if vectors_of(len(view.columns), count) <= MOST_MOMENTS:
+            try:
+                return Folded.ask(view, count, seed, **scaling)
+            except Refused:
+                pass
+    return None
+
+
+@one_thread()
+def _solve_folds(folded: Folded, lam: float, scaling: Scaling) -> FoldModels:
+    """Return the Lasso at a penalty on all rows but those of each fold."""
+    points = folded.fit_many([Wanted(L1(lam), rows=str(k)) for k in range(len(folded.folds))])
+    models = [
+        normal.original(point.coefficients[:, None])
+        for (_, normal), point in zip(folded.training(), points, strict=True)
+    ]
+    return on_original_scale(folded.split, models, scaling)
+
+
+def on_original_scale(
+    split: str, models: list[tuple[Array, Array]], scaling: Scaling
+) -> FoldModels:
+    """Return models of a view's columns, each with its intercept there, on the original scale."""
+    found = []
+    for b, intercept in models:
+        coefficients, own = scaling.original(b[:, 0])
+        found.append((coefficients, own + float(intercept[0])))
+    return FoldModels.of(split, found)
+
+
+@dataclass(frozen=True, eq=False)
+class Assessing:
+    """The assessment of models of folds on the rows of a view."""
+
+    view: Federation
+    scaling: Scaling
+    family: Family
+    models: Array
+    shifts: Array
+    split: str
+
+    def run(self, intercept: bool) -> Assessment:
+        """Ask for sums over all rows, and compute what the family shows."""
+        shown = self.family.measures
+        fitted = None
+        empty = 0.0
+        if intercept and self.family.intercept:
+            fitted = recalibrate(self._derive, self.family.quadratic)
+            empty = float(fitted.at[EMPTY, 0]) if fitted.known[EMPTY] else 0.0
+        sums = self.view.total(PredictionErrors(*self._asked, empty=empty))
+        rows = sums.rows
+        dispersion = self.dispersion(sums.errors / max(rows, 1))
+        mean = sums.scores / max(rows, 1)
+        sd = float(np.sqrt(max(sums.squares / max(rows, 1) - mean**2, 0.0))) or 1.0
+        ratio = sums.errors / sums.empty if sums.empty > 0 else 1.0
+        ranges = ScoreRanges(*self._asked, centre=mean, spread=sd, empty=empty, ratio=ratio)
+        counts = self.view.total(ranges)
+        explained = None
+        if sums.empty > 0:
+            explained = around(1 - ratio, float(np.sqrt(counts.spread)) / sums.empty)
+        ranked = {"auroc", "concordance"} & set(shown)
+        pairs = concordance_of(self.view.total(PairsAt(*self._asked))) if ranked else None
+        curves: tuple[SurvivalCurve, ...] = ()
+        if "survival curves" in shown:
+            curves = self._curves(ranges, counts, LAST_TIME * sums.times / max(rows, 1))
+        return Assessment(
+            rows=rows,
+            how="",
+            explained=explained,
+            auroc=pairs if "auroc" in shown else None,
+            calibration=calibration_of(fitted, dispersion) if "calibration" in shown else None,
+            groups=self.groups_of(counts, dispersion) if "calibration groups" in shown else (),
+            roc=roc_of(counts) if "auroc" in shown else (),
+            concordance=pairs if "concordance" in shown else None,
+            curves=curves,
+            sites=self.ask_sites(),
+        )
+
+    @property
+    def _asked(self) -> tuple[Array, Array, str]:
+        return self.models, self.shifts, self.split
+
+    def dispersion(self, error: float) -> float:
+        """Return the variance of responses over that of the loss, from the error per row."""
+        return float(np.clip(error, *self.family.dispersion))
+
+    def _derive(self, at: Array) -> Derivatives:
+        points = (*at[BOTH].tolist(), float(at[LARGE, 0]), float(at[EMPTY, 0]))
+        sums = self.view.total(RecalibrationAt(*self._asked, *points))
+        return sums.slopes, sums.curvature
+
+    def ask_sites(self, to: tuple[str, ...] = ()) -> tuple[SiteAssessment, ...]:
+        """Return every site's own measures, if sites answer alone."""
+        if len(self.view.sites) < 2:
+            return ()
+        try:
+            replies = self.view.ask(SiteMeasures(*self._asked, to=to))
+        except Refused:
+            return ()
+        return tuple(self._site(reply) for reply in replies)
+
+    def _site(self, sums: SiteSums) -> SiteAssessment:
+        numbers = zip(sums.values.tolist(), sums.errors.tolist(), sums.known.tolist(), strict=True)
+        own = {
+            name: (value, se)
+            for name, (value, se, known) in zip(SITE_MEASURES, numbers, strict=True)
+            if known
+        }
+        calibration = None
+        shown = self.family.measures
+        if "slope" in own and "calibration" in shown:
+            wider = np.sqrt(self.dispersion(own["error"][0]))
+            intercept, slope = (
+                around(own[name][0], wider * own[name][1]) for name in ("intercept", "slope")
+            )
+            calibration = Calibration(intercept, slope)
+        symmetric = {n: around(*own[n]) for n in ("error", "explained") if n in own}
+        fractions = {
+            n: within_one(*own[n]) for n in ("auroc", "concordance") if n in own and n in shown
+        }
+        pairs = round(sums.pairs) if "concordance" in own else None
+        return SiteAssessment(
+            name=sums.site,
+            rows=sums.rows,
+            calibration=calibration,
+            pairs=pairs,
+            **symmetric,
+            **fractions,
+        )
+
+    def groups_of(self, counts: ScoreCounts, dispersion: float) -> tuple[CalibrationGroup, ...]:
+        """Return neighbouring ranges joined to about ten groups of equal size."""
+        found = []
+        for own in join_ranges(counts.rows):
+            rows = float(counts.rows[own].sum())
+            expected = float(counts.expected[own].sum()) / rows
+            observed = float(counts.observed[own].sum()) / rows
+            if "auroc" in self.family.measures:
+                low, high = wilson(observed, rows)
+            else:
+                eta = np.array([self.family.link(expected)])
+                curvature = self.family.loss.row_curvature(eta, Response.of([observed]))
+                half = Z * float(np.sqrt(dispersion * curvature[0] / rows))
+                low, high = observed - half, observed + half
+            centre = self.scaling.y_mean
+            values = (expected + centre, observed + centre, low + centre, high + centre)
+            found.append(CalibrationGroup(round(rows), *values))
+        return tuple(found)
+
+    def _curves(
+        self, ranges: ScoreRanges, counts: ScoreCounts, last: float
+    ) -> tuple[SurvivalCurve, ...]:
+        """Return survival by thirds of the risk."""
+        below = np.cumsum(counts.rows)[:-1] / max(counts.rows.sum(), 1)
+        cuts = cut_scores(ranges.centre, ranges.spread)
+        lower, upper = (float(cuts[np.abs(below - k / 3).argmin()]) for k in (1, 2))
+        length = last / TIME_INTERVALS or 1.0
+        groups = GroupsAt(*self._asked, lower, upper, length, TIME_INTERVALS)
+        return survival_curves(self.view.total(groups), length)
+
+
+def calibration_of(fitted: Recalibrated | None, dispersion: float) -> Calibration | None:
+    """Return the calibration in the large, and the slope, with intervals by Fisher information."""
+    if fitted is None or not fitted.known[[BOTH, LARGE]].all():
+        return None
+    se = np.sqrt(dispersion * fitted.variances)
+    intercept = around(float(fitted.at[LARGE, 0]), float(se[LARGE, 0]))
+    return Calibration(intercept, around(float(fitted.at[BOTH, 1]), float(se[BOTH, 1])))
+
+
+def roc_of(counts: ScoreCounts) -> tuple[tuple[float, float], ...]:
+    """Return false and true positive rates at the cuts between ranges."""
+    events = counts.observed
+    others = counts.rows - counts.observed
+    if not events.sum() or not others.sum():
+        return ()
+    false, true = (np.cumsum(own[::-1]) / own.sum() for own in (others, events))
+    points = [(0.0, 0.0), *zip(false.tolist(), true.tolist(), strict=True)]
+    return tuple(dict.fromkeys(points))
+
+
+def concordance_of(pairs: PairSums) -> Measure | None:
+    """Return the fraction of comparable pairs in the right order."""
+    if not pairs.comparable:
+        return None
+    value = pairs.concordant / pairs.comparable
+    return within_one(value, concordance_error(value, pairs.comparable, pairs.squares))
+
+
+def join_ranges(rows: Array) -> list[Array]:
+    """Return neighbouring ranges joined to groups of about equal numbers of rows."""
+    whole = float(rows.sum())
+    groups: list[list[int]] = [[]]
+    count = max(min(GROUPS, int(whole // GROUP_ROWS)), 1)
+    for k in np.flatnonzero(rows):
+        groups[-1].append(int(k))
+        if rows[groups[-1]].sum() >= whole / count:
+            groups.append([])
+    last = groups.pop()
+    if last and groups and rows[last].sum() < GROUP_ROWS:
+        groups[-1] += last
+    elif last:
+        groups.append(last)
+    return [np.array(group) for group in groups]
+
+
+def survival_curves(sums: GroupSums, length: float) -> tuple[SurvivalCurve, ...]:
+    """Return the Kaplan-Meier curve of every third of the risk, by intervals of time.
+
+    Rows are censored at the end of their interval. A curve ends where fewer than five are at risk.
+    """
+    found = []
+    thirds = [f"{which} third of the risk" for which in ("lowest", "middle", "highest")]
+    for name, events, censored in zip(thirds, sums.events, sums.censored, strict=True):
+        gone = events + censored
+        at_risk = gone.sum() - (np.cumsum(gone) - gone)
+        # The last interval is open.
+        shown = int((at_risk[:-1] >= FEWEST).sum())
+        if not shown:
+            continue
+        estimates = greenwood(events[:shown], at_risk[:shown])
+        survival, low, high = (tuple(np.append(1.0, each).tolist()) for each in estimates)
+        times = tuple((length * np.arange(shown + 1)).tolist())
+        numbers = tuple(round(float(count)) for count in at_risk[: shown + 1])
+        found.append(SurvivalCurve(name, times, survival, low, high, numbers))
+    return tuple(found)
+
+
+def find_local(federation: Federation) -> InProcess | None:
+    """Return the sites in this process; None where they are elsewhere."""
+    while isinstance(federation, Around):
+        federation = federation.inner
+    return federation if isinstance(federation, InProcess) else None
+
+
+def leave_sites_out(
+    sites: InProcess, model: Model, view: Viewed, scaling: Scaling
+) -> tuple[SiteAssessment, ...]:
+    """Fit without each site in turn, and assess on its rows; sites without a fit are left out.
+
+    The penalty is chosen anew where second moments choose it, and is that of the model elsewhere.
+    """
+    settings = replace(
+        model.settings, intervals=(), uploads=None, procedure=None, site_weights=None, cv=None
+    )
+    if model.fit.evidence is None or settings.infers:
+        settings = replace(settings, goal=lasso_goal().name, penalty=model.penalty, validation=None)
+    found: list[SiteAssessment] = []
+    for site in sites.sites:
+        try:
+            own = fit_model(sites.without(site), settings)
+            models = FoldModels.of("", [(own.coefficients, own.intercept)]).on(scaling)
+            assessing = Assessing(view, scaling, settings.response_family, *models, "")
+            found += assessing.ask_sites((site,))
+        except (FedLassoError, CannotFit):
+            continue
+    return tuple(found)

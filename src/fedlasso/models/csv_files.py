@@ -1,0 +1,135 @@
+"""The numbers of a card as CSV files, unrounded."""
+
+import csv
+import io
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from fedlasso.fitting.examination.assessment import Measure, SiteAssessment
+from fedlasso.models.card_performance import ALL
+from fedlasso.models.document import Coefficient, ModelDocument
+from fedlasso.models.effects import Effect, effects_of
+from fedlasso.models.table_one import write_table_csv
+
+# Columns of estimates in coefficients.csv, and the fields of `ColumnEstimate` with their values.
+ESTIMATED = {
+    "sd": "scale",
+    "estimate": "value",
+    "std_error": "error",
+    "low": "low",
+    "high": "high",
+    "p_value": "p_value",
+    "adjusted_p": "adjusted",
+    "probability": "probability",
+    "q_p_value": "heterogeneity",
+    "i_squared": "i_squared",
+}
+_Table = Sequence[Sequence[Any]]
+
+
+def csv_files(document: ModelDocument) -> dict[str, str]:
+    """Return the CSV files of a model by name; what was not measured has no file."""
+    tables: dict[str, _Table] = {"coefficients": list(_coefficients(document))}
+    if curve := document.curve:
+        marks = ["min" * (k == curve.minimum) for k in range(len(curve.mse))]
+        one_se = ["1se" * (k == curve.one_se) for k in range(len(curve.mse))]
+        chosen = ["chosen" * (k == curve.chosen) for k in range(len(curve.mse))]
+        marks = [" ".join(filter(None, own)) for own in zip(marks, one_se, chosen, strict=True)]
+        head = ["penalty", "error", "se", "nonzero", "mark"]
+        columns = (curve.penalties, curve.mse, curve.se, curve.active, marks)
+        tables["curve"] = [head, *zip(*columns, strict=True)]
+    if path := document.path:
+        tables["path"] = [
+            ["penalty", *path.names],
+            *zip(path.penalties, *path.coefficients, strict=True),
+        ]
+    tables |= _assessment(document)
+    files = {f"{name}.csv": _to_csv(rows) for name, rows in tables.items()}
+    if document.table_one is not None:
+        files["table1.csv"] = write_table_csv(document.table_one)
+    return files
+
+
+def _coefficients(document: ModelDocument) -> Iterator[list[Any]]:
+    """Yield every column, zeros included; per unit and per SD, with estimates and intervals."""
+    ratio = document.ratio.replace(" ", "_") if document.ratio is not None else None
+    head = ["name", "coefficient", "standardised"]
+    if ratio is not None:
+        head += [ratio, f"{ratio}_per_sd"]
+    effects = {effect.name: effect for effect in effects_of(document)}
+    estimated = any(effect.estimate is not None for effect in effects.values())
+    if estimated:
+        head += ESTIMATED
+    if document.stability:
+        head.append("selection_frequency")
+    yield head
+    if document.settings.response_family.intercept:
+        yield ["(intercept)", document.intercept, *[None] * (len(head) - 2)]
+    for column in document.schema.encoded:
+        effect = effects.get(column, Effect(column))
+        row = effect.coefficient or Coefficient(column, 0.0, 0.0, mean=0.0, scale=0.0)
+        cells: list[Any] = [column, row.value, row.standardised]
+        if ratio is not None:
+            cells += row.ratios
+        if estimated:
+            own = effect.estimate
+            cells += [None if own is None else getattr(own, name) for name in ESTIMATED.values()]
+        if document.stability:
+            cells.append(effect.frequency)
+        yield cells
+
+
+def _assessment(document: ModelDocument) -> dict[str, _Table]:
+    found = document.assessment
+    if found is None:
+        return {}
+    whole = SiteAssessment(
+        name=ALL,
+        rows=found.rows,
+        explained=found.explained,
+        auroc=found.auroc,
+        calibration=found.calibration,
+        concordance=found.concordance,
+    )
+    lines: list[list[Any]] = [["rows_of", "site", "rows", "measure", "value", "low", "high"]]
+    for kind, sites in (("all", (whole,)), ("site", found.sites), ("left out", found.left_out)):
+        for site in sites:
+            for name, measure in _measures(site).items():
+                ends = (measure.value, measure.low, measure.high)
+                lines.append([kind, site.name, site.rows, name, *ends])
+    tables: dict[str, _Table] = {"assessment": lines}
+    if found.roc:
+        tables["roc"] = [["false_positive_rate", "true_positive_rate"], *found.roc]
+    if found.groups:
+        rows = [[g.rows, g.expected, g.observed, g.low, g.high] for g in found.groups]
+        tables["calibration"] = [["rows", "expected", "observed", "low", "high"], *rows]
+    if found.curves:
+        lines = [["group", "time", "survival", "low", "high", "at_risk"]]
+        for curve in found.curves:
+            none = [None] * len(curve.times)
+            columns = (curve.low or none, curve.high or none, curve.at_risk or none)
+            points = zip(curve.times, curve.shares, *columns, strict=False)
+            lines += [[curve.name, *point] for point in points]
+        tables["survival"] = lines
+    return tables
+
+
+def _measures(site: SiteAssessment) -> dict[str, Measure]:
+    calibration = site.calibration
+    found = {
+        "error": site.error,
+        "explained": site.explained,
+        "auroc": site.auroc,
+        "concordance": site.concordance,
+        "calibration_slope": None if calibration is None else calibration.slope,
+        "calibration_intercept": None if calibration is None else calibration.intercept,
+    }
+    return {name: measure for name, measure in found.items() if measure is not None}
+
+
+def _to_csv(rows: _Table) -> str:
+    """Return a table as CSV with numbers in full; None is empty."""
+    out = io.StringIO()
+    full = [[repr(cell) if isinstance(cell, float) else cell for cell in row] for row in rows]
+    csv.writer(out, lineterminator="\n").writerows(full)
+    return out.getvalue()

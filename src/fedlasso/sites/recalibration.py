@@ -1,0 +1,73 @@
+"""Recalibration of linear predictors: an intercept and a slope, by Newton steps."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from fedlasso.numerics import Array, Loss, Response
+
+# Three fits side by side: intercept and slope, the intercept of a slope of one (calibration in the
+# large), and that of a slope of zero (the model without columns).
+START = np.array([[0.0, 1.0], [0.0, 1.0], [0.0, 0.0]])
+FREE = np.array([[True, True], [True, False], [True, False]])
+BOTH, LARGE, EMPTY = range(3)
+STEPS = 25
+# Last step, in standard errors.
+CONVERGED = 1e-3
+# Classes are separable where slopes grow beyond this.
+LARGEST_SLOPE = 16.0
+# Slopes (3, 2), and second derivatives (3, 3): of the intercept, both, and the slope.
+Derivatives = tuple[Array, Array]
+
+
+@dataclass(frozen=True, eq=False)
+class Recalibrated:
+    """Intercepts and slopes (3, 2), their variances by Fisher information, and which exist."""
+
+    at: Array
+    variances: Array
+    known: Array
+
+
+def derive(loss: Loss, scores: Array, response: Response, at: Array) -> Derivatives:
+    """Return derivatives of the loss in intercept and slope; `scores` are without the offset."""
+    V = np.column_stack([np.ones(len(scores)), scores])
+    slopes = []
+    curvature = []
+    for point in at:
+        eta = response.offset + V @ point
+        H = V.T @ loss.curve(eta, response, V)
+        slopes.append(V.T @ loss.slopes(eta, response))
+        curvature.append([H[0, 0], H[0, 1], H[1, 1]])
+    return np.array(slopes), np.array(curvature)
+
+
+def recalibrate(ask: Callable[[Array], Derivatives], quadratic: bool) -> Recalibrated:
+    """Fit by Newton steps; `ask` returns derivatives at intercepts and slopes.
+
+    One step is exact for a quadratic loss.
+    """
+    at = START.copy()
+    variances = np.zeros((3, 2))
+    known = np.zeros(3, bool)
+    lost = np.zeros(3, bool)
+    for _ in range(STEPS):
+        slopes, curvature = ask(at)
+        for k in np.flatnonzero(~known & ~lost):
+            a, b, c = curvature[k]
+            free = FREE[k]
+            H = np.array([[a, b], [b, c]])[np.ix_(free, free)]
+            if not np.isfinite(H).all() or np.linalg.cond(H) > 1e10:
+                lost[k] = True
+                continue
+            variances[k, free] = np.diagonal(np.linalg.inv(H))
+            step = np.linalg.solve(H, slopes[k, free])
+            known[k] = quadratic or (step**2 < CONVERGED**2 * variances[k, free]).all()
+            # Far from the optimum whole steps may be too long.
+            at[k, free] -= step / max(1.0, float(np.abs(step).max()) / 2)
+            lost[k] = abs(at[k, 1]) > LARGEST_SLOPE
+        if (known | lost).all():
+            break
+        at[lost] = START[lost]
+    return Recalibrated(at, variances, known & ~lost)

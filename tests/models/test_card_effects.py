@@ -1,0 +1,130 @@
+"""One table of effects: coefficients, estimates with intervals, evidence and frequencies."""
+
+import re
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from helpers.cards import COLUMNS, SCHEMA, cells_of, draw_sites, section_of, text_of
+
+from fedlasso.fitting import Settings
+from fedlasso.fitting.examination.comparison import ColumnStability
+from fedlasso.models import ModelDocument, describe_model, draw_card, make_model
+from fedlasso.models.document import Coefficient
+from fedlasso.models.inference_document import (
+    ColumnEstimate,
+    GroupEstimate,
+    SiteEstimate,
+    TrustDocument,
+)
+
+UNSURE = ColumnEstimate(
+    name=COLUMNS[0],
+    scale=50.0,
+    value=-0.00338,
+    error=0.5,
+    low=-1.00338,
+    high=1.00338,
+    p_value=1e-39,
+    adjusted=3e-39,
+    heterogeneity=1e-20,
+    i_squared=0.33,
+    sites=(SiteEstimate("north", 0.1, -0.9, 1.1), SiteEstimate("<south>", -0.1, -1.1, 0.9)),
+)
+
+
+@pytest.fixture(scope="module")
+def plain() -> ModelDocument:
+    return make_model(draw_sites("plain"), Settings(), SCHEMA)
+
+
+def test_ratios_beyond_a_thousandfold_are_bounds(plain: ModelDocument) -> None:
+    pairs = [(90.0, 0.4), (-2000.0, -0.2), (800.0, 0.1), (np.log(20), 0.05)]
+    rows = (
+        Coefficient(name, float(value), standardised, mean=0.0, scale=standardised / value)
+        for name, (value, standardised) in zip(COLUMNS, pairs, strict=True)
+    )
+    settings = replace(plain.settings, family="binomial")
+    document = replace(plain, settings=settings, coefficients=tuple(rows))
+    heads, lines = document.coefficient_table(10)
+    assert heads[2:] == ["odds ratio per SD", "odds ratio per unit"]
+    assert [line[2] for line in lines] == ["1.492", "0.8187", "1.105", "1.051"]
+    assert [line[3] for line in lines] == [">1000", "<0.001", ">1000", "20"]
+    assert "&lt;0.001" in draw_card(document)
+
+
+@pytest.mark.parametrize("standardise", [True, False])
+def test_coefficients_are_largest_first_on_their_scales(standardise: bool) -> None:
+    settings = Settings(penalty=0.01, standardise=standardise)
+    document = make_model(draw_sites("plain"), settings, SCHEMA)
+    head, *lines = cells_of(draw_card(document), "Coefficients")
+    scales = ["per SD", "per unit"] if standardise else ["per unit"]
+    assert head == ["", *scales]
+    sizes = [abs(float(line[1])) for line in lines]
+    assert len(sizes) > 2
+    assert sizes == sorted(sizes, reverse=True)
+    values = [float(line[-1]) for line in lines]
+    np.testing.assert_allclose(values, [row.value for row in document.coefficients], rtol=1e-3)
+
+
+@pytest.mark.parametrize("family", ["linear", "binomial"])
+def test_terminal_and_card_print_the_same_coefficients(family: str) -> None:
+    settings = Settings(penalty=0.01, family=family)
+    document = make_model(draw_sites("0/1", settings.loss), settings, SCHEMA)
+    head, *lines = cells_of(draw_card(document), "Coefficients")
+    reported = describe_model(document).splitlines()[-len(lines) - 1 :]
+    assert re.split(" {2,}", reported[0].strip()) == head[1:]
+    assert [line.split() for line in reported[1:]] == lines
+
+
+def test_one_row_has_coefficient_estimate_evidence_and_frequency(plain: ModelDocument) -> None:
+    first, *_ = plain.coefficients
+    other = replace(UNSURE, name=COLUMNS[3], scale=2.0, probability=0.98, i_squared=None)
+    trust = TrustDocument(level=0.9, named=(UNSURE,), selected=(other,))
+    stability = (ColumnStability(COLUMNS[0], True, 0.7), ColumnStability("<b>", False, 0.6))
+    settings = replace(plain.settings, family="cox")
+    coefficients = (replace(first, name=COLUMNS[0]),)
+    document = replace(
+        plain, settings=settings, trust=trust, stability=stability, coefficients=coefficients
+    )
+    card = draw_card(document)
+    head, one, two = cells_of(card, "Coefficients")
+    assert head[3:] == [
+        "hazard ratio per SD (90% interval)", "hazard ratio per unit (90% interval)",
+        "adjusted p or P(effect)", "selection frequency", "I² (p of Q)",
+    ]  # fmt: skip
+    assert one[0] == COLUMNS[0]
+    assert one[3:] == [
+        "0.845 (<0.001 to >1000)", "0.997 (0.367 to 2.73)", "<0.0001", "70%", "33% (<0.0001)",
+    ]  # fmt: skip
+    # A column with an interval that the model does not use.
+    assert two[:3] == [COLUMNS[3], "0", "0"]
+    assert two[5:] == ["98.0%", "–", "–"]
+    text = text_of(section_of(card, "Coefficients"))
+    assert "from top to bottom north, <south>." in text
+    assert "but not used: <b> (60%)." in text
+
+
+def test_the_class_that_is_one_is_printed_beside_every_ratio(plain: ModelDocument) -> None:
+    settings = replace(plain.settings, family="binomial")
+    document = replace(plain, settings=settings, positive="Yes & no")
+    card = draw_card(document)
+    head, *_ = cells_of(card, "Coefficients")
+    assert head[3:] == ["odds ratio of Yes & no per SD", "odds ratio of Yes & no per unit"]
+    assert "odds ratio of Yes &amp; no per SD, log scale" in card
+    assert "for y = Yes &amp; no, fitted" in card
+    assert not re.search("odds ratio (?!of Yes)", card)
+
+
+def test_a_group_is_named_on_the_card_and_on_screen(plain: ModelDocument) -> None:
+    group = GroupEstimate(("<a>", "b", "c"), 0.9999, "b")
+    trust = TrustDocument(level=0.95, rate=0.1, tests=9, groups=(group,))
+    document = replace(plain, trust=trust)
+    card = draw_card(document)
+    text = describe_model(document)
+    for shown in (card, text):
+        assert "1 group of nearly collinear columns discovered" in shown
+        assert "over 99.9%" in shown
+    assert "&lt;a&gt;, b, c" in card
+    assert "one or more of 3 nearly collinear columns: <a>, b, c" in text
+    assert "in the model b represents them" in text

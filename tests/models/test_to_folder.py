@@ -1,0 +1,54 @@
+"""Estimators write the folder that `fedlasso fit` writes."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from fedlasso import (
+    FederatedCoxLasso,
+    FederatedLasso,
+    FederatedLogisticLasso,
+    FederatedPoissonLasso,
+    FedLassoError,
+)
+from fedlasso.models import predict_file, read_document
+
+X = np.random.default_rng(0).standard_normal((60, 3))
+FRAME = pd.DataFrame(X, columns=["age", "dose", "stage"])
+ETA = X[:, 0] - 0.5 * X[:, 1]
+SITES = np.repeat(["north", "south"], 30)
+
+
+@pytest.mark.parametrize(
+    ("model", "y", "target"),
+    [
+        (FederatedLasso(penalty=0.05), ETA, "y"),
+        (FederatedLogisticLasso(penalty=0.02), np.where(ETA > 0, "yes", "no"), "y"),
+        (FederatedPoissonLasso(penalty=0.05), np.round(np.exp(ETA)), "y"),
+        (FederatedCoxLasso(penalty=0.05), np.column_stack([ETA > -9, np.exp(-ETA)]), "time"),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_a_folder_predicts_as_the_estimator(
+    tmp_path: Path, model: Any, y: Any, target: str
+) -> None:
+    model.fit(FRAME, y, sites=SITES)
+    model.to_folder(tmp_path / "model")
+    document = read_document(tmp_path / "model" / "model.json")
+    assert document.schema.target == target
+    card = (tmp_path / "model" / "card.html").read_text()
+    assert "across 2 sites" in card
+    assert "<svg" in card
+    FRAME.to_csv(tmp_path / "new.csv", index=False)
+    predicted = predict_file(document, tmp_path / "new.csv", None).values
+    scores = {
+        "FederatedLogisticLasso": lambda: model.predict_proba(FRAME)[:, 1],
+        "FederatedCoxLasso": lambda: np.exp(model.predict(FRAME)),
+    }
+    expected = scores.get(type(model).__name__, lambda: model.predict(FRAME))()
+    np.testing.assert_allclose(predicted, expected, rtol=1e-9)
+    with pytest.raises(FedLassoError, match="already contains a model"):
+        model.to_folder(tmp_path / "model")
