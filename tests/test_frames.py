@@ -169,7 +169,7 @@ def test_codes_of_missing_values_are_missing() -> None:
     assert np.array_equal(one.predict(frame), other.predict(coded))
     numbers = coded[["age", "bmi"]]
     assert FederatedLasso(**how, na=[-999]).fit(numbers, y).columns_ == ("age", "bmi")
-    with pytest.raises(FedLassoError, match="na is for data frames; replace the codes"):
+    with pytest.raises(FedLassoError, match="na and categorical are for data frames"):
         FederatedLasso(**how, na=[-999]).fit(numbers.to_numpy(), y)
 
 
@@ -196,3 +196,27 @@ def test_an_array_is_warned_about_too() -> None:
     X = rng.standard_normal((24, 3))
     with pytest.warns(FedLassoWarning, match="small sites: a, b with fewer than 20 training rows"):
         FederatedLasso(penalty=0.01).fit(X, X[:, 0], sites=["a", "b"] * 12)
+
+
+def test_numbers_that_are_codes_become_levels(tmp_path: Path) -> None:
+    frame, y = draw()
+    coded = frame[["age"]].assign(grade=np.arange(120) * 7 % 3 + 1)
+    options = ("--target", "y", "--penalty", "0.02", "--categorical", "grade")
+    document = fit_files(coded.assign(y=y), tmp_path, *options)
+    model = FederatedLasso(penalty=0.02, categorical=["grade"]).fit(coded, y, sites=SITES)
+    assert model.columns_ == ("age", "grade=2", "grade=3")
+    assert same_numbers(document, model)
+    # A categorical column of pandas needs no option.
+    category = coded.assign(grade=pd.Categorical(coded["grade"]))
+    other = FederatedLasso(penalty=0.02).fit(category, y, sites=SITES)
+    assert same_numbers(document, other)
+    assert np.array_equal(other.predict(category), model.predict(coded))
+
+
+def test_columns_that_identify_rows_are_left_out_with_a_warning() -> None:
+    frame, y = draw()
+    with pytest.warns(FedLassoWarning, match="column 'patient' identifies the rows"):
+        model = FederatedLasso(penalty=0.1, missing="mean").fit(
+            frame.assign(patient=np.arange(120) + 4711), y, sites=SITES
+        )
+    assert not any("patient" in name for name in model.columns_)

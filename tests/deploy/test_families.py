@@ -199,3 +199,45 @@ def test_a_bad_outcome_is_refused_at_the_site_without_a_value(tmp_path: Path) ->
     begin_plan(tmp_path / "model", FitPlan(settings_of("binomial"), source_of("binomial")))
     with pytest.raises(FedLassoError, match="the response is the same in all rows of all sites"):
         run_plan(tmp_path / "model", project.connect)
+
+
+@pytest.mark.parametrize("masked", [False, True], ids=["clear", "masked"])
+def test_a_target_of_two_texts_has_the_model_of_zeros_and_ones(
+    masked: bool, tables: dict[str, Path], tmp_path: Path
+) -> None:
+    texts = write_outcomes(tmp_path)
+    for path in texts.values():
+        frame = pd.read_csv(path)
+        frame.assign(yes=frame["yes"].map({0: "None", 1: "Relapse"})).to_csv(path, index=False)
+    said: list[str] = []
+    models = []
+    for number, (paths, positive) in enumerate(((tables, None), (texts, None), (texts, "None"))):
+        authority = Authority(tmp_path / f"ca{number}") if masked else None
+        out = tmp_path / f"model{number}"
+        source = source_of("binomial", positive=positive)
+        begin_plan(out, FitPlan(settings_of("binomial"), source))
+        found = run_plan(out, Project(paths, authority=authority).connect, notify=said.append)
+        models.append(found.document)
+    numbers, words, turned = models
+    assert words.coefficients == numbers.coefficients
+    assert (numbers.positive, words.positive, turned.positive) == (None, "Relapse", "None")
+    values = {row.name: row.value for row in turned.coefficients}
+    assert values == pytest.approx({row.name: -row.value for row in numbers.coefficients})
+    assert said[0].startswith("notice: in the target 'yes', 'Relapse' is 1 and 'None' is 0")
+
+
+def test_texts_that_differ_by_site_are_refused_without_a_value(tmp_path: Path) -> None:
+    tables = write_outcomes(tmp_path)
+    for path, words in zip(
+        tables.values(), (("no", "yes"), ("no", "yes"), ("No", "Yes")), strict=True
+    ):
+        frame = pd.read_csv(path)
+        frame.assign(yes=frame["yes"].map(dict(enumerate(words)))).to_csv(path, index=False)
+    text = refuse(tables, "binomial", Policy())
+    assert text.startswith("the target 'yes' holds 4 different texts in all files ('No', 'Yes'")
+    frame = pd.read_csv(tables["c"])
+    frame["yes"] = frame["yes"].str.lower()
+    frame.loc[:2, "yes"] = "secret"
+    frame.to_csv(tables["c"], index=False)
+    text = refuse(tables, "binomial", Policy())
+    assert text == "site 'c': the target 'yes' has rows outside its 2 agreed classes; correct them"

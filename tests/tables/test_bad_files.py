@@ -36,8 +36,8 @@ def latin(frame: pd.DataFrame) -> None:
 
 
 def names_of_rows(frame: pd.DataFrame) -> pd.DataFrame:
-    named = frame.assign(ward=[f"patient {i}" for i in range(len(frame))])
-    named.to_csv("a.csv", index=False)
+    named = frame.assign(ward=[f"patient {i // 2}" for i in range(len(frame))])
+    named.iloc[::-1].to_csv("a.csv", index=False)
     return named
 
 
@@ -147,8 +147,8 @@ BAD: list[tuple[str, Change, str]] = [
     (
         "an open quotation mark in the last column",
         raw(b'y,age\n1,2\n2,"3\n3,4\n4,5\n'),
-        "b.csv: column 'age' holds several lines in row 2; close the quotation mark that is left "
-        "open there",
+        "b.csv: column 'age' holds whole rows in row 2; close the quotation mark that is left open "
+        "there",
     ),
     (
         "rows of different lengths",
@@ -207,6 +207,8 @@ USAGE = [
      "a.csv and link.csv are the same file; name each file once"),
     (["fit", "a.csv", "hard.csv", "--target", "y", "--out", "m"],
      "a.csv and hard.csv are the same file; name each file once"),
+    (["fit", "b.csv", "./a.csv", "elsewhere/copy.csv", "--target", "y", "--out", "m"],
+     "./a.csv and elsewhere/copy.csv hold the same bytes; name each file once"),
     (["fit", "same.csv", "--target", "y", "--out", "m"],
      "the target 'y' is 3 in every row of every site, so there is nothing to fit; choose another "
      "target"),
@@ -241,7 +243,7 @@ USAGE = [
     (["fit", "a.csv", "--target", "y", "--uploads", "3", "--out", "m"],
      "uploads is 3, and 3 are needed to standardise and tune; give more"),
     (["fit", "a.csv", "--target", "y", "--drop", "weight", "--out", "m"],
-     "no file has the column 'weight' to drop"),
+     "no file has the column 'weight' of --drop"),
     (["fit", "--resume", "m"], "m contains no fit to resume"),
     (["inspect", "m"], "m contains no model"),
     (["predict", "m", "a.csv"], "m contains no model"),
@@ -262,6 +264,8 @@ def test_bad_usage_is_one_clear_line(
     Path("folder.csv").mkdir()
     Path("link.csv").symlink_to("a.csv")
     Path("hard.csv").hardlink_to("a.csv")
+    Path("elsewhere").mkdir()
+    Path("elsewhere/copy.csv").write_bytes(Path("a.csv").read_bytes())
     draw_frame(30).assign(z=range(30), y=3.0)[["y", "z", "ward"]].to_csv("same.csv", index=False)
     arguments = [argument.replace("{here}", here.name) for argument in arguments]
     message = message.replace("{here}", here.name)

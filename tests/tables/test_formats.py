@@ -11,6 +11,8 @@ from helpers.models.files import draw_frame
 
 from fedlasso import FedLassoError
 from fedlasso.cli import main
+from fedlasso.fitting import Settings
+from fedlasso.models import FileSource, open_sites
 from fedlasso.tables import File, stem_of, to_numbers
 from fedlasso.tables.formats import Dialect, find_dialect
 
@@ -123,9 +125,12 @@ def test_excel_dates_are_refused_as_dates(tmp_path: Path) -> None:
 
 ROW_NUMBERS: dict[str, tuple[Callable[[pd.DataFrame], pd.DataFrame], str]] = {
     "pandas index": (lambda f: f.rename_axis(""), "left out a column without a name"),
-    "index from 0": (lambda f: f.rename_axis("index"), "column 'index' just numbers the rows"),
-    "saved again": (lambda f: f.rename_axis("Unnamed: 0"), "column 'Unnamed: 0' just numbers"),
-    "row from 1": (lambda f: f.set_axis(range(1, 31)).rename_axis("Row"), "column 'Row' just"),
+    "index from 0": (lambda f: f.rename_axis("index"), "column 'index' identifies the rows"),
+    "saved again": (lambda f: f.rename_axis("Unnamed: 0"), "column 'Unnamed: 0' identifies"),
+    "row from 1": (
+        lambda f: f.set_axis(range(1, 31)).rename_axis("Row"),
+        "column 'Row' identifies",
+    ),
 }
 
 
@@ -147,10 +152,44 @@ def test_row_numbers_are_left_out_with_a_notice(
     assert names[1:7] == ["age", "dose", "rate", "bmi", "noise1", "noise2"]
 
 
-@pytest.mark.parametrize("name", ["day", "x", "age"])
-def test_a_count_with_a_name_of_its_own_is_a_predictor(tmp_path: Path, name: str) -> None:
-    draw_frame(30).assign(**{name: range(30)}).to_csv(tmp_path / "a.csv", index=False)
-    assert File(tmp_path / "a.csv").row_numbers == ()
+IDENTIFIERS: dict[str, tuple[str, list[object], bool]] = {
+    "consecutive, by any name": ("x", list(range(500, 530)), True),
+    "consecutive, in any order": ("x", [500 + (7 * k) % 30 for k in range(30)], True),
+    "with gaps": ("ref", [k for k in range(80) if k % 3], True),
+    "scattered, by its name": ("patient_id", [k * k * 1013 for k in range(30)], True),
+    "scattered, by another name": ("income", [k * k * 1013 for k in range(30)], False),
+    "texts": ("who", [f"P{k:03d}" for k in range(30)], True),
+    "a repeated value": ("x", [*range(29), 0], False),
+    "too few rows": ("x", list(range(9)), False),
+    "a missing value": ("x", [*range(29), None], False),
+}
+
+
+@pytest.mark.parametrize(("name", "values", "identifies"), IDENTIFIERS.values(), ids=IDENTIFIERS)
+def test_identifiers_are_found_by_their_values(
+    tmp_path: Path, name: str, values: list[object], identifies: bool
+) -> None:
+    frame = draw_frame(len(values)).assign(**{name: pd.array(values)})
+    frame.to_csv(tmp_path / "a.csv", index=False)
+    assert File(tmp_path / "a.csv").identifiers == ((name,) if identifies else ())
+
+
+def test_patients_are_no_predictors_unless_they_are_named(tmp_path: Path) -> None:
+    for k, name in enumerate("ab"):
+        frame = draw_frame(30, k).assign(nr=range(100 * k, 100 * k + 30))
+        frame["who"] = [f"P{row}" for row in range(30)]
+        frame.to_csv(tmp_path / f"{name}.csv", index=False)
+    source = FileSource(files=(str(tmp_path / "a.csv"), str(tmp_path / "b.csv")), target="y")
+    said: list[str] = []
+    _, schema = open_sites(source, notify=said.append)
+    assert not {"nr", "who"} & {column.name for column in schema.columns}
+    assert [line for line in said if "identifies" in line] == [
+        f"notice: column {name!r} identifies the rows, so it is left out; if it is a measurement, "
+        "name it in --keep"
+        for name in ("nr", "who")
+    ]
+    _, schema = open_sites(source, Settings(keep=("nr",)))
+    assert "nr" in {column.name for column in schema.columns}
 
 
 def test_some_numbers_among_texts_are_told(
@@ -177,3 +216,39 @@ def test_a_target_of_zeros_and_ones_is_told(
     assert main(["fit", *files, *options]) == 0
     warning = "warning: the target 'y' is 0 or 1: this is a linear model of those numbers"
     assert warning in capsys.readouterr().err
+
+
+def test_lines_within_quotation_marks_are_one_cell(tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text('ward,y\n"east\nwing",1\n"west, old",2\n"east\n wing",3\n')
+    found = {name: values.to_pylist() for name, values in File(path).columns(["ward", "y"])}
+    assert found == {"ward": ["east wing", "west, old", "east wing"], "y": [1, 2, 3]}
+
+
+def test_blanks_are_missing_values(tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text("age,y\n1,1\n  ,2\n3,3\n")
+    ((_, values),) = File(path).columns(["age"])
+    assert values.to_pylist() == [1, None, 3]
+
+
+def test_codes_are_levels_if_they_are_categorical(tmp_path: Path) -> None:
+    frame = draw_frame(60)
+    frame["stage"] = np.resize([1.0, 2.0, 3.0], 60)
+    frame.to_csv(tmp_path / "a.csv", index=False)
+    frame.astype({"stage": int}).assign(age=0.0).to_csv(tmp_path / "b.csv", index=False)
+    files = (str(tmp_path / "a.csv"), str(tmp_path / "b.csv"))
+    _, schema = open_sites(FileSource(files=files, target="y", categorical=("stage",)))
+    assert [c.levels for c in schema.columns if c.name == "stage"] == [("1", "2", "3")]
+
+
+def test_a_text_column_of_one_level_is_left_out_with_a_notice(tmp_path: Path) -> None:
+    for k, name in enumerate("ab"):
+        draw_frame(30, k).assign(ward="east").to_csv(tmp_path / f"{name}.csv", index=False)
+    files = (str(tmp_path / "a.csv"), str(tmp_path / "b.csv"))
+    said: list[str] = []
+    _, schema = open_sites(FileSource(files=files, target="y"), notify=said.append)
+    assert said[0] == (
+        "notice: text column 'ward' holds 'east' in every row of all sites; it is left out"
+    )
+    assert not any(name.startswith("ward") for name in schema.encoded)

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from pathlib import Path
 
+import msgspec
 import numpy as np
 import pandas as pd
 import pytest
@@ -11,7 +12,8 @@ from fedlasso import FedLassoError
 from fedlasso.cli import main
 from fedlasso.fitting import Settings
 from fedlasso.models import FileSource, open_sites
-from fedlasso.tables import Column, Schema
+from fedlasso.tables import Column, Outcome, Schema
+from fedlasso.tables.targets import order_classes
 
 Change = Callable[[pd.DataFrame], pd.DataFrame]
 OUTCOMES = ["yes", "count", "time", "dead", "weight", "offset"]
@@ -171,15 +173,52 @@ def test_two_texts_are_classes_and_more_are_refused(
     said: list[str] = []
     sites, schema = open_sites(source, Settings(family="binomial"), notify=said.append)
     assert schema.classes == ("no", "yes")
-    assert said[0] == "notice: in the target 'yes', 'yes' is 1 and 'no' is 0"
+    assert said[0] == (
+        "notice: in the target 'yes', 'yes' is 1 and 'no' is 0; --positive chooses the other one"
+    )
     assert sites.loss == "binomial"
     frame.assign(yes="perhaps").to_csv("b.csv", index=False)
     with pytest.raises(FedLassoError) as caught:
         open_sites(source, Settings(family="binomial"))
     assert str(caught.value) == (
-        "a.csv: the target 'yes' holds 3 different texts in all files ('no', 'perhaps', 'yes'), "
+        "the target 'yes' holds 3 different texts in all files ('no', 'perhaps', 'yes'), "
         "but --family binomial needs two; group them, or code it as 0 and 1"
     )
+
+
+EVENTS = [
+    (("yes", "no"), None, "yes"),
+    (("Yes", "no"), None, "Yes"),
+    (("FALSE", "TRUE"), None, "TRUE"),
+    (("case", "control"), None, "case"),
+    (("alive", "dead"), None, "dead"),
+    (("benign", "spread"), None, "spread"),
+    (("left", "right"), None, "right"),
+    (("yes", "no"), "no", "no"),
+]
+
+
+@pytest.mark.parametrize(("texts", "positive", "one"), EVENTS)
+def test_the_event_is_1_whatever_the_alphabet(
+    texts: tuple[str, str], positive: str | None, one: str
+) -> None:
+    outcome = Outcome("died", family="binomial")
+    assert order_classes(outcome, texts, positive)[1] == one
+
+
+def test_positive_chooses_the_class_that_is_1(here: Path) -> None:
+    for seed, name in enumerate("ab"):
+        frame = draw_outcomes(seed=seed)
+        frame.assign(yes=frame["yes"] + 1).to_csv(f"{name}.csv", index=False)
+    source = FileSource(
+        files=("a.csv", "b.csv"), target="yes", drop=("count", "time", "dead"), positive="2"
+    )
+    _, schema = open_sites(source, Settings(family="binomial"))
+    assert schema.classes == ("1", "2")
+    with pytest.raises(FedLassoError, match="the target 'yes' never is '3'; use --positive with"):
+        open_sites(msgspec.structs.replace(source, positive="3"), Settings(family="binomial"))
+    with pytest.raises(FedLassoError, match="--positive is for two classes"):
+        open_sites(source, Settings())
 
 
 CONTRADICTIONS = [

@@ -17,6 +17,7 @@ COMMANDS = {
         "inspect": "print a summary of a model",
         "diagnose": "measure the error of averaging local models on these sites",
     },
+    "check": {"check": "report every problem of all files at once, and Table 1 by site"},
     "study": {"study": "run and summarise Monte Carlo studies"},
     "report": {
         "report": "write tables, figures, supplement and an offline page from study results",

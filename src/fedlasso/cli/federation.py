@@ -11,6 +11,7 @@ from typing import Any
 
 from fedlasso.atomic_files import CannotWrite
 from fedlasso.cli import common
+from fedlasso.cli.check import add_family, add_out, check_out, report
 from fedlasso.cli.common import add_action, add_group, given_options, names, notify
 from fedlasso.cli.options import add_outcome, add_reading, add_settings, read_settings
 from fedlasso.errors import FedLassoError
@@ -29,9 +30,10 @@ def add(commands: Any) -> None:
     server = add_one(start_server_command, "trial/")
     status = add_one(status_command, "trial/")
     fit = add_one(fit_command, "trial/ --target y --goal prediction --out model/")
+    check = add_one(check_command, "trial/ --target relapse --family binomial --out check.html")
     resume = add_one(resume_command, "model/")
     demo = add_one(demo_command)
-    for parser in (init, sign, add_site, revoke, renew, server, status, fit):
+    for parser in (init, sign, add_site, revoke, renew, server, status, check, fit):
         parser.add_argument("project", type=Path, metavar="PROJECT", help="folder of the project")
     init.add_argument("--server", required=True, metavar="HOST:PORT", help="address of the server")
     site: dict[str, Any] = {"action": "append", "default": [], "metavar": "NAME", "dest": "sites"}
@@ -41,21 +43,25 @@ def add(commands: Any) -> None:
     sign.add_argument("--replace", action="store_true", help="revoke the site's earlier key")
     revoke.add_argument("site", metavar="NAME", help="name of the site")
     status.add_argument("--quick", action="store_true", help="print only who is connected")
-    fit.add_argument("--target", default="", metavar="COLUMN", help="the response")
-    add_outcome(fit)
+    for parser in (check, fit):
+        parser.add_argument("--target", default="", metavar="COLUMN", help="the response")
+        add_outcome(parser)
+        add_reading(parser)
+        parser.add_argument("--sites", type=names, default=(), help="sites of it; default: all")
+        parser.add_argument("--timeout", type=float, default=300.0, help="seconds for one answer")
+    add_family(check)
+    add_out(check)
     add_settings(fit)
     fit.add_argument("--columns", type=names, default=(), help="predictors, comma-separated")
-    add_reading(fit)
     more = "add the card's comparisons and subsamples, which need messages of their own"
     fit.add_argument("--compare", action="store_true", help=more)
-    fit.add_argument("--sites", type=names, default=(), help="sites of this fit; default: all")
-    fit.add_argument("--timeout", type=float, default=300.0, help="seconds for one answer")
     fit.add_argument("--out", type=Path, required=True, metavar="MODEL", help="new model folder")
     resume.add_argument("out", type=Path, metavar="MODEL", help="folder of an interrupted fit")
     ways = ["stop", "retry", "wait"]
     when = "if a site or the server is lost: stop (resumable), retry, or wait a day"
     for parser in (fit, resume):
         parser.add_argument("--on-failure", choices=ways, default="stop", help=when)
+    for parser in (check, fit, resume):
         parser.add_argument(
             "--start", type=float, default=60.0, help="seconds for sites to connect"
         )
@@ -159,6 +165,25 @@ def status_command(options: argparse.Namespace) -> int:
         ago = f"{max(time.time() - seen[site], 0):.0f} s ago" if site in seen else "absent"
         print(f"{site:16s} {ago:>10s}{facts[site]}")
     return 0 if len(present) == len(project.sites) else 1
+
+
+def check_command(options: argparse.Namespace) -> int:
+    """Report how the sites' columns differ, and Table 1 from sums, without a fit.
+
+    Table 1 is of all sites together, and of each one if its policy lists SummariseTable under
+    `single`. The exit code is 0 if nothing must be mended, and 1 otherwise.
+    """
+    from fedlasso.deploy.check import check_network
+    from fedlasso.deploy.nvflare.line import connect
+
+    check_out(options.out)
+    settings = read_settings(options)
+    given = given_options(options, NetworkSource.__struct_fields__)
+    source = NetworkSource(**given | {"project": str(options.project.resolve()), "fit": ""})
+    source.outcome(settings)
+    patience = {"timeout": options.timeout, "start": options.start}
+    with connect(options.project, source.sites, **patience) as network:
+        return report(check_network(network, source, settings), options.out)
 
 
 def fit_command(options: argparse.Namespace) -> int:

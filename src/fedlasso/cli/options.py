@@ -93,6 +93,8 @@ def add_source(parser: Any) -> None:
     parser.add_argument("files", nargs="*", metavar="FILE", help=f"one per site: {KINDS}")
     option("--target", metavar="COLUMN", help="the response")
     option("--site-column", help="column that names each row's site, in a single file")
+    codes = "columns whose numbers are codes of levels, as text: --categorical ward,stage"
+    option("--categorical", type=names, metavar="COLUMNS", help=codes)
     add_reading(parser)
 
 
@@ -103,6 +105,8 @@ def add_outcome(parser: Any) -> None:
     option("--event", metavar="COLUMN", help="1 for an event, 0 for censored (--family cox)")
     option("--offset", metavar="COLUMN", help="added to the linear predictor, e.g. log exposure")
     option("--weights", metavar="COLUMN", help="weights of the rows, above zero")
+    event = "the text (or number) of the target that is 1; default: yes, case, dead and so on"
+    option("--positive", metavar="LEVEL", help=event)
     clusters = "rows with the same value may depend on each other, e.g. patient; not a predictor"
     option("--cluster", metavar="COLUMN", help=clusters)
 
@@ -119,12 +123,12 @@ def add_reading(parser: Any) -> None:
     option("--min-level", type=int, metavar="N", help=rows)
 
 
-def read_source(options: argparse.Namespace) -> models.FileSource:
-    """Return the given options as a source of the same names."""
+def read_source(options: argparse.Namespace, readable: bool = True) -> models.FileSource:
+    """Return the given options as a source of the same names; its files must be `readable`."""
     if not options.files:
-        raise FedLassoError("name at least one file; see `fedlasso fit --help`")
+        raise FedLassoError(f"name at least one file; see `fedlasso {options.command} --help`")
     given = given_options(options, models.FileSource.__struct_fields__)
-    for file in options.files:
+    for file in options.files if readable else ():
         check_file(Path(file))
     return models.FileSource(**given | {"files": tuple(options.files)})
 

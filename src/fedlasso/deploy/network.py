@@ -2,7 +2,7 @@
 
 import hashlib
 import time
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from datetime import timedelta
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, Protocol, TypeVar
@@ -67,8 +67,9 @@ class Network(Federation):
         self.introductions: tuple[Introduction, ...] = ()
         # Seconds that each site's clock is ahead of the coordinator's.
         self.ahead: dict[str, float] = {}
-        # Columns that only number the rows at some site.
+        # Columns that identify the rows at some site, and which class of a text target is 1.
         self.left_out: tuple[str, ...] = ()
+        self.classes_chosen = ""
         # Whether the sites mask their numbers, so that only totals can be read.
         self.masked = False
         self._number = 0
@@ -159,7 +160,8 @@ class Network(Federation):
         _check_protocols(self.introductions)
         columns = _choose_columns(self.introductions, source, outcome)
         # A resumed fit uses the schema and the data it began with.
-        schema = source.schema or self._agree(source, outcome, columns)
+        named = {*settings.keep, *settings.bounds, *settings.named}
+        schema = source.schema or self._agree(source, outcome, columns, named)
         began = source.fingerprints or {i.site: i.fingerprint for i in self.introductions}
         fingerprints = tuple(f"{site}:{value}" for site, value in began.items())
         session: dict[str, Any] = {"sites": self.sites, "fingerprints": fingerprints}
@@ -175,8 +177,17 @@ class Network(Federation):
         source = replace(source, schema=schema, columns=schemas.names_in(schema))
         return replace(source, fingerprints=began, sites=self.sites)
 
-    def _agree(self, source: NetworkSource, outcome: Outcome, columns: tuple[str, ...]) -> Schema:
-        """Ask the sites what the columns hold, then which have rows outside the agreed levels."""
+    def _agree(
+        self,
+        source: NetworkSource,
+        outcome: Outcome,
+        columns: tuple[str, ...],
+        named: Collection[str],
+    ) -> Schema:
+        """Ask the sites what the columns hold, then which have rows outside the agreed levels.
+
+        Columns that identify the rows are left out, as from files, unless they are `named`.
+        """
         target, na, roles = outcome.target, source.na, schemas.name_outcome(outcome)
         request = DescribeColumns(source.fit, target, columns, na, source.min_level, **roles)
         replies = self.replies(request)
@@ -188,9 +199,10 @@ class Network(Federation):
             except FedLassoError as error:
                 raise FedLassoError(name_site(reply.site, str(error))) from None
         if not source.columns:
-            # As with files, columns that only number the rows are excluded.
-            self.left_out = tuple(sorted({name for r in replies for name in r.row_numbers}))
+            found = {name for reply in replies for name in reply.row_numbers}
+            self.left_out = tuple(sorted(found.difference(named)))
             described = schemas.leave_out(described, self.left_out)
+        described, self.classes_chosen = schemas.agree_on_classes(described, source.positive)
 
         def find_others(schema: Schema) -> set[str]:
             names, text = schemas.names_in(schema), schemas.write_schema(schema)

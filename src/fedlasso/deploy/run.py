@@ -23,6 +23,7 @@ from fedlasso.federation import InProcess, Journal, Ledger, Listen
 from fedlasso.federation.ledger import Notify
 from fedlasso.governance import Policy
 from fedlasso.models import FitPlan, ModelDocument, NetworkSource
+from fedlasso.tables.columns import identifier_notice
 
 # Connects to the sites of a project; `nvflare.line.connect` is one.
 Connect = Callable[..., AbstractContextManager[Network]]
@@ -130,7 +131,9 @@ def _attempt(
         for site, version in network.other_versions().items():
             notify(f"notice: site {site!r} runs fedlasso {version}, the coordinator {__version__}")
         for name in network.left_out:
-            notify(f"notice: column {name!r} only numbers the rows; it is excluded")
+            notify(identifier_notice(name))
+        if network.classes_chosen:
+            notify(network.classes_chosen)
         opened = time.perf_counter()
         times.start += opened - began
         network.receipts = out / RECEIPTS

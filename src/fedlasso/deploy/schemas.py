@@ -13,6 +13,7 @@ from fedlasso.fitting import Settings
 from fedlasso.governance.door_messages import DescribeColumns, FindOthers, Open
 from fedlasso.tables import OTHER, Column, Outcome, Schema, agree_levels, union_levels
 from fedlasso.tables.columns import ColumnKind
+from fedlasso.tables.targets import class_notice, order_classes
 
 # Columns of a response besides its target.
 ROLES = ("event", "offset", "weights", "cluster")
@@ -75,8 +76,12 @@ def read_schema(
         schema = msgspec.json.decode(text, type=Schema)
     except (ValueError, RecursionError):
         raise FedLassoError("the description of the columns cannot be read") from None
+    # The classes of a text target are part of the description.
+    outcome = replace(outcome, classes=schema.classes)
     if names_in(schema) != tuple(columns) or schema != Schema.of(outcome, schema.columns, na):
         raise FedLassoError("the description is of other columns or codes than requested")
+    if len(schema.classes) > 2 or (schema.classes and not outcome.response_family.takes_classes):
+        raise FedLassoError(f"the target {outcome.target!r} holds {len(schema.classes)} texts")
     for column in schema.columns:
         levels = column.levels
         if len(set(levels)) < len(levels) or (levels and column.kind != "text"):
@@ -96,6 +101,22 @@ def leave_out(schemas: Mapping[str, Schema], names: Collection[str]) -> dict[str
             raise FedLassoError("no predictors are left; select some with --columns")
         left[site] = replace(schema, columns=columns)
     return left
+
+
+def agree_on_classes(
+    schemas: Mapping[str, Schema], positive: str | None
+) -> tuple[dict[str, Schema], str]:
+    """Return the sites' schemas with one pair of classes of a text target, and a notice of them."""
+    first, *_ = schemas.values()
+    found = {text for schema in schemas.values() for text in schema.classes}
+    if not found:
+        if positive is not None:
+            remedy = "only texts have another class that is 1; omit --positive"
+            raise FedLassoError(f"the target {first.target!r} holds 0 and 1; {remedy}")
+        return dict(schemas), ""
+    classes = order_classes(first, found, positive)
+    agreed = {site: replace(schema, classes=classes) for site, schema in schemas.items()}
+    return agreed, class_notice(agreed[next(iter(agreed))], positive)
 
 
 def agree_on_columns(

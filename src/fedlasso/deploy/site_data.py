@@ -6,6 +6,7 @@ import hashlib
 import hmac
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, get_args
 
@@ -95,13 +96,17 @@ class TableRecords:
         outcome = read_outcome_of(request)
         with self._opened(name, request.na) as file:
             for role, column in outcome.roles.items():
-                if tables.kind_of(file, column) == "text" and role != "cluster":
-                    named = role if role == "target" else f"{role} column"
+                if tables.kind_of(file, column) != "text" or role == "cluster":
+                    continue
+                named = role if role == "target" else f"{role} column"
+                if role != "target" or not outcome.response_family.takes_classes:
                     raise FedLassoError(f"the {named} {column!r} is not numeric")
+                ((_, values),) = file.columns([column])
+                outcome = replace(outcome, classes=tables.common_levels(values, min_rows))
             kinds = file.kinds(request.columns)
             texts = file.pool(kinds, rare)
             levels = {c: tables.common_levels(v, min_rows) for c, v in file.columns(texts)}
-            numbering = tuple(c for c in file.row_numbers if c in kinds)
+            numbering = tuple(c for c in file.identifiers if c in kinds)
         columns = tuple(Column(c, kind, levels.get(c, ())) for c, kind in kinds.items())
         schema = write_schema(Schema.of(outcome, columns, request.na))
         return Described(schema, numbering, site=name)
@@ -121,6 +126,11 @@ class TableRecords:
         if opening.missing not in get_args(Missing):
             raise FedLassoError(f"unknown treatment of missing values {opening.missing!r}")
         with self._opened(name, opening.na) as file:
+            if schema.classes:
+                ((_, values),) = file.columns([schema.target])
+                if tables.count_others(values, schema.classes):
+                    agreed = f"rows outside its {len(schema.classes)} agreed classes"
+                    raise FedLassoError(f"the target {schema.target!r} has {agreed}; correct them")
             unplaced = set(file.find_others(schema, rare))
             for column in schema.columns:
                 if column.name in unplaced and OTHER not in column.levels:

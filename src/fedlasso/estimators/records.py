@@ -132,9 +132,8 @@ class Records:
             named[role] = name
         source = FileSource(files=("X",), **named, **how)
         try:
-            return open_tables(
-                [Frame(table, self.groups, how["na"])], source, settings, None, notify
-            )
+            frame = Frame(table, self.groups, source.na, source.categorical)
+            return open_tables([frame], source, settings, None, notify)
         except FedLassoError as error:
             raise FedLassoError(in_python(str(error))) from None
 

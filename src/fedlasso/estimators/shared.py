@@ -54,6 +54,7 @@ class FederatedEstimator(BaseEstimator):  # type: ignore[misc]
     seed: int = 0
     missing: str = "refuse"
     na: Any = ()
+    categorical: Any = ()
     min_level: int = MIN_LEVEL
 
     def fit(
@@ -136,13 +137,13 @@ class FederatedEstimator(BaseEstimator):  # type: ignore[misc]
 
     def _check_table(self, X: Any, *y: Any, **how: Any) -> Any:
         """Return a validated table, and its response if given; data frames become Arrow tables."""
-        codes = read_codes(self.na)
-        if is_frame(X) and (codes or not holds_numbers(X)):
+        coded = bool(read_codes(self.na)) or len(self.categorical) > 0
+        if is_frame(X) and (coded or not holds_numbers(X)):
             validate_data(self, X, *y, skip_check_array=True)
             table = to_arrow(X)
             return (table, check_X_y(np.zeros((len(table), 1)), *y, **how)[1]) if y else table
-        if codes:
-            raise FedLassoError("na is for data frames; replace the codes in this X by NaN")
+        if coded:
+            raise FedLassoError("na and categorical are for data frames, with names of columns")
         return self._check_array(X, *y, **how)
 
     def _check_array(self, X: Any, *y: Any, **how: Any) -> Any:
@@ -155,10 +156,10 @@ class FederatedEstimator(BaseEstimator):  # type: ignore[misc]
         if self.schema_ is not None and not is_frame(X):
             raise FedLassoError(
                 "the model was fitted to a data frame with text columns; give a data frame with "
-                f"the columns {', '.join(map(repr, self.feature_names_in_))}"
+                f"the columns {', '.join(repr(column.name) for column in self.schema_.columns)}"
             )
         known = list(getattr(self, "feature_names_in_", ()))
-        names = list(getattr(X, "columns", known))
+        names = list(getattr(X, "column_names", None) or getattr(X, "columns", known))
         if known and names != known and sorted(map(str, names)) == sorted(known):
             k = next(k for k, name in enumerate(names) if name != known[k])
             raise FedLassoError(
@@ -197,12 +198,18 @@ class FederatedEstimator(BaseEstimator):  # type: ignore[misc]
         """Return records as sites, and the settings with the names of their columns."""
         if self.missing not in ("refuse", "mean"):
             raise FedLassoError(f"missing is {self.missing!r}; use 'refuse' or 'mean'")
-        how = {"missing": self.missing, "na": read_codes(self.na), "min_level": self.min_level}
         columns = getattr(self, "feature_names_in_", None)
         if isinstance(records.X, np.ndarray) or hasattr(records.X, "tocsr"):
             federation = records.open(columns, self._settings(()), self.missing, notify)
             return federation, self._settings(federation.columns)
-        settings = self._settings(records.X.schema.names)
+        names = tuple(records.X.schema.names)
+        settings = self._settings(names)
+        how = {
+            "missing": self.missing,
+            "na": read_codes(self.na),
+            "categorical": _names_of("categorical", self.categorical, names),
+            "min_level": self.min_level,
+        }
         federation, self.schema_ = records.open_frame(settings, how, notify)
         return federation, encode_settings(settings, self.schema_)
 

@@ -17,7 +17,8 @@ from fedlasso.models import document as doc
 from fedlasso.models.document import Missing, ModelDocument, Revealed
 from fedlasso.models.inference_document import number_or_none, to_trust_document
 from fedlasso.models.inputs import encode_settings
-from fedlasso.models.text import warn_of_examination, warn_of_fit
+from fedlasso.models.table_one import describe_schema
+from fedlasso.models.text import warn_of_examination, warn_of_fit, warn_of_leak
 from fedlasso.tables import Schema
 
 R = TypeVar("R", bound=Reply)
@@ -59,8 +60,9 @@ def make_model(
     error = document.error
     if (nested := expect_error(model)) is not None:
         error = _expected_error(model, nested.error[0], nested.se[0], doc.NESTED)
-    warnings = tuple(warn_of_fit(model, schema.target))
-    document = replace(document, error=error, warnings=warnings)
+    document = replace(document, error=error)
+    warnings = (*warn_of_leak(document), *warn_of_fit(model, schema.target))
+    document = replace(document, warnings=warnings)
     if compare:
         recorded = _Recorded(federation)
         ledger = metered(recorded)
@@ -68,9 +70,10 @@ def make_model(
         weights = None if model.trust is None else model.trust.site_weights
         ledger = separate_sites(ledger, bool(model.settings.site_effects), weights)
         found = examine(ledger, model, tolerant)
-        values = {
-            name: value for name, value in vars(found).items() if name not in ("alone", "shift")
-        }
+        own = ("alone", "shift", "table")
+        values = {name: value for name, value in vars(found).items() if name not in own}
+        if found.table is not None:
+            values["table_one"] = describe_schema(found.table, schema)
         values["path"] = found.path or document.path
         values["warnings"] = (*warnings, *warn_of_examination(model, found))
         costs = ledger.costs - before
@@ -146,6 +149,7 @@ def _to_document(model: Model, schema: Schema, missing: Missing) -> ModelDocumen
         error=error,
         trust=to_trust_document(model),
         means=tuple(scaling.means[:p].tolist()) if missing == "mean" else None,
+        positive=schema.classes[1] if schema.classes else None,
     )
 
 

@@ -18,6 +18,7 @@ from fedlasso.fitting.examination.comparison import (
     ComparedModel,
     SiteError,
 )
+from fedlasso.fitting.examination.table_one import TableOne
 from fedlasso.fitting.settings import Settings
 from fedlasso.models.inference_document import TrustDocument
 from fedlasso.models.numbers import number, ratio_of
@@ -146,6 +147,8 @@ class ModelDocument:
     assessment: Assessment | None = None
     not_assessed: str | None = None
     examination_sent: dict[str, int] | None = None
+    table_one: TableOne | None = None
+    positive: str | None = None
     warnings: tuple[str, ...] | None = None
 
     def __post_init__(self) -> None:
@@ -176,6 +179,17 @@ class ModelDocument:
     def ratio(self) -> str | None:
         """Name of an exponentiated coefficient; None where coefficients are differences."""
         return self.settings.response_family.ratio
+
+    @property
+    def ratio_subject(self) -> str:
+        """What ratios are of: the target and the class that is 1, the event, or the target."""
+        schema = self.schema
+        if schema.event is not None:
+            return f"{schema.event} = 1"
+        if not schema.response_family.takes_classes:
+            return schema.target
+        zero, one = schema.classes or ("0", "1")
+        return f"{schema.target} = {one}, against {zero}"
 
     @property
     def penalty_text(self) -> str:

@@ -20,7 +20,7 @@ from fedlasso.numerics import find_loss
 from fedlasso.sites import INTERCEPT, Memory, Site
 from fedlasso.sites.site import adds_intercept
 from fedlasso.tables import MIN_LEVEL, Encoded, File, Outcome, Schema, agree, encode_file, stem_of
-from fedlasso.tables.repeats import find_repeated
+from fedlasso.tables.repeats import compare_files, find_repeated
 
 # Rows look repeated if this fraction of them does.
 MANY_REPEATED = 0.2
@@ -40,6 +40,7 @@ class Source(msgspec.Struct, frozen=True, kw_only=True):
     missing : refuse missing values, or replace them by the mean over all sites
     min_level : minimum number of rows of a text level at some site; rarer levels are pooled
     na : texts and numbers that mean a missing value, besides the usual ones
+    positive : the text of the target, or its number, that is an event: 1, where the other is 0
     """
 
     time: str | None = None
@@ -51,6 +52,7 @@ class Source(msgspec.Struct, frozen=True, kw_only=True):
     missing: Missing = "refuse"
     min_level: int = MIN_LEVEL
     na: tuple[str, ...] = ()
+    positive: str | None = None
 
     def outcome(self, settings: Settings) -> Outcome:
         """Return the outcome; refuse options that contradict each other."""
@@ -67,6 +69,8 @@ class Source(msgspec.Struct, frozen=True, kw_only=True):
             )
         if not all(given[role] for role in family.roles):
             raise FedLassoError(family.asks_for)
+        if self.positive is not None and not family.takes_classes:
+            raise FedLassoError("--positive is for two classes; use --family binomial, or omit it")
         target = given[family.roles[0]]
         others = {role: getattr(self, role) for role in ("event", "offset", "weights", "cluster")}
         outcome = Outcome(target, family=family.name, **others)
@@ -88,11 +92,13 @@ class FileSource(Source, frozen=True, tag="files"):
     files : one per site, or one table with a `site_column` that names each row's site
     target : the response; empty for survival times
     stamps : size and time of every file when the fit started
+    categorical : columns whose numbers are codes of levels
     """
 
     files: tuple[str, ...]
     target: str = ""
     site_column: str | None = None
+    categorical: tuple[str, ...] = ()
     stamps: tuple[tuple[int, int], ...] = ()
 
 
@@ -135,20 +141,7 @@ def open_sites(
     settings = settings or Settings()
     # Refuse contradictory options before anything is read.
     source.outcome(settings)
-    if source.site_column is not None and len(source.files) > 1:
-        raise FedLassoError("--site-column is for one table with several sites; give one file")
-    _refuse_twins(source.files)
-    # File names without extensions if those are unique, else whole paths.
-    stems = [stem_of(Path(file)) for file in source.files]
-    names = stems if len(set(stems)) == len(stems) else source.files
-    files = [
-        File(Path(path), source.site_column, name, source.na)
-        for path, name in zip(source.files, names, strict=True)
-    ]
-    for name in source.drop:
-        if not any(name in file.names for file in files):
-            raise FedLassoError(f"no file has the column {name!r} to drop")
-    return open_tables(files, source, settings, memory, notify)
+    return open_tables(open_files(source), source, settings, memory, notify)
 
 
 def open_tables(
@@ -159,8 +152,11 @@ def open_tables(
     notify: Notify = lambda text: None,
 ) -> tuple[InProcess, Schema]:
     """Return tables, from files or data frames, as sites, with the agreed schema."""
+    outcome = source.outcome(settings)
     left_out = [*source.drop, *filter(None, [source.site_column])]
-    schema = agree(files, source.outcome(settings), left_out, source.min_level, notify)
+    named = {*settings.keep, *settings.bounds, *settings.named}
+    how: dict[str, Any] = {"positive": source.positive, "named": named}
+    schema = agree(files, outcome, left_out, source.min_level, notify, **how)
     # Unknown names are refused before the records are read.
     encode_settings(settings, schema)
 
@@ -216,6 +212,31 @@ def encode_settings(settings: Settings, schema: Schema) -> Settings:
     )
 
 
+def open_files(source: FileSource) -> list[File]:
+    """Open the files of a source; refuse one file twice, and columns that no file has."""
+    if source.site_column is not None and len(source.files) > 1:
+        raise FedLassoError("--site-column is for one table with several sites; give one file")
+    refuse_copies(source.files)
+    # Two classes are texts, also if these are numbers.
+    classes = (source.target,) if source.positive is not None else ()
+    codes = (*source.categorical, *classes)
+    files = [
+        File(Path(path), source.site_column, name, source.na, codes)
+        for path, name in zip(source.files, name_sites(source.files), strict=True)
+    ]
+    for option in ("drop", "categorical"):
+        for name in getattr(source, option):
+            if not any(name in file.names for file in files):
+                raise FedLassoError(f"no file has the column {name!r} of --{option}")
+    return files
+
+
+def name_sites(files: Sequence[str]) -> Sequence[str]:
+    """Return file names without extensions if those are unique, else whole paths."""
+    stems = [stem_of(Path(file)) for file in files]
+    return stems if len(set(stems)) == len(stems) else files
+
+
 def make_site(
     records: Encoded, columns: Sequence[str] | None, settings: Settings, **more: Any
 ) -> Site:
@@ -245,14 +266,11 @@ def name_columns(names: Sequence[str], settings: Settings) -> tuple[str, ...]:
     return (*names, INTERCEPT) if added else tuple(names)
 
 
-def _refuse_twins(files: Sequence[str]) -> None:
-    """Refuse one file under two names: its rows would count twice."""
+def refuse_copies(files: Sequence[str]) -> None:
+    """Refuse one file under two names, and copies of its bytes: its rows would count twice."""
     for name, other in combinations(files, 2):
-        path, twin = Path(name), Path(other)
-        # Not every file system has inode numbers.
-        linked = path.exists() and twin.exists() and path.stat().st_ino and path.samefile(twin)
-        if linked or path.resolve() == twin.resolve():
-            raise FedLassoError(f"{name} and {other} are the same file; name each file once")
+        if same := compare_files(Path(name), Path(other)):
+            raise FedLassoError(f"{name} and {other} {same}; name each file once")
 
 
 def _warn_of_repeats(part: Encoded, notify: Notify) -> None:

@@ -22,6 +22,8 @@ ROWS_PER_COEFFICIENT = 10
 LOOSE = 1e-6
 # A larger unpenalised coefficient of a curved loss, per standard deviation, means separation.
 SEPARATING = 30.0
+# A model explains so much of the outcome only if a column contains it: of squares, of deviance.
+LEAKS = (0.999, 0.95)
 # Relative rounding error of sums over a fold.
 SUM_ROUNDING = 1e-9
 
@@ -48,9 +50,6 @@ def describe_model(document: ModelDocument) -> str:
     if document.trust is not None:
         lines += _trust_lines(document.trust)
     lines.append(f"most sent by a site: {bytes_of(document.most_sent)}, in {rounds}")
-    if document.schema.classes:
-        zero, one = document.schema.classes
-        lines.append(f"classes: {one!r} is 1, {zero!r} is 0")
     if settings.keep:
         lines.append(f"never penalised: {', '.join(settings.keep)}")
     if settings.bounds:
@@ -89,10 +88,11 @@ def _coefficient_lines(document: ModelDocument) -> list[str]:
     if not lines:
         return []
     names = ["", *(row.name for row in document.coefficients)]
+    about = [f"{document.ratio}s of {document.ratio_subject}"] if document.ratio else []
     rows = [heads, *lines]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     first = max(map(len, names[: len(rows)]))
-    return [
+    return about + [
         "  ".join([f"  {name:{first}}", *map(str.rjust, row, widths)])
         for name, row in zip(names, rows, strict=False)
     ]
@@ -136,6 +136,19 @@ def warn_of_fit(model: Model, target: str) -> list[str]:
     if model.constant:
         warnings.append(f"constant, so left out with coefficient 0: {some_of(model.constant)}")
     return warnings
+
+
+def warn_of_leak(document: ModelDocument) -> list[str]:
+    """Return a warning if the model explains nearly all of the outcome."""
+    family = document.settings.response_family
+    explained = None if document.error is None else document.error.r2
+    if explained is None or explained < LEAKS[not family.quadratic] or not document.coefficients:
+        return []
+    first = document.coefficients[0].name
+    return [
+        f"{family.explained_name} is {explained:.3f}: {first!r} may contain "
+        f"{document.schema.target!r}; --drop it unless it is known before the outcome"
+    ]
 
 
 def _is_binary(model: Model) -> bool:

@@ -59,7 +59,7 @@ class ColumnSizes(Request[Orders]):
         return Orders(site.table.n, site.table.holes is not None, letters)
 
 
-def _powers(letters: str) -> NDArray[np.int64]:
+def read_powers(letters: str) -> NDArray[np.int64]:
     """Return the exponents of powers of two that letters stand for."""
     orders = np.array([LETTERS.index(letter) for letter in letters], np.int64)
     return STEP * (orders - len(LETTERS) // 2)
@@ -104,7 +104,7 @@ class ColumnSums(Request[Totals]):
     def bounds(self, magnitudes: Magnitudes) -> dict[str, Bound]:
         # Before there is a view, the reach is that of the number of rows.
         rows = magnitudes.reach
-        *powers, weight = _powers(self.letters)
+        *powers, weight = read_powers(self.letters)
         heavy = rows + int(weight)
         words: Literal[1, 2] = 1 if weight <= 0 else 2
         return {
@@ -144,7 +144,7 @@ class CentredSquares(Request[Spread]):
 
     def bounds(self, magnitudes: Magnitudes) -> dict[str, Bound]:
         # No deviation from a mean is more than twice the largest number.
-        *powers, weight = _powers(self.letters)
+        *powers, weight = read_powers(self.letters)
         squares = 2 * (np.array(powers) + 1) + magnitudes.reach + int(weight)
         return {"squares": Bound(squares[:-1]), "y_squares": Bound(int(squares[-1]))}
 
@@ -258,6 +258,16 @@ class Scaling:
         return coefficients[:-1], shift + float(coefficients[-1])
 
 
+def ask_sizes(federation: Federation) -> tuple[str, Magnitudes, bool]:
+    """Return letters for the sizes of all sites, a bound of the rows, and if values are missing."""
+    orders = federation.ask(ColumnSizes())
+    columns = zip(*(o.letters for o in orders), strict=True)
+    letters = "".join(max(each, key=LETTERS.index) for each in columns)
+    rows = power_above(sum(o.rows for o in orders))
+    sizes = Magnitudes.unknown(len(federation.columns), rows)
+    return letters, sizes, any(o.missing for o in orders)
+
+
 def standardise(
     federation: Federation, split: str = "", *, centre: bool = True, scale: bool = True
 ) -> tuple[Viewed, Scaling]:
@@ -267,12 +277,8 @@ def standardise(
     scalars. Centring gives an unpenalised intercept; a constant column then has factor zero.
     """
     loss = find_loss(federation.loss)
-    orders = federation.ask(ColumnSizes())
-    columns = zip(*(o.letters for o in orders), strict=True)
-    letters = "".join(max(each, key=LETTERS.index) for each in columns)
+    letters, sizes, missing = ask_sizes(federation)
     p = len(federation.columns)
-    sizes = Magnitudes.unknown(p, power_above(sum(o.rows for o in orders)))
-    missing = any(o.missing for o in orders)
     weights = federation.site_weights
     totals = total_in_words(federation, ColumnSums(split, letters, missing, weights), sizes)
     m = totals.rows

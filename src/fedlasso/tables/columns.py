@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, fields
 from difflib import get_close_matches
 from itertools import permutations
 from typing import Any, Literal
@@ -15,7 +15,7 @@ from fedlasso.errors import FedLassoError
 from fedlasso.federation.ledger import Notify
 from fedlasso.numerics import Array
 from fedlasso.sites import check_size, check_two_rows
-from fedlasso.tables.files import File, columns_of, to_float
+from fedlasso.tables.files import File, columns_of, to_float, to_texts
 from fedlasso.tables.targets import Outcome, Responses, check_responses, find_classes
 from fedlasso.tables.text_columns import MIN_LEVEL, OTHER, classify_texts, read_levels
 
@@ -88,13 +88,17 @@ def agree(
     leave_out: Sequence[str] = (),
     min_level: int = MIN_LEVEL,
     notify: Notify = lambda text: None,
+    *,
+    positive: str | None = None,
+    named: Collection[str] = (),
 ) -> Schema:
     """Return one schema for all files, in the first one's order; refuse different names.
 
-    Text levels with fewer than `min_level` rows at every site are pooled. `notify` receives what
-    is left out or looks like a mistake.
+    Text levels with fewer than `min_level` rows at every site are pooled. `positive` is the text of
+    the target that is 1. Columns that identify the rows are left out, unless they are `named`.
+    `notify` receives what is left out or looks like a mistake.
     """
-    out = {*leave_out, *_row_numbers(files, {*outcome.names, *leave_out}, notify)}
+    out = {*leave_out, *_find_identifiers(files, {*outcome.names, *leave_out, *named}, notify)}
     described = [(file, _describe(file, outcome, out, notify)) for file in files]
     first, merged = described[0]
     for file, theirs in described[1:]:
@@ -115,26 +119,34 @@ def agree(
                     f"{file.path}; use one type"
                 )
     if merged[outcome.target].kind == "text":
-        outcome = replace(outcome, classes=find_classes(outcome, files))
-        zero, one = outcome.classes
-        notify(f"notice: in the target {outcome.target!r}, {one!r} is 1 and {zero!r} is 0")
+        outcome = find_classes(outcome, files, positive, notify)
     columns = [column for name, column in merged.items() if name not in outcome.names]
     texts = [column.name for column in columns if column.kind == "text"]
     levels = read_levels(files, texts, min_level, notify)
+    for name, own in levels.items():
+        if len(own) == 1:
+            held = f"holds {own[0]!r} in every row of all sites"
+            notify(f"notice: text column {name!r} {held}; it is left out")
     agreed = [Column(c.name, c.kind, levels.get(c.name, ())) for c in columns]
     return Schema.of(outcome, agreed, files[0].na)
 
 
-def _row_numbers(files: Sequence[File], wanted: Collection[str], notify: Notify) -> set[str]:
-    """Return columns to leave out everywhere, since they number the rows of some file."""
+def _find_identifiers(files: Sequence[File], wanted: Collection[str], notify: Notify) -> set[str]:
+    """Return columns to leave out everywhere, since they identify the rows of some file."""
     for file in files:
         if file.unnamed:
             some = "a column" if file.unnamed == 1 else f"{file.unnamed} columns"
             notify(f"notice: {file.path}: left out {some} without a name")
-    found = {name for file in files for name in file.row_numbers if name not in wanted}
+    found = {name for file in files for name in file.identifiers if name not in wanted}
     for name in sorted(found):
-        notify(f"notice: column {name!r} just numbers the rows; it is left out")
+        notify(identifier_notice(name))
     return found
+
+
+def identifier_notice(name: str) -> str:
+    """Return the notice that a column is left out because it identifies the rows."""
+    remedy = "if it is a measurement, name it in --keep"
+    return f"notice: column {name!r} identifies the rows, so it is left out; {remedy}"
 
 
 def _describe(
@@ -154,12 +166,13 @@ def _describe(
         classes = role == "target" and outcome.response_family.takes_classes
         if found[name].kind == "text" and not classes and role != "cluster":
             ((_, values),) = file.columns([name])
-            texts = map(str, values.drop_null().to_pylist())
-            stray = next((text for text in texts if to_float(text) is None), "")
+            held = map(str, values.drop_null().to_pylist())
+            stray = next((text for text in held if to_float(text) is None), "")
             column = f"the {role}{' column' if role != 'target' else ''} {name!r}"
             raise FedLassoError(f"{file.path}: {column} is not numeric: it holds {stray!r}")
     names = [name for name in names if name not in own]
-    for name, values in file.columns([name for name in names if found[name].kind == "text"]):
+    texts = [name for name in names if found[name].kind == "text" and name not in file.categorical]
+    for name, values in file.columns(texts):
         kind, where = classify_texts(file, name, values)
         if kind == "mixed":
             notify(
@@ -177,6 +190,8 @@ def kind_of(file: File, name: str) -> ColumnKind:
     import pyarrow.types as types
 
     kind = file.schema.field(name).type
+    if name in file.categorical and not types.is_null(kind):
+        return "text"
     if types.is_dictionary(kind):
         kind = kind.value_type
     if types.is_null(kind):
@@ -285,7 +300,7 @@ def _encode_column(file: File, column: Column, values: Any) -> Iterator[Array]:
     if column.kind != "text":
         yield to_numbers(values, file, column.name)
         return
-    texts = values.cast(pa.string())
+    texts = to_texts(values)
     places = pc.index_in(texts, value_set=pa.array(column.levels, pa.string()))
     if OTHER in column.levels:
         other = pa.scalar(column.levels.index(OTHER), places.type)

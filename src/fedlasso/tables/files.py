@@ -15,11 +15,19 @@ from fedlasso.tables.formats import check_file, ending_of, is_text, read_excel, 
 # Text is parsed as a whole; tables up to this size are kept in memory.
 _KEEP_BYTES = 200 << 20
 _COLUMNS_AT_ONCE = 64
-# Names of columns that may just number the rows.
+# Names of columns that may just number the rows, and of columns that identify patients.
 _ROW_NUMBERS = re.compile(
     r"unnamed: ?\d+|index|level_0|id|#|rows?|rownum|rownames|row[ _.](number|names?|id|index)",
     re.IGNORECASE,
 )
+_IDENTIFIERS = re.compile(
+    r"(?i:(.*[ _.-])?(id|mrn|pid|uid|key)|(patient|subject|participant|person|record|case)"
+    r"([ _.-]?(no|nr|number|code|key))?)|.*[a-z](ID|Id)"
+)
+# Fewest rows whose differing values may identify them. Differing whole numbers do if, drawn at
+# random from their range, they would all differ with a probability below exp(-_SURELY).
+_FEWEST_DIFFERING = 10
+_SURELY = 14.0
 
 
 class File:
@@ -31,6 +39,7 @@ class File:
     site_column : column that names each row's site; without it the file is one site
     site : name of that one site; by default the file's name without its extension
     na : texts and numbers that mean a missing value, besides the usual ones
+    categorical : columns whose numbers are codes of levels, read as text
 
     Attributes
     ----------
@@ -45,9 +54,11 @@ class File:
         site_column: str | None = None,
         site: str | None = None,
         na: Sequence[str] = (),
+        categorical: Sequence[str] = (),
     ) -> None:
         self.path = path
         self.na = tuple(na)
+        self.categorical = frozenset(categorical)
         self.by_text = is_text(path)
         self._by_columns = ending_of(path) == ".parquet"
         self._name = site or stem_of(path)
@@ -91,10 +102,20 @@ class File:
         return self._kept
 
     @property
-    def row_numbers(self) -> tuple[str, ...]:
-        """Columns that just number the rows, by their names and values."""
-        suspects = [name for name in self.names if _ROW_NUMBERS.fullmatch(name.strip())]
-        return tuple(name for name, values in self.columns(suspects) if _numbers_rows(values))
+    def identifiers(self) -> tuple[str, ...]:
+        """Columns that identify the rows, by their values: numbers of rows, patients' numbers."""
+        import pyarrow.types as types
+
+        kinds = (types.is_integer, types.is_string, types.is_large_string)
+        suspects = [
+            name
+            for name in self.names
+            if any(is_one(self.schema.field(name).type) for is_one in kinds)
+            or _ROW_NUMBERS.fullmatch(name.strip())
+        ]
+        suspects = [name for name in suspects if name not in self.categorical]
+        columns = self.columns(suspects)
+        return tuple(name for name, values in columns if _identifies_rows(name.strip(), values))
 
     def columns(self, names: Sequence[str]) -> Iterator[tuple[str, Any]]:
         """Yield names and Arrow columns, with few of them in memory at a time."""
@@ -105,7 +126,7 @@ class File:
         if not self._by_columns:
             table = self._table()
             for name in names:
-                yield name, self._without_codes(table.column(name))
+                yield name, self._read(name, table.column(name))
             return
         try:
             with pq.ParquetFile(self.path, memory_map=False) as file:
@@ -113,9 +134,13 @@ class File:
                     part = list(names[at : at + _COLUMNS_AT_ONCE])
                     table = file.read(columns=part, use_threads=False)
                     for name in part:
-                        yield name, self._without_codes(table.column(name))
+                        yield name, self._read(name, table.column(name))
         except OSError as error:
             raise FedLassoError(f"cannot read {self.path}: is it damaged?") from error
+
+    def _read(self, name: str, column: Any) -> Any:
+        values = self._without_codes(column)
+        return to_texts(values) if name in self.categorical else values
 
     def _without_codes(self, column: Any) -> Any:
         """Return a column with its codes for missing values replaced by null; -999.0 is -999."""
@@ -167,15 +192,42 @@ def to_float(text: str) -> float | None:
         return None
 
 
-def _numbers_rows(values: Any) -> bool:
-    """Whether values are 0, 1, 2, ... or 1, 2, 3, ..."""
+def to_texts(values: Any) -> Any:
+    """Return an Arrow column as text; 1 and 1.0 are the same code."""
     import pyarrow as pa
 
-    whole = pa.types.is_integer(values.type)
-    if values.null_count or not (whole or pa.types.is_floating(values.type)):
+    if pa.types.is_dictionary(values.type):
+        values = values.cast(values.type.value_type)
+    if not pa.types.is_floating(values.type):
+        return values.cast(pa.string())
+    numbers = values.to_pylist()
+    texts = [None if n is None or n != n else f"{n:.15g}" for n in numbers]
+    return pa.chunked_array([pa.array(texts, pa.string())])
+
+
+def _identifies_rows(name: str, values: Any) -> bool:
+    """Whether values differ in every row as row numbers do, or as identifiers of patients."""
+    import pyarrow as pa
+
+    n = len(values)
+    if values.null_count or n < 2:
         return False
+    # Most columns repeat a value soon.
+    start = values.slice(0, 100)
+    if len(start.unique()) < len(start) or len(values.unique()) < n:
+        return False
+    if not (pa.types.is_integer(values.type) or pa.types.is_floating(values.type)):
+        # Numbers with a stray text among them are refused elsewhere.
+        texts = [text.replace(",", ".") for text in start.to_pylist()]
+        return n >= _FEWEST_DIFFERING and all(to_float(text) is None for text in texts)
     numbers = values.to_numpy().astype(np.float64)
-    return len(numbers) > 1 and numbers[0] in (0, 1) and bool((np.diff(numbers) == 1).all())
+    if not (numbers == np.rint(numbers)).all():
+        return False
+    if _ROW_NUMBERS.fullmatch(name) and numbers[0] in (0, 1) and (np.diff(numbers) == 1).all():
+        return True
+    reach = float(np.ptp(numbers)) + 1
+    dense = reach == n or n * n > 2 * _SURELY * reach
+    return n >= _FEWEST_DIFFERING and (dense or _IDENTIFIERS.fullmatch(name) is not None)
 
 
 def columns_of(names: Sequence[str]) -> str:

@@ -23,6 +23,8 @@ _SEPARATORS = ",;\t"
 _START = 1 << 18
 # One row of a text file must fit a block: 50,000 columns take about a megabyte.
 _BLOCK_BYTES = 64 << 20
+# A cell of at most so many blanks is empty.
+_BLANKS = 8
 _DECIMAL_COMMA = re.compile(r"[+-]?\d*,\d+([eE][+-]?\d+)?")
 _DECIMAL_POINT = re.compile(r"[+-]?\d*\.\d+([eE][+-]?\d+)?")
 EMPTY = "is empty; give a table with a header and rows"
@@ -71,10 +73,11 @@ def check_file(path: Path) -> None:
 
 
 def null_texts(na: Sequence[str]) -> list[str]:
-    """Return texts that mean a missing value: the usual ones, and `na`."""
+    """Return texts that mean a missing value: the usual ones, blanks, and `na`."""
     import pyarrow.csv
 
-    return [*pyarrow.csv.ConvertOptions().null_values, *na]
+    blanks = [" " * count for count in range(1, _BLANKS + 1)]
+    return [*pyarrow.csv.ConvertOptions().null_values, *blanks, *na]
 
 
 def find_dialect(start: str) -> Dialect:
@@ -129,7 +132,9 @@ def read_text(path: Path, na: Sequence[str] = ()) -> Any:
         table = arrow.read_csv(
             pa.input_stream(str(path), compression="gzip" if packed else None),
             read_options=arrow.ReadOptions(block_size=_BLOCK_BYTES),
-            parse_options=arrow.ParseOptions(delimiter=dialect.separator),
+            parse_options=arrow.ParseOptions(
+                delimiter=dialect.separator, newlines_in_values=b'"' in start
+            ),
             convert_options=arrow.ConvertOptions(
                 null_values=null_texts(na), strings_can_be_null=True, decimal_point=dialect.decimal
             ),
@@ -154,6 +159,34 @@ def read_text(path: Path, na: Sequence[str] = ()) -> Any:
             raise FedLassoError(
                 f"{path}: column {field.name!r} is not UTF-8 text; save the file as CSV in UTF-8"
             )
+    return _join_lines(table, path, dialect.separator)
+
+
+def _join_lines(table: Any, path: Path, separator: str) -> Any:
+    """Return a table with the lines within a quoted cell joined by blanks.
+
+    A line that is a whole row is not part of a cell: a quotation mark before it was left open.
+    """
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    apart = table.num_columns - 1
+    row = rf"\n([^{separator}\n]*{separator}){{{max(apart, 1)}}}[^\n]*(\n|$)"
+    for k, field in enumerate(table.schema):
+        if not pa.types.is_string(field.type):
+            continue
+        texts = table.column(k)
+        if not pc.any(pc.match_substring(texts, "\n")).as_py():
+            continue
+        swallowed = pc.fill_null(pc.match_substring_regex(texts, row), False)
+        if pc.any(swallowed).as_py():
+            raise FedLassoError(
+                f"{path}: column {field.name!r} holds whole rows in row "
+                f"{pc.index(swallowed, True).as_py() + 1}; close the quotation mark that is left "
+                "open there"
+            )
+        joined = pc.replace_substring_regex(texts, r"\s*\n\s*", " ")
+        table = table.set_column(k, field, joined)
     return table
 
 

@@ -15,11 +15,15 @@ class Frame(File):
     """An Arrow table in memory, with the rows of each site; messages call it X."""
 
     def __init__(
-        self, table: Any, groups: Mapping[str, NDArray[np.int64]], na: Sequence[str] = ()
+        self,
+        table: Any,
+        groups: Mapping[str, NDArray[np.int64]],
+        na: Sequence[str] = (),
+        categorical: Sequence[str] = (),
     ) -> None:
         self._frame = table
         self._rows = dict(groups)
-        super().__init__(Path("X"), na=na)
+        super().__init__(Path("X"), na=na, categorical=categorical)
 
     def _read_schema(self) -> Any:
         return self._frame.schema

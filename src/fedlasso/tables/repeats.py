@@ -1,4 +1,7 @@
-"""Rows that look repeated, such as several visits of one patient."""
+"""Files given twice, and rows that look repeated, such as several visits of one patient."""
+
+from filecmp import cmp
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
@@ -51,3 +54,15 @@ def find_repeated(X: Array) -> float:
     if (alike >= MOSTLY).sum() < AGREEING:
         return 0.0
     return len(np.unique([one, other])) / rows
+
+
+def compare_files(path: Path, other: Path) -> str:
+    """Return how two files are the same; empty if they are not."""
+    # Not every file system has inode numbers.
+    exist = path.exists() and other.exists()
+    linked = exist and path.stat().st_ino and path.samefile(other)
+    if linked or path.resolve() == other.resolve():
+        return "are the same file"
+    if exist and path.stat().st_size == other.stat().st_size and cmp(path, other, shallow=False):
+        return "hold the same bytes"
+    return ""

@@ -2,16 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import KW_ONLY, dataclass
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from fedlasso.errors import FedLassoError
 from fedlasso.families import DEFAULT, Family, find_family
+from fedlasso.federation.ledger import Notify
 from fedlasso.numerics import Array
-from fedlasso.tables.files import File
+from fedlasso.tables.files import File, to_float
+
+# Texts of an event, and of none, in lower case.
+EVENTS = (
+    *("yes", "y", "true", "t", "1", "case", "cases", "positive", "pos", "+", "event"),
+    *("dead", "died", "death", "deceased", "disease", "diseased", "ill", "sick", "malignant"),
+    *("present", "abnormal", "relapse", "recurrence", "failure", "ja", "oui", "si"),
+)
+NO_EVENTS = (
+    *("no", "n", "false", "f", "0", "control", "controls", "negative", "neg", "-", "none"),
+    *("never", "censored", "alive", "survived", "survivor", "healthy", "benign", "absent"),
+    *("normal", "nein", "non"),
+)
 
 
 @dataclass(frozen=True)
@@ -76,20 +89,54 @@ class Responses:
         return Responses(self.y[rows], *(None if own is None else own[rows] for own in others))
 
 
-def find_classes(outcome: Outcome, files: Sequence[File]) -> tuple[str, ...]:
-    """Return the two texts of a target over all files, sorted; refuse more or fewer."""
-    name = outcome.target
+def find_classes(
+    outcome: Outcome, files: Sequence[File], positive: str | None, notify: Notify
+) -> Outcome:
+    """Return the outcome with the two texts of its target over all files; the second is 1."""
     found: set[str] = set()
     for file in files:
-        ((_, values),) = file.columns([name])
+        ((_, values),) = file.columns([outcome.target])
         found |= {str(value) for value in values.drop_null().unique().to_pylist()}
-    if len(found) == 2:
-        return tuple(sorted(found))
-    some = ", ".join(map(repr, sorted(found)[:4])) + (", ..." if len(found) > 4 else "")
-    raise FedLassoError(
-        f"{files[0].path}: the target {name!r} holds {len(found)} different texts in all files "
-        f"({some}), but --family {outcome.family} needs two; group them, or code it as 0 and 1"
-    )
+    outcome = replace(outcome, classes=order_classes(outcome, found, positive))
+    notify(class_notice(outcome, positive))
+    return outcome
+
+
+def order_classes(
+    outcome: Outcome, found: Collection[str], positive: str | None
+) -> tuple[str, ...]:
+    """Return the two texts of a target, that of an event last; refuse more or fewer.
+
+    By default an event is what its text says it is: yes, case, dead, the opposite of no, control,
+    alive; else the larger of two numbers, and the last of two texts in alphabetical order.
+    """
+    numbers = [to_float(text) for text in sorted(found)]
+    texts = sorted(found) if None in numbers else sorted(found, key=float)
+    some = ", ".join(map(repr, texts[:4])) + (", ..." if len(texts) > 4 else "")
+    if len(texts) != 2:
+        raise FedLassoError(
+            f"the target {outcome.target!r} holds {len(texts)} different texts in all files "
+            f"({some}), but --family {outcome.family} needs two; group them, or code it as 0 and 1"
+        )
+    if positive is not None and positive not in texts:
+        raise FedLassoError(
+            f"the target {outcome.target!r} never is {positive!r}; use --positive with one of "
+            f"its texts: {some}"
+        )
+    if positive is None and None not in numbers:
+        positive = texts[1]
+    if positive is None:
+        events = [text for text in texts if text.strip().lower() in EVENTS]
+        others = [text for text in texts if text.strip().lower() not in NO_EVENTS]
+        positive = next((own[0] for own in (events, others) if len(own) == 1), texts[1])
+    return (next(text for text in texts if text != positive), positive)
+
+
+def class_notice(outcome: Outcome, positive: str | None) -> str:
+    """Return the notice which text of a target is 1."""
+    zero, one = outcome.classes
+    text = f"notice: in the target {outcome.target!r}, {one!r} is 1 and {zero!r} is 0"
+    return text if positive is not None else f"{text}; --positive chooses the other one"
 
 
 def check_responses(site: str, outcome: Outcome, columns: Mapping[str, Array]) -> Responses:

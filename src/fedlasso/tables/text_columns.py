@@ -37,12 +37,6 @@ def classify_texts(file: File, name: str, values: Any) -> tuple[TextKind, str]:
     import pyarrow.compute as pc
 
     texts = values.cast(pa.string())
-    broken = pc.match_substring(texts, "\n")
-    if file.by_text and pc.any(broken).as_py():
-        raise FedLassoError(
-            f"{file.path}: column {name!r} holds several lines in row {_first(broken) + 1}; close "
-            "the quotation mark that is left open there"
-        )
     numeric = pc.match_substring_regex(texts, _NUMBER)
     numbers = int(pc.sum(numeric).as_py() or 0)
     filled = len(texts) - texts.null_count

@@ -21,6 +21,7 @@ from fedlasso.fitting.examination.comparison import (
     measure_stability,
     walk_to_penalty,
 )
+from fedlasso.fitting.examination.table_one import TableFound, ask_table
 from fedlasso.fitting.goal import Goal
 from fedlasso.fitting.inference.infer import find_shift
 from fedlasso.fitting.model import Model
@@ -34,6 +35,8 @@ LARGEST_TABLE = 40_000_000
 # Nested cross-validation: fewest folds, and folds times columns beyond which it takes minutes.
 FEWEST_FOLDS = 3
 LARGEST_NESTED = 8000
+# Table 1 of more columns is left out.
+LONGEST_TABLE_ONE = 1000
 T = TypeVar("T")
 
 
@@ -42,7 +45,7 @@ class Examination:
     """The results; `no_...` and `not_...` are the reasons of steps that were left out or refused.
 
     `path` is the Lasso path down to a given penalty, `alone` has every site's own fit, and `shift`
-    is the p-value of equal mean residuals at all sites.
+    is the p-value of equal mean residuals at all sites. `table` has the sums of Table 1.
     """
 
     path: CoefficientPath | None = None
@@ -55,6 +58,7 @@ class Examination:
     assessment: Assessment | None = None
     not_assessed: str | None = None
     shift: float | None = None
+    table: TableFound | None = None
 
 
 def examine(ledger: Ledger, model: Model, tolerant: bool) -> Examination:
@@ -62,6 +66,9 @@ def examine(ledger: Ledger, model: Model, tolerant: bool) -> Examination:
     found = Examination()
     small = model.scaling.rows * len(model.columns) <= LARGEST_TABLE
     plain = model.settings.plain
+    if len(model.columns) <= LONGEST_TABLE_ONE:
+        centre = (model.scaling.means, model.scaling.y_mean)
+        found.table, _ = _attempt(lambda: ask_table(ledger, *centre), True)
     if model.fit.curve is None and model.penalty > 0 and plain:
         found.path, _ = _attempt(lambda: walk_to_penalty(ledger, model), tolerant)
     found.site_errors, found.no_site_errors = _attempt(

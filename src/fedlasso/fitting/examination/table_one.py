@@ -1,0 +1,208 @@
+"""Table 1: the rows of every site and of all sites, described column by column."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import numpy as np
+
+from fedlasso.errors import Refused
+from fedlasso.federation import Federation
+from fedlasso.federation.fixed_point import total_in_words
+from fedlasso.numerics import Array, find_loss
+from fedlasso.sites import SummariseTable, TableSums
+from fedlasso.sites.views import ColumnSums, ask_sizes
+
+# Counts of fewer rows at a site are withheld.
+MIN_CELL = 5
+# Relative rounding error of sums.
+ROUNDING = 1e-9
+
+
+@dataclass(frozen=True)
+class Summary:
+    """A column at one site, or pooled; None where a number is withheld because few rows have it.
+
+    `counts` has the rows at each level of a column of levels. Rows without a value are in
+    `missing` and in no other number but `rows`.
+    """
+
+    rows: int
+    missing: int
+    mean: float | None = None
+    sd: float | None = None
+    counts: tuple[int | None, ...] = ()
+
+
+@dataclass(frozen=True)
+class ColumnSummary:
+    """A column at every site and pooled: mean and SD of numbers, counts of levels."""
+
+    name: str
+    kind: Literal["number", "levels"]
+    levels: tuple[str, ...]
+    sites: tuple[Summary, ...]
+    pooled: Summary
+
+
+@dataclass(frozen=True)
+class TableOne:
+    """Rows, events and columns of every site, the outcome first.
+
+    All of `sites` and `rows` are empty where sites answer only in sums over all of them. `events`
+    is None where the outcome has none, or few at some site, or sites are not described.
+    """
+
+    sites: tuple[str, ...]
+    rows: tuple[int, ...]
+    events: tuple[int, ...] | None
+    columns: tuple[ColumnSummary, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class TableFound:
+    """The sums behind Table 1, over all sites and of each, and the centre of their squares."""
+
+    pooled: TableSums
+    each: tuple[TableSums, ...]
+    means: Array
+    y_mean: float
+
+
+@dataclass(frozen=True)
+class Listed:
+    """A column to describe, and its levels if it is text; coded in as many columns less one."""
+
+    name: str
+    levels: tuple[str, ...] = ()
+
+
+def ask_table(
+    federation: Federation, means: Array | None = None, y_mean: float = 0.0
+) -> TableFound:
+    """Ask for the sums of Table 1: over all sites, and of each one if the sites allow it.
+
+    Squares are about the given means, by default those of all rows.
+    """
+    letters, sizes, missing = ask_sizes(federation)
+    if means is None:
+        totals = total_in_words(federation, ColumnSums("", letters, missing), sizes)
+        holes = 0.0 if totals.missing is None else totals.missing
+        means = totals.sums / np.maximum(totals.weight - holes, 1.0)
+        centres = find_loss(federation.loss).centres
+        y_mean = totals.y_sum / totals.weight if centres else 0.0
+    request = SummariseTable(means, y_mean, letters)
+    pooled = total_in_words(federation, request, sizes)
+    try:
+        each = federation.ask(request)
+    except Refused:
+        each = ()
+    return TableFound(pooled, each, means, y_mean)
+
+
+def make_table_one(
+    found: TableFound,
+    columns: Sequence[Listed],
+    outcome: Sequence[tuple[Listed, Literal["y", "time"]]] = (),
+    event: tuple[str, str] | None = None,
+) -> TableOne:
+    """Return Table 1 of the columns of the sites, with the outcome first.
+
+    `outcome` names the response of the sites, and `event` the column and level of an event; a table
+    without a response of its own has the outcome's columns among the others.
+    """
+    described = [_describe(found, listed, source, 1) for listed, source in outcome]
+    at = 0
+    for listed in columns:
+        width = len(listed.levels) - 1 if listed.levels else 1
+        described.append(_describe(found, listed, at, width))
+        at += width
+    events: tuple[int, ...] | None = None
+    for column in described:
+        if event is not None and column.name == event[0] and event[1] in column.levels:
+            place = column.levels.index(event[1])
+            counts = [site.counts[place] for site in column.sites]
+            known = [count for count in counts if count is not None]
+            events = tuple(known) if len(known) == len(counts) > 0 else None
+    names = tuple(sums.site for sums in found.each)
+    rows = tuple(sums.rows for sums in found.each)
+    return TableOne(names, rows, events, tuple(described))
+
+
+def _describe(
+    found: TableFound, listed: Listed, source: int | Literal["y", "time"], width: int
+) -> ColumnSummary:
+    """Summarise the column that is coded in some of the sites' columns, or in the response."""
+    pooled, *each = (_Part(sums, found, source, width) for sums in (found.pooled, *found.each))
+    levels = listed.levels or (("0", "1") if pooled.binary else ())
+    if not levels:
+        summaries = [part.describe_numbers() for part in (pooled, *each)]
+        if any(0 < s.rows - s.missing < MIN_CELL for s in summaries[1:]):
+            summaries[1:] = [replace(s, mean=None, sd=None) for s in summaries[1:]]
+        if 0 < summaries[0].rows - summaries[0].missing < MIN_CELL:
+            summaries = [replace(s, mean=None, sd=None) for s in summaries]
+        return ColumnSummary(listed.name, "number", (), tuple(summaries[1:]), summaries[0])
+    counts = [part.count_levels() for part in (pooled, *each)]
+    own = _withhold(counts[1:], counts[0])
+    whole = _withhold(counts[:1], counts[0])
+    parts = (pooled, *each)
+    summaries = [
+        Summary(part.rows, part.missing, counts=tuple(counted))
+        for part, counted in zip(parts, (*whole, *own), strict=True)
+    ]
+    return ColumnSummary(listed.name, "levels", levels, tuple(summaries[1:]), summaries[0])
+
+
+def _withhold(sites: list[list[int]], pooled: list[int]) -> list[list[int | None]]:
+    """Withhold a level at all of these sites where one has few rows of it.
+
+    The smallest other level goes with a single one, which could be computed from the others.
+    """
+    few = {k for counts in sites for k, count in enumerate(counts) if 0 < count < MIN_CELL}
+    others = [k for k in range(len(pooled)) if k not in few]
+    if len(few) == 1 and others:
+        few.add(min(others, key=lambda k: pooled[k]))
+    return [[None if k in few else n for k, n in enumerate(counts)] for counts in sites]
+
+
+class _Part:
+    """The sums of one column at a site, or over all sites."""
+
+    def __init__(
+        self, sums: TableSums, found: TableFound, source: int | Literal["y", "time"], width: int
+    ) -> None:
+        self.rows = sums.rows
+        if source == "y":
+            entries = [(0.0, sums.y_sum, sums.y_squares, found.y_mean)]
+        elif source == "time":
+            entries = [(0.0, sums.time_sum, sums.time_squares, 0.0)]
+        else:
+            own = range(source, source + width)
+            numbers = (sums.missing, sums.sums, sums.squares, found.means)
+            entries = [tuple(float(part[k]) for part in numbers) for k in own]
+        self._entries = entries
+        self.missing = round(entries[0][0]) if entries else 0
+
+    @property
+    def binary(self) -> bool:
+        """Whether every value is 0 or 1: then squares about zero are as large as the sum."""
+        if len(self._entries) != 1:
+            return False
+        _, total, squares, centre = self._entries[0]
+        filled = self.rows - self.missing
+        about_zero = squares + 2 * centre * total - filled * centre**2
+        whole = abs(total - round(total)) + abs(about_zero - total) < ROUNDING * max(filled, 1)
+        return whole and 0 < round(total) < filled
+
+    def describe_numbers(self) -> Summary:
+        _, total, squares, centre = self._entries[0]
+        filled = self.rows - self.missing
+        mean = total / filled if filled else None
+        sd = None
+        if mean is not None and filled > 1:
+            sd = float(np.sqrt(max(squares - filled * (mean - centre) ** 2, 0.0) / (filled - 1)))
+        return Summary(self.rows, self.missing, mean, sd)
+
+    def count_levels(self) -> list[int]:
+        counts = [round(total) for _, total, _, _ in self._entries]
+        return [self.rows - self.missing - sum(counts), *counts]
