@@ -19,12 +19,6 @@ def python_blocks(document: Path) -> list[str]:
     return re.findall(r"```python\n(.*?)```", document.read_text(), re.DOTALL)
 
 
-@pytest.mark.parametrize("block", python_blocks(ROOT / "docs" / "howto.md"))
-def test_the_examples_of_how_to_run(block: str, capsys: pytest.CaptureFixture[str]) -> None:
-    exec(compile(block, "howto.md", "exec"), {})
-    assert capsys.readouterr().out
-
-
 def test_the_procedure_in_contributing_is_a_procedure() -> None:
     (block,) = python_blocks(ROOT / "CONTRIBUTING.md")
     assert len(block.splitlines()) < 45

@@ -3,7 +3,7 @@
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from fedlasso.errors import FedLassoError
+from fedlasso.errors import FedLassoError, FedLassoWarning
 
 if TYPE_CHECKING:
     from fedlasso.estimators import (
@@ -21,11 +21,11 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 __all__ = [
-    "L1", "REGISTRY", "Certificate", "Design", "Disclosure", "FedLassoError", "FederatedCoxLasso",
-    "FederatedLasso", "FederatedLogisticLasso", "FederatedPoissonLasso", "Federation", "Fit",
-    "InProcess", "Ledger", "Loss", "PathPoint", "Penalty", "Problem", "Procedure", "Reply",
-    "Request", "Site", "State", "Status", "certify", "find_procedure", "fit", "fit_for",
-    "open_evidence",
+    "L1", "REGISTRY", "Certificate", "Design", "Disclosure", "FedLassoError", "FedLassoWarning",
+    "FederatedCoxLasso", "FederatedLasso", "FederatedLogisticLasso", "FederatedPoissonLasso",
+    "Federation", "Fit", "InProcess", "Ledger", "Loss", "PathPoint", "Penalty", "Problem",
+    "Procedure", "Reply", "Request", "Site", "State", "Status", "certify", "find_procedure", "fit",
+    "fit_for", "open_evidence",
 ]  # fmt: skip
 
 # A subpackage is imported when one of its names is first used, so `import fedlasso` is fast.

@@ -22,6 +22,17 @@ class FedLassoError(ValueError):
         return str(self)
 
 
+class FedLassoWarning(UserWarning):
+    """A doubt about a fit that Python code can act on; the command line prints the same text.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> from fedlasso import FedLassoWarning
+    >>> warnings.simplefilter("ignore", FedLassoWarning)
+    """
+
+
 class RefusalCode(StrEnum):
     """The reason of a refusal, if the coordinator can act on it; it is sent with the refusal."""
 

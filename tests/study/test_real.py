@@ -322,6 +322,6 @@ def test_a_fit_that_raises_is_a_failed_replicate(
     study = RealStudy(data=data)
     # It has said that glmnet is there, and then breaks.
     program.write_text(f"#!{sys.executable}\nraise SystemExit('broken')\n")
-    reported = run_replicate(study, study.scenarios["plain"], 0, {})
+    reported = run_replicate((), study, study.scenarios["plain"], 0, {})
     assert isinstance(reported, str)
     assert "pooled cv.glmnet failed: broken" in reported

@@ -279,7 +279,7 @@ def test_no_file_that_computes_imports_one_that_is_not_in_the_hash() -> None:
 def test_parts_are_plain_parquet(finished: Store) -> None:
     one = pd.read_parquet(finished.parts()["small", 0])
     assert set(one["record"]) == {"outcome", "candidate", "reference", "penalty"}
-    assert isinstance(run_replicate(STUDY, SMALL, 0, {}), bytes)
+    assert isinstance(run_replicate((), STUDY, SMALL, 0, {}), bytes)
 
 
 def test_bad_engines_and_counts_are_one_clear_line(

@@ -191,7 +191,8 @@ def audit_command(options: argparse.Namespace) -> None:
     whole, chain = chain_status(audit)
     left = f"{len(sent)} replies with {sum(e.payload for e in sent)} bytes of numbers sent"
     refused = f"{len(chosen) - len(sent)} refused"
-    print(f"Site {kit.name!r}: {left} for {len(fits)} fits, {refused}; {chain}")
+    which = f"{len(fits)} fit{'s' * (len(fits) != 1)}"
+    print(f"Site {kit.name!r}: {left} for {which}, {refused}; {chain}")
     if not whole:
         raise FedLassoError(chain)
     if wrong := check_ledgers(audit):

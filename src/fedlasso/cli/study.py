@@ -17,6 +17,7 @@ from fedlasso.cli.common import add_action, add_group, given_options, names, not
 from fedlasso.errors import FedLassoError
 from fedlasso.study import SCENARIOS, STUDIES, Progress, Scenario, read_scenarios, run_study
 from fedlasso.study.means import contrast, format_mean, summarise
+from fedlasso.study.plugins import import_plugin
 from fedlasso.study.purposes import PURPOSES
 from fedlasso.study.record_columns import RECORDS, axes, known
 from fedlasso.study.runner import Listener
@@ -38,6 +39,9 @@ def add(commands: Any) -> None:
     run.add_argument("--families", type=names, help="e.g. binomial,cox (studies families, trust)")
     run.add_argument("--data", help="folder of CSV files for the study real")
     run.add_argument("--seed", type=int, help="study seed")
+    own = "module, or file my_module.py, with your own procedures, metrics or scenarios"
+    imports: dict[str, Any] = {"action": "append", "default": [], "dest": "imports"}
+    run.add_argument("--import", metavar="MODULE", help=f"{own}; repeatable", **imports)
     run.add_argument("--workers", type=int, help="worker processes; default: one per core")
     engines = "processes, dask (a local cluster) or a Dask scheduler such as tcp://host:8786"
     run.add_argument("--engine", default="processes", help=engines)
@@ -77,6 +81,7 @@ def _numbers(text: str) -> tuple[int, ...]:
 
 def run_command(options: argparse.Namespace) -> int:
     """Run or resume a study."""
+    plugins = [import_plugin(name) for name in options.imports]
     if options.study not in STUDIES:
         raise FedLassoError(f"no study is called {options.study!r}; known: {', '.join(STUDIES)}")
     kind = STUDIES[options.study]
@@ -98,7 +103,14 @@ def run_command(options: argparse.Namespace) -> int:
         with _progress_bar(title) as listen:
             how = given_options(options, ("engine", "workers", "allow_code_change"))
             progress = run_study(
-                study, scenarios, options.replicates, store, listen=listen, notify=notify, **how
+                study,
+                scenarios,
+                options.replicates,
+                store,
+                plugins=plugins,
+                listen=listen,
+                notify=notify,
+                **how,
             )
     except KeyboardInterrupt:
         print(file=sys.stderr)
@@ -169,7 +181,8 @@ def summary_command(options: argparse.Namespace) -> None:
     rows = store.table()
     if rows.empty:
         raise FedLassoError(f"{options.folder} has no finished replicate yet")
-    kind = STUDIES.get(store.manifest().name)
+    manifest = store.manifest()
+    kind = STUDIES.get(manifest.name)
     conclude = getattr(kind, "conclude", lambda rows: ())
     for line in conclude(rows[rows["scenario"] == options.scenario] if options.scenario else rows):
         print(line)
@@ -191,6 +204,7 @@ def summary_command(options: argparse.Namespace) -> None:
     title = ", ".join(f"{name} {value}" for name, value in chosen.items())
     print(f"Mean (standard error){': ' if title else ''}{title}")
     metrics = ["f1", "active", "test_mse", "gap", "relative_gap", "rounds", "upload_bytes"]
+    metrics += [own.name for own in manifest.metrics]
     means = summarise(rows, [name for name in metrics if name in rows])
     pairs = zip(means["mean"], means["se"], strict=True)
     means["text"] = [format_mean(mean, error, ".4g", ".2g", "-") for mean, error in pairs]

@@ -7,7 +7,6 @@ import numpy as np
 from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.metrics import d2_tweedie_score
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
-from sklearn.utils.validation import validate_data
 
 from fedlasso.errors import FedLassoError
 from fedlasso.estimators.shared import WithIntercept
@@ -138,8 +137,8 @@ class FederatedLogisticLasso(ClassifierMixin, WithIntercept):  # type: ignore[mi
         second = self._score(X, offset) > 0
         return self.classes_[second.astype(int)]
 
-    def _check(self, X: Any, y: Any) -> tuple[Any, Array]:
-        X, y = validate_data(self, X, y, accept_sparse=("csc", "csr"), dtype=np.float64)
+    def _check(self, X: Any, y: Any) -> tuple[Any, dict[str, Array]]:
+        X, y = self._check_table(X, y)
         check_classification_targets(y)
         kind = type_of_target(y, input_name="y", raise_unknown=True)
         classes, places = np.unique(y, return_inverse=True)
@@ -149,7 +148,7 @@ class FederatedLogisticLasso(ClassifierMixin, WithIntercept):  # type: ignore[mi
                 f"{kind}, with {len(classes)} classes; fit one class against the others"
             )
         self.classes_ = classes
-        return X, places.astype(np.float64)
+        return X, {"target": places.astype(np.float64)}
 
     def _describe_constant(self, y: Array) -> str:
         return f"holds one class, {str(self.classes_[int(y[0])])!r}, in every row"

@@ -1,26 +1,28 @@
 """Base classes of the estimators: their parameters, and the division of a table into sites."""
 
+import warnings
 from collections.abc import Iterable, Mapping
 from dataclasses import KW_ONLY, dataclass, fields, replace
-from functools import partial
 from numbers import Integral, Real
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator
-from sklearn.utils.validation import check_array, check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted, check_X_y, validate_data
 
-from fedlasso.errors import FedLassoError
+from fedlasso.errors import FedLassoError, FedLassoWarning
+from fedlasso.estimators.records import Records, in_python, one_per_row, read_codes
 from fedlasso.families import Family
-from fedlasso.federation import Federation, InProcess
+from fedlasso.federation import Federation
+from fedlasso.federation.ledger import Notify
 from fedlasso.fitting import Model, Settings, fit_model
 from fedlasso.models import ModelFolder, make_document, to_trust_document, write_model
-from fedlasso.models.inputs import make_site
+from fedlasso.models.inputs import encode_settings
 from fedlasso.models.text import warn_of_fit
 from fedlasso.numerics import Array
-from fedlasso.sites import INTERCEPT, check_two_rows
-from fedlasso.tables import Encoded, Responses, Schema
+from fedlasso.sites import INTERCEPT
+from fedlasso.tables import MIN_LEVEL, Frame, Schema, encode_rows, holds_numbers, is_frame, to_arrow
 from fedlasso.tables.columns import Column
 from fedlasso.tables.targets import count_rows
 
@@ -52,6 +54,10 @@ class FederatedEstimator(BaseEstimator):  # type: ignore[misc]
     tol: float = 1e-12
     standardize: bool = True
     seed: int = 0
+    missing: str = "refuse"
+    na: Any = ()
+    categorical: Any = ()
+    min_level: int = MIN_LEVEL
 
     def fit(
         self,
@@ -75,26 +81,25 @@ class FederatedEstimator(BaseEstimator):  # type: ignore[misc]
         clusters : one label per row, such as the patient; rows of a cluster may depend on each
             other, and standard errors allow for that
         """
+        notices: list[str] = []
         federation: Federation
+        self.schema_: Schema | None = None
         if isinstance(X, Federation):
             if any(given is not None for given in (y, sites, sample_weight, offset, clusters)):
                 raise FedLassoError("a federation has its own responses and sites; pass it alone")
             federation = X
             self._accept(federation)
+            settings = self._settings(federation.columns)
         else:
             X, response = self._check(X, y)
-            weights = _one_per_row("sample_weight", sample_weight, len(response))
-            offset = _one_per_row("offset", offset, len(response))
-            labels = None if clusters is None else np.asarray(clusters)
-            if labels is not None and labels.shape != response.shape:
-                raise FedLassoError(
-                    f"clusters has shape {labels.shape} but X has {len(response)} rows; give one "
-                    "label per row"
-                )
-            federation = self._split(X, Responses(response, weights, offset, labels), sites)
-        model = fit_model(federation, self._settings(federation.columns))
+            extra = {"weights": sample_weight, "offset": offset, "cluster": clusters}
+            records = Records.of(X, response, self.family, sites, extra, self._describe_constant)
+            federation, settings = self._open(records, notices.append)
+        model = fit_model(federation, settings)
+        notices += [f"warning: {text}" for text in warn_of_fit(model, "y")]
         # Second moments are dropped: a pickle must not disclose more than the model.
         self.model_: Model = replace(model, fit=replace(model.fit, evidence=None))
+        self.columns_ = self.model_.columns
         self.coef_ = self.model_.coefficients
         self.intercept_: Any = self.model_.intercept
         self.certificate_ = self.model_.fit.certificate
@@ -103,6 +108,10 @@ class FederatedEstimator(BaseEstimator):  # type: ignore[misc]
         self.trust_ = to_trust_document(self.model_)
         self.n_iter_ = self.model_.fit.rounds
         self._finish(federation, y)
+        for notice in dict.fromkeys(notices):
+            kind, _, text = notice.partition(": ")
+            if kind in ("warning", "notice"):
+                warnings.warn(in_python(text), FedLassoWarning, stacklevel=2)
         return self
 
     def predict(self, X: Any, offset: Any = None) -> Array:
@@ -150,16 +159,47 @@ class FederatedEstimator(BaseEstimator):  # type: ignore[misc]
     def _finish(self, federation: Federation, y: Any) -> None:
         """Add attributes that only this estimator has."""
 
-    def _check(self, X: Any, y: Any) -> tuple[Any, Array]:
-        """Return the validated table, and responses as the loss takes them."""
-        X, y = validate_data(
-            self, X, y, accept_sparse=("csc", "csr"), dtype=np.float64, y_numeric=True
-        )
+    def _check(self, X: Any, y: Any) -> tuple[Any, dict[str, Array]]:
+        """Return the validated table, and the columns of the response by role."""
+        X, y = self._check_table(X, y, y_numeric=True)
         y = np.asarray(y, dtype=np.float64)
         for problem, what in self.family.find_problems("target", y):
             if problem.any():
                 raise FedLassoError(f"y {what.format(rows=count_rows(int(problem.sum())))}")
-        return X, y
+        return X, {"target": y}
+
+    def _check_table(self, X: Any, *y: Any, **how: Any) -> Any:
+        """Return a validated table, and its response if given; data frames become Arrow tables."""
+        coded = bool(read_codes(self.na)) or len(self.categorical) > 0
+        if is_frame(X) and (coded or not holds_numbers(X)):
+            validate_data(self, X, *y, skip_check_array=True)
+            table = to_arrow(X)
+            return (table, check_X_y(np.zeros((len(table), 1)), *y, **how)[1]) if y else table
+        if coded:
+            raise FedLassoError("na and categorical are for data frames, with names of columns")
+        return self._check_array(X, *y, **how)
+
+    def _check_array(self, X: Any, *y: Any, **how: Any) -> Any:
+        how |= {"dtype": np.float64, "accept_sparse": ("csc", "csr")}
+        how["ensure_all_finite"] = True if hasattr(X, "tocsr") else "allow-nan"
+        return validate_data(self, X, *y, **how)
+
+    def _check_names(self, X: Any) -> None:
+        """Refuse a table whose columns are not those of the fit, in words that name one."""
+        if self.schema_ is not None and not is_frame(X):
+            raise FedLassoError(
+                "the model was fitted to a data frame with text columns; give a data frame with "
+                f"the columns {', '.join(repr(column.name) for column in self.schema_.columns)}"
+            )
+        known = list(getattr(self, "feature_names_in_", ()))
+        names = list(getattr(X, "column_names", None) or getattr(X, "columns", known))
+        if known and names != known and sorted(map(str, names)) == sorted(known):
+            k = next(k for k, name in enumerate(names) if name != known[k])
+            raise FedLassoError(
+                "The feature names should match those that were passed during fit.\n"
+                "Feature names must be in the same order as they were in fit.\n"
+                f"Column {k} is {names[k]!r}, and was {known[k]!r}; use X[model.feature_names_in_]"
+            )
 
     def _describe_constant(self, y: Array) -> str:
         """Return why no model can be fitted to these responses."""
@@ -167,48 +207,48 @@ class FederatedEstimator(BaseEstimator):  # type: ignore[misc]
 
     def _score(self, X: Any, offset: Any = None) -> Array:
         check_is_fitted(self)
-        X = validate_data(self, X, accept_sparse=("csr", "csc"), reset=False)
+        self._check_names(X)
+        if self.schema_ is None:
+            X = self._check_array(X, reset=False)
+        else:
+            validate_data(self, X, reset=False, skip_check_array=True)
+            rows = {"X": np.arange(len(X))}
+            X = encode_rows(Frame(to_arrow(X), rows, self.schema_.na), self.schema_)
+        holes = np.isnan(X) if isinstance(X, np.ndarray) else np.zeros(0)
+        if holes.any():
+            if self.missing == "refuse":
+                name = self.columns_[int(holes.any(axis=0).argmax())]
+                count = count_rows(int(holes.any(axis=1).sum()))
+                remedy = "fill them, or fit with missing='mean'"
+                raise FedLassoError(
+                    f"Input X contains NaN: {name!r} is missing in {count}; {remedy}"
+                )
+            X = np.where(holes, self.model_.scaling.means[: len(self.columns_)], X)
         score = self.model_.score(X)
-        added = _one_per_row("offset", offset, X.shape[0])
-        return score if added is None else score + added
+        return score if offset is None else score + one_per_row("offset", offset, X.shape[0])
 
-    def _split(self, X: Any, responses: Responses, sites: Any) -> InProcess:
-        # As elsewhere in scikit-learn, rows with weight zero are ignored.
-        if responses.weights is not None and (responses.weights == 0).any():
-            present = np.flatnonzero(responses.weights != 0)
-            X = X.tocsr()[present] if hasattr(X, "tocsr") else X[present]
-            if not len(present):
-                raise FedLassoError("every weight is zero; give positive weights")
-            if sites is not None:
-                sites = np.asarray(sites)[present]
-            responses = responses.take(present)
-        if not self.family.varies(responses.y):
-            constant = self._describe_constant(responses.y)
-            raise FedLassoError(f"y {constant}, so there is nothing to fit")
-        rows = X.shape[0]
-        if rows < 2:
-            raise ValueError(f"{rows} sample is too few; give at least 2 rows (n_samples={rows})")
+    def _open(self, records: Records, notify: Notify) -> tuple[Federation, Settings]:
+        """Return records as sites, and the settings with the names of their columns."""
+        if self.missing not in ("refuse", "mean"):
+            raise FedLassoError(f"missing is {self.missing!r}; use 'refuse' or 'mean'")
         columns = getattr(self, "feature_names_in_", None)
-        make = partial(make_site, columns=columns, settings=self._settings(()))
-        if sites is None:
-            return InProcess([make(Encoded("all", X, responses))])
-        labels = check_array(sites, ensure_2d=False, dtype=None)
-        if labels.shape != (rows,):
-            raise FedLassoError(
-                f"sites has shape {labels.shape} but X has {rows} rows; give one label per row"
-            )
-        if hasattr(X, "tocsr"):
-            X = X.tocsr()
-        called, place = np.unique(labels.astype(str), return_inverse=True)
-        parts = {str(name): np.flatnonzero(place == j) for j, name in enumerate(called)}
-        for name, own in parts.items():
-            check_two_rows(name, len(own))
-        records = (Encoded(name, _part(X, own), responses.take(own)) for name, own in parts.items())
-        return InProcess([make(own) for own in records])
+        if isinstance(records.X, np.ndarray) or hasattr(records.X, "tocsr"):
+            federation = records.open(columns, self._settings(()), self.missing, notify)
+            return federation, self._settings(federation.columns)
+        names = tuple(records.X.schema.names)
+        settings = self._settings(names)
+        how = {
+            "missing": self.missing,
+            "na": read_codes(self.na),
+            "categorical": _names_of("categorical", self.categorical, names),
+            "min_level": self.min_level,
+        }
+        federation, self.schema_ = records.open_frame(settings, how, notify)
+        return federation, encode_settings(settings, self.schema_)
 
     def _settings(self, columns: Iterable[str]) -> Settings:
         """Return the parameters as settings, with columns by name."""
-        for name in ("uploads", "cv", "epochs", "seed"):
+        for name in ("uploads", "cv", "epochs", "seed", "min_level"):
             value = getattr(self, name)
             optional = name in ("uploads", "cv") and value is None
             if not (optional or isinstance(value, Integral)):
@@ -251,25 +291,3 @@ def _names_of(what: str, given: Any, columns: tuple[str, ...]) -> tuple[str, ...
         if isinstance(column, int) and not 0 <= column < len(columns):
             raise FedLassoError(f"{what}: there is no column {column}; X has {len(columns)}")
     return tuple(columns[own] if isinstance(own, int) else own for own in wanted)
-
-
-def _one_per_row(what: str, values: Any, rows: int) -> Array | None:
-    if values is None:
-        return None
-    numbers: Array = check_array(
-        values, ensure_2d=False, dtype=np.float64, input_name=what, ensure_min_samples=0
-    )
-    if numbers.shape != (rows,):
-        raise ValueError(
-            f"{what} has shape {numbers.shape} but X has {rows} rows; give one number per row"
-        )
-    return numbers
-
-
-def _part(X: Any, rows: Any) -> Any:
-    """Return rows of X in the storage order of a site, with one copy."""
-    if hasattr(X, "tocsc"):
-        return X[rows].tocsc()
-    part = np.empty((len(rows), X.shape[1]), order="F")
-    np.take(X, rows, axis=0, out=part)
-    return part

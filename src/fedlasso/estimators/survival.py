@@ -4,7 +4,7 @@ from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from fedlasso.errors import FedLassoError
 from fedlasso.estimators.shared import FederatedEstimator
@@ -79,14 +79,14 @@ class FederatedCoxLasso(FederatedEstimator):
         times, events = read_survival(y)
         return find_concordance(times, events, self.predict(X))
 
-    def _check(self, X: Any, y: Any) -> tuple[Any, Array]:
+    def _check(self, X: Any, y: Any) -> tuple[Any, dict[str, Array]]:
         if y is None:
             raise ValueError("y is None; give each row's event (0 or 1) and time")
-        X = validate_data(self, X, accept_sparse=("csc", "csr"), dtype=np.float64)
+        X = self._check_table(X)
         times, events = read_survival(y)
         if len(times) != X.shape[0]:
             raise FedLassoError(f"y has {len(times)} rows but X has {X.shape[0]}; give one each")
-        return X, self.family.encode({"time": times, "event": events})
+        return X, {"time": times, "event": events.astype(np.float64)}
 
     def _accept(self, federation: Federation) -> None:
         if self.fit_baseline_model:

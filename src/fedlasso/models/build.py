@@ -12,10 +12,11 @@ from fedlasso.fitting.examination.examine import examine, expect_error
 from fedlasso.fitting.inference.infer import separate_sites
 from fedlasso.fitting.model import Model, fit_model
 from fedlasso.fitting.result import Status, Tuned
-from fedlasso.fitting.settings import SELECTED, Settings
+from fedlasso.fitting.settings import Settings
 from fedlasso.models import document as doc
 from fedlasso.models.document import Missing, ModelDocument, Revealed
 from fedlasso.models.inference_document import number_or_none, to_trust_document
+from fedlasso.models.inputs import encode_settings
 from fedlasso.models.table_one import describe_schema
 from fedlasso.models.text import warn_of_examination, warn_of_fit, warn_of_leak
 from fedlasso.tables import Schema
@@ -53,14 +54,7 @@ def make_model(
     a site's refusal of that instead of raising it. `notify` is called after each stage.
     """
     recorded = _Recorded(federation)
-    encode = schema.encode_names
-    selected = (name for name in settings.intervals if name == SELECTED)
-    settings = replace(
-        settings,
-        bounds={own: ends for name, ends in settings.bounds.items() for own in encode([name])},
-        keep=encode(settings.keep),
-        intervals=(*encode(settings.named), *selected),
-    )
+    settings = encode_settings(settings, schema)
     model = fit_model(recorded, settings, notify)
     document = make_document(model, schema, missing)
     revealed = Revealed(tuple(recorded.revealed))

@@ -43,7 +43,7 @@ def _path(document: ModelDocument) -> str:
     if not path or not path.names or min(path.penalties) <= 0:
         return ""
     selected = [row.name for row in document.coefficients]
-    mark = document.penalty if document.curve else None
+    mark = document.path_penalty if document.curve else None
     chart = draw_svg(lambda ax: plot_path(path, selected, mark, ax), "Coefficient path")
     if not chart:
         return ""

@@ -1,7 +1,8 @@
 """Where the sites are, in files or on a network, and how files are opened as sites."""
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from itertools import combinations
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,7 @@ from fedlasso.errors import FedLassoError
 from fedlasso.families import family_with
 from fedlasso.federation import InProcess
 from fedlasso.federation.ledger import Notify
-from fedlasso.fitting.settings import Settings
+from fedlasso.fitting.settings import SELECTED, Settings
 from fedlasso.models.document import Missing
 from fedlasso.numerics import Array, find_loss
 from fedlasso.sites import INTERCEPT, Memory, Site
@@ -139,34 +140,77 @@ def open_sites(
     Sites keep what must outlive this process in the folder `memory`; `notify` gets a line per site.
     """
     settings = settings or Settings()
+    # Refuse contradictory options before anything is read.
+    source.outcome(settings)
+    return open_tables(open_files(source), source, settings, memory, notify)
+
+
+def open_tables(
+    files: Sequence[File],
+    source: FileSource,
+    settings: Settings,
+    memory: Path | None = None,
+    notify: Notify = lambda text: None,
+) -> tuple[InProcess, Schema]:
+    """Return tables, from files or data frames, as sites, with the agreed schema."""
     outcome = source.outcome(settings)
-    files = open_files(source)
     left_out = [*source.drop, *filter(None, [source.site_column])]
     named = {*settings.keep, *settings.bounds, *settings.named}
     how: dict[str, Any] = {"positive": source.positive, "named": named}
     schema = agree(files, outcome, left_out, source.min_level, notify, **how)
     # Unknown names are refused before the records are read.
-    schema.encode_names((*settings.keep, *settings.bounds))
-    sites: list[Site] = []
-    parts: list[Encoded] = []
-    gaps: list[str] = []
-    for i, file in enumerate(files):
-        for part in encode_file(file, schema):
-            if part.missing and source.missing == "refuse":
-                gaps.append(part.gaps)
-            # Once values are missing there will be no fit, only the complete list of them.
-            if not gaps:
-                place = hashlib.sha256(part.site.encode()).hexdigest()[:16]
-                kept = Memory(None if memory is None else memory / place)
-                sites.append(make_site(part, schema.encoded, settings, memory=kept))
-                parts.append(part)
+    encode_settings(settings, schema)
+
+    def read() -> Iterator[Encoded]:
+        for i, file in enumerate(files):
+            for part in encode_file(file, schema):
                 notify(f"read {part.site}: {len(part.X)} rows ({i + 1} of {len(files)} files)")
-                if source.cluster is None:
-                    _warn_of_repeats(part, notify)
+                yield part
+
+    sites = open_parts(read(), schema.encoded, schema, settings, source.missing, memory, notify)
+    return sites, schema
+
+
+def open_parts(
+    parts: Iterable[Encoded],
+    columns: Sequence[str] | None,
+    outcome: Outcome,
+    settings: Settings,
+    missing: Missing = "refuse",
+    memory: Path | None = None,
+    notify: Notify = lambda text: None,
+) -> InProcess:
+    """Return encoded records as sites; refuse missing values, unless replaced, and constants."""
+    sites: list[Site] = []
+    kept: list[Encoded] = []
+    gaps: list[str] = []
+    for part in parts:
+        if part.missing and missing == "refuse":
+            gaps.append(part.gaps)
+        # Once values are missing there will be no fit, only the complete list of them.
+        if not gaps:
+            place = hashlib.sha256(part.site.encode()).hexdigest()[:16]
+            own = Memory(None if memory is None else memory / place)
+            sites.append(make_site(part, columns, settings, memory=own))
+            kept.append(part)
+            if outcome.cluster is None:
+                _warn_of_repeats(part, notify)
     if gaps:
         raise FedLassoError(f"missing values ({'; '.join(gaps)}); fill them, or use --missing mean")
-    _check_variation(parts, schema, notify)
-    return InProcess(sites), schema
+    _check_variation(kept, outcome, notify)
+    return InProcess(sites)
+
+
+def encode_settings(settings: Settings, schema: Schema) -> Settings:
+    """Return settings with text columns replaced by the columns of their levels."""
+    encode = schema.encode_names
+    selected = (name for name in settings.intervals if name == SELECTED)
+    return replace(
+        settings,
+        bounds={own: ends for name, ends in settings.bounds.items() for own in encode([name])},
+        keep=encode(settings.keep),
+        intervals=(*encode(settings.named), *selected),
+    )
 
 
 def open_files(source: FileSource) -> list[File]:
@@ -247,7 +291,7 @@ def refuse_copies(files: Sequence[str]) -> None:
 
 def _warn_of_repeats(part: Encoded, notify: Notify) -> None:
     """Warn of rows that may be several ones of the same patient."""
-    repeated = find_repeated(part.X)
+    repeated = find_repeated(part.X) if isinstance(part.X, np.ndarray) else 0.0
     if repeated >= MANY_REPEATED:
         notify(
             f"warning: site {part.site!r}: about {repeated:.0%} of the rows agree with another one "
@@ -267,7 +311,8 @@ def _check_variation(parts: Sequence[Encoded], outcome: Outcome, notify: Notify)
         low = min(np.fmin.reduce(part.X[:, k]) for part in parts)
         return bool(low < max(np.fmax.reduce(part.X[:, k]) for part in parts))
 
-    if not any(map(varies, range(parts[0].X.shape[1]))):
+    # Sparse tables come from Python, where the fit itself looks for constants.
+    if isinstance(parts[0].X, np.ndarray) and not any(map(varies, range(parts[0].X.shape[1]))):
         raise FedLassoError(
             "every predictor is constant over all rows of all sites, so there is nothing to fit; "
             "give columns that vary"

@@ -16,13 +16,22 @@ from threadpoolctl import threadpool_info
 
 import fedlasso
 from fedlasso.errors import FedLassoError
+from fedlasso.study.record_columns import Field
 from fedlasso.study.scenario import Scenario
 
 Setting = str | int | float | bool | list[str | int | float] | None
 _LIBRARIES = ("fedlasso", "numpy", "scipy", "numba", "scikit-learn", "pyarrow")
 # The rooms whose code computes a study's numbers, and files of `study` that only keep or print.
 ROOMS = ("numerics", "families", "federation", "sites", "procedures", "fitting", "study")
-UNHASHED = ("record_columns", "conclusions", "every_study", "manifest", "runner", "store")
+UNHASHED = (
+    "record_columns",
+    "conclusions",
+    "every_study",
+    "manifest",
+    "plugins",
+    "runner",
+    "store",
+)
 
 
 @dataclass(frozen=True)
@@ -69,6 +78,7 @@ class Manifest:
     replicates: int
     code: dict[str, str]  # hash of the computing code, versions of Python and libraries
     runs: tuple[StudyRun, ...]  # in order of their start
+    metrics: tuple[Field, ...] = ()  # added from outside the package
 
     def __post_init__(self) -> None:
         if not isinstance(self.study.get("name"), str) or "seed" not in self.study:
@@ -104,6 +114,7 @@ class Manifest:
             scenarios=self.scenarios | more.scenarios,
             replicates=max(self.replicates, more.replicates),
             runs=(*self.runs, replace(run, another_processor=changed)),
+            metrics=tuple({own.name: own for own in (*self.metrics, *more.metrics)}.values()),
         )
 
 

@@ -21,6 +21,8 @@ from fedlasso.errors import FedLassoError
 from fedlasso.federation.ledger import Notify
 from fedlasso.study.manifest import Manifest, StudyRun, describe_code, describe_machine
 from fedlasso.study.outcomes import METRICS, Record, TrialMeasure
+from fedlasso.study.plugins import Plugin
+from fedlasso.study.record_columns import COLUMNS
 from fedlasso.study.scenario import Scenario
 
 if TYPE_CHECKING:
@@ -40,9 +42,16 @@ class Study(Protocol):
 
 
 def run_replicate(
-    study: Study, scenario: Scenario, number: int, metrics: Mapping[str, TrialMeasure]
+    plugins: Sequence[Plugin],
+    study: Study,
+    scenario: Scenario,
+    number: int,
+    metrics: Mapping[str, TrialMeasure],
 ) -> bytes | str:
-    """Return one replicate as Parquet, or its traceback; runs in a worker, in one BLAS thread."""
+    """Return one replicate as Parquet, or its traceback; runs in a worker, in one BLAS thread.
+
+    Plug-ins come first: unpickling them imports what the study and the metrics may refer to.
+    """
     from fedlasso.study.store import to_parquet
 
     # A new worker does not know metrics added from outside.
@@ -95,6 +104,7 @@ def run_study(
     engine: str = "processes",
     workers: int | None = None,
     allow_code_change: bool = False,
+    plugins: Sequence[Plugin] = (),
     listen: Listener = lambda progress: None,
     notify: Notify = lambda notice: None,
 ) -> Progress:
@@ -104,6 +114,7 @@ def run_study(
     ----------
     engine : ``"processes"``, ``"dask"`` (a local cluster) or a scheduler such as ``tcp://host:8786``
     workers : processes, or workers of the local cluster; by default one per core
+    plugins : imported modules that workers must import too
     listen : called with the progress whenever it changes
     notify : called with one line if the study resumes on another kind of processor
     """
@@ -115,10 +126,12 @@ def run_study(
         workers = len(cores(0))
     by_name = {scenario.name: scenario for scenario in scenarios}
     settings = msgspec.json.decode(msgspec.json.encode(study))
-    code = describe_code()
+    code = describe_code() | {f"import {plugin.name}": plugin.digest for plugin in plugins}
     started = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
     run = StudyRun(started, engine, workers, code["hash"], describe_machine())
-    manifest = Manifest({"name": study.name, **settings}, by_name, replicates, code, (run,))
+    metrics = tuple(COLUMNS[name] for name in METRICS)
+    named = {"name": study.name, **settings}
+    manifest = Manifest(named, by_name, replicates, code, (run,), metrics)
     if notice := store.open(manifest, allow_code_change=allow_code_change):
         notify(notice)
     store.drop_damaged()
@@ -129,7 +142,7 @@ def run_study(
     listen(progress)
     with open_executor(engine, workers) as executor:
         futures = {
-            executor.submit(run_replicate, study, by_name[s], r, dict(METRICS)): (s, r)
+            executor.submit(run_replicate, plugins, study, by_name[s], r, dict(METRICS)): (s, r)
             for s, r in left
         }
         for future in as_completed(futures):

@@ -21,6 +21,7 @@ import pyarrow.parquet as pq
 from fedlasso.atomic_files import write_atomically
 from fedlasso.errors import FedLassoError
 from fedlasso.study.manifest import Manifest
+from fedlasso.study.record_columns import COLUMNS
 
 if TYPE_CHECKING:
     from fedlasso.study.outcomes import Record
@@ -49,7 +50,7 @@ class Store:
         """Read what was run, with which code, versions, seeds and machine."""
         file = self.manifest_file
         try:
-            return msgspec.json.decode(file.read_bytes(), type=Manifest)
+            manifest = msgspec.json.decode(file.read_bytes(), type=Manifest)
         except FileNotFoundError:
             remedy = "name the folder that `fedlasso study run` wrote"
             raise FedLassoError(f"{self.folder} holds no study; {remedy}") from None
@@ -59,6 +60,10 @@ class Store:
             raise FedLassoError(f"{file} is not the manifest of a study: {error}") from error
         except msgspec.DecodeError as error:
             raise FedLassoError(f"{file} is damaged: {error}") from error
+        # Reports then know the columns that a plug-in has added.
+        for field in manifest.metrics:
+            COLUMNS.setdefault(field.name, field)
+        return manifest
 
     def open(self, manifest: Manifest, *, allow_code_change: bool = False) -> str:
         """Start or resume a study; return a notice if the processor differs, else "".

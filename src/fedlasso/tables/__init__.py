@@ -14,6 +14,10 @@ from fedlasso.tables.files import columns_of as columns_of
 from fedlasso.tables.formats import KINDS as KINDS
 from fedlasso.tables.formats import check_file as check_file
 from fedlasso.tables.formats import stem_of as stem_of
+from fedlasso.tables.frames import Frame as Frame
+from fedlasso.tables.frames import holds_numbers as holds_numbers
+from fedlasso.tables.frames import is_frame as is_frame
+from fedlasso.tables.frames import to_arrow as to_arrow
 from fedlasso.tables.targets import Outcome as Outcome
 from fedlasso.tables.targets import Responses as Responses
 from fedlasso.tables.text_columns import MIN_LEVEL as MIN_LEVEL
