@@ -148,8 +148,8 @@ def _sent(document: ModelDocument) -> str:
             if texts:
                 parts.append(f"<p>What each site disclosed {title}:</p>{html.bullets(texts)}")
     note = (
-        f"Most sent by a site: {document.most_sent_text}. Counted from the messages, at eight bytes "
-        "per number."
+        f"Most sent by a site: {document.most_sent_text}. Counted from the messages, at eight "
+        "bytes per number."
     )
     return html.section("What each site sent", note, "".join(parts))
 

@@ -36,7 +36,6 @@ def describe_model(document: ModelDocument) -> str:
     settings = document.settings
     # That uploads ended too early comes first.
     lines = [document.status_text] if document.status == Status.CUT.name else []
-    sites = f"{len(document.sites)} site{'s' * (len(document.sites) != 1)}"
     lines += [
         f"{document.schema.target}: {len(rows)} of {document.columns} columns, "
         f"{document.rows.training} training rows at {counted(len(document.sites), 'site')}",

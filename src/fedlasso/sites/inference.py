@@ -132,7 +132,8 @@ class BatchSlopes(AboutDirections[BatchSums]):
         np.add.at(sums, batch, terms)
         sums -= np.outer(sizes, sums.sum(axis=0))
         _, curvatures = site.training.slopes_along(self.b, self.directions)
-        sums = self._round(sums, np.sqrt(site.rows * site.training.design.norms), np.sqrt(curvatures))
+        columns = np.sqrt(site.rows * site.training.design.norms)
+        sums = self._round(sums, columns, np.sqrt(curvatures))
         variances = np.einsum("ik,ik->k", sums, sums) / left
         work = site.operations(count)
         return BatchSums(
