@@ -48,7 +48,7 @@ def make(
         )
         for j, name in enumerate(names)
     ]
-    schema = Schema("y", tuple(Column(name, "number") for name in columns), settings.family)
+    schema = Schema("y", tuple(Column(name, "number") for name in columns), family=settings.family)
     return make_model(InProcess(sites), settings, schema)
 
 
@@ -98,8 +98,8 @@ def check_certificate(document: ModelDocument, X: Array, y: Array) -> None:
         # Positive and negative parts make the penalty smooth.
         b = np.append(v[:k] - v[k : 2 * k], v[-1])
         value, slopes = loss(b)
-        slopes = slopes[:k] + ridges * b[:k], slopes[k]
-        both = np.concatenate([slopes[0] + lams, lams - slopes[0], [slopes[1]]])
+        smooth = slopes[:k] + ridges * b[:k]
+        both = np.concatenate([smooth + lams, lams - smooth, slopes[k:]])
         return value + float(lams @ v[:k] + lams @ v[k : 2 * k] + ridges @ b[:k] ** 2 / 2), both
 
     start = np.concatenate([np.maximum(b[on], 0), np.maximum(-b[on], 0), [intercept]])

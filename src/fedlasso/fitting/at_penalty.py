@@ -248,6 +248,7 @@ def fit_any_loss(
         tol=newton.tol,
         state=state,
     )
+    assert isinstance(result.state, NewtonState)
     assert result.certificate is not None
     if result.state.step == "end" and result.certificate.reaches(ROUNDED_GAP):
         # It ended by itself: more rounds would not help.
