@@ -171,7 +171,7 @@ class Settings:
         if self.goal is None:
             return default_goal()
         if self.goal not in GOALS:
-            raise FedLassoError(f"no `goal` is called {self.goal!r}; use one of {', '.join(GOALS)}")
+            raise FedLassoError(f"no goal is called {self.goal!r}; use one of {', '.join(GOALS)}")
         return GOALS[self.goal]
 
     @property
