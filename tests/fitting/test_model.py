@@ -98,7 +98,7 @@ def test_no_goal_spends_more_uploads_than_it_may(goal: str, p: int, uploads: int
     least = max(25 if goal == "objective" and p > 5 else 6, 2 * count_vectors(how, p) + 1)
     if uploads < least:
         # One sentence says what is too little, and no more was sent until then.
-        with pytest.raises(FedLassoError, match=r"^uploads .*; give more"):
+        with pytest.raises(FedLassoError, match=r"^`uploads` .*; give more"):
             fit_model(ledger, how)
     else:
         model = fit_model(ledger, how)
