@@ -207,7 +207,7 @@ def _digest(X: Any, y: Array) -> str:
         ends = table.indptr[1:-1]
         values, places = (np.split(own, ends) for own in (table.data, table.indices))
         columns = map(np.append, values, places)
-    digests = [hashlib.sha256(np.ascontiguousarray(k, np.float64)).digest() for k in columns]
+    digests = [hashlib.sha256(np.asarray(k, np.float64).tobytes()).digest() for k in columns]
     return hashlib.sha256(y.tobytes() + b"".join(sorted(digests))).hexdigest()
 
 
