@@ -132,10 +132,6 @@ def test_folds_keep_the_goal_whose_families_they_judge(
         (Settings(procedure="Secant", cv=3), "the smallest error on 3 folds, by Secant in"),
         (Settings(procedure="CD", validation=0.25), "the smallest error on held-out rows, by CD"),
         (Settings(penalty=0.1), "goal 'objective': the Lasso at the given penalty, from second"),
-        (
-            Settings(intervals=("age",), site_effects=False, site_weights="equal"),
-            "goal 'objective' (not 'prediction': intervals of named columns start from the Lasso)",
-        ),
     ],
     ids=str,
 )
@@ -160,6 +156,13 @@ def test_a_goal_that_the_lasso_serves_alone_says_why(
     assert document.settings.goal == name
     alone = "the Lasso alone: adaptive and relaxed models need a linear model without"
     assert document.why.startswith(f"goal {name!r} ({alone}")
+
+
+def test_a_goal_that_named_intervals_replace_is_notified(opened: tuple[InProcess, Schema]) -> None:
+    said: list[str] = []
+    make_model(*_with(opened, Settings(intervals=("age",))), notify=said.append)
+    why = "intervals of named columns start from the Lasso"
+    assert said[0] == f"goal 'objective' instead of 'prediction': {why}"
 
 
 def test_more_uploads_are_not_advised_where_they_do_not_help(
