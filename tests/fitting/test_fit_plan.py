@@ -35,7 +35,7 @@ def test_no_plan_costs_more_than_was_given(p: int, rows: int, many: bool, upload
     if plan.how == "holdout":
         assert f"at most {uploads} vectors of {p} numbers per site, because" in plan.words
         assert f"would take {fewest} uploads" in plan.words
-        (buys,) = re.findall(r"uploads=(\d+) would buy cross-validation", plan.words)
+        (buys,) = re.findall(r"cross-validation would take (\d+) uploads", plan.words)
         # What more uploads would buy is what the plan with so many is.
         assert int(buys) > uploads
         assert make_plan(p, rows, more_folds=many, uploads=int(buys)).how != "holdout"
@@ -87,8 +87,8 @@ def test_folds_that_were_asked_for_are_made_or_refused(
     if refusal:
         assert not fits
         assert refusal.startswith(f"{cv} folds take ")
-        assert refusal.endswith("give more uploads, fewer folds, or a penalty")
-        assert f"uploads is {uploads};" in refusal
+        assert refusal.endswith("give more `uploads`, fewer folds (`cv`), or a `penalty`")
+        assert f"`uploads` is {uploads};" in refusal
         assert "\n" not in refusal
     else:
         assert plan.uploads <= uploads

@@ -89,11 +89,13 @@ def test_what_is_not_known_of_other_columns_hides_part_of_an_effect_on_yes_or_no
     _, _, sites = pool_of("binomial", 4)
     start = Start.at(InProcess(sites), L1(0.1), np.zeros(5))
     chances = np.array([1.0, 0.3, 0.5, 0.0, 1.0])
-    effects = Effects(chances, np.array([0.5, 1.0, -0.4, 0.0, 0.2]), np.full(5, 0.6))
+    means = np.array([0.5, 1.0, -0.4, 0.0, 0.2])
     rng = np.random.default_rng(0)
-    drawn = effects.means + effects.spreads * rng.standard_normal((200_000, 5))
+    drawn = means + 0.6 * rng.standard_normal((200_000, 5))
     drawn *= rng.random((200_000, 5)) < chances
-    assert effects.variance == pytest.approx(drawn.var(axis=0).sum(), rel=0.02)
+    variance = float(drawn.var(axis=0).sum())
+    effects = Effects(chances, means, np.full(5, 0.6), variance=variance)
+    assert effects.variances.sum() == pytest.approx(variance, rel=0.02)
     factor = start.attenuation(effects)
     # The mean probability over what is not known, against the one with smaller effects.
     nodes, shares = np.polynomial.hermite_e.hermegauss(60)
@@ -196,3 +198,17 @@ def test_rows_of_noisy_sites_weigh_less_and_estimates_are_weighted_least_squares
     b, intercept = scaling.original(-step)
     np.testing.assert_allclose(b, expected[1:], atol=1e-9)
     assert intercept == pytest.approx(expected[0])
+
+
+def test_the_variance_of_a_predictor_is_that_of_the_drawn_effects_together() -> None:
+    rng = np.random.default_rng(3)
+    X = rng.standard_normal((300, 4))
+    X[:, 1] = X[:, 0] + 0.1 * X[:, 1]
+    y = draw_response("binomial", X[:, 0] - X[:, 2], rng)
+    start = Start.at(InProcess([Site("a", X, y, loss="binomial")]), L1(0.1), np.zeros(4))
+    together = start.find_effects(0)
+    # Which of the first two columns has the effect is not known, but their sum is.
+    assert 0 < together.variance < together.variances.sum() / 2
+    alone = Start.at(InProcess([Site("a", X[:, 1:], y, loss="binomial")]), L1(0.1), np.zeros(3))
+    effects = alone.find_effects(0)
+    assert effects.variance == pytest.approx(effects.variances.sum(), rel=0.25)

@@ -29,17 +29,20 @@ def nearly() -> Model:
 @pytest.mark.standard
 def test_intervals_of_nearly_separated_classes_do_not_contradict_the_lasso(nearly: Model) -> None:
     trust = nearly.trust
-    assert trust is not None and trust.selected is not None
+    assert trust is not None
+    assert trust.selected is not None
     lasso = nearly.fit.coefficients[trust.selected.columns]
     low, high = trust.selected.intervals(0.95).T
-    assert (low <= lasso).all() and (lasso <= high).all()
+    assert (low <= lasso).all()
+    assert (lasso <= high).all()
     # Unshrunk effects are larger than those of the Lasso.
     assert np.abs(trust.selected.values).sum() > np.abs(lasso).sum()
 
 
 @pytest.mark.standard
 def test_columns_that_predict_nearly_every_class_are_discovered(nearly: Model) -> None:
-    assert nearly.trust is not None and nearly.trust.effects is not None
+    assert nearly.trust is not None
+    assert nearly.trust.effects is not None
     columns, groups = nearly.trust.effects.discover(0.1)
     assert columns.sum() + len(groups) >= 2
 
@@ -47,7 +50,8 @@ def test_columns_that_predict_nearly_every_class_are_discovered(nearly: Model) -
 @pytest.mark.standard
 def test_the_unknown_part_of_a_predictor_allows_for_correlated_columns(nearly: Model) -> None:
     # Of collinear columns only the sum of the effects is known.
-    assert nearly.trust is not None and nearly.trust.effects is not None
+    assert nearly.trust is not None
+    assert nearly.trust.effects is not None
     effects = nearly.trust.effects
     assert 0 < effects.variance < effects.variances.sum() / 4
 
@@ -70,5 +74,7 @@ def test_separated_classes_have_no_intervals_and_one_sentence_says_why() -> None
 
 def test_separated_classes_have_no_discoveries() -> None:
     settings = Settings(family="binomial", penalty=1e-3, goal="discoveries")
-    with pytest.raises(CannotFit, match=r"no discoveries: .* \(separation\).*; use --goal objectiv"):
+    with pytest.raises(
+        CannotFit, match=r"no discoveries: .* \(separation\).*; use --goal objectiv"
+    ):
         fit_model(separated(), settings)

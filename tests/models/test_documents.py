@@ -43,7 +43,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 EDITS: dict[str, tuple[list[Any], Any, str]] = {
     "a word": (["intercept"], "none", "got `str` - at `$.intercept`"),
-    "a setting": (["settings", "uploads"], 0, "uploads is 0"),
+    "a setting": (["settings", "uploads"], 0, "--uploads is 0"),
     "a goal": (["settings", "goal"], "speed", "no goal is called 'speed'"),
     "a coefficient": (["coefficients", 0, "name"], "height", "'height' belongs to no column"),
     "a value": (["coefficients", 0, "value"], None, "at `$.coefficients[0].value`"),

@@ -174,7 +174,7 @@ def test_a_penalty_is_chosen_on_folds(family: str) -> None:
     [
         ({"family": "gamma"}, "no family is called 'gamma'"),
         ({"l1_ratio": 0.0}, "give a fraction above 0"),
-        ({"site_effects": True, "intercept": False}, "leave out one of the two"),
+        ({"site_effects": True, "intercept": False}, "omit one of the two"),
         ({"family": "cox", "site_effects": True}, "baseline hazard per site already"),
     ],
 )

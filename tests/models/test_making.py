@@ -132,10 +132,6 @@ def test_folds_keep_the_goal_whose_families_they_judge(
         (Settings(procedure="Secant", cv=3), "the smallest error on 3 folds, by Secant in"),
         (Settings(procedure="CD", validation=0.25), "the smallest error on held-out rows, by CD"),
         (Settings(penalty=0.1), "goal 'objective': the Lasso at the given penalty, from second"),
-        (
-            Settings(intervals=("age",)),
-            "goal 'objective' (not 'prediction': intervals of named columns start from the Lasso)",
-        ),
     ],
     ids=str,
 )
@@ -162,6 +158,13 @@ def test_a_goal_that_the_lasso_serves_alone_says_why(
     assert document.why.startswith(f"goal {name!r} ({alone}")
 
 
+def test_a_goal_that_named_intervals_replace_is_notified(opened: tuple[InProcess, Schema]) -> None:
+    said: list[str] = []
+    make_model(*_with(opened, Settings(intervals=("age",))), notify=said.append)
+    why = "intervals of named columns start from the Lasso"
+    assert said[0] == f"goal 'objective' instead of 'prediction': {why}"
+
+
 def test_more_uploads_are_not_advised_where_they_do_not_help(
     opened: tuple[InProcess, Schema],
 ) -> None:
@@ -180,7 +183,8 @@ def test_splits_depend_on_the_records_and_the_seed_not_on_file_names(tmp_path: P
     splits = []
     for paths in (again, renamed, renamed[::-1]):
         federation, _ = open_sites(FileSource(tuple(map(str, paths)), "y"))
-        own = {site.rows: site.draw.fold_rows("folds 5 0", site.rows) for site in federation._members.values()}
+        sites = federation._members.values()
+        own = {site.rows: site.draw.fold_rows("folds 5 0", site.rows) for site in sites}
         splits.append([fold.tolist() for rows in sorted(own) for fold in own[rows]])
     assert splits[0] == splits[1] == splits[2]
 

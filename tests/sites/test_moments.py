@@ -123,7 +123,7 @@ def test_what_deals_no_folds_is_one_clear_error(split: str) -> None:
 
 
 def test_a_deal_into_one_fold_is_refused() -> None:
-    with pytest.raises(FedLassoError, match="cv is 1; give a whole number of folds, 2 or more"):
+    with pytest.raises(FedLassoError, match="`cv` is 1; give a whole number of folds, 2 or more"):
         fold_rows(all_folds(1, 0), "a", 9)
 
 

@@ -237,13 +237,13 @@ CONTRADICTIONS = [
     (["--target", "yes", "--weights", "weight", "--drop", "weight"],
      "column 'weight' is named by --drop and by --weights; choose one"),
     (["--target", "yes", "--ties", "breslow"],
-     "ties are those of survival times; use --family cox, or leave --ties out"),
+     "--ties has no effect here: ties are those of survival times (--family cox); omit --ties"),
     (["--family", "cox", "--time", "time", "--event", "dead", "--site-effects"],
      "survival times have a baseline hazard per site already; leave site effects out"),
     (["--target", "yes", "--no-intercept", "--site-effects"],
-     "site_effects requires an intercept; leave out one of the two"),
+     "--site-effects requires an intercept; omit one of the two"),
     (["--target", "yes", "--l1-ratio", "2"],
-     "l1_ratio is 2.0; give a fraction above 0, and 1 for the Lasso"),
+     "--l1-ratio is 2.0; give a fraction above 0, and 1 for the Lasso"),
 ]  # fmt: skip
 
 

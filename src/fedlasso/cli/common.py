@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import inspect
-import re
 import signal
 import socket
 import sys
@@ -65,12 +64,15 @@ def given_options(options: argparse.Namespace, known: Collection[str]) -> dict[s
 
 
 def to_flags(text: str) -> str:
-    """Replace option names in backticks, as Python users know them, by those of the terminal."""
+    """Replace options of `Settings` in backticks, as Python has them, by those of the terminal."""
+    if "`" not in text:
+        return text
+    from fedlasso.fitting.settings import Settings
 
-    def flag(match: re.Match[str]) -> str:
-        return f"--{match[1].replace('_', '-').replace('intervals', 'interval')}"
-
-    return re.sub(r"`([a-z][a-z0-9_]*)`", flag, text)
+    for name in Settings.__dataclass_fields__:
+        flag = "interval" if name == "intervals" else name.replace("_", "-")
+        text = text.replace(f"`{name}`", f"--{flag}")
+    return text
 
 
 def print_frame(frame: pd.DataFrame) -> None:

@@ -152,6 +152,9 @@ def fit_model(
                 f"`cv` is {settings.cv}, but no site has more than {most} rows, so some folds "
                 f"would be empty; give at most {most} folds"
             )
+    goal = settings.goal_by_name
+    if settings.why_lasso and goal != settings.requested_goal.name:
+        notify(f"goal {goal!r} instead of {settings.requested_goal.name!r}: {settings.why_lasso}")
     settings, fit = _fit(ledger, settings, notify)
     view, scaling = fit.standardised
     coefficients, intercept = scaling.original(fit.coefficients)

@@ -1,7 +1,7 @@
 """The options of a fit, checked before any site is asked."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from numbers import Real
 from typing import Literal
 
@@ -114,10 +114,6 @@ class Settings:
             yield f"`l1_ratio` is {self.l1_ratio!r}; give a fraction above 0, and 1 for the Lasso"
         if self.ties not in ("efron", "breslow"):
             yield f"`ties` is {self.ties!r}; use 'efron' or 'breslow'"
-        for name, why in self.without_effect.items():
-            (default,) = (own.default for own in fields(self) if own.name == name)
-            if getattr(self, name) != default:
-                yield why
         if self.site_effects and not self.intercept:
             yield "`site_effects` requires an intercept; omit one of the two"
         if self.site_effects and family.no_site_effects:
@@ -126,6 +122,9 @@ class Settings:
             value = getattr(self, name)
             if not (isinstance(value, Real) and 0 < float(value) < 1):
                 yield f"`{name}` is {value!r}; give a fraction above 0 and below 1"
+        for name, why in self.without_effect.items():
+            if getattr(self, name) != getattr(type(self), name):
+                yield why
         if self.site_weights not in (None, "equal", "variance"):
             yield f"`site_weights` is {self.site_weights!r}; use 'equal' or 'variance'"
         if self.site_weights == "variance" and not family.quadratic:
@@ -171,7 +170,7 @@ class Settings:
         if self.goal is None:
             return default_goal()
         if self.goal not in GOALS:
-            raise FedLassoError(f"no `goal` is called {self.goal!r}; use one of {', '.join(GOALS)}")
+            raise FedLassoError(f"no goal is called {self.goal!r}; use one of {', '.join(GOALS)}")
         return GOALS[self.goal]
 
     @property

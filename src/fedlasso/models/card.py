@@ -137,8 +137,8 @@ def _sent(document: ModelDocument) -> str:
         total = site.sent_in_all
         vectors = [site.sent.get(kind, 0) for kind in _KINDS]
         counts = [*vectors, total - sum(vectors), total]
-        card = extra.get(site.name, 0)
-        counts += [card, total + card] if extra else []
+        own = extra.get(site.name, 0)
+        counts += [own, total + own] if extra else []
         cells.append([site.name, f"{site.rows:,}", *map(bytes_of, counts)])
     parts = [html.text_table(head, cells)]
     if document.revealed is not None:

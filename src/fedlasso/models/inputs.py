@@ -265,14 +265,15 @@ def make_site(
 
 
 def _digest(X: Any, y: Array) -> str:
-    """Return a hash of records."""
+    """Return a hash of records, whatever the order of the columns."""
+    columns = X.T
     if sp.issparse(X):
         table = X.tocsc()
-        X = np.array([table.data, table.indices]).T
-    found = hashlib.sha256()
-    for column in (y, *X.T):
-        found.update(np.ascontiguousarray(column, np.float64))
-    return found.hexdigest()
+        ends = table.indptr[1:-1]
+        values, places = (np.split(own, ends) for own in (table.data, table.indices))
+        columns = map(np.append, values, places)
+    digests = [hashlib.sha256(np.asarray(k, np.float64).tobytes()).digest() for k in columns]
+    return hashlib.sha256(y.tobytes() + b"".join(sorted(digests))).hexdigest()
 
 
 def name_columns(names: Sequence[str], settings: Settings) -> tuple[str, ...]:

@@ -64,7 +64,7 @@ def test_bad_usage_is_one_line_and_exit_code_two(
             (["federation", "init", "x", "--server", "h", "--site", "a"], "give HOST:PORT"),
             (["federation", "init", "x", "--server", "h:1"], "at least one --site"),
             (["federation", "init", "x", "--server", "h:1", "--site", "a b"], "use letters"),
-            ([*fit, "--validation", "1"], "validation is 1.0; give a fraction between 0 and 1"),
+            ([*fit, "--validation", "1"], "--validation is 1.0; give a fraction between 0 and 1"),
             ([*fit, "--procedure", "none"], "'none'"),
             ([*fit, "--columns", "u", "--drop", "v"], "give --columns or --drop, not both"),
             (["federation", "resume", tmp_path / "none"], "contains no fit to resume"),
