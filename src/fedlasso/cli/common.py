@@ -98,7 +98,7 @@ def print_notices(document: ModelDocument, printed: Collection[str] = ()) -> Non
 
 
 class Display:
-    """Prints a fit's progress: a changing line on a terminal, elsewhere a line every `QUIET` seconds.
+    """Prints a fit's progress: one line on a terminal, elsewhere one every `QUIET` seconds.
 
     A thread of its own prints it, so that it also appears between questions.
     """
