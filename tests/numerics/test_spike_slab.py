@@ -83,8 +83,8 @@ def test_draws_follow_the_posterior_that_enumeration_finds(seed: int, nonlocal_p
     for _ in range(draws):
         lucks = rng.random(3), rng.standard_normal(3)
         active = int(np.count_nonzero(b))
-        prior = slab, log_odds(p), nonlocal_prior
-        draw_effects(gram, b, rest, active, m / noise, *prior, *lucks, totals)
+        shape = log_odds(p), nonlocal_prior
+        draw_effects(gram, b, rest, active, m / noise, slab, *shape, *lucks, totals)
         if nonlocal_prior and (active := int(np.count_nonzero(b))):
             moves = rng.random((active, 3)), rng.standard_normal(active)
             swap_effects(gram, reach, b, rest, np.flatnonzero(b), m / noise, slab, *moves)

@@ -110,7 +110,7 @@ def print_notices(document: ModelDocument, printed: Collection[str] = ()) -> Non
 
 
 class Display:
-    """Prints progress of a fit: a changing line, or off a terminal one every `QUIET` seconds.
+    """Prints a fit's progress: one line on a terminal, elsewhere one every `QUIET` seconds.
 
     A thread of its own prints it, so that it also appears between questions.
     """

@@ -9,7 +9,7 @@ The inverse is kept by bordering and deflation, at O(|A|^2) a knot.
 moments. It returns to Python where the inverse must be recomputed, which is rare.
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -127,8 +127,9 @@ def rebuild(D: ActiveColumns, S: HomotopyState) -> None:
     active, signs, b = (x[: S.a].tolist() for x in (S.active, S.signs, S.b))
     S.counts[0] = 0
     S.place[active] = -1
+    arrays: tuple[Any, ...] = (*D, *S[1:7], S.v, S.w)
     for k, sign, value in zip(active, signs, b, strict=True):
-        if enter(*D, *S[1:7], S.v, S.w, k, sign):
+        if enter(*arrays, k, sign):
             S.b[S.a - 1] = value
         else:
             S.blocked[k] = True
@@ -149,7 +150,8 @@ def advance(
     """
     S.counts[1:] = 0, 0, -1, 0
     rebuilt = False
-    while (end := walk(*D, *S, targets, score, lasso, refits, rebuilt)) != ARRIVED:
+    arrays: tuple[Any, ...] = (*D, *S)
+    while (end := walk(*arrays, targets, score, lasso, refits, rebuilt)) != ARRIVED:
         rebuild(D, S)
         rebuilt = end == DECAYS
     return int(S.counts[1])

@@ -185,7 +185,7 @@ def leave(
             inverse[l, j] -= scaled * inverse[last, j]
     for l in range(blocked.size):
         blocked[l] = False
-    return pivot * norms[k] > INFLATED
+    return bool(pivot * norms[k] > INFLATED)
 
 
 @compiled
