@@ -245,7 +245,7 @@ class Assessing:
         calibration = None
         shown = self.family.measures
         if "slope" in own and "calibration" in shown:
-            wider = np.sqrt(self.dispersion(own["error"][0]))
+            wider = float(np.sqrt(self.dispersion(own["error"][0])))
             intercept, slope = (
                 around(own[name][0], wider * own[name][1]) for name in ("intercept", "slope")
             )
@@ -292,7 +292,7 @@ class Assessing:
         lower, upper = (float(cuts[np.abs(below - k / 3).argmin()]) for k in (1, 2))
         length = last / TIME_INTERVALS or 1.0
         groups = GroupsAt(*self._asked, lower, upper, length, TIME_INTERVALS)
-        return survival_curves(self.view.total(groups), length)
+        return survival_curves(self.view.total(groups), length, FEWEST * len(self.view.sites))
 
 
 def calibration_of(fitted: Recalibrated | None, dispersion: float) -> Calibration | None:
@@ -340,10 +340,11 @@ def join_ranges(rows: Array) -> list[Array]:
     return [np.array(group) for group in groups]
 
 
-def survival_curves(sums: GroupSums, length: float) -> tuple[SurvivalCurve, ...]:
+def survival_curves(sums: GroupSums, length: float, fewest: int) -> tuple[SurvivalCurve, ...]:
     """Return the Kaplan-Meier curve of every third of the risk, by intervals of time.
 
-    Rows are censored at the end of their interval. A curve ends where fewer than five are at risk.
+    Rows are censored at the end of their interval. A curve ends where fewer than `fewest` are at
+    risk.
     """
     found = []
     thirds = [f"{which} third of the risk" for which in ("lowest", "middle", "highest")]
@@ -351,7 +352,7 @@ def survival_curves(sums: GroupSums, length: float) -> tuple[SurvivalCurve, ...]
         gone = events + censored
         at_risk = gone.sum() - (np.cumsum(gone) - gone)
         # The last interval is open.
-        shown = int((at_risk[:-1] >= FEWEST).sum())
+        shown = int((at_risk[:-1] >= fewest).sum())
         if not shown:
             continue
         estimates = greenwood(events[:shown], at_risk[:shown])
