@@ -189,7 +189,7 @@ def test_survival_is_assessed_as_from_rows() -> None:
         expected = fitter.survival_function_at_times(curve.times).to_numpy()
         # Intervals of time with fewer than five rows of a site join their neighbours.
         np.testing.assert_allclose(curve.shares, expected, atol=0.06)
-        assert curve.at_risk[0] == pytest.approx(own.sum(), abs=15)
+        assert curve.at_risk[0] == pytest.approx(own.sum(), abs=30)
         assert len(curve.low) == len(curve.high) == len(curve.at_risk) == len(curve.times)
 
 
@@ -284,9 +284,9 @@ def test_no_range_has_a_few_rows() -> None:
     b = np.array([[0.8, -0.5, 0.3, 0.0, 0.0]]).T
     for site in sites:
         own = site.view(view.name)
-        rows = ScoreRanges(b, np.zeros(1)).answer(own).rows
-        assert rows.sum() == site.rows
-        assert rows[rows > 0].min() >= FEWEST
+        held = ScoreRanges(b, np.zeros(1)).answer(own).rows
+        assert held.sum() == site.rows
+        assert held[held > 0].min() >= FEWEST
         sums = GroupsAt(b, np.zeros(1), "", -0.5, 0.5, 0.2, 12).answer(own)
         cells = sums.events + sums.censored
         assert cells[cells > 0].min() >= FEWEST

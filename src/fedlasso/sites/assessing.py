@@ -247,9 +247,9 @@ class ScoreRanges(AboutFolds[ScoreCounts]):
         def add(numbers: Array) -> Array:
             return np.bincount(place, numbers, minlength=RANGES).astype(np.float64)
 
-        sums = (add(each) for each in (np.ones(len(place)), found.observed, found.means))
         errors, empty = found.errors
-        return ScoreCounts(*sums, round_roughly(float(((errors - self.ratio * empty) ** 2).sum())))
+        spread = round_roughly(float(((errors - self.ratio * empty) ** 2).sum()))
+        return ScoreCounts(add(np.ones(len(place))), add(found.observed), add(found.means), spread)
 
     def bounds(self, magnitudes: Magnitudes) -> dict[str, Bound]:
         # Predictions are linear predictors, or no larger than slopes and responses.

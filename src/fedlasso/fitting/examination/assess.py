@@ -83,7 +83,7 @@ def assess(ledger: Ledger, model: Model, nested: FoldModels | None = None) -> As
         # Rows count alike here, whatever they count in the fit.
         ledger = metered(SiteWeighted(ledger, dict.fromkeys(ledger.sites, 1.0)))
     if ledger.site_weights or model.view.split:
-        view, scaling = standardise(ledger, **settings.scaling)
+        view, scaling = standardise(ledger, "", **settings.scaling)
     found, how = (nested, "chosen and fitted") if nested else fit_folds(ledger, model, view)
     words = (
         f"Every row was predicted once, by a model {how} without its fold, one of {found.count} "
