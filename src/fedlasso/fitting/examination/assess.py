@@ -82,9 +82,11 @@ def assess(ledger: Ledger, model: Model, nested: FoldModels | None = None) -> As
     if ledger.site_weights:
         # Rows count alike here, whatever they count in the fit.
         ledger = metered(SiteWeighted(ledger, dict.fromkeys(ledger.sites, 1.0)))
-    if ledger.site_weights or model.view.split:
+    if ledger.site_weights or model.view.site_weights or model.view.split:
         view, scaling = standardise(ledger, "", **settings.scaling)
-    found, how = (nested, "chosen and fitted") if nested else fit_folds(ledger, model, view)
+    found, how = (
+        (nested, "chosen and fitted") if nested else fit_folds(ledger, model, view, scaling)
+    )
     words = (
         f"Every row was predicted once, by a model {how} without its fold, one of {found.count} "
         "folds. The model itself was fitted to all rows."
@@ -103,7 +105,9 @@ def assess(ledger: Ledger, model: Model, nested: FoldModels | None = None) -> As
     return replace(assessed, how=words, left_out=left_out)
 
 
-def fit_folds(ledger: Ledger, model: Model, view: Viewed) -> tuple[FoldModels, str]:
+def fit_folds(
+    ledger: Ledger, model: Model, view: Viewed, scaling: Scaling
+) -> tuple[FoldModels, str]:
     """Return models of folds at the penalty of the model, and what was done."""
     settings = model.settings
     given = settings.penalty is not None
@@ -111,19 +115,18 @@ def fit_folds(ledger: Ledger, model: Model, view: Viewed) -> tuple[FoldModels, s
     curve = model.fit.curve
     if curve is not None and curve.fold_models is not None:
         return curve.fold_models, how
+    lam = model.fit.strength
     folded = model.fit.evidence
-    scaling = model.scaling
-    if folded is None and settings.plain and not ledger.site_weights and not model.view.split:
-        folded = _ask_moments(view, settings.seed, settings.scaling)
     if folded is not None and folded.split:
-        return _solve_folds(folded, model.penalty, scaling), how
+        return _solve_folds(folded, lam, model.scaling), how
+    folded = _ask_moments(view, settings.seed, settings.scaling) if settings.plain else None
+    if folded is not None and folded.split:
+        return _solve_folds(folded, lam, scaling), how
     form = penalty_of(settings, ledger.columns)
     splits = folds(GRADIENT_FOLDS, settings.seed)
     budget = Budget(ledger, GRADIENT_FOLDS * FOLD_UPLOADS)
     evidence = SplitEvidence.open(ledger, splits, budget, form, **settings.scaling)
-    wanted = [
-        Wanted(part.form.at(model.penalty), FOLD_TOL, rows) for rows, part in evidence.parts.items()
-    ]
+    wanted = [Wanted(part.form.at(lam), FOLD_TOL, rows) for rows, part in evidence.parts.items()]
     points = evidence.fit_many(wanted)
     found = evidence.fold_models(points)
     if found is None or not all(point.arrived(FOLD_TOL) for point in points):
@@ -381,7 +384,9 @@ def leave_sites_out(
         model.settings, intervals=(), uploads=None, procedure=None, site_weights=None, cv=None
     )
     if model.fit.evidence is None or settings.infers:
-        settings = replace(settings, goal=lasso_goal().name, penalty=model.penalty, validation=None)
+        settings = replace(
+            settings, goal=lasso_goal().name, penalty=model.fit.strength, validation=None
+        )
     found: list[SiteAssessment] = []
     for site in sites.sites:
         try:

@@ -34,11 +34,11 @@ def wilson(fraction: float, rows: float) -> tuple[float, float]:
 def greenwood(events: np.ndarray, at_risk: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return Kaplan-Meier survival after each interval, with log-log intervals by Greenwood."""
     survival = np.cumprod(1 - events / at_risk)
-    inside = (survival > 0) & (survival < 1)
-    left = np.where(survival > 0, at_risk - events, 1.0)
+    left = np.maximum(at_risk - events, 1e-12)
     variance = np.cumsum(events / (at_risk * left))
+    inside = (survival > 0) & (survival < 1)
     log = np.log(np.where(inside, survival, 0.5))
-    half = Z * np.sqrt(np.where(inside, variance, 0.0)) / np.abs(log)
+    half = np.where(inside, Z * np.sqrt(variance) / np.abs(log), 0.0)
     low = np.where(inside, np.exp(log * np.exp(half)), survival)
     high = np.where(inside, np.exp(log * np.exp(-half)), survival)
     return survival, low, high
