@@ -124,15 +124,22 @@ class SplitEvidence(Evidence):
         return run_together([self.parts[one.rows].asking(one) for one in wanted])
 
     def fold_models(self, fits: Sequence[PathPoint]) -> FoldModels | None:
-        """Return one fit per split as models of folds, if the splits are all folds."""
+        """Return one fit per split as models of folds, if the splits are all folds.
+
+        With intercepts of the sites' own, a model has their mean.
+        """
         first, *_ = (*self.splits[0].split(), "")
         if first != "fold":
             return None
         _, _, _, count, seed = self.splits[0].split()
         if int(count) != len(self.splits):
             return None
-        pairs = zip(self.scalings, fits, strict=True)
-        models = [scaling.original(fit.coefficients) for scaling, fit in pairs]
+        models = []
+        for part, scaling, fit in zip(self.parts.values(), self.scalings, fits, strict=True):
+            coefficients, intercept = scaling.original(fit.coefficients)
+            if part.ledger.site_effects:
+                intercept += mean_effect(part.ledger, fit.coefficients)
+            models.append((coefficients, intercept))
         return FoldModels.of(all_folds(int(count), int(seed)), models)
 
     def hold_out(self, fits: Sequence[PathPoint]) -> list[Validation]:
