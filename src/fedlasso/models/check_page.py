@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from fedlasso import html
 from fedlasso.models.checkup import Checked
-from fedlasso.models.table_one import WITHHELD, table_cells
+from fedlasso.models.table_one_cells import WITHHELD, table_cells
 from fedlasso.tables.held import write_options
 
 # Rows of Table 1 on the terminal.
