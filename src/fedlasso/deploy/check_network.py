@@ -11,7 +11,7 @@ from fedlasso.fitting.examination.table_one import TableOne, ask_table
 from fedlasso.models import NetworkSource
 from fedlasso.models.checkup import Checked, find_in_table
 from fedlasso.models.table_one_cells import describe_schema
-from fedlasso.tables.held import TableFinding, align
+from fedlasso.tables.held import TableFinding, align, found_identifier
 
 
 def check_network(network: Network, source: NetworkSource, settings: Settings) -> Checked:
@@ -36,11 +36,7 @@ def check_network(network: Network, source: NetworkSource, settings: Settings) -
         findings += find_in_table(table, source.missing == "mean")
     except FedLassoError as error:
         findings.append(TableFinding(True, (), "", str(error)))
-    for name in network.left_out:
-        what = "identifies the rows: every value differs"
-        findings.append(
-            TableFinding(False, (), name, what, "a fit leaves it out", (("drop", name),))
-        )
+    findings += map(found_identifier, network.left_out)
     if network.classes_chosen:
         text = network.classes_chosen.removeprefix("notice: ")
         findings.append(TableFinding(False, (), outcome.target, text))

@@ -8,7 +8,7 @@ import numpy as np
 
 from fedlasso.numerics import Array
 from fedlasso.tables.files import File
-from fedlasso.tables.held import Held, Options, TableFinding, Tables
+from fedlasso.tables.held import Held, Options, TableFinding, Tables, found_identifier
 from fedlasso.tables.repeats import compare_files
 from fedlasso.tables.targets import count_rows
 from fedlasso.tables.text_columns import MAX_LEVELS, OTHER
@@ -127,9 +127,8 @@ def _find_levels(
     elif rare:
         some = ", ".join(map(repr, rare[:3])) + (" ..." if len(rare) > 3 else "")
         what = f"{len(rare)} levels have fewer than {min_level} rows at every site ({some})"
-        yield TableFinding(
-            False, (), name, what, f"a fit pools them as {OTHER!r}; group them yourself"
-        )
+        remedy = f"a fit pools them as {OTHER!r}; group them yourself"
+        yield TableFinding(False, (), name, what, remedy)
     for level in sorted(common.difference(alike)):
         if len(sites := [s for s, levels in per_site.items() if level in levels]) < len(held):
             yield TableFinding(False, tuple(sites), name, f"only here it has the level {level!r}")
@@ -158,10 +157,7 @@ def find_identifiers(files: Iterable[File], wanted: Collection[str]) -> Iterator
             if name not in wanted:
                 found.setdefault(name, []).extend(file.groups)
     for name, sites in found.items():
-        what = "identifies the rows: every value differs"
-        yield TableFinding(
-            False, tuple(sites), name, what, "a fit leaves it out", (("drop", name),)
-        )
+        yield found_identifier(name, sites)
 
 
 def find_copies(files: Iterable[File], tables: Tables) -> Iterator[TableFinding]:
