@@ -15,13 +15,14 @@ from fedlasso.federation.messages import layout, reply_to
 from fedlasso.governance.door_messages import AboutOutcome
 from fedlasso.numerics import Array
 from fedlasso.sites import GradientAt, Penalised, holdout, standardise
-from fedlasso.sites.held_out import AboutErrors, AboutHeldOut
+from fedlasso.sites.assessing import AboutFolds
+from fedlasso.sites.held_out import AboutErrors
 from fedlasso.sites.inference import AboutDirections
 from fedlasso.sites.views import ColumnSums
 
 SPLIT = holdout(0.4, 0)
 # Questions that only others are made of.
-ABSTRACT = (Request, Penalised, AboutOutcome, AboutDirections, AboutErrors, AboutHeldOut)
+ABSTRACT = (Request, Penalised, AboutOutcome, AboutDirections, AboutErrors, AboutFolds)
 
 
 def shapes_of(reply: Reply) -> dict[str, tuple[int, ...] | None]:

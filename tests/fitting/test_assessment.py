@@ -1,144 +1,348 @@
 """How well models of every family predict, from sums, against the same worked out from rows."""
 
+from collections import Counter
+
 import numpy as np
 import pytest
 from helpers.responses import draw_response
-from sklearn.metrics import roc_auc_score
+from lifelines import KaplanMeierFitter
+from lifelines.utils import concordance_index
+from scipy.optimize import minimize
+from scipy.stats import binomtest
+from sklearn.metrics import r2_score, roc_auc_score
 
 from fedlasso import InProcess, Ledger, Site
+from fedlasso.federation import Federation, Request
+from fedlasso.federation.federation import Around
+from fedlasso.federation.messages import R
 from fedlasso.fitting import Settings, fit_model
-from fedlasso.fitting.examination.assessment import assess, auroc_of, groups_of, survival_curves
-from fedlasso.numerics import Array, Response, Sample
-from fedlasso.sites import Viewed, standardise
-from fedlasso.sites.assessing import (
-    GroupsAt,
-    GroupSums,
-    PairsAt,
-    RecalibrationAt,
-    ScoreRanges,
-    ScoresAt,
-    count_pairs,
+from fedlasso.fitting.examination.assess import (
+    NETWORK,
+    Assessing,
+    assess,
+    fit_folds,
+    join_ranges,
+    survival_curves,
 )
+from fedlasso.fitting.examination.assessment import Measure
+from fedlasso.fitting.examination.examine import expect_error
+from fedlasso.fitting.examination.intervals import greenwood, wilson
+from fedlasso.fitting.fold_models import FoldModels
+from fedlasso.fitting.inference.infer import separate_sites
+from fedlasso.fitting.model import Model
+from fedlasso.numerics import Array, Response, find_loss
+from fedlasso.sites import Viewed, standardise
+from fedlasso.sites.assessing import GroupsAt, GroupSums, ScoreRanges, cut_scores
+from fedlasso.sites.ranks import FEWEST, count_pairs, join_few
 
-SPLIT = "holdout 0.4 0"
 P = 5
+EFFECTS = np.array([1.0, -0.6, 0.4, 0.0, 0.0])
 
 
-def draw_sites(family: str, rows: int = 240) -> list[Site]:
+def draw_sites(family: str, rows: int = 240, count: int = 3) -> list[Site]:
     rng = np.random.default_rng(0)
-    X = rng.standard_normal((rows, P))
-    y = draw_response(family, X @ np.array([1.0, -0.6, 0.4, 0.0, 0.0]), rng)
-    label = np.arange(rows) % 3
+    X = rng.standard_normal((rows, P)) * [1, 2, 3, 4, 5] + 1
+    eta = (X - 1) @ (EFFECTS / [1, 2, 3, 4, 5])
+    y = eta + rng.standard_normal(rows) if family == "linear" else draw_response(family, eta, rng)
+    label = np.arange(rows) % count
+    loss = "quadratic" if family == "linear" else family
     return [
-        Site(f"s{k}", X[label == k], y[label == k], loss=family, intercept=True, raw=True)
-        for k in range(3)
+        Site(f"s{k}", X[label == k], y[label == k], loss=loss, intercept=True, raw=True)
+        for k in range(count)
     ]
 
 
-def held_out(family: str) -> tuple[Viewed, Array, Array, list[Sample]]:
-    """A view, a model, and all held-out linear predictors and responses, site by site."""
-    sites = draw_sites(family)
+def predict_by_fold(site: Site, models: FoldModels) -> Array:
+    """Every row's linear predictor by the model of its fold."""
+    X = site.table.columns.T[:, :P]
+    eta = np.zeros(site.rows)
+    for k, rows in enumerate(site.draw.fold_rows(models.split, site.rows)):
+        eta[rows] = X[rows] @ models.coefficients[:, k] + models.intercepts[k]
+    return eta
+
+
+class Fitted:
+    """A model of drawn sites, the models of its folds, and their predictions for all rows."""
+
+    def __init__(self, family: str, rows: int = 240, count: int = 3, **settings: float) -> None:
+        self.sites = draw_sites(family, rows, count)
+        self.counted = Counted(InProcess(self.sites))
+        self.ledger = Ledger(self.counted)
+        self.model: Model = fit_model(self.ledger, Settings(family=family, **settings))  # type: ignore[arg-type]
+        nested = expect_error(self.model)
+        self.nested = None if nested is None else nested.models
+        self.counted.asked.clear()
+        self.found = assess(self.ledger, self.model, self.nested)
+        self.asked = Counter(self.counted.asked)
+        view = Viewed(self.ledger, self.model.view)
+        self.models = self.nested or fit_folds(self.ledger, self.model, view, self.model.scaling)[0]
+        self.etas = [predict_by_fold(site, self.models) for site in self.sites]
+        self.eta = np.concatenate(self.etas)
+        self.y = np.concatenate([site.response.y for site in self.sites])
+
+
+class Counted(Around):
+    """A federation that counts questions by name."""
+
+    def __init__(self, inner: Federation) -> None:
+        super().__init__(inner)
+        self.asked: list[str] = []
+
+    def replies(self, request: Request[R]) -> tuple[R, ...]:
+        self.asked.append(type(request).__name__)
+        return self.inner.replies(request)
+
+
+def value_of(measure: Measure | None) -> float:
+    assert measure is not None
+    assert measure.low is not None
+    assert measure.high is not None
+    assert measure.low < measure.value < measure.high
+    return measure.value
+
+
+@pytest.mark.standard
+def test_a_linear_model_is_assessed_on_all_rows_by_nested_models() -> None:
+    fitted = Fitted("linear")
+    found = fitted.found
+    assert found.rows == 240
+    assert "chosen and fitted without its fold, one of 10 folds" in found.how
+    assert value_of(found.explained) == pytest.approx(r2_score(fitted.y, fitted.eta), abs=1e-6)
+    assert found.calibration is not None
+    slope = np.polyfit(fitted.eta, fitted.y, 1)[0]
+    assert value_of(found.calibration.slope) == pytest.approx(slope, abs=1e-6)
+    mean = float((fitted.y - fitted.eta).mean())
+    assert value_of(found.calibration.intercept) == pytest.approx(mean, abs=1e-6)
+    assert sum(group.rows for group in found.groups) == 240
+    observed = sum(group.rows * group.observed for group in found.groups)
+    assert observed == pytest.approx(fitted.y.sum(), abs=1e-4)
+    # The folds' moments are known: one question on errors, recalibration, ranges and sites each,
+    # and one to each site that is left out.
+    once = dict.fromkeys(("RecalibrationAt", "PredictionErrors", "ScoreRanges"), 1)
+    assert fitted.asked == {**once, "SiteMeasures": 1 + 3}
+    for site, own, eta in zip(found.sites, fitted.sites, fitted.etas, strict=True):
+        assert site.rows == own.rows
+        assert value_of(site.explained) == pytest.approx(r2_score(own.response.y, eta), abs=1e-6)
+        errors = (own.response.y - eta) ** 2
+        assert value_of(site.error) == pytest.approx(errors.mean(), rel=1e-6)
+
+
+@pytest.mark.standard
+def test_classes_are_assessed_as_from_rows() -> None:
+    fitted = Fitted("binomial", penalty=0.03)
+    found = fitted.found
+    assert "fitted at the given penalty without its fold, one of 5 folds" in found.how
+    aurocs = [
+        roc_auc_score(site.response.y, eta)
+        for site, eta in zip(fitted.sites, fitted.etas, strict=True)
+    ]
+    for site, auroc in zip(found.sites, aurocs, strict=True):
+        assert value_of(site.auroc) == pytest.approx(auroc, abs=1e-9)
+    ones = np.array([site.response.y.sum() for site in fitted.sites])
+    pairs = ones * (np.array([site.rows for site in fitted.sites]) - ones)
+    assert value_of(found.auroc) == pytest.approx(np.average(aurocs, weights=pairs), abs=1e-9)
+
+    def deviance(at: Array) -> float:
+        eta = at[0] + at[1] * fitted.eta
+        return float(2 * (np.logaddexp(0, eta) - fitted.y * eta).sum())
+
+    assert found.calibration is not None
+    both = minimize(deviance, [0.0, 1.0], tol=1e-12)
+    assert value_of(found.calibration.slope) == pytest.approx(both.x[1], abs=1e-4)
+    # Twice the inverse of the deviance's second derivatives.
+    se = float(np.sqrt(2 * both.hess_inv[1, 1]))
+    assert found.calibration.slope.high == pytest.approx(both.x[1] + 1.96 * se, abs=0.1)
+    large = minimize(lambda at: deviance(np.array([at[0], 1.0])), [0.0], tol=1e-12)
+    assert value_of(found.calibration.intercept) == pytest.approx(large.x[0], abs=1e-4)
+    empty = minimize(lambda at: deviance(np.array([at[0], 0.0])), [0.0], tol=1e-12)
+    ratio = deviance(np.array([0.0, 1.0])) / empty.fun
+    assert value_of(found.explained) == pytest.approx(1 - ratio, abs=1e-6)
+    for group in found.groups:
+        ends = binomtest(round(group.rows * group.observed), group.rows)
+        assert (group.low, group.high) == pytest.approx(ends.proportion_ci(method="wilson"))
+    assert found.roc[0] == (0.0, 0.0)
+    assert found.roc[-1] == (1.0, 1.0)
+    area = np.trapezoid([true for _, true in found.roc], [false for false, _ in found.roc])
+    assert area == pytest.approx(roc_auc_score(fitted.y, fitted.eta), abs=0.02)
+
+
+@pytest.mark.standard
+def test_survival_is_assessed_as_from_rows() -> None:
+    fitted = Fitted("cox", 600, penalty=0.03)
+    found = fitted.found
+    whole = 0.0
+    for site, own, eta in zip(found.sites, fitted.sites, fitted.etas, strict=True):
+        y = own.response
+        expected = concordance_index(y.times, -eta, y.events)
+        assert value_of(site.concordance) == pytest.approx(expected, abs=1e-9)
+        assert site.pairs is not None
+        whole += site.pairs * expected
+    pairs = sum(site.pairs or 0 for site in found.sites)
+    assert value_of(found.concordance) == pytest.approx(whole / pairs, abs=1e-9)
+    assert len(found.curves) == 3
+    cuts = np.quantile(fitted.eta, [1 / 3, 2 / 3])
+    groups = np.searchsorted(cuts, fitted.eta)
+    response = Response.of(fitted.y)
+    for k, curve in enumerate(found.curves):
+        own = groups == k
+        fitter = KaplanMeierFitter().fit(response.times[own], response.events[own])
+        expected = fitter.survival_function_at_times(curve.times).to_numpy()
+        # Intervals of time with fewer than five rows of a site join their neighbours.
+        np.testing.assert_allclose(curve.shares, expected, atol=0.06)
+        assert curve.at_risk[0] == pytest.approx(own.sum(), abs=30)
+        assert len(curve.low) == len(curve.high) == len(curve.at_risk) == len(curve.times)
+
+
+@pytest.mark.standard
+def test_a_tuned_fit_keeps_the_models_of_its_folds() -> None:
+    fitted = Fitted("binomial", 150, uploads=600)
+    assert "fitted at the chosen penalty without its fold, one of 5 folds" in fitted.found.how
+    expected = {"PredictionErrors": 1, "ScoreRanges": 1, "PairsAt": 1, "SiteMeasures": 4}
+    steps = fitted.asked.pop("RecalibrationAt")
+    assert steps <= 8
+    assert fitted.asked == expected
+
+
+@pytest.mark.parametrize("family", ["linear", "binomial"])
+def test_a_left_out_site_has_a_model_of_the_others(family: str) -> None:
+    fitted = Fitted(family, 150, penalty=0.03)
+    assert [site.name for site in fitted.found.left_out] == ["s0", "s1", "s2"]
+    others = InProcess([fitted.sites[0], fitted.sites[2]])
+    model = fit_model(others, Settings(family=family, penalty=0.03))
+    own = fitted.sites[1]
+    score = model.score(own.table.columns.T[:, :P])
+    found = fitted.found.left_out[1]
+    if family == "linear":
+        assert value_of(found.explained) == pytest.approx(r2_score(own.response.y, score), abs=1e-5)
+    else:
+        assert value_of(found.auroc) == pytest.approx(roc_auc_score(own.response.y, score))
+
+
+def test_over_a_network_no_site_is_left_out() -> None:
+    class Elsewhere(Federation):
+        """Sites that are not in this process, as far as anybody can tell."""
+
+        def __init__(self, inner: Federation) -> None:
+            self.inner = inner
+            self.sites, self.columns, self.loss = inner.sites, inner.columns, inner.loss
+
+        def replies(self, request: Request[R]) -> tuple[R, ...]:
+            return self.inner.replies(request)
+
+    ledger = Ledger(Elsewhere(InProcess(draw_sites("linear", 90))))
+    found = assess(ledger, fit_model(ledger, Settings(penalty=0.1)))
+    assert found.how.endswith(NETWORK)
+    assert found.left_out == ()
+
+
+def test_rows_have_the_mean_of_the_sites_intercepts() -> None:
+    sites = draw_sites("linear", 90)
+    shifted = [
+        Site(s.name, s.table.columns.T, s.response.y + 10 * k, raw=True)
+        for k, s in enumerate(sites)
+    ]
+    ledger = Ledger(InProcess(shifted))
+    model = fit_model(ledger, Settings(penalty=0.1, site_effects=True))
+    found = assess(separate_sites(ledger, True, None), model)
+    y = np.concatenate([site.response.y for site in shifted])
+    X = np.vstack([site.table.columns.T for site in shifted])
+    # As predictions for new rows have, which belong to no site.
+    assert value_of(found.explained) == pytest.approx(r2_score(y, model.score(X)), abs=0.03)
+
+
+def test_small_sites_and_rare_events_are_withheld() -> None:
+    rng = np.random.default_rng(1)
+    X = rng.standard_normal((130, P))
+    y = (rng.random(130) < 1 / (1 + np.exp(-X @ EFFECTS))).astype(float)
+    parts = {"few": slice(0, 8), "one": slice(8, 50), "two": slice(50, 130)}
+    y[8:50] = 0.0
+    y[8:12] = 1.0
+    sites = [
+        Site(name, X[own], y[own], loss="binomial", intercept=True, raw=True)
+        for name, own in parts.items()
+    ]
+    ledger = Ledger(InProcess(sites))
+    found = assess(ledger, fit_model(ledger, Settings(family="binomial", penalty=0.05)))
+    few, rare, enough = found.sites
+    assert (few.rows, few.error, few.explained, few.auroc, few.calibration) == (8, *[None] * 4)
+    assert rare.error is not None
+    assert (rare.auroc, rare.calibration) == (None, None)
+    assert enough.auroc is not None
+
+
+def test_no_range_has_a_few_rows() -> None:
+    rng = np.random.default_rng(0)
+    for rows in (3, 40, 200):
+        counts = np.bincount(rng.integers(0, 64, rows), minlength=64).astype(float)
+        joined = np.bincount(join_few(counts), counts, 64)
+        assert joined.sum() == rows
+        assert rows < FEWEST or joined[joined > 0].min() >= FEWEST
+        assert sum(counts[own].sum() for own in join_ranges(counts)) == rows
+    sites = draw_sites("cox", 90)
     federation = InProcess(sites)
-    view, _ = standardise(federation, SPLIT)
-    b = np.zeros(len(federation.columns))
-    b[:3] = (0.8, -0.5, 0.3)
-    samples = [site.view(view.name).validation("candidate") for site in sites]
-    eta = np.concatenate([sample.predictor(b) for sample in samples])
-    return view, b, eta, samples
+    view, _ = standardise(federation)
+    b = np.array([[0.8, -0.5, 0.3, 0.0, 0.0]]).T
+    for site in sites:
+        own = site.view(view.name)
+        held = ScoreRanges(b, np.zeros(1)).answer(own).rows
+        assert held.sum() == site.rows
+        assert held[held > 0].min() >= FEWEST
+        sums = GroupsAt(b, np.zeros(1), "", -0.5, 0.5, 0.2, 12).answer(own)
+        cells = sums.events + sums.censored
+        assert cells[cells > 0].min() >= FEWEST
 
 
-def test_ranges_tell_the_area_under_the_curve_and_calibration() -> None:
-    view, b, eta, samples = held_out("binomial")
-    y = np.concatenate([sample.y for sample in samples])
-    sums = view.total(ScoresAt(b))
-    assert sums.rows == len(eta)
-    assert sums.scores == pytest.approx(eta.sum(), rel=1e-6)
-    assert sums.squares == pytest.approx((eta**2).sum(), rel=1e-6)
-    # Ranges so narrow that no two rows share one.
-    counts = view.total(ScoreRanges(b, float(eta.min()), float(np.ptp(eta)) / 900, 900))
-    assert auroc_of(counts) == pytest.approx(roc_auc_score(y, eta), abs=2e-3)
-    groups = groups_of(counts)
-    assert sum(group.rows for group in groups) == len(eta)
-    total = sum(group.rows * group.observed for group in groups)
-    assert total == pytest.approx(y.sum())
-    expected = sum(group.rows * group.expected for group in groups)
-    assert expected == pytest.approx((1 / (1 + np.exp(-eta))).sum(), rel=1e-6)
+def test_cuts_are_multiples_of_a_power_of_two() -> None:
+    cuts = cut_scores(0.37, 0.9)
+    width = cuts[1] - cuts[0]
+    assert np.log2(width) == round(np.log2(width))
+    assert (cuts / width == np.rint(cuts / width)).all()
+    assert cuts[0] <= 0.37 - 2.7
+    assert cuts[-1] >= 0.37 + 2.6
 
 
-def test_recalibration_is_a_fit_of_two_numbers() -> None:
-    view, b, eta, samples = held_out("binomial")
-    y = np.concatenate([sample.y for sample in samples])
-    at = view.total(RecalibrationAt(b, 0.2, 1.1))
-    p = 1 / (1 + np.exp(-(0.2 + 1.1 * eta)))
-    np.testing.assert_allclose(at.slopes, [(p - y).sum(), ((p - y) * eta).sum()], atol=1e-4)
-    w = p * (1 - p)
-    expected = [w.sum(), (w * eta).sum(), (w * eta**2).sum()]
-    np.testing.assert_allclose(at.curvature, expected, rtol=1e-2, atol=0.1)
-
-
-def test_pairs_are_counted_as_by_hand() -> None:
-    view, b, _, samples = held_out("cox")
-    comparable = 0
-    right = 0.0
-    for sample in samples:
-        eta = sample.predictor(b)
-        times = sample.response.times
-        events = sample.response.events
-        for i in range(sample.m):
-            for j in range(sample.m):
-                first = times[i] < times[j] or (times[i] == times[j] and not events[j])
-                if events[i] and first:
-                    comparable += 1
-                    right += float(eta[i] > eta[j]) + 0.5 * float(eta[i] == eta[j])
-    pairs = view.total(PairsAt(b))
-    assert (pairs.comparable, pairs.concordant) == (comparable, right)
-
-
-def test_a_model_that_tells_nothing_apart_has_half_of_its_pairs_right() -> None:
+def test_a_model_that_orders_no_rows_has_half_of_its_pairs_right() -> None:
     rng = np.random.default_rng(0)
     response = Response.of(draw_response("cox", np.zeros(40), rng))
     comparable, right = count_pairs(np.zeros(40), response)
     assert right == comparable / 2 > 0
 
 
-def test_survival_by_groups_is_kaplan_and_meier_where_nobody_is_censored() -> None:
-    events = np.array([[1.0, 2.0, 1.0, 0.0], [0.0, 0.0, 0.0, 0.0], [4.0, 0.0, 0.0, 0.0]])
-    low, empty, high = survival_curves(GroupSums(events, 0 * events), 2.0)
-    assert low.times == (0.0, 2.0, 4.0, 6.0)
-    assert low.shares == pytest.approx((1.0, 0.75, 0.25, 0.0))
-    assert empty.shares == pytest.approx((1.0,) * 4)
-    assert high.shares == pytest.approx((1.0, 0.0, 0.0, 0.0))
+def test_survival_with_its_intervals_is_that_of_kaplan_and_meier() -> None:
+    events = np.array([3.0, 2.0, 4.0, 0.0])
+    at_risk = np.array([20.0, 15.0, 12.0, 6.0])
+    times = np.repeat([1, 2, 3, 4, 1, 2, 3, 4], [3, 2, 4, 0, 2, 1, 2, 6])
+    dead = np.repeat([1, 1, 1, 1, 0, 0, 0, 0], [3, 2, 4, 0, 2, 1, 2, 6])
+    fitter = KaplanMeierFitter().fit(times, dead)
+    survival, low, high = greenwood(events, at_risk)
+    expected = fitter.survival_function_at_times([1, 2, 3, 4]).to_numpy()
+    np.testing.assert_allclose(survival, expected)
+    ends = fitter.confidence_interval_.to_numpy()[1:5]
+    np.testing.assert_allclose(np.column_stack([low, high]), ends)
+    censored = np.array([2.0, 1.0, 2.0, 6.0])
+    both = np.vstack([events, 0 * events, 0 * events]), np.vstack([censored, *[0 * censored] * 2])
+    (curve,) = survival_curves(GroupSums(*both), 1.0, FEWEST)
+    assert curve.shares == pytest.approx((1.0, *expected[:3]))
+    assert curve.at_risk == (20, 15, 12, 6)
 
 
-def test_groups_hold_every_row_once() -> None:
-    view, b, eta, _ = held_out("cox")
-    cuts = np.quantile(eta, [1 / 3, 2 / 3])
-    sums = view.total(GroupsAt(b, float(cuts[0]), float(cuts[1]), 0.5, 10))
-    assert (sums.events + sums.censored).sum() == len(eta)
-    assert (sums.events + sums.censored).sum(axis=1).max() <= len(eta) // 3 + 1
+def test_wilson_at_the_ends() -> None:
+    for count in (0, 1, 7, 20):
+        expected = binomtest(count, 20).proportion_ci(method="wilson")
+        assert wilson(count / 20, 20.0) == pytest.approx(expected)
 
 
-@pytest.mark.parametrize("family", ["binomial", "poisson", "cox"])
-def test_a_model_is_judged_on_rows_that_it_has_not_seen(family: str) -> None:
-    ledger = Ledger(InProcess(draw_sites(family, 900)))
-    settings = Settings(family=family, penalty=0.05)
-    model = fit_model(ledger, settings)
-    found = assess(ledger, model)
-    assert found.rows == 90
-    assert found.explained is not None
-    assert 0 < found.explained.value < 1
-    if family == "cox":
-        assert found.concordance is not None
-        assert 0.5 < found.concordance.value < 1
-        assert len(found.curves) == 3
-        assert [site.name for site in found.sites] == ["s0", "s1", "s2"]
-        pairs = [site.pairs or 0 for site in found.sites]
-        shares = [site.concordance.value for site in found.sites if site.concordance]
-        assert found.concordance.value == pytest.approx(np.average(shares, weights=pairs))
-    else:
-        assert found.calibration is not None
-        assert 0.3 < found.calibration.slope.value < 4
-        assert sum(group.rows for group in found.groups) == found.rows
-    if family == "binomial":
-        assert found.auroc is not None
-        assert 0.5 < found.auroc.value <= 1
+def test_counts_are_assessed_with_their_dispersion() -> None:
+    fitted = Fitted("poisson", 150, penalty=0.05)
+    assert fitted.found.calibration is not None
+    assert 0.5 < value_of(fitted.found.calibration.slope) < 2
+    loss = find_loss("poisson")
+    error = loss.deviance(fitted.eta, Response.of(fitted.y)).sum()
+    rate = np.log(fitted.y.mean())
+    empty = loss.deviance(np.full(150, rate), Response.of(fitted.y)).sum()
+    assert value_of(fitted.found.explained) == pytest.approx(1 - error / empty, abs=1e-5)
+    family = fitted.model.settings.response_family
+    assessing = Assessing(
+        fitted.ledger, fitted.model.scaling, family, np.zeros((1, 1)), np.zeros(1), ""
+    )
+    assert (assessing.dispersion(0.5), assessing.dispersion(3.0)) == (1.0, 3.0)

@@ -162,7 +162,7 @@ def test_the_nested_error_is_that_of_choosing_anew_without_each_fold(
     goal: str, rule: Rule, seed: int
 ) -> None:
     records = draw_records(seed, 60, 8)
-    nested = nested_error(records.folded, GOALS[goal], rule)
+    nested, models = nested_error(records.folded, GOALS[goal], rule)
     errors = []
     active = []
     for train, test in records.splits():
@@ -179,6 +179,13 @@ def test_the_nested_error_is_that_of_choosing_anew_without_each_fold(
     spread = np.average((means - nested.error[0]) ** 2, weights=rows)
     assert nested.se[0] == pytest.approx(np.sqrt(spread / 4), rel=1e-5)
     assert nested.active[0] == pytest.approx(np.mean(active))
+    predicted = [
+        test.X @ b[:, 0] + a for (_, test), (b, a) in zip(records.splits(), models, strict=True)
+    ]
+    residuals = np.concatenate(
+        [e - t.y for e, (_, t) in zip(predicted, records.splits(), strict=True)]
+    )
+    assert nested.error[0] == pytest.approx((residuals**2).mean(), rel=1e-6)
 
 
 @by_goal

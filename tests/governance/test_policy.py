@@ -181,6 +181,7 @@ def disclosure_table() -> str:
             if holds
         }
         guards = ", ".join(rule for kind, rule in rules.items() if kind in reported)
+        guards = ", ".join(dict.fromkeys(guards.split(", ")))
         off = "" if said.allowed else " **(off)**"
         lines.append(f"| `{name}`{off} | {said.reveals} | {guards} |")
         if said.single:
@@ -196,7 +197,7 @@ def test_the_privacy_page_has_the_table_that_the_questions_make() -> None:
     assert page.count("| `Rows` |") == 1
     asked = [name for name, cls in own_messages().items() if issubclass(cls, Request)]
     # Abstract questions and what the door itself answers have no row in the table.
-    abstract = {"AboutDirections", "AboutErrors", "AboutHeldOut", "AboutOutcome"}
+    abstract = {"AboutDirections", "AboutErrors", "AboutFolds", "AboutOutcome"}
     abstract |= {"Penalised", "Request"}
     others = set(asked) - set(own_questions()) - abstract
     door = {"DescribeColumns", "FindOthers", "Introduce", "OfferKey", "Open", "SummariseAudit"}

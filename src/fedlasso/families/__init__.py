@@ -4,7 +4,7 @@ from fedlasso.errors import FedLassoError
 from fedlasso.families.binomial import Binomial
 from fedlasso.families.cox import Cox
 from fedlasso.families.family import Family as Family
-from fedlasso.families.family import Measure as Measure
+from fedlasso.families.family import MeasureName as MeasureName
 from fedlasso.families.linear import Linear
 from fedlasso.families.linear import warn_binary as warn_binary
 from fedlasso.families.poisson import Poisson

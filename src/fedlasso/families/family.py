@@ -10,7 +10,9 @@ from fedlasso.errors import FedLassoError
 from fedlasso.numerics import Array, Loss
 
 # Measures of a card beside the fraction of the deviance that is explained.
-Measure = Literal["auroc", "calibration", "calibration groups", "concordance", "survival curves"]
+MeasureName = Literal[
+    "auroc", "calibration", "calibration groups", "concordance", "survival curves"
+]
 
 
 class Family(ABC):
@@ -60,7 +62,7 @@ class Family(ABC):
     error: ClassVar[str] = "deviance"
     error_name: ClassVar[str] = "deviance per row"
     explained_name: ClassVar[str] = "deviance explained"
-    measures: ClassVar[tuple[Measure, ...]] = ("calibration", "calibration groups")
+    measures: ClassVar[tuple[MeasureName, ...]] = ("calibration", "calibration groups")
     dispersion: ClassVar[tuple[float, float]] = (1.0, 1.0)
     no_site_effects: ClassVar[str] = ""
     constant: ClassVar[str] = "is the same in every row"

@@ -185,7 +185,8 @@ class GuardedSite:
             charges.append(Charge("splits", draw, 1))
             charges.append(Charge("parts", draw, count_parts(split)))
         if request.discloses.held_out:
-            split = self.site.recall_view(request.on).split if request.on else ""
+            on = self.site.recall_view(request.on).split if request.on else ""
+            split = next(filter(None, values_of(request, "split")), on)
             (purpose,) = values_of(request, "purpose") or ["penalty"]
             within = f"{self._name_draw(split) if split else 'given'} {purpose}"
             # A question without models is charged as one.

@@ -58,9 +58,9 @@ class Sample:
         return self.design.columns.T
 
     @property
-    def unweighted(self) -> tuple[Design, Response, bool]:
-        """Design and response of the rows as they are, and whether they have an own intercept."""
-        return self.design, self.response, self.has_effect
+    def unweighted(self) -> tuple[Design, Response]:
+        """Design and response of the rows as they are, without an own intercept."""
+        return self.design, self.response
 
     def predictor(self, b: Array) -> Array:
         """Return every row's linear predictor, the sample's own intercept included."""
@@ -204,12 +204,12 @@ class LeastSquares(Sample):
         super().__init__(design, y, LOSSES[DEFAULT_LOSS])
         # The design and response before an own intercept was projected out.
         self.given: tuple[Design, Response] | None = None
-        self._unweighted: tuple[Design, Response, bool] | None = None
+        self._unweighted: tuple[Design, Response] | None = None
         faster = self.p <= min(GRAM_COLUMNS, GRAM_ASPECT * self.m)
         self.prefers_gram = faster if gram is None else gram
 
     @property
-    def unweighted(self) -> tuple[Design, Response, bool]:
+    def unweighted(self) -> tuple[Design, Response]:
         return self._unweighted or super().unweighted
 
     @property
@@ -270,5 +270,5 @@ def make_sample(
     weighted = Weighted(inner, y.weights, effect)
     sample = LeastSquares(weighted, weighted.transform_rows(y.y - y.offset))
     sample.given = (inner, y) if effect else None
-    sample._unweighted = (inner, y, bool(effect))
+    sample._unweighted = (inner, y)
     return sample

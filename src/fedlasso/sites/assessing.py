@@ -88,24 +88,16 @@ class AboutFolds(Request[R]):
     def predict(self, site: View, empty: float = 0.0) -> Predicted:
         """Return every row's linear predictor by the model of its fold.
 
-        An intercept of the site's own is that of the rows outside the fold; else that of the model
-        without columns is `empty`.
+        That of a model without columns is `empty`.
         """
-        design, response, effect = site.training.unweighted
-        loss = site.training.loss
+        design, response = site.training.unweighted
         parts = site.draw.fold_rows(self.split, site.rows)
         if len(parts) != len(self.shifts):
             raise FedLassoError(f"{len(self.shifts)} models for {len(parts)} folds; give one each")
-        both = np.empty((2, site.rows))
+        eta = response.offset.copy()
         for own, b, shift in zip(parts, self.models.T, self.shifts, strict=True):
-            scores = design.product(np.ascontiguousarray(b)) + shift
-            etas = response.offset + np.array([scores, np.full(site.rows, empty)])
-            if effect:
-                others = np.setdiff1d(np.arange(site.rows), own)
-                rest = Sample(np.zeros((len(others), 1)), response.take(others), loss)
-                etas += [[rest.find_effect(eta[others])] for eta in etas]
-            both[:, own] = etas[:, own]
-        return Predicted(both[0], both[1], response, loss)
+            eta[own] += (design.product(np.ascontiguousarray(b)) + shift)[own]
+        return Predicted(eta, response.offset + empty, response, site.training.loss)
 
     def size(self, magnitudes: Magnitudes, empty: float = 0.0) -> int:
         """Return the exponent of a power of two above the norm of the linear predictors."""
@@ -247,9 +239,9 @@ class ScoreRanges(AboutFolds[ScoreCounts]):
         def add(numbers: Array) -> Array:
             return np.bincount(place, numbers, minlength=RANGES).astype(np.float64)
 
-        sums = (add(each) for each in (np.ones(len(place)), found.observed, found.means))
         errors, empty = found.errors
-        return ScoreCounts(*sums, round_roughly(float(((errors - self.ratio * empty) ** 2).sum())))
+        spread = round_roughly(float(((errors - self.ratio * empty) ** 2).sum()))
+        return ScoreCounts(add(np.ones(len(place))), add(found.observed), add(found.means), spread)
 
     def bounds(self, magnitudes: Magnitudes) -> dict[str, Bound]:
         # Predictions are linear predictors, or no larger than slopes and responses.

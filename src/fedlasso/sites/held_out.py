@@ -1,13 +1,11 @@
 """Questions about the errors of models on held-out rows."""
 
-from dataclasses import field
-
 import numpy as np
 
-from fedlasso.federation import Disclosure, Models, ModelVector, Positive, Purpose, Reply, Request
+from fedlasso.federation import Disclosure, Models, Positive, Purpose, Reply, Request
 from fedlasso.federation.magnitudes import COARSE, Bound, Magnitudes
 from fedlasso.federation.messages import Count, R, Shapes, layout, reply_to
-from fedlasso.numerics import Array, Sample
+from fedlasso.numerics import Array
 from fedlasso.sites.questions import SCHWARZ_TOLERANCE, bound_of_squares
 from fedlasso.sites.site import View
 
@@ -18,19 +16,6 @@ FURTHER = 10
 def rows_power(magnitudes: Magnitudes) -> int:
     """Return the exponent of a power of two that no number of held-out rows exceeds."""
     return 2 * magnitudes.rows + FURTHER
-
-
-class AboutHeldOut(Request[R]):
-    """A question about a model's predictions for the rows held out for `purpose`."""
-
-    kind = "validation"
-    b: ModelVector
-    purpose: Purpose = field(default="candidate", kw_only=True)
-
-    def predict(self, site: View) -> tuple[Sample, Array]:
-        """Return the held-out rows and the model's linear predictors there."""
-        held_out = site.validation(self.purpose)
-        return held_out, held_out.predictor(self.b)
 
 
 class AboutErrors(Request[R]):

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from fedlasso.numerics import Array, Loss, Response
 
@@ -27,7 +28,7 @@ class Recalibrated:
 
     at: Array
     variances: Array
-    known: Array
+    known: NDArray[np.bool_]
 
 
 def derive(loss: Loss, scores: Array, response: Response, at: Array) -> Derivatives:

@@ -16,6 +16,7 @@ from fedlasso.federation.messages import layout, roles
 from fedlasso.governance import Policy
 from fedlasso.governance.policy import LARGEST_INT, LONGEST_TEXT, WIDEST
 from fedlasso.numerics import Array
+from fedlasso.sites.assessing import AboutFolds
 
 LIMIT = 1 << 20
 # Every question is answered, about few rows too, so that the cases reach the kernels.
@@ -33,6 +34,9 @@ def ask_properly(
     """Every question that sites answer, as a fit might ask it."""
     # A question about every fold needs rows that are dealt.
     dealt = {"FoldMoments": f"folds {folds} 0"}
+    one_each = f"folds {candidates} 0" if candidates > 1 else ""
+    in_folds = [name for name, cls in own_questions().items() if issubclass(cls, AboutFolds)]
+    dealt |= dict.fromkeys(in_folds, one_each)
     # What is asked of a split is asked of the site itself.
     return [
         _fill(cls, p, candidates, {"split": dealt.get(name, split), "on": _view(cls, on)})
@@ -54,6 +58,7 @@ def _fill(cls: Any, p: int, candidates: int, given: dict[str, Any]) -> Request[A
         "per candidate": np.linspace(0.1, 2.0, candidates), "columns": np.array([0, 3]),
         "weights": np.linspace(0.0, 2.0, p), "purpose": "candidate", "steps": 2,
         "times": np.array([0.0, 1.5]), "directions": table,
+        "shifts": np.linspace(-1.0, 1.0, candidates),
     }  # fmt: skip
     by_kind = {"float": 0.5, "int": 1, "flag": True, "text": "", "texts": (), "note": 0}
     # A first round remembers nothing, a fit has a name, columns are new or known and not both.

@@ -15,7 +15,7 @@ from fedlasso.fitting.fold_models import FoldModels
 from fedlasso.fitting.rounds import run_together
 from fedlasso.fitting.validation import TOO_FEW, Validation, validate
 from fedlasso.numerics import Array, Penalty
-from fedlasso.sites import Scaling, all_folds, standardise
+from fedlasso.sites import EffectAt, Scaling, all_folds, standardise
 
 # Vectors that standardising takes, at most, and gradients without which no path gets far.
 SCALING = 4
@@ -111,15 +111,23 @@ class SplitEvidence(Evidence):
         return run_together([self.parts[one.rows].asking(one) for one in wanted])
 
     def fold_models(self, fits: Sequence[PathPoint]) -> FoldModels | None:
-        """Return one fit per split as models of folds, if the splits are all folds."""
+        """Return one fit per split as models of folds, if the splits are all folds.
+
+        With intercepts of the sites' own, a model has their mean.
+        """
         first, *_ = (*self.splits[0].split(), "")
         if first != "fold":
             return None
         _, _, _, count, seed = self.splits[0].split()
         if int(count) != len(self.splits):
             return None
-        pairs = zip(self.scalings, fits, strict=True)
-        models = [scaling.original(fit.coefficients) for scaling, fit in pairs]
+        models = []
+        for part, scaling, fit in zip(self.parts.values(), self.scalings, fits, strict=True):
+            coefficients, intercept = scaling.original(fit.coefficients)
+            if part.ledger.site_effects:
+                sent = part.ledger.total(EffectAt(fit.coefficients))
+                intercept += sent.effects / sent.weight if sent.weight else 0.0
+            models.append((coefficients, intercept))
         return FoldModels.of(all_folds(int(count), int(seed)), models)
 
     def hold_out(self, fits: Sequence[PathPoint]) -> list[Validation]:

@@ -82,9 +82,11 @@ def assess(ledger: Ledger, model: Model, nested: FoldModels | None = None) -> As
     if ledger.site_weights:
         # Rows count alike here, whatever they count in the fit.
         ledger = metered(SiteWeighted(ledger, dict.fromkeys(ledger.sites, 1.0)))
-    if ledger.site_weights or model.view.split:
-        view, scaling = standardise(ledger, **settings.scaling)
-    found, how = (nested, "chosen and fitted") if nested else fit_folds(ledger, model, view)
+    if ledger.site_weights or model.view.site_weights or model.view.split:
+        view, scaling = standardise(ledger, "", **settings.scaling)
+    found, how = (
+        (nested, "chosen and fitted") if nested else fit_folds(ledger, model, view, scaling)
+    )
     words = (
         f"Every row was predicted once, by a model {how} without its fold, one of {found.count} "
         "folds. The model itself was fitted to all rows."
@@ -103,7 +105,9 @@ def assess(ledger: Ledger, model: Model, nested: FoldModels | None = None) -> As
     return replace(assessed, how=words, left_out=left_out)
 
 
-def fit_folds(ledger: Ledger, model: Model, view: Viewed) -> tuple[FoldModels, str]:
+def fit_folds(
+    ledger: Ledger, model: Model, view: Viewed, scaling: Scaling
+) -> tuple[FoldModels, str]:
     """Return models of folds at the penalty of the model, and what was done."""
     settings = model.settings
     given = settings.penalty is not None
@@ -111,19 +115,18 @@ def fit_folds(ledger: Ledger, model: Model, view: Viewed) -> tuple[FoldModels, s
     curve = model.fit.curve
     if curve is not None and curve.fold_models is not None:
         return curve.fold_models, how
+    lam = model.fit.strength
     folded = model.fit.evidence
-    scaling = model.scaling
-    if folded is None and settings.plain and not ledger.site_weights and not model.view.split:
-        folded = _ask_moments(view, settings.seed, settings.scaling)
     if folded is not None and folded.split:
-        return _solve_folds(folded, model.penalty, scaling), how
+        return _solve_folds(folded, lam, model.scaling), how
+    folded = _ask_moments(view, settings.seed, settings.scaling) if settings.plain else None
+    if folded is not None and folded.split:
+        return _solve_folds(folded, lam, scaling), how
     form = penalty_of(settings, ledger.columns)
     splits = folds(GRADIENT_FOLDS, settings.seed)
     budget = Budget(ledger, GRADIENT_FOLDS * FOLD_UPLOADS)
     evidence = SplitEvidence.open(ledger, splits, budget, form, **settings.scaling)
-    wanted = [
-        Wanted(part.form.at(model.penalty), FOLD_TOL, rows) for rows, part in evidence.parts.items()
-    ]
+    wanted = [Wanted(part.form.at(lam), FOLD_TOL, rows) for rows, part in evidence.parts.items()]
     points = evidence.fit_many(wanted)
     found = evidence.fold_models(points)
     if found is None or not all(point.arrived(FOLD_TOL) for point in points):
@@ -245,7 +248,7 @@ class Assessing:
         calibration = None
         shown = self.family.measures
         if "slope" in own and "calibration" in shown:
-            wider = np.sqrt(self.dispersion(own["error"][0]))
+            wider = float(np.sqrt(self.dispersion(own["error"][0])))
             intercept, slope = (
                 around(own[name][0], wider * own[name][1]) for name in ("intercept", "slope")
             )
@@ -292,7 +295,7 @@ class Assessing:
         lower, upper = (float(cuts[np.abs(below - k / 3).argmin()]) for k in (1, 2))
         length = last / TIME_INTERVALS or 1.0
         groups = GroupsAt(*self._asked, lower, upper, length, TIME_INTERVALS)
-        return survival_curves(self.view.total(groups), length)
+        return survival_curves(self.view.total(groups), length, FEWEST * len(self.view.sites))
 
 
 def calibration_of(fitted: Recalibrated | None, dispersion: float) -> Calibration | None:
@@ -340,10 +343,11 @@ def join_ranges(rows: Array) -> list[Array]:
     return [np.array(group) for group in groups]
 
 
-def survival_curves(sums: GroupSums, length: float) -> tuple[SurvivalCurve, ...]:
+def survival_curves(sums: GroupSums, length: float, fewest: int) -> tuple[SurvivalCurve, ...]:
     """Return the Kaplan-Meier curve of every third of the risk, by intervals of time.
 
-    Rows are censored at the end of their interval. A curve ends where fewer than five are at risk.
+    Rows are censored at the end of their interval. A curve ends where fewer than `fewest` are at
+    risk.
     """
     found = []
     thirds = [f"{which} third of the risk" for which in ("lowest", "middle", "highest")]
@@ -351,7 +355,7 @@ def survival_curves(sums: GroupSums, length: float) -> tuple[SurvivalCurve, ...]
         gone = events + censored
         at_risk = gone.sum() - (np.cumsum(gone) - gone)
         # The last interval is open.
-        shown = int((at_risk[:-1] >= FEWEST).sum())
+        shown = int((at_risk[:-1] >= fewest).sum())
         if not shown:
             continue
         estimates = greenwood(events[:shown], at_risk[:shown])
@@ -380,7 +384,9 @@ def leave_sites_out(
         model.settings, intervals=(), uploads=None, procedure=None, site_weights=None, cv=None
     )
     if model.fit.evidence is None or settings.infers:
-        settings = replace(settings, goal=lasso_goal().name, penalty=model.penalty, validation=None)
+        settings = replace(
+            settings, goal=lasso_goal().name, penalty=model.fit.strength, validation=None
+        )
     found: list[SiteAssessment] = []
     for site in sites.sites:
         try:
