@@ -138,7 +138,11 @@ def test_any_number_of_columns_and_sites_fits_the_page(
 def test_tables_are_whole_on_paper(
     browser: Browser, compared: ModelDocument, tmp_path: Path
 ) -> None:
-    write_model(tmp_path, compared)
+    row = ColumnEstimate(
+        "a_rather_long_name_of_a_column_0", 20.0, -0.123, 0.1, -12.34, 12.34, 0.01, 0.02,
+        heterogeneity=0.012, i_squared=0.33, sites=(SiteEstimate("north", 0.1, -0.9, 1.1),),
+    )  # fmt: skip
+    write_model(tmp_path, replace(compared, trust=TrustDocument(level=0.95, named=(row,))))
     # A4 without its margins.
     page = browser.new_page(viewport={"width": 688, "height": 1000})
     page.goto((tmp_path / "card.html").as_uri())

@@ -51,8 +51,9 @@ def texts_of(ax: Any) -> list[str]:
 
 def test_the_curve_has_glmnets_lines_and_counts(ax: Any) -> None:
     assert (CURVE.minimum, CURVE.one_se) == (2, 1)
-    assert plots.plot_cv(CURVE, "deviance", ax) is ax
-    marks = [float(line.get_xdata()[0]) for line in ax.lines if line.get_linestyle() == ":"]
+    drawn: Any = plots.plot_cv(CURVE, "deviance", ax)
+    assert drawn is ax
+    marks = [float(line.get_xdata()[0]) for line in drawn.lines if line.get_linestyle() == ":"]
     assert sorted(marks) == [1.0, 3.0]
     assert sorted(texts_of(ax)) == ["1se", "min"]
     (top,) = ax.child_axes

@@ -2,7 +2,7 @@
 
 from fedlasso import html
 from fedlasso.models.document import ModelDocument
-from fedlasso.models.table_one import WITHHELD, table_cells
+from fedlasso.models.table_one_cells import WITHHELD, table_cells
 
 # More sites are summarised by their range.
 SITES_SHOWN = 6

@@ -9,7 +9,7 @@ from fedlasso.fitting.examination.assessment import Measure, SiteAssessment
 from fedlasso.models.card_performance import ALL
 from fedlasso.models.document import Coefficient, ModelDocument
 from fedlasso.models.effects import Effect, effects_of
-from fedlasso.models.table_one import write_table_csv
+from fedlasso.models.table_one_cells import write_table_csv
 
 # Columns of estimates in coefficients.csv, and the fields of `ColumnEstimate` with their values.
 ESTIMATED = {
