@@ -21,7 +21,15 @@ from fedlasso.models.inputs import encode_settings
 from fedlasso.models.text import warn_of_fit
 from fedlasso.numerics import Array
 from fedlasso.sites import INTERCEPT
-from fedlasso.tables import MIN_LEVEL, Frame, Schema, encode_rows, holds_numbers, is_frame, to_arrow
+from fedlasso.tables import (
+    MIN_LEVEL,
+    Frame,
+    Schema,
+    encode_rows,
+    holds_measurements,
+    is_frame,
+    to_arrow,
+)
 from fedlasso.tables.targets import count_rows
 
 # Parameters that scikit-learn names differently than `Settings`.
@@ -70,7 +78,8 @@ class FederatedEstimator(BaseEstimator):  # type: ignore[misc]
 
         Parameters
         ----------
-        X : table (NumPy, pandas, Polars, scipy sparse), or a federation
+        X : table (NumPy, pandas, Polars, Arrow, scipy sparse), or a federation; data frames may
+            have text, categories and missing values, and are read as files are
         y : numbers, two labels, counts, or events and times (scikit-survival's structured array, or
             two columns in this order), depending on the estimator; None with a federation
         sites : one label per row; one site by default
@@ -138,7 +147,7 @@ class FederatedEstimator(BaseEstimator):  # type: ignore[misc]
     def _check_table(self, X: Any, *y: Any, **how: Any) -> Any:
         """Return a validated table, and its response if given; data frames become Arrow tables."""
         coded = bool(read_codes(self.na)) or len(self.categorical) > 0
-        if is_frame(X) and (coded or not holds_numbers(X)):
+        if is_frame(X) and (coded or not holds_measurements(X)):
             validate_data(self, X, *y, skip_check_array=True)
             table = to_arrow(X)
             return (table, check_X_y(np.zeros((len(table), 1)), *y, **how)[1]) if y else table
