@@ -10,7 +10,7 @@ import pytest
 from helpers.deploy.doors import join_doors, make_doors
 from helpers.governance.authority import Authority
 
-from fedlasso.deploy.check import check_network
+from fedlasso.deploy.check_network import check_network
 from fedlasso.fitting import Settings
 from fedlasso.governance import Policy
 from fedlasso.models import FileSource, NetworkSource

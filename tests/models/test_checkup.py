@@ -1,6 +1,7 @@
 """`fedlasso check`: every problem of all files at once, and Table 1 by site."""
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -11,7 +12,7 @@ from fedlasso.fitting import Settings
 from fedlasso.models import FileSource
 from fedlasso.models.check_page import describe_check, draw_check, write_findings_csv
 from fedlasso.models.checkup import Checked, check_files
-from fedlasso.models.table_one import table_cells, write_table_csv
+from fedlasso.models.table_one_cells import table_cells, write_table_csv
 
 BINOMIAL = Settings(family="binomial")
 SITES = ("north", "south", "west")
@@ -46,10 +47,9 @@ def frames(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, pd.Data
     return {name: draw_clean(60 + 10 * k, k) for k, name in enumerate(SITES)}
 
 
-def check(frames: dict[str, pd.DataFrame], settings: Settings = BINOMIAL, **more: str) -> Checked:
-    target = more.pop("target", "relapse")
-    files = write(frames)
-    return check_files(FileSource(files=files, target=target, **more), settings)
+def check(frames: dict[str, pd.DataFrame], settings: Settings = BINOMIAL, **more: Any) -> Checked:
+    source = {"files": write(frames), "target": "relapse"} | more
+    return check_files(FileSource(**source), settings)
 
 
 def test_clean_files_have_nothing_to_mend(
@@ -161,8 +161,7 @@ def test_the_coding_of_an_outcome_is_stated(
 ) -> None:
     for frame in frames.values():
         frame["relapse"] = frame["relapse"].map(codes)
-    more = {} if positive is None else {"positive": positive}
-    (finding,) = check(frames, **more).findings
+    (finding,) = check(frames, positive=positive).findings
     assert (finding.mend, text in str(finding)) == (mend, True)
 
 

@@ -6,12 +6,12 @@ from typing import Any
 
 from fedlasso.atomic_files import write_atomically
 from fedlasso.cli import options as shared
-from fedlasso.cli.common import add_action
+from fedlasso.cli.common import add_action, names
 from fedlasso.errors import FedLassoError
 from fedlasso.families import FAMILIES
 from fedlasso.models.check_page import describe_check, draw_check, write_findings_csv
 from fedlasso.models.checkup import Checked, check_files
-from fedlasso.models.table_one import write_table_csv
+from fedlasso.models.table_one_cells import write_table_csv
 
 PROBLEMS = 1
 
@@ -23,7 +23,7 @@ def add(commands: Any) -> None:
     shared.add_outcome(check)
     add_family(check)
     option = shared.optional(check)
-    option("--keep", type=shared.names, metavar="COLUMNS", help="columns that are no identifiers")
+    option("--keep", type=names, metavar="COLUMNS", help="columns that are no identifiers")
     add_out(check)
 
 

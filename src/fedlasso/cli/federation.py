@@ -173,7 +173,7 @@ def check_command(options: argparse.Namespace) -> int:
     Table 1 is of all sites together, and of each one if its policy lists SummariseTable under
     `single`. The exit code is 0 if nothing must be mended, and 1 otherwise.
     """
-    from fedlasso.deploy.check import check_network
+    from fedlasso.deploy.check_network import check_network
     from fedlasso.deploy.nvflare.line import connect
 
     check_out(options.out)

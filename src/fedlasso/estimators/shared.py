@@ -11,7 +11,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted, check_X_y, validate_data
 
 from fedlasso.errors import FedLassoError, FedLassoWarning
-from fedlasso.estimators.records import Records, in_python, one_per_row, read_codes
+from fedlasso.estimators.table_rows import TableRows, in_python, one_per_row, read_codes
 from fedlasso.families import Family
 from fedlasso.federation import Federation
 from fedlasso.federation.ledger import Notify
@@ -100,7 +100,7 @@ class FederatedEstimator(BaseEstimator):  # type: ignore[misc]
         else:
             X, response = self._check(X, y)
             extra = {"weights": sample_weight, "offset": offset, "cluster": clusters}
-            records = Records.of(X, response, self.family, sites, extra, self._describe_constant)
+            records = TableRows.of(X, response, self.family, sites, extra, self._describe_constant)
             federation, settings = self._open(records, notices.append)
         model = fit_model(federation, settings)
         notices += [f"warning: {text}" for text in warn_of_fit(model, "y")]
@@ -203,7 +203,7 @@ class FederatedEstimator(BaseEstimator):  # type: ignore[misc]
         score = self.model_.score(X)
         return score if offset is None else score + one_per_row("offset", offset, X.shape[0])
 
-    def _open(self, records: Records, notify: Notify) -> tuple[Federation, Settings]:
+    def _open(self, records: TableRows, notify: Notify) -> tuple[Federation, Settings]:
         """Return records as sites, and the settings with the names of their columns."""
         if self.missing not in ("refuse", "mean"):
             raise FedLassoError(f"missing is {self.missing!r}; use 'refuse' or 'mean'")

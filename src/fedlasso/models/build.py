@@ -17,7 +17,7 @@ from fedlasso.models import document as doc
 from fedlasso.models.document import Missing, ModelDocument, Revealed
 from fedlasso.models.inference_document import number_or_none, to_trust_document
 from fedlasso.models.inputs import encode_settings
-from fedlasso.models.table_one import describe_schema
+from fedlasso.models.table_one_cells import describe_schema
 from fedlasso.models.text import warn_of_examination, warn_of_fit, warn_of_leak
 from fedlasso.tables import Schema
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from fedlasso import html
 from fedlasso.models.checkup import Checked
-from fedlasso.models.table_one import WITHHELD, table_cells
+from fedlasso.models.table_one_cells import WITHHELD, table_cells
 from fedlasso.tables.held import write_options
 
 # Rows of Table 1 on the terminal.
@@ -57,9 +57,7 @@ def draw_check(checked: Checked) -> str:
         parts.append("<p>Add to <code>fedlasso fit</code>, if you agree:</p>")
         parts.append(f"<p><code>{html.escape(checked.options)}</code></p>")
     if notes:
-        parts.append(
-            html.section("Worth knowing", "A fit goes on with these.", html.bullets(notes))
-        )
+        parts.append(html.section("Notes", "A fit goes on with these.", html.bullets(notes)))
     if checked.table is not None:
         heads, rows = table_cells(checked.table)
         note = "Mean (SD) or n (%) of the rows with a value."

@@ -19,12 +19,12 @@ from fedlasso.fitting.examination.table_one import (
 )
 from fedlasso.fitting.settings import Settings
 from fedlasso.models.inputs import FileSource, name_sites
-from fedlasso.models.table_one import event_of
+from fedlasso.models.table_one_cells import event_of
 from fedlasso.sites import Site
 from fedlasso.tables import OTHER, File, Outcome
-from fedlasso.tables.findings import find_copies, find_identifiers, find_problems
-from fedlasso.tables.held import Finding, Held, Tables, align, hold_files, write_options
+from fedlasso.tables.held import Held, TableFinding, Tables, align, hold_files, write_options
 from fedlasso.tables.outcome_findings import find_coding, find_leaks
+from fedlasso.tables.table_problems import find_copies, find_identifiers, find_problems
 from fedlasso.tables.targets import order_classes
 
 # Units of one quantity differ by such factors; laboratories report glucose, creatinine and
@@ -62,7 +62,7 @@ MAX_SHOWN = 20
 class Checked:
     """Everything found, what must be mended first, and Table 1 if there are common columns."""
 
-    findings: tuple[Finding, ...]
+    findings: tuple[TableFinding, ...]
     table: TableOne | None
     rows: int = 0
 
@@ -85,14 +85,14 @@ def check_files(source: FileSource, settings: Settings) -> Checked:
     """Return everything that is wrong with files, and Table 1 of what all of them have."""
     named = source.target or source.time
     outcome = source.outcome(settings) if named else None
-    findings: list[Finding] = []
+    findings: list[TableFinding] = []
     files = []
     for path, site in zip(source.files, name_sites(source.files), strict=True):
         codes = (*source.categorical, *([source.target] if source.positive is not None else []))
         try:
             files.append(File(Path(path), source.site_column, site, source.na, codes))
         except FedLassoError as error:
-            findings.append(Finding(True, (site,), "", str(error)))
+            findings.append(TableFinding(True, (site,), "", str(error)))
     held, unreadable = hold_files(files)
     out = {*source.drop, *filter(None, [source.site_column])}
     names = {site: [name for name in own if name not in out] for site, own in held.items()}
@@ -102,17 +102,17 @@ def check_files(source: FileSource, settings: Settings) -> Checked:
     sites = {s: {c: held[s][own] for c, own in columns.items()} for s, columns in aligned.items()}
     common = tuple(next(iter(sites.values()), {}))
     tables = Tables(sites, common)
-    findings += find_copies(files, tables)
     identifiers = list(find_identifiers(files, {*wanted, *out, *settings.keep}))
     findings += identifiers
     left_out = {finding.column for finding in identifiers}
     tables.common = tuple(name for name in common if name not in left_out)
+    findings += find_copies(files, tables)
     fills = source.missing == "mean"
     findings += find_problems(tables, wanted, source.min_level, fills)
     if outcome is not None:
         lost = [name for name in outcome.names if name not in common]
         if lost and not any(finding.column in lost for finding in findings):
-            findings.append(Finding(True, (), lost[0], "is in no file", "name another column"))
+            findings.append(TableFinding(True, (), lost[0], "is in no file", "name another column"))
         if not lost:
             findings += find_coding(tables, outcome, source.positive)
             findings += find_leaks(tables, outcome)
@@ -120,7 +120,7 @@ def check_files(source: FileSource, settings: Settings) -> Checked:
     try:
         table = _describe(tables, outcome, source.positive)
     except FedLassoError as error:
-        findings.append(Finding(True, (), "", f"Table 1: {error}"))
+        findings.append(TableFinding(True, (), "", f"Table 1: {error}"))
     if table is not None:
         findings += find_units(table)
     findings.sort(key=lambda finding: not finding.mend)
@@ -182,7 +182,7 @@ def _encode(own: Held, levels: Sequence[str]) -> list[np.ndarray]:
     ]
 
 
-def find_units(table: TableOne) -> list[Finding]:
+def find_units(table: TableOne) -> list[TableFinding]:
     """Return columns whose mean and SD differ between sites by the factor of two units."""
     return [
         finding
@@ -192,7 +192,7 @@ def find_units(table: TableOne) -> list[Finding]:
     ]
 
 
-def _find_units(sites: Sequence[str], column: ColumnSummary) -> list[Finding]:
+def _find_units(sites: Sequence[str], column: ColumnSummary) -> list[TableFinding]:
     known = [
         (site, own.mean, own.sd)
         for site, own in zip(sites, column.sites, strict=True)
@@ -217,20 +217,20 @@ def _find_units(sites: Sequence[str], column: ColumnSummary) -> list[Finding]:
         text = texts.most_common(1)[0][0]
         there = ", ".join(others)
         what = f"is larger here than at {there} by about {text}"
-        findings.append(Finding(True, (one,), column.name, what, "use one unit"))
+        findings.append(TableFinding(True, (one,), column.name, what, "use one unit"))
     return findings
 
 
-def find_in_table(table: TableOne, fills: bool) -> list[Finding]:
+def find_in_table(table: TableOne, fills: bool) -> list[TableFinding]:
     """Return what Table 1 alone shows: constant columns, missing values, and units."""
     findings = find_units(table)
     for column in table.columns:
         pooled = column.pooled
         if pooled.sd == 0 or column.levels[1:] == () != column.levels:
-            findings.append(Finding(False, (), column.name, "is the same in every row"))
+            findings.append(TableFinding(False, (), column.name, "is the same in every row"))
         if pooled.missing:
             what = f"is missing in {pooled.missing} of {pooled.rows} rows"
             remedy = "fill them, or replace them by the mean"
             options = (("missing", "mean"),)
-            findings.append(Finding(not fills, (), column.name, what, remedy, options))
+            findings.append(TableFinding(not fills, (), column.name, what, remedy, options))
     return findings

@@ -16,14 +16,15 @@ from fedlasso.numerics import Array
 from fedlasso.tables.columns import kind_of, to_numbers
 from fedlasso.tables.files import File, to_float, to_texts
 
+Options = tuple[tuple[str, str], ...]
 HeldKind = Literal["number", "text", "empty", "other"]
 # Fraction of numbers from which other texts in a column are strays.
 _MOSTLY_NUMBERS = 0.5
 
 
 @dataclass(frozen=True)
-class Finding:
-    """Something in the sites' tables that must be mended before a fit, or that is worth knowing.
+class TableFinding:
+    """Something in the sites' tables that must be mended before a fit, or only noted.
 
     `options` are those of ``fedlasso fit`` that deal with it, by name.
     """
@@ -33,7 +34,7 @@ class Finding:
     column: str
     what: str
     remedy: str = ""
-    options: tuple[tuple[str, str], ...] = ()
+    options: Options = ()
 
     @property
     def place(self) -> str:
@@ -46,6 +47,13 @@ class Finding:
         remedy = f"; {self.remedy}" if self.remedy else ""
         given = f" ({write_options(self.options)})" if self.options else ""
         return f"{self.place}: {self.what}{remedy}{given}"
+
+
+def found_identifier(name: str, sites: Sequence[str] = ()) -> TableFinding:
+    """Return the finding that a column identifies the rows."""
+    what = "identifies the rows: every value differs"
+    drop = (("drop", name),)
+    return TableFinding(False, tuple(sites), name, what, "a fit leaves it out", drop)
 
 
 def write_options(options: Iterable[tuple[str, str]]) -> str:
@@ -103,7 +111,7 @@ class Tables:
         return next(iter(kinds), "empty") if len(kinds) < 2 else None
 
 
-def hold_files(files: Iterable[File]) -> tuple[dict[str, dict[str, Held]], list[Finding]]:
+def hold_files(files: Iterable[File]) -> tuple[dict[str, dict[str, Held]], list[TableFinding]]:
     """Return the columns of every site in files."""
     sites: dict[str, dict[str, Held]] = {}
     findings = []
@@ -116,7 +124,7 @@ def hold_files(files: Iterable[File]) -> tuple[dict[str, dict[str, Held]], list[
                 what = f"holds {values.type}, which is neither numbers nor text"
                 options = (("drop", name),)
                 remedy = "convert it, or leave it out"
-                findings.append(Finding(True, tuple(file.groups), name, what, remedy, options))
+                findings.append(TableFinding(True, tuple(file.groups), name, what, remedy, options))
             for site, rows in file.groups.items():
                 own = sites.setdefault(site, {})
                 if kind != "other":
@@ -143,7 +151,7 @@ def hold(name: str, kind: HeldKind, values: Any, categorical: bool = False) -> H
 
 def align(
     named: Mapping[str, Sequence[str]], wanted: Sequence[str]
-) -> tuple[dict[str, dict[str, str]], list[Finding]]:
+) -> tuple[dict[str, dict[str, str]], list[TableFinding]]:
     """Return each site's own name of the columns that all have, by common name, and differences.
 
     Names that differ only in case, blanks or marks between words mean the same column.
@@ -163,12 +171,12 @@ def align(
             if other != common:
                 sites = tuple(site for site, name in own.items() if name == other)
                 what = f"is called {common!r} at other sites"
-                findings.append(Finding(True, sites, other, what, "rename it"))
+                findings.append(TableFinding(True, sites, other, what, "rename it"))
         if lacking := [site for site in named if site not in own]:
             what = f"is not at {', '.join(lacking)}"
             drop = () if common in wanted else (("drop", common),)
             remedy = "add it there" + ("" if common in wanted else ", or leave it out")
-            findings.append(Finding(True, tuple(own), common, what, remedy, drop))
+            findings.append(TableFinding(True, tuple(own), common, what, remedy, drop))
         else:
             for site, name in own.items():
                 aligned[site][common] = name

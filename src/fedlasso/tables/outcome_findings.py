@@ -3,9 +3,10 @@
 from collections.abc import Iterator
 
 import numpy as np
+from numpy.typing import NDArray
 
 from fedlasso.numerics import Array
-from fedlasso.tables.held import Finding, Held, Tables
+from fedlasso.tables.held import Held, TableFinding, Tables
 from fedlasso.tables.targets import Outcome, order_classes
 
 # A column that alone explains so much of the outcome, or orders it so well, may contain it.
@@ -14,7 +15,7 @@ LEAK = 0.99
 MIN_ROWS = 20
 
 
-def find_coding(tables: Tables, outcome: Outcome, positive: str | None) -> Iterator[Finding]:
+def find_coding(tables: Tables, outcome: Outcome, positive: str | None) -> Iterator[TableFinding]:
     """Yield what a target of two values stands for, and whether sites code it alike."""
     name = outcome.target
     held = tables.at(name)
@@ -26,32 +27,32 @@ def find_coding(tables: Tables, outcome: Outcome, positive: str | None) -> Itera
         alike = {own for own in codes.values() if len(own) == 2}
         if len(alike) > 1:
             coded = ", ".join(f"{'/'.join(own)} at {site}" for site, own in codes.items())
-            yield Finding(True, (), name, f"is coded differently: {coded}", "code it alike")
+            yield TableFinding(True, (), name, f"is coded differently: {coded}", "code it alike")
         elif len(found) == 2:
             yield _find_classes(name, found, outcome, positive, tables.kind(name) == "text")
         else:
             what = f"has {len(found)} values, but two classes are needed"
-            yield Finding(True, (), name, what, "group them, or choose another --family")
+            yield TableFinding(True, (), name, what, "group them, or choose another --family")
     for site, own in codes.items():
         if len(own) == 1:
-            yield Finding(False, (site,), name, f"is {own[0]!r} in every row there")
+            yield TableFinding(False, (site,), name, f"is {own[0]!r} in every row there")
 
 
 def _find_classes(
     name: str, found: list[str], outcome: Outcome, positive: str | None, text: bool
-) -> Finding:
+) -> TableFinding:
     zero, one = order_classes(outcome, found, positive if positive in found else None)
     takes = outcome.response_family.takes_classes
     family = () if takes else (("family", "binomial"),)
     what = f"has two classes: {one!r} is 1 and {zero!r} is 0"
     if found == ["0", "1"] and not text:
         remedy = "" if takes else "a linear model of it has no probabilities"
-        return Finding(False, (), name, what, remedy, family)
+        return TableFinding(False, (), name, what, remedy, family)
     mend = positive is None and not text
-    return Finding(mend, (), name, what, "name the event", (*family, ("positive", one)))
+    return TableFinding(mend, (), name, what, "name the event", (*family, ("positive", one)))
 
 
-def find_leaks(tables: Tables, outcome: Outcome) -> Iterator[Finding]:
+def find_leaks(tables: Tables, outcome: Outcome) -> Iterator[TableFinding]:
     """Yield columns that alone predict the outcome almost perfectly, at all sites or pooled."""
     for role, name in outcome.roles.items():
         if role not in outcome.response_family.roles or tables.kind(name) is None:
@@ -75,7 +76,7 @@ def find_leaks(tables: Tables, outcome: Outcome) -> Iterator[Finding]:
                 measure = "AUROC" if len(np.unique(whole[~np.isnan(whole)])) == 2 else "R^2"
                 what = f"alone predicts {name!r} almost perfectly ({measure} {min(known):.3f})"
                 remedy = "leave it out unless it is known before the outcome"
-                yield Finding(True, (), other, what, remedy, (("drop", other),))
+                yield TableFinding(True, (), other, what, remedy, (("drop", other),))
 
 
 def _to_numbers(own: Held) -> Array:
@@ -105,7 +106,7 @@ def _predicts(x: Array, y: Array, text: bool) -> float | None:
     return _auroc(x, y == y.max())
 
 
-def _auroc(x: Array, event: Array) -> float:
+def _auroc(x: Array, event: NDArray[np.bool_]) -> float:
     values, place = np.unique(x, return_inverse=True)
     events = np.bincount(place, event, len(values))
     others = np.bincount(place, ~event, len(values))

@@ -178,8 +178,8 @@ class _Part:
             entries = [(0.0, sums.time_sum, sums.time_squares, 0.0)]
         else:
             own = range(source, source + width)
-            numbers = (sums.missing, sums.sums, sums.squares, found.means)
-            entries = [tuple(float(part[k]) for part in numbers) for k in own]
+            numbers = np.array([sums.missing, sums.sums, sums.squares, found.means])
+            entries = [(m, s, q, c) for m, s, q, c in numbers[:, own].T.tolist()]
         self._entries = entries
         self.missing = round(entries[0][0]) if entries else 0
 

@@ -10,8 +10,8 @@ from fedlasso.fitting import Settings
 from fedlasso.fitting.examination.table_one import TableOne, ask_table
 from fedlasso.models import NetworkSource
 from fedlasso.models.checkup import Checked, find_in_table
-from fedlasso.models.table_one import describe_schema
-from fedlasso.tables.held import Finding, align
+from fedlasso.models.table_one_cells import describe_schema
+from fedlasso.tables.held import TableFinding, align, found_identifier
 
 
 def check_network(network: Network, source: NetworkSource, settings: Settings) -> Checked:
@@ -35,12 +35,10 @@ def check_network(network: Network, source: NetworkSource, settings: Settings) -
         table = describe_schema(ask_table(network), schema)
         findings += find_in_table(table, source.missing == "mean")
     except FedLassoError as error:
-        findings.append(Finding(True, (), "", str(error)))
-    for name in network.left_out:
-        what = "identifies the rows: every value differs"
-        findings.append(Finding(False, (), name, what, "a fit leaves it out", (("drop", name),)))
+        findings.append(TableFinding(True, (), "", str(error)))
+    findings += map(found_identifier, network.left_out)
     if network.classes_chosen:
         text = network.classes_chosen.removeprefix("notice: ")
-        findings.append(Finding(False, (), outcome.target, text))
+        findings.append(TableFinding(False, (), outcome.target, text))
     findings.sort(key=lambda finding: not finding.mend)
     return Checked(tuple(findings), table)

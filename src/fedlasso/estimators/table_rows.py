@@ -1,4 +1,4 @@
-"""Records of an estimator, in an array or a data frame, as the sites of a federation."""
+"""An estimator's rows, in an array or a data frame, as the sites of a federation."""
 
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -45,7 +45,7 @@ def read_codes(na: Any) -> tuple[str, ...]:
 
 
 @dataclass(frozen=True, eq=False)
-class Records:
+class TableRows:
     """A table, its columns that are no predictors by role, and the rows of each site."""
 
     X: Any

@@ -8,7 +8,7 @@ import numpy as np
 
 from fedlasso.numerics import Array
 from fedlasso.tables.files import File
-from fedlasso.tables.held import Finding, Held, Tables
+from fedlasso.tables.held import Held, Options, TableFinding, Tables, found_identifier
 from fedlasso.tables.repeats import compare_files
 from fedlasso.tables.targets import count_rows
 from fedlasso.tables.text_columns import MAX_LEVELS, OTHER
@@ -25,7 +25,7 @@ MIN_SHARED = 3
 
 def find_problems(
     tables: Tables, outcome: Collection[str], min_level: int, fills: bool
-) -> Iterator[Finding]:
+) -> Iterator[TableFinding]:
     """Yield findings about the columns that every site has; `fills` if missing values are."""
     for name in tables.common:
         held = tables.at(name)
@@ -36,7 +36,7 @@ def find_problems(
             kinds = " but ".join(f"{kind} at {', '.join(at)}" for kind, at in by_kind.items())
             drop = () if name in outcome else (("drop", name),)
             remedy = "use one type, or leave it out" if drop else "use one type"
-            yield Finding(True, (), name, f"holds {kinds}", remedy, drop)
+            yield TableFinding(True, (), name, f"holds {kinds}", remedy, drop)
             continue
         yield from _find_missing(name, held, name in outcome, fills)
         if name not in outcome:
@@ -49,29 +49,29 @@ def find_problems(
 
 def _find_missing(
     name: str, held: dict[str, Held], outcome: bool, fills: bool
-) -> Iterator[Finding]:
+) -> Iterator[TableFinding]:
     gaps = {site: own.missing for site, own in held.items() if own.missing}
     if gaps:
         many = ", ".join(f"{count} at {site}" for site, count in gaps.items())
         remedy = "remove those rows" if outcome else "fill them, or replace them by the mean"
-        options = () if outcome else (("missing", "mean"),)
-        yield Finding(outcome or not fills, (), name, f"is missing: {many}", remedy, options)
+        options: Options = () if outcome else (("missing", "mean"),)
+        yield TableFinding(outcome or not fills, (), name, f"is missing: {many}", remedy, options)
     for site, own in held.items():
         if own.strays:
             some = ", ".join(map(repr, list(own.strays)[:3]))
             what = f"holds {some} in {count_rows(sum(own.strays.values()))} among numbers"
             codes = [text for text in own.strays if "," not in text]
             comma = len(codes) < len(own.strays)
-            options = () if comma else tuple(("na", text) for text in codes[:3])
+            named: Options = () if comma else tuple(("na", text) for text in codes[:3])
             remedy = "use a decimal point" if comma else "correct it, or name it as missing"
-            yield Finding(True, (site,), name, what, remedy, options)
+            yield TableFinding(True, (site,), name, what, remedy, named)
     for site, own in held.items():
         others = np.concatenate([each.numbers for each in held.values()])
         found = [*_number_codes(own.numbers, others), *_text_codes(own)]
         if found:
             what = f"holds {', '.join(found)}, which may mean a missing value"
-            options = tuple(("na", code) for code in found)
-            yield Finding(True, (site,), name, what, "name it as missing if it does", options)
+            named = tuple(("na", code) for code in found)
+            yield TableFinding(True, (site,), name, what, "name it as missing if it does", named)
 
 
 def _number_codes(own: Array, everywhere: Array) -> list[str]:
@@ -89,21 +89,21 @@ def _text_codes(own: Held) -> list[str]:
     return [text for text in own.levels if text.strip().lower() in TEXT_CODES]
 
 
-def _find_constants(name: str, held: dict[str, Held]) -> Iterator[Finding]:
+def _find_constants(name: str, held: dict[str, Held]) -> Iterator[TableFinding]:
     values = {site: own.codes for site, own in held.items()}
     everywhere = {code for codes in values.values() for code in codes}
     if len(everywhere) == 1:
         what = f"is {next(iter(everywhere))!r} in every row of all sites"
-        yield Finding(False, (), name, what, "a fit leaves it out", (("drop", name),))
+        yield TableFinding(False, (), name, what, "a fit leaves it out", (("drop", name),))
         return
     for site, codes in values.items():
         if len(codes) == 1:
-            yield Finding(False, (site,), name, f"is {codes[0]!r} in every row there")
+            yield TableFinding(False, (site,), name, f"is {codes[0]!r} in every row there")
 
 
 def _find_levels(
     name: str, held: dict[str, Held], min_level: int, outcome: bool
-) -> Iterator[Finding]:
+) -> Iterator[TableFinding]:
     per_site = {site: own.levels for site, own in held.items()}
     spelled: dict[str, set[str]] = {}
     for levels in per_site.values():
@@ -115,7 +115,7 @@ def _find_levels(
     if alike:
         where = [f"{level!r} at {_list(per_site, level)}" for level in alike]
         what = f"has levels that differ only in case or blanks: {'; '.join(where)}"
-        yield Finding(True, (), name, what, "spell them alike")
+        yield TableFinding(True, (), name, what, "spell them alike")
     if outcome:
         return
     drop = (("drop", name),)
@@ -123,21 +123,22 @@ def _find_levels(
     rare = sorted({v for levels in per_site.values() for v in levels} - common)
     if not common or len(common) > MAX_LEVELS:
         how = f"{len(common)} levels have {min_level} rows or more at some site"
-        yield Finding(True, (), name, how, "group them, or leave the column out", drop)
+        yield TableFinding(True, (), name, how, "group them, or leave the column out", drop)
     elif rare:
         some = ", ".join(map(repr, rare[:3])) + (" ..." if len(rare) > 3 else "")
         what = f"{len(rare)} levels have fewer than {min_level} rows at every site ({some})"
-        yield Finding(False, (), name, what, f"a fit pools them as {OTHER!r}; group them yourself")
+        remedy = f"a fit pools them as {OTHER!r}; group them yourself"
+        yield TableFinding(False, (), name, what, remedy)
     for level in sorted(common.difference(alike)):
         if len(sites := [s for s, levels in per_site.items() if level in levels]) < len(held):
-            yield Finding(False, tuple(sites), name, f"only here it has the level {level!r}")
+            yield TableFinding(False, tuple(sites), name, f"only here it has the level {level!r}")
 
 
 def _list(per_site: dict[str, Counter[str]], level: str) -> str:
     return ", ".join(site for site, levels in per_site.items() if level in levels)
 
 
-def _find_categories(name: str, held: dict[str, Held]) -> Iterator[Finding]:
+def _find_categories(name: str, held: dict[str, Held]) -> Iterator[TableFinding]:
     numbers = np.concatenate([own.numbers for own in held.values()])
     values = np.unique(numbers[~np.isnan(numbers)])
     whole = bool((values == np.rint(values)).all())
@@ -145,10 +146,10 @@ def _find_categories(name: str, held: dict[str, Held]) -> Iterator[Finding]:
         listed = ", ".join(f"{value:g}" for value in values)
         what = f"holds only {listed}"
         remedy = "if these are codes and not amounts, make them levels"
-        yield Finding(False, (), name, what, remedy, (("categorical", name),))
+        yield TableFinding(False, (), name, what, remedy, (("categorical", name),))
 
 
-def find_identifiers(files: Iterable[File], wanted: Collection[str]) -> Iterator[Finding]:
+def find_identifiers(files: Iterable[File], wanted: Collection[str]) -> Iterator[TableFinding]:
     """Yield columns that a fit leaves out because they identify the rows."""
     found: dict[str, list[str]] = {}
     for file in files:
@@ -156,18 +157,17 @@ def find_identifiers(files: Iterable[File], wanted: Collection[str]) -> Iterator
             if name not in wanted:
                 found.setdefault(name, []).extend(file.groups)
     for name, sites in found.items():
-        what = "identifies the rows: every value differs"
-        yield Finding(False, tuple(sites), name, what, "a fit leaves it out", (("drop", name),))
+        yield found_identifier(name, sites)
 
 
-def find_copies(files: Iterable[File], tables: Tables) -> Iterator[Finding]:
+def find_copies(files: Iterable[File], tables: Tables) -> Iterator[TableFinding]:
     """Yield files that are the same, and rows that several sites have."""
     copies = set()
-    for one, other in combinations(files, 2):
-        if same := compare_files(one.path, other.path):
-            pair = (*one.groups, *other.groups)
+    for file, second in combinations(files, 2):
+        if same := compare_files(file.path, second.path):
+            pair = (*file.groups, *second.groups)
             copies.add(pair)
-            yield Finding(True, pair, "", f"the files {same}", "give every site's file once")
+            yield TableFinding(True, pair, "", f"the files {same}", "give every site's file once")
     names = [name for name in tables.common if tables.kind(name) is not None]
     rows = {site: _list_rows(columns, names) for site, columns in tables.sites.items()}
     for one, other in combinations(rows, 2):
@@ -175,7 +175,7 @@ def find_copies(files: Iterable[File], tables: Tables) -> Iterator[Finding]:
         different = min(len(set(own)) / max(len(own), 1) for own in (rows[one], rows[other]))
         if (one, other) not in copies and shared >= MIN_SHARED and different > MOSTLY_DIFFERENT:
             what = f"{shared} rows are the same at both"
-            yield Finding(True, (one, other), "", what, "remove them at one site")
+            yield TableFinding(True, (one, other), "", what, "remove them at one site")
 
 
 def _list_rows(columns: dict[str, Held], names: list[str]) -> list[tuple[object, ...]]:
