@@ -25,8 +25,8 @@ def words(text: str) -> list[str]:
 def check_output(said: str, shown: str) -> None:
     """Refuse other words, and numbers that differ by more than another processor's rounding."""
     assert words(said) == words(shown)
-    numbers = [
+    here, there = (
         [float(number.replace(",", "").rstrip(".")) for number in re.findall(_NUMBER, text)]
         for text in (said, shown)
-    ]
-    np.testing.assert_allclose(*numbers, rtol=0.001, atol=1e-9)
+    )
+    np.testing.assert_allclose(here, there, rtol=0.001, atol=1e-9)

@@ -41,6 +41,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     forget()
 
 
+@pytest.mark.standard
 def test_the_page_is_followed_with_worker_processes(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -62,6 +63,7 @@ def test_the_page_is_followed_with_worker_processes(
     assert grid["wrong_signs"].mean() == pytest.approx(rows["wrong_signs"].mean())
 
 
+@pytest.mark.standard
 def test_a_study_resumes_only_with_the_same_module(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -126,7 +126,7 @@ def revoke_command(options: argparse.Namespace) -> None:
     from fedlasso.deploy.nvflare.project import revoke_site
 
     project = revoke_site(options.project, options.site)
-    print(f"Fits exclude {options.site!r} from now on; {len(project.sites)} sites are left")
+    print(f"Fits exclude {options.site!r} from now on; left: {', '.join(project.sites) or 'none'}")
     print("Restart the server to reject its certificate")
 
 

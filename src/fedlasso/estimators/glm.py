@@ -67,10 +67,19 @@ class FederatedLasso(RegressorMixin, WithIntercept):  # type: ignore[misc]
         default if inference is requested and the sites' mean responses clearly differ.
     seed : int
         Seed of every split.
+    missing : {"refuse", "mean"}
+        Refuse missing values, or replace them by the mean over all sites.
+    na, categorical : lists
+        For data frames: codes that mean a missing value, as ``[".", -999]``, and columns whose
+        numbers are codes of levels. Text and categorical columns need no option.
+    min_level : int
+        Minimum rows of a text level at some site; rarer levels are pooled.
 
     Attributes
     ----------
     coef_, intercept_ : on the original scale
+    columns_ : names of the coefficients; levels of text columns as ``ward=west``
+    schema_ : types and levels of a data frame's columns; None for plain numbers
     certificate_ : distance to the best possible objective
     ledger_ : traffic between server and sites
     penalty_ : the model's penalty, given or chosen; `certificate_` refers to it
@@ -107,7 +116,7 @@ class FederatedLogisticLasso(ClassifierMixin, WithIntercept):  # type: ignore[mi
     ----------
     classes_ : the two labels; coefficients are of the second one's log-odds
     coef_, intercept_ : of the log-odds, on the original scale; `coef_` has one row
-    certificate_, ledger_, penalty_, model_, trust_ : as in `FederatedLasso`
+    columns_, schema_, certificate_, ledger_, penalty_, model_, trust_ : as in `FederatedLasso`
 
     Examples
     --------
@@ -177,7 +186,7 @@ class FederatedPoissonLasso(RegressorMixin, WithIntercept):  # type: ignore[misc
     Attributes
     ----------
     coef_, intercept_ : of the log rate, on the original scale
-    certificate_, ledger_, penalty_, model_, trust_ : as in `FederatedLasso`
+    columns_, schema_, certificate_, ledger_, penalty_, model_, trust_ : as in `FederatedLasso`
 
     Examples
     --------

@@ -12,7 +12,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted, check_X_y, validate_data
 
 from fedlasso.errors import FedLassoError, FedLassoWarning
-from fedlasso.estimators.records import Records, in_python, one_per_row, read_codes
+from fedlasso.estimators.table_rows import TableRows, in_python, one_per_row, read_codes
 from fedlasso.families import Family
 from fedlasso.federation import Federation
 from fedlasso.federation.ledger import Notify
@@ -22,7 +22,15 @@ from fedlasso.models.inputs import encode_settings
 from fedlasso.models.text import warn_of_fit
 from fedlasso.numerics import Array
 from fedlasso.sites import INTERCEPT
-from fedlasso.tables import MIN_LEVEL, Frame, Schema, encode_rows, holds_numbers, is_frame, to_arrow
+from fedlasso.tables import (
+    MIN_LEVEL,
+    Frame,
+    Schema,
+    encode_rows,
+    holds_measurements,
+    is_frame,
+    to_arrow,
+)
 from fedlasso.tables.columns import Column
 from fedlasso.tables.targets import count_rows
 
@@ -72,7 +80,8 @@ class FederatedEstimator(BaseEstimator):  # type: ignore[misc]
 
         Parameters
         ----------
-        X : table (NumPy, pandas, Polars, scipy sparse), or a federation
+        X : table (NumPy, pandas, Polars, Arrow, scipy sparse), or a federation; data frames may
+            have text, categories and missing values, and are read as files are
         y : numbers, two labels, counts, or events and times (scikit-survival's structured array, or
             two columns in this order), depending on the estimator; None with a federation
         sites : one label per row; one site by default
@@ -93,7 +102,7 @@ class FederatedEstimator(BaseEstimator):  # type: ignore[misc]
         else:
             X, response = self._check(X, y)
             extra = {"weights": sample_weight, "offset": offset, "cluster": clusters}
-            records = Records.of(X, response, self.family, sites, extra, self._describe_constant)
+            records = TableRows.of(X, response, self.family, sites, extra, self._describe_constant)
             federation, settings = self._open(records, notices.append)
         model = fit_model(federation, settings)
         notices += [f"warning: {text}" for text in warn_of_fit(model, "y")]
@@ -171,7 +180,7 @@ class FederatedEstimator(BaseEstimator):  # type: ignore[misc]
     def _check_table(self, X: Any, *y: Any, **how: Any) -> Any:
         """Return a validated table, and its response if given; data frames become Arrow tables."""
         coded = bool(read_codes(self.na)) or len(self.categorical) > 0
-        if is_frame(X) and (coded or not holds_numbers(X)):
+        if is_frame(X) and (coded or not holds_measurements(X)):
             validate_data(self, X, *y, skip_check_array=True)
             table = to_arrow(X)
             return (table, check_X_y(np.zeros((len(table), 1)), *y, **how)[1]) if y else table
@@ -227,7 +236,7 @@ class FederatedEstimator(BaseEstimator):  # type: ignore[misc]
         score = self.model_.score(X)
         return score if offset is None else score + one_per_row("offset", offset, X.shape[0])
 
-    def _open(self, records: Records, notify: Notify) -> tuple[Federation, Settings]:
+    def _open(self, records: TableRows, notify: Notify) -> tuple[Federation, Settings]:
         """Return records as sites, and the settings with the names of their columns."""
         if self.missing not in ("refuse", "mean"):
             raise FedLassoError(f"missing is {self.missing!r}; use 'refuse' or 'mean'")

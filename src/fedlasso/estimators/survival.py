@@ -37,7 +37,7 @@ class FederatedCoxLasso(FederatedEstimator):
     coef_ : log hazard ratios, on the original scale
     event_times_, baselines_ : event times and each site's cumulative baseline hazard at them, by
         Breslow's estimator, if requested
-    certificate_, ledger_, penalty_, model_, trust_ : as in `FederatedLasso`
+    columns_, schema_, certificate_, ledger_, penalty_, model_, trust_ : as in `FederatedLasso`
 
     Examples
     --------

@@ -15,7 +15,7 @@ from fedlasso.tables.formats import KINDS as KINDS
 from fedlasso.tables.formats import check_file as check_file
 from fedlasso.tables.formats import stem_of as stem_of
 from fedlasso.tables.frames import Frame as Frame
-from fedlasso.tables.frames import holds_numbers as holds_numbers
+from fedlasso.tables.frames import holds_measurements as holds_measurements
 from fedlasso.tables.frames import is_frame as is_frame
 from fedlasso.tables.frames import to_arrow as to_arrow
 from fedlasso.tables.targets import Outcome as Outcome

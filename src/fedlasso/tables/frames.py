@@ -1,6 +1,7 @@
 """Data frames as tables: pandas, Polars, Arrow and whatever exports Arrow columns."""
 
 from collections.abc import Mapping, Sequence
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -40,10 +41,13 @@ def is_frame(X: Any) -> bool:
     return any(hasattr(X, name) for name in ("__arrow_c_stream__", "__dataframe__"))
 
 
-def holds_numbers(frame: Any) -> bool:
-    """Return whether every column of a data frame is stored as numbers or booleans."""
+def holds_measurements(frame: Any) -> bool:
+    """Return whether every column of a data frame has numbers or booleans, and none identifies."""
     kinds = (getattr(kind, "kind", str(kind)[:1].lower()) for kind in getattr(frame, "dtypes", "O"))
-    return all(kind in "biuf" for kind in kinds)
+    if not all(kind in "biuf" for kind in kinds):
+        return False
+    # Without pyarrow, numbers are read as they are.
+    return find_spec("pyarrow") is None or not Frame(to_arrow(frame), {}).identifiers
 
 
 def to_arrow(frame: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Records of an estimator, in an array or a data frame, as the sites of a federation."""
+"""An estimator's rows, in an array or a data frame, as the sites of a federation."""
 
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -45,7 +45,7 @@ def read_codes(na: Any) -> tuple[str, ...]:
 
 
 @dataclass(frozen=True, eq=False)
-class Records:
+class TableRows:
     """A table, its columns that are no predictors by role, and the rows of each site."""
 
     X: Any
@@ -107,7 +107,7 @@ class Records:
         def part(site: str, rows: NDArray[np.int64]) -> Encoded:
             own = _take(X, rows)
             gaps = np.isnan(own).sum(axis=0) if isinstance(own, np.ndarray) else np.zeros(0, int)
-            missing = {str(called[k]): int(gaps[k]) for k in np.flatnonzero(gaps)}
+            missing = {str(called[k]): int(gaps[k]) for k in np.flatnonzero(gaps).tolist()}
             return Encoded(site, own, responses.take(rows), missing)
 
         named = {role: _name(role) for role in self.roles}
@@ -123,7 +123,7 @@ class Records:
     ) -> tuple[InProcess, Schema]:
         """Return an Arrow table's rows as sites, by the code that reads files."""
         table = self.X
-        named = {}
+        named: dict[str, Any] = {}
         for role, values in self.roles.items():
             name = _name(role)
             while name in table.schema.names:
@@ -138,10 +138,9 @@ class Records:
             raise FedLassoError(in_python(str(error))) from None
 
 
-def _outcome(family: Family, named: Mapping[str, str]) -> Outcome:
-    target, *event = family.roles
-    roles = [*event, "offset", "weights", "cluster"]
-    return Outcome(named[target], family=family.name, **{r: named.get(r) for r in roles})
+def _outcome(family: Family, named: Mapping[str, Any]) -> Outcome:
+    roles = {role: name for role, name in named.items() if role != family.roles[0]}
+    return Outcome(named[family.roles[0]], family=family.name, **roles)
 
 
 def _name(role: str) -> str:
