@@ -151,7 +151,7 @@ def find_combinations(
 
 def find_exact(H: Array, columns: NDArray[np.int64]) -> dict[int, Array]:
     """Return directions without bias for the columns that are nearly collinear with others."""
-    inverse = np.linalg.pinv(H, rcond=1e-15, hermitian=True)
+    inverse = np.asarray(np.linalg.pinv(H, rcond=1e-15, hermitian=True), np.float64)
     own = np.diagonal(inverse) * np.diagonal(H)
     return {int(j): inverse[:, j] for j in columns if own[j] * COLLINEAR > 1}
 

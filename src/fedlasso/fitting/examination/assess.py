@@ -115,7 +115,7 @@ def fit_folds(
     curve = model.fit.curve
     if curve is not None and curve.fold_models is not None:
         return curve.fold_models, how
-    lam = model.fit.strength
+    lam = model.fit.path_penalty
     folded = model.fit.evidence
     if folded is not None and folded.split:
         return _solve_folds(folded, lam, model.scaling), how
@@ -385,7 +385,7 @@ def leave_sites_out(
     )
     if model.fit.evidence is None or settings.infers:
         settings = replace(
-            settings, goal=lasso_goal().name, penalty=model.fit.strength, validation=None
+            settings, goal=lasso_goal().name, penalty=model.fit.path_penalty, validation=None
         )
     found: list[SiteAssessment] = []
     for site in sites.sites:
