@@ -76,8 +76,9 @@ def run(arguments: list[str], cache: Path) -> tuple[float, float, float, list[st
     start = said = time.perf_counter()
     silence = 0.0
     lines: list[str] = []
-    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
-    with subprocess.Popen(command, env=environment, text=True, **pipes) as child:
+    with subprocess.Popen(
+        command, env=environment, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
+    ) as child:
         assert child.stdout is not None
         for line in child.stdout:
             lines.append(line)

@@ -148,9 +148,9 @@ def test_inverse_by_bordering_and_deflation(draw: Draw, gram: bool) -> None:
     S = homotopy_at(D, float(np.abs(f.score).max()), np.zeros(f.p), f.score, f.m)
     state: Any = S[1:8]
     for k in (7, 2, 5, 0, 9):
-        assert enter(*D, *state[:-1], S.v, S.w, k, 1.0)
+        assert enter(*D, *state[:-1], S.v, S.w, k, 1.0)  # type: ignore[call-arg]
     for place in (1, 3):
-        assert not leave(D.norms, *state, place)
+        assert not leave(D.norms, *state, place)  # type: ignore[call-arg]
     A = S.active[: S.a]
     assert A.tolist() == [7, 9, 5]
     assert S.place[A].tolist() == [0, 1, 2]

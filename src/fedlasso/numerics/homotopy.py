@@ -129,7 +129,7 @@ def rebuild(D: ActiveColumns, S: HomotopyState) -> None:
     S.place[active] = -1
     arrays: tuple[Any, ...] = (*D, *S[1:7], S.v, S.w)
     for k, sign, value in zip(active, signs, b, strict=True):
-        if enter(*arrays, k, sign):
+        if enter(*arrays, k, sign):  # type: ignore[call-arg]
             S.b[S.a - 1] = value
         else:
             S.blocked[k] = True
@@ -150,8 +150,8 @@ def advance(
     """
     S.counts[1:] = 0, 0, -1, 0
     rebuilt = False
-    arrays: tuple[Any, ...] = (*D, *S)
-    while (end := walk(*arrays, targets, score, lasso, refits, rebuilt)) != ARRIVED:
+    arrays: tuple[Any, ...] = (*D, *S, targets, score, lasso, refits)
+    while (end := walk(*arrays, rebuilt)) != ARRIVED:  # type: ignore[call-arg]
         rebuild(D, S)
         rebuilt = end == DECAYS
     return int(S.counts[1])

@@ -143,4 +143,4 @@ def subtract_nonzero_rows(out: Array, M: Array, b: Array) -> None:
             rows[count] = k
             weights[count] = b[k]
             count += 1
-    subtract_rows(out, M, rows, weights, count)
+    subtract_rows(out, M, rows, weights, count)  # type: ignore[arg-type]
