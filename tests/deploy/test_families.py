@@ -1,5 +1,6 @@
 """Classes, counts and survival times across doors: the same bytes, and a site's own rules."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -101,6 +102,23 @@ def test_a_fit_across_doors_has_the_bytes_of_the_same_fit_here(
     assert main(["fit", *files, *options, "--out", str(tmp_path / "files")]) == 0
     reported = (tmp_path / "files" / "coefficients.csv").read_bytes()
     assert reported == (out / "coefficients.csv").read_bytes()
+
+
+@pytest.mark.standard
+@pytest.mark.parametrize("family", ROLES)
+def test_performance_across_doors_is_that_of_the_same_fit_here(
+    family: Any, tables: dict[str, Path], tmp_path: Path
+) -> None:
+    project = Project(tables, authority=Authority(tmp_path / "ca"))
+    settings = Settings(family=family, penalty=0.05)
+    begin_plan(tmp_path / "model", FitPlan(settings, source_of(family), compare=True))
+    document = run_plan(tmp_path / "model", project.connect).document
+    again = repeat_fit(document, tables, dict.fromkeys(tables, KEY), compare=True)
+    assert document.assessment is not None
+    assert again.assessment is not None
+    assert (document.assessment.rows, document.assessment.left_out) == (300, ())
+    # Masked sites do not answer alone.
+    assert replace(again.assessment, sites=()) == document.assessment
 
 
 @pytest.mark.parametrize("masked", [False, True], ids=["clear", "masked"])

@@ -123,9 +123,10 @@ class InProcess(Federation):
         data = encode(request)
         return tuple(cast(R, self._ask(name, data)) for name in recipients(self.sites, request))
 
-    def without(self, site: str) -> "InProcess":
-        """Return a federation of the other sites."""
-        return InProcess(member for name, member in self._members.items() if name != site)
+    @property
+    def members(self) -> tuple[Member, ...]:
+        """The sites themselves."""
+        return tuple(self._members.values())
 
     def _ask(self, name: str, data: bytes) -> Message:
         try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -32,7 +33,7 @@ from fedlasso.fitting.fold_models import FoldModels
 from fedlasso.fitting.goal import lasso_goal
 from fedlasso.fitting.model import Model, fit_model
 from fedlasso.numerics import L1, Array, Response, one_thread
-from fedlasso.sites import Scaling, SiteWeighted, Viewed, folds, standardise
+from fedlasso.sites import Scaling, Site, SiteWeighted, Viewed, folds, standardise
 from fedlasso.sites.assessing import (
     SITE_MEASURES,
     GroupsAt,
@@ -50,11 +51,10 @@ from fedlasso.sites.assessing import (
 from fedlasso.sites.ranks import FEWEST, concordance_error
 from fedlasso.sites.recalibration import BOTH, EMPTY, LARGE, Derivatives, Recalibrated, recalibrate
 
-# Folds of models that are fitted for the assessment alone: by second moments, which are at most so
-# many vectors, and by gradients, with the vectors of each fold and their relative gap.
-MOMENT_FOLDS = 10
+# Folds of models that are fitted for the assessment alone: by second moments of at most so many
+# vectors, or by gradients, with the vectors of each fold and their relative gap.
+FOLDS = 5
 MOST_MOMENTS = 300
-GRADIENT_FOLDS = 5
 FOLD_UPLOADS = 200
 FOLD_TOL = 1e-3
 # Groups of a calibration plot, and their minimum of rows.
@@ -98,7 +98,7 @@ def assess(ledger: Ledger, model: Model, nested: FoldModels | None = None) -> As
     left_out: tuple[SiteAssessment, ...] = ()
     if len(ledger.sites) > 1:
         local = find_local(ledger)
-        if local is None:
+        if not local:
             words = f"{words} {NETWORK}"
         elif len(ledger.sites) <= MOST_SITES and scaling.rows * len(model.columns) <= LARGEST_TABLE:
             left_out = leave_sites_out(local, model, view, scaling)
@@ -123,8 +123,8 @@ def fit_folds(
     if folded is not None and folded.split:
         return _solve_folds(folded, lam, scaling), how
     form = penalty_of(settings, ledger.columns)
-    splits = folds(GRADIENT_FOLDS, settings.seed)
-    budget = Budget(ledger, GRADIENT_FOLDS * FOLD_UPLOADS)
+    splits = folds(FOLDS, settings.seed)
+    budget = Budget(ledger, FOLDS * FOLD_UPLOADS)
     evidence = SplitEvidence.open(ledger, splits, budget, form, **settings.scaling)
     wanted = [Wanted(part.form.at(lam), FOLD_TOL, rows) for rows, part in evidence.parts.items()]
     points = evidence.fit_many(wanted)
@@ -136,13 +136,12 @@ def fit_folds(
 
 def _ask_moments(view: Viewed, seed: int, scaling: dict[str, bool]) -> Folded | None:
     """Ask for the second moments of folds, unless they are too many or refused."""
-    for count in (MOMENT_FOLDS, GRADIENT_FOLDS):
-        if vectors_of(len(view.columns), count) <= MOST_MOMENTS:
-            try:
-                return Folded.ask(view, count, seed, **scaling)
-            except Refused:
-                pass
-    return None
+    if vectors_of(len(view.columns), FOLDS) > MOST_MOMENTS:
+        return None
+    try:
+        return Folded.ask(view, FOLDS, seed, **scaling)
+    except Refused:
+        return None
 
 
 @one_thread()
@@ -366,15 +365,17 @@ def survival_curves(sums: GroupSums, length: float, fewest: int) -> tuple[Surviv
     return tuple(found)
 
 
-def find_local(federation: Federation) -> InProcess | None:
-    """Return the sites in this process; None where they are elsewhere."""
+def find_local(federation: Federation) -> tuple[Site, ...]:
+    """Return the sites in this process; none if some are elsewhere, guarded or have secrets."""
     while isinstance(federation, Around):
         federation = federation.inner
-    return federation if isinstance(federation, InProcess) else None
+    members = federation.members if isinstance(federation, InProcess) else ()
+    sites = tuple(site for site in members if isinstance(site, Site) and not site.draw.secret)
+    return sites if len(sites) == len(members) else ()
 
 
 def leave_sites_out(
-    sites: InProcess, model: Model, view: Viewed, scaling: Scaling
+    sites: Sequence[Site], model: Model, view: Viewed, scaling: Scaling
 ) -> tuple[SiteAssessment, ...]:
     """Fit without each site in turn, and assess on its rows; sites without a fit are left out.
 
@@ -388,12 +389,13 @@ def leave_sites_out(
             settings, goal=lasso_goal().name, penalty=model.fit.path_penalty, validation=None
         )
     found: list[SiteAssessment] = []
-    for site in sites.sites:
+    for site in sites:
         try:
-            own = fit_model(sites.without(site), settings)
+            others = InProcess(other for other in sites if other is not site)
+            own = fit_model(others, settings)
             models = FoldModels.of("", [(own.coefficients, own.intercept)]).on(scaling)
             assessing = Assessing(view, scaling, settings.response_family, *models, "")
-            found += assessing.ask_sites((site,))
+            found += assessing.ask_sites((site.name,))
         except (FedLassoError, CannotFit):
             continue
     return tuple(found)
