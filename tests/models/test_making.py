@@ -3,7 +3,7 @@
 import json
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import numpy as np
 import pytest
@@ -70,11 +70,11 @@ def test_a_goal_names_one_penalty_and_one_family(
 ) -> None:
     document = make_model(*_with(opened, Settings(goal=goal)))
     assert document.curve is not None
-    assert document.path_penalty == document.curve.penalties[document.curve.chosen]
+    assert document.penalty == document.curve.penalties[document.curve.chosen]
     assert FederatedLasso(goal).fit(opened[0]).penalty_ == document.penalty
     assert f"penalty (lambda) {document.penalty:.4g}" in describe_model(document)
     card = draw_card(document)
-    assert f"Penalty λ = {document.penalty:.4g}, " in card
+    assert f"<b>{document.penalty:.4g}</b>" in card
     assert f"goal '{goal}': {document.procedure} with" in document.why
     assert document.settings.goal == goal
     assert f"{document.procedure} with" in card.split("<h2>")[0]
@@ -183,7 +183,7 @@ def test_splits_depend_on_the_records_and_the_seed_not_on_file_names(tmp_path: P
     splits = []
     for paths in (again, renamed, renamed[::-1]):
         federation, _ = open_sites(FileSource(tuple(map(str, paths)), "y"))
-        sites: Any = federation._members.values()
+        sites = [site for site in federation._members.values() if isinstance(site, Site)]
         own = {site.rows: site.draw.fold_rows("folds 5 0", site.rows) for site in sites}
         splits.append([fold.tolist() for rows in sorted(own) for fold in own[rows]])
     assert splits[0] == splits[1] == splits[2]
@@ -263,7 +263,7 @@ def test_the_columns_of_a_model_have_intervals_in_every_telling(tmp_path: Path) 
     assert sorted(row.name for row in reported) == ["c", "h"]
     assert all(row.low < row.value < row.high for row in reported)
     assert "selected: c " in describe_model(document)
-    assert "P(effect)" in draw_card(document)
+    assert "Effects of the model's columns" in draw_card(document)
     write_model(tmp_path / "model", document)
     assert read_document(tmp_path / "model" / "model.json").trust == document.trust
 
