@@ -209,8 +209,11 @@ def solve_active(
     w: Array,
     rest: Array,
 ) -> None:
-    """Solve G_AA b_A = (X'y/m)_A - lam s by two steps from b, and fill in X'y/m - X'X b/m."""
-    for step in range(3):
+    """Solve G_AA b_A = (X'y/m)_A - lam s by two steps from b.
+
+    Fill in X'y/m - X'X b/m, at a penalty of zero for b before the last step.
+    """
+    for step in range(3 if lam > 0.0 else 2):
         for l in range(rest.size):
             rest[l] = score[l]
         subtract_rows(rest, G, active, b, a)
