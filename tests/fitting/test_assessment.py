@@ -208,11 +208,10 @@ def test_a_tuned_fit_keeps_the_models_of_its_folds() -> None:
 def test_fits_of_folds_that_stall_go_on() -> None:
     """Newton steps to nearly separable classes stall on one of these folds."""
     X, y = load_breast_cancer(return_X_y=True)
+    y = 1.0 - y
     label = np.random.default_rng(0).permutation(np.arange(len(y)) % 3)
     sites = [
-        Site(
-            f"bc{k}", X[label == k], 1.0 - y[label == k], loss="binomial", intercept=True, raw=True
-        )
+        Site(f"bc{k}", X[label == k], y[label == k], loss="binomial", intercept=True, raw=True)
         for k in range(3)
     ]
     ledger = Ledger(InProcess(sites))
