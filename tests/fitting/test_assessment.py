@@ -9,6 +9,7 @@ from lifelines import KaplanMeierFitter
 from lifelines.utils import concordance_index
 from scipy.optimize import minimize
 from scipy.stats import binomtest
+from sklearn.datasets import load_breast_cancer
 from sklearn.metrics import r2_score, roc_auc_score
 
 from fedlasso import InProcess, Ledger, Site
@@ -201,6 +202,21 @@ def test_a_tuned_fit_keeps_the_models_of_its_folds() -> None:
     steps = fitted.asked.pop("RecalibrationAt")
     assert steps <= 8
     assert fitted.asked == expected
+
+
+@pytest.mark.standard
+def test_fits_of_folds_that_stall_go_on() -> None:
+    """Newton steps to nearly separable classes stall on one of these folds."""
+    X, y = load_breast_cancer(return_X_y=True)
+    y = 1.0 - y
+    label = np.random.default_rng(0).permutation(np.arange(len(y)) % 3)
+    sites = [
+        Site(f"bc{k}", X[label == k], y[label == k], loss="binomial", intercept=True, raw=True)
+        for k in range(3)
+    ]
+    ledger = Ledger(InProcess(sites))
+    model = fit_model(ledger, Settings(family="binomial", penalty=0.02))
+    assert fit_folds(ledger, model, Viewed(ledger, model.view), model.scaling)[0].count == 5
 
 
 @pytest.mark.parametrize("family", ["linear", "binomial"])

@@ -57,6 +57,7 @@ FOLDS = 5
 MOST_MOMENTS = 300
 FOLD_UPLOADS = 200
 FOLD_TOL = 1e-3
+FOLD_TRIES = 3
 # Groups of a calibration plot, and their minimum of rows.
 GROUPS = 10
 GROUP_ROWS = 10
@@ -128,6 +129,11 @@ def fit_folds(
     evidence = SplitEvidence.open(ledger, splits, budget, form, **settings.scaling)
     wanted = [Wanted(part.form.at(lam), FOLD_TOL, rows) for rows, part in evidence.parts.items()]
     points = evidence.fit_many(wanted)
+    for _ in range(FOLD_TRIES):
+        # Newton steps that have stalled continue from the model so far.
+        if all(point.arrived(FOLD_TOL) for point in points):
+            break
+        points = evidence.fit_many(wanted)
     found = evidence.fold_models(points)
     if found is None or not all(point.arrived(FOLD_TOL) for point in points):
         raise CannotFit("no model could be fitted without every fold of the rows")
