@@ -18,7 +18,9 @@ KINDS = {
         "FederatedCoxLasso", "certify", "open_evidence",
     ),
     "Sites": ("Site", "InProcess", "Federation", "Ledger"),
-    "What comes back": ("Fit", "PathPoint", "Certificate", "Status", "FedLassoError", "FedLassoWarning"),
+    "What comes back": (
+        "Fit", "PathPoint", "Certificate", "Status", "FedLassoError", "FedLassoWarning",
+    ),
     "Procedures": ("REGISTRY", "find_procedure", "Procedure", "Problem", "State"),
     "Losses, penalties, designs": ("Loss", "Penalty", "L1", "Design"),
     "Questions": ("Request", "Reply", "Disclosure"),
