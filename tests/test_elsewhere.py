@@ -64,6 +64,7 @@ COMMANDS = {
     "fit a.csv --target y --out model": "fit",
     "fit a.parquet --target y --out model": "fit",
     "diagnose a.csv --target y": "fit",
+    "check a.csv --target y": "fit",
     "study run --replicates 1 --out results": "study",
     "study status results": "study",
     "study summary results": "study",

@@ -121,7 +121,7 @@ def test_uploads_that_end_early_are_told() -> None:
 
 def test_too_few_uploads_are_refused() -> None:
     federation = draw_federation(SIZES, p=P)
-    with pytest.raises(FedLassoError, match="give more uploads, fewer folds, or a penalty"):
+    with pytest.raises(FedLassoError, match="give more `uploads`, fewer folds"):
         judge_on(folds(4, 0), count_gradients(4) - 1, federation)
 
 

@@ -200,7 +200,7 @@ def test_bytes_are_labelled_alike_on_screen_card_and_in_the_record(
     shown = ", ".join(f"{bytes_of(count)} {what}" for what, count in again.most_sent.items())
     assert f"most sent by a site: {shown}" in describe_model(again)
     card = draw_card(again)
-    assert f"<div>Most sent by a site<b>{shown}</b></div>" in card
+    assert f"Most sent by a site: {shown}." in card
     for what in (*again.most_sent, "second moments"):
         assert f"<th>{what}</th>" in card
     assert json.loads(again.to_json())["most_sent"] == again.most_sent

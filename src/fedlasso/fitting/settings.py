@@ -13,6 +13,7 @@ from fedlasso.fitting.budget import check_uploads
 from fedlasso.fitting.goal import GOALS, Goal, default_goal, lasso_goal
 from fedlasso.fitting.validation import Rule
 from fedlasso.procedures import find_procedure
+from fedlasso.procedures.procedure import UntilCertified
 from fedlasso.sites import folds, holdout
 
 # A lower and an upper bound of a coefficient; None is no bound.
@@ -220,6 +221,12 @@ class Settings:
     def infers_selected(self) -> bool:
         """Whether the model's columns have intervals; discoveries have theirs anyway."""
         return SELECTED in self.intervals and not self.requested_goal.infers
+
+    @property
+    def certifies(self) -> bool:
+        """Whether more uploads bring the fit as close to the optimum as wanted."""
+        name = self.procedure
+        return name is None or issubclass(find_procedure(name), UntilCertified)
 
     @property
     def may_weight_sites(self) -> bool:

@@ -259,12 +259,12 @@ def make_site(
         effects=bool(settings.site_effects),
         raw=True,
         copy=False,
-        draws=_digest(records.X, response.y),
+        draws=digest_records(records.X, response.y),
         **more,
     )
 
 
-def _digest(X: Any, y: Array) -> str:
+def digest_records(X: Any, y: Array) -> str:
     """Return a hash of records, whatever the order of the columns."""
     columns = X.T
     if sp.issparse(X):

@@ -10,8 +10,6 @@ from fedlasso.fitting.result import Status
 from fedlasso.models.document import ModelDocument
 from fedlasso.models.inference_document import TrustDocument
 from fedlasso.models.numbers import counted, number, some_of, with_error
-from fedlasso.procedures import find_procedure
-from fedlasso.procedures.procedure import UntilCertified
 
 # Rows of a table on the terminal.
 TERMINAL_ROWS = 20
@@ -114,7 +112,7 @@ def warn_of_fit(model: Model, target: str) -> list[str]:
     if model.fit.status is Status.SHORT and LOOSE < gap < np.inf:
         remedy = "allow more uploads"
         name = model.settings.procedure
-        if name is not None and not issubclass(find_procedure(name), UntilCertified):
+        if not model.settings.certifies:
             remedy = f"more uploads may not help {name}; without --procedure the fit reaches it"
         warnings.append(f"not the pooled Lasso ({model.fit.certificate}): {remedy}")
     active = int((model.standardised != 0).sum())

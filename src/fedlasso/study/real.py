@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from fedlasso.errors import FedLassoError
 from fedlasso.federation import InProcess
 from fedlasso.fitting import Settings, fit_model
+from fedlasso.models.inputs import digest_records
 from fedlasso.numerics import Array, one_thread
 from fedlasso.sites import Site
 from fedlasso.study.datasets import EXPORT, ORIGINS, find_sets, read_set
@@ -50,10 +51,12 @@ class SplitRows:
     folds: NDArray[np.int64]
 
     def federation(self, way: str) -> InProcess:
-        """Return the training rows at three sites."""
+        """Return the training rows at three sites, with the splits that estimators make."""
         chosen = [self.sites[way] == j for j in range(len(SIZES[way]))]
-        sites = enumerate(((self.X[own], self.y[own]) for own in chosen), 1)
-        return InProcess([Site(f"site{j}", X, y, raw=True) for j, (X, y) in sites])
+        parts = enumerate(((self.X[own], self.y[own]) for own in chosen), 1)
+        return InProcess(
+            [Site(f"site{j}", X, y, raw=True, draws=digest_records(X, y)) for j, (X, y) in parts]
+        )
 
 
 def draw_rows(X: Array, y: Array, rng: np.random.Generator) -> SplitRows:

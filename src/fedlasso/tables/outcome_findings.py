@@ -5,6 +5,7 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
+from fedlasso.families import FAMILIES
 from fedlasso.numerics import Array
 from fedlasso.tables.held import Held, TableFinding, Tables
 from fedlasso.tables.targets import Outcome, order_classes
@@ -13,6 +14,7 @@ from fedlasso.tables.targets import Outcome, order_classes
 LEAK = 0.99
 # Fewest rows of a leak.
 MIN_ROWS = 20
+OF_CLASSES = next(name for name, family in FAMILIES.items() if family.takes_classes)
 
 
 def find_coding(tables: Tables, outcome: Outcome, positive: str | None) -> Iterator[TableFinding]:
@@ -43,7 +45,7 @@ def _find_classes(
 ) -> TableFinding:
     zero, one = order_classes(outcome, found, positive if positive in found else None)
     takes = outcome.response_family.takes_classes
-    family = () if takes else (("family", "binomial"),)
+    family = () if takes else (("family", OF_CLASSES),)
     what = f"has two classes: {one!r} is 1 and {zero!r} is 0"
     if found == ["0", "1"] and not text:
         remedy = "" if takes else "a linear model of it has no probabilities"
