@@ -263,7 +263,7 @@ def test_the_columns_of_a_model_have_intervals_in_every_telling(tmp_path: Path) 
     assert sorted(row.name for row in reported) == ["c", "h"]
     assert all(row.low < row.value < row.high for row in reported)
     assert "selected: c " in describe_model(document)
-    assert "Effects of the model's columns" in draw_card(document)
+    assert "P(effect)" in draw_card(document)
     write_model(tmp_path / "model", document)
     assert read_document(tmp_path / "model" / "model.json").trust == document.trust
 

@@ -9,7 +9,6 @@ from typing import Any
 
 import msgspec
 import numpy as np
-import scipy.sparse as sp
 
 from fedlasso.errors import FedLassoError
 from fedlasso.families import family_with
@@ -17,8 +16,9 @@ from fedlasso.federation import InProcess
 from fedlasso.federation.ledger import Notify
 from fedlasso.fitting.settings import SELECTED, Settings
 from fedlasso.models.document import Missing
-from fedlasso.numerics import Array, find_loss
+from fedlasso.numerics import find_loss
 from fedlasso.sites import INTERCEPT, Memory, Site
+from fedlasso.sites.fold_assignment import digest_records
 from fedlasso.sites.site import adds_intercept
 from fedlasso.tables import MIN_LEVEL, Encoded, File, Outcome, Schema, agree, encode_file, stem_of
 from fedlasso.tables.repeats import compare_files, find_repeated
@@ -262,18 +262,6 @@ def make_site(
         draws=digest_records(records.X, response.y),
         **more,
     )
-
-
-def digest_records(X: Any, y: Array) -> str:
-    """Return a hash of records, whatever the order of the columns."""
-    columns = X.T
-    if sp.issparse(X):
-        table = X.tocsc()
-        ends = table.indptr[1:-1]
-        values, places = (np.split(own, ends) for own in (table.data, table.indices))
-        columns = map(np.append, values, places)
-    digests = [hashlib.sha256(np.asarray(k, np.float64).tobytes()).digest() for k in columns]
-    return hashlib.sha256(y.tobytes() + b"".join(sorted(digests))).hexdigest()
 
 
 def name_columns(names: Sequence[str], settings: Settings) -> tuple[str, ...]:

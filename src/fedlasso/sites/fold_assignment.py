@@ -4,10 +4,13 @@ A site with a secret also draws again until no part has only a few rows at a col
 sums over such a part would disclose those rows.
 """
 
+import hashlib
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from fedlasso.errors import RefusalCode, Refused
@@ -158,3 +161,15 @@ def few_apart(table: Table, rows: RowIndex, cell: int) -> Array:
         for k in np.flatnonzero(first):
             apart[k] = len(rows) - int((chosen[:, [k]].toarray() == first[k]).sum())
     return np.asarray((apart > 0) & (apart < cell))
+
+
+def digest_records(X: Any, y: Array) -> str:
+    """Return a hash of records, whatever the order of the columns."""
+    columns = X.T
+    if sp.issparse(X):
+        table = X.tocsc()
+        ends = table.indptr[1:-1]
+        values, places = (np.split(own, ends) for own in (table.data, table.indices))
+        columns = map(np.append, values, places)
+    digests = [hashlib.sha256(np.asarray(k, np.float64).tobytes()).digest() for k in columns]
+    return hashlib.sha256(y.tobytes() + b"".join(sorted(digests))).hexdigest()

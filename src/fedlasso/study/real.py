@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 from fedlasso.errors import FedLassoError
 from fedlasso.federation import InProcess
 from fedlasso.fitting import Settings, fit_model
-from fedlasso.models.inputs import digest_records
 from fedlasso.numerics import Array, one_thread
 from fedlasso.sites import Site
+from fedlasso.sites.fold_assignment import digest_records
 from fedlasso.study.datasets import EXPORT, ORIGINS, find_sets, read_set
 from fedlasso.study.judges import FOLDS, GLMNET, JUDGES, glmnet_runs, judge
 from fedlasso.study.outcomes import Record, upload_record
