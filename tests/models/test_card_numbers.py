@@ -96,9 +96,8 @@ def made(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
     folder = tmp_path_factory.mktemp(family)
     write_model(folder, document)
     folds = np.empty(len(y))
-    count = 10 if family == "linear" else 5
     for j, site in enumerate(sites):
-        for k, rows in enumerate(site.draw.fold_rows(f"folds {count} 0", SIZES[j])):
+        for k, rows in enumerate(site.draw.fold_rows("folds 5 0", SIZES[j])):
             folds[np.flatnonzero(label == j)[rows]] = k
     return Made(
         family,
@@ -277,10 +276,10 @@ def test_counts_and_bytes_are_those_of_the_records(made: Made) -> None:
         assert f"with {events:.0f} events across 3 sites" in lead
     for cells, site in zip(made.cells("What each site sent"), written["sites"], strict=True):
         assert cells["rows"] == f"{site['rows']}"
-        assert cells["total"] == bytes_of(sum(site["sent"].values()))
+        assert cells["for the fit"] == bytes_of(sum(site["sent"].values()))
         assert cells["for this card"] == bytes_of(written["examination_sent"][site["name"]])
     most = max(sum(site["sent"].values()) for site in written["sites"])
-    assert f"for the fit: {bytes_of(most)}." in made.card
+    assert f"Most sent by a site: {bytes_of(most)} for the fit" in made.card
     table = {row[""]: row for row in made.cells("Table 1: participants")}
     for k, name in enumerate(COLUMNS):
         own = records.X[:, k]

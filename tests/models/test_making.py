@@ -70,11 +70,11 @@ def test_a_goal_names_one_penalty_and_one_family(
 ) -> None:
     document = make_model(*_with(opened, Settings(goal=goal)))
     assert document.curve is not None
-    assert document.penalty == document.curve.penalties[document.curve.chosen]
+    assert document.path_penalty == document.curve.penalties[document.curve.chosen]
     assert FederatedLasso(goal).fit(opened[0]).penalty_ == document.penalty
     assert f"penalty (lambda) {document.penalty:.4g}" in describe_model(document)
     card = draw_card(document)
-    assert f"<b>{document.penalty:.4g}</b>" in card
+    assert f"Penalty λ = {document.penalty:.4g}" in card
     assert f"goal '{goal}': {document.procedure} with" in document.why
     assert document.settings.goal == goal
     assert f"{document.procedure} with" in card.split("<h2>")[0]

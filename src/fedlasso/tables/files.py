@@ -30,6 +30,15 @@ _FEWEST_DIFFERING = 10
 _SURELY = 14.0
 
 
+def require_reader() -> None:
+    """Refuse to read files if the package that reads them is not installed."""
+    try:
+        import pyarrow  # noqa: F401
+    except ModuleNotFoundError:
+        need = "reading files requires pyarrow: pip install 'fedlasso[fit]'"
+        raise FedLassoError(need) from None
+
+
 class File:
     """A table in a file, with the rows of each site.
 
@@ -82,11 +91,9 @@ class File:
             self._kept = None
 
     def _read_schema(self) -> Any:
-        try:
-            import pyarrow.parquet as pq
-        except ModuleNotFoundError:
-            need = "reading files requires pyarrow: pip install 'fedlasso[fit]'"
-            raise FedLassoError(need) from None
+        require_reader()
+        import pyarrow.parquet as pq
+
         check_file(self.path)
         if not self._by_columns:
             return self._table().schema
