@@ -119,6 +119,7 @@ def test_a_family_from_outside_is_fitted_from_files_to_a_card(
     assert f"deviance {deviance:.4g} per row" in reported
 
 
+@pytest.mark.standard
 def test_its_penalty_is_chosen_and_its_columns_get_intervals(files: pd.DataFrame) -> None:
     assert fit("--cv", "3", "--interval", "age,noise", "--goal", "objective", "--no-compare") == 0
     document = json.loads(Path("model/model.json").read_text())

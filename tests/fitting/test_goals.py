@@ -248,6 +248,7 @@ def test_order_of_sites_changes_no_bit() -> None:
     assert forward.coefficients.tobytes() == backward.coefficients.tobytes()
 
 
+@pytest.mark.standard
 def test_pure_noise_gives_the_empty_model() -> None:
     empty = 0
     for seed in range(20):

@@ -198,6 +198,7 @@ class Refusing(Around):
         return self.inner.replies(request)
 
 
+@pytest.mark.standard
 @pytest.mark.parametrize("sizes", [[4, 3], [12, 9], [150, 120]])
 @pytest.mark.parametrize("most", [7, 5, 1])
 def test_a_site_that_refuses_some_folds_gets_another_plan(sizes: list[int], most: int) -> None:

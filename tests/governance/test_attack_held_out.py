@@ -105,6 +105,7 @@ def test_fourth_powers_would_tell_every_held_out_record(
     assert away(found, held_out(victim)).max() < 1e-6
 
 
+@pytest.mark.standard
 def test_what_is_left_of_them_tells_none(records: tuple[Array, Array], tmp_path: Path) -> None:
     victim = Victim(tmp_path, *records).opened()
     refused = victim.ask(ValidationErrors(candidates(3).T.copy(), "penalty"))

@@ -41,6 +41,7 @@ def compared() -> ModelDocument:
     return make_model(draw_sites("plain"), Settings(), SCHEMA, compare=True)
 
 
+@pytest.mark.standard
 @needs("browser")
 @pytest.mark.parametrize("width", [320, 768, 1280])
 def test_nothing_is_cut_on_any_screen(

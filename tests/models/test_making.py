@@ -189,6 +189,7 @@ def test_splits_depend_on_the_records_and_the_seed_not_on_file_names(tmp_path: P
     assert splits[0] == splits[1] == splits[2]
 
 
+@pytest.mark.standard
 def test_bytes_are_labelled_alike_on_screen_card_and_in_the_record(
     document: ModelDocument, opened: tuple[InProcess, Schema]
 ) -> None:
@@ -255,6 +256,7 @@ def two_of_twelve() -> tuple[InProcess, Schema]:
     return InProcess(parts), schema
 
 
+@pytest.mark.standard
 def test_the_columns_of_a_model_have_intervals_in_every_telling(tmp_path: Path) -> None:
     sites, schema = two_of_twelve()
     document = make_model(sites, Settings(goal="selection", intervals=("selected",)), schema)
@@ -397,6 +399,7 @@ def test_a_refused_comparison_leaves_the_model_standing(
     assert reported in draw_card(document)
 
 
+@pytest.mark.standard
 def test_a_refused_fit_of_a_sites_own_leaves_its_errors_standing(
     opened: tuple[InProcess, Schema],
 ) -> None:

@@ -91,6 +91,7 @@ def test_the_penalty_predicts_the_first_validation_sample_best(family: str) -> N
     assert deviance(chosen) <= min(nearby) * (1 + 1e-3)
 
 
+@pytest.mark.standard
 def test_second_derivatives_that_were_corrected_stay_convex_along_a_path() -> None:
     """On this draw a path once met a matrix that curved down, and a model beyond all numbers."""
     draw = draw_family(SCENARIOS["strong-correlation"], "cox", 1015, 1)
@@ -176,6 +177,7 @@ def test_uploads_are_counted_and_told_with_those_who_did_not_arrive() -> None:
     assert "60 (–), 61 (–)" in shown
 
 
+@pytest.mark.standard
 def test_the_command_runs_and_concludes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = tmp_path / "few.toml"
     file.write_text("[few]\nsizes = [40, 30]\np = 15\nnonzeros = 3\nvalidation = 40\ntest = 50\n")

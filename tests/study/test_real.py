@@ -271,6 +271,7 @@ def test_without_glmnet_lasso_cv_judges() -> None:
     assert set(table["method"]) == {"prediction", "selection"}
 
 
+@pytest.mark.standard
 def test_the_command_runs_extends_and_concludes(
     data: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

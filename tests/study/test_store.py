@@ -54,6 +54,7 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Store:
     return run(tmp_path_factory.mktemp("finished"), executor=open_executor)
 
 
+@pytest.mark.standard
 def test_one_worker_is_two_workers_or_a_thread(finished: Store, tmp_path: Path) -> None:
     two = run(tmp_path / "two", executor=open_executor, workers=2)
     assert untimed(two).to_csv() == untimed(finished).to_csv()

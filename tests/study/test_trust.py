@@ -259,6 +259,7 @@ def test_what_holds_at_several_rates_is_told_once_and_many_exceptions_by_their_e
     )
 
 
+@pytest.mark.standard
 def test_the_command_runs_and_concludes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = tmp_path / "few.toml"
     file.write_text("[few]\nsizes = [60, 60]\np = 30\nnonzeros = 4\nvalidation = 40\ntest = 10\n")

@@ -126,7 +126,8 @@ def _find_levels(
         yield TableFinding(True, (), name, how, "group them, or leave the column out", drop)
     elif rare:
         some = ", ".join(map(repr, rare[:3])) + (" ..." if len(rare) > 3 else "")
-        what = f"{len(rare)} levels have fewer than {min_level} rows at every site ({some})"
+        who = "a level has" if len(rare) == 1 else f"{len(rare)} levels have"
+        what = f"{who} fewer than {min_level} rows at every site ({some})"
         remedy = f"a fit pools them as {OTHER!r}; group them yourself"
         yield TableFinding(False, (), name, what, remedy)
     for level in sorted(common.difference(alike)):
