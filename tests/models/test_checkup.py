@@ -114,7 +114,7 @@ def test_all_problems_of_three_files_are_found_at_once(
         ("dose", ("south",)): "holds '?' in 1 row among numbers; correct it, or name it as missing",
         ("country", ()): "is 'NO' in every row of all sites; a fit leaves it out",
         ("stage", ()): "holds only 1, 2, 3, 4; if these are codes and not amounts, make them",
-        ("unit", ()): "1 levels have fewer than 10 rows at every site ('rare')",
+        ("unit", ()): "a level has fewer than 10 rows at every site ('rare')",
         ("letter", ()): "alone predicts 'relapse' almost perfectly (AUROC 1.000)",
         ("relapse", ()): "has two classes: 'yes' is 1 and 'no' is 0; name the event",
     }
