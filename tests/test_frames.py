@@ -222,3 +222,11 @@ def test_columns_that_identify_rows_are_left_out_with_a_warning() -> None:
         assert "patient" not in model.columns_
         assert len(model.coef_) == len(model.columns_)
         assert model.predict(known).shape == (120,)
+
+
+def test_a_column_that_contains_the_outcome_gives_a_warning() -> None:
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((200, 4))
+    y = 3 * X[:, 0] + 1e-3 * rng.standard_normal(200)
+    with pytest.warns(FedLassoWarning, match="'x0' may contain 'y'; drop it unless"):
+        FederatedLasso().fit(X, y, sites=np.arange(200) % 3)

@@ -17,9 +17,15 @@ from fedlasso.families import Family
 from fedlasso.federation import Federation
 from fedlasso.federation.ledger import Notify
 from fedlasso.fitting import Model, Settings, fit_model
-from fedlasso.models import ModelFolder, make_document, to_trust_document, write_model
+from fedlasso.models import (
+    ModelDocument,
+    ModelFolder,
+    make_document,
+    to_trust_document,
+    write_model,
+)
 from fedlasso.models.inputs import encode_settings
-from fedlasso.models.text import warn_of_fit
+from fedlasso.models.text import warn_of_fit, warn_of_leak
 from fedlasso.numerics import Array
 from fedlasso.sites import INTERCEPT
 from fedlasso.tables import (
@@ -117,6 +123,7 @@ class FederatedEstimator(BaseEstimator):  # type: ignore[misc]
         self.trust_ = to_trust_document(self.model_)
         self.n_iter_ = self.model_.fit.rounds
         self._finish(federation, y)
+        notices += [f"warning: {text}" for text in warn_of_leak(self._to_document())]
         for notice in dict.fromkeys(notices):
             kind, _, text = notice.partition(": ")
             if kind in ("warning", "notice"):
@@ -141,10 +148,13 @@ class FederatedEstimator(BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self)
         folder = ModelFolder(Path(path))
         folder.check()
+        document = self._to_document(target)
+        texts = (*warn_of_leak(document), *warn_of_fit(self.model_, document.schema.target))
+        write_model(folder.path, replace(document, warnings=texts))
+
+    def _to_document(self, target: str | None = None) -> ModelDocument:
         schema = getattr(self, "schema_", None) or self._describe_columns(target)
-        document = make_document(self.model_, schema, getattr(self, "missing", "refuse"))
-        warnings = tuple(warn_of_fit(self.model_, schema.target))
-        write_model(folder.path, replace(document, warnings=warnings))
+        return make_document(self.model_, schema, getattr(self, "missing", "refuse"))
 
     def _describe_columns(self, target: str | None) -> Schema:
         """Return the schema of a table of numbers."""
